@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrx.h over Communicator: arguments are checked here, once, and nowhere below.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/comm/c_state.hpp"
+
+namespace gdrx::c_api {
+namespace {
+
+thread_local std::string thread_error;
+
+Result<void> check_comm(const gdrxComm* comm) {
+  if (comm == nullptr || !comm->impl) {
+    return fail(Errc::invalid_argument, "the communicator is NULL");
+  }
+  return {};
+}
+
+Result<DataType> data_type(gdrxDataType_t type) {
+  const auto value = static_cast<unsigned>(type);
+  if (value >= kDataTypeCount) {
+    return fail(Errc::invalid_argument, fmt::format("{} is no gdrxDataType_t", value));
+  }
+  return static_cast<DataType>(value);
+}
+
+Result<ReduceOp> reduce_op(gdrxRedOp_t op) {
+  const auto value = static_cast<unsigned>(op);
+  if (value >= kReduceOpCount) {
+    return fail(Errc::invalid_argument, fmt::format("{} is no gdrxRedOp_t", value));
+  }
+  return static_cast<ReduceOp>(value);
+}
+
+Result<Rank> rank_of(const gdrxComm* comm, int rank, const char* what) {
+  if (rank < 0 || rank >= comm->impl->size()) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{} {} is not a rank of this communicator of {}", what, rank,
+                            comm->impl->size()));
+  }
+  return Rank{rank};
+}
+
+// A count whose bytes, for every rank's block, stay far from overflow.
+Result<void> check_count(const gdrxComm* comm, std::size_t count, DataType type) {
+  const std::uint64_t most =
+      (std::uint64_t{1} << 48) / size_of(type) / static_cast<std::uint64_t>(comm->impl->size());
+  if (count > most) {
+    return fail(Errc::invalid_argument,
+                fmt::format("a count of {} is more than memory holds", count));
+  }
+  return {};
+}
+
+Result<void> check_buffer(const void* buffer, std::uint64_t bytes, const char* name) {
+  if (buffer == nullptr && bytes > 0) {
+    return fail(Errc::invalid_argument, fmt::format("{} is NULL", name));
+  }
+  return {};
+}
+
+// In place is the same block exactly; anything else must not overlap.
+Result<void> check_overlap(const std::byte* in, std::uint64_t in_bytes, const std::byte* out,
+                           std::uint64_t out_bytes, const std::byte* in_place) {
+  if (in == nullptr || out == nullptr || in_bytes == 0 || out_bytes == 0) return {};
+  const auto a = reinterpret_cast<std::uintptr_t>(in);
+  const auto b = reinterpret_cast<std::uintptr_t>(out);
+  const bool apart = a + in_bytes <= b || b + out_bytes <= a;
+  if (apart || in == in_place) return {};
+  return fail(Errc::invalid_argument, "sendbuff and recvbuff overlap without being in place");
+}
+
+const std::byte* bytes_of(const void* pointer) { return static_cast<const std::byte*>(pointer); }
+std::byte* bytes_of(void* pointer) { return static_cast<std::byte*>(pointer); }
+
+void copy_text(const std::string& text, char* to, std::size_t capacity) {
+  if (capacity == 0) return;
+  const std::size_t length = std::min(text.size(), capacity - 1);
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+}  // namespace
+
+gdrxResult_t to_c(Errc code) noexcept {
+  switch (code) {
+    case Errc::invalid_argument:
+      return gdrxInvalidArgument;
+    case Errc::system:
+      return gdrxSystemError;
+    case Errc::unsupported:
+      return gdrxUnsupported;
+    case Errc::timeout:
+      return gdrxTimeout;
+    case Errc::aborted:
+      return gdrxAborted;
+    case Errc::peer_lost:
+      return gdrxPeerLost;
+    case Errc::mismatch:
+      return gdrxMismatch;
+    case Errc::protocol:
+      return gdrxProtocolError;
+    case Errc::internal:
+      return gdrxInternalError;
+  }
+  return gdrxInternalError;
+}
+
+gdrxResult_t report(gdrxComm* comm, const Error& error) {
+  thread_error = describe(error);
+  if (comm != nullptr) comm->last_error = thread_error;
+  return to_c(error.code);
+}
+
+}  // namespace gdrx::c_api
+
+using namespace gdrx;         // NOLINT: this file is the C API's implementation
+using namespace gdrx::c_api;  // NOLINT
+
+int gdrxGetVersion(void) { return GDRX_VERSION; }
+
+const char* gdrxGetErrorString(gdrxResult_t result) {
+  switch (result) {
+    case gdrxSuccess:
+      return "success";
+    case gdrxInvalidArgument:
+      return "invalid argument";
+    case gdrxSystemError:
+      return "system error";
+    case gdrxUnsupported:
+      return "unsupported";
+    case gdrxTimeout:
+      return "timeout";
+    case gdrxAborted:
+      return "aborted";
+    case gdrxPeerLost:
+      return "peer lost";
+    case gdrxMismatch:
+      return "mismatched arguments";
+    case gdrxProtocolError:
+      return "protocol error";
+    case gdrxInternalError:
+      return "internal error";
+    case gdrxInProgress:
+      return "in progress";
+  }
+  return "unknown result";
+}
+
+const char* gdrxGetLastError(gdrxComm_t comm) {
+  return comm != nullptr ? comm->last_error.c_str() : thread_error.c_str();
+}
+
+gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
+  if (comm == nullptr) return gdrxSuccess;
+  const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    return comm->impl->drain();
+  });
+  delete comm;
+  return result;
+}
+
+gdrxResult_t gdrxCommAbort(gdrxComm_t comm) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    comm->impl->abort();
+    return {};
+  });
+}
+
+gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error) {
+  if (comm == nullptr || !comm->impl || error == nullptr) return gdrxInvalidArgument;
+  const auto failure = comm->impl->failure();
+  *error = failure ? to_c(failure->code) : gdrxSuccess;
+  return gdrxSuccess;
+}
+
+gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count) {
+  if (comm == nullptr || !comm->impl || count == nullptr) return gdrxInvalidArgument;
+  *count = comm->impl->size();
+  return gdrxSuccess;
+}
+
+gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank) {
+  if (comm == nullptr || !comm->impl || rank == nullptr) return gdrxInvalidArgument;
+  *rank = index(comm->impl->rank());
+  return gdrxSuccess;
+}
+
+namespace {
+
+// The checks that all collectives share. `in` and `out` in elements; `in_place`: where in the
+// output an input may stand.
+struct Sides {
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+  std::uint64_t out_shift = 0;  // elements from the output's start to the in-place input
+  std::uint64_t in_shift = 0;   // elements from the input's start to the in-place output
+};
+
+Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbuff, void* recvbuff,
+                       std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root,
+                       const Sides& sides) {
+  GDRX_TRY(check_comm(comm));
+  Call call;
+  call.collective = collective;
+  call.type = GDRX_TRY(data_type(type));
+  call.op = GDRX_TRY(reduce_op(op));
+  call.root = GDRX_TRY(rank_of(comm, root, "root"));
+  GDRX_TRY(check_count(comm, count, call.type));
+  call.count = count;
+  const std::uint64_t in = sides.in * size_of(call.type);
+  const std::uint64_t out = sides.out * size_of(call.type);
+  GDRX_TRY(check_buffer(sendbuff, in, "sendbuff"));
+  GDRX_TRY(check_buffer(recvbuff, out, "recvbuff"));
+  call.input = bytes_of(sendbuff);
+  call.output = bytes_of(recvbuff);
+  if (in > 0 && out > 0) {
+    const std::byte* in_place =
+        call.output + sides.out_shift * size_of(call.type) - sides.in_shift * size_of(call.type);
+    GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
+  }
+  return call;
+}
+
+std::uint64_t ranks_of(const gdrxComm* comm) {
+  return comm != nullptr && comm->impl ? static_cast<std::uint64_t>(comm->impl->size()) : 0;
+}
+
+std::uint64_t rank_in(const gdrxComm* comm) {
+  return comm != nullptr && comm->impl ? static_cast<std::uint64_t>(index(comm->impl->rank())) : 0;
+}
+
+}  // namespace
+
+gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                           gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
+                           gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    Call call = GDRX_TRY(make_call(comm, Collective::all_reduce, sendbuff, recvbuff, count, type,
+                                   op, 0, {count, count, 0, 0}));
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                               gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
+                               gdrxStream_t stream, gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    const Sides sides{recvcount * ranks_of(comm), recvcount, 0, recvcount * rank_in(comm)};
+    Call call = GDRX_TRY(make_call(comm, Collective::reduce_scatter, sendbuff, recvbuff, recvcount,
+                                   type, op, 0, sides));
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                           gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
+                           gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    const Sides sides{sendcount, sendcount * ranks_of(comm), sendcount * rank_in(comm), 0};
+    Call call = GDRX_TRY(make_call(comm, Collective::all_gather, sendbuff, recvbuff, sendcount,
+                                   type, gdrxSum, 0, sides));
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                           int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    const bool is_root = rank_in(comm) == static_cast<std::uint64_t>(root);
+    Call call = GDRX_TRY(make_call(comm, Collective::broadcast, sendbuff, recvbuff, count, type,
+                                   gdrxSum, root, {is_root ? count : 0, count, 0, 0}));
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                        gdrxRedOp_t op, int root, gdrxComm_t comm, gdrxStream_t stream,
+                        gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    const bool is_root = rank_in(comm) == static_cast<std::uint64_t>(root);
+    Call call = GDRX_TRY(make_call(comm, Collective::reduce, sendbuff, recvbuff, count, type, op,
+                                   root, {count, is_root ? count : 0, 0, 0}));
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    Call call = GDRX_TRY(
+        make_call(comm, Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, {}));
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+namespace {
+
+gdrxResult_t point_to_point(bool send, std::byte* buffer, std::size_t count, gdrxDataType_t type,
+                            int peer, gdrxComm_t comm, gdrxStream_t stream,
+                            gdrxRequest_t* request) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    Part part;
+    part.send = send;
+    part.peer = GDRX_TRY(rank_of(comm, peer, "peer"));
+    part.buffer = buffer;
+    part.count = count;
+    part.type = GDRX_TRY(data_type(type));
+    GDRX_TRY(check_count(comm, count, part.type));
+    GDRX_TRY(check_buffer(buffer, count, send ? "sendbuff" : "recvbuff"));
+    Call call;
+    call.collective = Collective::send_recv;
+    call.parts.push_back(part);
+    return submit(comm, std::move(call), stream, request);
+  });
+}
+
+}  // namespace
+
+gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
+                      gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  // A Part is bound like a receive's; a send instruction only reads it.
+  return point_to_point(true, const_cast<std::byte*>(bytes_of(sendbuff)), count, type, peer, comm,
+                        stream, request);
+}
+
+gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer, gdrxComm_t comm,
+                      gdrxStream_t stream, gdrxRequest_t* request) {
+  return point_to_point(false, bytes_of(recvbuff), count, type, peer, comm, stream, request);
+}
+
+gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    if (info == nullptr || info->size != sizeof *info) {
+      return fail(Errc::invalid_argument, "info is NULL or its size is not sizeof(gdrxOpInfo_t)");
+    }
+    const OperationInfo last = comm->impl->last_operation();
+    copy_text(std::string(plan::to_string(last.algorithm)), info->algorithm,
+              sizeof info->algorithm);
+    copy_text(std::string(comm->impl->path_name(last.path)), info->transport,
+              sizeof info->transport);
+    info->slices = last.counters.slices;
+    info->messages_sent = last.counters.sent;
+    info->messages_received = last.counters.received;
+    info->plan_sends = last.planned.sends;
+    info->plan_receives = last.planned.receives;
+    return {};
+  });
+}
+
+gdrxResult_t gdrxCommExplain(gdrxComm_t comm, size_t bytes, char* text, size_t capacity) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    GDRX_TRY(check_buffer(text, capacity, "text"));
+    copy_text(GDRX_TRY(comm->impl->explain(bytes)), text, capacity);
+    return {};
+  });
+}
+
+gdrxResult_t gdrxCommDescribe(gdrxComm_t comm, char* text, size_t capacity) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    GDRX_TRY(check_buffer(text, capacity, "text"));
+    copy_text(comm->impl->describe(), text, capacity);
+    return {};
+  });
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests, and groups of calls that start together.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "collectives/comm/c_state.hpp"
+
+namespace gdrx::c_api {
+namespace {
+
+/// A call between gdrxGroupStart and gdrxGroupEnd; `requests` of a merged send_recv are its parts'.
+struct Pending {
+  gdrxComm* comm = nullptr;
+  Call call;
+  std::vector<gdrxRequest_t*> requests;
+  bool wait = false;
+  std::shared_ptr<Operation> operation;
+};
+
+thread_local int group_depth = 0;
+thread_local std::vector<Pending> group;
+
+Result<void> add_part(Pending& merged, const Part& part) {
+  for (const Part& other : merged.call.parts) {
+    if (other.send == part.send && other.peer == part.peer) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("two {} rank {} in one group",
+                              part.send ? "sends to" : "receives from", index(part.peer)));
+    }
+  }
+  merged.call.parts.push_back(part);
+  return {};
+}
+
+Result<void> enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
+  const auto same = std::find_if(group.begin(), group.end(), [&](const Pending& pending) {
+    return pending.comm == comm && pending.call.collective == Collective::send_recv;
+  });
+  if (call.collective == Collective::send_recv && same != group.end()) {
+    GDRX_TRY(add_part(*same, call.parts.front()));
+    if (request != nullptr) same->requests.push_back(request);
+    same->wait = same->wait || request == nullptr;
+    return {};
+  }
+  Pending pending;
+  pending.comm = comm;
+  pending.call = std::move(call);
+  if (request != nullptr) pending.requests.push_back(request);
+  pending.wait = request == nullptr;
+  group.push_back(std::move(pending));
+  return {};
+}
+
+void hand_out(gdrxComm* comm, const std::shared_ptr<Operation>& operation, gdrxRequest_t* request) {
+  *request = new gdrxRequest{comm, operation};
+}
+
+// Several communicators of one process may wait for each other: none is waited for alone.
+gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
+  gdrxResult_t worst = gdrxSuccess;
+  bool pending = true;
+  while (pending) {
+    pending = false;
+    worst = gdrxSuccess;
+    for (const Pending& entry : posted) {
+      if (!entry.wait || !entry.operation) continue;
+      const auto state = entry.comm->impl->test(*entry.operation);
+      if (!state) {
+        worst = report(entry.comm, state.error());
+      } else if (*state == Progress::pending) {
+        pending = true;
+      }
+    }
+    if (pending) sched_yield();
+  }
+  return worst;
+}
+
+gdrxResult_t run_group(std::vector<Pending> posted) {
+  gdrxResult_t result = gdrxSuccess;
+  for (Pending& entry : posted) {
+    auto operation = entry.comm->impl->post(std::move(entry.call));
+    if (!operation) {
+      result = report(entry.comm, operation.error());
+      continue;
+    }
+    entry.operation = *operation;
+    for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, *operation, request);
+  }
+  const gdrxResult_t waited = wait_for_all(posted);
+  return result != gdrxSuccess ? result : waited;
+}
+
+}  // namespace
+
+Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
+  if (stream != nullptr) {
+    return fail(Errc::unsupported,
+                "a stream was given; this version takes NULL and host buffers "
+                "only: synchronise the stream before the call");
+  }
+  if (request != nullptr) *request = nullptr;
+  if (group_depth > 0) return enqueue(comm, std::move(call), request);
+  std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
+  if (request == nullptr) return comm->impl->wait(*operation);
+  hand_out(comm, operation, request);
+  return {};
+}
+
+}  // namespace gdrx::c_api
+
+using namespace gdrx;         // NOLINT: this file is the C API's implementation
+using namespace gdrx::c_api;  // NOLINT
+
+gdrxResult_t gdrxGroupStart(void) {
+  ++group_depth;
+  return gdrxSuccess;
+}
+
+gdrxResult_t gdrxGroupEnd(void) {
+  if (group_depth == 0) {
+    return guarded(nullptr, []() -> Result<void> {
+      return fail(Errc::invalid_argument, "gdrxGroupEnd without gdrxGroupStart");
+    });
+  }
+  if (--group_depth > 0) return gdrxSuccess;
+  gdrxResult_t result = gdrxSuccess;
+  const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
+    result = run_group(std::exchange(group, {}));
+    return {};
+  });
+  return guard != gdrxSuccess ? guard : result;
+}
+
+gdrxResult_t gdrxTest(gdrxRequest_t* request) {
+  if (request == nullptr) return gdrxInvalidArgument;
+  if (*request == nullptr) return gdrxSuccess;
+  gdrxComm* comm = (*request)->comm;
+  bool pending = false;
+  const gdrxResult_t result = guarded(comm, [&]() -> Result<void> {
+    pending = GDRX_TRY(comm->impl->test(*(*request)->operation)) == Progress::pending;
+    return {};
+  });
+  if (pending) return gdrxInProgress;
+  delete *request;
+  *request = nullptr;
+  return result;
+}
+
+gdrxResult_t gdrxWait(gdrxRequest_t* request) {
+  if (request == nullptr) return gdrxInvalidArgument;
+  if (*request == nullptr) return gdrxSuccess;
+  gdrxComm* comm = (*request)->comm;
+  const gdrxResult_t result =
+      guarded(comm, [&]() -> Result<void> { return comm->impl->wait(*(*request)->operation); });
+  delete *request;
+  *request = nullptr;
+  return result;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrxCommInit*: from an id, all ranks of a process, or somebody's all-gather.
+#include "collectives/comm/c_init.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collectives/comm/function_bootstrap.hpp"
+#include "transport/bootstrap/tcp_bootstrap.hpp"
+#include "transport/bootstrap/thread_bootstrap.hpp"
+#include "transport/bootstrap/unique_id.hpp"
+
+namespace gdrx::c_api {
+namespace {
+
+Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
+  if (given.size != sizeof given) {
+    return fail(Errc::invalid_argument, "the config's size is not sizeof(gdrxConfig_t): start from "
+                                        "GDRX_CONFIG_INITIALIZER");
+  }
+  // The table's own parsers check the values: one rule for environment and API.
+  const auto set = [&](std::string_view name, const char* value) -> Result<void> {
+    if (value == nullptr) return {};
+    for (const Knob& knob : config_table()) {
+      if (knob.env != name) continue;
+      if (auto parsed = knob.parse(options.config, value); !parsed) {
+        return fail(Errc::invalid_argument,
+                    fmt::format("config: '{}': {}", value, parsed.error().what));
+      }
+    }
+    return {};
+  };
+  GDRX_TRY(set("GDRX_ALGO", given.algorithm));
+  GDRX_TRY(set("GDRX_TRANSPORT", given.transport));
+  if (given.timeout_seconds < 0) options.config.timeout = std::chrono::milliseconds(0);
+  if (given.timeout_seconds > 0) {
+    options.config.timeout =
+        std::chrono::milliseconds(static_cast<std::int64_t>(given.timeout_seconds * 1000) + 1);
+  }
+  if (given.on_error != nullptr) {
+    options.on_error = [handler = given.on_error, user = given.on_error_user](const Error& error) {
+      handler(to_c(error.code), describe(error).c_str(), user);
+    };
+  }
+  return {};
+}
+
+Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, Communicator::Options options) {
+  auto made = std::make_unique<gdrxComm>();
+  made->impl = GDRX_TRY(Communicator::create(bootstrap, std::move(options)));
+  *comm = made.release();
+  return {};
+}
+
+Result<void> check_place(gdrxComm_t* comm, int nranks, int rank) {
+  if (comm == nullptr) return fail(Errc::invalid_argument, "comm is NULL");
+  *comm = nullptr;
+  if (nranks < 1 || rank < 0 || rank >= nranks) {
+    return fail(Errc::invalid_argument, fmt::format("rank {} of {} is impossible", rank, nranks));
+  }
+  return {};
+}
+
+UniqueId from_c(const gdrxUniqueId& id) {
+  UniqueId value;
+  static_assert(sizeof value == sizeof id);
+  std::memcpy(&value, &id, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+Result<Communicator::Options> make_options(const gdrxConfig_t* config) {
+  LoadedConfig loaded = GDRX_TRY(load_config(process_environment()));
+  Communicator::Options options;
+  options.config = std::move(loaded.config);
+  options.log = Log(options.config.log_level, stderr_sink());
+  static std::once_flag warned;
+  std::call_once(warned, [&] {
+    for (const std::string& warning : loaded.warnings) options.log.warn("{}", warning);
+  });
+  if (config != nullptr) GDRX_TRY(apply(*config, options));
+  return options;
+}
+
+}  // namespace gdrx::c_api
+
+using namespace gdrx;         // NOLINT: this file is the C API's implementation
+using namespace gdrx::c_api;  // NOLINT
+
+gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (id == nullptr) return fail(Errc::invalid_argument, "id is NULL");
+    const Communicator::Options options = GDRX_TRY(make_options(nullptr));
+    const UniqueId made = GDRX_TRY(make_unique_id(options.config.socket_ifname, options.log));
+    std::memcpy(id, &made, sizeof *id);
+    return {};
+  });
+}
+
+gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
+                              const gdrxConfig_t* config) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    GDRX_TRY(check_place(comm, nranks, rank));
+    Communicator::Options options = GDRX_TRY(make_options(config));
+    const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
+    auto bootstrap =
+        GDRX_TRY(TcpBootstrap::create(from_c(id), Rank{rank}, nranks, options.log, deadline));
+    return init(comm, *bootstrap, std::move(options));
+  });
+}
+
+gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (comms == nullptr || nranks < 1) {
+      return fail(Errc::invalid_argument, "comms is NULL or nranks is not positive");
+    }
+    const Communicator::Options options = GDRX_TRY(make_options(config));
+    std::fill_n(comms, nranks, nullptr);
+    std::vector<std::unique_ptr<Bootstrap>> bootstraps = ThreadBootstrap::create_all(nranks);
+    std::vector<Result<void>> results(static_cast<std::size_t>(nranks));
+    {
+      std::vector<std::jthread> threads;  // each rank waits for the others while it is made
+      for (std::size_t rank = 0; rank < results.size(); ++rank) {
+        threads.emplace_back(
+            [&, rank] { results[rank] = init(&comms[rank], *bootstraps[rank], options); });
+      }
+    }
+    for (Result<void>& result : results) {
+      if (result) continue;
+      for (int rank = 0; rank < nranks; ++rank) {
+        delete comms[rank];
+        comms[rank] = nullptr;
+      }
+      return std::move(result);
+    }
+    return {};
+  });
+}
+
+gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
+                                   gdrxAllGatherFunction all_gather, void* user,
+                                   const gdrxConfig_t* config) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    GDRX_TRY(check_place(comm, nranks, rank));
+    FunctionBootstrap bootstrap(Rank{rank}, nranks,
+                                [=](const void* mine, void* all, std::size_t bytes) {
+                                  return all_gather(mine, all, bytes, user);
+                                });
+    return init(comm, bootstrap, GDRX_TRY(make_options(config)));
+  });
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a gdrxComm over any Bootstrap: what gdrxCommInit* and libgdrx-mpi.so share.
+#pragma once
+
+#include "collectives/comm/c_state.hpp"
+
+namespace gdrx::c_api {
+
+/// Environment, then the caller's config, then defaults. Unknown GDRX_* variables are reported once.
+Result<Communicator::Options> make_options(const gdrxConfig_t* config);
+
+}  // namespace gdrx::c_api
+
+extern "C" {
+/// For libgdrx-mpi.so: `all_gather` fills `all` (ranks * bytes) with every rank's `mine`. Not in
+/// gdrx.h: its arguments are MPI's, not a user's.
+typedef int (*gdrxAllGatherFunction)(const void* mine, void* all, size_t bytes, void* user);
+GDRX_API gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
+                                            gdrxAllGatherFunction all_gather, void* user,
+                                            const gdrxConfig_t* config);
+}

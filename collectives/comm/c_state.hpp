@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the C API's handles, and the firewall that every function of it runs behind.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "collectives/comm/communicator.hpp"
+#include "gdrx/gdrx.h"
+
+struct gdrxComm {
+  std::unique_ptr<gdrx::Communicator> impl;
+  std::string last_error;
+};
+
+struct gdrxRequest {
+  gdrxComm* comm = nullptr;
+  std::shared_ptr<gdrx::Operation> operation;
+};
+
+namespace gdrx::c_api {
+
+gdrxResult_t to_c(Errc code) noexcept;
+/// Remembers the error for gdrxGetLastError (of the communicator, and of this thread) and maps it.
+gdrxResult_t report(gdrxComm* comm, const Error& error);
+
+/// Runs `body`, which returns Result<void>. No exception leaves it.
+template <class Body>
+gdrxResult_t guarded(gdrxComm* comm, Body&& body) noexcept {
+  try {
+    try {
+      const Result<void> result = std::forward<Body>(body)();
+      return result ? gdrxSuccess : report(comm, result.error());
+    } catch (const std::exception& e) {
+      return report(comm, Error{Errc::internal, std::string("exception: ") + e.what(), 0});
+    }
+  } catch (...) {  // out of memory while reporting
+    return gdrxInternalError;
+  }
+}
+
+/// Posts, or queues when a group is open on this thread. Waits if `request` is null.
+Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request);
+
+}  // namespace gdrx::c_api

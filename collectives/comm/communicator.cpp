@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue and who drives it. What runs in it is made in start.cpp.
+#include "collectives/comm/communicator.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+namespace gdrx {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Polls without result before a waiting thread gives its core away. With a core for each rank the
+// answer comes within these; with fewer, each turn that a rank spins is a turn its peer does not
+// run.
+constexpr std::uint64_t kSpinsAlone = 4000;
+constexpr std::uint64_t kSpinsShared = 8;
+// While shared memory is waited for, the fabric is looked at this seldom.
+constexpr std::uint64_t kFabricEvery = 32;
+// How often a waiting thread looks at the clock, and for calls that do not match.
+constexpr std::uint64_t kClockEvery = 128;
+
+// The mesh's thread takes over operations that nobody drives within the first of these.
+constexpr milliseconds kTickActive{10};
+constexpr milliseconds kTickIdle{200};
+constexpr milliseconds kActiveFor{1000};
+constexpr milliseconds kTickDriving{2};
+constexpr milliseconds kSuspicion{700};
+
+}  // namespace
+
+Communicator::~Communicator() {
+  mesh_.reset();  // first: its thread uses everything else
+}
+
+Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
+  auto operation = std::make_shared<Operation>(std::move(call));
+  const std::lock_guard lock(driver_);
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  queue_.push_back(operation);
+  if (queue_.size() == 1) {
+    if (auto started = start(*operation); !started) {
+      finish_front(start_failed(std::move(started).error()));
+    }
+  }
+  return operation;
+}
+
+Result<void> Communicator::wait(Operation& operation) {
+  const std::uint64_t spins = machine_.ranks > machine_.cpus ? kSpinsShared : kSpinsAlone;
+  const std::lock_guard lock(driver_);
+  idle_ = 0;
+  while (!operation.done.load(std::memory_order_acquire)) {
+    if (GDRX_TRY(progress())) {
+      idle_ = 0;
+    } else if (++idle_ > spins) {
+      sched_yield();
+    }
+  }
+  if (operation.error) return tl::unexpected(*operation.error);
+  return {};
+}
+
+Result<Progress> Communicator::test(Operation& operation) {
+  if (!operation.done.load(std::memory_order_acquire)) {
+    const std::unique_lock lock(driver_, std::try_to_lock);
+    if (lock.owns_lock()) GDRX_TRY(progress());
+  }
+  if (!operation.done.load(std::memory_order_acquire)) return Progress::pending;
+  if (operation.error) return tl::unexpected(*operation.error);
+  return Progress::done;
+}
+
+Result<void> Communicator::drain() {
+  while (true) {
+    std::shared_ptr<Operation> last;
+    {
+      const std::lock_guard lock(driver_);
+      if (queue_.empty()) break;
+      last = queue_.back();
+    }
+    GDRX_TRY(wait(*last));
+  }
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  return {};
+}
+
+// One round: the failure, the fabric, the running operation. driver_ is held.
+Result<bool> Communicator::progress() {
+  if (failure_.happened()) fail_queue();
+  if (queue_.empty()) return false;
+  Operation& front = *queue_.front();
+  const bool on_fabric = front.info.path == PathKind::fabric;
+  if (device_ && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
+    auto polled = poll_device();
+    if (!polled && !still_suspected(polled.error())) {
+      stop(std::move(polled).error(), true);
+      fail_queue();
+      return true;
+    }
+  }
+  auto step = front.execution->step();
+  if (!step) {
+    stop(std::move(step).error(), true);
+    fail_queue();
+    return true;
+  }
+  switch (*step) {
+    case exec::Step::advanced:
+      return true;
+    case exec::Step::done:
+      finish_front(std::nullopt);
+      return true;
+    case exec::Step::idle:
+      break;
+  }
+  if (idle_ % kClockEvery == kClockEvery - 1) {
+    if (auto looked = look_at_clock(front); !looked) {
+      stop(std::move(looked).error(), true);
+      fail_queue();
+      return true;
+    }
+  }
+  return false;
+}
+
+Result<void> Communicator::poll_device() {
+  const std::size_t count = GDRX_TRY(device_->poll(completions_));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Completion& completion = completions_[i];
+    switch (completion.kind) {
+      case CompletionKind::immediate:
+        GDRX_TRY(inbox_->arrived(completion.peer, completion.immediate));
+        break;
+      case CompletionKind::write_done:
+        if (completion.cookie != exec::kNoCookie && !queue_.empty() && queue_.front()->execution) {
+          queue_.front()->execution->on_write_done(completion.cookie);
+        }
+        break;
+    }
+  }
+  return {};
+}
+
+Result<void> Communicator::look_at_clock(const Operation& front) {
+  if (front.call.collective != Collective::send_recv) GDRX_TRY(look_for_strays());
+  if (!front.deadline.passed(steady_clock().now())) return {};
+  return fail(Errc::timeout,
+              fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "
+                          "alive: slow, stopped, or in another call (GDRX_TIMEOUT sets the limit)",
+                          index(rank_), exec::describe(word_),
+                          std::chrono::duration<double>(config_.timeout).count(),
+                          front.execution->waiting_for()));
+}
+
+// A peer that made another call may leave us waiting for ever: look at what it published, or sent
+// on a lane where nothing is expected.
+Result<void> Communicator::look_for_strays() {
+  exec::Word theirs;
+  if (layout_) {
+    const int other = layout_->find_mismatch(index(rank_), word_, word_.sequence, theirs);
+    if (other >= 0) return exec::check_word(theirs, Rank{other}, word_, rank_);
+  }
+  if (inbox_) {
+    Rank peer{};
+    if (const exec::MessageHeader* stray = inbox_->find_stray(word_, peer); stray != nullptr) {
+      return exec::check_word(stray->word, peer, word_, rank_);
+    }
+  }
+  return {};
+}
+
+// The front operation is over: start what waits behind it.
+void Communicator::finish_front(std::optional<Error> error) {
+  while (!queue_.empty()) {
+    const std::shared_ptr<Operation> front = queue_.front();
+    queue_.pop_front();
+    if (front->execution) {
+      front->info.counters = front->execution->counters();
+      if (const auto* arena = dynamic_cast<exec::ArenaExecution*>(front->execution.get())) {
+        stage_ = arena->end_stage();
+      }
+      front->execution.reset();
+    }
+    last_ = front->info;
+    front->error = std::move(error);
+    front->done.store(true, std::memory_order_release);  // publishes error and info
+    active_ = steady_clock().now();
+    if (queue_.empty()) return;
+    auto started = start(*queue_.front());
+    if (started) return;
+    error = start_failed(std::move(started).error());
+  }
+}
+
+// What cannot be done here cannot be done on any rank: the call fails, the communicator lives on.
+Error Communicator::start_failed(Error error) {
+  if (error.code == Errc::invalid_argument || error.code == Errc::unsupported) return error;
+  return stop(std::move(error), true);
+}
+
+void Communicator::fail_queue() {
+  while (!queue_.empty()) {
+    const std::shared_ptr<Operation> front = queue_.front();
+    queue_.pop_front();
+    front->execution.reset();
+    front->error = failure_.error();
+    front->done.store(true, std::memory_order_release);  // publishes error
+  }
+}
+
+// A fabric notices a peer that is gone in its own words. Whether it died or left in order the mesh
+// knows, and says so within milliseconds: its word is waited for.
+bool Communicator::still_suspected(const Error& error) {
+  if (error.code != Errc::peer_lost) return false;
+  const Instant now = steady_clock().now();
+  if (suspected_ == Instant{}) suspected_ = now;
+  return now - suspected_ < kSuspicion;
+}
+
+Error Communicator::stop(Error error, bool announce) {
+  if (!failure_.set(error)) return failure_.error();
+  if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
+  if (on_error_) on_error_(error);
+  return error;
+}
+
+void Communicator::on_notice(const Notice& notice) {
+  stop(Error{notice.code, notice.text, 0}, false);
+}
+
+void Communicator::abort() {
+  stop(Error{Errc::aborted, fmt::format("rank {} aborted the communicator", index(rank_)), 0},
+       true);
+}
+
+std::optional<Error> Communicator::failure() const {
+  if (!failure_.happened()) return std::nullopt;
+  return failure_.error();
+}
+
+// From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
+// answers leave this process after a call has returned.
+Duration Communicator::on_tick() {
+  const std::unique_lock lock(driver_, std::try_to_lock);
+  if (!lock.owns_lock()) return kTickActive;
+  const Instant now = steady_clock().now();
+  if (queue_.empty()) {
+    if (device_ && !failure_.happened()) {
+      auto polled = poll_device();
+      if (!polled && polled.error().code != Errc::peer_lost) {
+        stop(std::move(polled).error(), true);
+      }
+    }
+    return now - active_ < kActiveFor ? kTickActive : kTickIdle;
+  }
+  active_ = now;
+  const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
+  while (!queue_.empty() && !turn.passed(steady_clock().now())) {
+    if (auto moved = progress(); !moved || !*moved) sched_yield();
+  }
+  return queue_.empty() ? Duration(kTickActive) : Duration::zero();
+}
+
+OperationInfo Communicator::last_operation() const { return last_; }
+
+Result<std::string> Communicator::explain(Bytes bytes) const {
+  const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
+  if (!choice) return fail(Errc::unsupported, "nothing carries an allReduce here");
+  return gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
+}
+
+std::string Communicator::describe() const {
+  const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;
+  const double arena = layout_ ? static_cast<double>(arena_->bytes().size()) : 0;
+  return fmt::format(
+      "{} ranks on {} host(s), {} cpu(s) each; shared memory {}; fabric {}; arena "
+      "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer",
+      machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
+      machine_.fabric ? machine_.fabric_name : "none", arena / (1 << 20), inbox / (1 << 20));
+}
+
+}  // namespace gdrx

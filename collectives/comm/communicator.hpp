@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicator: a queue of operations, each run by an Execution, driven by whoever waits.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collectives/comm/failure.hpp"
+#include "collectives/comm/hello.hpp"
+#include "collectives/comm/tuner.hpp"
+#include "collectives/exec/arena_execution.hpp"
+#include "collectives/exec/arena_layout.hpp"
+#include "collectives/exec/outbox.hpp"
+#include "collectives/exec/plan_execution.hpp"
+#include "gdrx/bootstrap.hpp"
+#include "gdrx/config.hpp"
+#include "gdrx/log.hpp"
+#include "gdrx/transport.hpp"
+#include "transport/bootstrap/control_mesh.hpp"
+
+namespace gdrx {
+
+/// One send or receive of a group.
+struct Part {
+  bool send = true;
+  Rank peer{};
+  std::byte* buffer = nullptr;  // read only if send
+  std::uint64_t count = 0;
+  DataType type{};
+};
+
+/// What the caller asked for. Buffers stay his.
+struct Call {
+  Collective collective{};
+  DataType type{};
+  ReduceOp op{};
+  Rank root{};
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::uint64_t count = 0;  // as the API's function defines it
+  std::vector<Part> parts;  // send_recv
+};
+
+/// What an operation was and what it cost: gdrxOpInfo_t.
+struct OperationInfo {
+  plan::Algorithm algorithm{};
+  PathKind path{};
+  exec::Counters counters;
+  plan::Traffic planned;
+};
+
+/// A posted call. Shared by the queue and its request.
+struct Operation {
+  explicit Operation(Call what) : call(std::move(what)) {}
+  Call call;
+  std::unique_ptr<exec::Execution> execution;  // while it runs
+  OperationInfo info;
+  Deadline deadline = Deadline::never();
+  std::atomic<bool> done{false};  // release publishes error
+  std::optional<Error> error;
+};
+
+class Communicator final : private exec::Links {
+ public:
+  struct Options {
+    Config config;
+    Log log;
+    std::function<void(const Error&)> on_error;
+  };
+  /// Collective over the bootstrap, which is not kept. Ends by config.init_timeout.
+  static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap, Options options);
+  ~Communicator() override;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Rank rank() const noexcept { return rank_; }
+  int size() const noexcept { return machine_.ranks; }
+
+  /// Starts the call when those before it are done.
+  Result<std::shared_ptr<Operation>> post(Call call);
+  /// Drives the queue until `operation` is done.
+  Result<void> wait(Operation& operation);
+  Result<Progress> test(Operation& operation);
+  /// Waits for everything posted. A failed communicator returns its failure.
+  Result<void> drain();
+  /// Any thread.
+  void abort();
+  std::optional<Error> failure() const;
+
+  OperationInfo last_operation() const;
+  std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
+  Result<std::string> explain(Bytes bytes) const;
+  std::string describe() const;
+
+ private:
+  friend class CommunicatorBuilder;
+  Communicator() = default;
+
+  // exec::Links
+  Result<exec::Outbox*> to(Rank peer) override;
+  exec::Inbox& inbox() noexcept override { return *inbox_; }
+  Rank self() const noexcept override { return rank_; }
+
+  Result<void> start(Operation& operation);
+  Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
+  Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
+                                                               exec::Word word);
+  Result<std::unique_ptr<exec::Execution>> make_parts_execution(Operation& operation);
+  Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
+  Result<bool> progress();     // true if something moved; driver_ held
+  Result<void> poll_device();  // driver_ held
+  Result<void> look_at_clock(const Operation& front);
+  Result<void> look_for_strays();
+  void finish_front(std::optional<Error> error);
+  Error stop(Error error, bool announce);  // the communicator fails; returns why it really did
+  Error start_failed(Error error);
+  bool still_suspected(const Error& error);
+  void fail_queue();
+  void on_notice(const Notice& notice);
+  Duration on_tick();
+
+  Config config_;
+  Log log_;
+  std::function<void(const Error&)> on_error_;
+  Rank rank_{};
+  Machine machine_;
+  std::optional<plan::Algorithm> fixed_;
+  std::vector<Hello> peers_;
+  Failure failure_;
+
+  std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
+  std::deque<std::shared_ptr<Operation>> queue_;
+  std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
+      programs_;
+  std::vector<std::uint64_t> pair_sequence_[2];  // sends to, receives from
+  std::uint64_t calls_ = 0;                      // collectives started
+  std::uint64_t stage_ = 0;                      // of the arena
+  exec::Word word_;                              // of the running collective
+  OperationInfo last_;
+  std::uint64_t idle_ = 0;
+  Instant active_{};     // when the queue was last not empty
+  Instant suspected_{};  // when the fabric first missed a peer
+
+  // In this order: the mesh's thread stops before what it uses is gone.
+  std::optional<Arena> arena_;
+  std::optional<exec::ArenaLayout> layout_;
+  std::shared_ptr<Fabric> fabric_;
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<exec::Inbox> inbox_;
+  std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
+  std::vector<Completion> completions_;
+  std::unique_ptr<ControlMesh> mesh_;
+};
+
+}  // namespace gdrx

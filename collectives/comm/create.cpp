@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a communicator is made: everybody tells everybody one Hello, agrees on what can be used, and
+// the mesh starts to watch.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "collectives/comm/communicator.hpp"
+#include "gdrx/gdrx.h"
+
+namespace gdrx {
+
+class CommunicatorBuilder {
+ public:
+  CommunicatorBuilder(Bootstrap& bootstrap, Communicator::Options options)
+      : bootstrap_(bootstrap), comm_(new Communicator) {
+    comm_->config_ = std::move(options.config);
+    comm_->log_ = std::move(options.log);
+    comm_->on_error_ = std::move(options.on_error);
+    comm_->rank_ = bootstrap.rank();
+    comm_->machine_.ranks = bootstrap.size();
+    deadline_ = Deadline::after(steady_clock(), comm_->config_.init_timeout);
+  }
+
+  Result<std::unique_ptr<Communicator>> run() {
+    Communicator& comm = *comm_;
+    if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
+    const std::string id = host_id(comm.config_);
+    const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id};
+    comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
+    GDRX_TRY(open_fabric_and_inbox());
+    GDRX_TRY(exchange_hellos(id));
+    GDRX_TRY(check_settings());
+    describe_machine();
+    GDRX_TRY(share_arena());
+    comm.pair_sequence_[0].assign(comm.peers_.size(), 0);
+    comm.pair_sequence_[1].assign(comm.peers_.size(), 0);
+    comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
+    comm.mesh_->start({[&comm](const Notice& notice) { comm.on_notice(notice); },
+                       [&comm] { return comm.on_tick(); }});
+    return std::move(comm_);
+  }
+
+ private:
+  Result<void> open_fabric_and_inbox() {
+    Communicator& comm = *comm_;
+    const std::string name = comm.config_.transport == "auto" ? "ucx" : comm.config_.transport;
+    if (comm.machine_.ranks > static_cast<int>(kMaxRanks)) {
+      return fail(Errc::unsupported,
+                  fmt::format("{} ranks; at most {} are possible", comm.machine_.ranks, kMaxRanks));
+    }
+    auto fabric = open_fabric(name, comm.config_, comm.log_);
+    if (!fabric) {
+      // Without a fabric the shared memory may still do; whether it does is known later.
+      if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
+      comm.log_.info("no fabric: {}", describe(fabric.error()));
+      return {};
+    }
+    comm.fabric_ = *fabric;
+    comm.device_ = GDRX_TRY(comm.fabric_->open_device(comm.config_, comm.log_));
+    exec::InboxShape shape;
+    shape.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
+    if (comm.config_.lanes > 0) shape.lanes = static_cast<std::uint32_t>(comm.config_.lanes);
+    if (comm.config_.slice > 0) shape.slice = comm.config_.slice;
+    comm.inbox_ = GDRX_TRY(exec::Inbox::create(shape, *comm.device_));
+    comm.outboxes_.resize(shape.ranks);
+    comm.completions_.resize(64);
+    return {};
+  }
+
+  Result<void> exchange_hellos(const std::string& id) {
+    Communicator& comm = *comm_;
+    Hello mine;
+    mine.version = GDRX_VERSION;
+    mine.pid = getpid();
+    mine.host_id = id;
+    mine.host_name = host_name();
+    mine.settings = settings();
+    mine.cpus = usable_cpus();
+    if (index(comm.rank_) == 0 && shm_wanted()) offer_arena(mine);
+    if (comm.device_) {
+      mine.device_address = comm.device_->address();
+      mine.inbox_key = comm.inbox_->key();
+    }
+    const std::vector<Blob> all = GDRX_TRY(comm.mesh_->all_gather(encode(mine), deadline_));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      auto hello = decode_hello(all[rank]);
+      if (!hello) {
+        return fail(Errc::protocol, fmt::format("rank {}: {}", rank, hello.error().what));
+      }
+      comm.peers_.push_back(std::move(*hello));
+    }
+    return {};
+  }
+
+  bool shm_wanted() const {
+    return comm_->config_.shared_memory && comm_->config_.transport == "auto" &&
+           comm_->machine_.ranks > 1;
+  }
+
+  void offer_arena(Hello& mine) {
+    Communicator& comm = *comm_;
+    const std::size_t block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
+    auto arena = Arena::create(exec::ArenaLayout::bytes(comm.size(), block));
+    if (!arena) {
+      comm.log_.warn("no shared-memory arena: {}", describe(arena.error()));
+      return;
+    }
+    mine.arena = arena->ticket();
+    comm.arena_ = std::move(*arena);
+  }
+
+  // Every knob from which ranks derive the same decision.
+  std::string settings() const {
+    const Config& config = comm_->config_;
+    return fmt::format(
+        "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
+        "GDRX_ARENA_BLOCK={}",
+        config.algo, config.transport, config.shared_memory ? 1 : 0, config.lanes, config.slice,
+        config.arena_block);
+  }
+
+  Result<void> check_settings() {
+    const std::vector<Hello>& peers = comm_->peers_;
+    for (std::size_t rank = 1; rank < peers.size(); ++rank) {
+      if (peers[rank].version != peers[0].version) {
+        return fail(Errc::mismatch, fmt::format("rank 0 runs gdrx {} and rank {} gdrx {}: install "
+                                                "the same version everywhere",
+                                                peers[0].version, rank, peers[rank].version));
+      }
+      if (peers[rank].settings != peers[0].settings) {
+        return fail(Errc::mismatch,
+                    fmt::format("rank 0 has {} and rank {} has {}: set the same on every rank",
+                                peers[0].settings, rank, peers[rank].settings));
+      }
+    }
+    return {};
+  }
+
+  void describe_machine() {
+    Machine& machine = comm_->machine_;
+    std::map<std::string, CpuSet> hosts;
+    machine.fabric = true;
+    for (const Hello& peer : comm_->peers_) {
+      hosts[peer.host_id] |= peer.cpus;
+      machine.fabric = machine.fabric && !peer.device_address.empty();
+    }
+    machine.hosts = static_cast<int>(hosts.size());
+    machine.cpus = static_cast<int>(kMaxCpus);
+    for (const auto& [id, cpus] : hosts) {
+      machine.cpus = std::max(1, std::min(machine.cpus, static_cast<int>(cpus.count())));
+    }
+    machine.fabric_name = comm_->fabric_ ? std::string(comm_->fabric_->name()) : "none";
+  }
+
+  // All or nobody: a second round tells whether every rank could map it.
+  Result<void> share_arena() {
+    Communicator& comm = *comm_;
+    Machine& machine = comm.machine_;
+    const ArenaTicket& ticket = comm.peers_[0].arena;
+    const std::size_t block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
+    machine.arena_block = block;
+    std::string trouble;
+    if (ticket.pid == 0 || machine.hosts > 1) {
+      trouble = "not offered";
+    } else if (ticket.bytes != exec::ArenaLayout::bytes(comm.size(), block)) {
+      trouble = "of another size";
+    } else if (index(comm.rank_) != 0) {
+      auto arena = Arena::open(ticket);
+      if (arena) {
+        comm.arena_ = std::move(*arena);
+      } else {
+        trouble = describe(arena.error());
+      }
+    }
+    const std::vector<Blob> answers =
+        GDRX_TRY(comm.mesh_->all_gather(std::as_bytes(std::span(trouble)), deadline_));
+    machine.shm = std::all_of(answers.begin(), answers.end(),
+                              [](const Blob& answer) { return answer.empty(); });
+    if (machine.shm) {
+      comm.arena_->seal();
+      comm.layout_.emplace(comm.arena_->bytes(), comm.size(), block);
+    } else {
+      comm.arena_.reset();
+      if (machine.hosts == 1 && shm_wanted()) {
+        comm.log_.warn("shared memory between ranks is not used: {}",
+                       trouble.empty() ? "another rank could not map it" : trouble);
+      }
+    }
+    if (!machine.shm && !machine.fabric && machine.ranks > 1) {
+      return fail(Errc::unsupported,
+                  "no way to reach the other ranks: no fabric could be opened "
+                  "(is UCX installed?) and shared memory is not usable");
+    }
+    return {};
+  }
+
+  static constexpr std::size_t kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
+  Bootstrap& bootstrap_;
+  std::unique_ptr<Communicator> comm_;
+  Deadline deadline_ = Deadline::never();
+};
+
+Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, Options options) {
+  return CommunicatorBuilder(bootstrap, std::move(options)).run();
+}
+
+}  // namespace gdrx

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a communicator stopped: the first writer wins, everybody else reads.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "gdrx/result.hpp"
+
+namespace gdrx {
+
+/// Any thread. The check in a wait loop is one relaxed load.
+class Failure {
+ public:
+  /// True if this was the first.
+  bool set(Error error);
+  bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
+  /// Meaningful after happened().
+  Error error() const;
+
+ private:
+  std::atomic<bool> happened_{false};
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+}  // namespace gdrx

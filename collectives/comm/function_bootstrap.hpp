@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Bootstrap over somebody else's fixed-size all-gather, MPI's for one.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#include "gdrx/bootstrap.hpp"
+
+namespace gdrx {
+
+class FunctionBootstrap final : public Bootstrap {
+ public:
+  /// Fills `all` (size * bytes) with every rank's `mine`; 0 if it worked.
+  using AllGather = std::function<int(const void* mine, void* all, std::size_t bytes)>;
+
+  FunctionBootstrap(Rank rank, int size, AllGather all_gather)
+      : rank_(rank), size_(size), all_gather_(std::move(all_gather)) {}
+
+  Rank rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+
+  /// The deadline is the function's own affair.
+  Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine, Deadline) override {
+    const std::uint64_t length = mine.size();
+    std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
+    if (all_gather_(&length, lengths.data(), sizeof length) != 0) return failed();
+    std::uint64_t longest = 0;
+    for (const std::uint64_t theirs : lengths) longest = std::max(longest, theirs);
+    if (longest > kMostBytes) return fail(Errc::protocol, "a bootstrap blob of over 1 MiB");
+    Blob padded(mine.begin(), mine.end());
+    padded.resize(longest);
+    Blob all(longest * lengths.size());
+    if (longest > 0 && all_gather_(padded.data(), all.data(), longest) != 0) return failed();
+    std::vector<Blob> blobs;
+    for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+      const std::byte* begin = all.data() + rank * longest;
+      blobs.emplace_back(begin, begin + lengths[rank]);
+    }
+    return blobs;
+  }
+
+ private:
+  static constexpr std::uint64_t kMostBytes = 1 << 20;
+  static tl::unexpected<Error> failed() {
+    return fail(Errc::system, "the all-gather of the bootstrap (MPI_Allgather) failed");
+  }
+  Rank rank_;
+  int size_;
+  AllGather all_gather_;
+};
+
+}  // namespace gdrx

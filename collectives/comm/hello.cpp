@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/hello.hpp"
+
+#include <cstring>
+
+namespace gdrx {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x67647868;  // "gdxh"
+constexpr std::uint32_t kMaxField = 64 * 1024;
+
+template <class T>
+void put(Blob& out, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+void put_field(Blob& out, std::span<const std::byte> field) {
+  put(out, static_cast<std::uint32_t>(field.size()));
+  out.insert(out.end(), field.begin(), field.end());
+}
+
+/// Takes values off the front; after the first short read everything fails.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <class T>
+  bool get(T& value) {
+    if (rest_.size() < sizeof value) return false;
+    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_ = rest_.subspan(sizeof value);
+    return true;
+  }
+
+  template <class Container>
+  bool get_field(Container& field) {
+    std::uint32_t size = 0;
+    if (!get(size) || size > kMaxField || rest_.size() < size) return false;
+    field.resize(size);
+    if (size > 0) std::memcpy(field.data(), rest_.data(), size);
+    rest_ = rest_.subspan(size);
+    return true;
+  }
+
+  bool empty() const { return rest_.empty(); }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace
+
+Blob encode(const Hello& hello) {
+  Blob out;
+  put(out, kMagic);
+  put(out, hello.version);
+  put(out, hello.pid);
+  put_field(out, std::as_bytes(std::span(hello.host_id)));
+  put_field(out, std::as_bytes(std::span(hello.host_name)));
+  put_field(out, std::as_bytes(std::span(hello.settings)));
+  put(out, hello.cpus);
+  put(out, hello.arena);
+  put_field(out, hello.device_address);
+  put_field(out, hello.inbox_key);
+  return out;
+}
+
+Result<Hello> decode_hello(std::span<const std::byte> bytes) {
+  Hello hello;
+  Reader reader(bytes);
+  std::uint32_t magic = 0;
+  if (!reader.get(magic) || magic != kMagic) return fail(Errc::protocol, "not a hello of gdrx");
+  const bool whole = reader.get(hello.version) && reader.get(hello.pid) &&
+                     reader.get_field(hello.host_id) && reader.get_field(hello.host_name) &&
+                     reader.get_field(hello.settings) && reader.get(hello.cpus) &&
+                     reader.get(hello.arena) && reader.get_field(hello.device_address) &&
+                     reader.get_field(hello.inbox_key);
+  if (!whole) return fail(Errc::protocol, "a hello that ends early");
+  if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
+  return hello;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each rank tells all others once, while a communicator is made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "collectives/comm/host.hpp"
+#include "gdrx/bootstrap.hpp"
+#include "gdrx/result.hpp"
+#include "transport/memory/arena.hpp"
+
+namespace gdrx {
+
+struct Hello {
+  std::uint32_t version = 0;  // GDRX_VERSION
+  std::int32_t pid = 0;
+  std::string host_id;
+  std::string host_name;
+  std::string settings;  // every knob that all ranks must agree on, printed
+  CpuSet cpus;
+  ArenaTicket arena;    // rank 0 only; pid 0 where there is none
+  Blob device_address;  // empty where no fabric could be opened
+  Blob inbox_key;
+};
+
+Blob encode(const Hello& hello);
+/// Nothing in `bytes` is trusted. Errc::protocol says what is wrong with it.
+Result<Hello> decode_hello(std::span<const std::byte> bytes);
+
+}  // namespace gdrx

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to an execution: choose, bind, connect.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/comm/communicator.hpp"
+
+namespace gdrx {
+namespace {
+
+std::byte* writable(const std::byte* pointer) {
+  // Plans bind input and output alike; verify() proves that no plan writes its input.
+  return const_cast<std::byte*>(pointer);
+}
+
+// Elements of the whole vector that the tuner should think of.
+std::uint64_t vector_elements(const Call& call, int ranks) {
+  const bool blocks =
+      call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
+  return blocks ? call.count * static_cast<std::uint64_t>(ranks) : call.count;
+}
+
+}  // namespace
+
+Result<void> Communicator::start(Operation& operation) {
+  if (config_.timeout.count() > 0) {
+    operation.deadline = Deadline::after(steady_clock(), config_.timeout);
+  }
+  if (operation.call.collective == Collective::send_recv) {
+    operation.info.path = PathKind::fabric;
+    operation.execution = GDRX_TRY(make_parts_execution(operation));
+  } else {
+    operation.execution = GDRX_TRY(make_execution(operation));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
+  const Call& call = operation.call;
+  const Bytes bytes = vector_elements(call, size()) * size_of(call.type);
+  // A barrier over shared memory is an allReduce of nothing.
+  const bool as_all_reduce = call.collective == Collective::barrier && machine_.shm;
+  const auto choice =
+      choose(machine_, as_all_reduce ? Collective::all_reduce : call.collective, bytes, fixed_);
+  if (!choice) {
+    return fail(Errc::unsupported,
+                fmt::format("{} needs a fabric and none could be opened: install UCX",
+                            to_string(call.collective)));
+  }
+  operation.info.algorithm = choice->chosen.algorithm;
+  operation.info.path = choice->chosen.path;
+  word_ = exec::Word{};
+  word_.collective = call.collective;
+  word_.type = call.type;
+  word_.op = call.op;
+  word_.algorithm = choice->chosen.algorithm;
+  word_.root = index(call.root);
+  word_.sequence = calls_++;
+  word_.count = call.count;
+  if (layout_) {
+    layout_->publish(index(rank_), word_, word_.sequence);
+    GDRX_TRY(look_for_strays());
+  }
+  if (operation.info.path == PathKind::fabric) return make_plan_execution(operation, word_);
+  const plan::Spec spec{Collective::all_reduce, choice->chosen.algorithm, size(), Rank{}};
+  operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
+  const exec::ArenaCall arena{word_, word_.sequence, stage_, call.input, call.output};
+  return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
+}
+
+Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Operation& operation,
+                                                                           exec::Word word) {
+  const Call& call = operation.call;
+  const plan::Spec spec{call.collective, operation.info.algorithm, size(), call.root};
+  const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
+  exec::PlanCall bound;
+  bound.program = GDRX_TRY(program_for(spec));
+  operation.info.planned = bound.program->traffic;
+  const std::uint64_t whole = vector_elements(call, size());
+  const std::uint64_t input = call.collective == Collective::all_gather ? call.count : whole;
+  const std::uint64_t output = call.collective == Collective::reduce_scatter ? call.count : whole;
+  bound.buffers = {{writable(call.input), {input, shape.input_chunks}},
+                   {call.output, {output, shape.output_chunks}}};
+  bound.words = {word};
+  bound.element = size_of(call.type);
+  bound.finish_over = size();
+  std::unique_ptr<exec::Execution> execution =
+      GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  return execution;
+}
+
+// A group of sends and receives is a program of its own: all sends, then all receives, a slice
+// each.
+Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Operation& operation) {
+  if (!machine_.fabric) {
+    return fail(Errc::unsupported,
+                "send and receive need a fabric and none could be opened: "
+                "install UCX");
+  }
+  std::vector<Part>& parts = operation.call.parts;
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.send && !b.send; });
+  plan::RankProgram program;
+  program.channels.resize(1);
+  exec::PlanCall bound;
+  for (std::uint32_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    plan::Op op;
+    op.kind = part.send ? plan::OpKind::send : plan::OpKind::recv_copy;
+    op.peer = part.peer;
+    op.src = op.dst = {plan::Buffer::input, i};
+    program.channels[0].push_back(op);
+    bound.buffers.push_back({part.buffer, {part.count * size_of(part.type), 1}});
+    exec::Word word;
+    word.collective = Collective::send_recv;
+    word.type = part.type;
+    word.sequence = pair_sequence_[part.send ? 0 : 1][static_cast<std::size_t>(index(part.peer))]++;
+    word.count = part.count;
+    bound.words.push_back(word);
+    word_ = word;
+  }
+  bound.program = std::make_shared<const exec::Program>(exec::compile(program));
+  bound.parts = true;
+  std::unique_ptr<exec::Execution> execution =
+      GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  return execution;
+}
+
+Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const plan::Spec& spec) {
+  const auto key = std::tuple(spec.collective, spec.algorithm, spec.root);
+  if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+  const plan::RankProgram program = GDRX_TRY(plan::build_rank(spec, rank_));
+  auto compiled = std::make_shared<const exec::Program>(exec::compile(program));
+  programs_.emplace(key, compiled);
+  return std::shared_ptr<const exec::Program>(compiled);
+}
+
+Result<exec::Outbox*> Communicator::to(Rank peer) {
+  auto& outbox = outboxes_[static_cast<std::size_t>(index(peer))];
+  if (!outbox) {
+    const Hello& hello = peers_[static_cast<std::size_t>(index(peer))];
+    auto endpoint = GDRX_TRY(device_->connect(peer, hello.device_address));
+    const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.inbox_key));
+    outbox = std::make_unique<exec::Outbox>(std::move(endpoint), region, inbox_->shape(), rank_);
+  }
+  return outbox.get();
+}
+
+}  // namespace gdrx

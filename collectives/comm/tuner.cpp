@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/tuner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gdrx {
+namespace {
+
+using plan::Algorithm;
+
+// Measured on 2 cores of an AMD EPYC (Zen 4), 2 and 16 ranks; microseconds, and us per byte. They
+// rank algorithms; a figure in a report is never one of these.
+struct Costs {
+  double message;  // one hop: a signal, or a message with its header
+  double wire;     // a byte moved between ranks
+  double reduce;   // a byte read by the reducer
+  double copy;     // a byte copied
+};
+constexpr Costs kShm{0.4, 0.0, 0.00005, 0.00008};
+constexpr Costs kFabric{2.0, 0.00013, 0.00005, 0.00008};
+constexpr double kSwitch = 1.2;  // a context switch, when ranks share a core
+
+double log2_ceil(int n) { return n <= 1 ? 0 : std::ceil(std::log2(n)); }
+
+// How much longer everything takes when ranks take turns on a core.
+double sharing(const Machine& machine) {
+  const double per_host = std::ceil(static_cast<double>(machine.ranks) / machine.hosts);
+  return std::max(1.0, per_host / machine.cpus);
+}
+
+// Waiting for every rank of the host once: a signal, or a round of everybody's turn.
+double sync_us(const Machine& machine) {
+  const double turns = sharing(machine);
+  return turns > 1 ? kSwitch * turns : kShm.message * (1 + log2_ceil(machine.ranks) / 2);
+}
+
+double shm_us(const Machine& machine, Algorithm algorithm, double bytes) {
+  const double n = machine.ranks;
+  const double blocks = std::max(1.0, std::ceil(bytes / static_cast<double>(machine.arena_block)));
+  const double work = algorithm == Algorithm::one_shot
+                          ? kShm.copy * bytes + kShm.reduce * n * bytes
+                          : kShm.copy * bytes * (2 - 1 / n) + kShm.reduce * bytes;
+  const double syncs = blocks + (algorithm == Algorithm::one_shot ? 0 : 1);
+  return syncs * sync_us(machine) + sharing(machine) * work;
+}
+
+struct Shape {
+  double hops;   // messages one after another
+  double moved;  // bytes sent by the busiest rank / S
+  double reduced;
+};
+
+Shape shape_of(Algorithm algorithm, Collective collective, int ranks) {
+  const double n = ranks;
+  const double log = log2_ceil(ranks);
+  const bool half =
+      collective == Collective::reduce_scatter || collective == Collective::all_gather;
+  switch (algorithm) {
+    case Algorithm::ring:
+      if (collective == Collective::broadcast || collective == Collective::reduce) {
+        return {n - 1, 1, 1};
+      }
+      return half ? Shape{n - 1, (n - 1) / n, 1} : Shape{2 * (n - 1), 2 * (n - 1) / n, 1};
+    case Algorithm::tree:
+      return {2 * log, 2, 2};
+    case Algorithm::halving_doubling:
+      return {2 * log, 2 * (n - 1) / n, 1};
+    case Algorithm::one_shot:
+      return {n - 1, n - 1, n};
+    case Algorithm::two_shot:
+      return half ? Shape{n - 1, (n - 1) / n, 1} : Shape{2 * (n - 1), 2 * (n - 1) / n, 1};
+  }
+  return {};
+}
+
+double fabric_us(const Machine& machine, Algorithm algorithm, Collective collective, double bytes) {
+  const Shape shape = shape_of(algorithm, collective, machine.ranks);
+  const double turns = sharing(machine);
+  return shape.hops * kFabric.message * turns +
+         turns * bytes * (shape.moved * kFabric.wire + shape.reduced * kFabric.reduce);
+}
+
+}  // namespace
+
+std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
+                             std::optional<Algorithm> fixed) {
+  Choice choice;
+  const auto size = static_cast<double>(bytes);
+  const auto algorithms = plan::algorithms_of(collective);
+  // An algorithm asked for is an allReduce's: other collectives have what they have.
+  const bool known =
+      fixed && std::find(algorithms.begin(), algorithms.end(), *fixed) != algorithms.end();
+  for (const Algorithm algorithm : algorithms) {
+    if (known && algorithm != *fixed) continue;
+    const bool direct = algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
+    if (machine.shm && direct && collective == Collective::all_reduce) {
+      choice.candidates.push_back({algorithm, PathKind::shm, shm_us(machine, algorithm, size)});
+    } else if (machine.fabric || machine.ranks == 1) {
+      choice.candidates.push_back(
+          {algorithm, PathKind::fabric, fabric_us(machine, algorithm, collective, size)});
+    }
+  }
+  if (choice.candidates.empty()) return std::nullopt;
+  std::stable_sort(
+      choice.candidates.begin(), choice.candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
+  choice.chosen = choice.candidates.front();
+  return choice;
+}
+
+std::string_view path_name(const Machine& machine, PathKind path) noexcept {
+  switch (path) {
+    case PathKind::shm:
+      return "shm";
+    case PathKind::fabric:
+      return machine.fabric_name;
+  }
+  return "?";
+}
+
+std::string explain(const Machine& machine, Collective collective, Bytes bytes,
+                    const Choice& choice) {
+  std::string text =
+      fmt::format("{} of {} bytes, {} ranks on {} host(s), {} cpu(s) a host\n",
+                  to_string(collective), bytes, machine.ranks, machine.hosts, machine.cpus);
+  for (const Candidate& candidate : choice.candidates) {
+    const bool chosen = &candidate == &choice.candidates.front();
+    text += fmt::format(
+        "  {} {:<17} over {:<5} predicted {:>10.1f} us{}\n", chosen ? "*" : " ",
+        plan::to_string(candidate.algorithm), path_name(machine, candidate.path),
+        candidate.predicted_us,
+        chosen ? "  <- chosen"
+               : fmt::format("  {:.1f}x", candidate.predicted_us / choice.chosen.predicted_us));
+  }
+  if (machine.hosts > 1) text += "  shm left out: the ranks are on several hosts\n";
+  return text;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Picks an algorithm and a path by a cost model, and says why. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrx/plan.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx {
+
+enum class PathKind : std::uint8_t { shm, fabric };
+
+/// Where a communicator runs: the same on every rank.
+struct Machine {
+  int ranks = 1;
+  int hosts = 1;
+  int cpus = 1;         // that the ranks of one host may use together
+  bool shm = false;     // every rank has mapped the arena
+  bool fabric = false;  // every rank has opened the fabric
+  std::string fabric_name;
+  Bytes arena_block = 256 * 1024;
+};
+
+struct Candidate {
+  plan::Algorithm algorithm{};
+  PathKind path{};
+  double predicted_us = 0;
+};
+
+struct Choice {
+  Candidate chosen;
+  std::vector<Candidate> candidates;  // by predicted time
+};
+
+/// `fixed`: the algorithm the user asked for. Empty if nothing can carry the collective.
+std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
+                             std::optional<plan::Algorithm> fixed);
+
+std::string explain(const Machine& machine, Collective collective, Bytes bytes,
+                    const Choice& choice);
+std::string_view path_name(const Machine& machine, PathKind path) noexcept;
+
+}  // namespace gdrx

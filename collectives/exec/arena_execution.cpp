@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/arena_execution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/reduce/reducer.hpp"
+
+namespace gdrx::exec {
+namespace {
+
+// Outputs that together exceed the caches are written around them.
+constexpr std::uint64_t kStreamingBytes = 8 * 1024 * 1024;
+
+}  // namespace
+
+ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaCall& call)
+    : layout_(layout),
+      self_(self),
+      call_(call),
+      two_shot_(call.word.algorithm == plan::Algorithm::two_shot),
+      element_(size_of(call.word.type)),
+      per_block_(layout.block() / element_) {
+  const std::uint64_t count = call.word.count;
+  const auto ranks = static_cast<std::uint64_t>(layout.ranks());
+  streaming_ = count * element_ * ranks > kStreamingBytes;
+  blocks_ = count == 0 ? 1 : (count + per_block_ - 1) / per_block_;
+  stages_ = blocks_ + (two_shot_ ? 2 : 1);
+  operands_.resize(ranks);
+  counters_.slices = blocks_;
+}
+
+Range ArenaExecution::block_range(std::uint64_t block) const noexcept {
+  const std::uint64_t begin = block * per_block_;
+  return {begin, std::min(per_block_, call_.word.count - std::min(begin, call_.word.count))};
+}
+
+Result<Step> ArenaExecution::step() {
+  if (next_ > 0 && !all_reached(call_.base + next_)) return Step::idle;
+  if (next_ == 1) GDRX_TRY(check_words());  // everybody has published by now
+  run_stage(next_);
+  ++next_;
+  const bool last = next_ == stages_;
+  // release: publishes the slots and results written above; jumps to the next operation's base
+  layout_.line(self_).stage.store(last ? end_stage() : call_.base + next_,
+                                  std::memory_order_release);
+  waiting_for_ = 0;
+  return last ? Step::done : Step::advanced;
+}
+
+bool ArenaExecution::all_reached(std::uint64_t stage) noexcept {
+  while (waiting_for_ < layout_.ranks()) {
+    // acquire: pairs with the release in step(), so that what they wrote is seen
+    if (layout_.line(waiting_for_).stage.load(std::memory_order_acquire) < stage) return false;
+    ++waiting_for_;
+  }
+  return true;
+}
+
+Result<void> ArenaExecution::check_words() const {
+  Word theirs;
+  const int other = layout_.find_mismatch(self_, call_.word, call_.call, theirs);
+  if (other < 0) return {};
+  return check_word(theirs, Rank{other}, call_.word, Rank{self_});
+}
+
+std::string ArenaExecution::waiting_for() const {
+  std::string late;
+  for (int rank = 0; rank < layout_.ranks(); ++rank) {
+    // relaxed: for a person
+    if (layout_.line(rank).stage.load(std::memory_order_relaxed) < call_.base + next_) {
+      late += fmt::format("{}{}", late.empty() ? "" : ", ", rank);
+    }
+  }
+  return fmt::format("rank(s) {} to finish stage {} of {}", late, next_, stages_);
+}
+
+void ArenaExecution::run_stage(std::uint64_t t) noexcept {
+  // The oldest block first: its data is the likeliest to leave the cache next.
+  if (two_shot_ && t >= 2) copy_out(t - 2);
+  if (t >= 1 && t <= blocks_) reduce_block(t - 1);
+  if (t < blocks_) copy_in(t);
+}
+
+void ArenaExecution::copy_in(std::uint64_t block) noexcept {
+  const Range range = block_range(block);
+  const std::byte* from = call_.input + range.begin * element_;
+  std::byte* to = layout_.slot(call_.base + block, self_);
+  Range own{range.count, 0};  // one-shot: everybody reads everything
+  if (two_shot_) {
+    own = Partition{range.count, static_cast<std::uint32_t>(layout_.ranks())}.chunk(
+        static_cast<std::uint32_t>(self_));
+  }
+  // A rank reads its own slice from its own input.
+  reduce::copy(to, from, own.begin * element_);
+  const std::uint64_t behind = own.begin + own.count;
+  reduce::copy(to + behind * element_, from + behind * element_, (range.count - behind) * element_);
+  counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
+}
+
+void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
+  const Range range = block_range(block);
+  Range part{0, range.count};
+  if (two_shot_) {
+    part = Partition{range.count, static_cast<std::uint32_t>(layout_.ranks())}.chunk(
+        static_cast<std::uint32_t>(self_));
+  }
+  for (int rank = 0; rank < layout_.ranks(); ++rank) {
+    const std::byte* slot = layout_.slot(call_.base + block, rank);
+    if (rank == self_) {
+      slot = call_.input + range.begin * element_;
+    } else {
+      ++counters_.received;
+    }
+    operands_[static_cast<std::size_t>(rank)] = slot + part.begin * element_;
+  }
+  std::byte* target =
+      two_shot_ ? layout_.result(call_.base + block) : call_.output + range.begin * element_;
+  const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
+  reduce::reduce(target + part.begin * element_, operands_, part.count, call_.word.type,
+                 call_.word.op, finish);
+  if (two_shot_) counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
+}
+
+void ArenaExecution::copy_out(std::uint64_t block) noexcept {
+  const Range range = block_range(block);
+  reduce::copy(call_.output + range.begin * element_, layout_.result(call_.base + block),
+               range.count * element_, streaming_);
+  counters_.received += static_cast<std::uint64_t>(layout_.ranks() - 1);
+}
+
+}  // namespace gdrx::exec

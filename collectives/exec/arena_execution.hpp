@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one-shot and two-shot allReduce plans lowered to shared memory: a message is a slice that a
+// peer reads in place, its signal the writer's stage counter.
+//
+// Two-shot cuts the vector into blocks and runs three things a stage: copy block t in, reduce this
+// rank's slice of block t-1 from all slots in rank order, copy block t-2 out; then one wait for
+// all. One-shot runs two: copy block t in, reduce all of block t-1. Slots and results have two
+// generations, chosen by the stage's parity; the arithmetic of why that is enough stands in
+// README.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collectives/exec/arena_layout.hpp"
+#include "collectives/exec/execution.hpp"
+#include "collectives/exec/partition.hpp"
+#include "collectives/exec/word.hpp"
+
+namespace gdrx::exec {
+
+struct ArenaCall {
+  Word word;               // algorithm one_shot or two_shot
+  std::uint64_t call = 0;  // operations on the communicator before this one
+  std::uint64_t base = 0;  // stage at which it starts, the same on every rank
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+class ArenaExecution final : public Execution {
+ public:
+  ArenaExecution(const ArenaLayout& layout, int self, const ArenaCall& call);
+  Result<Step> step() override;
+  void on_write_done(std::uint64_t) noexcept override {}
+  const Counters& counters() const noexcept override { return counters_; }
+  std::string waiting_for() const override;
+  /// The next operation's base.
+  std::uint64_t end_stage() const noexcept { return call_.base + stages_ + (two_shot_ ? 0 : 1); }
+
+ private:
+  bool all_reached(std::uint64_t stage) noexcept;
+  Result<void> check_words() const;
+  void run_stage(std::uint64_t t) noexcept;
+  void copy_in(std::uint64_t block) noexcept;
+  void reduce_block(std::uint64_t block) noexcept;
+  void copy_out(std::uint64_t block) noexcept;
+  Range block_range(std::uint64_t block) const noexcept;
+
+  ArenaLayout layout_;
+  int self_;
+  ArenaCall call_;
+  bool two_shot_;
+  bool streaming_;
+  std::size_t element_;
+  std::uint64_t per_block_;  // elements
+  std::uint64_t blocks_;
+  std::uint64_t stages_;
+  std::uint64_t next_ = 0;  // stage to run, relative to base
+  int waiting_for_ = 0;     // first rank not known to have reached it
+  std::vector<const void*> operands_;
+  Counters counters_;
+};
+
+}  // namespace gdrx::exec

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/arena_layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace gdrx::exec {
+namespace {
+
+// Both generations of all slots should stay in a last-level cache of a few tens of MiB.
+constexpr std::size_t kCacheBudget = 16 * 1024 * 1024;
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+std::size_t ArenaLayout::block_for(int ranks, std::size_t wanted) noexcept {
+  const std::size_t fits = kCacheBudget / (2 * (static_cast<std::size_t>(ranks) + 1));
+  return std::max(kPage, std::min(wanted, fits) / kPage * kPage);
+}
+
+std::size_t ArenaLayout::bytes(int ranks, std::size_t block) noexcept {
+  const auto n = static_cast<std::size_t>(ranks);
+  return n * sizeof(ArenaLine) + kPage + 2 * (n + 1) * block;
+}
+
+ArenaLine& ArenaLayout::line(int rank) const noexcept {
+  return reinterpret_cast<ArenaLine*>(memory_.data())[rank];
+}
+
+std::byte* ArenaLayout::slot(std::uint64_t generation, int rank) const noexcept {
+  const auto n = static_cast<std::size_t>(ranks_);
+  const std::size_t lines = (n * sizeof(ArenaLine) + kPage - 1) / kPage * kPage;
+  const std::size_t number = (generation & 1) * (n + 1) + static_cast<std::size_t>(rank);
+  return memory_.data() + lines + number * block_;
+}
+
+std::byte* ArenaLayout::result(std::uint64_t generation) const noexcept {
+  return slot(generation, ranks_);
+}
+
+void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {
+  ArenaLine::Published& mine = line(rank).calls[call & 1];
+  const auto parts = std::bit_cast<std::array<std::uint64_t, kWordParts>>(word);
+  mine.published.store(0, std::memory_order_relaxed);
+  // release fence: a reader that sees a new part sees published change as well
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    mine.word[i].store(parts[i], std::memory_order_relaxed);
+  }
+  mine.published.store(call + 1, std::memory_order_release);  // the word is whole
+}
+
+int ArenaLayout::find_mismatch(int self, const Word& word, std::uint64_t call,
+                               Word& theirs) const noexcept {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (rank == self) continue;
+    const ArenaLine::Published& entry = line(rank).calls[call & 1];
+    // acquire: pairs with the last store of publish(), so that the parts are those of this call
+    if (entry.published.load(std::memory_order_acquire) != call + 1) continue;
+    std::array<std::uint64_t, kWordParts> parts;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i] = entry.word[i].load(std::memory_order_relaxed);
+    }
+    // acquire fence: pairs with the fence of publish(); a torn word is seen by its number
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (entry.published.load(std::memory_order_relaxed) != call + 1) continue;
+    theirs = std::bit_cast<Word>(parts);
+    if (!(theirs == word)) return rank;
+  }
+  return -1;
+}
+
+}  // namespace gdrx::exec

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks of a host share the arena: a line a rank for its stage and its handshake words,
+// then two generations of a slot a rank and of one result block.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "collectives/exec/word.hpp"
+
+namespace gdrx::exec {
+
+inline constexpr std::size_t kWordParts = sizeof(Word) / sizeof(std::uint64_t);
+
+/// What a rank publishes.
+struct alignas(128) ArenaLine {
+  /// Stages completed since the communicator was made. Its release publishes everything that this
+  /// rank wrote before: words, slots, results.
+  std::atomic<std::uint64_t> stage;
+  /// Words by the parity of their call. `published` is call + 1 while the word is whole, else 0: a
+  /// sequence lock, because a root may run ahead by more than one call.
+  struct Published {
+    std::atomic<std::uint64_t> published;
+    std::atomic<std::uint64_t> word[kWordParts];
+  };
+  alignas(64) Published calls[2];
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// A view of a mapped arena, the same on every rank.
+class ArenaLayout {
+ public:
+  /// The block for which slots and results stay in the cache, at most `wanted` bytes.
+  static std::size_t block_for(int ranks, std::size_t wanted) noexcept;
+  static std::size_t bytes(int ranks, std::size_t block) noexcept;
+
+  ArenaLayout(std::span<std::byte> memory, int ranks, std::size_t block) noexcept
+      : memory_(memory), ranks_(ranks), block_(block) {}
+
+  int ranks() const noexcept { return ranks_; }
+  std::size_t block() const noexcept { return block_; }
+  ArenaLine& line(int rank) const noexcept;
+  std::byte* slot(std::uint64_t generation, int rank) const noexcept;
+  std::byte* result(std::uint64_t generation) const noexcept;
+
+  /// Publishes this rank's call, on whichever path it runs.
+  void publish(int rank, const Word& word, std::uint64_t call) const noexcept;
+  /// A peer that published another word for the same call, by rank, and the word; -1 if there is
+  /// none so far.
+  int find_mismatch(int self, const Word& word, std::uint64_t call, Word& theirs) const noexcept;
+
+ private:
+  std::span<std::byte> memory_;
+  int ranks_;
+  std::size_t block_;
+};
+
+}  // namespace gdrx::exec

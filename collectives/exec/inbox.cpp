@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/inbox.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace gdrx::exec {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::uint64_t InboxShape::credits_bytes() const noexcept {
+  return round_up(std::uint64_t{ranks} * lanes * sizeof(std::uint64_t), kPage);
+}
+
+std::uint64_t InboxShape::stride() const noexcept {
+  // The header ends at a page boundary and the payload starts there: kernel copies (CMA) and vector
+  // loads like it.
+  return round_up(slice, kPage) + kPage;
+}
+
+std::uint64_t InboxShape::bytes() const noexcept {
+  return credits_bytes() + std::uint64_t{ranks} * lanes * kSlots * stride();
+}
+
+Bytes InboxShape::credit_offset(Rank peer, std::uint32_t lane) const noexcept {
+  return (static_cast<std::uint64_t>(index(peer)) * lanes + lane) * sizeof(std::uint64_t);
+}
+
+Bytes InboxShape::slot_offset(Rank peer, std::uint32_t lane, std::uint32_t slot) const noexcept {
+  const std::uint64_t number =
+      (static_cast<std::uint64_t>(index(peer)) * lanes + lane) * kSlots + slot;
+  return credits_bytes() + number * stride() + kPage - sizeof(MessageHeader);
+}
+
+Result<std::unique_ptr<Inbox>> Inbox::create(const InboxShape& shape, Device& device) {
+  void* base = mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    return fail(
+        Errc::system,
+        fmt::format("address space for {} ranks' messages ({} bytes)", shape.ranks, shape.bytes()),
+        errno);
+  }
+  auto inbox = std::unique_ptr<Inbox>(new Inbox(shape, static_cast<std::byte*>(base)));
+  inbox->region_ =
+      GDRX_TRY(device.register_memory({inbox->base_, shape.bytes()}, MemoryKind::host));
+  return inbox;
+}
+
+Inbox::~Inbox() {
+  region_.reset();
+  munmap(base_, shape_.bytes());
+}
+
+Result<void> Inbox::arrived(Rank peer, std::uint32_t immediate) {
+  const std::uint32_t lane_number = immediate >> 8;
+  const std::uint32_t slot = immediate & 0xff;
+  if (lane_number >= shape_.lanes || slot >= kSlots) {
+    return fail(Errc::protocol, fmt::format("rank {} announced a message in lane {} slot {}",
+                                            index(peer), lane_number, slot));
+  }
+  Lane& target = lane(peer, lane_number);
+  if ((target.full & 1u << slot) != 0) {
+    return fail(Errc::protocol, fmt::format("rank {} overwrote lane {} slot {} without a credit",
+                                            index(peer), lane_number, slot));
+  }
+  target.full |= 1u << slot;
+  return {};
+}
+
+const MessageHeader* Inbox::head(Rank peer, std::uint32_t lane_number) const noexcept {
+  const Lane& source = lane(peer, lane_number);
+  const auto slot = static_cast<std::uint32_t>(source.consumed % kSlots);
+  if ((source.full & 1u << slot) == 0) return nullptr;
+  return reinterpret_cast<const MessageHeader*>(base_ +
+                                                shape_.slot_offset(peer, lane_number, slot));
+}
+
+std::uint64_t Inbox::consume(Rank peer, std::uint32_t lane_number) noexcept {
+  Lane& source = lane(peer, lane_number);
+  source.full &= ~(1u << source.consumed % kSlots);
+  return ++source.consumed;
+}
+
+std::uint64_t Inbox::credit(Rank peer, std::uint32_t lane_number) const noexcept {
+  // A NIC may write it at any moment; what it guards (our right to overwrite a slot) needs no more.
+  auto* word = reinterpret_cast<std::uint64_t*>(base_ + shape_.credit_offset(peer, lane_number));
+  return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
+}
+
+const MessageHeader* Inbox::find_stray(const Word& mine, Rank& peer) const noexcept {
+  for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
+    for (std::uint32_t l = 0; l < shape_.lanes; ++l) {
+      peer = static_cast<Rank>(p);
+      const MessageHeader* found = head(peer, l);
+      if (found != nullptr && found->word.sequence == mine.sequence && !(found->word == mine) &&
+          found->word.collective != Collective::send_recv) {
+        return found;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace gdrx::exec

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending side of an Inbox: one a peer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "collectives/exec/inbox.hpp"
+#include "gdrx/transport.hpp"
+
+namespace gdrx::exec {
+
+/// Cookie of credit writes, which no execution waits for.
+inline constexpr std::uint64_t kNoCookie = ~std::uint64_t{0};
+
+/// Used by the thread that drives the communicator.
+class Outbox {
+ public:
+  Outbox(std::unique_ptr<Endpoint> endpoint, RemoteRegionId inbox, const InboxShape& shape,
+         Rank self)
+      : endpoint_(std::move(endpoint)), inbox_(inbox), shape_(shape), self_(self) {}
+
+  /// Sends one message if the peer has room and the endpoint too. `credit` is Inbox::credit of the
+  /// peer and lane. The payload is read until the write with `cookie` is done.
+  Result<Progress> send(std::uint32_t lane, std::uint64_t credit, const MessageHeader& header,
+                        std::span<const std::byte> payload, std::uint64_t cookie) {
+    const std::uint64_t sent = sent_[lane];
+    if (credit > sent) {
+      return fail(Errc::protocol, "rank " + std::to_string(index(endpoint_->peer())) +
+                                      " returned credits that it never had");
+    }
+    if (sent - credit >= kSlots) return Progress::pending;
+    const auto slot = static_cast<std::uint32_t>(sent % kSlots);
+    WriteOp op;
+    op.header = std::as_bytes(std::span(&header, 1));
+    op.payload = payload;
+    op.remote = inbox_;
+    op.offset = shape_.slot_offset(self_, lane, slot);
+    op.has_immediate = true;
+    op.immediate = make_immediate(lane, slot);
+    op.cookie = cookie;
+    const Progress posted = GDRX_TRY(endpoint_->post(op));
+    if (posted == Progress::done) ++sent_[lane];
+    return posted;
+  }
+
+  /// Tells the peer how many of its messages were consumed on the lane.
+  Result<Progress> return_credit(std::uint32_t lane, const std::uint64_t& consumed) {
+    WriteOp op;
+    op.header = std::as_bytes(std::span(&consumed, 1));
+    op.remote = inbox_;
+    op.offset = shape_.credit_offset(self_, lane);
+    op.cookie = kNoCookie;
+    return endpoint_->post(op);
+  }
+
+  std::string describe() const { return endpoint_->describe(); }
+
+ private:
+  std::unique_ptr<Endpoint> endpoint_;
+  RemoteRegionId inbox_;
+  InboxShape shape_;
+  Rank self_;
+  std::array<std::uint64_t, kMaxLanes> sent_{};
+};
+
+/// Gives the Outbox of a peer, connecting at its first use.
+class Links {
+ public:
+  virtual ~Links() = default;
+  virtual Result<Outbox*> to(Rank peer) = 0;
+  virtual Inbox& inbox() noexcept = 0;
+  virtual Rank self() const noexcept = 0;
+};
+
+}  // namespace gdrx::exec

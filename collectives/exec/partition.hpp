@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which elements a chunk, and a slice of a chunk, cover. Pure arithmetic.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gdrx::exec {
+
+/// Elements [begin, begin + count) of a buffer.
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t count = 0;
+};
+
+/// `elements` cut into `chunks` parts whose lengths differ by one at most, the longer ones first.
+struct Partition {
+  std::uint64_t elements = 0;
+  std::uint32_t chunks = 1;
+
+  Range chunk(std::uint32_t c) const noexcept {
+    const std::uint64_t base = elements / chunks;
+    const std::uint64_t longer = elements % chunks;
+    return {c * base + std::min<std::uint64_t>(c, longer), base + (c < longer ? 1 : 0)};
+  }
+
+  std::uint64_t longest() const noexcept { return elements / chunks + (elements % chunks != 0); }
+
+  /// The `slice`-th run of `per_slice` elements of chunk c; empty behind the chunk's end.
+  Range slice(std::uint32_t c, std::uint64_t slice, std::uint64_t per_slice) const noexcept {
+    const Range whole = chunk(c);
+    const std::uint64_t from = std::min(slice * per_slice, whole.count);
+    return {whole.begin + from, std::min(per_slice, whole.count - from)};
+  }
+};
+
+}  // namespace gdrx::exec

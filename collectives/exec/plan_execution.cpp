@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/plan_execution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/reduce/reducer.hpp"
+
+namespace gdrx::exec {
+namespace {
+
+// Below this a chunk is one message: cutting it further costs more than the overlap brings.
+constexpr std::uint64_t kUncutBytes = 32 * 1024;
+// A chunk is cut so that every lane has about this many slices to pipeline.
+constexpr std::uint64_t kSlicesALane = 2;
+
+}  // namespace
+
+Result<std::unique_ptr<PlanExecution>> PlanExecution::create(PlanCall call, Links& links) {
+  auto execution = std::unique_ptr<PlanExecution>(new PlanExecution(std::move(call), links));
+  GDRX_TRY(execution->prepare());
+  return execution;
+}
+
+void PlanExecution::choose_slices() {
+  const InboxShape& shape = links_.inbox().shape();
+  std::uint64_t longest = 1;
+  for (const Binding& buffer : call_.buffers) {
+    longest = std::max(longest, buffer.partition.longest());
+  }
+  const auto channels = static_cast<std::uint64_t>(call_.program->channels.size());
+  const std::uint64_t window = std::max<std::uint64_t>(1, shape.lanes / channels);
+  const std::uint64_t bytes = longest * call_.element;
+  const std::uint64_t wanted =
+      std::clamp(bytes / (window * kSlicesALane), kUncutBytes, std::max(kUncutBytes, shape.slice));
+  per_slice_ = std::max<std::uint64_t>(1, std::min(wanted, shape.slice) / call_.element);
+  instances_ = (longest + per_slice_ - 1) / per_slice_;
+  lane_step_ = std::min(window, instances_);
+  counters_.slices = instances_;
+}
+
+Result<void> PlanExecution::prepare() {
+  choose_slices();
+  const Program& program = *call_.program;
+  if (program.channels.size() > links_.inbox().shape().lanes) {
+    return fail(Errc::unsupported,
+                fmt::format("the plan has {} channels and the communicator {} "
+                            "lanes: raise GDRX_LANES",
+                            program.channels.size(), links_.inbox().shape().lanes));
+  }
+  outboxes_.assign(links_.inbox().shape().ranks, nullptr);
+  for (std::uint32_t channel = 0; channel < program.channels.size(); ++channel) {
+    for (const Instruction& instruction : program.channels[channel].code) {
+      if (instruction.kind != Instruction::Kind::send) continue;
+      Outbox*& outbox = outboxes_[static_cast<std::size_t>(index(instruction.peer))];
+      if (outbox == nullptr) outbox = GDRX_TRY(links_.to(instruction.peer));
+    }
+    for (const Source& source : program.channels[channel].sources) {
+      if (source.local) continue;  // a credit goes back to whom we receive from
+      Outbox*& outbox = outboxes_[static_cast<std::size_t>(index(source.peer))];
+      if (outbox == nullptr) outbox = GDRX_TRY(links_.to(source.peer));
+    }
+    for (std::uint64_t i = 0; i < lane_step_; ++i) {
+      Lane lane;
+      lane.number = static_cast<std::uint32_t>(channel * lane_step_ + i);
+      lane.channel = channel;
+      lane.instance = i;
+      lane.scratch.resize(program.scratch_chunks * per_slice_ * call_.element);
+      lanes_.push_back(std::move(lane));
+    }
+  }
+  operands_.resize(program.widest_gather);
+  owed_.reserve(lanes_.size() * outboxes_.size());
+  return {};
+}
+
+Range PlanExecution::range_of(const Lane& lane, plan::ChunkRef chunk) const noexcept {
+  if (call_.parts) {
+    return call_.buffers[chunk.chunk].partition.slice(0, lane.instance, per_slice_);
+  }
+  if (chunk.buffer == plan::Buffer::scratch) {
+    // A scratch chunk stands for a chunk of the vector: as long as the longest.
+    Partition longest;
+    for (const Binding& buffer : call_.buffers) {
+      longest.elements = std::max(longest.elements, buffer.partition.longest());
+    }
+    return longest.slice(0, lane.instance, per_slice_);
+  }
+  const Binding& buffer = call_.buffers[static_cast<std::size_t>(chunk.buffer)];
+  return buffer.partition.slice(chunk.chunk, lane.instance, per_slice_);
+}
+
+std::byte* PlanExecution::address(Lane& lane, plan::ChunkRef chunk) const noexcept {
+  if (!call_.parts && chunk.buffer == plan::Buffer::scratch) {
+    return lane.scratch.data() + chunk.chunk * per_slice_ * call_.element;
+  }
+  const std::size_t buffer = call_.parts ? chunk.chunk : static_cast<std::size_t>(chunk.buffer);
+  return call_.buffers[buffer].base + range_of(lane, chunk).begin * call_.element;
+}
+
+MessageHeader PlanExecution::header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
+                                        Rank source) const noexcept {
+  MessageHeader header;
+  header.word = word_of(chunk);
+  header.instance = static_cast<std::uint32_t>(lane.instance);
+  header.index = index;
+  header.bytes = static_cast<std::uint32_t>(range_of(lane, chunk).count * call_.element);
+  header.source = gdrx::index(source);
+  return header;
+}
+
+bool PlanExecution::skipped(const Lane& lane, plan::ChunkRef chunk) const noexcept {
+  return call_.parts && lane.instance > 0 && range_of(lane, chunk).count == 0;
+}
+
+Result<Step> PlanExecution::step() {
+  GDRX_TRY(pay_credits());
+  bool advanced = false;
+  bool done = true;
+  for (Lane& lane : lanes_) {
+    if (lane.done) continue;
+    if (GDRX_TRY(run(lane))) advanced = true;
+    done = done && lane.done;
+  }
+  if (done && owed_.empty()) return Step::done;
+  return advanced ? Step::advanced : Step::idle;
+}
+
+Result<bool> PlanExecution::run(Lane& lane) {
+  bool advanced = false;
+  const std::vector<Instruction>& code = call_.program->channels[lane.channel].code;
+  while (!lane.done) {
+    if (lane.pc == code.size()) {
+      if (!end_of_instance(lane)) break;
+    } else {
+      if (!GDRX_TRY(execute(lane, code[lane.pc]))) break;
+      ++lane.pc;
+    }
+    advanced = true;
+  }
+  return advanced;
+}
+
+bool PlanExecution::end_of_instance(Lane& lane) {
+  const bool last = lane.instance + lane_step_ >= instances_;
+  // The scratch belongs to the next instance now, and the caller's buffers to him after the last.
+  if ((last || !lane.scratch.empty()) && lane.unfinished_writes > 0) return false;
+  if (last) {
+    lane.done = true;
+  } else {
+    lane.instance += lane_step_;
+    lane.pc = 0;
+  }
+  return true;
+}
+
+Result<bool> PlanExecution::execute(Lane& lane, const Instruction& instruction) {
+  switch (instruction.kind) {
+    case Instruction::Kind::send:
+      return send(lane, instruction);
+    case Instruction::Kind::gather:
+      return gather(lane, instruction);
+    // Waiting for all of the lane's writes is more than asked for, and as good: a write completes
+    // without any further step of this program.
+    case Instruction::Kind::wait:
+      return lane.unfinished_writes == 0;
+  }
+  return fail(Errc::internal, "an instruction of no kind");
+}
+
+Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
+  if (skipped(lane, instruction.chunk)) return true;
+  const MessageHeader header =
+      header_for(lane, instruction.chunk, instruction.index, links_.self());
+  Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(instruction.peer))];
+  const auto cookie = static_cast<std::uint64_t>(&lane - lanes_.data());
+  const Progress sent =
+      GDRX_TRY(outbox.send(lane.number, links_.inbox().credit(instruction.peer, lane.number),
+                           header, {address(lane, instruction.chunk), header.bytes}, cookie));
+  if (sent == Progress::pending) return false;
+  ++lane.unfinished_writes;
+  ++counters_.sent;
+  return true;
+}
+
+Result<const std::byte*> PlanExecution::message(Lane& lane, const Source& source,
+                                                const Instruction& into) {
+  const MessageHeader* header = links_.inbox().head(source.peer, lane.number);
+  if (header == nullptr) return nullptr;
+  GDRX_TRY(check_message(*header, source.peer,
+                         header_for(lane, into.chunk, source.index, source.peer), links_.self()));
+  return Inbox::payload(header);
+}
+
+Result<bool> PlanExecution::gather(Lane& lane, const Instruction& instruction) {
+  if (skipped(lane, instruction.chunk)) return true;
+  const std::span<const Source> sources =
+      std::span(call_.program->channels[lane.channel].sources)
+          .subspan(instruction.first_source, instruction.source_count);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].local) {
+      operands_[i] = address(lane, sources[i].chunk);
+      continue;
+    }
+    const std::byte* payload = GDRX_TRY(message(lane, sources[i], instruction));
+    if (payload == nullptr) return false;
+    operands_[i] = payload;
+  }
+  combine(lane, instruction, std::span(operands_).first(sources.size()));
+  for (const Source& source : sources) {
+    if (!source.local) GDRX_TRY(release(source.peer, lane.number));
+  }
+  return true;
+}
+
+void PlanExecution::combine(Lane& lane, const Instruction& instruction,
+                            std::span<const void* const> operands) {
+  std::byte* target = address(lane, instruction.chunk);
+  const std::uint64_t count = range_of(lane, instruction.chunk).count;
+  const Word& word = word_of(instruction.chunk);
+  const int finish = instruction.finish && word.op == ReduceOp::avg ? call_.finish_over : 0;
+  if (operands.size() > 1 || finish > 0) {
+    reduce::reduce(target, operands, count, word.type, word.op, finish);
+  } else if (operands[0] != target) {
+    reduce::copy(target, operands[0], count * call_.element);
+  }
+}
+
+Result<void> PlanExecution::release(Rank peer, std::uint32_t lane) {
+  const std::uint64_t consumed = links_.inbox().consume(peer, lane);
+  ++counters_.received;
+  // Every second message returns two credits: half the messages, and two slots stay usable.
+  if (consumed % (kSlots / 2) != 0) return {};
+  Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(peer))];
+  if (GDRX_TRY(outbox.return_credit(lane, consumed)) == Progress::pending) {
+    owed_.push_back({peer, lane, consumed});
+  }
+  return {};
+}
+
+Result<void> PlanExecution::pay_credits() {
+  while (!owed_.empty()) {
+    const OwedCredit& oldest = owed_.front();
+    Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(oldest.peer))];
+    if (GDRX_TRY(outbox.return_credit(oldest.lane, oldest.consumed)) == Progress::pending) break;
+    owed_.erase(owed_.begin());
+  }
+  return {};
+}
+
+std::string PlanExecution::waiting_for() const {
+  for (const Lane& lane : lanes_) {
+    const ChannelProgram& program = call_.program->channels[lane.channel];
+    if (lane.done || lane.pc >= program.code.size()) continue;
+    const Instruction& instruction = program.code[lane.pc];
+    if (instruction.kind == Instruction::Kind::send) {
+      return fmt::format("rank {} to take message {} of slice {}", index(instruction.peer),
+                         instruction.index, lane.instance);
+    }
+    for (std::uint32_t i = 0; i < instruction.source_count; ++i) {
+      const Source& source = program.sources[instruction.first_source + i];
+      if (source.local || links_.inbox().head(source.peer, lane.number) != nullptr) continue;
+      return fmt::format("message {} of slice {} from rank {}", source.index, lane.instance,
+                         index(source.peer));
+    }
+  }
+  return "this rank's own writes to complete";
+}
+
+void PlanExecution::on_write_done(std::uint64_t cookie) noexcept {
+  if (cookie < lanes_.size()) --lanes_[cookie].unfinished_writes;
+}
+
+}  // namespace gdrx::exec

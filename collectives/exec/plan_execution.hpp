@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a compiled plan over Endpoints: every slice is an instance of the program, instances are
+// dealt to lanes, a lane runs its instances one after another, lanes run beside each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collectives/exec/execution.hpp"
+#include "collectives/exec/outbox.hpp"
+#include "collectives/exec/partition.hpp"
+#include "collectives/exec/program.hpp"
+#include "collectives/exec/word.hpp"
+
+namespace gdrx::exec {
+
+/// One buffer of a bound plan: input, output, or a part of a send_recv.
+struct Binding {
+  std::byte* base = nullptr;
+  Partition partition;
+};
+
+struct PlanCall {
+  std::shared_ptr<const Program> program;
+  std::vector<Binding> buffers;  // input and output, or the parts; scratch is the execution's own
+  std::vector<Word> words;       // one, or one a part
+  std::size_t element = 1;       // bytes of an element
+  int finish_over = 0;           // ranks, for avg
+  /// send_recv: a chunk's number is its buffer's, and nothing is sent behind a part's end.
+  bool parts = false;
+};
+
+class PlanExecution final : public Execution {
+ public:
+  /// Allocates everything that step() needs and connects to the program's peers.
+  static Result<std::unique_ptr<PlanExecution>> create(PlanCall call, Links& links);
+  Result<Step> step() override;
+  void on_write_done(std::uint64_t cookie) noexcept override;
+  const Counters& counters() const noexcept override { return counters_; }
+  std::string waiting_for() const override;
+
+ private:
+  struct Lane {
+    std::uint32_t number = 0;  // in the inbox
+    std::uint32_t channel = 0;
+    std::uint64_t instance = 0;  // slice being run
+    std::uint32_t pc = 0;
+    std::uint32_t unfinished_writes = 0;
+    bool done = false;
+    std::vector<std::byte> scratch;
+  };
+  struct OwedCredit {
+    Rank peer{};
+    std::uint32_t lane = 0;
+    std::uint64_t consumed = 0;
+  };
+
+  explicit PlanExecution(PlanCall call, Links& links) : call_(std::move(call)), links_(links) {}
+  Result<void> prepare();
+  void choose_slices();
+  Result<bool> run(Lane& lane);
+  Result<bool> execute(Lane& lane, const Instruction& instruction);
+  Result<bool> send(Lane& lane, const Instruction& instruction);
+  Result<bool> gather(Lane& lane, const Instruction& instruction);
+  Result<const std::byte*> message(Lane& lane, const Source& source, const Instruction& into);
+  void combine(Lane& lane, const Instruction& instruction, std::span<const void* const> operands);
+  Result<void> release(Rank peer, std::uint32_t lane);
+  Result<void> pay_credits();
+  bool end_of_instance(Lane& lane);
+  Range range_of(const Lane& lane, plan::ChunkRef chunk) const noexcept;
+  std::byte* address(Lane& lane, plan::ChunkRef chunk) const noexcept;
+  MessageHeader header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
+                           Rank source) const noexcept;
+  bool skipped(const Lane& lane, plan::ChunkRef chunk) const noexcept;
+  const Word& word_of(plan::ChunkRef chunk) const noexcept {
+    return call_.words[call_.parts ? chunk.chunk : 0];
+  }
+
+  PlanCall call_;
+  Links& links_;
+  std::vector<Lane> lanes_;
+  std::vector<Outbox*> outboxes_;  // by rank, null where the program sends nothing
+  std::vector<const void*> operands_;
+  std::vector<OwedCredit> owed_;
+  std::uint64_t per_slice_ = 1;  // elements
+  std::uint64_t instances_ = 1;
+  std::uint64_t lane_step_ = 1;  // instances between two of a lane
+  Counters counters_;
+};
+
+}  // namespace gdrx::exec

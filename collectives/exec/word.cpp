@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/word.hpp"
+
+#include <fmt/format.h>
+
+namespace gdrx::exec {
+namespace {
+
+bool has_op(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
+}
+
+bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce;
+}
+
+}  // namespace
+
+std::string describe(const Word& word) {
+  std::string text = fmt::format("{} #{}", to_string(word.collective), word.sequence);
+  if (word.collective == Collective::barrier) return text;
+  text += fmt::format(" of {} {}", word.count, to_string(word.type));
+  if (has_op(word.collective)) text += fmt::format(", {}", to_string(word.op));
+  if (has_root(word.collective)) text += fmt::format(", root {}", word.root);
+  if (word.collective != Collective::send_recv) {
+    text += fmt::format(", {}", plan::to_string(word.algorithm));
+  }
+  return text;
+}
+
+Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank self) {
+  if (theirs == mine) return {};
+  if (theirs.magic != kWordMagic || theirs.version != kWordVersion) {
+    return fail(Errc::protocol,
+                fmt::format("rank {} sent a message that is not of this version of gdrx "
+                            "(magic {:#x}, version {})",
+                            index(peer), theirs.magic, theirs.version));
+  }
+  return fail(Errc::mismatch,
+              fmt::format("rank {} called {} while rank {} called {}: all ranks must make the same "
+                          "calls with the same arguments",
+                          index(peer), describe(theirs), index(self), describe(mine)));
+}
+
+Result<void> check_message(const MessageHeader& theirs, Rank peer, const MessageHeader& expected,
+                           Rank self) {
+  if (auto same = check_word(theirs.word, peer, expected.word, self); !same) return same;
+  if (theirs.instance == expected.instance && theirs.index == expected.index &&
+      theirs.bytes == expected.bytes && theirs.source == expected.source) {
+    return {};
+  }
+  return fail(
+      Errc::protocol,
+      fmt::format("rank {} sent slice {} message {} of {} bytes where slice {} message {} of "
+                  "{} bytes was expected in {}",
+                  index(peer), theirs.instance, theirs.index, theirs.bytes, expected.instance,
+                  expected.index, expected.bytes, describe(expected.word)));
+}
+
+}  // namespace gdrx::exec

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handshake word: what a rank believes it is calling. It stands in front of every message and
+// in the arena, so that ranks with different arguments are named and not left to hang or corrupt.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "gdrx/plan.hpp"
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::exec {
+
+inline constexpr std::uint32_t kWordMagic = 0x67647278;  // "gdrx"
+inline constexpr std::uint8_t kWordVersion = 1;
+
+struct Word {
+  std::uint32_t magic = kWordMagic;
+  std::uint8_t version = kWordVersion;
+  Collective collective{};
+  DataType type{};
+  ReduceOp op{};
+  plan::Algorithm algorithm{};
+  std::uint8_t reserved[3] = {};
+  std::int32_t root = 0;
+  std::uint64_t sequence = 0;  // of the operation on its communicator; send_recv: of the pair
+  std::uint64_t count = 0;     // elements, as the caller gave them
+  friend bool operator==(const Word&, const Word&) = default;
+};
+static_assert(sizeof(Word) == 32 && std::is_trivially_copyable_v<Word>);
+
+/// In front of each message's payload.
+struct MessageHeader {
+  Word word;
+  std::uint32_t instance = 0;  // slice of the plan
+  std::uint32_t index = 0;     // k-th message of (source, destination, channel) in the instance
+  std::uint32_t bytes = 0;     // payload
+  std::int32_t source = 0;     // rank
+  std::uint64_t reserved[2] = {};
+};
+static_assert(sizeof(MessageHeader) == 64 && std::is_trivially_copyable_v<MessageHeader>);
+
+/// "allReduce #7 of 100 float, sum, ring".
+std::string describe(const Word& word);
+
+/// Checks what came from `peer` against what this rank called. Errc::mismatch names both calls,
+/// Errc::protocol says that the bytes are not ours.
+Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank self);
+Result<void> check_message(const MessageHeader& theirs, Rank peer, const MessageHeader& expected,
+                           Rank self);
+
+}  // namespace gdrx::exec

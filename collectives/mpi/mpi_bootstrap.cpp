@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI as the bootstrap: one MPI_Allgather of addresses, then gdrx talks for itself.
+#include "collectives/comm/c_init.hpp"
+#include "gdrx/gdrx_mpi.h"
+
+namespace {
+
+int all_gather(const void* mine, void* all, size_t bytes, void* user) {
+  const auto count = static_cast<int>(bytes);
+  return MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, *static_cast<MPI_Comm*>(user));
+}
+
+}  // namespace
+
+gdrxResult_t gdrxCommInitMPI(gdrxComm_t* comm, MPI_Comm mpi, const gdrxConfig_t* config) {
+  int initialized = 0;
+  if (MPI_Initialized(&initialized) != MPI_SUCCESS || initialized == 0 || mpi == MPI_COMM_NULL) {
+    return gdrxInvalidArgument;
+  }
+  int rank = 0;
+  int size = 0;
+  if (MPI_Comm_rank(mpi, &rank) != MPI_SUCCESS || MPI_Comm_size(mpi, &size) != MPI_SUCCESS) {
+    return gdrxInvalidArgument;
+  }
+  return gdrxCommInitAllGather(comm, size, rank, all_gather, &mpi, config);
+}

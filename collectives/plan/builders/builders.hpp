@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function an algorithm: the program of one rank. `n` >= 2; n == 1 is build.cpp's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gdrx/plan.hpp"
+
+namespace gdrx::plan::builders {
+
+RankProgram ring_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram ring_reduce_scatter(std::int32_t n, std::int32_t rank);
+RankProgram ring_all_gather(std::int32_t n, std::int32_t rank);
+RankProgram tree_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram halving_doubling_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram one_shot_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram two_shot_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram direct_reduce_scatter(std::int32_t n, std::int32_t rank);
+RankProgram direct_all_gather(std::int32_t n, std::int32_t rank);
+RankProgram chain_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram chain_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram binomial_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram binomial_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
+
+/// The largest power of two that is not greater than n.
+std::int32_t power_of_two_below(std::int32_t n) noexcept;
+
+// ---- the primitives, spelled shortly -----------------------------------------------------------
+
+inline ChunkRef in(std::int32_t chunk) {
+  return {Buffer::input, static_cast<std::uint32_t>(chunk)};
+}
+inline ChunkRef out(std::int32_t chunk) {
+  return {Buffer::output, static_cast<std::uint32_t>(chunk)};
+}
+inline ChunkRef scratch(std::int32_t chunk) {
+  return {Buffer::scratch, static_cast<std::uint32_t>(chunk)};
+}
+inline std::int32_t wrap(std::int32_t value, std::int32_t n) { return ((value % n) + n) % n; }
+
+inline Op send(ChunkRef src, std::int32_t to) { return {OpKind::send, false, Rank{to}, src, {}}; }
+inline Op recv_copy(ChunkRef dst, std::int32_t from) {
+  return {OpKind::recv_copy, false, Rank{from}, {}, dst};
+}
+inline Op recv_reduce(ChunkRef dst, ChunkRef src, std::int32_t from, bool finish = false) {
+  return {OpKind::recv_reduce, finish, Rank{from}, src, dst};
+}
+inline Op copy(ChunkRef dst, ChunkRef src) { return {OpKind::copy, false, {}, src, dst}; }
+inline Op reduce(ChunkRef dst, ChunkRef src, bool finish = false) {
+  return {OpKind::reduce, finish, {}, src, dst};
+}
+inline Op wait(ChunkRef src) { return {OpKind::wait, false, {}, src, {}}; }
+
+inline RankProgram one_channel(Channel ops, std::uint32_t scratch_chunks = 0) {
+  RankProgram program;
+  program.channels.push_back(std::move(ops));
+  program.scratch_chunks = scratch_chunks;
+  return program;
+}
+
+}  // namespace gdrx::plan::builders

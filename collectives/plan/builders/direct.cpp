@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everybody to everybody, one hop: one-shot, two-shot and their halves. Reductions run in absolute
+// rank order, so that every algorithm here gives the same bits. They accumulate in scratch, because
+// in place the first contribution would overwrite this rank's own.
+#include "collectives/plan/builders/builders.hpp"
+
+namespace gdrx::plan::builders {
+namespace {
+
+// scratch(0) = contribution of 0 (op) 1 (op) ... (op) n - 1; this rank's own is `own`.
+void gather_in_rank_order(Channel& ops, std::int32_t n, std::int32_t rank, ChunkRef own) {
+  ops.push_back(rank == 0 ? copy(scratch(0), own) : recv_copy(scratch(0), 0));
+  for (std::int32_t source = 1; source < n; ++source) {
+    const bool last = source == n - 1;
+    ops.push_back(source == rank ? reduce(scratch(0), own, last)
+                                 : recv_reduce(scratch(0), scratch(0), source, last));
+  }
+}
+
+}  // namespace
+
+RankProgram one_shot_all_reduce(std::int32_t n, std::int32_t rank) {
+  Channel ops;
+  for (std::int32_t i = 1; i < n; ++i) ops.push_back(send(in(0), wrap(rank + i, n)));
+  gather_in_rank_order(ops, n, rank, in(0));
+  ops.push_back(wait(in(0)));  // in place, the sends still read what is written next
+  ops.push_back(copy(out(0), scratch(0)));
+  return one_channel(std::move(ops), 1);
+}
+
+RankProgram two_shot_all_reduce(std::int32_t n, std::int32_t rank) {
+  Channel ops;
+  for (std::int32_t i = 1; i < n; ++i) {
+    const std::int32_t peer = wrap(rank + i, n);
+    ops.push_back(send(in(peer), peer));
+  }
+  gather_in_rank_order(ops, n, rank, in(rank));
+  ops.push_back(copy(out(rank), scratch(0)));
+  for (std::int32_t i = 1; i < n; ++i) ops.push_back(send(out(rank), wrap(rank + i, n)));
+  // A peer's result comes after it has used our contribution: in place no wait is needed.
+  for (std::int32_t i = 1; i < n; ++i) {
+    const std::int32_t peer = wrap(rank - i, n);
+    ops.push_back(recv_copy(out(peer), peer));
+  }
+  return one_channel(std::move(ops), 1);
+}
+
+RankProgram direct_reduce_scatter(std::int32_t n, std::int32_t rank) {
+  Channel ops;
+  for (std::int32_t i = 1; i < n; ++i) {
+    const std::int32_t peer = wrap(rank + i, n);
+    ops.push_back(send(in(peer), peer));
+  }
+  gather_in_rank_order(ops, n, rank, in(rank));
+  ops.push_back(copy(out(0), scratch(0)));
+  return one_channel(std::move(ops), 1);
+}
+
+RankProgram direct_all_gather(std::int32_t n, std::int32_t rank) {
+  Channel ops;
+  ops.push_back(copy(out(rank), in(0)));
+  for (std::int32_t i = 1; i < n; ++i) ops.push_back(send(out(rank), wrap(rank + i, n)));
+  for (std::int32_t i = 1; i < n; ++i) {
+    const std::int32_t peer = wrap(rank - i, n);
+    ops.push_back(recv_copy(out(peer), peer));
+  }
+  return one_channel(std::move(ops));
+}
+
+}  // namespace gdrx::plan::builders

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table itself. A new knob is one row here and one member of Config.
+#include "gdrx/config.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+extern char** environ;
+
+namespace gdrx {
+namespace {
+
+using std::chrono::milliseconds;
+
+Result<double> parse_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
+    return fail(Errc::invalid_argument, "a number is expected");
+  }
+  return value;
+}
+
+// "256K", "4M", "100": bytes with binary suffixes.
+Result<Bytes> parse_bytes(std::string_view text) {
+  Bytes unit = 1;
+  if (!text.empty()) {
+    const std::string_view suffixes = "KMG";
+    const auto at = suffixes.find(static_cast<char>(std::toupper(text.back())));
+    if (at != std::string_view::npos) {
+      unit = Bytes{1} << (10 * (at + 1));
+      text.remove_suffix(1);
+    }
+  }
+  Bytes value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
+      value > (Bytes{1} << 40) / unit) {
+    return fail(Errc::invalid_argument, "a size such as 65536, 256K or 4M is expected");
+  }
+  return value * unit;
+}
+
+using Parse = std::function<Result<void>(Config&, std::string_view)>;
+
+Parse text_into(std::string Config::*member) {
+  return [member](Config& config, std::string_view text) -> Result<void> {
+    config.*member = std::string(text);
+    return {};
+  };
+}
+
+Parse choice_into(std::string Config::*member, std::vector<std::string_view> allowed) {
+  return [member, allowed](Config& config, std::string_view text) -> Result<void> {
+    if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("one of {} is expected", fmt::join(allowed, ", ")));
+    }
+    config.*member = std::string(text);
+    return {};
+  };
+}
+
+Parse duration_into(milliseconds Config::*member, double unit_ms, double least_ms) {
+  return [=](Config& config, std::string_view text) -> Result<void> {
+    const double value = GDRX_TRY(parse_number(text)) * unit_ms;
+    if (value < least_ms || value > 1e10) {
+      return fail(Errc::invalid_argument, fmt::format("between {:g} and {:g} is expected",
+                                                      least_ms / unit_ms, 1e10 / unit_ms));
+    }
+    config.*member = milliseconds(static_cast<std::int64_t>(value));
+    return {};
+  };
+}
+
+Parse bytes_into(Bytes Config::*member, Bytes least, Bytes most, bool zero_allowed) {
+  return [=](Config& config, std::string_view text) -> Result<void> {
+    const Bytes value = GDRX_TRY(parse_bytes(text));
+    if ((value < least || value > most) && !(zero_allowed && value == 0)) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("between {} and {} bytes is expected", least, most));
+    }
+    config.*member = value;
+    return {};
+  };
+}
+
+Result<void> parse_level(Config& config, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
+  const auto at = std::find(kNames.begin(), kNames.end(), text);
+  if (at == kNames.end()) {
+    return fail(Errc::invalid_argument, "one of error, warn, info, debug is expected");
+  }
+  config.log_level = static_cast<Level>(at - kNames.begin());
+  return {};
+}
+
+Result<void> parse_shm(Config& config, std::string_view text) {
+  if (text != "0" && text != "1") return fail(Errc::invalid_argument, "0 or 1 is expected");
+  config.shared_memory = text == "1";
+  return {};
+}
+
+Result<void> parse_lanes(Config& config, std::string_view text) {
+  const double value = GDRX_TRY(parse_number(text));
+  if (value < 0 || value > 16 || value != std::floor(value)) {
+    return fail(Errc::invalid_argument, "a whole number from 0 to 16 is expected");
+  }
+  config.lanes = static_cast<int>(value);
+  return {};
+}
+
+std::string seconds(milliseconds value) {
+  return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
+}
+
+const std::vector<Knob>& table() {
+  static const std::vector<Knob> kTable{
+      {"GDRX_ALGO", "",
+       "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot",
+       choice_into(&Config::algo,
+                   {"auto", "ring", "tree", "halving-doubling", "one-shot", "two-shot"}),
+       [](const Config& c) { return c.algo; }},
+      {"GDRX_TRANSPORT", "", "what carries messages: auto, ucx, verbs",
+       choice_into(&Config::transport, {"auto", "ucx", "verbs"}),
+       [](const Config& c) { return c.transport; }},
+      {"GDRX_SHM", "", "1: shared memory between ranks of one host, 0: never", parse_shm,
+       [](const Config& c) { return std::string(c.shared_memory ? "1" : "0"); }},
+      {"GDRX_SOCKET_IFNAME", "",
+       "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
+       text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
+      {"GDRX_HOST_ID", "", "name of the host this rank believes to be on; empty: the real one",
+       text_into(&Config::host_id), [](const Config& c) { return c.host_id; }},
+      {"GDRX_MODULE_PATH", "", "folder of the fabric modules; empty: beside libgdrx.so",
+       text_into(&Config::module_path), [](const Config& c) { return c.module_path; }},
+      {"GDRX_UCX_TLS", "", "transports UCX may use, as UCX_TLS; empty: UCX chooses",
+       text_into(&Config::ucx_tls), [](const Config& c) { return c.ucx_tls; }},
+      {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
+       [](const Config& c) {
+         constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
+         return std::string(kNames.at(static_cast<std::size_t>(c.log_level)));
+       }},
+      {"GDRX_TIMEOUT", "seconds", "deadline of each operation",
+       duration_into(&Config::timeout, 1000, 1),
+       [](const Config& c) { return seconds(c.timeout); }},
+      {"GDRX_INIT_TIMEOUT", "seconds", "deadline of making a communicator",
+       duration_into(&Config::init_timeout, 1000, 1),
+       [](const Config& c) { return seconds(c.init_timeout); }},
+      {"GDRX_HEARTBEAT", "milliseconds", "interval of the liveness probes between hosts",
+       duration_into(&Config::heartbeat, 1, 1),
+       [](const Config& c) { return std::to_string(c.heartbeat.count()); }},
+      {"GDRX_SLICE", "bytes", "largest message of a pipelined plan; 0: chosen by size",
+       bytes_into(&Config::slice, 1024, Bytes{16} << 20, true),
+       [](const Config& c) { return std::to_string(c.slice); }},
+      {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen", parse_lanes,
+       [](const Config& c) { return std::to_string(c.lanes); }},
+      {"GDRX_ARENA_BLOCK", "bytes", "block of the shared-memory pipeline",
+       bytes_into(&Config::arena_block, 4096, Bytes{64} << 20, false),
+       [](const Config& c) { return std::to_string(c.arena_block); }},
+  };
+  return kTable;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const Knob> config_table() { return table(); }
+
+Environment process_environment() {
+  Environment all;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    all.emplace_back(*entry);
+  }
+  return all;
+}
+
+std::optional<std::string_view> nearest_name(std::string_view name,
+                                             std::span<const std::string_view> known) {
+  std::optional<std::string_view> best;
+  std::size_t best_distance = name.size() / 3 + 1;  // farther is no typing error
+  for (const std::string_view candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Result<LoadedConfig> load_config(const Environment& environment) {
+  LoadedConfig loaded;
+  std::vector<std::string_view> known;
+  for (const Knob& knob : table()) known.push_back(knob.env);
+  for (const std::string_view entry : environment) {
+    if (!entry.starts_with("GDRX_")) continue;
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = entry.substr(0, equals);
+    const std::string_view value = entry.substr(equals + 1);
+    const auto knob = std::find_if(table().begin(), table().end(),
+                                   [&](const Knob& row) { return row.env == name; });
+    if (name.starts_with("GDRX_TEST_")) continue;  // the tests' own
+    if (knob == table().end()) {
+      const auto near = nearest_name(name, known);
+      loaded.warnings.push_back(
+          near ? fmt::format("{} is not a variable of gdrx: did you mean {}?", name, *near)
+               : fmt::format("{} is not a variable of gdrx: `gdrx config` lists them", name));
+      continue;
+    }
+    if (auto parsed = knob->parse(loaded.config, value); !parsed) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("{}={}: {}", name, value, parsed.error().what));
+    }
+  }
+  return loaded;
+}
+
+}  // namespace gdrx

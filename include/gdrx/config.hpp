@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every knob with its default, unit, environment name and help text, in one table.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrx/log.hpp"
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx {
+
+struct Config {
+  std::string algo = "auto";                       // GDRX_ALGO
+  std::string transport = "auto";                  // GDRX_TRANSPORT
+  std::string socket_ifname;                       // GDRX_SOCKET_IFNAME
+  std::string host_id;                             // GDRX_HOST_ID
+  std::string module_path;                         // GDRX_MODULE_PATH
+  std::string ucx_tls;                             // GDRX_UCX_TLS
+  Level log_level = Level::warn;                   // GDRX_LOG
+  std::chrono::milliseconds timeout{300'000};      // GDRX_TIMEOUT, seconds
+  std::chrono::milliseconds init_timeout{60'000};  // GDRX_INIT_TIMEOUT, seconds
+  std::chrono::milliseconds heartbeat{1'000};      // GDRX_HEARTBEAT, milliseconds
+  Bytes slice = 0;                                 // GDRX_SLICE, bytes; 0: chosen
+  Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
+  int lanes = 0;                                   // GDRX_LANES; 0: chosen
+  bool shared_memory = true;                       // GDRX_SHM
+};
+
+/// One row of the table: what `gdrx config` prints.
+struct Knob {
+  std::string_view env;
+  std::string_view unit;
+  std::string_view help;
+  std::function<Result<void>(Config&, std::string_view text)> parse;
+  std::function<std::string(const Config&)> print;
+};
+
+std::span<const Knob> config_table();
+
+/// Environment as values, "NAME=value" each, so that tests hand one in.
+using Environment = std::vector<std::string>;
+Environment process_environment();  // the only reader of the process's environment
+
+struct LoadedConfig {
+  Config config;
+  std::vector<std::string> warnings;  // one line an unknown GDRX_* variable, with the nearest name
+};
+
+/// Defaults overridden by the environment. A known variable with a bad value is an error that names
+/// the variable, the value and what is allowed.
+Result<LoadedConfig> load_config(const Environment& environment);
+
+/// The known name nearest to `name` by edit distance, if one is near enough to be a typing error.
+std::optional<std::string_view> nearest_name(std::string_view name,
+                                             std::span<const std::string_view> known);
+
+}  // namespace gdrx

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gdrx: collective communication for GPU and host buffers. C API.
+ *
+ * Order and asynchrony. A communicator runs its operations in the order in which they were posted;
+ * every rank posts the same collectives in the same order. Each operation takes a stream and an
+ * optional request:
+ *   - stream NULL and request NULL: the call returns when the operation is done;
+ *   - stream NULL and a request: the call returns at once, gdrxTest or gdrxWait completes it. Both
+ *     drive the operation; while nobody calls them a thread of the communicator does;
+ *   - a stream is reserved for GPU streams: this version takes NULL only and says so otherwise.
+ *
+ * Buffers are host memory, or CUDA memory where gdrxMemorySupported says so (staged through pinned
+ * host memory in this version). They belong to the caller and stay untouched by him until the
+ * operation is done. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
+ *
+ * Threads. Different communicators may be used by different threads at once. One communicator is used
+ * by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread may call
+ * at any time until gdrxCommDestroy. Several ranks may live in one process, one communicator each,
+ * each driven by its own thread or by requests.
+ *
+ * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where and
+ * what to do. A failed communicator stays failed: every pending and later operation ends with the
+ * first reason, on every rank that lives.
+ */
+#ifndef GDRX_GDRX_H
+#define GDRX_GDRX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GDRX_VERSION_MAJOR 0
+#define GDRX_VERSION_MINOR 1
+#define GDRX_VERSION_PATCH 0
+#define GDRX_VERSION (GDRX_VERSION_MAJOR * 10000 + GDRX_VERSION_MINOR * 100 + GDRX_VERSION_PATCH)
+
+#if defined(__GNUC__)
+#define GDRX_API __attribute__((visibility("default")))
+#else
+#define GDRX_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+  gdrxSuccess = 0,
+  gdrxInvalidArgument = 1, /* a bad value; nothing was started */
+  gdrxSystemError = 2,     /* the operating system or a library refused */
+  gdrxUnsupported = 3,     /* not in this build or not on this machine */
+  gdrxTimeout = 4,         /* a deadline passed */
+  gdrxAborted = 5,         /* gdrxCommAbort here or on another rank */
+  gdrxPeerLost = 6,        /* another rank died; the message names it */
+  gdrxMismatch = 7,        /* ranks called with different arguments; the message names them */
+  gdrxProtocolError = 8,   /* a peer sent something impossible */
+  gdrxInternalError = 9,   /* a defect of gdrx */
+  gdrxInProgress = 10      /* not an error: not done yet */
+} gdrxResult_t;
+
+typedef enum {
+  gdrxInt8 = 0,
+  gdrxUint8 = 1,
+  gdrxInt32 = 2,
+  gdrxUint32 = 3,
+  gdrxInt64 = 4,
+  gdrxUint64 = 5,
+  gdrxFloat16 = 6,
+  gdrxBfloat16 = 7,
+  gdrxFloat32 = 8,
+  gdrxFloat64 = 9,
+  gdrxFloat8e4m3 = 10,
+  gdrxFloat8e5m2 = 11
+} gdrxDataType_t;
+
+typedef enum { gdrxSum = 0, gdrxProd = 1, gdrxMin = 2, gdrxMax = 3, gdrxAvg = 4 } gdrxRedOp_t;
+
+typedef struct gdrxComm* gdrxComm_t;
+typedef struct gdrxRequest* gdrxRequest_t;
+typedef struct gdrxStream* gdrxStream_t; /* opaque; NULL in this version */
+
+/* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address of
+ * that rank, a nonce and a version. Treat it as a secret: whoever has it can join. */
+typedef struct {
+  char bytes[128];
+} gdrxUniqueId;
+
+/* Called once, from a thread of the communicator, when it fails: `message` is valid during the call.
+ * No gdrx call but gdrxCommGetAsyncError may be made from it. It may end the process. */
+typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, void* user);
+
+/* Zero-initialise with GDRX_CONFIG_INITIALIZER, then set what differs. Environment variables GDRX_*
+ * (see `gdrx config`) give the defaults. */
+typedef struct {
+  size_t size;                     /* sizeof(gdrxConfig_t) */
+  const char* algorithm;           /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
+  const char* transport;           /* "auto", "ucx", "verbs"; NULL: default */
+  double timeout_seconds;          /* of each operation; 0: default (300), negative: none */
+  gdrxErrorHandler_t on_error;     /* may be NULL */
+  void* on_error_user;
+} gdrxConfig_t;
+#define GDRX_CONFIG_INITIALIZER {sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL}
+
+GDRX_API int gdrxGetVersion(void);
+/* Static text for a result. Never NULL. */
+GDRX_API const char* gdrxGetErrorString(gdrxResult_t result);
+/* The last error of this communicator, or of this thread's last call without one (comm NULL). One
+ * line, empty if there was none, valid until the next call on the same communicator or thread. */
+GDRX_API const char* gdrxGetLastError(gdrxComm_t comm);
+
+GDRX_API gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id);
+/* Collective over the `nranks` ranks that have `id`. `config` may be NULL. */
+GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
+                                       const gdrxConfig_t* config);
+/* All `nranks` communicators of this process at once: comms[i] is rank i. */
+GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
+/* Waits until every posted operation is done everywhere it must be, then frees. Collective in the
+ * sense that a peer which destroys early is not taken for dead. A failed communicator is freed at
+ * once. comm NULL is allowed. */
+GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
+/* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed. */
+GDRX_API gdrxResult_t gdrxCommAbort(gdrxComm_t comm);
+/* gdrxSuccess, or why the communicator failed. Any thread, never blocks. */
+GDRX_API gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error);
+GDRX_API gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count);
+GDRX_API gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank);
+
+/* recvbuff[i] = op over ranks of sendbuff[i], `count` elements each. */
+GDRX_API gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                    gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
+                                    gdrxStream_t stream, gdrxRequest_t* request);
+/* sendbuff: nranks * recvcount elements, recvbuff: this rank's block of recvcount.
+ * In place: recvbuff == sendbuff + rank * recvcount. */
+GDRX_API gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                        gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
+                                        gdrxStream_t stream, gdrxRequest_t* request);
+/* recvbuff: nranks * sendcount elements, rank r's block at r * sendcount.
+ * In place: sendbuff == recvbuff + rank * sendcount. */
+GDRX_API gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                    gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
+                                    gdrxRequest_t* request);
+/* sendbuff is read on root only and may be NULL elsewhere. */
+GDRX_API gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                                    gdrxDataType_t type, int root, gdrxComm_t comm,
+                                    gdrxStream_t stream, gdrxRequest_t* request);
+/* recvbuff is written on root only and may be NULL elsewhere. */
+GDRX_API gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                 gdrxDataType_t type, gdrxRedOp_t op, int root, gdrxComm_t comm,
+                                 gdrxStream_t stream, gdrxRequest_t* request);
+GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
+/* Point to point. Outside a group each call is an operation of its own; between gdrxGroupStart and
+ * gdrxGroupEnd they start together, so that exchanges cannot deadlock. At most one send to and one
+ * receive from the same peer in a group. Counts and types of both sides must agree. */
+GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
+                               gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
+GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,
+                               gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
+/* Per thread. Every operation between the two is posted at gdrxGroupEnd; those without a request are
+ * waited for there. Groups nest. */
+GDRX_API gdrxResult_t gdrxGroupStart(void);
+GDRX_API gdrxResult_t gdrxGroupEnd(void);
+
+/* gdrxSuccess: done and *request set to NULL; gdrxInProgress: not yet; anything else: failed, *request
+ * set to NULL. A NULL *request is done. */
+GDRX_API gdrxResult_t gdrxTest(gdrxRequest_t* request);
+GDRX_API gdrxResult_t gdrxWait(gdrxRequest_t* request);
+
+/* What the last finished operation was and what it cost here: for tools and tests. */
+typedef struct {
+  size_t size;               /* sizeof(gdrxOpInfo_t), set by the caller */
+  char algorithm[24];        /* "ring" */
+  char transport[24];        /* "shm", "ucx" */
+  uint64_t slices;           /* how many times the plan was run */
+  uint64_t messages_sent;    /* counted where they were sent */
+  uint64_t messages_received;
+  uint64_t plan_sends;       /* sends in this rank's plan: messages_sent = plan_sends * slices */
+  uint64_t plan_receives;
+} gdrxOpInfo_t;
+GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
+/* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.
+ * Writes at most `capacity` characters and a NUL. */
+GDRX_API gdrxResult_t gdrxCommExplain(gdrxComm_t comm, size_t bytes, char* text, size_t capacity);
+/* Bytes of host memory this communicator holds, and what carries its messages. */
+GDRX_API gdrxResult_t gdrxCommDescribe(gdrxComm_t comm, char* text, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

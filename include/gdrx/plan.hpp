@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective algorithm as data: for each rank and channel a program of six primitives over
+// chunks. Size-free: a chunk is the c-th of equal parts of a buffer; the executor runs the same
+// program once for each slice of the chunks. Pure: no I/O, no clock, no transport.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::plan {
+
+/// Goes over the wire in the handshake word: append only.
+enum class Algorithm : std::uint8_t { ring, tree, halving_doubling, one_shot, two_shot };
+inline constexpr std::size_t kAlgorithmCount = 5;
+std::string_view to_string(Algorithm algorithm) noexcept;  // "halving-doubling"
+std::optional<Algorithm> parse_algorithm(std::string_view name) noexcept;
+
+enum class OpKind : std::uint8_t {
+  send,         // message of src to peer
+  recv_copy,    // dst = message from peer
+  recv_reduce,  // dst = src (op) message from peer
+  copy,         // dst = src
+  reduce,       // dst = dst (op) src, both local
+  wait,         // until this channel's earlier sends that read src's chunk have completed
+};
+
+enum class Buffer : std::uint8_t { input, output, scratch };
+
+struct ChunkRef {
+  Buffer buffer = Buffer::input;
+  std::uint32_t chunk = 0;
+  friend bool operator==(const ChunkRef&, const ChunkRef&) = default;
+};
+
+struct Op {
+  OpKind kind = OpKind::send;
+  bool finish = false;  // this op completes the chunk's reduction (avg divides here)
+  Rank peer{};          // send, recv_copy, recv_reduce
+  ChunkRef src;         // send, recv_reduce, copy, reduce, wait
+  ChunkRef dst;         // recv_copy, recv_reduce, copy, reduce
+  friend bool operator==(const Op&, const Op&) = default;
+};
+
+using Channel = std::vector<Op>;
+
+/// One rank's part. Channels run independently of each other; inside a channel ops start in order,
+/// and the k-th message of a channel from a to b is the k-th send there and the k-th receive here.
+struct RankProgram {
+  std::vector<Channel> channels;
+  std::uint32_t scratch_chunks = 0;
+  friend bool operator==(const RankProgram&, const RankProgram&) = default;
+};
+
+/// Which algorithm for which collective: the plan's identity.
+struct Spec {
+  Collective collective = Collective::all_reduce;
+  Algorithm algorithm = Algorithm::ring;
+  std::int32_t ranks = 1;
+  Rank root{};  // broadcast and reduce
+  friend bool operator==(const Spec&, const Spec&) = default;
+};
+
+/// How the buffers are cut. all_reduce: input and output both have `chunks` parts of the same
+/// vector. reduce_scatter: the input has one chunk a rank, the output one. all_gather: the reverse.
+/// broadcast, reduce, barrier: as all_reduce.
+struct Shape {
+  std::uint32_t input_chunks = 1;
+  std::uint32_t output_chunks = 1;
+  std::uint32_t channels = 1;
+  std::uint32_t credits = 1;  // messages that may wait unconsumed between two ranks on a channel
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+struct Plan {
+  Spec spec;
+  Shape shape;
+  std::vector<RankProgram> ranks;
+};
+
+std::span<const Algorithm> algorithms_of(Collective collective) noexcept;
+
+Result<Shape> shape_of(const Spec& spec);
+/// One rank's own program, without building the others': milliseconds at 100,000 ranks.
+Result<RankProgram> build_rank(const Spec& spec, Rank rank);
+Result<Plan> build(const Spec& spec);
+
+/// Messages and chunk-sends of one rank's program: what the executor's counters are compared with.
+struct Traffic {
+  std::uint64_t sends = 0;
+  std::uint64_t receives = 0;
+};
+Traffic traffic_of(const RankProgram& program) noexcept;
+
+/// What verify() proved, with the lower bounds beside it.
+struct Proof {
+  std::uint64_t messages = 0;     // all ranks
+  double max_sent_over_size = 0;  // the busiest rank's sent bytes / S
+  double bandwidth_bound = 0;     // e.g. 2(n-1)/n
+  std::uint32_t steps = 0;        // longest chain of messages
+  std::uint32_t steps_bound = 0;  // e.g. ceil(log2 n)
+};
+
+/// Proves, by symbolic execution, for out-of-place and in-place buffers: well formed; sends and
+/// receives match; no deadlock at the declared credits; each output chunk holds every contribution
+/// exactly once, in the same order of reduction on every rank; `finish` exactly where a reduction
+/// completes; nothing overwrites a chunk that an unfinished send still reads; no input is modified
+/// out of place; no race between channels. Errc::invalid_argument says which op of which rank.
+Result<Proof> verify(const Plan& plan);
+
+/// alpha-beta-gamma model of one link and one core.
+struct CostModel {
+  double alpha_us = 1.0;            // a message
+  double beta_us_per_byte = 1e-4;   // a byte on the wire, per sender
+  double gamma_us_per_byte = 1e-4;  // a byte reduced
+  double copy_us_per_byte = 1e-4;   // a byte copied locally
+};
+
+struct Simulation {
+  double time_us = 0;  // until the last rank is done
+  std::vector<double> rank_time_us;
+  std::uint64_t messages = 0;
+  Bytes max_sent = 0;  // busiest rank
+};
+
+/// Runs the plan on a model machine (full-duplex link a rank, messages of a rank one after another,
+/// `slices` pipelined instances).
+Result<Simulation> simulate(const Plan& plan, Bytes bytes, const CostModel& model,
+                            std::uint32_t slices = 1);
+
+std::string to_text(const Plan& plan);
+std::string to_dot(const Plan& plan);
+std::string to_json(const Plan& plan);
+/// Reads what to_json wrote. Nothing in the text is trusted: limits on ranks, chunks and ops.
+Result<Plan> from_json(std::string_view text);
+
+}  // namespace gdrx::plan

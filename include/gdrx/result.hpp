@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors are values: Result<T> is what a function that can fail returns.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace gdrx {
+
+enum class Errc : std::uint8_t {
+  invalid_argument,  // the caller's mistake: a bad value, a bad environment variable
+  system,       // a call of the operating system or of a library failed; Error::native says how
+  unsupported,  // not built in, or not possible on this machine
+  timeout,      // a deadline passed
+  aborted,      // the communicator was aborted here or by a peer
+  peer_lost,    // another rank died or became unreachable
+  mismatch,     // ranks called with different arguments
+  protocol,     // a peer sent something that is not of the protocol
+  internal,     // a defect of gdrx
+};
+
+std::string_view to_string(Errc code) noexcept;
+
+struct Error {
+  Errc code = Errc::internal;
+  std::string what;  // one line: what failed, where, what to do
+  int native = 0;    // errno or a library's own code, 0 if there is none
+  std::source_location where = std::source_location::current();
+};
+
+/// "what (native text)" for a person. Never contains a newline.
+std::string describe(const Error& error);
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+/// The one way to make a failed Result: `return fail(Errc::system, "open /dev/x", errno);`
+inline tl::unexpected<Error> fail(Errc code, std::string what, int native = 0,
+                                  std::source_location where = std::source_location::current()) {
+  return tl::unexpected<Error>(Error{code, std::move(what), native, where});
+}
+
+namespace detail {
+template <class T>
+T take(Result<T>&& result) {
+  return *std::move(result);
+}
+inline void take(Result<void>&&) {}
+}  // namespace detail
+
+/// "Not yet" is not an error.
+enum class Progress : std::uint8_t { pending, done };
+
+}  // namespace gdrx
+
+/// Yields the value of a Result, or returns its error from the enclosing function:
+/// `auto qp = GDRX_TRY(QueuePair::create(device, limits));`  Works for Result<void> too.
+#define GDRX_TRY(...)                                                             \
+  ({                                                                              \
+    auto gdrx_try_result = (__VA_ARGS__);                                         \
+    if (!gdrx_try_result) {                                                       \
+      return ::tl::unexpected<::gdrx::Error>(std::move(gdrx_try_result).error()); \
+    }                                                                             \
+    ::gdrx::detail::take(std::move(gdrx_try_result));                             \
+  })

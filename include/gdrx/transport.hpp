@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport every fabric implements: one-sided writes into a peer's registered memory, with an
+// optional 32-bit immediate that tells the peer. Fabric > Device > Endpoint, MemoryRegion,
+// Completion.
+//
+// Threads: a Device and everything made from it are used by one thread at a time; the caller
+// serialises. Nothing is allocated, locked or logged between post and completion once a Device has
+// reached its working set of requests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "gdrx/bootstrap.hpp"
+#include "gdrx/config.hpp"
+#include "gdrx/log.hpp"
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx {
+
+/// A write's header travels beside its payload and lands directly before it: at most this long.
+inline constexpr std::size_t kMaxWriteHeader = 64;
+
+enum class RemoteRegionId : std::uint32_t {};  // an imported key, an index of its Endpoint
+
+/// Local memory registered with a Device; deregistered when destroyed. The memory stays the
+/// caller's and must outlive it and every write in flight.
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  virtual std::span<std::byte> bytes() const noexcept = 0;
+  /// What a peer needs to write here; opaque, a few hundred bytes at most.
+  virtual Blob export_key() const = 0;
+};
+
+/// One write: [header | payload] lands at `offset` of the remote region, then, if `immediate` is
+/// set, the peer's poll() reports it. The header is copied by post(); the payload is read until the
+/// write's completion.
+struct WriteOp {
+  std::span<const std::byte> header;    // <= kMaxWriteHeader bytes, may be empty
+  std::span<const std::byte> payload;   // may be empty
+  const MemoryRegion* local = nullptr;  // region that holds the payload; may be null on ucx
+  RemoteRegionId remote{};
+  Bytes offset = 0;
+  bool has_immediate = false;
+  std::uint32_t immediate = 0;
+  std::uint64_t cookie = 0;  // returned by this write's own completion
+};
+
+enum class CompletionKind : std::uint8_t {
+  write_done,  // payload may be reused; it is in the peer's memory or on its way without our help
+  immediate,   // a peer's write with immediate has landed: its bytes are visible to this thread
+};
+
+struct Completion {
+  CompletionKind kind{};
+  Rank peer{};
+  std::uint32_t immediate = 0;  // immediate only
+  std::uint64_t cookie = 0;     // write_done only
+};
+
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  virtual Rank peer() const noexcept = 0;
+  /// Makes a peer's region a target. The key is checked, the peer not trusted.
+  virtual Result<RemoteRegionId> import_region(std::span<const std::byte> key) = 0;
+  /// Posts one write. `pending`: no room now, poll and try again. Never blocks.
+  virtual Result<Progress> post(const WriteOp& op) = 0;
+  /// "posix, cma" and so on: what carries the bytes, for people.
+  virtual std::string describe() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// To be handed to the peers' connect().
+  virtual Blob address() const = 0;
+  virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
+                                                                MemoryKind kind) = 0;
+  /// Non-blocking; the connection is made while poll() is called on both sides.
+  virtual Result<std::unique_ptr<Endpoint>> connect(Rank peer,
+                                                    std::span<const std::byte> address) = 0;
+  /// Drives everything, returns how many completions it filled. An error is final for the Device; a
+  /// peer that is gone is Errc::peer_lost with its rank in the text.
+  virtual Result<std::size_t> poll(std::span<Completion> completions) = 0;
+  /// True while something of ours still needs poll() to leave this process (unfinished writes,
+  /// protocol answers). A caller may sleep or return when it is false.
+  virtual bool busy() const noexcept = 0;
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  virtual std::string_view name() const noexcept = 0;  // "ucx", "verbs", "sim"
+  virtual std::string describe() const = 0;            // version and what it may use, for people
+  virtual Result<std::shared_ptr<Device>> open_device(const Config& config, const Log& log) = 0;
+};
+
+/// Opens a fabric by name ("ucx"). Loads its module, so that nothing else links UCX.
+/// Errc::unsupported says what is missing and what to install. Changes no signal disposition of the
+/// process.
+Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
+                                            const Log& log);
+
+}  // namespace gdrx

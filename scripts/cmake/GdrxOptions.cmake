@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Options and the flags that every target of ours is built with.
+option(GDRX_BUILD_TESTS "Build the tests" ON)
+option(GDRX_BUILD_FUZZERS "Build the libFuzzer targets (clang)" OFF)
+option(GDRX_WERROR "Warnings are errors" ON)
+set(GDRX_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
+option(GDRX_COVERAGE "Instrument for line coverage" OFF)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON) # statement expressions, in GDRX_TRY alone
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(gdrx_flags INTERFACE)
+# Our headers are included as system headers of nobody: warnings count there too.
+target_compile_options(gdrx_flags INTERFACE -Wall -Wextra -Wconversion -Wswitch-enum
+  -Wnon-virtual-dtor -ffp-contract=off -fno-math-errno $<$<BOOL:${GDRX_WERROR}>:-Werror>)
+if(GDRX_SANITIZE)
+  target_compile_options(gdrx_flags INTERFACE -fsanitize=${GDRX_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(gdrx_flags INTERFACE -fsanitize=${GDRX_SANITIZE})
+endif()
+if(GDRX_COVERAGE)
+  target_compile_options(gdrx_flags INTERFACE --coverage -O0 -g)
+  target_link_options(gdrx_flags INTERFACE --coverage)
+endif()
+
+# gdrx_library(NAME STATIC|SHARED|MODULE sources...): a library of ours with the flags above, and the
+# alias gdrx::NAME without the gdrx_ before it.
+function(gdrx_library name kind)
+  add_library(${name} ${kind} ${ARGN})
+  target_link_libraries(${name} PRIVATE gdrx_flags)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR})
+  string(REGEX REPLACE "^gdrx_" "" alias ${name})
+  if(NOT kind STREQUAL MODULE)
+    add_library(gdrx::${alias} ALIAS ${name})
+  endif()
+endfunction()
+
+function(gdrx_executable name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE gdrx_flags)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bad argument gets one clear line and starts nothing.
+#include <array>
+
+#include "tests/comm/world.hpp"
+
+namespace gdrx::test {
+namespace {
+
+class BadArgument : public testing::Test {
+ protected:
+  BadArgument() : world_(1), comm_(world_[0]) {}
+  void expect_refused(gdrxResult_t result, const std::string& word) {
+    EXPECT_EQ(result, gdrxInvalidArgument);
+    EXPECT_NE(std::string(gdrxGetLastError(comm_)).find(word), std::string::npos)
+        << gdrxGetLastError(comm_);
+  }
+  World world_;
+  gdrxComm_t comm_;
+  std::array<float, 8> in_{};
+  std::array<float, 8> out_{};
+};
+
+TEST_F(BadArgument, OfANullBuffer) {
+  expect_refused(
+      gdrxAllReduce(nullptr, out_.data(), 8, gdrxFloat32, gdrxSum, comm_, nullptr, nullptr),
+      "sendbuff is NULL");
+  expect_refused(
+      gdrxAllReduce(in_.data(), nullptr, 8, gdrxFloat32, gdrxSum, comm_, nullptr, nullptr),
+      "recvbuff is NULL");
+}
+
+TEST_F(BadArgument, OfATypeOrOperatorThatDoesNotExist) {
+  expect_refused(gdrxAllReduce(in_.data(), out_.data(), 8, static_cast<gdrxDataType_t>(12), gdrxSum,
+                               comm_, nullptr, nullptr),
+                 "gdrxDataType_t");
+  expect_refused(gdrxAllReduce(in_.data(), out_.data(), 8, gdrxFloat32, static_cast<gdrxRedOp_t>(5),
+                               comm_, nullptr, nullptr),
+                 "gdrxRedOp_t");
+}
+
+TEST_F(BadArgument, OfBuffersThatOverlapPartly) {
+  std::array<float, 16> both{};
+  expect_refused(
+      gdrxAllReduce(both.data(), both.data() + 1, 8, gdrxFloat32, gdrxSum, comm_, nullptr, nullptr),
+      "overlap");
+}
+
+TEST_F(BadArgument, OfARootOrPeerOutside) {
+  expect_refused(gdrxBroadcast(in_.data(), out_.data(), 8, gdrxFloat32, 1, comm_, nullptr, nullptr),
+                 "root 1");
+  expect_refused(gdrxSend(in_.data(), 8, gdrxFloat32, -1, comm_, nullptr, nullptr), "peer -1");
+}
+
+TEST_F(BadArgument, OfACountBeyondMemory) {
+  expect_refused(gdrxAllReduce(in_.data(), out_.data(), SIZE_MAX / 2, gdrxFloat32, gdrxSum, comm_,
+                               nullptr, nullptr),
+                 "count");
+}
+
+TEST_F(BadArgument, OfAStreamInThisVersion) {
+  int dummy = 0;
+  EXPECT_EQ(gdrxAllReduce(in_.data(), out_.data(), 8, gdrxFloat32, gdrxSum, comm_,
+                          reinterpret_cast<gdrxStream_t>(&dummy), nullptr),
+            gdrxUnsupported);
+}
+
+TEST_F(BadArgument, LeavesTheCommunicatorUsable) {
+  expect_refused(
+      gdrxAllReduce(nullptr, out_.data(), 8, gdrxFloat32, gdrxSum, comm_, nullptr, nullptr),
+      "NULL");
+  in_.fill(3.0F);
+  EXPECT_EQ(
+      gdrxAllReduce(in_.data(), out_.data(), 8, gdrxFloat32, gdrxSum, comm_, nullptr, nullptr),
+      gdrxSuccess);
+  EXPECT_EQ(out_, in_);
+}
+
+TEST(Api, RefusesACommunicatorThatIsNullOrAPlaceThatIsImpossible) {
+  EXPECT_EQ(gdrxBarrier(nullptr, nullptr, nullptr), gdrxInvalidArgument);
+  gdrxComm_t comm = nullptr;
+  EXPECT_EQ(gdrxCommInitRank(&comm, 2, gdrxUniqueId{}, 2, nullptr), gdrxInvalidArgument);
+  EXPECT_EQ(comm, nullptr);
+  EXPECT_EQ(gdrxCommDestroy(nullptr), gdrxSuccess);
+  EXPECT_EQ(gdrxGroupEnd(), gdrxInvalidArgument);
+}
+
+TEST(Api, RefusesAConfigOfAnotherSizeOrWithAnUnknownAlgorithm) {
+  gdrxComm_t comm = nullptr;
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.algorithm = "rink";
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
+  EXPECT_NE(std::string(gdrxGetLastError(nullptr)).find("'rink'"), std::string::npos);
+  config = GDRX_CONFIG_INITIALIZER;
+  config.size = 3;
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
+}
+
+TEST(Api, HasATextForEveryResult) {
+  for (int result = gdrxSuccess; result <= gdrxInProgress; ++result) {
+    EXPECT_STRNE(gdrxGetErrorString(static_cast<gdrxResult_t>(result)), "unknown result");
+  }
+  EXPECT_STREQ(gdrxGetErrorString(static_cast<gdrxResult_t>(77)), "unknown result");
+}
+
+TEST(Api, MakesACommunicatorFromAUniqueId) {
+  gdrxUniqueId id;
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess) << gdrxGetLastError(nullptr);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      gdrxComm_t comm = nullptr;
+      ASSERT_EQ(gdrxCommInitRank(&comm, 3, id, rank, nullptr), gdrxSuccess)
+          << gdrxGetLastError(nullptr);
+      float value = 1.0F;
+      EXPECT_EQ(gdrxAllReduce(&value, &value, 1, gdrxFloat32, gdrxSum, comm, nullptr, nullptr),
+                gdrxSuccess);
+      EXPECT_EQ(value, 3.0F);
+      EXPECT_EQ(gdrxCommDestroy(comm), gdrxSuccess);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace gdrx::test

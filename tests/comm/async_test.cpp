@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests: what is posted goes on while nobody waits, in order, and several ranks share a thread.
+#include <chrono>
+#include <thread>
+
+#include "tests/comm/world.hpp"
+
+namespace gdrx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Async : public testing::TestWithParam<const char*> {};
+
+TEST_P(Async, OneThreadDrivesAllRanks) {
+  const World world(4, with("auto", GetParam()));
+  std::vector<std::vector<float>> data(4, std::vector<float>(50'000, 1.0F));
+  std::vector<gdrxRequest_t> requests(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    auto& mine = data[static_cast<std::size_t>(rank)];
+    ASSERT_EQ(gdrxAllReduce(mine.data(), mine.data(), mine.size(), gdrxFloat32, gdrxSum,
+                            world[rank], nullptr, &requests[static_cast<std::size_t>(rank)]),
+              gdrxSuccess);
+  }
+  for (gdrxRequest_t& request : requests) EXPECT_EQ(gdrxWait(&request), gdrxSuccess);
+  for (const auto& mine : data) EXPECT_EQ(mine, std::vector<float>(mine.size(), 4.0F));
+}
+
+TEST_P(Async, GoesOnWhileNobodyWaits) {
+  const World world(3, with("auto", GetParam()));
+  std::vector<std::vector<float>> data(3, std::vector<float>(200'000, 1.0F));
+  std::vector<gdrxRequest_t> requests(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    auto& mine = data[static_cast<std::size_t>(rank)];
+    ASSERT_EQ(gdrxAllReduce(mine.data(), mine.data(), mine.size(), gdrxFloat32, gdrxSum,
+                            world[rank], nullptr, &requests[static_cast<std::size_t>(rank)]),
+              gdrxSuccess);
+  }
+  std::this_thread::sleep_for(1500ms);  // the communicators' own threads must finish it
+  for (gdrxRequest_t& request : requests) {
+    EXPECT_EQ(gdrxTest(&request), gdrxSuccess);
+    EXPECT_EQ(request, nullptr);
+  }
+  EXPECT_EQ(data[2].back(), 3.0F);
+}
+
+TEST_P(Async, RunsWhatWasPostedInOrder) {
+  const World world(2, with("auto", GetParam()));
+  world.run([](int, gdrxComm_t comm) {
+    std::vector<float> value(1000, 1.0F);
+    std::vector<gdrxRequest_t> requests(8);
+    for (gdrxRequest_t& request : requests) {  // each doubles what the one before made
+      ASSERT_EQ(gdrxAllReduce(value.data(), value.data(), value.size(), gdrxFloat32, gdrxSum, comm,
+                              nullptr, &request),
+                gdrxSuccess);
+    }
+    EXPECT_EQ(gdrxWait(&requests.back()), gdrxSuccess);
+    EXPECT_EQ(value, std::vector<float>(1000, 256.0F));
+    for (gdrxRequest_t& request : requests) EXPECT_EQ(gdrxWait(&request), gdrxSuccess);
+  });
+}
+
+TEST_P(Async, ARankThatReturnedDoesNotHoldBackItsPeers) {
+  // Every rank sleeps after its call, without touching gdrx: the others must still end.
+  const World world(4, with("ring", GetParam()));
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> data(1 << 20, 1.0F);
+    for (int round = 0; round < 5; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      std::fill(data.begin(), data.end(), 1.0F);
+      ASSERT_EQ(gdrxAllReduce(data.data(), data.data(), data.size(), gdrxFloat32, gdrxSum, comm,
+                              nullptr, nullptr),
+                gdrxSuccess);
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+      EXPECT_EQ(data.back(), 4.0F);
+      if (rank == round % 4) std::this_thread::sleep_for(300ms);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Async, testing::Values("auto", "ucx"));
+
+}  // namespace
+}  // namespace gdrx::test

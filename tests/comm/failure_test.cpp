@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that do not match, deadlines, aborts: named on every rank, never a hang.
+#include <chrono>
+#include <thread>
+
+#include "tests/comm/world.hpp"
+
+namespace gdrx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Arguments {
+  std::size_t count = 100;
+  gdrxDataType_t type = gdrxFloat32;
+  gdrxRedOp_t op = gdrxSum;
+};
+
+class Mismatch : public testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  // Rank 1 differs; every rank must be told, and by a message that names both calls.
+  void expect_named(const Arguments& odd, const std::string& word) {
+    const auto [algorithm, transport] = GetParam();
+    const World world(3, with(algorithm, transport));
+    world.run([&](int rank, gdrxComm_t comm) {
+      const Arguments mine = rank == 1 ? odd : Arguments{};
+      std::vector<double> in(odd.count + 100, 1.0);
+      std::vector<double> out(odd.count + 100, 1.0);
+      const gdrxResult_t result = gdrxAllReduce(in.data(), out.data(), mine.count, mine.type,
+                                                mine.op, comm, nullptr, nullptr);
+      EXPECT_EQ(result, gdrxMismatch) << "rank " << rank;
+      const std::string text = gdrxGetLastError(comm);
+      EXPECT_NE(text.find("rank 1 called"), std::string::npos) << text;
+      EXPECT_NE(text.find(word), std::string::npos) << text;
+    });
+  }
+};
+
+TEST_P(Mismatch, OfCountIsNamed) { expect_named({101, gdrxFloat32, gdrxSum}, "101 float"); }
+TEST_P(Mismatch, OfALargeCountIsNamed) {
+  expect_named({1'000'000, gdrxFloat32, gdrxSum}, "1000000 float");
+}
+TEST_P(Mismatch, OfZeroAndSomethingIsNamed) {
+  expect_named({0, gdrxFloat32, gdrxSum}, "of 0 float");
+}
+TEST_P(Mismatch, OfTypeIsNamed) { expect_named({100, gdrxInt32, gdrxSum}, "int32"); }
+TEST_P(Mismatch, OfOperatorIsNamed) { expect_named({100, gdrxFloat32, gdrxMax}, "max"); }
+
+INSTANTIATE_TEST_SUITE_P(Ways, Mismatch,
+                         testing::Values(std::tuple{"auto", "auto"}, std::tuple{"ring", "ucx"},
+                                         std::tuple{"tree", "ucx"}, std::tuple{"two-shot", "ucx"}));
+
+TEST(Mismatch, OfCollectiveIsNamed) {
+  const World world(2, with("auto", "ucx"));
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> in(100);
+    std::vector<float> out(200);
+    const gdrxResult_t result =
+        rank == 0 ? gdrxAllReduce(in.data(), out.data(), 100, gdrxFloat32, gdrxSum, comm, nullptr,
+                                  nullptr)
+                  : gdrxAllGather(in.data(), out.data(), 100, gdrxFloat32, comm, nullptr, nullptr);
+    EXPECT_EQ(result, gdrxMismatch);
+    EXPECT_NE(std::string(gdrxGetLastError(comm)).find("allGather"), std::string::npos);
+  });
+}
+
+TEST(Mismatch, OfRootIsNamedByTheNextCallAtTheLatest) {
+  const World world(2);
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> data(100, static_cast<float>(rank));
+    gdrxResult_t result =
+        gdrxBroadcast(data.data(), data.data(), 100, gdrxFloat32, rank, comm, nullptr, nullptr);
+    if (result == gdrxSuccess) result = gdrxBarrier(comm, nullptr, nullptr);
+    EXPECT_EQ(result, gdrxMismatch) << gdrxGetLastError(comm);
+  });
+}
+
+class Waiting : public testing::TestWithParam<const char*> {};
+
+TEST_P(Waiting, EndsAtTheDeadlineAndNamesWhomItWaitedFor) {
+  gdrxConfig_t config = with("auto", GetParam());
+  config.timeout_seconds = 0.5;
+  const World world(2, config);
+  std::vector<float> data(100);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(gdrxAllReduce(data.data(), data.data(), 100, gdrxFloat32, gdrxSum, world[0], nullptr,
+                          nullptr),
+            gdrxTimeout);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s);
+  const std::string text = gdrxGetLastError(world[0]);
+  EXPECT_NE(text.find("1"), std::string::npos) << text;
+  EXPECT_NE(text.find("GDRX_TIMEOUT"), std::string::npos) << text;
+}
+
+TEST_P(Waiting, EndsWhenAnotherRankAborts) {
+  const World world(3, with("auto", GetParam()));
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> data(100);
+    if (rank == 2) {
+      std::this_thread::sleep_for(100ms);
+      EXPECT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+      return;
+    }
+    EXPECT_EQ(
+        gdrxAllReduce(data.data(), data.data(), 100, gdrxFloat32, gdrxSum, comm, nullptr, nullptr),
+        gdrxAborted);
+    EXPECT_NE(std::string(gdrxGetLastError(comm)).find("rank 2 aborted"), std::string::npos);
+    gdrxResult_t state = gdrxSuccess;
+    EXPECT_EQ(gdrxCommGetAsyncError(comm, &state), gdrxSuccess);
+    EXPECT_EQ(state, gdrxAborted);
+    EXPECT_EQ(gdrxBarrier(comm, nullptr, nullptr), gdrxAborted) << "a failed one stays failed";
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Waiting, testing::Values("auto", "ucx"));
+
+TEST(ErrorHandler, IsCalledOnceOnEveryRank) {
+  std::atomic<int> calls{0};
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.on_error = [](gdrxResult_t result, const char*, void* user) {
+    EXPECT_EQ(result, gdrxAborted);
+    static_cast<std::atomic<int>*>(user)->fetch_add(1);
+  };
+  config.on_error_user = &calls;
+  {
+    const World world(3, config);
+    EXPECT_EQ(gdrxCommAbort(world[1]), gdrxSuccess);
+    for (int i = 0; i < 500 && calls.load() < 3; ++i) std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(calls.load(), 3);
+}
+
+}  // namespace
+}  // namespace gdrx::test

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/hello.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace gdrx {
+namespace {
+
+Hello sample() {
+  Hello hello;
+  hello.version = 100;
+  hello.pid = 4711;
+  hello.host_id = "boot/host-a";
+  hello.host_name = "host-a";
+  hello.settings = "GDRX_ALGO=auto";
+  hello.cpus.set(3);
+  hello.arena = {4711, 5, 1 << 20, 99};
+  hello.device_address = Blob(300, std::byte{7});
+  return hello;
+}
+
+TEST(Hello, SurvivesTheWire) {
+  const auto decoded = decode_hello(encode(sample()));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->host_id, "boot/host-a");
+  EXPECT_TRUE(decoded->cpus.test(3));
+  EXPECT_EQ(decoded->arena.nonce, 99u);
+  EXPECT_EQ(decoded->device_address.size(), 300u);
+  EXPECT_TRUE(decoded->inbox_key.empty());
+}
+
+TEST(Hello, EveryShorterOneIsRefused) {
+  const Blob whole = encode(sample());
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(decode_hello(std::span(whole).first(length))) << length;
+  }
+}
+
+TEST(Hello, ALongerOneIsRefused) {
+  Blob longer = encode(sample());
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(decode_hello(longer));
+}
+
+RC_GTEST_PROP(Hello, GarbageIsRefusedWithoutHarm, (const std::vector<std::uint8_t>& bytes)) {
+  RC_ASSERT(!decode_hello(std::as_bytes(std::span(bytes))));
+}
+
+}  // namespace
+}  // namespace gdrx

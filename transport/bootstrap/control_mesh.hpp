@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream sockets to the ranks at distance +-2^k. While a communicator is made they carry an
+// all-gather of log n rounds; afterwards a thread listens on them, so that a dead rank, an abort or
+// a mismatch reaches every rank in log n hops.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gdrx/bootstrap.hpp"
+#include "gdrx/clock.hpp"
+#include "gdrx/config.hpp"
+#include "gdrx/log.hpp"
+#include "gdrx/result.hpp"
+
+namespace gdrx {
+
+/// Why a communicator stopped. The first one wins on each rank.
+struct Notice {
+  Errc code = Errc::aborted;  // peer_lost, aborted, mismatch, timeout, protocol, ...
+  Rank origin{};              // who found it
+  Rank subject{};             // whom it is about
+  std::string text;           // one line for a person
+};
+
+/// The dead and the slow are told apart by the kernel: a dead process's socket ends at once, a
+/// stopped one's stays; a host that vanished stops acknowledging (keepalive of `heartbeat`).
+class ControlMesh {
+ public:
+  struct Options {
+    std::string socket_ifname;  // empty: chosen by route
+    Duration heartbeat{std::chrono::seconds(1)};
+    std::string host_id;  // ranks with equal ids talk over loopback
+  };
+  /// Collective over `bootstrap`, which is not kept. Every wait ends by `deadline`.
+  static Result<std::unique_ptr<ControlMesh>> create(Bootstrap& bootstrap, const Options& options,
+                                                     const Log& log, Deadline deadline);
+  virtual ~ControlMesh() = default;  // leaves in order, joins the thread
+
+  virtual Rank rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+  /// Dissemination over the mesh, log n rounds. Before start() only.
+  virtual Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
+                                               Deadline deadline) = 0;
+
+  struct Handlers {
+    std::function<void(const Notice&)> on_notice;  // from the thread; at most once
+    /// From the thread, between sleeps; returns how long it may sleep at most.
+    std::function<Duration()> on_tick;
+  };
+  /// Starts the thread. From now on a peer's end without a goodbye is peer_lost, and is flooded.
+  virtual void start(Handlers handlers) = 0;
+  /// Floods a notice of this rank's own and wakes the thread. Any thread. Does not call on_notice.
+  virtual void announce(const Notice& notice) noexcept = 0;
+  /// Makes the thread call on_tick soon. Any thread; a system call only if the thread sleeps.
+  virtual void wake() noexcept = 0;
+  /// "eth0 10.0.0.3:41234" or "loopback": for the log.
+  virtual std::string describe() const = 0;
+};
+
+}  // namespace gdrx

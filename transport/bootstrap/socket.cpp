@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/socket.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace gdrx {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kRetryConnect{20};
+
+struct KernelAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+};
+
+KernelAddress to_kernel(const SocketAddress& address) {
+  KernelAddress out;
+  if (address.family == 6) {
+    sockaddr_in6 in6{};
+    in6.sin6_family = AF_INET6;
+    in6.sin6_port = htons(address.port);
+    std::memcpy(&in6.sin6_addr, address.ip.data(), 16);
+    std::memcpy(&out.storage, &in6, sizeof in6);
+    out.length = sizeof in6;
+  } else {
+    sockaddr_in in4{};
+    in4.sin_family = AF_INET;
+    in4.sin_port = htons(address.port);
+    std::memcpy(&in4.sin_addr, address.ip.data(), 4);
+    std::memcpy(&out.storage, &in4, sizeof in4);
+    out.length = sizeof in4;
+  }
+  return out;
+}
+
+Result<Socket> open_socket(const SocketAddress& address) {
+  if (address.family != 4 && address.family != 6) {
+    return fail(Errc::protocol,
+                fmt::format("address family {} is neither 4 nor 6", address.family));
+  }
+  const int fd = socket(address.family == 6 ? AF_INET6 : AF_INET,
+                        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fail(Errc::system, "socket", errno);
+  Socket made(fd);
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return made;
+}
+
+// One attempt: a socket, or an invalid one if the other side refused.
+Result<Socket> try_connect(const SocketAddress& address, Deadline deadline) {
+  Socket socket = GDRX_TRY(open_socket(address));
+  const KernelAddress to = to_kernel(address);
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) == 0) {
+    return socket;
+  }
+  if (errno != EINPROGRESS && errno != ECONNREFUSED) {
+    return fail(Errc::system, "connect to " + to_string(address), errno);
+  }
+  if (errno == ECONNREFUSED) return Socket();
+  GDRX_TRY(wait_for(socket.fd(), POLLOUT, deadline, "a connection"));
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error == ECONNREFUSED) return Socket();
+  if (error != 0) return fail(Errc::system, "connect to " + to_string(address), error);
+  return socket;
+}
+
+}  // namespace
+
+std::string to_string(const SocketAddress& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const int family = address.family == 6 ? AF_INET6 : AF_INET;
+  inet_ntop(family, address.ip.data(), text.data(), text.size());
+  return address.family == 6 ? fmt::format("[{}]:{}", text.data(), address.port)
+                             : fmt::format("{}:{}", text.data(), address.port);
+}
+
+SocketAddress loopback_address() {
+  SocketAddress address;
+  address.family = 4;
+  address.ip = {127, 0, 0, 1};
+  return address;
+}
+
+Result<SocketAddress> from_sockaddr(const sockaddr* address) {
+  SocketAddress out;
+  if (address != nullptr && address->sa_family == AF_INET) {
+    sockaddr_in in4{};
+    std::memcpy(&in4, address, sizeof in4);
+    out.family = 4;
+    out.port = ntohs(in4.sin_port);
+    std::memcpy(out.ip.data(), &in4.sin_addr, 4);
+    return out;
+  }
+  if (address != nullptr && address->sa_family == AF_INET6) {
+    sockaddr_in6 in6{};
+    std::memcpy(&in6, address, sizeof in6);
+    out.family = 6;
+    out.port = ntohs(in6.sin6_port);
+    std::memcpy(out.ip.data(), &in6.sin6_addr, 16);
+    return out;
+  }
+  return fail(Errc::unsupported, "an address that is neither IPv4 nor IPv6");
+}
+
+int poll_milliseconds(Deadline deadline) noexcept {
+  const Duration left = deadline.left(steady_clock().now());
+  const auto ms = std::chrono::ceil<milliseconds>(left).count();
+  return static_cast<int>(std::min<std::int64_t>(ms, 3'600'000));
+}
+
+Result<void> wait_for(int fd, short events, Deadline deadline, const char* what) {
+  while (true) {
+    pollfd entry{fd, events, 0};
+    const int ready = poll(&entry, 1, poll_milliseconds(deadline));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return fail(Errc::system, "poll", errno);
+    if (deadline.passed(steady_clock().now())) {
+      return fail(Errc::timeout, fmt::format("no answer in time while waiting for {}", what));
+    }
+  }
+}
+
+Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<Socket> Socket::listen(const SocketAddress& address) {
+  Socket socket = GDRX_TRY(open_socket(address));
+  const int on = 1;
+  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const KernelAddress at = to_kernel(address);
+  if (bind(socket.fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.length) != 0) {
+    return fail(Errc::system, "bind to " + to_string(address), errno);
+  }
+  if (::listen(socket.fd(), SOMAXCONN) != 0) return fail(Errc::system, "listen", errno);
+  return socket;
+}
+
+Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) {
+  while (true) {
+    Socket socket = GDRX_TRY(try_connect(address, deadline));
+    if (socket.valid()) return socket;
+    if (deadline.passed(steady_clock().now())) {
+      return fail(Errc::timeout, fmt::format("{} refuses connections: is the other side running, "
+                                             "and its port reachable?",
+                                             to_string(address)));
+    }
+    std::this_thread::sleep_for(kRetryConnect);
+  }
+}
+
+Result<SocketAddress> Socket::local_address() const {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    return fail(Errc::system, "getsockname", errno);
+  }
+  return from_sockaddr(reinterpret_cast<const sockaddr*>(&storage));
+}
+
+Result<Socket> Socket::accept() const {
+  const int fd = accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd >= 0) {
+    Socket accepted(fd);
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return accepted;
+  }
+  // A client that has gone again is not our trouble.
+  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Socket();
+  return fail(Errc::system, "accept", errno);
+}
+
+Result<std::size_t> Socket::send_some(std::span<const std::byte> bytes) const noexcept {
+  const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0) return static_cast<std::size_t>(sent);
+  if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
+  return fail(Errc::peer_lost, "the connection broke", errno);
+}
+
+Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes) const noexcept {
+  const ssize_t received = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (received > 0) return static_cast<std::size_t>(received);
+  if (received == 0) return fail(Errc::peer_lost, "the other side closed the connection");
+  if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
+  return fail(Errc::peer_lost, "the connection broke", errno);
+}
+
+Result<void> Socket::send_all(std::span<const std::byte> bytes, Deadline deadline) const {
+  while (!bytes.empty()) {
+    const std::size_t sent = GDRX_TRY(send_some(bytes));
+    bytes = bytes.subspan(sent);
+    if (sent == 0) GDRX_TRY(wait_for(fd_, POLLOUT, deadline, "room to send"));
+  }
+  return {};
+}
+
+Result<void> Socket::receive_exact(std::span<std::byte> bytes, Deadline deadline) const {
+  while (!bytes.empty()) {
+    const std::size_t received = GDRX_TRY(receive_some(bytes));
+    bytes = bytes.subspan(received);
+    if (received == 0) GDRX_TRY(wait_for(fd_, POLLIN, deadline, "an answer"));
+  }
+  return {};
+}
+
+void Socket::keep_alive(Duration interval) const noexcept {
+  const int on = 1;
+  const int seconds =
+      std::max(1, static_cast<int>(std::chrono::ceil<std::chrono::seconds>(interval).count()));
+  const int probes = 2;
+  const int give_up_ms = 3 * 1000 * seconds;
+  setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, sizeof give_up_ms);
+}
+
+}  // namespace gdrx

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream sockets that never block longer than a deadline and never raise SIGPIPE.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "gdrx/clock.hpp"
+#include "gdrx/result.hpp"
+
+namespace gdrx {
+
+/// IPv4 or IPv6 address and port, as it goes over the wire.
+struct SocketAddress {
+  std::uint16_t family = 0;  // 4 or 6
+  std::uint16_t port = 0;    // host order
+  std::array<std::uint8_t, 16> ip{};
+  friend bool operator==(const SocketAddress&, const SocketAddress&) = default;
+};
+static_assert(sizeof(SocketAddress) == 20);
+
+std::string to_string(const SocketAddress& address);
+SocketAddress loopback_address();
+/// Family and address from the kernel's form; nothing for other families.
+Result<SocketAddress> from_sockaddr(const sockaddr* address);
+
+/// Owns a non-blocking descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) noexcept : fd_(fd) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket();
+
+  /// Port 0: the kernel chooses one.
+  static Result<Socket> listen(const SocketAddress& address);
+  /// Tries again while the other side refuses, until the deadline.
+  static Result<Socket> connect(const SocketAddress& address, Deadline deadline);
+
+  int fd() const noexcept { return fd_; }
+  bool valid() const noexcept { return fd_ >= 0; }
+  Result<SocketAddress> local_address() const;
+  /// One waiting connection, or an invalid socket if there is none. Does not wait.
+  Result<Socket> accept() const;
+  Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline) const;
+  Result<void> receive_exact(std::span<std::byte> bytes, Deadline deadline) const;
+  /// What can be sent or received now: 0 if nothing. End of stream is Errc::peer_lost.
+  Result<std::size_t> send_some(std::span<const std::byte> bytes) const noexcept;
+  Result<std::size_t> receive_some(std::span<std::byte> bytes) const noexcept;
+  /// A host that vanished is noticed after about three intervals.
+  void keep_alive(Duration interval) const noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+/// Waits for `events` (poll's) on one descriptor. Errc::timeout at the deadline.
+Result<void> wait_for(int fd, short events, Deadline deadline, const char* what);
+/// Milliseconds until the deadline for poll(), rounded up, at most an hour.
+int poll_milliseconds(Deadline deadline) noexcept;
+
+}  // namespace gdrx

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/unique_id.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace gdrx {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x64697267;  // "grid"
+constexpr std::uint32_t kVersion = 1;
+
+// FNV-1a: against mangling, not against forging; the nonce is the secret.
+std::uint32_t checksum_of(const UniqueId& id) {
+  std::uint32_t hash = 2166136261u;
+  const auto bytes = std::as_bytes(std::span(&id, 1)).first(offsetof(UniqueId, checksum));
+  for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint32_t>(b)) * 16777619u;
+  return hash;
+}
+
+}  // namespace
+
+Result<UniqueId> make_id_for(const SocketAddress& root) {
+  UniqueId id;
+  id.magic = kMagic;
+  id.version = kVersion;
+  id.root = root;
+  if (getrandom(id.nonce, sizeof id.nonce, 0) != sizeof id.nonce) {
+    return fail(Errc::system, "getrandom", errno);
+  }
+  id.checksum = checksum_of(id);
+  return id;
+}
+
+Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes) {
+  UniqueId id;
+  if (bytes.size() != sizeof id) {
+    return fail(Errc::invalid_argument,
+                fmt::format("a unique id has {} bytes, not {}", sizeof id, bytes.size()));
+  }
+  std::memcpy(&id, bytes.data(), sizeof id);
+  if (id.magic != kMagic) {
+    return fail(Errc::invalid_argument,
+                "this is no unique id: make one with gdrxGetUniqueId and "
+                "hand its 128 bytes on unchanged");
+  }
+  if (id.version != kVersion) {
+    return fail(Errc::invalid_argument,
+                fmt::format("a unique id of version {} where {} is understood: use the same gdrx "
+                            "everywhere",
+                            id.version, kVersion));
+  }
+  if (id.checksum != checksum_of(id) || (id.root.family != 4 && id.root.family != 6)) {
+    return fail(Errc::invalid_argument,
+                "the unique id was changed on its way: hand its 128 bytes "
+                "on unchanged");
+  }
+  return id;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 128 bytes by which ranks find each other without MPI.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "gdrx/log.hpp"
+#include "gdrx/result.hpp"
+#include "transport/bootstrap/socket.hpp"
+
+namespace gdrx {
+
+struct UniqueId {
+  std::uint32_t magic = 0;
+  std::uint32_t version = 0;
+  std::uint64_t nonce[2] = {};
+  SocketAddress root;
+  std::uint32_t checksum = 0;  // of everything before it
+  std::array<std::uint8_t, 80> reserved{};
+};
+static_assert(sizeof(UniqueId) == 128 && std::is_trivially_copyable_v<UniqueId>);
+
+/// An id with a fresh nonce for a root that listens at `root`.
+Result<UniqueId> make_id_for(const SocketAddress& root);
+
+/// Refuses ids that were cut, mangled or made by another version.
+Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes);
+
+/// Starts a root in this process (see root.hpp) and returns its id. The root serves one set of
+/// ranks and ends with them, or with the process.
+Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log);
+
+}  // namespace gdrx

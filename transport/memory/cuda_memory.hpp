@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only CUDA of the transport: what memory a pointer is, and copies between it and the host. The
+// driver is loaded at run time, so that nothing here needs CUDA to build or to start.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::cuda {
+
+/// Empty if the CUDA driver is usable in this process, else why not, for a person.
+const std::string& missing();
+
+/// Host for everything that the driver does not know, and where there is no driver.
+MemoryKind kind_of(const void* pointer) noexcept;
+
+/// Host memory that the GPU copies to and from at full speed. Freed with the object.
+class PinnedBuffer {
+ public:
+  static Result<PinnedBuffer> create(std::size_t bytes, const void* device_pointer);
+  PinnedBuffer(PinnedBuffer&& other) noexcept;
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  ~PinnedBuffer();
+  std::byte* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  PinnedBuffer() = default;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  void* context_ = nullptr;
+};
+
+/// Blocking, in the context that owns the device pointer. Any thread.
+Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
+Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes);
+
+}  // namespace gdrx::cuda
