@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -66,10 +67,8 @@ Result<void> check_place(gdrxComm_t* comm, int nranks, int rank) {
 }
 
 UniqueId from_c(const gdrxUniqueId& id) {
-  UniqueId value;
-  static_assert(sizeof value == sizeof id);
-  std::memcpy(&value, &id, sizeof value);
-  return value;
+  static_assert(sizeof(UniqueId) == sizeof id);
+  return std::bit_cast<UniqueId>(id);
 }
 
 }  // namespace

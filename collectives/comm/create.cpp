@@ -59,7 +59,7 @@ class CommunicatorBuilder {
       return {};
     }
     comm.fabric_ = *fabric;
-    comm.device_ = GDRX_TRY(comm.fabric_->open_device(comm.config_, comm.log_));
+    comm.device_ = GDRX_TRY(comm.fabric_->open_device(comm.rank_, comm.config_, comm.log_));
     exec::InboxShape shape;
     shape.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
     if (comm.config_.lanes > 0) shape.lanes = static_cast<std::uint32_t>(comm.config_.lanes);

@@ -12,8 +12,9 @@ constexpr std::uint32_t kMaxField = 64 * 1024;
 template <class T>
 void put(Blob& out, const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
-  const auto bytes = std::as_bytes(std::span(&value, 1));
-  out.insert(out.end(), bytes.begin(), bytes.end());
+  const std::size_t end = out.size();
+  out.resize(end + sizeof value);
+  std::memcpy(out.data() + end, &value, sizeof value);
 }
 
 void put_field(Blob& out, std::span<const std::byte> field) {

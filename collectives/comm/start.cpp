@@ -109,7 +109,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Oper
     plan::Op op;
     op.kind = part.send ? plan::OpKind::send : plan::OpKind::recv_copy;
     op.peer = part.peer;
-    op.src = op.dst = {plan::Buffer::input, i};
+    op.src = op.dst = {plan::Buffer::input, i, 0};
     program.channels[0].push_back(op);
     bound.buffers.push_back({part.buffer, {part.count * size_of(part.type), 1}});
     exec::Word word;

@@ -2,10 +2,8 @@
 #include "collectives/exec/inbox.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <atomic>
-#include <cerrno>
 
 namespace gdrx::exec {
 namespace {
@@ -43,23 +41,8 @@ Bytes InboxShape::slot_offset(Rank peer, std::uint32_t lane, std::uint32_t slot)
 }
 
 Result<std::unique_ptr<Inbox>> Inbox::create(const InboxShape& shape, Device& device) {
-  void* base = mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
-    return fail(
-        Errc::system,
-        fmt::format("address space for {} ranks' messages ({} bytes)", shape.ranks, shape.bytes()),
-        errno);
-  }
-  auto inbox = std::unique_ptr<Inbox>(new Inbox(shape, static_cast<std::byte*>(base)));
-  inbox->region_ =
-      GDRX_TRY(device.register_memory({inbox->base_, shape.bytes()}, MemoryKind::host));
-  return inbox;
-}
-
-Inbox::~Inbox() {
-  region_.reset();
-  munmap(base_, shape_.bytes());
+  auto region = GDRX_TRY(device.allocate_memory(shape.bytes()));
+  return std::unique_ptr<Inbox>(new Inbox(shape, std::move(region)));
 }
 
 Result<void> Inbox::arrived(Rank peer, std::uint32_t immediate) {

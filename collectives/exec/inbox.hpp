@@ -44,9 +44,6 @@ constexpr std::uint32_t make_immediate(std::uint32_t lane, std::uint32_t slot) n
 class Inbox {
  public:
   static Result<std::unique_ptr<Inbox>> create(const InboxShape& shape, Device& device);
-  ~Inbox();
-  Inbox(const Inbox&) = delete;
-  Inbox& operator=(const Inbox&) = delete;
 
   const InboxShape& shape() const noexcept { return shape_; }
   Blob key() const { return region_->export_key(); }
@@ -70,7 +67,8 @@ class Inbox {
     std::uint64_t consumed = 0;
     std::uint32_t full = 0;  // bit a slot
   };
-  Inbox(const InboxShape& shape, std::byte* base) : shape_(shape), base_(base) {
+  Inbox(const InboxShape& shape, std::unique_ptr<MemoryRegion> region)
+      : shape_(shape), region_(std::move(region)), base_(region_->bytes().data()) {
     lanes_.resize(std::size_t{shape.ranks} * shape.lanes);
   }
   Lane& lane(Rank peer, std::uint32_t lane) noexcept {
@@ -81,9 +79,9 @@ class Inbox {
   }
 
   InboxShape shape_;
+  std::unique_ptr<MemoryRegion> region_;
   std::byte* base_;
   std::vector<Lane> lanes_;
-  std::unique_ptr<MemoryRegion> region_;
 };
 
 }  // namespace gdrx::exec

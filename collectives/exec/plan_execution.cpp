@@ -80,12 +80,7 @@ Range PlanExecution::range_of(const Lane& lane, plan::ChunkRef chunk) const noex
     return call_.buffers[chunk.chunk].partition.slice(0, lane.instance, per_slice_);
   }
   if (chunk.buffer == plan::Buffer::scratch) {
-    // A scratch chunk stands for a chunk of the vector: as long as the longest.
-    Partition longest;
-    for (const Binding& buffer : call_.buffers) {
-      longest.elements = std::max(longest.elements, buffer.partition.longest());
-    }
-    return longest.slice(0, lane.instance, per_slice_);
+    return call_.buffers[0].partition.slice(chunk.like, lane.instance, per_slice_);
   }
   const Binding& buffer = call_.buffers[static_cast<std::size_t>(chunk.buffer)];
   return buffer.partition.slice(chunk.chunk, lane.instance, per_slice_);

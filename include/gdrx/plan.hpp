@@ -36,6 +36,7 @@ enum class Buffer : std::uint8_t { input, output, scratch };
 struct ChunkRef {
   Buffer buffer = Buffer::input;
   std::uint32_t chunk = 0;
+  std::uint32_t like = 0;  // scratch: the input chunk whose length it has
   friend bool operator==(const ChunkRef&, const ChunkRef&) = default;
 };
 

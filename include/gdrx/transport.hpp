@@ -84,6 +84,9 @@ class Device {
   virtual Blob address() const = 0;
   virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
                                                                 MemoryKind kind) = 0;
+  /// Memory of the kind into which peers write fastest (shared, where they are on this host), zero at
+  /// first and committed only where it is touched.
+  virtual Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) = 0;
   /// Non-blocking; the connection is made while poll() is called on both sides.
   virtual Result<std::unique_ptr<Endpoint>> connect(Rank peer,
                                                     std::span<const std::byte> address) = 0;
@@ -100,7 +103,9 @@ class Fabric {
   virtual ~Fabric() = default;
   virtual std::string_view name() const noexcept = 0;  // "ucx", "verbs", "sim"
   virtual std::string describe() const = 0;            // version and what it may use, for people
-  virtual Result<std::shared_ptr<Device>> open_device(const Config& config, const Log& log) = 0;
+  /// `self` is this side's rank, which peers see in Completion::peer.
+  virtual Result<std::shared_ptr<Device>> open_device(Rank self, const Config& config,
+                                                      const Log& log) = 0;
 };
 
 /// Opens a fabric by name ("ucx"). Loads its module, so that nothing else links UCX.

@@ -70,7 +70,7 @@ TEST_P(AllReduce, SendsAsManyMessagesAsItsPlanSays) {
     ASSERT_EQ(gdrxCommGetLastOp(comm, &info), gdrxSuccess);
     EXPECT_EQ(info.messages_sent, info.plan_sends * info.slices) << info.algorithm;
     EXPECT_EQ(info.messages_received, info.plan_receives * info.slices) << info.algorithm;
-    if (ranks > 1) EXPECT_GT(info.messages_sent, 0u);
+    EXPECT_TRUE(ranks == 1 || info.messages_sent > 0);
   });
 }
 
@@ -173,7 +173,7 @@ TEST_P(Others, ReduceGivesTheRootTheSumAndNeedsNoOutputElsewhere) {
                              nullptr),
                   gdrxSuccess)
             << gdrxGetLastError(comm);
-        if (rank == root) EXPECT_EQ(out, expected);
+        EXPECT_TRUE(rank != root || out == expected);
         EXPECT_EQ(in, input_of(rank, count)) << "the input was changed";
       });
     }
@@ -235,7 +235,8 @@ TEST(AllReduceBits, AreTheSameOnEveryRankAndOverBothTransportsForHalf) {
         }
         ASSERT_EQ(gdrxAllReduce(in.data(), outs[static_cast<std::size_t>(rank)].data(), kCount,
                                 gdrxFloat16, gdrxSum, comm, nullptr, nullptr),
-                  gdrxSuccess);
+                  gdrxSuccess)
+            << gdrxGetLastError(comm);
       });
       results.insert(results.end(), outs.begin(), outs.end());
     }

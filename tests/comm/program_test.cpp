@@ -16,8 +16,8 @@ plan::RankProgram program_of(std::vector<Op> ops) {
   return program;
 }
 
-constexpr plan::ChunkRef kIn{Buffer::input, 0};
-constexpr plan::ChunkRef kOut{Buffer::output, 0};
+constexpr plan::ChunkRef kIn{Buffer::input, 0, 0};
+constexpr plan::ChunkRef kOut{Buffer::output, 0, 0};
 
 TEST(Program, FusesReceivesIntoOneChunkToOneReductionInOrder) {
   const Program program = compile(program_of({

@@ -15,9 +15,9 @@ constexpr std::uint16_t kVersion = 1;
 
 Blob encode_frame(FrameKind kind, std::span<const std::byte> payload) {
   const FrameHeader header{kMagic, kVersion, kind, static_cast<std::uint32_t>(payload.size())};
-  const auto head = std::as_bytes(std::span(&header, 1));
-  Blob out(head.begin(), head.end());
-  out.insert(out.end(), payload.begin(), payload.end());
+  Blob out(sizeof header + payload.size());
+  std::memcpy(out.data(), &header, sizeof header);
+  if (!payload.empty()) std::memcpy(out.data() + sizeof header, payload.data(), payload.size());
   return out;
 }
 

@@ -29,13 +29,14 @@ std::int32_t power_of_two_below(std::int32_t n) noexcept;
 // ---- the primitives, spelled shortly -----------------------------------------------------------
 
 inline ChunkRef in(std::int32_t chunk) {
-  return {Buffer::input, static_cast<std::uint32_t>(chunk)};
+  return {Buffer::input, static_cast<std::uint32_t>(chunk), 0};
 }
 inline ChunkRef out(std::int32_t chunk) {
-  return {Buffer::output, static_cast<std::uint32_t>(chunk)};
+  return {Buffer::output, static_cast<std::uint32_t>(chunk), 0};
 }
-inline ChunkRef scratch(std::int32_t chunk) {
-  return {Buffer::scratch, static_cast<std::uint32_t>(chunk)};
+/// A scratch chunk that holds a partial result of input chunk `like`.
+inline ChunkRef scratch(std::int32_t chunk, std::int32_t like) {
+  return {Buffer::scratch, static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(like)};
 }
 inline std::int32_t wrap(std::int32_t value, std::int32_t n) { return ((value % n) + n) % n; }
 

@@ -34,9 +34,10 @@ RankProgram ring_reduce_scatter(std::int32_t n, std::int32_t rank) {
     const std::int32_t sent = wrap(rank - step - 1, n);
     const std::int32_t received = wrap(rank - step - 2, n);
     const bool last = step == n - 2;
-    ops.push_back(send(step == 0 ? in(sent) : scratch((step - 1) % 2), next));
-    if (!last && step >= 2) ops.push_back(wait(scratch(step % 2)));
-    ops.push_back(recv_reduce(last ? out(0) : scratch(step % 2), in(received), previous, last));
+    ops.push_back(send(step == 0 ? in(sent) : scratch((step - 1) % 2, sent), next));
+    if (!last && step >= 2) ops.push_back(wait(scratch(step % 2, received)));
+    ops.push_back(
+        recv_reduce(last ? out(0) : scratch(step % 2, received), in(received), previous, last));
   }
   return one_channel(std::move(ops), n > 2 ? 2 : 0);
 }

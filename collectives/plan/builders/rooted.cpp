@@ -36,7 +36,7 @@ RankProgram broadcast(std::int32_t n, std::int32_t root, std::int32_t place, std
 
 RankProgram reduce_to(std::int32_t n, std::int32_t root, std::int32_t place, std::int32_t parent,
                       const std::vector<std::int32_t>& children) {
-  const ChunkRef sum = place == 0 ? out(0) : scratch(0);
+  const ChunkRef sum = place == 0 ? out(0) : scratch(0, 0);
   Channel ops;
   bool first = true;
   for (const std::int32_t child : children) {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// mpirun -np 16 allreduce_test
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "gdrx/gdrx_mpi.h"
+#include "mpi-tests/measure.hpp"
+#include "mpi-tests/report.hpp"
+
+namespace gdrx::bench {
+namespace {
+
+// A communicator an algorithm, made when it is first asked for.
+class Communicators {
+ public:
+  Communicators(const Options& options, int rank) : options_(options), rank_(rank) {}
+  ~Communicators() {
+    for (const auto& [algorithm, comm] : made_) gdrxCommDestroy(comm);
+  }
+  Communicators(const Communicators&) = delete;
+  Communicators& operator=(const Communicators&) = delete;
+
+  gdrxComm_t operator[](const std::string& algorithm) {
+    const auto found = made_.find(algorithm);
+    if (found != made_.end()) return found->second;
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    config.algorithm = algorithm.c_str();
+    if (!options_.transport.empty()) config.transport = options_.transport.c_str();
+    config.timeout_seconds = options_.timeout;
+    // A rank that waits inside MPI for one that died would wait for ever.
+    config.on_error = [](gdrxResult_t, const char* message, void* user) {
+      die(*static_cast<int*>(user), message);
+    };
+    config.on_error_user = &rank_;
+    gdrxComm_t comm = nullptr;
+    if (gdrxCommInitMPI(&comm, MPI_COMM_WORLD, &config) != gdrxSuccess) {
+      die(rank_, gdrxGetLastError(nullptr));
+    }
+    return made_[algorithm] = comm;
+  }
+
+ private:
+  const Options& options_;
+  int rank_;
+  std::map<std::string, gdrxComm_t> made_;
+};
+
+void explain(gdrxComm_t comm, std::uint64_t bytes) {
+  std::string text(8192, '\0');
+  if (gdrxCommExplain(comm, bytes, text.data(), text.size()) == gdrxSuccess) {
+    fmt::print("{}", text.c_str());
+  }
+}
+
+int count_hosts(int ranks) {
+  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  std::vector<char> all(static_cast<std::size_t>(ranks) * sizeof name);
+  MPI_Allgather(name, sizeof name, MPI_CHAR, all.data(), sizeof name, MPI_CHAR, MPI_COMM_WORLD);
+  std::set<std::string> hosts;
+  for (int r = 0; r < ranks; ++r) hosts.insert(&all[static_cast<std::size_t>(r) * sizeof name]);
+  return static_cast<int>(hosts.size());
+}
+
+std::vector<Row> run_all(const Options& options, Communicators& communicators, int rank,
+                         int ranks) {
+  std::vector<Row> rows;
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : options.ops) {
+      for (const std::uint64_t bytes : options.sizes) {
+        Case data(options, rank, ranks, type, op, bytes);
+        for (const std::string& algorithm : options.algorithms) {
+          gdrxComm_t comm = communicators[algorithm];
+          if (options.explain && rank == 0) explain(comm, bytes);
+          for (const bool in_place : {false, true}) {
+            if (in_place ? !options.in_place : !options.out_of_place) continue;
+            rows.push_back(data.run(comm, in_place));
+            if (rank == 0) print_row(rows.back(), options.vs_mpi);
+          }
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+int run(const Options& options, const std::string& command) {
+  int rank = 0;
+  int ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int hosts = count_hosts(ranks);
+  if (rank == 0) print_head(ranks, hosts, options.vs_mpi);
+  std::vector<Row> rows;
+  {
+    Communicators communicators(options, rank);
+    rows = run_all(options, communicators, rank, ranks);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  std::uint64_t wrong = 0;
+  for (const Row& row : rows) wrong += row.wrong;
+  if (rank == 0) {
+    print_verdict(rows, ranks);
+    if (!options.json.empty()) {
+      if (auto written = write_json(options.json, command, ranks, hosts, rows); !written) {
+        die(rank, describe(written.error()));
+      }
+    }
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace gdrx::bench
+
+int main(int argc, char** argv) {
+  std::string command = "mpirun allreduce_test";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  const auto options = gdrx::bench::parse_options(argc, argv);
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int status = 0;
+  if (!options) {
+    if (rank == 0) fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(options.error()));
+    status = 2;
+  } else if (options->help) {
+    if (rank == 0) fmt::print("{}", options->help_text);
+  } else {
+    status = gdrx::bench::run(*options, command);
+  }
+  MPI_Finalize();
+  return status;
+}

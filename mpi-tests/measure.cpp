@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi-tests/measure.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace gdrx::bench {
+namespace {
+
+MPI_Datatype mpi_type(DataType type) {
+  switch (type) {
+    case DataType::int8:
+      return MPI_INT8_T;
+    case DataType::uint8:
+      return MPI_UINT8_T;
+    case DataType::int32:
+      return MPI_INT32_T;
+    case DataType::uint32:
+      return MPI_UINT32_T;
+    case DataType::int64:
+      return MPI_INT64_T;
+    case DataType::uint64:
+      return MPI_UINT64_T;
+    case DataType::float32:
+      return MPI_FLOAT;
+    case DataType::float64:
+      return MPI_DOUBLE;
+    case DataType::float16:
+    case DataType::bfloat16:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2:
+      return MPI_DATATYPE_NULL;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return MPI_SUM;
+    case ReduceOp::prod:
+      return MPI_PROD;
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::avg:
+      return MPI_OP_NULL;
+  }
+  return MPI_OP_NULL;
+}
+
+double percentile(std::vector<double> values, double p) {
+  std::sort(values.begin(), values.end());
+  const auto at = static_cast<std::size_t>(p * static_cast<double>(values.size() - 1) + 0.5);
+  return values[at];
+}
+
+}  // namespace
+
+void die(int rank, const std::string& message) {
+  const std::string line = fmt::format("[rank {} pid {}] gdrx: {}\n", rank, getpid(), message);
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  std::fflush(stdout);
+  std::_Exit(3);
+}
+
+Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
+           std::uint64_t bytes)
+    : options_(options),
+      rank_(rank),
+      ranks_(ranks),
+      key_{type, op, ranks, 0},
+      count_(bytes / size_of(type)),
+      in_(count_ * size_of(type), options.unaligned),
+      out_(count_ * size_of(type), options.unaligned),
+      expected_(count_ * size_of(type)) {}
+
+// Each rank computes its share of the reference, all of them see the whole.
+void Case::prepare(std::uint64_t iteration) {
+  key_.seed = options_.seed * 1'000'003 + iteration * 7919 + count_;
+  fill_input(key_, rank_, in_.data(), count_);
+  const std::size_t element = size_of(key_.type);
+  const std::uint64_t share =
+      (count_ + static_cast<std::uint64_t>(ranks_) - 1) / static_cast<std::uint64_t>(ranks_);
+  std::vector<int> lengths;
+  std::vector<int> places;
+  for (int r = 0; r < ranks_; ++r) {
+    const std::uint64_t begin = std::min(count_, share * static_cast<std::uint64_t>(r));
+    const std::uint64_t end = std::min(count_, begin + share);
+    places.push_back(static_cast<int>(begin));
+    lengths.push_back(static_cast<int>(end - begin));
+  }
+  const auto self = static_cast<std::size_t>(rank_);
+  fill_expected(key_, expected_.data() + static_cast<std::size_t>(places[self]) * element,
+                static_cast<std::uint64_t>(places[self]),
+                static_cast<std::uint64_t>(lengths[self]));
+  MPI_Datatype unit = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(static_cast<int>(element), MPI_BYTE, &unit);
+  MPI_Type_commit(&unit);
+  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, expected_.data(), lengths.data(),
+                 places.data(), unit, MPI_COMM_WORLD);
+  MPI_Type_free(&unit);
+}
+
+void Case::call(gdrxComm_t comm, bool in_place) {
+  const std::byte* from = in_place ? out_.data() : in_.data();
+  const gdrxResult_t result =
+      gdrxAllReduce(from, out_.data(), count_, static_cast<gdrxDataType_t>(key_.type),
+                    static_cast<gdrxRedOp_t>(key_.op), comm, nullptr, nullptr);
+  if (result != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
+}
+
+std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
+  out_.poison();
+  const std::size_t element = size_of(key_.type);
+  if (in_place) std::memcpy(out_.data(), in_.data(), count_ * element);
+  call(comm, in_place);
+  std::uint64_t wrong = count_wrong(out_.data(), expected_.data(), element, count_);
+  wrong += in_.damaged_guards() + out_.damaged_guards();
+  gdrxOpInfo_t info{};
+  info.size = sizeof info;
+  if (gdrxCommGetLastOp(comm, &info) != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
+  row.algorithm = info.algorithm;
+  row.transport = info.transport;
+  if (info.messages_sent != info.plan_sends * info.slices ||
+      info.messages_received != info.plan_receives * info.slices) {
+    fmt::print(stderr,
+               "[rank {}] {}: {} messages sent and {} received, the plan has {} and {} in each of "
+               "{} slices\n",
+               rank_, info.algorithm, info.messages_sent, info.messages_received, info.plan_sends,
+               info.plan_receives, info.slices);
+    ++wrong;
+  }
+  return wrong;
+}
+
+// Calls back to back, as nccl-tests does; of each call the slowest rank counts.
+template <class Call>
+Times Case::time(Call call) {
+  for (int i = 0; i < options_.warmup; ++i) call();
+  std::vector<double> mine;
+  MPI_Barrier(MPI_COMM_WORLD);
+  auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < options_.iterations; ++i) {
+    call();
+    const auto now = std::chrono::steady_clock::now();
+    mine.push_back(std::chrono::duration<double, std::micro>(now - before).count());
+    before = now;
+  }
+  std::vector<double> slowest(mine.size());
+  MPI_Allreduce(mine.data(), slowest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
+                MPI_COMM_WORLD);
+  return {percentile(slowest, 0.5), percentile(slowest, 0.99)};
+}
+
+std::optional<Times> Case::time_mpi(bool in_place) {
+  const MPI_Datatype type = mpi_type(key_.type);
+  const MPI_Op op = mpi_op(key_.op);
+  if (type == MPI_DATATYPE_NULL || op == MPI_OP_NULL) return std::nullopt;
+  const void* from = in_place ? MPI_IN_PLACE : in_.data();
+  return time([&] {
+    MPI_Allreduce(from, out_.data(), static_cast<int>(count_), type, op, MPI_COMM_WORLD);
+  });
+}
+
+Row Case::run(gdrxComm_t comm, bool in_place) {
+  Row row;
+  row.bytes = count_ * size_of(key_.type);
+  row.count = count_;
+  row.type = key_.type;
+  row.op = key_.op;
+  row.in_place = in_place;
+  std::uint64_t wrong = 0;
+  for (int i = 0; i < std::max(1, options_.checks); ++i) {
+    prepare(static_cast<std::uint64_t>(i));
+    wrong += check(comm, in_place, row);
+  }
+  if (options_.checks == 0) wrong = 0;
+  MPI_Allreduce(&wrong, &row.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  row.time = time([&] { call(comm, in_place); });
+  if (options_.vs_mpi) row.mpi = time_mpi(in_place);
+  row.algbw = static_cast<double>(row.bytes) / row.time.p50 / 1000;
+  row.busbw = row.algbw * 2 * (ranks_ - 1) / ranks_;
+  return row;
+}
+
+}  // namespace gdrx::bench

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi-tests/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <sstream>
+
+namespace gdrx::bench {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  mpirun -np 16 allreduce_test                       default sizes, the tuner's algorithm\n"
+    "  mpirun -np 16 allreduce_test -b 64K -e 64M -f 4 --vs mpi\n"
+    "                                                     beside MPI_Allreduce in the same run\n"
+    "  mpirun -np 7 allreduce_test -b 4 -e 1M -f 4 -t all -o all --algo all -n 1 -w 0\n"
+    "                                                     everything, checked once\n"
+    "  mpirun -np 2 allreduce_test --algo ring --transport ucx --json ring.json\n"
+    "Exit status: 0 if every element of every rank was right, 1 if not, 2 for bad options,\n"
+    "3 if a rank died or a call failed.\n";
+
+// What the command line says, before it is checked.
+struct Raw {
+  std::string begin = "8";
+  std::string end = "4M";
+  double factor = 8;
+  std::string step;
+  std::int64_t count = -1;
+  std::string type = "float";
+  std::string op = "sum";
+  std::string algo = "auto";
+  std::string memory = "host";
+  std::string vs;
+  bool only_in = false;
+  bool only_out = false;
+};
+
+Result<std::uint64_t> bytes_of(const std::string& option, std::string text) {
+  std::uint64_t unit = 1;
+  if (!text.empty()) {
+    const auto at = std::string_view("KMG").find(static_cast<char>(std::toupper(text.back())));
+    if (at != std::string_view::npos) {
+      unit = std::uint64_t{1} << (10 * (at + 1));
+      text.pop_back();
+    }
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
+      value > (std::uint64_t{1} << 40) / unit) {
+    return fail(Errc::invalid_argument,
+                option + " takes a size such as 8, 64K or 4M, not '" + text + "'");
+  }
+  return value * unit;
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> items;
+  std::istringstream stream(list);
+  for (std::string item; std::getline(stream, item, ',');) items.push_back(item);
+  return items;
+}
+
+template <class T, class Parse>
+Result<std::vector<T>> parse_list(const std::string& option, const std::string& list,
+                                  std::size_t all, Parse parse) {
+  std::vector<T> values;
+  if (list == "all") {
+    for (std::size_t i = 0; i < all; ++i) values.push_back(static_cast<T>(i));
+    return values;
+  }
+  for (const std::string& name : split(list)) {
+    const auto value = parse(name);
+    if (!value) {
+      std::string known;
+      for (std::size_t i = 0; i < all; ++i)
+        known += " " + std::string(to_string(static_cast<T>(i)));
+      return fail(Errc::invalid_argument,
+                  option + " does not know '" + name + "'; it takes all or" + known);
+    }
+    values.push_back(*value);
+  }
+  return values;
+}
+
+Result<std::vector<std::uint64_t>> sizes_of(const Raw& raw) {
+  const std::uint64_t begin = GDRX_TRY(bytes_of("-b", raw.begin));
+  const std::uint64_t end = GDRX_TRY(bytes_of("-e", raw.end));
+  if (begin > end) return fail(Errc::invalid_argument, "-b is greater than -e");
+  if (raw.step.empty() && raw.factor <= 1) return fail(Errc::invalid_argument, "-f must be over 1");
+  const std::uint64_t step = raw.step.empty() ? 0 : GDRX_TRY(bytes_of("-i", raw.step));
+  if (!raw.step.empty() && step == 0) return fail(Errc::invalid_argument, "-i must not be 0");
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t size = begin; size <= end;) {
+    sizes.push_back(size);
+    const auto next = static_cast<std::uint64_t>(static_cast<double>(size) * raw.factor);
+    size = step > 0 ? size + step : std::max(next, size + 1);
+  }
+  return sizes;
+}
+
+Result<std::vector<std::string>> algorithms_of(const std::string& text) {
+  const std::vector<std::string> all{"ring", "tree", "halving-doubling", "one-shot", "two-shot"};
+  if (text == "all") return all;
+  std::vector<std::string> chosen = split(text);
+  for (const std::string& name : chosen) {
+    if (name != "auto" && std::find(all.begin(), all.end(), name) == all.end()) {
+      return fail(Errc::invalid_argument, "--algo does not know '" + name +
+                                              "'; it takes auto, all, ring, tree, "
+                                              "halving-doubling, one-shot, two-shot");
+    }
+  }
+  return chosen;
+}
+
+void declare(CLI::App& app, Raw& raw, Options& options) {
+  app.add_option("-b,--minbytes", raw.begin, "smallest size, bytes (K, M, G)");
+  app.add_option("-e,--maxbytes", raw.end, "largest size, bytes");
+  app.add_option("-f,--stepfactor", raw.factor, "factor between sizes");
+  app.add_option("-i,--stepbytes", raw.step, "bytes between sizes, instead of -f");
+  app.add_option("--count", raw.count, "this many elements, instead of sizes");
+  app.add_option("-t,--datatype", raw.type, "type, list of types, or all");
+  app.add_option("-o,--op", raw.op, "sum, prod, min, max, avg, a list, or all");
+  app.add_option("-n,--iters", options.iterations, "timed calls");
+  app.add_option("-w,--warmup_iters", options.warmup, "calls before them");
+  app.add_option("-c,--check", options.checks, "checked calls of each row, 0 for none");
+  app.add_option("--algo", raw.algo, "auto, all, or a list of algorithms");
+  app.add_option("--transport", options.transport, "auto, ucx, verbs");
+  app.add_option("--memory", raw.memory, "host or cuda");
+  app.add_option("--vs", raw.vs, "mpi: MPI_Allreduce on the same buffers");
+  app.add_option("--json", options.json, "write the rows to this file");
+  app.add_option("--timeout", options.timeout, "deadline of a call, seconds");
+  app.add_option("--seed", options.seed, "of the inputs");
+  app.add_flag("--explain", options.explain, "the tuner's reasons before each row");
+  app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
+  app.add_flag("--in-place", raw.only_in, "in place only");
+  app.add_flag("--out-of-place", raw.only_out, "out of place only");
+  app.footer(kExamples);
+}
+
+Result<void> check(const Raw& raw, Options& options) {
+  if (raw.memory == "cuda") {
+    return fail(Errc::unsupported,
+                "--memory cuda: this version moves host memory only; use --memory host");
+  }
+  if (raw.memory != "host") return fail(Errc::invalid_argument, "--memory takes host or cuda");
+  if (!raw.vs.empty() && raw.vs != "mpi") return fail(Errc::invalid_argument, "--vs takes mpi");
+  if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {
+    return fail(Errc::invalid_argument, "-n must be at least 1, -w and -c at least 0");
+  }
+  options.vs_mpi = raw.vs == "mpi";
+  options.in_place = raw.only_in || !raw.only_out;
+  options.out_of_place = raw.only_out || !raw.only_in;
+  options.sizes = GDRX_TRY(sizes_of(raw));
+  options.types = GDRX_TRY(parse_list<DataType>("-t", raw.type, kDataTypeCount,
+                                                [](auto n) { return parse_data_type(n); }));
+  options.ops = GDRX_TRY(parse_list<ReduceOp>("-o", raw.op, kReduceOpCount,
+                                              [](auto n) { return parse_reduce_op(n); }));
+  options.algorithms = GDRX_TRY(algorithms_of(raw.algo));
+  if (raw.count >= 0) {
+    if (options.types.size() != 1) return fail(Errc::invalid_argument, "--count takes one type");
+    options.sizes = {static_cast<std::uint64_t>(raw.count) * size_of(options.types[0])};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Options> parse_options(int argc, char** argv) {
+  Options options;
+  Raw raw;
+  CLI::App app("gdrx allReduce under mpirun: speed, and every element checked", "allreduce_test");
+  declare(app, raw, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.help = true;
+    options.help_text = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    return fail(Errc::invalid_argument, std::string(error.what()) + " (--help lists the options)");
+  }
+  GDRX_TRY(check(raw, options));
+  return options;
+}
+
+}  // namespace gdrx::bench

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::bench {
+
+struct Options {
+  std::vector<std::uint64_t> sizes;  // bytes
+  std::vector<DataType> types;
+  std::vector<ReduceOp> ops;
+  std::vector<std::string> algorithms;
+  std::string transport;
+  std::string json;
+  int iterations = 20;
+  int warmup = 5;
+  int checks = 1;
+  bool vs_mpi = false;
+  bool explain = false;
+  bool unaligned = false;
+  bool out_of_place = true;
+  bool in_place = true;
+  double timeout = 0;
+  std::uint64_t seed = 1;
+  bool help = false;
+  std::string help_text;
+};
+
+/// One line of text in the error, for rank 0 to print.
+Result<Options> parse_options(int argc, char** argv);
+
+}  // namespace gdrx::bench

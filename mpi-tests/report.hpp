@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table for people, the JSON for programs. Rank 0 only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gdrx/result.hpp"
+#include "mpi-tests/measure.hpp"
+
+namespace gdrx::bench {
+
+void print_head(int ranks, int hosts, bool vs_mpi);
+void print_row(const Row& row, bool vs_mpi);
+/// The verdict, and with --vs mpi the geometric means.
+void print_verdict(const std::vector<Row>& rows, int ranks);
+Result<void> write_json(const std::string& path, const std::string& command, int ranks, int hosts,
+                        const std::vector<Row>& rows);
+
+}  // namespace gdrx::bench

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ranks a rank is linked to, and how the links come about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gdrx/bootstrap.hpp"
+#include "transport/bootstrap/control_mesh.hpp"
+#include "transport/bootstrap/frame.hpp"
+#include "transport/bootstrap/socket.hpp"
+
+namespace gdrx {
+
+/// (rank +- 2^k) mod n, ascending, without `rank` itself. Pure.
+std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n);
+
+struct MeshLink {
+  std::int32_t peer = 0;
+  Socket socket;
+  FrameReader reader;
+  bool left = false;  // the peer said goodbye
+};
+
+struct MeshMember {
+  std::int32_t pid = 0;
+  std::string host;
+};
+
+struct MeshLinks {
+  std::vector<MeshLink> links;      // ascending by peer
+  std::vector<MeshMember> members;  // by rank
+  std::string description;
+};
+
+/// Collective over the bootstrap. The lower rank connects; both sides show the mesh's nonce.
+Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Options& options,
+                                  const Log& log, Deadline deadline);
+
+}  // namespace gdrx

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/thread_bootstrap.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+namespace gdrx {
+namespace {
+
+/// A round is complete when all have come; a new one starts when all have taken the last.
+struct Shared {
+  explicit Shared(int size) : blobs(static_cast<std::size_t>(size)) {}
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Blob> blobs;
+  std::size_t came = 0;
+  std::size_t taken = 0;
+  std::uint64_t round = 0;  // complete ones
+};
+
+class ThreadRank final : public Bootstrap {
+ public:
+  ThreadRank(Rank rank, std::shared_ptr<Shared> shared) : rank_(rank), shared_(std::move(shared)) {}
+  Rank rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return static_cast<int>(shared_->blobs.size()); }
+
+  Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
+                                       Deadline deadline) override {
+    std::unique_lock lock(shared_->mutex);
+    const std::uint64_t round = round_++;
+    const auto wait = [&](auto condition) {
+      return shared_->changed.wait_until(lock, deadline.at(), condition);
+    };
+    if (!wait([&] { return shared_->round == round && shared_->taken == 0; })) return late();
+    shared_->blobs[static_cast<std::size_t>(index(rank_))].assign(mine.begin(), mine.end());
+    if (++shared_->came == shared_->blobs.size()) {
+      shared_->came = 0;
+      shared_->taken = shared_->blobs.size();
+      ++shared_->round;
+    }
+    shared_->changed.notify_all();
+    if (!wait([&] { return shared_->round == round + 1; })) return late();
+    std::vector<Blob> all = shared_->blobs;
+    if (--shared_->taken == 0) shared_->changed.notify_all();
+    return all;
+  }
+
+ private:
+  tl::unexpected<Error> late() const {
+    return fail(Errc::timeout, std::to_string(shared_->came) + " of " + std::to_string(size()) +
+                                   " ranks of this process have come in time");
+  }
+  Rank rank_;
+  std::shared_ptr<Shared> shared_;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Bootstrap>> ThreadBootstrap::create_all(int size) {
+  auto shared = std::make_shared<Shared>(size);
+  std::vector<std::unique_ptr<Bootstrap>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::make_unique<ThreadRank>(Rank{rank}, shared));
+  }
+  return ranks;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+#include "transport/fabric/module.hpp"
+
+namespace gdrx {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) {
+    return {};
+  }
+  std::error_code error;
+  return fs::weakly_canonical(info.dli_fname, error).parent_path();
+}
+
+// Beside this code (the library, or a test program in bin/), then beside that.
+std::vector<fs::path> places(const Config& config, const std::string& file) {
+  if (!config.module_path.empty()) return {fs::path(config.module_path) / file};
+  const fs::path here = own_folder();
+  return {here / file, here / "gdrx" / file, here.parent_path() / "lib" / file, file};
+}
+
+// UCX takes over fatal signals and reports unused variables when it is loaded, unless told
+// otherwise before. What the user has set stays.
+void calm_ucx() {
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
+}
+
+Result<void*> open_module(const Config& config, const std::string& file) {
+  std::string reason = "not found";
+  for (const fs::path& place : places(config, file)) {
+    std::error_code error;
+    const bool by_linker = !place.has_parent_path();
+    if (!by_linker && !fs::exists(place, error)) continue;
+    // Never closed: its libraries keep threads and exit handlers.
+    void* module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module != nullptr) return module;
+    const char* text = dlerror();
+    if (!by_linker && text != nullptr) reason = text;
+  }
+  return fail(
+      Errc::unsupported,
+      fmt::format("{}: {}; install UCX (packages libucx0 and libucx-dev) and build again, or "
+                  "set GDRX_MODULE_PATH",
+                  file, reason));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
+                                            const Log&) {
+  if (name != "ucx") {
+    return fail(Errc::unsupported,
+                fmt::format("there is no fabric '{}' in this version: use auto or ucx", name));
+  }
+  static std::mutex mutex;  // dlopen and the environment are the process's
+  const std::lock_guard lock(mutex);
+  calm_ucx();
+  void* module = GDRX_TRY(open_module(config, fmt::format("libgdrx-fabric-{}.so", name)));
+  const auto entry = reinterpret_cast<decltype(&gdrx_fabric_v1)>(dlsym(module, kFabricSymbol));
+  if (entry == nullptr || entry()->abi != kFabricAbi) {
+    return fail(Errc::unsupported, fmt::format("libgdrx-fabric-{}.so is of another gdrx version: "
+                                               "install both together",
+                                               name));
+  }
+  return entry()->create();
+}
+
+}  // namespace gdrx

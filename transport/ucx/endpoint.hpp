@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/ucx/device.hpp"
+
+namespace gdrx::ucx {
+
+class UcxEndpoint final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<UcxEndpoint>> create(std::shared_ptr<UcxDevice> device, Rank peer,
+                                                     std::span<const std::byte> address);
+  ~UcxEndpoint() override;
+  Rank peer() const noexcept override { return peer_; }
+  Result<RemoteRegionId> import_region(std::span<const std::byte> key) override;
+  Result<Progress> post(const WriteOp& op) override;
+  std::string describe() const override { return lanes_; }
+
+ private:
+  struct Remote {
+    KeyHead key;
+    ucp_rkey_h rkey = nullptr;
+  };
+  UcxEndpoint(std::shared_ptr<UcxDevice> device, Rank peer)
+      : device_(std::move(device)), peer_(peer) {}
+  Result<Progress> put(Pending* pending, const Remote& remote, const WriteOp& op);
+  Result<Progress> message(Pending* pending);
+  static void on_put(void* request, ucs_status_t status, void* pending);
+  static void on_flush(void* request, ucs_status_t status, void* pending);
+  static void on_sent(void* request, ucs_status_t status, void* pending);
+  static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  void flush_then_message(Pending* pending);
+  void report(const char* what, ucs_status_t status);
+
+  std::shared_ptr<UcxDevice> device_;
+  Rank peer_;
+  ucp_ep_h endpoint_ = nullptr;
+  std::vector<Remote> remotes_;
+  std::string lanes_;
+  bool ordered_ = false;  // a put that returned is in place before a later message is handled
+};
+
+}  // namespace gdrx::ucx
