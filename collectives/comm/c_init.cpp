@@ -20,8 +20,9 @@ namespace {
 
 Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   if (given.size != sizeof given) {
-    return fail(Errc::invalid_argument, "the config's size is not sizeof(gdrxConfig_t): start from "
-                                        "GDRX_CONFIG_INITIALIZER");
+    return fail(Errc::invalid_argument,
+                "the config's size is not sizeof(gdrxConfig_t): start from "
+                "GDRX_CONFIG_INITIALIZER");
   }
   // The table's own parsers check the values: one rule for environment and API.
   const auto set = [&](std::string_view name, const char* value) -> Result<void> {

@@ -6,7 +6,8 @@
 
 namespace gdrx::c_api {
 
-/// Environment, then the caller's config, then defaults. Unknown GDRX_* variables are reported once.
+/// Environment, then the caller's config, then defaults. Unknown GDRX_* variables are reported
+/// once.
 Result<Communicator::Options> make_options(const gdrxConfig_t* config);
 
 }  // namespace gdrx::c_api

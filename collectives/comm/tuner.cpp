@@ -19,9 +19,9 @@ struct Costs {
   double reduce;   // a byte read by the reducer
   double copy;     // a byte copied
 };
-constexpr Costs kShm{0.4, 0.0, 0.00005, 0.00008};
-constexpr Costs kFabric{2.0, 0.00013, 0.00005, 0.00008};
-constexpr double kSwitch = 1.2;  // a context switch, when ranks share a core
+constexpr Costs kShm{0.3, 0.0, 0.00001, 0.000027};
+constexpr Costs kFabric{2.0, 0.0001, 0.00001, 0.000027};
+constexpr double kSwitch = 2.2;  // a context switch, when ranks share a core
 
 double log2_ceil(int n) { return n <= 1 ? 0 : std::ceil(std::log2(n)); }
 

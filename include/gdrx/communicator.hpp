@@ -34,14 +34,38 @@ inline void check(gdrxResult_t result, gdrxComm_t comm = nullptr) {
 /// gdrxDataType_t of a C++ type; narrow floats have none and are named by the caller.
 template <class T>
 struct TypeOf;
-template <> struct TypeOf<std::int8_t> { static constexpr gdrxDataType_t value = gdrxInt8; };
-template <> struct TypeOf<std::uint8_t> { static constexpr gdrxDataType_t value = gdrxUint8; };
-template <> struct TypeOf<std::int32_t> { static constexpr gdrxDataType_t value = gdrxInt32; };
-template <> struct TypeOf<std::uint32_t> { static constexpr gdrxDataType_t value = gdrxUint32; };
-template <> struct TypeOf<std::int64_t> { static constexpr gdrxDataType_t value = gdrxInt64; };
-template <> struct TypeOf<std::uint64_t> { static constexpr gdrxDataType_t value = gdrxUint64; };
-template <> struct TypeOf<float> { static constexpr gdrxDataType_t value = gdrxFloat32; };
-template <> struct TypeOf<double> { static constexpr gdrxDataType_t value = gdrxFloat64; };
+template <>
+struct TypeOf<std::int8_t> {
+  static constexpr gdrxDataType_t value = gdrxInt8;
+};
+template <>
+struct TypeOf<std::uint8_t> {
+  static constexpr gdrxDataType_t value = gdrxUint8;
+};
+template <>
+struct TypeOf<std::int32_t> {
+  static constexpr gdrxDataType_t value = gdrxInt32;
+};
+template <>
+struct TypeOf<std::uint32_t> {
+  static constexpr gdrxDataType_t value = gdrxUint32;
+};
+template <>
+struct TypeOf<std::int64_t> {
+  static constexpr gdrxDataType_t value = gdrxInt64;
+};
+template <>
+struct TypeOf<std::uint64_t> {
+  static constexpr gdrxDataType_t value = gdrxUint64;
+};
+template <>
+struct TypeOf<float> {
+  static constexpr gdrxDataType_t value = gdrxFloat32;
+};
+template <>
+struct TypeOf<double> {
+  static constexpr gdrxDataType_t value = gdrxFloat64;
+};
 
 /// An operation under way. Its destructor waits, so that the buffers are the caller's again.
 class Request {

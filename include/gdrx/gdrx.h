@@ -14,14 +14,14 @@
  * host memory in this version). They belong to the caller and stay untouched by him until the
  * operation is done. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
  *
- * Threads. Different communicators may be used by different threads at once. One communicator is used
- * by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread may call
- * at any time until gdrxCommDestroy. Several ranks may live in one process, one communicator each,
- * each driven by its own thread or by requests.
+ * Threads. Different communicators may be used by different threads at once. One communicator is
+ * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
+ * may call at any time until gdrxCommDestroy. Several ranks may live in one process, one
+ * communicator each, each driven by its own thread or by requests.
  *
- * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where and
- * what to do. A failed communicator stays failed: every pending and later operation ends with the
- * first reason, on every rank that lives.
+ * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where
+ * and what to do. A failed communicator stays failed: every pending and later operation ends with
+ * the first reason, on every rank that lives.
  */
 #ifndef GDRX_GDRX_H
 #define GDRX_GDRX_H
@@ -79,27 +79,28 @@ typedef struct gdrxComm* gdrxComm_t;
 typedef struct gdrxRequest* gdrxRequest_t;
 typedef struct gdrxStream* gdrxStream_t; /* opaque; NULL in this version */
 
-/* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address of
- * that rank, a nonce and a version. Treat it as a secret: whoever has it can join. */
+/* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address
+ * of that rank, a nonce and a version. Treat it as a secret: whoever has it can join. */
 typedef struct {
   char bytes[128];
 } gdrxUniqueId;
 
-/* Called once, from a thread of the communicator, when it fails: `message` is valid during the call.
- * No gdrx call but gdrxCommGetAsyncError may be made from it. It may end the process. */
+/* Called once, from a thread of the communicator, when it fails: `message` is valid during the
+ * call. No gdrx call but gdrxCommGetAsyncError may be made from it. It may end the process. */
 typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, void* user);
 
 /* Zero-initialise with GDRX_CONFIG_INITIALIZER, then set what differs. Environment variables GDRX_*
  * (see `gdrx config`) give the defaults. */
 typedef struct {
-  size_t size;                     /* sizeof(gdrxConfig_t) */
-  const char* algorithm;           /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
-  const char* transport;           /* "auto", "ucx", "verbs"; NULL: default */
-  double timeout_seconds;          /* of each operation; 0: default (300), negative: none */
-  gdrxErrorHandler_t on_error;     /* may be NULL */
+  size_t size;                 /* sizeof(gdrxConfig_t) */
+  const char* algorithm;       /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
+  const char* transport;       /* "auto", "ucx", "verbs"; NULL: default */
+  double timeout_seconds;      /* of each operation; 0: default (300), negative: none */
+  gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
 } gdrxConfig_t;
-#define GDRX_CONFIG_INITIALIZER {sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL}
+#define GDRX_CONFIG_INITIALIZER \
+  { sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL }
 
 GDRX_API int gdrxGetVersion(void);
 /* Static text for a result. Never NULL. */
@@ -118,7 +119,8 @@ GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxC
  * sense that a peer which destroys early is not taken for dead. A failed communicator is freed at
  * once. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
-/* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed. */
+/* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
+ */
 GDRX_API gdrxResult_t gdrxCommAbort(gdrxComm_t comm);
 /* gdrxSuccess, or why the communicator failed. Any thread, never blocks. */
 GDRX_API gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error);
@@ -155,25 +157,25 @@ GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
-/* Per thread. Every operation between the two is posted at gdrxGroupEnd; those without a request are
- * waited for there. Groups nest. */
+/* Per thread. Every operation between the two is posted at gdrxGroupEnd; those without a request
+ * are waited for there. Groups nest. */
 GDRX_API gdrxResult_t gdrxGroupStart(void);
 GDRX_API gdrxResult_t gdrxGroupEnd(void);
 
-/* gdrxSuccess: done and *request set to NULL; gdrxInProgress: not yet; anything else: failed, *request
- * set to NULL. A NULL *request is done. */
+/* gdrxSuccess: done and *request set to NULL; gdrxInProgress: not yet; anything else: failed,
+ * *request set to NULL. A NULL *request is done. */
 GDRX_API gdrxResult_t gdrxTest(gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxWait(gdrxRequest_t* request);
 
 /* What the last finished operation was and what it cost here: for tools and tests. */
 typedef struct {
-  size_t size;               /* sizeof(gdrxOpInfo_t), set by the caller */
-  char algorithm[24];        /* "ring" */
-  char transport[24];        /* "shm", "ucx" */
-  uint64_t slices;           /* how many times the plan was run */
-  uint64_t messages_sent;    /* counted where they were sent */
+  size_t size;            /* sizeof(gdrxOpInfo_t), set by the caller */
+  char algorithm[24];     /* "ring" */
+  char transport[24];     /* "shm", "ucx" */
+  uint64_t slices;        /* how many times the plan was run */
+  uint64_t messages_sent; /* counted where they were sent */
   uint64_t messages_received;
-  uint64_t plan_sends;       /* sends in this rank's plan: messages_sent = plan_sends * slices */
+  uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);

@@ -84,8 +84,8 @@ class Device {
   virtual Blob address() const = 0;
   virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
                                                                 MemoryKind kind) = 0;
-  /// Memory of the kind into which peers write fastest (shared, where they are on this host), zero at
-  /// first and committed only where it is touched.
+  /// Memory of the kind into which peers write fastest (shared, where they are on this host), zero
+  /// at first and committed only where it is touched.
   virtual Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) = 0;
   /// Non-blocking; the connection is made while poll() is called on both sides.
   virtual Result<std::unique_ptr<Endpoint>> connect(Rank peer,

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake --install: libraries, programs, headers, env.sh, a CMake package and pkg-config files.
+include(CMakePackageConfigHelpers)
+
+set(GDRX_ENV_BIN ${CMAKE_BINARY_DIR}/bin)
+set(GDRX_ENV_LIB ${CMAKE_BINARY_DIR}/lib)
+configure_file(scripts/env.sh.in ${CMAKE_BINARY_DIR}/env.sh @ONLY)
+set(GDRX_ENV_BIN ${CMAKE_INSTALL_FULL_BINDIR})
+set(GDRX_ENV_LIB ${CMAKE_INSTALL_FULL_LIBDIR})
+configure_file(scripts/env.sh.in ${CMAKE_BINARY_DIR}/install/env.sh @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/install/env.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gdrx)
+
+set(exported gdrx)
+set(runnable)
+if(TARGET gdrx_mpi)
+  list(APPEND exported gdrx_mpi)
+  list(APPEND runnable allreduce_test)
+  install(FILES include/gdrx/gdrx_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdrx)
+endif()
+set_target_properties(gdrx PROPERTIES EXPORT_NAME gdrx)
+if(TARGET gdrx_mpi)
+  set_target_properties(gdrx_mpi PROPERTIES EXPORT_NAME mpi)
+endif()
+foreach(target ${exported})
+  target_include_directories(${target} PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+install(TARGETS ${exported} EXPORT gdrx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET gdrx_fabric_ucx)
+  install(TARGETS gdrx_fabric_ucx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(TARGETS ${runnable} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES include/gdrx/gdrx.h include/gdrx/communicator.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdrx)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gdrx)
+install(EXPORT gdrx NAMESPACE gdrx:: FILE gdrxTargets.cmake DESTINATION ${package})
+file(WRITE ${CMAKE_BINARY_DIR}/install/gdrxConfig.cmake
+"include(CMakeFindDependencyMacro)
+if(${MPI_CXX_FOUND})
+  find_dependency(MPI COMPONENTS CXX)
+endif()
+include(\${CMAKE_CURRENT_LIST_DIR}/gdrxTargets.cmake)
+")
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/install/gdrxConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/install/gdrxConfig.cmake
+  ${CMAKE_BINARY_DIR}/install/gdrxConfigVersion.cmake DESTINATION ${package})
+file(WRITE ${CMAKE_BINARY_DIR}/install/gdrx.pc
+"prefix=${CMAKE_INSTALL_PREFIX}
+Name: gdrx
+Description: Collective communication for GPU and host buffers
+Version: ${PROJECT_VERSION}
+Libs: -L${CMAKE_INSTALL_FULL_LIBDIR} -lgdrx
+Cflags: -I${CMAKE_INSTALL_FULL_INCLUDEDIR}
+")
+install(FILES ${CMAKE_BINARY_DIR}/install/gdrx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

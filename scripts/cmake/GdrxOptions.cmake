@@ -45,8 +45,10 @@ endif()
 # alias gdrx::NAME without the gdrx_ before it.
 function(gdrx_library name kind)
   add_library(${name} ${kind} ${ARGN})
-  target_link_libraries(${name} PRIVATE gdrx_flags)
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:gdrx_flags>)
+  target_include_directories(${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    PRIVATE ${PROJECT_SOURCE_DIR})
   string(REGEX REPLACE "^gdrx_" "" alias ${name})
   if(NOT kind STREQUAL MODULE)
     add_library(gdrx::${alias} ALIAS ${name})
