@@ -99,46 +99,19 @@ struct Traffic {
 };
 Traffic traffic_of(const RankProgram& program) noexcept;
 
-/// What verify() proved, with the lower bounds beside it.
+/// What verify() proved.
 struct Proof {
-  std::uint64_t messages = 0;     // all ranks
-  double max_sent_over_size = 0;  // the busiest rank's sent bytes / S
-  double bandwidth_bound = 0;     // e.g. 2(n-1)/n
-  std::uint32_t steps = 0;        // longest chain of messages
-  std::uint32_t steps_bound = 0;  // e.g. ceil(log2 n)
+  std::uint64_t messages = 0;  // all ranks
 };
 
 /// Proves, by symbolic execution, for out-of-place and in-place buffers: well formed; sends and
 /// receives match; no deadlock at the declared credits; each output chunk holds every contribution
 /// exactly once, in the same order of reduction on every rank; `finish` exactly where a reduction
-/// completes; nothing overwrites a chunk that an unfinished send still reads; no input is modified
-/// out of place; no race between channels. Errc::invalid_argument says which op of which rank.
+/// completes; direct algorithms reduce in rank order; no input is modified out of place; and, up to
+/// kCausalRanks ranks, by vector clocks: nothing overwrites a chunk that an unfinished send may
+/// still read, in any schedule, and channels of a rank do not race. Errc::invalid_argument says
+/// which op of which rank.
+inline constexpr std::int32_t kCausalRanks = 64;
 Result<Proof> verify(const Plan& plan);
-
-/// alpha-beta-gamma model of one link and one core.
-struct CostModel {
-  double alpha_us = 1.0;            // a message
-  double beta_us_per_byte = 1e-4;   // a byte on the wire, per sender
-  double gamma_us_per_byte = 1e-4;  // a byte reduced
-  double copy_us_per_byte = 1e-4;   // a byte copied locally
-};
-
-struct Simulation {
-  double time_us = 0;  // until the last rank is done
-  std::vector<double> rank_time_us;
-  std::uint64_t messages = 0;
-  Bytes max_sent = 0;  // busiest rank
-};
-
-/// Runs the plan on a model machine (full-duplex link a rank, messages of a rank one after another,
-/// `slices` pipelined instances).
-Result<Simulation> simulate(const Plan& plan, Bytes bytes, const CostModel& model,
-                            std::uint32_t slices = 1);
-
-std::string to_text(const Plan& plan);
-std::string to_dot(const Plan& plan);
-std::string to_json(const Plan& plan);
-/// Reads what to_json wrote. Nothing in the text is trusted: limits on ranks, chunks and ops.
-Result<Plan> from_json(std::string_view text);
 
 }  // namespace gdrx::plan

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/plan/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gdrx::plan {
+
+bool reduces(Collective collective) noexcept {
+  return collective != Collective::all_gather && collective != Collective::broadcast;
+}
+
+Machine::Machine(const Plan& plan, bool in_place)
+    : plan_(plan), in_place_(in_place), causal_(plan.spec.ranks <= kCausalRanks) {
+  const std::size_t clocks = plan.ranks.size() * plan.shape.channels;
+  for (std::int32_t rank = 0; rank < plan.spec.ranks; ++rank) {
+    const RankProgram& program = plan.ranks[static_cast<std::size_t>(rank)];
+    memory_.emplace_back(plan.shape.input_chunks + plan.shape.output_chunks +
+                         program.scratch_chunks);
+    for (std::uint32_t c = 0; c < plan.shape.input_chunks; ++c) {
+      memory_.back()[cell_of(rank, {Buffer::input, c, 0})].value = expressions_.leaf(rank, c);
+    }
+    for (std::uint32_t channel = 0; channel < plan.shape.channels; ++channel) {
+      Program state;
+      state.ops = &program.channels[channel];
+      state.rank = rank;
+      state.channel = channel;
+      if (causal_) state.clock.resize(clocks);
+      programs_.push_back(std::move(state));
+    }
+  }
+}
+
+std::uint32_t Machine::cell_of(std::int32_t rank, ChunkRef chunk) const {
+  const std::uint32_t inputs = plan_.shape.input_chunks;
+  const auto self = static_cast<std::uint32_t>(rank);
+  switch (chunk.buffer) {
+    case Buffer::input:
+      return chunk.chunk;
+    case Buffer::scratch:
+      return inputs + plan_.shape.output_chunks + chunk.chunk;
+    case Buffer::output:
+      break;
+  }
+  if (in_place_) {  // the input's own cell, where the API says that both are the same memory
+    if (plan_.spec.collective == Collective::reduce_scatter) return self;
+    if (plan_.spec.collective != Collective::all_gather) return chunk.chunk;
+    if (chunk.chunk == self) return 0;
+  }
+  return inputs + chunk.chunk;
+}
+
+// Chunks of one class have one length. Blocks of reduce-scatter and all-gather are all alike.
+std::uint32_t Machine::class_of(std::int32_t, ChunkRef chunk) const {
+  if (plan_.shape.input_chunks != plan_.shape.output_chunks) return 0;
+  return chunk.buffer == Buffer::scratch ? chunk.like : chunk.chunk;
+}
+
+tl::unexpected<Error> Machine::wrong(const Program& program, const std::string& what) const {
+  return fail(Errc::invalid_argument,
+              fmt::format("rank {} channel {} op {}{}: {}", program.rank, program.channel,
+                          program.pc, in_place_ ? " (in place)" : "", what));
+}
+
+Result<void> Machine::run() {
+  for (const Program& program : programs_) wake(program.rank, program.channel);
+  while (!ready_.empty()) {
+    Program& program = programs_[static_cast<std::size_t>(ready_.front())];
+    ready_.pop_front();
+    while (program.pc < program.ops->size()) {
+      if (GDRX_TRY(step(program)) == Step::blocked) break;
+      ++program.pc;
+    }
+  }
+  for (const Program& program : programs_) {
+    if (program.pc < program.ops->size()) return wrong(program, "waits for ever");
+  }
+  for (const auto& [key, messages] : queues_) {
+    if (!messages.empty()) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("rank {} never receives {} message(s) of rank {}", std::get<1>(key),
+                              messages.size(), std::get<0>(key)));
+    }
+  }
+  return {};
+}
+
+Result<Machine::Step> Machine::step(Program& program) {
+  const Op& op = (*program.ops)[program.pc];
+  GDRX_TRY(check(program, op));
+  switch (op.kind) {
+    case OpKind::send:
+      return send(program, op);
+    case OpKind::recv_copy:
+    case OpKind::recv_reduce:
+      return receive(program, op);
+    case OpKind::copy:
+    case OpKind::reduce:
+      return local(program, op);
+    case OpKind::wait:
+      return wait(program, op);
+  }
+  return wrong(program, "an op of no kind");
+}
+
+Result<void> Machine::check(const Program& program, const Op& op) const {
+  const RankProgram& own = plan_.ranks[static_cast<std::size_t>(program.rank)];
+  const auto exists = [&](ChunkRef chunk) {
+    switch (chunk.buffer) {
+      case Buffer::input:
+        return chunk.chunk < plan_.shape.input_chunks;
+      case Buffer::output:
+        return chunk.chunk < plan_.shape.output_chunks;
+      case Buffer::scratch:
+        return chunk.chunk < own.scratch_chunks && chunk.like < plan_.shape.input_chunks;
+    }
+    return false;
+  };
+  const bool talks =
+      op.kind == OpKind::send || op.kind == OpKind::recv_copy || op.kind == OpKind::recv_reduce;
+  if (talks && (index(op.peer) < 0 || index(op.peer) >= plan_.spec.ranks ||
+                index(op.peer) == program.rank)) {
+    return wrong(program, fmt::format("talks to rank {}", index(op.peer)));
+  }
+  if (op.finish && (op.kind == OpKind::send || op.kind == OpKind::wait)) {
+    return wrong(program, "says that it completes a reduction and does not");
+  }
+  if (!exists(op.src) || !exists(op.dst))
+    return wrong(program, "names a chunk that does not exist");
+  return {};
+}
+
+bool Machine::ordered(const Program& program, std::int32_t other, std::uint32_t time) const {
+  return !causal_ || program.clock[static_cast<std::size_t>(other)] >= time;
+}
+
+Result<ExpressionId> Machine::read(Program& program, ChunkRef chunk) {
+  Cell& source = cell(program.rank, cell_of(program.rank, chunk));
+  const auto self = static_cast<std::int32_t>(&program - programs_.data());
+  if (source.writer >= 0 && source.writer != self &&
+      !ordered(program, source.writer, source.written)) {
+    return wrong(program, "reads what another channel may still be writing");
+  }
+  if (source.value == kUndefined) return wrong(program, "reads a chunk that holds nothing yet");
+  if (plan_.shape.channels > 1) source.reads[self] = program.time + 1;
+  return source.value;
+}
+
+Result<void> Machine::write(Program& program, const Op& op, ExpressionId value) {
+  if (op.dst.buffer == Buffer::input) return wrong(program, "writes the caller's input");
+  GDRX_TRY(check_finish(program, op, value));
+  const std::uint32_t number = cell_of(program.rank, op.dst);
+  Cell& target = cell(program.rank, number);
+  const auto self = static_cast<std::int32_t>(&program - programs_.data());
+  for (const auto& [reader, time] : target.reads) {
+    if (reader != self && !ordered(program, reader, time)) {
+      return wrong(program, "overwrites what another channel may still be reading");
+    }
+  }
+  if (target.writer >= 0 && target.writer != self &&
+      !ordered(program, target.writer, target.written)) {
+    return wrong(program, "races with another channel's write");
+  }
+  const std::uint32_t channels = plan_.shape.channels;
+  for (std::uint32_t c = 0; causal_ && c < channels; ++c) {
+    const Program& sender = programs_[static_cast<std::size_t>(program.rank) * channels + c];
+    for (const Send& send : sender.sends) {
+      if (send.cell != number || send.waited) continue;
+      if (send.consumed == 0 || !ordered(program, send.to, send.consumed)) {
+        return wrong(program, "overwrites a chunk that an unfinished send may still read");
+      }
+    }
+  }
+  target.value = value;
+  target.writer = self;
+  target.written = program.time + 1;
+  target.reads.clear();
+  return {};
+}
+
+Result<void> Machine::check_finish(const Program& program, const Op& op, ExpressionId value) const {
+  if (plan_.spec.ranks == 1) return {};
+  const bool combines = op.kind == OpKind::recv_reduce || op.kind == OpKind::reduce;
+  const bool complete = combines && reduces(plan_.spec.collective) &&
+                        expressions_.leaves(value) == static_cast<std::uint64_t>(plan_.spec.ranks);
+  if (complete == op.finish) return {};
+  return wrong(program, complete ? "completes a reduction without saying so"
+                                 : "says that it completes a reduction and does not");
+}
+
+Result<Machine::Step> Machine::send(Program& program, const Op& op) {
+  auto& messages = queue(program.rank, index(op.peer), program.channel);
+  if (messages.size() >= plan_.shape.credits) return Step::blocked;
+  Message message;
+  message.value = GDRX_TRY(read(program, op.src));
+  message.length_class = class_of(program.rank, op.src);
+  ++program.time;
+  if (causal_) {
+    const auto self = static_cast<std::size_t>(&program - programs_.data());
+    program.clock[self] = program.time;
+    message.clock = program.clock;
+    message.send = static_cast<std::uint32_t>(program.sends.size());
+    program.sends.push_back({cell_of(program.rank, op.src),
+                             index(op.peer) * static_cast<std::int32_t>(plan_.shape.channels) +
+                                 static_cast<std::int32_t>(program.channel),
+                             0, false});
+  }
+  messages.push_back(std::move(message));
+  ++messages_;
+  wake(index(op.peer), program.channel);
+  return Step::done;
+}
+
+Result<Machine::Step> Machine::receive(Program& program, const Op& op) {
+  auto& messages = queue(index(op.peer), program.rank, program.channel);
+  if (messages.empty()) return Step::blocked;
+  const Message message = std::move(messages.front());
+  messages.pop_front();
+  if (message.length_class != class_of(program.rank, op.dst)) {
+    return wrong(program, "receives a message of another chunk's length");
+  }
+  ++program.time;
+  if (causal_) {
+    const auto self = static_cast<std::size_t>(&program - programs_.data());
+    for (std::size_t i = 0; i < program.clock.size(); ++i) {
+      program.clock[i] = std::max(program.clock[i], message.clock[i]);
+    }
+    program.clock[self] = program.time;
+    Program& sender = programs_[static_cast<std::size_t>(index(op.peer)) * plan_.shape.channels +
+                                program.channel];
+    sender.sends[message.send].consumed = program.time;
+  }
+  wake(index(op.peer), program.channel);  // a credit, or a wait that ends
+  ExpressionId value = message.value;
+  if (op.kind == OpKind::recv_reduce) {
+    if (class_of(program.rank, op.src) != class_of(program.rank, op.dst)) {
+      return wrong(program, "combines chunks of different lengths");
+    }
+    value = expressions_.combine(GDRX_TRY(read(program, op.src)), value);
+  }
+  GDRX_TRY(write(program, op, value));
+  return Step::done;
+}
+
+Result<Machine::Step> Machine::local(Program& program, const Op& op) {
+  if (class_of(program.rank, op.src) != class_of(program.rank, op.dst)) {
+    return wrong(program, "copies between chunks of different lengths");
+  }
+  ExpressionId value = GDRX_TRY(read(program, op.src));
+  if (op.kind == OpKind::reduce) {
+    value = expressions_.combine(GDRX_TRY(read(program, op.dst)), value);
+  }
+  const bool same_cell =
+      cell_of(program.rank, op.src) == cell_of(program.rank, op.dst) && op.kind == OpKind::copy;
+  ++program.time;
+  if (causal_) program.clock[static_cast<std::size_t>(&program - programs_.data())] = program.time;
+  if (!same_cell) GDRX_TRY(write(program, op, value));  // in place it is no copy at all
+  return Step::done;
+}
+
+Machine::Step Machine::wait(Program& program, const Op& op) {
+  const std::uint32_t number = cell_of(program.rank, op.src);
+  for (Send& send : program.sends) {
+    if (send.cell != number) continue;
+    if (send.consumed == 0) return Step::blocked;
+    send.waited = true;
+  }
+  return Step::done;
+}
+
+ExpressionId Machine::value(std::int32_t rank, ChunkRef chunk) {
+  return cell(rank, cell_of(rank, chunk)).value;
+}
+
+}  // namespace gdrx::plan

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "gdrx/plan.hpp"
+
+namespace gdrx::plan {
+namespace {
+
+constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::reduce_scatter,
+                                       Collective::all_gather, Collective::broadcast,
+                                       Collective::reduce,     Collective::barrier};
+
+TEST(Plans, OfEveryCollectiveAndAlgorithmAreProvenFor1To33Ranks) {
+  int proven = 0;
+  for (const Collective collective : kCollectives) {
+    for (const Algorithm algorithm : algorithms_of(collective)) {
+      for (std::int32_t n = 1; n <= 33; ++n) {
+        for (const std::int32_t root : {0, n / 2, n - 1}) {
+          const auto plan = build({collective, algorithm, n, Rank{root}});
+          ASSERT_TRUE(plan) << plan.error().what;
+          const auto proof = verify(*plan);
+          ASSERT_TRUE(proof) << to_string(collective) << " " << to_string(algorithm) << " n=" << n
+                             << ": " << proof.error().what;
+          ++proven;
+        }
+      }
+    }
+  }
+  RecordProperty("proven", proven);
+  EXPECT_GT(proven, 1400);
+}
+
+TEST(Plans, Of1024RanksAreProvenInSeconds) {
+  for (const Algorithm algorithm :
+       {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto plan = build({Collective::all_reduce, algorithm, 1024, Rank{}});
+    ASSERT_TRUE(plan);
+    const auto proof = verify(*plan);
+    EXPECT_TRUE(proof) << proof.error().what;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60))
+        << to_string(algorithm);
+  }
+}
+
+TEST(Plans, OneRankOf100000IsBuiltAlone) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto program =
+        build_rank({Collective::all_reduce, algorithm, 100'000, Rank{}}, Rank{777});
+    ASSERT_TRUE(program);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));
+    EXPECT_GT(traffic_of(*program).sends, 0u);
+  }
+}
+
+TEST(Plans, RingSendsTwoChunksLessTwoARank) {
+  const auto plan = build({Collective::all_reduce, Algorithm::ring, 8, Rank{}});
+  ASSERT_TRUE(plan);
+  for (const RankProgram& program : plan->ranks) EXPECT_EQ(traffic_of(program).sends, 14u);
+}
+
+TEST(Plans, RefuseWhatDoesNotExist) {
+  EXPECT_FALSE(build({Collective::all_gather, Algorithm::tree, 4, Rank{}}));
+  EXPECT_FALSE(build({Collective::all_reduce, Algorithm::ring, 0, Rank{}}));
+  EXPECT_FALSE(build({Collective::broadcast, Algorithm::tree, 4, Rank{4}}));
+  EXPECT_FALSE(build_rank({Collective::all_reduce, Algorithm::ring, 4, Rank{}}, Rank{-1}));
+}
+
+TEST(Verifier, SeesADeadlock) {
+  auto plan = build({Collective::all_reduce, Algorithm::ring, 3, Rank{}});
+  ASSERT_TRUE(plan);
+  for (RankProgram& program : plan->ranks) {  // everybody receives first
+    std::swap(program.channels[0][0], program.channels[0][1]);
+  }
+  const auto proof = verify(*plan);
+  ASSERT_FALSE(proof);
+  EXPECT_NE(proof.error().what.find("waits for ever"), std::string::npos) << proof.error().what;
+}
+
+}  // namespace
+}  // namespace gdrx::plan
