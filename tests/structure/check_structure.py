@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Dependencies point downward only, system headers stay where they belong, files stay small."""
+import pathlib, re, sys
+
+root = pathlib.Path(sys.argv[1])
+
+# folder: the folders of ours that it may include (itself and gdrx/ always)
+ALLOWED = {
+    "include": [],
+    "transport/bootstrap": [],
+    "transport/memory": [],
+    "transport/fabric": [],
+    "transport/ucx": ["transport/fabric"],
+    "collectives/plan": [],
+    "collectives/reduce": [],
+    "collectives/exec": ["collectives/reduce", "transport/memory"],
+    "collectives/comm": ["collectives/exec", "transport/bootstrap", "transport/memory"],
+    "collectives/mpi": ["collectives/comm"],
+    "mpi-tests": ["collectives/reduce"],
+}
+# a header of the outside: the only folders that may include it
+OWNERS = {
+    r"^mpi\.h": ["collectives/mpi", "mpi-tests", "include"],
+    r"^uc[pst]/": ["transport/ucx"],
+    r"^infiniband/": ["transport/verbs"],
+    r"^(cuda|nccl)": [],
+    r"^CLI/": ["mpi-tests", "tools"],
+    r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
+}
+LONGEST = 400
+
+errors = []
+for folder, below in ALLOWED.items():
+    for path in sorted((root / folder).rglob("*.[ch]pp")) + sorted((root / folder).rglob("*.h")):
+        name = path.relative_to(root)
+        text = path.read_text()
+        if len(text.splitlines()) > LONGEST:
+            errors.append(f"{name}: over {LONGEST} lines: divide it by idea")
+        if "SPDX-License-Identifier" not in text.splitlines()[0] + text.splitlines()[1]:
+            errors.append(f"{name}: no licence line")
+        for header in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M):
+            ours = header.split("/")[0] in ("transport", "collectives", "topo", "plugin", "mpi-tests")
+            if ours and not any(header.startswith(f"{own}/") for own in [folder, *below]):
+                errors.append(f"{name}: may not include {header}")
+            for pattern, owners in OWNERS.items():
+                if re.match(pattern, header) and folder not in owners:
+                    errors.append(f"{name}: only {owners} may include {header}")
+print("\n".join(errors) or "the structure holds")
+sys.exit(1 if errors else 0)
