@@ -21,6 +21,10 @@ struct Costs {
 };
 constexpr Costs kShm{0.3, 0.0, 0.00001, 0.000027};
 constexpr Costs kFabric{2.0, 0.0001, 0.00001, 0.000027};
+// Beyond the caches a byte of output costs this much more; two-shot writes round them.
+constexpr double kCacheBytes = 48.0 * 1024 * 1024;
+constexpr double kFarOneShot = 0.00035;
+constexpr double kFarTwoShot = 0.0001;
 constexpr double kSwitch = 2.2;  // a context switch, when ranks share a core
 
 double log2_ceil(int n) { return n <= 1 ? 0 : std::ceil(std::log2(n)); }
@@ -43,8 +47,11 @@ double shm_us(const Machine& machine, Algorithm algorithm, double bytes) {
   const double work = algorithm == Algorithm::one_shot
                           ? kShm.copy * bytes + kShm.reduce * n * bytes
                           : kShm.copy * bytes * (2 - 1 / n) + kShm.reduce * bytes;
+  const bool far = 2 * n * bytes > kCacheBytes;
+  const double far_us =
+      !far ? 0 : bytes * (algorithm == Algorithm::one_shot ? kFarOneShot : kFarTwoShot);
   const double syncs = blocks + (algorithm == Algorithm::one_shot ? 0 : 1);
-  return syncs * sync_us(machine) + sharing(machine) * work;
+  return syncs * sync_us(machine) + sharing(machine) * (work + far_us);
 }
 
 struct Shape {
