@@ -9,7 +9,7 @@ namespace gdrx {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x78726467;  // "gdrx"
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ Result<HelloFrame> decode_hello_frame(std::span<const std::byte> payload) {
   HelloFrame hello;
   if (payload.size() != sizeof hello) return fail(Errc::protocol, "a hello of a wrong length");
   std::memcpy(&hello, payload.data(), sizeof hello);
-  if (hello.size < 1 || hello.rank < 0 || hello.rank >= hello.size) {
+  if (hello.size < 1 || hello.size > kMostRanks || hello.rank < 0 || hello.rank >= hello.size) {
     return fail(Errc::protocol, fmt::format("rank {} of {} says hello", hello.rank, hello.size));
   }
   return hello;

@@ -6,13 +6,24 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/result.hpp"
 
 namespace gdrx {
 
-enum class FrameKind : std::uint16_t { hello = 1, accepted, refused, data, notice, goodbye };
+enum class FrameKind : std::uint16_t {
+  hello = 1,
+  accepted,
+  refused,  // with the reason; the connection ends
+  data,
+  notice,
+  goodbye,
+  query,    // a rank that waits asks the root whom for
+  missing,  // the root's answer to it
+  broken    // the round cannot be completed; with the reason
+};
 
 struct FrameHeader {
   std::uint32_t magic = 0;
@@ -23,6 +34,7 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 12 && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr std::uint32_t kMaxFrame = 64u << 20;
+inline constexpr std::int32_t kMostRanks = 1 << 20;
 
 struct Frame {
   FrameKind kind{};
@@ -35,6 +47,8 @@ Blob encode_frame(FrameKind kind, std::span<const std::byte> payload);
 class FrameReader {
  public:
   explicit FrameReader(std::uint32_t limit = kMaxFrame) : limit_(limit) {}
+  /// For frames from the next one on.
+  void set_limit(std::uint32_t limit) noexcept { limit_ = limit; }
   void feed(std::span<const std::byte> bytes) {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   }

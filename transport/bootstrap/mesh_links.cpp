@@ -2,7 +2,6 @@
 #include "transport/bootstrap/mesh_links.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -10,31 +9,56 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <list>
 #include <set>
 
 #include "transport/bootstrap/interface.hpp"
+#include "transport/bootstrap/porter.hpp"
+#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {
 
+constexpr std::uint32_t kCardVersion = 2;
+
 /// What a rank tells the others of itself.
 struct Card {
-  SocketAddress address;
+  std::uint32_t version = kCardVersion;
   std::int32_t pid = 0;
+  SocketAddress address;
+  std::uint32_t reserved = 0;
   std::uint64_t nonce[2] = {};  // rank 0's is the mesh's
-  char host[64] = {};
+  char host[64] = {};           // ends with a zero
 };
+static_assert(sizeof(Card) == 112 && std::is_trivially_copyable_v<Card>);
 
-std::span<const std::byte> bytes_of(const Card& card) { return std::as_bytes(std::span(&card, 1)); }
+Result<Card> decode_card(std::span<const std::byte> bytes, std::size_t rank) {
+  Card card;
+  if (bytes.size() == sizeof card) std::memcpy(&card, bytes.data(), sizeof card);
+  if (bytes.size() != sizeof card || card.version != kCardVersion) {
+    return fail(Errc::protocol, fmt::format("rank {} introduced itself in another version's form: "
+                                            "install the same gdrx everywhere",
+                                            rank));
+  }
+  card.host[sizeof card.host - 1] = '\0';
+  return card;
+}
+
+// Loopback reaches no further than a network namespace, as containers of one host have them.
+std::string network_of(const std::string& host_id) {
+  std::array<char, 64> space{};
+  const ssize_t length = readlink("/proc/self/ns/net", space.data(), space.size());
+  return host_id + '\n' +
+         std::string(space.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
+}
 
 Result<Interface> choose_address(Bootstrap& bootstrap, const ControlMesh::Options& options,
                                  Deadline deadline) {
-  const std::vector<Blob> hosts =
-      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(options.host_id)), deadline));
-  const bool one_host = std::all_of(hosts.begin(), hosts.end(),
-                                    [&](const Blob& host) { return host == hosts.front(); });
-  if (one_host) return Interface{"loopback", loopback_address(), true, false};
+  const std::string network = network_of(options.host_id);
+  const std::vector<Blob> networks =
+      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(network)), deadline));
+  const bool one = std::all_of(networks.begin(), networks.end(),
+                               [&](const Blob& other) { return other == networks.front(); });
+  if (one) return Interface{"loopback", loopback_address(), true, false};
   return choose_interface(list_interfaces(), options.socket_ifname);
 }
 
@@ -47,87 +71,27 @@ Result<std::vector<Card>> exchange_cards(Bootstrap& bootstrap, const SocketAddre
   if (getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce) {
     return fail(Errc::system, "getrandom", errno);
   }
-  const std::vector<Blob> blobs = GDRX_TRY(bootstrap.all_gather(bytes_of(mine), deadline));
-  std::vector<Card> cards(blobs.size());
+  const std::vector<Blob> blobs =
+      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), deadline));
+  std::vector<Card> cards;
   for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
-    if (blobs[rank].size() != sizeof(Card)) {
-      return fail(Errc::protocol, fmt::format("rank {} introduced itself in another version's "
-                                              "form: install the same gdrx everywhere",
-                                              rank));
-    }
-    std::memcpy(&cards[rank], blobs[rank].data(), sizeof(Card));
-    cards[rank].host[sizeof cards[rank].host - 1] = '\0';
+    cards.push_back(GDRX_TRY(decode_card(blobs[rank], rank)));
   }
   return cards;
 }
 
-/// Accepts the lower neighbours; strangers are dropped, slow ones hold up nobody.
-class Porter {
- public:
-  Porter(const Socket& listener, const HelloFrame& mine, std::set<std::int32_t> expected)
-      : listener_(listener), mine_(mine), expected_(std::move(expected)) {}
+// The same error, with the rank that it is about before it.
+tl::unexpected<Error> about(const std::string& who, Error error) {
+  error.what = fmt::format("control connection to {}: {}", who, error.what);
+  return tl::unexpected(std::move(error));
+}
 
-  Result<std::vector<MeshLink>> admit(Deadline deadline) {
-    while (!expected_.empty()) {
-      std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}};
-      for (const Visitor& visitor : visitors_) {
-        entries.push_back({visitor.socket.fd(), POLLIN, 0});
-      }
-      poll(entries.data(), entries.size(), std::min(1000, poll_milliseconds(deadline)));
-      Socket fresh = GDRX_TRY(listener_.accept());
-      if (fresh.valid() && visitors_.size() < kMostVisitors) {
-        visitors_.push_back({std::move(fresh), FrameReader(sizeof(HelloFrame))});
-      }
-      visitors_.remove_if([&](Visitor& visitor) { return settle(visitor, deadline); });
-      if (deadline.passed(steady_clock().now())) {
-        return fail(Errc::timeout,
-                    fmt::format("rank {} has not connected in time", *expected_.begin()));
-      }
-    }
-    return std::move(links_);
-  }
-
- private:
-  static constexpr std::size_t kMostVisitors = 256;
-  struct Visitor {
-    Socket socket;
-    FrameReader reader;
-  };
-
-  // True when the visitor is no visitor any more: a link now, or sent away.
-  bool settle(Visitor& visitor, Deadline deadline) {
-    std::array<std::byte, 256> piece;
-    const auto received = visitor.socket.receive_some(piece);
-    if (!received) return true;
-    visitor.reader.feed(std::span(piece).first(*received));
-    const auto frame = visitor.reader.next();
-    if (!frame) return true;
-    if (!*frame) return false;
-    const auto hello = decode_hello_frame((*frame)->payload);
-    if ((*frame)->kind != FrameKind::hello || !hello || hello->size != mine_.size ||
-        hello->nonce[0] != mine_.nonce[0] || hello->nonce[1] != mine_.nonce[1] ||
-        expected_.erase(hello->rank) == 0) {
-      return true;
-    }
-    const Blob answer = encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine_, 1)));
-    if (!visitor.socket.send_all(answer, deadline)) return true;
-    links_.push_back({hello->rank, std::move(visitor.socket), FrameReader(), false});
-    return true;
-  }
-
-  const Socket& listener_;
-  HelloFrame mine_;
-  std::set<std::int32_t> expected_;
-  std::list<Visitor> visitors_;
-  std::vector<MeshLink> links_;
-};
-
-Result<MeshLink> connect_to(std::int32_t peer, const Card& card, const HelloFrame& mine,
+Result<MeshLink> connect_to(std::int32_t peer, const SocketAddress& address, const HelloFrame& mine,
                             Deadline deadline) {
-  Socket socket = GDRX_TRY(Socket::connect(card.address, deadline));
+  Socket socket = GDRX_TRY(Socket::connect(address, deadline));
   GDRX_TRY(socket.send_all(encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine, 1))),
                            deadline));
-  return MeshLink{peer, std::move(socket), FrameReader(), false};
+  return MeshLink(peer, std::move(socket));
 }
 
 // The accepting side answers once it has let us in: read after all connections are under way.
@@ -140,9 +104,33 @@ Result<void> confirm(MeshLink& link, const HelloFrame& mine, Deadline deadline) 
   const HelloFrame hello = GDRX_TRY(decode_hello_frame(frame->payload));
   if (hello.rank != link.peer || hello.nonce[0] != mine.nonce[0] ||
       hello.nonce[1] != mine.nonce[1]) {
-    return fail(Errc::protocol,
-                fmt::format("at the address of rank {} somebody else answers", link.peer));
+    return fail(Errc::protocol, "somebody else answers at its address");
   }
+  return {};
+}
+
+Result<void> link_up(MeshLinks& mesh, const std::vector<Card>& cards, const Socket& listener,
+                     const HelloFrame& mine, Deadline deadline) {
+  std::set<std::int32_t> lower;
+  for (const std::int32_t peer : mesh_neighbours(mine.rank, mine.size)) {
+    if (peer < mine.rank) {
+      lower.insert(peer);
+      continue;
+    }
+    const SocketAddress& address = cards[static_cast<std::size_t>(peer)].address;
+    auto link = connect_to(peer, address, mine, deadline);
+    if (!link) return about(name_member(mesh.members, peer), link.error());
+    mesh.links.push_back(std::move(*link));
+  }
+  std::vector<MeshLink> admitted =
+      GDRX_TRY(Porter(listener, mine, std::move(lower)).admit(deadline));
+  for (MeshLink& link : mesh.links) {
+    const auto confirmed = confirm(link, mine, deadline);
+    if (!confirmed) return about(name_member(mesh.members, link.peer), confirmed.error());
+  }
+  for (MeshLink& link : admitted) mesh.links.push_back(std::move(link));
+  std::sort(mesh.links.begin(), mesh.links.end(),
+            [](const MeshLink& a, const MeshLink& b) { return a.peer < b.peer; });
   return {};
 }
 
@@ -158,6 +146,11 @@ std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n) {
   return {neighbours.begin(), neighbours.end()};
 }
 
+std::string name_member(const std::vector<MeshMember>& members, std::int32_t rank) {
+  const MeshMember& member = members[static_cast<std::size_t>(rank)];
+  return fmt::format("rank {} (pid {} on {})", rank, member.pid, member.host);
+}
+
 Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Options& options,
                                   const Log& log, Deadline deadline) {
   const std::int32_t rank = index(bootstrap.rank());
@@ -168,24 +161,13 @@ Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Optio
   const std::vector<Card> cards = GDRX_TRY(exchange_cards(bootstrap, address, deadline));
   const HelloFrame mine{{cards[0].nonce[0], cards[0].nonce[1]}, rank, bootstrap.size()};
   MeshLinks mesh;
-  mesh.description = fmt::format("{} ({})", chosen.name, to_string(address));
+  mesh.description = fmt::format("{} {}", chosen.name, to_string(address));
   log.info("rank {}: control connections on {}", rank, mesh.description);
-  for (const Card& card : cards) mesh.members.push_back({card.pid, card.host});
-  std::set<std::int32_t> lower;
-  for (const std::int32_t peer : mesh_neighbours(rank, bootstrap.size())) {
-    if (peer < rank) {
-      lower.insert(peer);
-    } else {
-      mesh.links.push_back(
-          GDRX_TRY(connect_to(peer, cards[static_cast<std::size_t>(peer)], mine, deadline)));
-    }
+  for (const Card& card : cards) {
+    mesh.members.push_back(
+        {card.pid, printable(std::as_bytes(std::span(card.host, std::strlen(card.host))))});
   }
-  auto admitted = GDRX_TRY(Porter(listener, mine, std::move(lower)).admit(deadline));
-  for (MeshLink& link : mesh.links) GDRX_TRY(confirm(link, mine, deadline));
-  for (MeshLink& link : admitted) mesh.links.push_back(std::move(link));
-  std::sort(mesh.links.begin(), mesh.links.end(),
-            [](const MeshLink& a, const MeshLink& b) { return a.peer < b.peer; });
-  for (const MeshLink& link : mesh.links) link.socket.keep_alive(options.heartbeat);
+  GDRX_TRY(link_up(mesh, cards, listener, mine, deadline));
   return mesh;
 }
 

@@ -2,6 +2,7 @@
 // Which ranks a rank is linked to, and how the links come about.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,13 @@ namespace gdrx {
 std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n);
 
 struct MeshLink {
+  MeshLink(std::int32_t to, Socket through) : peer(to), socket(std::move(through)) {}
   std::int32_t peer = 0;
   Socket socket;
   FrameReader reader;
-  bool left = false;  // the peer said goodbye
+  std::deque<Blob> inbox;  // data frames that nobody has taken
+  Blob unsent;             // what the kernel had no room for
+  bool left = false;       // nothing more comes: a goodbye, an end, or garbage
 };
 
 struct MeshMember {
@@ -32,6 +36,9 @@ struct MeshLinks {
   std::vector<MeshMember> members;  // by rank
   std::string description;
 };
+
+/// "rank 5 (pid 1234 on host-a)".
+std::string name_member(const std::vector<MeshMember>& members, std::int32_t rank);
 
 /// Collective over the bootstrap. The lower rank connects; both sides show the mesh's nonce.
 Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Options& options,

@@ -1,39 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/bootstrap/root.hpp"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <list>
-#include <map>
 #include <mutex>
 #include <thread>
 
-#include "transport/bootstrap/frame.hpp"
 #include "transport/bootstrap/interface.hpp"
+#include "transport/bootstrap/star.hpp"
 
 namespace gdrx {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::size_t kMostStrangers = 256;  // connections that have not said hello
-constexpr seconds kHelloTime{5};
-constexpr std::uint32_t kMostBlob = 1 << 20;
+constexpr seconds kStrangerTime{5};          // to say hello, and to read a refusal
+constexpr seconds kLastWords{1};             // to hand out answers when the process ends
+constexpr milliseconds kPauseAccepting{100};
+constexpr int kPiecesAtOnce = 64;  // then it is the next one's turn
+constexpr int kMostRefusalsLogged = 20;
 
 struct Client {
-  explicit Client(Socket from) : socket(std::move(from)) {}
+  Client(Socket from, Star::Guest number) : socket(std::move(from)), guest(number) {}
   Socket socket;
-  FrameReader reader{kMostBlob};
-  Blob out;
-  std::int32_t rank = -1;    // before hello
-  std::optional<Blob> blob;  // of the round under way
-  Instant came = steady_clock().now();
+  Star::Guest guest;
+  FrameReader reader{sizeof(HelloFrame)};
+  std::deque<std::shared_ptr<const Blob>> out;
+  std::size_t sent = 0;  // of the first of `out`
+  Instant since = steady_clock().now();
+  bool member = false;
   bool closing = false;  // once `out` is empty
+  bool ended = false;    // the connection is
 };
 
 }  // namespace
@@ -41,16 +46,22 @@ struct Client {
 class BootstrapRoot::Impl {
  public:
   Impl(Socket listener, Socket wake, const UniqueId& id, const Log& log)
-      : id_(id), log_(log), listener_(std::move(listener)), wake_(std::move(wake)) {}
+      : id_(id),
+        log_(log),
+        listener_(std::move(listener)),
+        wake_(std::move(wake)),
+        star_(id.nonce) {}
 
   void run() {
-    while (!stop_.load() && !done_.load()) {
-      wait();
+    while (!stop_.load() && !(star_.over() && clients_.empty())) {
+      wait(milliseconds(1000));
       accept_all();
       for (Client& client : clients_) serve(client);
-      clients_.remove_if([this](const Client& client) { return is_over(client); });
-      if (complete() && members() == 0) done_.store(true);
+      sweep();
     }
+    hand_out_the_rest();
+    clients_.clear();
+    listener_ = Socket();
     done_.store(true);
   }
 
@@ -63,130 +74,130 @@ class BootstrapRoot::Impl {
   std::atomic<bool> done_{false};
 
  private:
-  void wait() {
-    std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
+  void wait(milliseconds longest) {
+    const bool paused = steady_clock().now() < accept_again_;
+    if (paused) longest = std::min(longest, kPauseAccepting);
+    std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
+    if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
     for (const Client& client : clients_) {
-      const short events = static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT);
-      entries.push_back({client.socket.fd(), events, 0});
+      const int events = (client.closing ? 0 : POLLIN) | (client.out.empty() ? 0 : POLLOUT);
+      entries.push_back({client.socket.fd(), static_cast<short>(events), 0});
     }
-    poll(entries.data(), entries.size(), 1000);
+    poll(entries.data(), entries.size(), static_cast<int>(longest.count()));
   }
 
   void accept_all() {
-    while (true) {
+    while (steady_clock().now() >= accept_again_) {
       auto socket = listener_.accept();
-      if (!socket || !socket->valid()) return;
-      if (clients_.size() - static_cast<std::size_t>(members()) < kMostStrangers) {
-        clients_.emplace_back(std::move(*socket));
+      if (!socket) {
+        // The waiting connection stays: without a pause poll() would spin on it.
+        log_.warn("bootstrap root: {}: no new ranks for a moment", describe(socket.error()));
+        accept_again_ = steady_clock().now() + kPauseAccepting;
+        return;
       }
+      if (!socket->valid()) return;
+      make_room();
+      clients_.emplace_back(std::move(*socket), next_guest_++);
     }
+  }
+
+  // A rank says hello at once, so that the oldest stranger is the least likely to be one.
+  void make_room() {
+    if (clients_.size() - star_.members() < kMostStrangers) return;
+    const auto oldest = std::find_if(clients_.begin(), clients_.end(),
+                                     [](const Client& client) { return !client.member; });
+    if (oldest != clients_.end()) clients_.erase(oldest);
   }
 
   void serve(Client& client) {
     std::array<std::byte, 4096> piece;
-    while (!client.closing) {
-      auto received = client.socket.receive_some(piece);
-      if (!received) {
-        client.closing = true;
-        client.out.clear();
-      }
+    for (int i = 0; i < kPiecesAtOnce && !client.closing && !client.ended; ++i) {
+      const auto received = client.socket.receive_some(piece);
+      if (!received) client.ended = true;
       if (!received || *received == 0) break;
       client.reader.feed(std::span(piece).first(*received));
       drain(client);
     }
-    while (!client.out.empty()) {
-      auto sent = client.socket.send_some(client.out);
-      if (!sent) {
-        client.closing = true;
-        client.out.clear();
-      }
-      if (!sent || *sent == 0) break;
-      client.out.erase(client.out.begin(), client.out.begin() + static_cast<std::ptrdiff_t>(*sent));
-    }
+    push_out(client);
   }
 
   void drain(Client& client) {
     while (!client.closing) {
-      auto frame = client.reader.next();
-      if (!frame) return refuse(client, frame.error().what);
-      if (!*frame) return;
-      take(client, **frame);
+      const auto frame = client.reader.next();
+      if (frame && !*frame) return;
+      act(frame ? star_.take(client.guest, **frame)
+                : star_.refuse(client.guest, frame.error().what));
+      if (client.closing) log_refusal();
+      client.member = star_.is_member(client.guest);
+      if (client.member) client.reader.set_limit(kMostGatheredBlob);
     }
   }
 
-  void take(Client& client, const Frame& frame) {
-    if (client.rank < 0) {
-      if (frame.kind != FrameKind::hello) return refuse(client, "no hello");
-      return greet(client, frame);
-    }
-    if (frame.kind != FrameKind::data || client.blob) return refuse(client, "out of turn");
-    client.blob = frame.payload;
-    finish_round();
-  }
-
-  void greet(Client& client, const Frame& frame) {
-    const auto hello = decode_hello_frame(frame.payload);
-    if (!hello) return refuse(client, hello.error().what);
-    if (hello->nonce[0] != id_.nonce[0] || hello->nonce[1] != id_.nonce[1]) {
-      return refuse(client, "the unique id is not this root's");
-    }
-    if (size_ != 0 && hello->size != size_) {
-      return refuse(client, fmt::format("rank {} says there are {} ranks, others say {}",
-                                        hello->rank, hello->size, size_));
-    }
-    for (const Client& other : clients_) {
-      if (other.rank == hello->rank) {
-        return refuse(client, fmt::format("rank {} has come already", hello->rank));
+  void act(const Star::Replies& replies) {
+    for (const Star::Reply& reply : replies) {
+      const auto client = std::find_if(clients_.begin(), clients_.end(),
+                                       [&](const Client& one) { return one.guest == reply.to; });
+      if (client == clients_.end()) continue;
+      client->out.push_back(reply.frame);
+      if (reply.close) {
+        client->closing = true;
+        client->since = steady_clock().now();
       }
     }
-    size_ = hello->size;
-    client.rank = hello->rank;
-    ++seen_;
-    send(client, FrameKind::accepted, {});
   }
 
-  void finish_round() {
-    std::map<std::int32_t, Client*> ready;
+  void push_out(Client& client) {
+    while (!client.out.empty() && !client.ended) {
+      const auto sent =
+          client.socket.send_some(std::span(*client.out.front()).subspan(client.sent));
+      if (!sent) client.ended = true;
+      if (!sent || *sent == 0) return;
+      client.sent += *sent;
+      if (client.sent < client.out.front()->size()) continue;
+      client.out.pop_front();
+      client.sent = 0;
+    }
+  }
+
+  void sweep() {
+    const Instant now = steady_clock().now();
     for (Client& client : clients_) {
-      if (client.blob) ready[client.rank] = &client;
+      const bool late = (!client.member || client.closing) && now - client.since > kStrangerTime;
+      if (late || (client.closing && client.out.empty())) client.ended = true;
+      if (client.ended) act(star_.leave(client.guest));
     }
-    if (static_cast<std::int32_t>(ready.size()) != size_) return;
-    Blob all;
-    for (const auto& [rank, client] : ready) append_blob(all, *client->blob);
-    for (const auto& [rank, client] : ready) {
-      client->blob.reset();
-      send(*client, FrameKind::data, all);
+    clients_.remove_if([](const Client& client) { return client.ended; });
+    for (Client& client : clients_) push_out(client);
+  }
+
+  // The process that made the id may end as soon as it has its own answer.
+  void hand_out_the_rest() {
+    const Deadline deadline = Deadline::after(steady_clock(), kLastWords);
+    for (const Client& client : clients_) {
+      std::size_t sent = client.sent;
+      for (const auto& frame : client.out) {
+        if (!client.socket.send_all(std::span(*frame).subspan(std::exchange(sent, 0)), deadline)) {
+          break;
+        }
+      }
     }
   }
 
-  void send(Client& client, FrameKind kind, std::span<const std::byte> payload) {
-    const Blob frame = encode_frame(kind, payload);
-    client.out.insert(client.out.end(), frame.begin(), frame.end());
+  // A port scan must not fill the log.
+  void log_refusal() {
+    if (++refusals_ > kMostRefusalsLogged) return;
+    log_.info("bootstrap root refuses a connection: {}{}", star_.last_refusal(),
+              refusals_ == kMostRefusalsLogged ? " (later ones are not logged)" : "");
   }
-
-  void refuse(Client& client, const std::string& why) {
-    log_.info("bootstrap root refuses a connection: {}", why);
-    send(client, FrameKind::refused, std::as_bytes(std::span(why)));
-    client.closing = true;
-  }
-
-  bool is_over(const Client& client) const {
-    const bool silent = client.rank < 0 && steady_clock().now() - client.came > kHelloTime;
-    return silent || (client.closing && client.out.empty());
-  }
-
-  std::int32_t members() const {
-    return static_cast<std::int32_t>(std::count_if(clients_.begin(), clients_.end(),
-                                                   [](const Client& c) { return c.rank >= 0; }));
-  }
-  bool complete() const { return size_ > 0 && seen_ >= size_; }
 
   Log log_;
   Socket listener_;
   Socket wake_;
-  std::list<Client> clients_;
-  std::int32_t size_ = 0;
-  std::int32_t seen_ = 0;
+  Star star_;
+  std::list<Client> clients_;  // in the order of their coming
+  Star::Guest next_guest_ = 1;
+  Instant accept_again_{};
+  int refusals_ = 0;
   std::atomic<bool> stop_{false};
 
  public:

@@ -10,7 +10,8 @@
 
 namespace gdrx {
 
-/// Serves until every rank has gone again, or until it is destroyed. Strangers, garbage, other
+/// Serves until every rank has gone again, or until it is destroyed; its destructor hands out what
+/// is still to be handed out, for a second at most. Strangers, garbage, other
 /// versions, doubled ranks and disagreeing sizes are refused with a reason and stall nobody.
 class BootstrapRoot {
  public:

@@ -60,23 +60,40 @@ Result<Socket> open_socket(const SocketAddress& address) {
   return made;
 }
 
+// With nobody listening, a retry can draw the very port it dials and meet itself.
+bool talks_to_itself(const Socket& socket) {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) return false;
+  const auto there = from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
+  const auto here = socket.local_address();
+  return there && here && *there == *here;
+}
+
 // One attempt: a socket, or an invalid one if the other side refused.
 Result<Socket> try_connect(const SocketAddress& address, Deadline deadline) {
   Socket socket = GDRX_TRY(open_socket(address));
   const KernelAddress to = to_kernel(address);
   if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) == 0) {
-    return socket;
+    return talks_to_itself(socket) ? Socket() : std::move(socket);
   }
   if (errno != EINPROGRESS && errno != ECONNREFUSED) {
     return fail(Errc::system, "connect to " + to_string(address), errno);
   }
   if (errno == ECONNREFUSED) return Socket();
-  GDRX_TRY(wait_for(socket.fd(), POLLOUT, deadline, "a connection"));
+  if (const auto ready = wait_for(socket.fd(), POLLOUT, deadline, "a connection"); !ready) {
+    return fail(ready.error().code,
+                fmt::format("{} does not answer: is its host up, and does a firewall let this port "
+                            "through?",
+                            to_string(address)),
+                ready.error().native);
+  }
   int error = 0;
   socklen_t length = sizeof error;
   getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error == ECONNREFUSED) return Socket();
+  if (error == ECONNREFUSED || error == ECONNRESET) return Socket();
   if (error != 0) return fail(Errc::system, "connect to " + to_string(address), error);
+  if (talks_to_itself(socket)) return Socket();
   return socket;
 }
 
@@ -168,7 +185,8 @@ Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) 
                                              "and its port reachable?",
                                              to_string(address)));
     }
-    std::this_thread::sleep_for(kRetryConnect);
+    std::this_thread::sleep_for(
+        std::min<Duration>(kRetryConnect, deadline.left(steady_clock().now())));
   }
 }
 

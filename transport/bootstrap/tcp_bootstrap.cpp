@@ -4,47 +4,124 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
+#include <thread>
+
+#include "transport/bootstrap/star.hpp"
+#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
+namespace {
+
+constexpr std::chrono::milliseconds kComeAgain{20};
+constexpr std::chrono::milliseconds kReadRefusal{200};
+
+std::uint32_t longest_answer(int size) {
+  const auto all = static_cast<std::uint64_t>(size) * (kMostGatheredBlob + sizeof(std::uint32_t));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(all, kMaxFrame));
+}
+
+}  // namespace
+
+TcpBootstrap::TcpBootstrap(Socket root, const SocketAddress& address, Rank rank, int size)
+    : root_(std::move(root)),
+      address_(address),
+      reader_(longest_answer(size)),
+      rank_(rank),
+      size_(size) {}
 
 Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank rank, int size,
                                                         const Log& log, Deadline deadline) {
   const UniqueId checked = GDRX_TRY(decode_unique_id(std::as_bytes(std::span(&id, 1))));
-  Socket socket = GDRX_TRY(Socket::connect(checked.root, deadline));
+  if (size < 1 || size > kMostRanks || index(rank) < 0 || index(rank) >= size) {
+    return fail(Errc::invalid_argument, fmt::format("rank {} of {} ranks", index(rank), size));
+  }
   log.info("rank {} joins {}", index(rank), to_string(checked.root));
-  auto bootstrap = std::unique_ptr<TcpBootstrap>(new TcpBootstrap(std::move(socket), rank, size));
-  const HelloFrame hello{{checked.nonce[0], checked.nonce[1]}, index(rank), size};
+  while (true) {
+    Socket socket = GDRX_TRY(Socket::connect(checked.root, deadline));
+    auto joined = std::unique_ptr<TcpBootstrap>(
+        new TcpBootstrap(std::move(socket), checked.root, rank, size));
+    const auto welcome = joined->say_hello(checked, deadline);
+    if (welcome) return std::unique_ptr<Bootstrap>(std::move(joined));
+    // A root under a crowd of strangers may have let go of us before it heard our hello.
+    const Duration left = deadline.left(steady_clock().now());
+    if (welcome.error().code != Errc::peer_lost || left == Duration::zero()) {
+      return tl::unexpected(welcome.error());
+    }
+    std::this_thread::sleep_for(std::min<Duration>(kComeAgain, left));
+  }
+}
+
+Result<void> TcpBootstrap::say_hello(const UniqueId& id, Deadline deadline) {
+  const HelloFrame hello{{id.nonce[0], id.nonce[1]}, index(rank_), size_};
   const Blob frame = encode_frame(FrameKind::hello, std::as_bytes(std::span(&hello, 1)));
-  GDRX_TRY(bootstrap->root_.send_all(frame, deadline));
-  const Frame answer = GDRX_TRY(bootstrap->receive(deadline));
+  GDRX_TRY(root_.send_all(frame, deadline));
+  const Frame answer = GDRX_TRY(receive(deadline));
   if (answer.kind != FrameKind::accepted) return fail(Errc::protocol, "the root did not answer");
-  return std::unique_ptr<Bootstrap>(std::move(bootstrap));
+  return {};
+}
+
+// What the root says instead of an answer.
+Result<void> TcpBootstrap::check(const Frame& frame) const {
+  if (frame.kind == FrameKind::refused) {
+    return fail(Errc::protocol, fmt::format("the root refused rank {}: {}", index(rank_),
+                                            printable(frame.payload)));
+  }
+  if (frame.kind == FrameKind::broken) return fail(Errc::peer_lost, printable(frame.payload));
+  return {};
+}
+
+tl::unexpected<Error> TcpBootstrap::late(const std::string& missing) const {
+  const std::string who = missing.empty()
+                              ? fmt::format("the root at {} does not answer", to_string(address_))
+                              : missing;
+  return fail(Errc::timeout,
+              fmt::format("rank {} waited in vain: {} (GDRX_INIT_TIMEOUT sets how long it waits)",
+                          index(rank_), who));
 }
 
 Result<Frame> TcpBootstrap::receive(Deadline deadline) {
   std::array<std::byte, 4096> piece;
+  std::string missing;
+  // Late enough that the answer is news, early enough that it is here by the deadline.
+  const Instant begin = steady_clock().now();
+  const Deadline ask = Deadline::after(steady_clock(), deadline.left(begin) / 10 * 9);
+  bool asked = false;
   while (true) {
     auto frame = GDRX_TRY(reader_.next());
-    if (frame && frame->kind == FrameKind::refused) {
-      std::string why(reinterpret_cast<const char*>(frame->payload.data()), frame->payload.size());
-      return fail(Errc::protocol, fmt::format("the root refused rank {}: {}", index(rank_), why));
+    if (frame && frame->kind == FrameKind::missing) {
+      missing = printable(frame->payload);
+      continue;
     }
-    if (frame) return std::move(*frame);
+    if (frame) {
+      GDRX_TRY(check(*frame));
+      return std::move(*frame);
+    }
     const std::size_t received = GDRX_TRY(root_.receive_some(piece));
     reader_.feed(std::span(piece).first(received));
     if (received > 0) continue;
-    if (auto ready = wait_for(root_.fd(), POLLIN, deadline, "the other ranks"); !ready) {
-      return fail(Errc::timeout, fmt::format("rank {}: not all of {} ranks have joined in time "
-                                             "(GDRX_INIT_TIMEOUT)",
-                                             index(rank_), size_));
-    }
+    const auto ready = wait_for(root_.fd(), POLLIN, asked ? deadline : ask, "the root");
+    if (ready) continue;
+    if (ready.error().code != Errc::timeout) return tl::unexpected(ready.error());
+    if (asked) return late(missing);
+    asked = true;
+    GDRX_TRY(root_.send_all(encode_frame(FrameKind::query, {}), deadline));
   }
 }
 
 Result<std::vector<Blob>> TcpBootstrap::all_gather(std::span<const std::byte> mine,
                                                    Deadline deadline) {
-  GDRX_TRY(root_.send_all(encode_frame(FrameKind::data, mine), deadline));
+  if (mine.size() > kMostGatheredBlob) {
+    return fail(Errc::invalid_argument,
+                fmt::format("rank {} gathers {} bytes where {} are the most", index(rank_),
+                            mine.size(), kMostGatheredBlob));
+  }
+  if (const auto sent = root_.send_all(encode_frame(FrameKind::data, mine), deadline); !sent) {
+    // The root may have said why before it hung up.
+    const auto last = receive(Deadline::after(steady_clock(), kReadRefusal));
+    return tl::unexpected(last || last.error().code == Errc::timeout ? sent.error() : last.error());
+  }
   const Frame answer = GDRX_TRY(receive(deadline));
   if (answer.kind != FrameKind::data) return fail(Errc::protocol, "the root answered out of turn");
   return split_blobs(answer.payload, static_cast<std::size_t>(size_));

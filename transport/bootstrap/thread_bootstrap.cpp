@@ -3,7 +3,9 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <string>
+#include <optional>
+
+#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {
@@ -13,9 +15,10 @@ struct Shared {
   explicit Shared(int size) : blobs(static_cast<std::size_t>(size)) {}
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<Blob> blobs;
+  std::vector<std::optional<Blob>> blobs;  // nothing: has not come to this round
+  std::vector<Blob> complete;              // the last round's
   std::size_t came = 0;
-  std::size_t taken = 0;
+  std::size_t taken = 0;    // how many have still to take it
   std::uint64_t round = 0;  // complete ones
 };
 
@@ -33,23 +36,32 @@ class ThreadRank final : public Bootstrap {
       return shared_->changed.wait_until(lock, deadline.at(), condition);
     };
     if (!wait([&] { return shared_->round == round && shared_->taken == 0; })) return late();
-    shared_->blobs[static_cast<std::size_t>(index(rank_))].assign(mine.begin(), mine.end());
-    if (++shared_->came == shared_->blobs.size()) {
-      shared_->came = 0;
-      shared_->taken = shared_->blobs.size();
-      ++shared_->round;
-    }
+    shared_->blobs[static_cast<std::size_t>(index(rank_))].emplace(mine.begin(), mine.end());
+    if (++shared_->came == shared_->blobs.size()) finish_round();
     shared_->changed.notify_all();
     if (!wait([&] { return shared_->round == round + 1; })) return late();
-    std::vector<Blob> all = shared_->blobs;
+    std::vector<Blob> all = shared_->complete;
     if (--shared_->taken == 0) shared_->changed.notify_all();
     return all;
   }
 
  private:
+  void finish_round() {
+    shared_->complete.clear();
+    for (std::optional<Blob>& blob : shared_->blobs) {
+      shared_->complete.push_back(*std::exchange(blob, std::nullopt));
+    }
+    shared_->came = 0;
+    shared_->taken = shared_->blobs.size();
+    ++shared_->round;
+  }
+
   tl::unexpected<Error> late() const {
-    return fail(Errc::timeout, std::to_string(shared_->came) + " of " + std::to_string(size()) +
-                                   " ranks of this process have come in time");
+    std::vector<std::int32_t> missing;
+    for (std::size_t rank = 0; rank < shared_->blobs.size(); ++rank) {
+      if (!shared_->blobs[rank]) missing.push_back(static_cast<std::int32_t>(rank));
+    }
+    return fail(Errc::timeout, "in this process " + name_missing(missing, size()) + " in time");
   }
   Rank rank_;
   std::shared_ptr<Shared> shared_;

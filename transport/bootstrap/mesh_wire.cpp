@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/mesh_wire.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "transport/bootstrap/notice.hpp"
+
+namespace gdrx {
+namespace {
+
+constexpr int kPiecesAtOnce = 1024;  // a link that never stops talking does not keep the thread
+constexpr std::size_t kMostWaiting = 64;  // data frames of one peer: more than rounds of any n
+constexpr std::chrono::milliseconds kGoodbyeTime{200};
+
+// What the kernel reports when nobody acknowledges any more, as against a connection that ends.
+bool is_silence(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN;
+}
+
+}  // namespace
+
+MeshWire::MeshWire(MeshLinks links, Rank self, Duration heartbeat)
+    : links_(std::move(links.links)),
+      members_(std::move(links.members)),
+      self_(self),
+      heartbeat_(heartbeat) {}
+
+const MeshLink& MeshWire::link_to(std::int32_t peer) const {
+  return *std::find_if(links_.begin(), links_.end(),
+                       [peer](const MeshLink& link) { return link.peer == peer; });
+}
+
+MeshLink& MeshWire::link_to(std::int32_t peer) {
+  return const_cast<MeshLink&>(std::as_const(*this).link_to(peer));
+}
+
+std::optional<MeshWire::Heard> MeshWire::pump() {
+  std::optional<Heard> told;
+  std::optional<Heard> judged;
+  for (MeshLink& link : links_) {
+    if (link.left) continue;
+    auto notice = read(link);
+    if (!notice) continue;
+    auto& first = notice->origin == self_ ? judged : told;
+    if (!first) first = Heard{std::move(*notice), link.peer};
+  }
+  return told ? told : judged;
+}
+
+// What came before the end of a stream is drained before its end is judged, what an earlier call
+// left in the reader, too.
+std::optional<Notice> MeshWire::read(MeshLink& link) {
+  std::array<std::byte, 16384> piece;
+  for (int i = 0; i < kPiecesAtOnce; ++i) {
+    if (auto notice = drain(link)) return notice;
+    if (link.left || link.inbox.size() > kMostWaiting) return {};
+    const auto received = link.socket.receive_some(piece);
+    if (!received) return lost(link, received.error());
+    if (*received == 0) return {};
+    link.reader.feed(std::span(piece).first(*received));
+  }
+  return drain(link);
+}
+
+std::optional<Notice> MeshWire::drain(MeshLink& link) {
+  while (!link.left) {
+    auto frame = link.reader.next();
+    if (!frame) return misbehaved(link, frame.error().what);
+    if (!*frame) return {};
+    switch ((*frame)->kind) {
+      case FrameKind::goodbye:
+        link.left = true;
+        break;
+      case FrameKind::notice: {
+        auto notice = decode_notice((*frame)->payload, static_cast<std::int32_t>(members_.size()));
+        if (!notice) return misbehaved(link, notice.error().what);
+        return *std::move(notice);
+      }
+      case FrameKind::data:
+        if (notices_only_) return misbehaved(link, "data out of turn");
+        link.inbox.push_back(std::move((*frame)->payload));
+        break;
+      case FrameKind::hello:
+      case FrameKind::accepted:
+      case FrameKind::refused:
+      case FrameKind::query:
+      case FrameKind::missing:
+      case FrameKind::broken:
+        return misbehaved(link, "a frame of another conversation");
+    }
+  }
+  return {};
+}
+
+Notice MeshWire::lost(MeshLink& link, const Error& how) {
+  link.left = true;
+  const std::string who = name_member(members_, link.peer);
+  const std::string text =
+      is_silence(how.native)
+          ? fmt::format("{} is unreachable: its host has stopped answering", who)
+          : fmt::format("{} died: its control connection closed without a goodbye", who);
+  return {Errc::peer_lost, self_, Rank{link.peer}, text};
+}
+
+Notice MeshWire::misbehaved(MeshLink& link, const std::string& what) {
+  link.left = true;
+  return {Errc::protocol, self_, Rank{link.peer},
+          fmt::format("{} sent what is not of the protocol: {}", name_member(members_, link.peer),
+                      what)};
+}
+
+void MeshWire::expect_notices_only() {
+  notices_only_ = true;
+  for (MeshLink& link : links_) {
+    link.reader.set_limit(kMostNotice);
+    // Not earlier: TCP_USER_TIMEOUT would take a stopped process with a full window for a dead
+    // host.
+    link.socket.keep_alive(heartbeat_);
+  }
+}
+
+void MeshWire::send_data(std::int32_t peer, std::span<const std::byte> payload) {
+  const std::lock_guard lock(mutex_);
+  send(link_to(peer), encode_frame(FrameKind::data, payload));
+}
+
+std::optional<Blob> MeshWire::take_data(std::int32_t peer) {
+  MeshLink& link = link_to(peer);
+  if (link.inbox.empty()) return {};
+  Blob oldest = std::move(link.inbox.front());
+  link.inbox.pop_front();
+  return oldest;
+}
+
+bool MeshWire::has_unsent(std::int32_t peer) const {
+  const std::lock_guard lock(mutex_);
+  return !link_to(peer).unsent.empty();
+}
+
+bool MeshWire::flood(const Notice& notice, std::int32_t except) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(flooded_, true)) return false;
+  const Blob frame = encode_frame(FrameKind::notice, encode_notice(notice));
+  for (MeshLink& link : links_) {
+    if (link.peer != except) send(link, frame);
+  }
+  return true;
+}
+
+// Never waits: a stopped peer must not delay the others' news. What has no room goes out later.
+void MeshWire::send(MeshLink& link, std::span<const std::byte> frame) {
+  link.unsent.insert(link.unsent.end(), frame.begin(), frame.end());
+  push(link);
+}
+
+void MeshWire::push(MeshLink& link) {
+  std::span<const std::byte> rest(link.unsent);
+  while (!rest.empty()) {
+    const auto sent = link.socket.send_some(rest);
+    // The end of the connection is judged where it is read.
+    if (!sent) rest = {};
+    if (!sent || *sent == 0) break;
+    rest = rest.subspan(*sent);
+  }
+  link.unsent.erase(link.unsent.begin(),
+                    link.unsent.end() - static_cast<std::ptrdiff_t>(rest.size()));
+}
+
+void MeshWire::prepare_poll(std::vector<pollfd>& entries) {
+  const std::lock_guard lock(mutex_);
+  for (MeshLink& link : links_) {
+    push(link);
+    const bool listening = !link.left && link.inbox.size() <= kMostWaiting;
+    const int events = (listening ? POLLIN : 0) | (link.unsent.empty() ? 0 : POLLOUT);
+    if (events != 0) entries.push_back({link.socket.fd(), static_cast<short>(events), 0});
+  }
+}
+
+void MeshWire::say_goodbye() {
+  const Deadline deadline = Deadline::after(steady_clock(), kGoodbyeTime);
+  const std::lock_guard lock(mutex_);
+  const Blob goodbye = encode_frame(FrameKind::goodbye, {});
+  for (MeshLink& link : links_) send(link, goodbye);
+  std::array<std::byte, 4096> unread;
+  for (MeshLink& link : links_) {
+    if (!link.unsent.empty()) (void)link.socket.send_all(link.unsent, deadline);
+    // Closing over unread bytes is a reset, and a reset can overtake the goodbye.
+    for (int i = 0; i < kPiecesAtOnce; ++i) {
+      const auto received = link.socket.receive_some(unread);
+      if (!received || *received == 0) break;
+    }
+    ::shutdown(link.socket.fd(), SHUT_WR);
+  }
+}
+
+}  // namespace gdrx

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links of a rank as one thing: what came in and is to be judged, what is to go out.
+#pragma once
+
+#include <poll.h>
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "transport/bootstrap/mesh_links.hpp"
+
+namespace gdrx {
+
+/// Threads: flood() and say_goodbye() are anybody's; everything else belongs to the one thread that
+/// reads, the creator before ControlMesh::start() and the mesh's thread afterwards.
+class MeshWire {
+ public:
+  /// A reason to stop, and the rank whose link it came by.
+  struct Heard {
+    Notice notice;
+    std::int32_t from = -1;
+  };
+
+  MeshWire(MeshLinks links, Rank self, Duration heartbeat);
+
+  const std::vector<MeshMember>& members() const noexcept { return members_; }
+  /// Takes in all there is. A notice that can be read anywhere comes before a death that is judged
+  /// here: whoever ended because it heard of a death is not the dead one.
+  std::optional<Heard> pump();
+  /// From now on data frames are out of turn, and a host that vanishes is noticed by itself.
+  void expect_notices_only();
+
+  void send_data(std::int32_t peer, std::span<const std::byte> payload);
+  /// The oldest data frame of a peer that has not been taken, if there is one.
+  std::optional<Blob> take_data(std::int32_t peer);
+  /// Whether the peer will send nothing more.
+  bool has_left(std::int32_t peer) const { return link_to(peer).left; }
+  bool has_unsent(std::int32_t peer) const;
+
+  /// Sends the first notice that it is given to all but `except`; false for later ones.
+  bool flood(const Notice& notice, std::int32_t except);
+  /// Leaves in order; gives a full link a moment.
+  void say_goodbye();
+
+  /// Sends what had no room, and appends an entry for each link that may still say something or
+  /// has something to be sent.
+  void prepare_poll(std::vector<pollfd>& entries);
+
+ private:
+  const MeshLink& link_to(std::int32_t peer) const;
+  MeshLink& link_to(std::int32_t peer);
+  std::optional<Notice> read(MeshLink& link);
+  std::optional<Notice> drain(MeshLink& link);
+  Notice lost(MeshLink& link, const Error& how);
+  Notice misbehaved(MeshLink& link, const std::string& what);
+  void send(MeshLink& link, std::span<const std::byte> frame);
+  void push(MeshLink& link);
+
+  std::vector<MeshLink> links_;
+  std::vector<MeshMember> members_;
+  Rank self_;
+  Duration heartbeat_;
+  bool notices_only_ = false;
+  mutable std::mutex mutex_;  // of sending: unsent of each link, flooded_
+  bool flooded_ = false;
+};
+
+}  // namespace gdrx

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gdrx {
+namespace {
+
+constexpr std::size_t kMostNamed = 8;
+
+}  // namespace
+
+std::string printable(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  for (const std::byte b : bytes) {
+    const auto c = static_cast<unsigned char>(b);
+    const bool control = c < 0x20 || c == 0x7f;
+    text += control ? ' ' : static_cast<char>(c);
+  }
+  return text;
+}
+
+std::string name_ranks(const std::vector<std::int32_t>& ranks) {
+  const auto named = static_cast<std::ptrdiff_t>(std::min(ranks.size(), kMostNamed));
+  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
+                                 fmt::join(ranks.begin(), ranks.begin() + named, ", "));
+  if (ranks.size() > kMostNamed) text += fmt::format(" and {} more", ranks.size() - kMostNamed);
+  return text;
+}
+
+std::string name_missing(const std::vector<std::int32_t>& ranks, int size) {
+  return fmt::format("{} of {} {} not come", name_ranks(ranks), size,
+                     ranks.size() == 1 ? "has" : "have");
+}
+
+}  // namespace gdrx
