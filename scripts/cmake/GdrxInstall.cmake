@@ -5,9 +5,11 @@ include(CMakePackageConfigHelpers)
 set(GDRX_ENV_BIN ${CMAKE_BINARY_DIR}/bin)
 set(GDRX_ENV_LIB ${CMAKE_BINARY_DIR}/lib)
 configure_file(scripts/env.sh.in ${CMAKE_BINARY_DIR}/env.sh @ONLY)
-set(GDRX_ENV_BIN ${CMAKE_INSTALL_FULL_BINDIR})
-set(GDRX_ENV_LIB ${CMAKE_INSTALL_FULL_LIBDIR})
-configure_file(scripts/env.sh.in ${CMAKE_BINARY_DIR}/install/env.sh @ONLY)
+# The installed one is made by the installation, which knows its prefix (cmake --install --prefix).
+install(CODE "
+  set(GDRX_ENV_BIN \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+  set(GDRX_ENV_LIB \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/scripts/env.sh.in\" \"${CMAKE_BINARY_DIR}/install/env.sh\" @ONLY)")
 install(FILES ${CMAKE_BINARY_DIR}/install/env.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gdrx)
 
 set(exported gdrx)
@@ -45,12 +47,26 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/install/gdrxConfigVersion.c
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/install/gdrxConfig.cmake
   ${CMAKE_BINARY_DIR}/install/gdrxConfigVersion.cmake DESTINATION ${package})
-file(WRITE ${CMAKE_BINARY_DIR}/install/gdrx.pc
-"prefix=${CMAKE_INSTALL_PREFIX}
-Name: gdrx
-Description: Collective communication for GPU and host buffers
+# pkg-config: the prefix is where the file lies, so that an installed tree can be moved.
+file(RELATIVE_PATH to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+set(pc "prefix=\${pcfiledir}/${to_prefix}
+libdir=\${prefix}/${CMAKE_INSTALL_LIBDIR}
+includedir=\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}
 Version: ${PROJECT_VERSION}
-Libs: -L${CMAKE_INSTALL_FULL_LIBDIR} -lgdrx
-Cflags: -I${CMAKE_INSTALL_FULL_INCLUDEDIR}
+")
+file(WRITE ${CMAKE_BINARY_DIR}/install/gdrx.pc "${pc}Name: gdrx
+Description: Collective communication for GPU and host buffers
+Libs: -L\${libdir} -lgdrx
+Cflags: -I\${includedir}
 ")
 install(FILES ${CMAKE_BINARY_DIR}/install/gdrx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET gdrx_mpi)
+  # MPI's own flags come from its compiler wrapper: mpicc $(pkg-config --cflags --libs gdrx-mpi).
+  file(WRITE ${CMAKE_BINARY_DIR}/install/gdrx-mpi.pc "${pc}Name: gdrx-mpi
+Description: gdrx communicators from MPI communicators; compile with mpicc or mpicxx
+Requires: gdrx
+Libs: -L\${libdir} -lgdrx-mpi
+")
+  install(FILES ${CMAKE_BINARY_DIR}/install/gdrx-mpi.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
