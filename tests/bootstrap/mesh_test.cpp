@@ -62,7 +62,7 @@ TEST_P(MeshOf, GathersEverybodysBlob) {
   std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < meshes.size(); ++r) {
     threads.emplace_back([&, r] {
-      for (const std::size_t length : {r * 11, r * 20'000}) {
+      for (const std::size_t length : {r * 11, r * 5'000}) {
         const auto all = meshes[r]->all_gather(Blob(length, static_cast<std::byte>(r)), in(20s));
         ASSERT_TRUE(all) << all.error().what;
         for (std::size_t s = 0; s < all->size(); ++s) {
@@ -120,6 +120,9 @@ TEST(Mesh, DoesNotTakeARankThatLeftInOrderForDead) {
 }
 
 TEST(Mesh, NamesAKilledProcessToEverySurvivorAndAStoppedOneToNobody) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer hangs in the child of a process that has threads";
+#endif
   constexpr int kRanks = 6;
   auto root = BootstrapRoot::start(loopback_address(), Log());
   ASSERT_TRUE(root);
