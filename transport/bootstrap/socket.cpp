@@ -60,12 +60,18 @@ Result<Socket> open_socket(const SocketAddress& address) {
   return made;
 }
 
-// With nobody listening, a retry can draw the very port it dials and meet itself.
-bool talks_to_itself(const Socket& socket) {
+Result<SocketAddress> peer_address(const Socket& socket) {
   sockaddr_storage peer{};
   socklen_t length = sizeof peer;
-  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) return false;
-  const auto there = from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
+  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) {
+    return fail(Errc::system, "getpeername", errno);
+  }
+  return from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
+}
+
+// With nobody listening, a retry can draw the very port it dials and meet itself.
+bool talks_to_itself(const Socket& socket) {
+  const auto there = peer_address(socket);
   const auto here = socket.local_address();
   return there && here && *there == *here;
 }
@@ -246,6 +252,11 @@ Result<void> Socket::receive_exact(std::span<std::byte> bytes, Deadline deadline
 }
 
 void Socket::keep_alive(Duration interval) const noexcept {
+  // One host does not vanish from itself. An overloaded one, though, has been seen to let its own
+  // probes time out.
+  const auto here = local_address();
+  const auto there = peer_address(*this);
+  if (here && there && here->ip == there->ip) return;
   const int on = 1;
   const int seconds =
       std::max(1, static_cast<int>(std::chrono::ceil<std::chrono::seconds>(interval).count()));

@@ -55,7 +55,7 @@ class Socket {
   /// What can be sent or received now: 0 if nothing. End of stream is Errc::peer_lost.
   Result<std::size_t> send_some(std::span<const std::byte> bytes) const noexcept;
   Result<std::size_t> receive_some(std::span<std::byte> bytes) const noexcept;
-  /// A host that vanished is noticed after about three intervals.
+  /// Another host that vanishes is noticed after about three intervals.
   void keep_alive(Duration interval) const noexcept;
 
  private:
