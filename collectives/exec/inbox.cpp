@@ -48,6 +48,9 @@ Result<std::unique_ptr<Inbox>> Inbox::create(const InboxShape& shape, Device& de
 Result<void> Inbox::arrived(Rank peer, std::uint32_t immediate) {
   const std::uint32_t lane_number = immediate >> 8;
   const std::uint32_t slot = immediate & 0xff;
+  if (index(peer) < 0 || static_cast<std::uint32_t>(index(peer)) >= shape_.ranks) {
+    return fail(Errc::protocol, fmt::format("a message of a rank {} that is none", index(peer)));
+  }
   if (lane_number >= shape_.lanes || slot >= kSlots) {
     return fail(Errc::protocol, fmt::format("rank {} announced a message in lane {} slot {}",
                                             index(peer), lane_number, slot));

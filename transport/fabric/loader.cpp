@@ -30,10 +30,11 @@ std::vector<fs::path> places(const Config& config, const std::string& file) {
   return {here / file, here / "gdrx" / file, here.parent_path() / "lib" / file, file};
 }
 
-// UCX takes over fatal signals and reports unused variables when it is loaded, unless told
-// otherwise before. What the user has set stays.
+// UCX takes over fatal signals and SIGHUP and reports unused variables when it is loaded, unless
+// told otherwise before. What the user has set stays.
 void calm_ucx() {
   setenv("UCX_HANDLE_ERRORS", "none", 0);
+  setenv("UCX_DEBUG_SIGNO", "0", 0);
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
 }
 

@@ -79,8 +79,9 @@ Result<RemoteRegionId> UcxEndpoint::import_region(std::span<const std::byte> key
 
 Result<Progress> UcxEndpoint::post(const WriteOp& op) {
   const Remote& remote = remotes_[static_cast<std::size_t>(op.remote)];
-  if (op.header.size() > kMaxWriteHeader ||
-      op.offset + op.header.size() + op.payload.size() > remote.key.length) {
+  const std::uint64_t length = op.header.size() + op.payload.size();
+  if (op.header.size() > kMaxWriteHeader || op.offset > remote.key.length ||
+      length > remote.key.length - op.offset) {
     return fail(Errc::internal, "a write beyond its region");
   }
   Pending* pending = device_->take();
