@@ -33,10 +33,13 @@ enum class OpKind : std::uint8_t {
 
 enum class Buffer : std::uint8_t { input, output, scratch };
 
+/// `count` chunks that follow each other, as one message or one local op. Scratch chunks do not lie
+/// beside each other in memory, so a range of them is refused.
 struct ChunkRef {
   Buffer buffer = Buffer::input;
   std::uint32_t chunk = 0;
   std::uint32_t like = 0;  // scratch: the input chunk whose length it has
+  std::uint32_t count = 1;
   friend bool operator==(const ChunkRef&, const ChunkRef&) = default;
 };
 
