@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrx: what the library knows, as a command. Bad input: one line on stderr, and not 0.
+#include <algorithm>
 #include <cstdio>
 
+#include "gdrx/config.hpp"
 #include "tools/commands.hpp"
 
 namespace {
@@ -22,6 +24,20 @@ std::string one_line(std::string text) {
   return text;
 }
 
+std::string no_such_command(const CLI::App& app, const std::string& name) {
+  std::string known;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    names.push_back(command->get_name());
+    known += (known.empty() ? "" : ", ") + names.back();
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  if (const auto near = gdrx::nearest_name(name, views)) {
+    return "there is no command '" + name + "': did you mean " + std::string(*near) + "?";
+  }
+  return "there is no command '" + name + "'; there are " + known;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,6 +53,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
+    if (argc > 1 && app.get_subcommands().empty() && argv[1][0] != '-') {
+      return fail(gdrx::tools::kBadUsage, no_such_command(app, argv[1]));
+    }
     return fail(gdrx::tools::kBadUsage, one_line(error.what()) + "; see --help");
   } catch (const gdrx::tools::Failure& failure) {
     return fail(failure.status, one_line(failure.line));

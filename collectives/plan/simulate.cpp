@@ -193,24 +193,42 @@ class Simulation {
     sender.trace[message.sender.op].end = now_;
     std::erase(sender.sent, number);
     flow(message.sender.program, message.receiver).delivered.push_back(number);
-    release(message.receiver, message.sender);
-    release(message.sender.program, message.sender);  // a `wait`
+    const Op* waiting = waiting_op(message.receiver);
+    if (waiting != nullptr && receives(*waiting) &&
+        peer_of(message.receiver, *waiting) == message.sender.program) {
+      release(message.receiver, message.sender);
+    }
+    waiting = waiting_op(message.sender.program);
+    if (waiting != nullptr && waiting->kind == OpKind::wait) {
+      release(message.sender.program, message.sender);
+    }
   }
 
   // Consumes the message that an ended receive has used.
   void ended(std::uint32_t p, const Op& op) {
-    if (op.kind != OpKind::recv_copy && op.kind != OpKind::recv_reduce) return;
+    if (!receives(op)) return;
     const std::uint32_t from = peer_of(p, op);
     Flow& messages = flow(from, p);
     messages.delivered.pop_front();
     --messages.unconsumed;
-    release(from, {p, programs_[p].pc});
+    const Op* waiting = waiting_op(from);
+    if (waiting != nullptr && waiting->kind == OpKind::send && peer_of(from, *waiting) == p) {
+      release(from, {p, programs_[p].pc});  // a credit
+    }
+  }
+
+  static bool receives(const Op& op) {
+    return op.kind == OpKind::recv_copy || op.kind == OpKind::recv_reduce;
+  }
+  /// The op that a program stands still before, if it does.
+  const Op* waiting_op(std::uint32_t p) const {
+    const Program& program = programs_[p];
+    return program.state == State::waiting ? &(*program.ops)[program.pc] : nullptr;
   }
 
   // Lets a program that waits look again, at this same time.
   void release(std::uint32_t p, OpId by) {
     Program& program = programs_[p];
-    if (program.state != State::waiting) return;
     Trace& trace = program.trace[program.pc];
     if (trace.begin < now_) trace.cause = by;
     at(now_, Event::Kind::resume, p);

@@ -154,6 +154,8 @@ TEST(Simulator, GivesACriticalPathWithoutGaps) {
       for (std::size_t i = 1; i < p.critical_path.size(); ++i) {
         EXPECT_LE(p.critical_path[i].begin_us, p.critical_path[i - 1].end_us)
             << to_string(algorithm) << " n=" << n << " step " << i;
+        EXPECT_GE(p.critical_path[i].end_us, p.critical_path[i - 1].end_us)
+            << to_string(algorithm) << " n=" << n << " step " << i;
       }
     }
   }
