@@ -95,7 +95,12 @@ Result<Shape> shape_of(const Spec& spec);
 Result<RankProgram> build_rank(const Spec& spec, Rank rank);
 Result<Plan> build(const Spec& spec);
 
-/// Messages and chunk-sends of one rank's program: what the executor's counters are compared with.
+/// The same program with a message a chunk: for an executor that cuts chunks into slices, which do
+/// not lie beside each other. A send and a receive of other chunks after it are an exchange and
+/// alternate, so that no more credits are needed than before.
+RankProgram split_ranges(const RankProgram& program);
+
+/// Messages of one rank's program: what the executor's counters are compared with.
 struct Traffic {
   std::uint64_t sends = 0;
   std::uint64_t receives = 0;
