@@ -25,11 +25,20 @@ enum class Errc : std::uint8_t {
 
 std::string_view to_string(Errc code) noexcept;
 
+// clang before 16 lacks what libstdc++'s std::source_location needs: it does without the place.
+#if __has_builtin(__builtin_source_location)
+using SourceLocation = std::source_location;
+#else
+struct SourceLocation {
+  static constexpr SourceLocation current() noexcept { return {}; }
+};
+#endif
+
 struct Error {
   Errc code = Errc::internal;
   std::string what;  // one line: what failed, where, what to do
   int native = 0;    // errno or a library's own code, 0 if there is none
-  std::source_location where = std::source_location::current();
+  SourceLocation where = SourceLocation::current();
 };
 
 /// "what (native text)" for a person. Never contains a newline.
@@ -40,7 +49,7 @@ using Result = tl::expected<T, Error>;
 
 /// The one way to make a failed Result: `return fail(Errc::system, "open /dev/x", errno);`
 inline tl::unexpected<Error> fail(Errc code, std::string what, int native = 0,
-                                  std::source_location where = std::source_location::current()) {
+                                  SourceLocation where = SourceLocation::current()) {
   return tl::unexpected<Error>(Error{code, std::move(what), native, where});
 }
 
