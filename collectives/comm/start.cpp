@@ -77,7 +77,6 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   exec::PlanCall bound;
   bound.program = GDRX_TRY(program_for(spec));
-  operation.info.planned = bound.program->traffic;
   const std::uint64_t whole = vector_elements(call, size());
   const std::uint64_t input = call.collective == Collective::all_gather ? call.count : whole;
   const std::uint64_t output = call.collective == Collective::reduce_scatter ? call.count : whole;
@@ -86,8 +85,8 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.words = {word};
   bound.element = size_of(call.type);
   bound.finish_over = size();
-  std::unique_ptr<exec::Execution> execution =
-      GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  operation.info.planned = execution->planned();
   return execution;
 }
 

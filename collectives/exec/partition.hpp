@@ -24,6 +24,13 @@ struct Partition {
     return {c * base + std::min<std::uint64_t>(c, longer), base + (c < longer ? 1 : 0)};
   }
 
+  /// Chunks [c, c + count): they lie beside each other.
+  Range chunks_from(std::uint32_t c, std::uint32_t count) const noexcept {
+    const Range first = chunk(c);
+    const Range last = chunk(c + count - 1);
+    return {first.begin, last.begin + last.count - first.begin};
+  }
+
   std::uint64_t longest() const noexcept { return elements / chunks + (elements % chunks != 0); }
 
   /// The `slice`-th run of `per_slice` elements of chunk c; empty behind the chunk's end.

@@ -38,6 +38,11 @@ void PlanExecution::choose_slices() {
   instances_ = (longest + per_slice_ - 1) / per_slice_;
   lane_step_ = std::min(window, instances_);
   counters_.slices = instances_;
+  // A range of chunks is one run of memory only while nothing is cut, and must fit into a slot.
+  const std::uint64_t widest = call_.program->widest_range * bytes;
+  if (call_.program->by_chunk && (instances_ > 1 || widest > shape.slice)) {
+    call_.program = call_.program->by_chunk;
+  }
 }
 
 Result<void> PlanExecution::prepare() {
@@ -83,6 +88,7 @@ Range PlanExecution::range_of(const Lane& lane, plan::ChunkRef chunk) const noex
     return call_.buffers[0].partition.slice(chunk.like, lane.instance, per_slice_);
   }
   const Binding& buffer = call_.buffers[static_cast<std::size_t>(chunk.buffer)];
+  if (chunk.count > 1) return buffer.partition.chunks_from(chunk.chunk, chunk.count);
   return buffer.partition.slice(chunk.chunk, lane.instance, per_slice_);
 }
 

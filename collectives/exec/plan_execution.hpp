@@ -41,6 +41,8 @@ class PlanExecution final : public Execution {
   void on_write_done(std::uint64_t cookie) noexcept override;
   const Counters& counters() const noexcept override { return counters_; }
   std::string waiting_for() const override;
+  /// Of the program that runs: messages a slice.
+  const plan::Traffic& planned() const noexcept { return call_.program->traffic; }
 
  private:
   struct Lane {

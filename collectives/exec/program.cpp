@@ -105,7 +105,11 @@ Program compile(const plan::RankProgram& program) {
     out.channels.push_back(ChannelCompiler().run(channel));
     for (const Instruction& instruction : out.channels.back().code) {
       out.widest_gather = std::max(out.widest_gather, instruction.source_count);
+      out.widest_range = std::max(out.widest_range, instruction.chunk.count);
     }
+  }
+  if (out.widest_range > 1) {
+    out.by_chunk = std::make_shared<const Program>(compile(plan::split_ranges(program)));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -39,7 +40,10 @@ struct Program {
   std::vector<ChannelProgram> channels;
   std::uint32_t scratch_chunks = 0;
   std::uint32_t widest_gather = 1;
+  std::uint32_t widest_range = 1;  // chunks in one message
   plan::Traffic traffic;
+  /// The same with a message a chunk, for vectors whose chunks are cut; null if this is that.
+  std::shared_ptr<const Program> by_chunk;
 };
 
 Program compile(const plan::RankProgram& program);

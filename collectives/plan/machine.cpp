@@ -107,13 +107,14 @@ Result<Machine::Step> Machine::step(Program& program) {
 Result<void> Machine::check(const Program& program, const Op& op) const {
   const RankProgram& own = plan_.ranks[static_cast<std::size_t>(program.rank)];
   const auto exists = [&](ChunkRef chunk) {
+    const std::uint64_t end = std::uint64_t{chunk.chunk} + chunk.count;
     switch (chunk.buffer) {
       case Buffer::input:
-        return chunk.chunk < plan_.shape.input_chunks;
+        return end <= plan_.shape.input_chunks;
       case Buffer::output:
-        return chunk.chunk < plan_.shape.output_chunks;
+        return end <= plan_.shape.output_chunks;
       case Buffer::scratch:
-        return chunk.chunk < own.scratch_chunks && chunk.like < plan_.shape.input_chunks;
+        return end <= own.scratch_chunks && chunk.like < plan_.shape.input_chunks;
     }
     return false;
   };
@@ -126,8 +127,31 @@ Result<void> Machine::check(const Program& program, const Op& op) const {
   if (op.finish && (op.kind == OpKind::send || op.kind == OpKind::wait)) {
     return wrong(program, "says that it completes a reduction and does not");
   }
-  if (!exists(op.src) || !exists(op.dst))
+  if (!exists(op.src) || !exists(op.dst)) {
     return wrong(program, "names a chunk that does not exist");
+  }
+  if (op.src.count != 1 || op.dst.count != 1) return check_ranges(program, op);
+  return {};
+}
+
+// A range is one run of memory in the caller's vector, and an op never shifts a range over itself.
+Result<void> Machine::check_ranges(const Program& program, const Op& op) const {
+  const auto in_vector = [&](ChunkRef chunk) {
+    return chunk.count == 1 || (chunk.count > 1 && chunk.buffer != Buffer::scratch &&
+                                plan_.shape.input_chunks == plan_.shape.output_chunks);
+  };
+  if (!in_vector(op.src) || !in_vector(op.dst)) {
+    return wrong(program, "names a range of chunks that do not lie beside each other");
+  }
+  const bool reads = op.kind != OpKind::recv_copy;
+  const bool writes = op.kind != OpKind::send && op.kind != OpKind::wait;
+  if (!reads || !writes) return {};
+  if (op.src.count != op.dst.count) return wrong(program, "combines ranges of different lengths");
+  const std::uint32_t from = cell_of(program.rank, op.src);
+  const std::uint32_t to = cell_of(program.rank, op.dst);
+  if (from != to && from < to + op.dst.count && to < from + op.src.count) {
+    return wrong(program, "shifts a range over itself");
+  }
   return {};
 }
 
@@ -135,8 +159,32 @@ bool Machine::ordered(const Program& program, std::int32_t other, std::uint32_t 
   return !causal_ || program.clock[static_cast<std::size_t>(other)] >= time;
 }
 
-Result<ExpressionId> Machine::read(Program& program, ChunkRef chunk) {
-  Cell& source = cell(program.rank, cell_of(program.rank, chunk));
+Result<Machine::Values> Machine::read(Program& program, ChunkRef chunk) {
+  Values values;
+  values.reserve(chunk.count);
+  const std::uint32_t first = cell_of(program.rank, chunk);
+  for (std::uint32_t i = 0; i < chunk.count; ++i) {
+    values.push_back(GDRX_TRY(read_cell(program, first + i)));
+  }
+  return values;
+}
+
+Result<void> Machine::write(Program& program, const Op& op, const Values& values) {
+  if (op.dst.buffer == Buffer::input) return wrong(program, "writes the caller's input");
+  const std::uint32_t first = cell_of(program.rank, op.dst);
+  for (std::uint32_t i = 0; i < op.dst.count; ++i) {
+    GDRX_TRY(check_finish(program, op, values[i]));
+    GDRX_TRY(write_cell(program, first + i, values[i]));
+  }
+  return {};
+}
+
+void Machine::combine(Values& into, const Values& from) {
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = expressions_.combine(into[i], from[i]);
+}
+
+Result<ExpressionId> Machine::read_cell(Program& program, std::uint32_t number) {
+  Cell& source = cell(program.rank, number);
   const auto self = static_cast<std::int32_t>(&program - programs_.data());
   if (source.writer >= 0 && source.writer != self &&
       !ordered(program, source.writer, source.written)) {
@@ -147,10 +195,7 @@ Result<ExpressionId> Machine::read(Program& program, ChunkRef chunk) {
   return source.value;
 }
 
-Result<void> Machine::write(Program& program, const Op& op, ExpressionId value) {
-  if (op.dst.buffer == Buffer::input) return wrong(program, "writes the caller's input");
-  GDRX_TRY(check_finish(program, op, value));
-  const std::uint32_t number = cell_of(program.rank, op.dst);
+Result<void> Machine::write_cell(Program& program, std::uint32_t number, ExpressionId value) {
   Cell& target = cell(program.rank, number);
   const auto self = static_cast<std::int32_t>(&program - programs_.data());
   for (const auto& [reader, time] : target.reads) {
@@ -166,7 +211,7 @@ Result<void> Machine::write(Program& program, const Op& op, ExpressionId value) 
   for (std::uint32_t c = 0; causal_ && c < channels; ++c) {
     const Program& sender = programs_[static_cast<std::size_t>(program.rank) * channels + c];
     for (const Send& send : sender.sends) {
-      if (send.cell != number || send.waited) continue;
+      if (!send.reads(number) || send.waited) continue;
       if (send.consumed == 0 || !ordered(program, send.to, send.consumed)) {
         return wrong(program, "overwrites a chunk that an unfinished send may still read");
       }
@@ -193,7 +238,7 @@ Result<Machine::Step> Machine::send(Program& program, const Op& op) {
   auto& messages = queue(program.rank, index(op.peer), program.channel);
   if (messages.size() >= plan_.shape.credits) return Step::blocked;
   Message message;
-  message.value = GDRX_TRY(read(program, op.src));
+  message.values = GDRX_TRY(read(program, op.src));
   message.length_class = class_of(program.rank, op.src);
   ++program.time;
   if (causal_) {
@@ -201,7 +246,7 @@ Result<Machine::Step> Machine::send(Program& program, const Op& op) {
     program.clock[self] = program.time;
     message.clock = program.clock;
     message.send = static_cast<std::uint32_t>(program.sends.size());
-    program.sends.push_back({cell_of(program.rank, op.src),
+    program.sends.push_back({cell_of(program.rank, op.src), op.src.count,
                              index(op.peer) * static_cast<std::int32_t>(plan_.shape.channels) +
                                  static_cast<std::int32_t>(program.channel),
                              0, false});
@@ -215,9 +260,10 @@ Result<Machine::Step> Machine::send(Program& program, const Op& op) {
 Result<Machine::Step> Machine::receive(Program& program, const Op& op) {
   auto& messages = queue(index(op.peer), program.rank, program.channel);
   if (messages.empty()) return Step::blocked;
-  const Message message = std::move(messages.front());
+  Message message = std::move(messages.front());
   messages.pop_front();
-  if (message.length_class != class_of(program.rank, op.dst)) {
+  if (message.length_class != class_of(program.rank, op.dst) ||
+      message.values.size() != op.dst.count) {
     return wrong(program, "receives a message of another chunk's length");
   }
   ++program.time;
@@ -232,14 +278,13 @@ Result<Machine::Step> Machine::receive(Program& program, const Op& op) {
     sender.sends[message.send].consumed = program.time;
   }
   wake(index(op.peer), program.channel);  // a credit, or a wait that ends
-  ExpressionId value = message.value;
   if (op.kind == OpKind::recv_reduce) {
     if (class_of(program.rank, op.src) != class_of(program.rank, op.dst)) {
       return wrong(program, "combines chunks of different lengths");
     }
-    value = expressions_.combine(GDRX_TRY(read(program, op.src)), value);
+    combine(message.values, GDRX_TRY(read(program, op.src)));
   }
-  GDRX_TRY(write(program, op, value));
+  GDRX_TRY(write(program, op, message.values));
   return Step::done;
 }
 
@@ -247,22 +292,20 @@ Result<Machine::Step> Machine::local(Program& program, const Op& op) {
   if (class_of(program.rank, op.src) != class_of(program.rank, op.dst)) {
     return wrong(program, "copies between chunks of different lengths");
   }
-  ExpressionId value = GDRX_TRY(read(program, op.src));
-  if (op.kind == OpKind::reduce) {
-    value = expressions_.combine(GDRX_TRY(read(program, op.dst)), value);
-  }
+  Values values = GDRX_TRY(read(program, op.src));
+  if (op.kind == OpKind::reduce) combine(values, GDRX_TRY(read(program, op.dst)));
   const bool same_cell =
       cell_of(program.rank, op.src) == cell_of(program.rank, op.dst) && op.kind == OpKind::copy;
   ++program.time;
   if (causal_) program.clock[static_cast<std::size_t>(&program - programs_.data())] = program.time;
-  if (!same_cell) GDRX_TRY(write(program, op, value));  // in place it is no copy at all
+  if (!same_cell) GDRX_TRY(write(program, op, values));  // in place it is no copy at all
   return Step::done;
 }
 
 Machine::Step Machine::wait(Program& program, const Op& op) {
-  const std::uint32_t number = cell_of(program.rank, op.src);
+  const std::uint32_t first = cell_of(program.rank, op.src);
   for (Send& send : program.sends) {
-    if (send.cell != number) continue;
+    if (first >= send.cell + send.count || send.cell >= first + op.src.count) continue;
     if (send.consumed == 0) return Step::blocked;
     send.waited = true;
   }

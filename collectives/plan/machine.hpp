@@ -25,14 +25,17 @@ class Machine {
 
  private:
   using Clock = std::vector<std::uint32_t>;  // a time for each program; empty where not kept
+  using Values = std::vector<ExpressionId>;  // of a range of chunks
   struct Send {
     std::uint32_t cell = 0;
+    std::uint32_t count = 1;
     std::int32_t to = 0;         // program that receives it
     std::uint32_t consumed = 0;  // that program's time, 0 while unconsumed
     bool waited = false;
+    bool reads(std::uint32_t number) const { return number >= cell && number - cell < count; }
   };
   struct Message {
-    ExpressionId value = kUndefined;
+    Values values;
     std::uint32_t length_class = 0;
     std::uint32_t send = 0;  // of the sender's sends
     Clock clock;
@@ -60,8 +63,12 @@ class Machine {
   Result<Step> local(Program& program, const Op& op);
   Step wait(Program& program, const Op& op);
   Result<void> check(const Program& program, const Op& op) const;
-  Result<ExpressionId> read(Program& program, ChunkRef chunk);
-  Result<void> write(Program& program, const Op& op, ExpressionId value);
+  Result<void> check_ranges(const Program& program, const Op& op) const;
+  Result<Values> read(Program& program, ChunkRef chunk);
+  Result<void> write(Program& program, const Op& op, const Values& values);
+  void combine(Values& into, const Values& from);
+  Result<ExpressionId> read_cell(Program& program, std::uint32_t number);
+  Result<void> write_cell(Program& program, std::uint32_t number, ExpressionId value);
   Result<void> check_finish(const Program& program, const Op& op, ExpressionId value) const;
   bool ordered(const Program& program, std::int32_t other, std::uint32_t time) const;
   tl::unexpected<Error> wrong(const Program& program, const std::string& what) const;

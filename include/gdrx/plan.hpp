@@ -33,10 +33,13 @@ enum class OpKind : std::uint8_t {
 
 enum class Buffer : std::uint8_t { input, output, scratch };
 
+/// `count` chunks that follow each other, as one message or one local op. Scratch chunks do not lie
+/// beside each other in memory, so a range of them is refused.
 struct ChunkRef {
   Buffer buffer = Buffer::input;
   std::uint32_t chunk = 0;
   std::uint32_t like = 0;  // scratch: the input chunk whose length it has
+  std::uint32_t count = 1;
   friend bool operator==(const ChunkRef&, const ChunkRef&) = default;
 };
 
@@ -92,7 +95,12 @@ Result<Shape> shape_of(const Spec& spec);
 Result<RankProgram> build_rank(const Spec& spec, Rank rank);
 Result<Plan> build(const Spec& spec);
 
-/// Messages and chunk-sends of one rank's program: what the executor's counters are compared with.
+/// The same program with a message a chunk: for an executor that cuts chunks into slices, which do
+/// not lie beside each other. A send and a receive of other chunks after it are an exchange and
+/// alternate, so that no more credits are needed than before.
+RankProgram split_ranges(const RankProgram& program);
+
+/// Messages of one rank's program: what the executor's counters are compared with.
 struct Traffic {
   std::uint64_t sends = 0;
   std::uint64_t receives = 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Options and the flags that every target of ours is built with.
 option(GDRX_BUILD_TESTS "Build the tests" ON)
-option(GDRX_BUILD_FUZZERS "Build the libFuzzer targets (clang)" OFF)
+option(GDRX_FUZZ "Build the libFuzzer targets (clang)" OFF)
 option(GDRX_WERROR "Warnings are errors" ON)
 set(GDRX_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(GDRX_COVERAGE "Instrument for line coverage" OFF)
@@ -40,6 +40,13 @@ if(GDRX_SANITIZE)
   target_compile_options(gdrx_flags INTERFACE -fsanitize=${GDRX_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all -g)
   target_link_options(gdrx_flags INTERFACE -fsanitize=${GDRX_SANITIZE})
+endif()
+if(GDRX_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "GDRX_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  target_compile_options(gdrx_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(gdrx_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(GDRX_COVERAGE)
   target_compile_options(gdrx_flags INTERFACE --coverage -O0 -g)

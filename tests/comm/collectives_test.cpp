@@ -74,6 +74,26 @@ TEST_P(AllReduce, SendsAsManyMessagesAsItsPlanSays) {
   });
 }
 
+TEST(HalvingDoubling, SendsAMessageAStepUntilTheVectorIsCut) {
+  const World world(8, with("halving-doubling", "ucx"));
+  for (const auto& [count, uncut] : {std::pair<std::size_t, bool>{1009, true}, {300'007, false}}) {
+    const std::vector<float> expected = sum_of(8, count);
+    world.run([&, count = count, uncut = uncut](int rank, gdrxComm_t comm) {
+      const std::vector<float> in = input_of(rank, count);
+      std::vector<float> out(count);
+      ASSERT_EQ(
+          gdrxAllReduce(in.data(), out.data(), count, gdrxFloat32, gdrxSum, comm, nullptr, nullptr),
+          gdrxSuccess);
+      EXPECT_EQ(out, expected);
+      gdrxOpInfo_t info{};
+      info.size = sizeof info;
+      ASSERT_EQ(gdrxCommGetLastOp(comm, &info), gdrxSuccess);
+      EXPECT_EQ(info.messages_sent, uncut ? 6 : 14 * info.slices);  // 2 log2(8), 2 (8 - 1)
+      EXPECT_EQ(info.messages_sent, info.plan_sends * info.slices);
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Ways, AllReduce,
     testing::Combine(testing::Values(1, 2, 3, 5, 8),

@@ -39,5 +39,16 @@ RC_GTEST_PROP(Partition, SlicesCoverAChunkOnceAndEndEmpty, ()) {
   RC_ASSERT(partition.slice(c, slices + 3, per_slice).count == 0u);
 }
 
+RC_GTEST_PROP(Partition, ChunksBesideEachOtherAreOneRange, ()) {
+  const Partition partition{*rc::gen::inRange<std::uint64_t>(0, 10'000),
+                            *rc::gen::inRange<std::uint32_t>(1, 20)};
+  const auto c = *rc::gen::inRange<std::uint32_t>(0, partition.chunks);
+  const auto count = *rc::gen::inRange<std::uint32_t>(1, partition.chunks - c + 1);
+  std::uint64_t elements = 0;
+  for (std::uint32_t i = 0; i < count; ++i) elements += partition.chunk(c + i).count;
+  RC_ASSERT(partition.chunks_from(c, count).begin == partition.chunk(c).begin);
+  RC_ASSERT(partition.chunks_from(c, count).count == elements);
+}
+
 }  // namespace
 }  // namespace gdrx::exec

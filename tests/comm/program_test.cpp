@@ -53,6 +53,24 @@ TEST(Program, NumbersMessagesByPeer) {
   EXPECT_EQ(program.channels[0].code[2].index, 1u);
 }
 
+TEST(Program, KeepsAFormWithAMessageAChunkForVectorsThatAreCut) {
+  const Program program = compile(program_of({
+      Op{OpKind::send, false, Rank{1}, {plan::Buffer::input, 0, 0, 2}, {}},
+      Op{OpKind::recv_copy, false, Rank{1}, {}, {plan::Buffer::output, 2, 0, 2}},
+  }));
+  EXPECT_EQ(program.widest_range, 2u);
+  EXPECT_EQ(program.traffic.sends, 1u);
+  ASSERT_TRUE(program.by_chunk);
+  EXPECT_EQ(program.by_chunk->widest_range, 1u);
+  EXPECT_EQ(program.by_chunk->traffic.sends, 2u);
+  const std::vector<Instruction>& code = program.by_chunk->channels[0].code;
+  ASSERT_EQ(code.size(), 4u);
+  EXPECT_EQ(code[0].kind, Instruction::Kind::send);
+  EXPECT_EQ(code[1].kind, Instruction::Kind::gather);
+  EXPECT_EQ(code[2].chunk.chunk, 1u);
+  EXPECT_EQ(code[3].chunk.chunk, 3u);
+}
+
 TEST(Program, StartsANewReductionAfterAFinishedOne) {
   const Program program = compile(program_of({
       Op{OpKind::recv_reduce, true, Rank{1}, kIn, kOut},

@@ -18,7 +18,9 @@ bool talks(const Op& op) {
 }
 bool reads_source(const Op& op) { return op.kind != OpKind::recv_copy; }
 bool writes(const Op& op) { return op.kind != OpKind::send && op.kind != OpKind::wait; }
-bool same(ChunkRef a, ChunkRef b) { return a.buffer == b.buffer && a.chunk == b.chunk; }
+bool same(ChunkRef a, ChunkRef b) {
+  return a.buffer == b.buffer && a.chunk < b.chunk + b.count && b.chunk < a.chunk + a.count;
+}
 
 // b after a is not the same as a after b.
 bool dependent(const Op& a, const Op& b) {
@@ -80,6 +82,7 @@ class Mutants {
     }
     attempt(rank, channel, i, "finish toggled", [&](Channel& ops) { ops[i].finish = !op.finish; });
     wrong_chunk(rank, channel, i, op);
+    wrong_count(rank, channel, i, op);
     wrong_kind(rank, channel, i, op);
     const Channel& ops = plan_.ranks[rank].channels[channel];
     if (i + 1 < ops.size() && dependent(ops[i], ops[i + 1]) && !same_sum(ops[i], ops[i + 1])) {
@@ -103,6 +106,23 @@ class Mutants {
     }
     if (writes(op) && op.dst.buffer != Buffer::scratch) {
       attempt(rank, channel, i, "wrong target", [&](Channel& ops) { ++ops[i].dst.chunk; });
+    }
+  }
+
+  void wrong_count(std::size_t rank, std::size_t channel, std::size_t i, const Op& op) {
+    if (reads_source(op)) {
+      attempt(rank, channel, i, "source one longer", [&](Channel& ops) { ++ops[i].src.count; });
+      attempt(rank, channel, i, "source one shorter", [&](Channel& ops) { --ops[i].src.count; });
+    }
+    if (writes(op)) {
+      attempt(rank, channel, i, "target one longer", [&](Channel& ops) { ++ops[i].dst.count; });
+      attempt(rank, channel, i, "target one shorter", [&](Channel& ops) { --ops[i].dst.count; });
+    }
+    if (reads_source(op) && writes(op)) {
+      attempt(rank, channel, i, "both one longer", [&](Channel& ops) {
+        ++ops[i].src.count;
+        ++ops[i].dst.count;
+      });
     }
   }
 
@@ -134,15 +154,15 @@ class Mutants {
   std::size_t stride_ = 1;
 };
 
-class Mutation : public testing::TestWithParam<Collective> {};
+class MutationOf : public testing::TestWithParam<Collective> {};
 
-TEST_P(Mutation, OfEveryPlanIsCaught) {
+TEST_P(MutationOf, EveryPlanIsCaught) {
   std::size_t made = 0;
   for (const Algorithm algorithm : algorithms_of(GetParam())) {
     for (std::int32_t n = 2; n <= 33; ++n) {
       auto plan = build({GetParam(), algorithm, n, Rank{n / 2}});
       ASSERT_TRUE(plan);
-      Mutants mutants(*plan);
+      Mutants mutants(std::move(*plan));
       if (n > 10) mutants.sample_every(static_cast<std::size_t>(n / 3) * 2 + 1);
       mutants.run();
       made += mutants.made;
@@ -154,7 +174,19 @@ TEST_P(Mutation, OfEveryPlanIsCaught) {
   std::printf("%zu mutants\n", made);
 }
 
-INSTANTIATE_TEST_SUITE_P(Collectives, Mutation,
+TEST(Mutation, OfPlansWithAMessageAChunkIsCaught) {
+  for (std::int32_t n = 2; n <= 33; ++n) {
+    auto plan = build({Collective::all_reduce, Algorithm::halving_doubling, n, Rank{}});
+    ASSERT_TRUE(plan);
+    for (RankProgram& program : plan->ranks) program = split_ranges(program);
+    Mutants mutants(std::move(*plan));
+    if (n > 10) mutants.sample_every(static_cast<std::size_t>(n / 3) * 2 + 1);
+    mutants.run();
+    EXPECT_EQ(mutants.survived, 0u) << "n=" << n << ": " << mutants.first_survivor;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, MutationOf,
                          testing::Values(Collective::all_reduce, Collective::reduce_scatter,
                                          Collective::all_gather, Collective::broadcast,
                                          Collective::reduce, Collective::barrier));

@@ -62,6 +62,57 @@ TEST(Plans, RingSendsTwoChunksLessTwoARank) {
   for (const RankProgram& program : plan->ranks) EXPECT_EQ(traffic_of(program).sends, 14u);
 }
 
+TEST(Plans, OfHalvingAndDoublingSendAMessageAStep) {
+  const auto plan = build({Collective::all_reduce, Algorithm::halving_doubling, 16, Rank{}});
+  ASSERT_TRUE(plan);
+  for (const RankProgram& program : plan->ranks) {
+    EXPECT_EQ(traffic_of(program).sends, 8u);
+    EXPECT_EQ(traffic_of(split_ranges(program)).sends, 30u);
+  }
+}
+
+TEST(Plans, AreProvenWithAMessageAChunkToo) {
+  for (const Collective collective : kCollectives) {
+    for (const Algorithm algorithm : algorithms_of(collective)) {
+      for (std::int32_t n = 1; n <= 33; ++n) {
+        auto plan = build({collective, algorithm, n, Rank{}});
+        ASSERT_TRUE(plan);
+        for (RankProgram& program : plan->ranks) program = split_ranges(program);
+        const auto proof = verify(*plan);
+        ASSERT_TRUE(proof) << to_string(collective) << " " << to_string(algorithm) << " n=" << n
+                           << ": " << proof.error().what;
+      }
+    }
+  }
+}
+
+TEST(Plans, WithoutRangesAreSplitIntoThemselves) {
+  const auto program = build_rank({Collective::all_reduce, Algorithm::ring, 5, Rank{}}, Rank{3});
+  ASSERT_TRUE(program);
+  EXPECT_EQ(split_ranges(*program), *program);
+}
+
+TEST(Verifier, RefusesRangesThatAreNoRunOfMemory) {
+  auto plan = build({Collective::all_reduce, Algorithm::ring, 4, Rank{}});
+  ASSERT_TRUE(plan);
+  const ChunkRef low{Buffer::output, 0, 0, 2};
+  const ChunkRef high{Buffer::output, 1, 0, 2};
+  auto refusal = [&](const Op& op) {
+    Plan wrong = *plan;
+    wrong.ranks[0].channels[0].push_back(op);
+    const auto proof = verify(wrong);
+    return proof ? std::string("none") : proof.error().what;
+  };
+  EXPECT_NE(refusal({OpKind::copy, false, {}, low, high}).find("over itself"), std::string::npos);
+  EXPECT_NE(refusal({OpKind::copy, false, {}, low, {Buffer::output, 2, 0, 1}}).find("lengths"),
+            std::string::npos);
+  EXPECT_NE(refusal({OpKind::wait, false, {}, {Buffer::output, 0, 0, 0}, {}}).find("beside"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal({OpKind::wait, false, {}, {Buffer::output, 3, 0, UINT32_MAX}, {}}).find("exist"),
+      std::string::npos);
+}
+
 TEST(Plans, RefuseWhatDoesNotExist) {
   EXPECT_FALSE(build({Collective::all_gather, Algorithm::tree, 4, Rank{}}));
   EXPECT_FALSE(build({Collective::all_reduce, Algorithm::ring, 0, Rank{}}));

@@ -38,6 +38,11 @@ inline ChunkRef out(std::int32_t chunk) {
 inline ChunkRef scratch(std::int32_t chunk, std::int32_t like) {
   return {Buffer::scratch, static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(like)};
 }
+/// `count` chunks from `first` on.
+inline ChunkRef range(ChunkRef first, std::int32_t count) {
+  first.count = static_cast<std::uint32_t>(count);
+  return first;
+}
 inline std::int32_t wrap(std::int32_t value, std::int32_t n) { return ((value % n) + n) % n; }
 
 inline Op send(ChunkRef src, std::int32_t to) { return {OpKind::send, false, Rank{to}, src, {}}; }

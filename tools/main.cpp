@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrx: what the library knows, as a command. Bad input: one line on stderr, and not 0.
+#include <algorithm>
+#include <cstdio>
+
+#include "gdrx/config.hpp"
+#include "tools/commands.hpp"
+
+namespace {
+
+using Add = void (*)(CLI::App&);
+constexpr Add kCommands[] = {
+    gdrx::tools::add_config,
+    gdrx::tools::add_plan,
+};
+
+int fail(int status, const std::string& line) {
+  std::fprintf(stderr, "gdrx: %s\n", line.c_str());
+  return status;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::string no_such_command(const CLI::App& app, const std::string& name) {
+  std::string known;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    names.push_back(command->get_name());
+    known += (known.empty() ? "" : ", ") + names.back();
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  if (const auto near = gdrx::nearest_name(name, views)) {
+    return "there is no command '" + name + "': did you mean " + std::string(*near) + "?";
+  }
+  return "there is no command '" + name + "'; there are " + known;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Collective communication for GPU and host buffers: plans, configuration.", "gdrx");
+  app.require_subcommand(1);
+  app.footer(
+      "`gdrx COMMAND --help` has examples.\n"
+      "Exit status: 0 if all is well, 1 if something failed or does not hold, 2 for bad usage.");
+  for (const Add add : kCommands) add(app);
+  try {
+    app.parse(argc, argv);
+    return std::fflush(stdout) == 0 ? 0 : fail(gdrx::tools::kFailed, "cannot write to stdout");
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    if (argc > 1 && app.get_subcommands().empty() && argv[1][0] != '-') {
+      return fail(gdrx::tools::kBadUsage, no_such_command(app, argv[1]));
+    }
+    return fail(gdrx::tools::kBadUsage, one_line(error.what()) + "; see --help");
+  } catch (const gdrx::tools::Failure& failure) {
+    return fail(failure.status, one_line(failure.line));
+  } catch (const std::exception& error) {
+    return fail(gdrx::tools::kFailed, one_line(error.what()));
+  }
+}
