@@ -96,7 +96,7 @@ void numbers(const DataKey& key, int rank, std::uint64_t begin, std::size_t coun
     return;
   }
   const int spread = spread_of(key.type);
-  const auto choices = static_cast<std::uint64_t>(2 * spread + 1);
+  const auto choices = 2 * static_cast<std::uint64_t>(spread) + 1;
   for (std::size_t k = 0; k < count; ++k) {
     out[k] = static_cast<std::int32_t>((bits[k] * choices) >> 32) - spread;
   }

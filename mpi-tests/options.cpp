@@ -73,8 +73,7 @@ Result<std::vector<T>> parse_list(const std::string& option, const std::string& 
     const auto value = parse(name);
     if (!value) {
       std::string known;
-      for (std::size_t i = 0; i < all; ++i)
-        known += " " + std::string(to_string(static_cast<T>(i)));
+      for (std::size_t i = 0; i < all; ++i) known.append(" ").append(to_string(static_cast<T>(i)));
       return fail(Errc::invalid_argument,
                   option + " does not know '" + name + "'; it takes all or" + known);
     }

@@ -79,14 +79,14 @@ struct Prod {
 struct Min {
   template <class T>
   static T apply(T a, T b) {
-    return b < a || b != b ? b : a;
+    return b < a || b != b ? b : a;  // NOLINT(misc-redundant-expression)
   }
 };
 
 struct Max {
   template <class T>
   static T apply(T a, T b) {
-    return b > a || b != b ? b : a;
+    return b > a || b != b ? b : a;  // NOLINT(misc-redundant-expression)
   }
 };
 

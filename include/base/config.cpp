@@ -54,7 +54,7 @@ Parse text_into(std::string Config::*member) {
   };
 }
 
-Parse choice_into(std::string Config::*member, std::vector<std::string_view> allowed) {
+Parse choice_into(std::string Config::*member, const std::vector<std::string_view>& allowed) {
   return [member, allowed](Config& config, std::string_view text) -> Result<void> {
     if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
       return fail(Errc::invalid_argument,

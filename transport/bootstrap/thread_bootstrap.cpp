@@ -73,6 +73,7 @@ class ThreadRank final : public Bootstrap {
 std::vector<std::unique_ptr<Bootstrap>> ThreadBootstrap::create_all(int size) {
   auto shared = std::make_shared<Shared>(size);
   std::vector<std::unique_ptr<Bootstrap>> ranks;
+  ranks.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     ranks.push_back(std::make_unique<ThreadRank>(Rank{rank}, shared));
   }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gdrx/config.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace gdrx {
+namespace {
+
+using std::chrono::milliseconds;
+
+Config loaded(const Environment& environment) { return load_config(environment).value().config; }
+
+TEST(LoadConfig, TakesItsOwnVariablesAndLeavesTheRest) {
+  const Config config =
+      loaded({"PATH=/bin", "GDRX_ALGO=ring", "GDRX_TIMEOUT=1.5", "GDRX_SLICE=256K", "GDRX_SHM=0"});
+  EXPECT_EQ(config.algo, "ring");
+  EXPECT_EQ(config.timeout, milliseconds(1500));
+  EXPECT_EQ(config.slice, 256u * 1024);
+  EXPECT_FALSE(config.shared_memory);
+  EXPECT_EQ(config.heartbeat, Config{}.heartbeat);
+}
+
+TEST(LoadConfig, EveryKnobReadsWhatItPrints) {
+  for (const Knob& knob : config_table()) {
+    Config config;
+    const std::string printed = knob.print(config);
+    ASSERT_TRUE(knob.parse(config, printed)) << knob.env << '=' << printed;
+    EXPECT_EQ(knob.print(config), printed) << knob.env;
+    EXPECT_FALSE(knob.help.empty()) << knob.env;
+  }
+}
+
+class BadValue : public testing::TestWithParam<const char*> {};
+
+TEST_P(BadValue, IsRefusedWithItsNameAndValue) {
+  const auto config = load_config({GetParam()});
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, Errc::invalid_argument);
+  EXPECT_TRUE(config.error().what.starts_with(std::string(GetParam()) + ": "))
+      << config.error().what;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, BadValue,
+    testing::Values("GDRX_ALGO=rink", "GDRX_ALGO=", "GDRX_TIMEOUT=", "GDRX_TIMEOUT=soon",
+                    "GDRX_TIMEOUT=-1", "GDRX_TIMEOUT=0", "GDRX_TIMEOUT=nan", "GDRX_TIMEOUT=1e300",
+                    "GDRX_SLICE=12x", "GDRX_SLICE=1", "GDRX_SLICE=99999999999999999999",
+                    "GDRX_SLICE=-1", "GDRX_SLICE=9999999999G", "GDRX_LANES=1.5", "GDRX_LANES=17",
+                    "GDRX_SHM=yes", "GDRX_LOG=loud", "GDRX_ARENA_BLOCK=0"));
+
+TEST(UnknownVariable, IsReportedWithTheNearestName) {
+  const auto config = load_config({"GDRX_ALGOO=ring", "GDRX_COMPLETELY_ELSE=1", "GDRX_TEST_X=1"});
+  ASSERT_TRUE(config);
+  ASSERT_EQ(config->warnings.size(), 2u);
+  EXPECT_NE(config->warnings[0].find("GDRX_ALGO?"), std::string::npos) << config->warnings[0];
+  EXPECT_EQ(config->warnings[1].find("did you mean"), std::string::npos) << config->warnings[1];
+}
+
+RC_GTEST_PROP(NearestName, FindsEachNameWithOneLetterWrong, ()) {
+  std::vector<std::string_view> known;
+  for (const Knob& knob : config_table()) known.push_back(knob.env);
+  const auto name = *rc::gen::elementOf(known);
+  std::string typed(name);
+  typed[*rc::gen::inRange<std::size_t>(5, typed.size())] = '#';
+  RC_ASSERT(nearest_name(typed, known) == name);
+}
+
+}  // namespace
+}  // namespace gdrx
