@@ -2,6 +2,7 @@
 #include "tools/command.hpp"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 

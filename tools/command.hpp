@@ -3,10 +3,14 @@
 // in CMakeLists.txt, its line in main.cpp's table.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <optional>
 #include <string_view>
 
 #include "gdrx/result.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace gdrx::tools {
 
