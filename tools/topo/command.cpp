@@ -23,7 +23,7 @@ struct Options {
   std::string cluster;
   std::string format = "text";
   std::string move;
-  std::vector<std::string> explain;
+  std::pair<std::string, std::string> explain;
   bool pci_only = false;
   bool map = false;
 };
@@ -90,9 +90,9 @@ Result<std::string> answer(const Options& options) {
   const Loaded loaded = GDRX_TRY(load(options));
   const topo::Topology* topology = &loaded.topology;
   const TextStyle style = style_of(options);
-  if (!options.explain.empty()) {
-    const auto a = GDRX_TRY(topology->find(options.explain[0]));
-    return explain_text(*topology, a, GDRX_TRY(topology->find(options.explain[1])));
+  if (!options.explain.first.empty()) {
+    const auto a = GDRX_TRY(topology->find(options.explain.first));
+    return explain_text(*topology, a, GDRX_TRY(topology->find(options.explain.second)));
   }
   topo::Topology moved;
   if (!options.move.empty()) {
@@ -127,7 +127,7 @@ int topo_command(int argc, char** argv) {
                  "hosts in words: '2 hosts x 8 H200, one 400 Gb/s NIC a GPU'");
   app.add_flag("--pci", options.pci_only, "hide NVLink, as `nvidia-smi topo -mp` does");
   app.add_flag("--map", options.map, "each GPU's NICs, with the reason");
-  app.add_option("--explain", options.explain, "two devices: the path hop by hop")->expected(2);
+  app.add_option("--explain", options.explain, "two devices: the path hop by hop");
   app.add_option("--what-if", options.move, "'move mlx5_1 beside GPU3': how the map changes");
   app.add_option("--format", options.format, "text, json, dot, html, svg, nccl-xml, rankfile, env")
       ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "rankfile", "env"}));

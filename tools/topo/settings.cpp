@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 
 #include "tools/topo/view.hpp"
@@ -16,6 +17,38 @@ using topo::PciNode;
 using topo::Topology;
 
 std::string hex(std::uint32_t value, int digits) { return fmt::format("0x{:0{}x}", value, digits); }
+
+using Range = std::pair<unsigned, unsigned>;  // first CPU, last CPU
+
+// "0-3,8" as ranges; none where it does not parse.
+std::vector<Range> ranges_of(const std::string& cpus) {
+  std::vector<Range> ranges;
+  for (std::size_t at = 0; at < cpus.size();) {
+    const std::size_t end = std::min(cpus.find(',', at), cpus.size());
+    Range range;
+    const std::string part = cpus.substr(at, end - at);
+    const int got = std::sscanf(part.c_str(), "%u-%u", &range.first, &range.second);
+    if (got == 1) range.second = range.first;
+    if (got >= 1 && range.first <= range.second && range.second < 8192) ranges.push_back(range);
+    at = end + 1;
+  }
+  return ranges;
+}
+
+// Part `which` of `parts` of every range: hyperthreads of a core are numbered in another range, at
+// the same place.
+std::string share_of(const std::string& cpus, unsigned which, unsigned parts) {
+  std::string text;
+  for (const auto& [first, last] : ranges_of(cpus)) {
+    const unsigned count = last - first + 1;
+    const unsigned from = first + count * which / parts;
+    const unsigned to = first + count * (which + 1) / parts;
+    if (from == to) continue;
+    if (!text.empty()) text += ',';
+    text += to - from == 1 ? fmt::format("{}", from) : fmt::format("{}-{}", from, to - 1);
+  }
+  return text;
+}
 
 // NCCL knows whole switches, by their upstream ports: of a chain of bridges above a device, every
 // second one upward. A folded switch is one already.
@@ -61,19 +94,9 @@ class NcclWriter {
   // "0-3,8" as NCCL's mask of 32-bit words.
   std::string affinity(int numa) const {
     std::vector<std::uint32_t> words;
-    const std::string cpus = topology_.cpus_of(numa);
-    for (std::size_t at = 0; at < cpus.size();) {
-      const std::size_t end = std::min(cpus.find(',', at), cpus.size());
-      unsigned first = 0;
-      unsigned last = 0;
-      const std::string part = cpus.substr(at, end - at);
-      const int got = std::sscanf(part.c_str(), "%u-%u", &first, &last);
-      if (got == 1) last = first;
-      for (unsigned cpu = first; got >= 1 && cpu <= last && cpu < 8192; ++cpu) {
-        words.resize(std::max<std::size_t>(words.size(), cpu / 32 + 1));
-        words[cpu / 32] |= 1u << cpu % 32;
-      }
-      at = end + 1;
+    for (const auto& [first, last] : ranges_of(topology_.cpus_of(numa))) {
+      words.resize(std::max<std::size_t>(words.size(), last / 32 + 1));
+      for (unsigned cpu = first; cpu <= last; ++cpu) words[cpu / 32] |= 1u << cpu % 32;
     }
     std::string mask;
     for (std::size_t i = words.size(); i-- > 0;) {
@@ -153,15 +176,21 @@ std::string nccl_xml(const Topology& topology) { return NcclWriter(topology).wri
 std::string rankfile(const Topology& topology, int hosts) {
   std::string text =
       "# mpirun --mca rmaps_rank_file_physical 1 --rankfile FILE ...: rank i beside GPU i\n";
+  const auto numa_of = [&](const topo::Gpu& gpu) { return topology.numa_of(gpu.node); };
   int rank = 0;
   for (int host = 0; host < hosts; ++host) {
+    std::map<int, unsigned> seen;
     for (const topo::Gpu& gpu : topology.gpus()) {
-      const std::string cpus = topology.cpus_of(topology.numa_of(gpu.node));
-      if (cpus.empty()) {
-        text += fmt::format("# rank {}: the CPUs near {} are not known\n", rank++, gpu.name);
-        continue;
-      }
-      text += fmt::format("rank {}=+n{} slot={}\n", rank++, host, cpus);
+      const int numa = numa_of(gpu);
+      const auto sharers =
+          std::count_if(topology.gpus().begin(), topology.gpus().end(),
+                        [&](const topo::Gpu& other) { return numa_of(other) == numa; });
+      const std::string cpus =
+          share_of(topology.cpus_of(numa), seen[numa]++, static_cast<unsigned>(sharers));
+      text += cpus.empty()
+                  ? fmt::format("# rank {}: the CPUs near {} are not known\n", rank, gpu.name)
+                  : fmt::format("rank {}=+n{} slot={}\n", rank, host, cpus);
+      ++rank;
     }
   }
   return text;
@@ -174,6 +203,10 @@ std::string env_lines(const Topology& topology) {
     if (map.load[nic] > 0) used.push_back({nic, {}, {}, {}});
   }
   if (used.empty()) return "# no NIC is used by any GPU: nothing to set\n";
+  for (const topo::RailChoice& choice : used) {
+    const topo::Nic& nic = topology.nics()[choice.nic];
+    if (topo::parse_bus_id(nic.name)) return "# this source does not name its NICs: nothing to set\n";
+  }
   std::string text = "# NCCL: '=' takes the names as they are, mlx5_1 is not mlx5_10\n";
   text += fmt::format("export NCCL_IB_HCA=={}\n", joined(topology, used, ""));
   text += "# UCX, by the rank's number on its host\n";

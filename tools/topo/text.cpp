@@ -47,7 +47,6 @@ constexpr std::pair<PathClass, std::string_view> kLegend[] = {
     {PathClass::unknown, "UNK  = Not known: the source does not say"},
 };
 
-
 std::string nccl_section(const Topology& topology) {
   std::map<std::string, std::pair<std::string, int>> kinds;
   for (std::size_t a = 0; a < topology.devices(); ++a) {
@@ -154,6 +153,7 @@ std::string explain_text(const Topology& topology, DeviceId a, DeviceId b) {
   if (way.nvlinks > 0) text += fmt::format(" ({} by PCI)", cell(way, true));
   text += fmt::format(", NCCL {}", to_string(way.nccl));
   text += "\n\n";
+  if (way.nvlinks > 0) text += fmt::format("  over {} NVLinks; by PCI:\n", way.nvlinks);
   for (const topo::Hop& hop : hops(topology, a, b)) {
     text += fmt::format("  {}\n", hop.what);
     if (hop.gbytes) text += fmt::format("    | {:.1f} GB/s\n", *hop.gbytes);

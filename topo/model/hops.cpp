@@ -7,10 +7,22 @@
 namespace gdrx::topo {
 namespace {
 
-std::string_view bridge_word(const PciNode& node) {
-  if (node.kind == NodeKind::pci_switch) return "PCIe switch";
-  if (node.vendor == 0x15b3) return "bridge inside the NIC";
-  return "PCI bridge";
+// What bridge `at` of a chain is: below a host bridge come a root port, then switches, each with an
+// upstream and a downstream port.
+std::string bridge_word(const Topology& topology, const Chain& chain, std::size_t at) {
+  const PciNode& node = topology.nodes()[chain.bridges[at].node];
+  const bool in_nic = node.vendor == 0x15b3;
+  std::string_view role = "PCI bridge";
+  if (node.kind == NodeKind::pci_switch) {
+    role = "PCIe switch";
+  } else if (at == 0) {
+    role = "root port";
+  } else if (at % 2 == 0) {
+    role = "switch's downstream port";
+  } else if (at + 1 < chain.bridges.size()) {
+    role = "switch's upstream port";
+  }
+  return fmt::format("{} {}{}", role, node.name, in_nic ? ", inside the NIC" : "");
 }
 
 std::string device_word(const Topology& topology, DeviceId id) {
@@ -31,8 +43,7 @@ std::vector<Hop> climb(const Topology& topology, DeviceId id, const Chain& chain
     // The first bridge above a device is a downstream or a root port, the next an upstream port,
     // and so on: from a downstream port the way goes on inside the chip, with no link.
     const bool inside = (chain.bridges.size() - i) % 2 == 1;
-    up.push_back({fmt::format("{} {}", bridge_word(node), node.name),
-                  inside ? std::nullopt : gbytes(node.link)});
+    up.push_back({bridge_word(topology, chain, i), inside ? std::nullopt : gbytes(node.link)});
   }
   return up;
 }
@@ -72,9 +83,7 @@ std::vector<Hop> hops(const Topology& topology, DeviceId a, DeviceId b) {
   const std::size_t common = one_root ? common_bridges(above_a, above_b) : 0;
   std::vector<Hop> way = climb(topology, a, above_a, common);
   if (common > 0) {
-    const Port& meet = above_a.bridges[common - 1];
-    const PciNode& node = topology.nodes()[meet.node];
-    way.push_back({fmt::format("{} {}", bridge_word(node), node.name), std::nullopt});
+    way.push_back({bridge_word(topology, above_a, common - 1), std::nullopt});
   } else {
     way.push_back({root_word(topology, above_a.root), std::nullopt});
     if (!one_root) {

@@ -99,6 +99,14 @@ bool one_numa(const Topology& topology, std::size_t a, std::size_t b) {
   return topology.numa_of(a) >= 0 && topology.numa_of(a) == topology.numa_of(b);
 }
 
+bool one_card(const Topology& topology, std::size_t a, std::size_t b) {
+  if (a == b) return true;
+  const auto& bus_a = topology.nodes()[a].bus;
+  const auto& bus_b = topology.nodes()[b].bus;
+  return bus_a && bus_b && bus_a->domain == bus_b->domain && bus_a->bus == bus_b->bus &&
+         bus_a->device == bus_b->device;
+}
+
 void nccl_class(const Topology& topology, DeviceId a, DeviceId b, Path& path) {
   const std::size_t node_a = topology.node(a);
   const std::size_t node_b = topology.node(b);
@@ -107,7 +115,10 @@ void nccl_class(const Topology& topology, DeviceId a, DeviceId b, Path& path) {
     return;
   }
   if (node_a == kNone || node_b == kNone) return;
-  path.nccl = node_a == node_b ? NcclClass::loc : nccl_pci_class(topology, node_a, node_b);
+  // NCCL clears the function digit of a NIC's bus id: the ports of a card are one device.
+  const bool card =
+      !topology.is_gpu(a) && !topology.is_gpu(b) && one_card(topology, node_a, node_b);
+  path.nccl = card ? NcclClass::loc : nccl_pci_class(topology, node_a, node_b);
   if (topology.is_gpu(a) == topology.is_gpu(b)) return;
   const Gpu& gpu = topology.gpus()[index(topology.is_gpu(a) ? a : b)];
   if (gpu.c2c_links > 0 && path.nccl > NcclClass::p2c &&

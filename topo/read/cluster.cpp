@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 
 #include "topo/read/text.hpp"
 
@@ -132,12 +133,14 @@ class Builder {
     const int sockets = said_.gpus > 1 ? 2 : 1;
     for (int socket = 0; socket < sockets; ++socket)
       parts_.numa.push_back({socket, socket, {}, {}});
+    const int nics = said_.per_gpu ? said_.nics * said_.gpus : said_.nics;
+    const int count = nics == 0 ? said_.gpus : std::min(nics, said_.gpus);
     std::vector<std::size_t> switches;
+    for (int i = 0; i < count; ++i) switches.push_back(add_switch(i, i * sockets / count));
     for (int gpu = 0; gpu < said_.gpus; ++gpu) {
-      const std::size_t at = switch_of(gpu, gpu * sockets / said_.gpus);
-      switches.push_back(at);
       Gpu one;
-      one.node = device(at, gpu, 0, 0x030200, 0x10de, said_.model ? said_.model->device : 0);
+      one.node = device(switches, gpu * count / said_.gpus, 0x030200, 0x10de,
+                        said_.model ? said_.model->device : 0);
       one.model = said_.model_name;
       one.sm = said_.model ? said_.model->sm : 0;
       parts_.gpus.push_back(one);
@@ -145,18 +148,16 @@ class Builder {
         parts_.nvlinks.push_back({one.node, kNone, said_.model->nvlinks, 0});
       }
     }
-    const int nics = said_.per_gpu ? said_.nics * said_.gpus : said_.nics;
     for (int nic = 0; nic < nics; ++nic) {
-      const int beside = nic * said_.gpus / nics;
       Nic one;
       one.name = fmt::format("mlx5_{}", nic);
-      one.node = device(switches[static_cast<std::size_t>(beside)], beside, 1 + nic, 0x020700,
-                        0x15b3, 0x1021);
+      one.node = device(switches, nic * count / nics, 0x020700, 0x15b3, 0x1021);
       one.gigabits = said_.gigabits;
       parts_.nics.push_back(one);
     }
     parts_.notes.push_back(
-        "made from words: two sockets, and a PCIe switch for each GPU and its NICs, are assumed");
+        "made from words: two sockets, and GPUs under one PCIe switch with their NICs, are "
+        "assumed");
     if (said_.model && said_.model->nvlinks > 0) {
       parts_.notes.push_back(fmt::format("{}: {} NVLinks of each GPU to NVSwitches are assumed",
                                          said_.model_name, said_.model->nvlinks));
@@ -171,8 +172,8 @@ class Builder {
   }
 
   // A host bridge, its root port and a switch.
-  std::size_t switch_of(int gpu, int socket) {
-    const auto bus = static_cast<std::uint8_t>(3 * gpu + 1);
+  std::size_t add_switch(int number, int socket) {
+    const auto bus = static_cast<std::uint8_t>(3 * number + 1);
     PciNode root;
     root.kind = NodeKind::root;
     root.name = fmt::format("pci{:04x}:{:02x}", socket, bus);
@@ -187,18 +188,20 @@ class Builder {
     return add(port);
   }
 
-  std::size_t device(std::size_t at, int gpu, int number, std::uint32_t class_code,
-                     std::uint16_t vendor, std::uint16_t device) {
+  // Each device on a downstream port of its own: device numbers of one bus stand for them.
+  std::size_t device(const std::vector<std::size_t>& switches, int which, std::uint32_t class_code,
+                     std::uint16_t vendor, std::uint16_t device_id) {
     PciNode node;
-    node.parent = at;
-    const BusId above = *parts_.nodes[at].bus;
+    node.parent = switches[static_cast<std::size_t>(which)];
+    const BusId above = *parts_.nodes[node.parent].bus;
+    const int number = used_[above]++;
     node.bus =
-        BusId{above.domain, static_cast<std::uint8_t>(3 * gpu + 2),
-              static_cast<std::uint8_t>(number % 32), static_cast<std::uint8_t>(number / 32)};
+        BusId{above.domain, static_cast<std::uint8_t>(above.bus + 1 + number / 128),
+              static_cast<std::uint8_t>(number % 32), static_cast<std::uint8_t>(number / 32 % 4)};
     node.name = to_string(*node.bus);
     node.class_code = class_code;
     node.vendor = vendor;
-    node.device = device;
+    node.device = device_id;
     node.link = link();
     return add(node);
   }
@@ -207,6 +210,7 @@ class Builder {
 
   const Words& said_;
   Parts parts_;
+  std::map<BusId, int> used_;
 };
 
 }  // namespace

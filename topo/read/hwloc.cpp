@@ -108,7 +108,8 @@ class Reader {
     return parts_.nodes.size() - 1;
   }
 
-  static PciNode pci_node(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci, std::size_t parent, int numa) {
+  static PciNode pci_node(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci, std::size_t parent,
+                          int numa) {
     PciNode node;
     node.bus = BusId{pci.domain, pci.bus, pci.dev, static_cast<std::uint8_t>(pci.func & 7)};
     node.name = to_string(*node.bus);
