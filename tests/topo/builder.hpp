@@ -17,6 +17,7 @@ inline constexpr Link kGen4x16{16, 16, 0};
 
 class HostBuilder {
  public:
+  HostBuilder() { parts.source = "a test"; }
   std::size_t root(int numa) {
     PciNode node;
     node.kind = NodeKind::root;
@@ -62,7 +63,7 @@ class HostBuilder {
     return made ? *made : Topology();
   }
 
-  Parts parts{.source = "a test"};
+  Parts parts;
 
  private:
   PciNode pci(std::size_t above, std::uint16_t vendor, std::uint32_t class_code) {

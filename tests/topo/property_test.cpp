@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds on machines that nobody has seen: random trees against a naive second implementation
 // of the class rule, and against shuffled enumeration.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <chrono>

@@ -39,11 +39,17 @@ std::string_view shade(const Path& way) {
 std::string matrix_html(const Topology& topology) {
   std::string text = "<div class=\"wide\"><table><tr><th></th>";
   for (std::size_t i = 0; i < topology.devices(); ++i) {
-    text += fmt::format("<th>{}</th>", escaped(topology.name(DeviceId(i))));
+    // Columns by number, as nvidia-smi has them: names can be long.
+    const std::string& name = topology.name(DeviceId(i));
+    const std::size_t gpus = topology.gpus().size();
+    text += fmt::format("<th title=\"{}\">{}</th>", escaped(name),
+                        i < gpus ? name : nic_label(i - gpus));
   }
   text += "</tr>\n";
   for (std::size_t a = 0; a < topology.devices(); ++a) {
-    text += fmt::format("<tr><th>{}</th>", escaped(topology.name(DeviceId(a))));
+    const std::string number =
+        topology.is_gpu(DeviceId(a)) ? std::string() : nic_label(a - topology.gpus().size()) + " ";
+    text += fmt::format("<tr><th>{}{}</th>", number, escaped(topology.name(DeviceId(a))));
     for (std::size_t b = 0; b < topology.devices(); ++b) {
       const Path way = path(topology, DeviceId(a), DeviceId(b));
       const std::string tip =

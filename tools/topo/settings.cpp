@@ -205,7 +205,8 @@ std::string env_lines(const Topology& topology) {
   if (used.empty()) return "# no NIC is used by any GPU: nothing to set\n";
   for (const topo::RailChoice& choice : used) {
     const topo::Nic& nic = topology.nics()[choice.nic];
-    if (topo::parse_bus_id(nic.name)) return "# this source does not name its NICs: nothing to set\n";
+    if (topo::parse_bus_id(nic.name))
+      return "# this source does not name its NICs: nothing to set\n";
   }
   std::string text = "# NCCL: '=' takes the names as they are, mlx5_1 is not mlx5_10\n";
   text += fmt::format("export NCCL_IB_HCA=={}\n", joined(topology, used, ""));

@@ -16,6 +16,7 @@ constexpr int kBarHeight = 26;
 constexpr int kGap = 12;
 constexpr int kRise = 26;  // between a bar and what is below it
 constexpr int kMargin = 16;
+constexpr int kMaxWidth = 1200;
 
 struct Colours {
   const char* fill;
@@ -59,6 +60,12 @@ int height_of(const PictureNode& node) {
   return kBarHeight + (below > 0 ? kRise + below : 0);
 }
 
+int height_of(const PictureGroup& group) {
+  int tallest = 0;
+  for (const PictureNode& root : group.roots) tallest = std::max(tallest, height_of(root));
+  return tallest + 3 * kMargin;
+}
+
 class Painter {
  public:
   explicit Painter(const topo::Topology& topology) : topology_(topology) {}
@@ -66,17 +73,29 @@ class Painter {
   std::string paint() {
     const std::vector<PictureGroup> groups = picture(topology_);
     const std::string links = nvlink_summary(topology_);
-    int width = 420;
+    int widest = 388;
     for (const PictureGroup& group : groups) {
-      width = std::max(width, width_of(group.roots) + 4 * kMargin);
+      widest = std::max(widest, width_of(group.roots) + 2 * kMargin);
     }
+    // Narrow frames stand side by side.
+    const int across = groups.size() > 1 && 2 * widest <= kMaxWidth ? 2 : 1;
+    const int width = across * widest + (across - 1) * kGap + 2 * kMargin;
     int y = kMargin;
     if (!links.empty()) {
       box(kMargin, y, width - 2 * kMargin, kBarHeight, {"#c8e6c9", "#2e7d32"});
       text(width / 2, y + 17, 13, links);
       y += kBarHeight + kGap;
     }
-    for (const PictureGroup& group : groups) y = paint_group(group, y, width);
+    for (std::size_t i = 0; i < groups.size(); i += static_cast<std::size_t>(across)) {
+      const std::size_t end = std::min(groups.size(), i + static_cast<std::size_t>(across));
+      int tallest = 0;
+      for (std::size_t j = i; j < end; ++j) tallest = std::max(tallest, height_of(groups[j]));
+      for (std::size_t j = i; j < end; ++j) {
+        const int x = kMargin + static_cast<int>(j - i) * (widest + kGap);
+        paint_group(groups[j], x, y, widest, tallest);
+      }
+      y += tallest + kGap;
+    }
     if (topology_.devices() == 0) text(width / 2, y + 20, 13, "no GPU and no RDMA NIC");
     if (topology_.flattened()) {
       text(width / 2, y + 18, 12, "flattened by a virtual machine: not the hardware's tree");
@@ -91,30 +110,26 @@ class Painter {
   }
 
  private:
-  int paint_group(const PictureGroup& group, int y, int width) {
-    int tallest = 0;
-    for (const PictureNode& root : group.roots) tallest = std::max(tallest, height_of(root));
-    const int height = tallest + 3 * kMargin + 8;
-    box(kMargin, y, width - 2 * kMargin, height, {"#fafafa", "#bdc1c6"});
+  void paint_group(const PictureGroup& group, int x, int y, int width, int height) {
+    box(x, y, width, height, {"#fafafa", "#bdc1c6"});
     const std::string cpus = topology_.cpus_of(group.numa);
     const std::string name =
         group.numa < 0 ? "NUMA node not known" : fmt::format("NUMA node {}", group.numa);
-    body_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"12\" fill=\"#3c4043\">{}</text>\n",
-                         kMargin + 10, y + 18,
-                         escaped(name + (cpus.empty() ? "" : ", CPUs " + cpus.substr(0, 60))));
-    int x = (width - width_of(group.roots)) / 2;
+    body_ +=
+        fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"12\" fill=\"#3c4043\">{}</text>\n", x + 10,
+                    y + 18, escaped(name + (cpus.empty() ? "" : ", CPUs " + cpus.substr(0, 60))));
+    int at = x + (width - width_of(group.roots)) / 2;
     for (const PictureNode& root : group.roots) {
-      paint_node(root, x, y + 2 * kMargin);
-      x += width_of(root) + kGap;
+      paint_node(root, at, y + 2 * kMargin);
+      at += width_of(root) + kGap;
     }
-    return y + height + kGap;
   }
 
   void paint_node(const PictureNode& node, int x, int y) {
     const int width = width_of(node);
     if (is_leaf(node)) {
       box(x, y, width, kLeafHeight, colours(node.kind));
-      text(x + width / 2, y + 18, 13, shortened(node.title, 16));
+      text(x + width / 2, y + (node.detail.empty() ? 27 : 18), 13, shortened(node.title, 16));
       text(x + width / 2, y + 34, 10, shortened(node.detail, 20));
       return;
     }

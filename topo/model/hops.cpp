@@ -83,7 +83,10 @@ std::vector<Hop> hops(const Topology& topology, DeviceId a, DeviceId b) {
   const std::size_t common = one_root ? common_bridges(above_a, above_b) : 0;
   std::vector<Hop> way = climb(topology, a, above_a, common);
   if (common > 0) {
-    way.push_back({bridge_word(topology, above_a, common - 1), std::nullopt});
+    // What the meeting point is, shows by what goes on below it.
+    const bool a_longer = above_a.bridges.size() > above_b.bridges.size();
+    const Chain& longer = a_longer ? above_a : above_b;
+    way.push_back({bridge_word(topology, longer, common - 1), std::nullopt});
   } else {
     way.push_back({root_word(topology, above_a.root), std::nullopt});
     if (!one_root) {

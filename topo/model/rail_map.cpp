@@ -21,10 +21,6 @@ std::int64_t apart(std::size_t gpu, std::size_t gpus, std::size_t nic, std::size
   return (a - b) * (a - b);
 }
 
-Weight weigh(const Cost& cost, std::int64_t tie) {
-  return {{cost.rank, cost.slowness, cost.bridges, 0, tie}};
-}
-
 std::string_view quality(const Topology& topology, const Path& path) {
   if (topology.flattened()) return "not known: measure it";
   if (path.nccl == NcclClass::p2c) return "good: by NVLink-C2C through the CPU";
@@ -71,39 +67,72 @@ std::string reason(const Topology& topology, const Costs& costs, std::size_t gpu
   return text;
 }
 
-// NICs beyond the first: each NIC that is somebody's nearest goes to one of those GPUs.
-std::vector<std::vector<std::size_t>> deal_all_nics(const Costs& costs, std::size_t gpus,
-                                                    std::size_t nics) {
-  std::vector<std::size_t> useful;
-  for (std::size_t nic = 0; nic < nics; ++nic) {
-    const bool nearest = std::any_of(costs.begin(), costs.end(), [&](const auto& row) {
-      return row[nic] == *std::min_element(row.begin(), row.end());
-    });
-    if (nearest) useful.push_back(nic);
+bool is_nearest(const Costs& costs, std::size_t gpu, std::size_t nic) {
+  return costs[gpu][nic] == *std::min_element(costs[gpu].begin(), costs[gpu].end());
+}
+
+// Groups of GPUs and NICs that are joined by being nearest to each other. NICs that are nobody's
+// nearest are in none.
+struct Group {
+  std::vector<std::size_t> gpus;
+  std::vector<std::size_t> nics;
+};
+
+std::vector<Group> groups_of(const Costs& costs, std::size_t gpus, std::size_t nics) {
+  std::vector<Group> groups;
+  std::vector<char> seen(gpus, 0);
+  for (std::size_t first = 0; first < gpus; ++first) {
+    if (seen[first] != 0) continue;
+    Group group;
+    std::vector<char> has(nics, 0);
+    group.gpus.push_back(first);
+    seen[first] = 1;
+    for (std::size_t i = 0; i < group.gpus.size(); ++i) {
+      for (std::size_t nic = 0; nic < nics; ++nic) {
+        if (has[nic] != 0 || !is_nearest(costs, group.gpus[i], nic)) continue;
+        has[nic] = 1;
+        group.nics.push_back(nic);
+        for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+          if (seen[gpu] != 0 || !is_nearest(costs, gpu, nic)) continue;
+          seen[gpu] = 1;
+          group.gpus.push_back(gpu);
+        }
+      }
+    }
+    std::sort(group.gpus.begin(), group.gpus.end());
+    std::sort(group.nics.begin(), group.nics.end());
+    groups.push_back(std::move(group));
   }
-  // A GPU for which a NIC is not the nearest is out of reach, whatever the load.
-  const auto weight = [&](std::size_t agent, std::size_t gpu) {
-    const std::size_t nic = useful[agent];
-    const auto& row = costs[gpu];
-    const bool nearest = row[nic] == *std::min_element(row.begin(), row.end());
+  return groups;
+}
+
+// With more NICs than GPUs each NIC goes to one GPU whose nearest it is; else, and for GPUs that
+// this leaves without, each GPU takes one NIC. Both as even as can be.
+void share(const Costs& costs, const Group& group, std::vector<std::vector<std::size_t>>& of_gpu) {
+  const std::size_t gpus = group.gpus.size();
+  const std::size_t nics = group.nics.size();
+  const auto weight = [&](std::size_t gpu, std::size_t nic) {
+    const bool nearest = is_nearest(costs, group.gpus[gpu], group.nics[nic]);
     return Weight{{nearest ? 0 : 1, 0, 0, 0, apart(gpu, gpus, nic, nics)}};
   };
-  std::vector<std::vector<std::size_t>> of_gpu(gpus);
-  const auto chosen = balance(useful.size(), gpus, weight);
-  for (std::size_t i = 0; i < useful.size(); ++i) of_gpu[chosen[i]].push_back(useful[i]);
-  return of_gpu;
+  if (nics > gpus) {
+    const auto gpu_of =
+        balance(nics, gpus, [&](std::size_t nic, std::size_t gpu) { return weight(gpu, nic); });
+    for (std::size_t nic = 0; nic < nics; ++nic) {
+      of_gpu[group.gpus[gpu_of[nic]]].push_back(group.nics[nic]);
+    }
+  }
+  const auto nic_of = balance(gpus, nics, weight);
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+    auto& mine = of_gpu[group.gpus[gpu]];
+    if (mine.empty()) mine.push_back(group.nics[nic_of[gpu]]);
+  }
 }
 
 std::vector<std::vector<std::size_t>> choose(const Costs& costs, std::size_t gpus,
                                              std::size_t nics) {
   std::vector<std::vector<std::size_t>> of_gpu(gpus);
-  if (nics > gpus) of_gpu = deal_all_nics(costs, gpus, nics);
-  const auto one_each = balance(gpus, nics, [&](std::size_t gpu, std::size_t nic) {
-    return weigh(costs[gpu][nic], apart(gpu, gpus, nic, nics));
-  });
-  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
-    if (of_gpu[gpu].empty()) of_gpu[gpu].push_back(one_each[gpu]);
-  }
+  for (const Group& group : groups_of(costs, gpus, nics)) share(costs, group, of_gpu);
   return of_gpu;
 }
 
