@@ -12,6 +12,7 @@ using Add = void (*)(CLI::App&);
 constexpr Add kCommands[] = {
     gdrx::tools::add_config,
     gdrx::tools::add_plan,
+    gdrx::tools::add_topo,
 };
 
 int fail(int status, const std::string& line) {
@@ -41,7 +42,8 @@ std::string no_such_command(const CLI::App& app, const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Collective communication for GPU and host buffers: plans, configuration.", "gdrx");
+  CLI::App app("Collective communication for GPU and host buffers: topology, plans, configuration.",
+               "gdrx");
   app.require_subcommand(1);
   app.footer(
       "`gdrx COMMAND --help` has examples.\n"

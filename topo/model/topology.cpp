@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// From parts to a value: checked, and in one order whatever the order of enumeration was.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "gdrx/topology.hpp"
+#include "topo/model/natural.hpp"
+
+namespace gdrx::topo {
+namespace {
+
+constexpr std::size_t kMaxNodes = 65536;
+constexpr std::size_t kMaxDevices = 1024;  // GPUs, and NICs: the matrix is quadratic
+constexpr std::size_t kMaxDepth = 64;      // bridges; real hosts have ten
+
+// order[new] = old
+template <class T, class Less>
+std::vector<std::size_t> sorted(const std::vector<T>& items, Less less) {
+  std::vector<std::size_t> order(items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return less(items[a], items[b]); });
+  return order;
+}
+
+template <class T>
+void permute(std::vector<T>& items, const std::vector<std::size_t>& order) {
+  std::vector<T> next;
+  next.reserve(items.size());
+  for (const std::size_t old : order) next.push_back(std::move(items[old]));
+  items = std::move(next);
+}
+
+std::vector<std::size_t> inverse(const std::vector<std::size_t>& order) {
+  std::vector<std::size_t> to(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) to[order[i]] = i;
+  return to;
+}
+
+Result<void> check(const Parts& parts) {
+  const std::size_t count = parts.nodes.size();
+  if (count > kMaxNodes || parts.gpus.size() > kMaxDevices || parts.nics.size() > kMaxDevices ||
+      parts.numa.size() > kMaxDevices) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{}: {} PCI nodes, {} GPUs, {} NICs are more than a host has",
+                            parts.source, count, parts.gpus.size(), parts.nics.size()));
+  }
+  std::set<std::string_view> names;
+  for (const PciNode& node : parts.nodes) {
+    if (!names.insert(node.name).second) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("{}: {} is there twice", parts.source, node.name));
+    }
+    std::size_t depth = 0;
+    for (std::size_t up = node.parent; up != kNone; up = parts.nodes[up].parent) {
+      if (up >= count || ++depth > kMaxDepth) {
+        return fail(Errc::invalid_argument,
+                    fmt::format("{}: the bridges above {} form no tree, or are more than {}",
+                                parts.source, node.name, kMaxDepth));
+      }
+    }
+  }
+  const auto bad = [&](std::size_t node) { return node != kNone && node >= count; };
+  for (const Gpu& gpu : parts.gpus) {
+    if (bad(gpu.node)) return fail(Errc::internal, "a GPU on no node");
+  }
+  for (const Nic& nic : parts.nics) {
+    if (bad(nic.node) || bad(nic.dma_node)) return fail(Errc::internal, "a NIC on no node");
+  }
+  return {};
+}
+
+void sort_nodes(Parts& parts) {
+  const auto order = sorted(parts.nodes, [](const PciNode& a, const PciNode& b) {
+    return std::tie(a.bus, a.name) < std::tie(b.bus, b.name);
+  });
+  const auto to = inverse(order);
+  permute(parts.nodes, order);
+  const auto move = [&](std::size_t& node) { node = node == kNone ? kNone : to[node]; };
+  for (PciNode& node : parts.nodes) move(node.parent);
+  for (Gpu& gpu : parts.gpus) move(gpu.node);
+  for (Nic& nic : parts.nics) {
+    move(nic.node);
+    move(nic.dma_node);
+  }
+  for (NvLink& link : parts.nvlinks) {
+    move(link.gpu);
+    move(link.peer);
+  }
+}
+
+// nvidia-smi numbers GPUs by bus id; indices that programs see may be masked or reordered.
+void sort_devices(Parts& parts) {
+  permute(parts.gpus, sorted(parts.gpus, [](const Gpu& a, const Gpu& b) {
+            return std::tie(a.node, a.name) < std::tie(b.node, b.name);
+          }));
+  for (std::size_t i = 0; i < parts.gpus.size(); ++i) parts.gpus[i].name = fmt::format("GPU{}", i);
+  permute(parts.nics, sorted(parts.nics, [](const Nic& a, const Nic& b) {
+            if (a.name != b.name) return natural_less(a.name, b.name);
+            return std::tie(a.node, a.port) < std::tie(b.node, b.port);
+          }));
+  permute(parts.numa,
+          sorted(parts.numa, [](const NumaNode& a, const NumaNode& b) { return a.id < b.id; }));
+}
+
+void index_nvlinks(Parts& parts) {
+  std::vector<NvLink> kept;
+  const auto gpu_at = [&](std::size_t node) {
+    for (std::size_t i = 0; i < parts.gpus.size(); ++i) {
+      if (parts.gpus[i].node == node) return i;
+    }
+    return kNone;
+  };
+  for (NvLink link : parts.nvlinks) {
+    const bool to_switch = link.peer == kNone;
+    link.gpu = link.gpu == kNone ? kNone : gpu_at(link.gpu);
+    link.peer = to_switch ? kNone : gpu_at(link.peer);
+    if (link.gpu == kNone || (!to_switch && link.peer == kNone) || link.count <= 0) continue;
+    kept.push_back(link);
+  }
+  std::sort(kept.begin(), kept.end(), [](const NvLink& a, const NvLink& b) {
+    return std::tie(a.gpu, a.peer, a.count) < std::tie(b.gpu, b.peer, b.count);
+  });
+  parts.nvlinks = std::move(kept);
+}
+
+// Emulated bridges: QEMU's own ports and the TI switch that it models.
+bool is_emulated(const PciNode& node) { return node.vendor == 0x1b36 || node.vendor == 0x104c; }
+
+// A hypervisor that passes devices through puts each on a virtual root port or straight on the
+// root bus, with no NUMA node. A physical GPU never sits on bus 0.
+bool looks_flattened(const Topology& topology) {
+  std::size_t placed = 0;
+  bool on_root_bus = false;
+  for (std::size_t i = 0; i < topology.devices(); ++i) {
+    const std::size_t node = topology.node(DeviceId(i));
+    if (node == kNone) continue;
+    ++placed;
+    if (topology.numa_of(node) >= 0) return false;
+    std::size_t bridges = 0;
+    for (std::size_t up = topology.nodes()[node].parent; up != kNone;
+         up = topology.nodes()[up].parent) {
+      const PciNode& above = topology.nodes()[up];
+      if (above.kind == NodeKind::pci_switch) return false;
+      if (above.kind == NodeKind::bridge && !is_emulated(above)) ++bridges;
+    }
+    if (bridges > 1) return false;
+    const auto& bus = topology.nodes()[node].bus;
+    on_root_bus |= topology.is_gpu(DeviceId(i)) && bridges == 0 && bus && bus->bus == 0;
+  }
+  return placed > 0 && (topology.parts().in_vm || on_root_bus);
+}
+
+}  // namespace
+
+Result<Topology> Topology::make(Parts parts) {
+  GDRX_TRY(check(parts));
+  sort_nodes(parts);
+  sort_devices(parts);
+  index_nvlinks(parts);
+  Topology topology;
+  topology.parts_ = std::move(parts);
+  topology.flattened_ = looks_flattened(topology);
+  return topology;
+}
+
+const std::string& Topology::name(DeviceId id) const {
+  return is_gpu(id) ? parts_.gpus[index(id)].name
+                    : parts_.nics[index(id) - parts_.gpus.size()].name;
+}
+
+std::size_t Topology::node(DeviceId id) const {
+  return is_gpu(id) ? parts_.gpus[index(id)].node
+                    : parts_.nics[index(id) - parts_.gpus.size()].node;
+}
+
+Result<DeviceId> Topology::find(std::string_view text) const {
+  for (std::size_t i = 0; i < devices(); ++i) {
+    if (name(DeviceId(i)) == text) return DeviceId(i);
+  }
+  if (const auto bus = parse_bus_id(text)) {
+    for (std::size_t i = 0; i < devices(); ++i) {
+      const std::size_t at = node(DeviceId(i));
+      if (at != kNone && parts_.nodes[at].bus == bus) return DeviceId(i);
+    }
+  }
+  for (std::size_t i = 0; i < parts_.nics.size(); ++i) {
+    if (text == fmt::format("NIC{}", i)) return nic(i);
+  }
+  std::string known;
+  for (std::size_t i = 0; i < devices() && i < 24; ++i) known += " " + name(DeviceId(i));
+  return fail(Errc::invalid_argument,
+              fmt::format("no device '{}'; there are:{}", text, known.empty() ? " none" : known));
+}
+
+int Topology::numa_of(std::size_t node) const {
+  for (; node != kNone; node = parts_.nodes[node].parent) {
+    if (parts_.nodes[node].numa >= 0) return parts_.nodes[node].numa;
+  }
+  return -1;
+}
+
+int Topology::package_of(int numa) const {
+  for (const NumaNode& node : parts_.numa) {
+    if (node.id == numa) return node.package;
+  }
+  return -1;
+}
+
+std::string Topology::cpus_of(int numa) const {
+  for (const NumaNode& node : parts_.numa) {
+    if (node.id == numa) return node.cpus;
+  }
+  return {};
+}
+
+int Topology::nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const {
+  int direct = 0;
+  int to_switch[2] = {0, 0};
+  for (const NvLink& link : parts_.nvlinks) {
+    // Sources tell a link from one end or from both: the larger count is the truth.
+    const bool joins =
+        (link.gpu == gpu_a && link.peer == gpu_b) || (link.gpu == gpu_b && link.peer == gpu_a);
+    if (joins) direct = std::max(direct, link.count);
+    if (link.peer == kNone && link.gpu == gpu_a) to_switch[0] += link.count;
+    if (link.peer == kNone && link.gpu == gpu_b) to_switch[1] += link.count;
+  }
+  return direct > 0 ? direct : std::min(to_switch[0], to_switch[1]);
+}
+
+}  // namespace gdrx::topo

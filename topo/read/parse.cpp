@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a text is.
+#include <fmt/format.h>
+
+#include "topo/read/text.hpp"
+#include "topo/read/xml.hpp"
+
+namespace gdrx::topo {
+
+Result<Topology> parse(std::string_view text, std::string source) {
+  const std::string_view begin = trim(text.substr(0, 4096));
+  if (!begin.empty() && begin.front() != '<') {
+    const auto cluster = parse_cluster(trim(text));
+    if (cluster) return cluster->host;
+    return fail(cluster.error().code, fmt::format("{}: {}", source, cluster.error().what));
+  }
+  const XmlDocument document = GDRX_TRY(parse_xml(text, source));
+  const std::string& root = document.root().name;
+  if (root == "topology") return parse_hwloc_xml(text, std::move(source));
+  if (root == "system") return parse_nccl_xml(text, std::move(source));
+  return fail(
+      Errc::invalid_argument,
+      fmt::format("{}: <{}> is neither hwloc's <topology> nor NCCL's <system>", source, root));
+}
+
+}  // namespace gdrx::topo
