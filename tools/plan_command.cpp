@@ -9,6 +9,7 @@
 #include "gdrx/plan_simulate.hpp"
 #include "gdrx/plan_text.hpp"
 #include "tools/commands.hpp"
+#include "tools/plan_report.hpp"
 #include "tools/units.hpp"
 
 namespace gdrx::tools {
@@ -20,10 +21,12 @@ constexpr const char* kExamples =
     "  gdrx plan --algo tree -n 7 --verify             proves it, and says no more\n"
     "  gdrx plan --algo two-shot -n 8 --simulate --alpha 2us --bandwidth 50 --size 1M\n"
     "                                                  predicted, not measured, time\n"
+    "  gdrx plan --algo all -n 8 --simulate --size 64K  every algorithm, the fastest first\n"
     "  gdrx plan --algo ring -n 4 --format json > ring.json\n"
     "  gdrx plan --load ring.json --simulate           a plan from a file is always proved first\n"
     "  gdrx plan --collective broadcast --algo tree -n 5 --root 2 --format dot | dot -Tsvg > "
     "t.svg\n"
+    "With --format, stdout holds that format alone; --simulate --format json is the prediction.\n"
     "Exit status: 0, 1 if the plan does not hold or a file cannot be read, 2 for bad usage.\n";
 
 struct Options {
@@ -70,15 +73,16 @@ plan::Spec spec_of(const Options& options) {
     throw Failure{kBadUsage, fmt::format("--collective does not know '{}'; it takes {}",
                                          options.collective, known)};
   }
-  const auto algorithm = plan::parse_algorithm(options.algorithm);
   const auto algorithms = plan::algorithms_of(spec.collective);
+  const auto algorithm = options.algorithm == "all" ? std::optional(algorithms.front())
+                                                    : plan::parse_algorithm(options.algorithm);
   if (!algorithm ||
       std::find(algorithms.begin(), algorithms.end(), *algorithm) == algorithms.end()) {
     std::string names;
     for (const plan::Algorithm a : algorithms) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", plan::to_string(a));
     }
-    throw Failure{kBadUsage, fmt::format("--algo does not know '{}' for {}; it takes {}",
+    throw Failure{kBadUsage, fmt::format("--algo does not know '{}' for {}; it takes all, {}",
                                          options.algorithm, to_string(spec.collective), names)};
   }
   spec.algorithm = *algorithm;
@@ -117,80 +121,88 @@ plan::Costs costs_of(const Options& options) {
   return costs;
 }
 
-void print_simulation(const plan::Plan& plan, const Options& options) {
-  constexpr std::size_t kShown = 24;  // of the critical path: enough to see its pattern
-  const Bytes size = value_or_fail(parse_size("--size", options.size));
-  const auto p = value_or_fail(plan::simulate(plan, size, costs_of(options)), kFailed);
-  const auto [first, last] = std::minmax_element(p.finish_us.begin(), p.finish_us.end());
-  fmt::print("simulated, not measured: {} {} of {} bytes, {} ranks: {:.3f} us\n",
-             to_string(plan.spec.collective), plan::to_string(plan.spec.algorithm), size,
-             plan.spec.ranks, p.time_us);
-  fmt::print("ranks finish between {:.3f} and {:.3f} us; {} messages, {:.0f} bytes on links\n",
-             *first, *last, p.messages, p.bytes);
-  const auto& path = p.critical_path;
-  fmt::print("critical path, {} ops:\n", path.size());
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (path.size() > kShown && i == kShown / 2) {
-      fmt::print("  ... {} more\n", path.size() - kShown);
-      i += path.size() - kShown;
-    }
-    const plan::Moment& at = path[i];
-    const plan::Op& op =
-        plan.ranks[static_cast<std::size_t>(index(at.rank))].channels[at.channel][at.op];
-    fmt::print("  {:>10.3f} to {:>10.3f}  rank {} channel {} op {}: {}\n", at.begin_us, at.end_us,
-               index(at.rank), at.channel, at.op, plan::to_text(op));
-  }
-}
-
 // One rank's program alone is built without the others': at any number of ranks.
-void print_rank(const plan::Plan* plan, const plan::Spec& spec, std::int32_t rank) {
-  if (rank < 0 || rank >= spec.ranks) {
-    throw Failure{kBadUsage, fmt::format("--rank {} is not one of {} ranks", rank, spec.ranks)};
-  }
-  const auto program = plan != nullptr ? plan->ranks[static_cast<std::size_t>(rank)]
-                                       : value_or_fail(plan::build_rank(spec, Rank{rank}));
-  fmt::print("{}", plan::to_text(program, Rank{rank}));
+void print_rank(const plan::RankProgram& program, const Options& options) {
+  const std::string text = plan::to_text(program, Rank{options.rank});
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-void print(const plan::Plan& plan, const std::string& format) {
+void print_plan(const plan::Plan& plan, const std::string& format) {
   const std::string text = format == "json"  ? plan::to_json(plan)
                            : format == "dot" ? plan::to_dot(plan)
                                              : plan::to_text(plan);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-void run(const Options& options) {
-  // Whole plans take memory by the square of the ranks; one rank's program does not.
-  constexpr std::int32_t kMostRanks = 4096;
-  const bool whole = options.verify || options.simulate || options.rank < 0;
-  if (!options.load.empty()) {
-    const auto plan = value_or_fail(plan::from_json(read_file(options.load)), kFailed);
-    if (options.verify) fmt::print("{}: holds\n", options.load);
-    if (options.simulate) print_simulation(plan, options);
-    if (options.rank >= 0) print_rank(&plan, plan.spec, options.rank);
-    if (options.rank < 0 && (!options.format.empty() || (!options.verify && !options.simulate))) {
-      print(plan, options.format);
-    }
-    return;
-  }
-  const plan::Spec spec = spec_of(options);
-  value_or_fail(plan::shape_of(spec));
-  if (!whole) return print_rank(nullptr, spec, options.rank);
-  if (spec.ranks > kMostRanks) {
-    throw Failure{kBadUsage, fmt::format("-n {}: whole plans end at {} ranks; --rank R shows one "
-                                         "rank of any number",
-                                         spec.ranks, kMostRanks)};
-  }
-  const auto plan = value_or_fail(plan::build(spec));
+// What was asked for about one whole plan. With a format, stdout is that format alone.
+void report(const plan::Plan& plan, const Options& options) {
   if (options.verify) {
     const auto proof = value_or_fail(plan::verify(plan), kFailed);
-    fmt::print("{} {}, {} ranks: holds; {} messages\n", to_string(spec.collective),
-               plan::to_string(spec.algorithm), spec.ranks, proof.messages);
+    if (options.format.empty()) print_proof(plan, proof);
   }
-  if (options.simulate) print_simulation(plan, options);
-  if (options.rank >= 0) return print_rank(&plan, spec, options.rank);
-  if (!options.format.empty() || (!options.verify && !options.simulate))
-    print(plan, options.format);
+  if (options.simulate) {
+    const Bytes size = value_or_fail(parse_size("--size", options.size));
+    const auto prediction = value_or_fail(plan::simulate(plan, size, costs_of(options)), kFailed);
+    if (options.format == "json") return print_json(plan, size, prediction);
+    print_prediction(plan, size, prediction);
+  }
+  if (options.rank >= 0) {
+    return print_rank(plan.ranks[static_cast<std::size_t>(options.rank)], options);
+  }
+  const bool asked = !options.format.empty() && !options.simulate;
+  if (asked || (!options.verify && !options.simulate)) print_plan(plan, options.format);
+}
+
+void check_usage(const Options& options, const plan::Spec& spec) {
+  // Whole plans take memory by the square of the ranks; one rank's program does not.
+  constexpr std::int32_t kMostRanks = 1024;
+  const auto bad = [](std::string line) { throw Failure{kBadUsage, std::move(line)}; };
+  if (options.rank >= spec.ranks) {
+    bad(fmt::format("--rank {} is not one of {} ranks", options.rank, spec.ranks));
+  }
+  if (options.rank >= 0 && !options.format.empty() && options.format != "text") {
+    bad(fmt::format("--rank shows text: --format {} is of whole plans", options.format));
+  }
+  if (options.simulate && options.format == "dot") bad("--simulate prints text or json, not dot");
+  const bool whole = options.verify || options.simulate || options.rank < 0;
+  if (whole && spec.ranks > kMostRanks) {
+    bad(fmt::format("-n {}: whole plans end at {} ranks; --rank R shows one rank of any number",
+                    spec.ranks, kMostRanks));
+  }
+}
+
+// --algo all: what each algorithm of the collective would take, the fastest first.
+void compare(const Options& options, plan::Spec spec) {
+  if (!options.simulate || !options.format.empty() || options.rank >= 0 || options.verify) {
+    throw Failure{kBadUsage, "--algo all compares: it takes --simulate and its costs alone"};
+  }
+  const Bytes size = value_or_fail(parse_size("--size", options.size));
+  const plan::Costs costs = costs_of(options);
+  std::vector<Compared> rows;
+  for (const plan::Algorithm algorithm : plan::algorithms_of(spec.collective)) {
+    spec.algorithm = algorithm;
+    value_or_fail(plan::shape_of(spec));
+    check_usage(options, spec);
+    const auto plan = value_or_fail(plan::build(spec));
+    rows.push_back({algorithm, value_or_fail(plan::simulate(plan, size, costs), kFailed)});
+  }
+  print_comparison(spec, size, std::move(rows));
+}
+
+void run(const Options& options) {
+  if (!options.load.empty()) {
+    const auto plan = value_or_fail(plan::from_json(read_file(options.load)), kFailed);
+    check_usage(options, plan.spec);
+    return report(plan, options);
+  }
+  if (options.algorithm == "all") return compare(options, spec_of(options));
+  const plan::Spec spec = spec_of(options);
+  value_or_fail(plan::shape_of(spec));
+  check_usage(options, spec);
+  if (options.rank >= 0 && !options.verify && !options.simulate) {
+    return print_rank(value_or_fail(plan::build_rank(spec, Rank{options.rank})), options);
+  }
+  report(value_or_fail(plan::build(spec)), options);
 }
 
 }  // namespace
@@ -199,7 +211,9 @@ void add_plan(CLI::App& app) {
   auto* command = app.add_subcommand("plan", "shows, proves and simulates an algorithm's program");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  command->add_option("--algo", o.algorithm, "ring, tree, halving-doubling, one-shot, two-shot")
+  command
+      ->add_option("--algo", o.algorithm,
+                   "ring, tree, halving-doubling, one-shot, two-shot; all: compares them")
       ->capture_default_str();
   command
       ->add_option("--collective", o.collective,

@@ -33,10 +33,15 @@ struct Refused {
   std::string why;
 };
 
-/// Refuses depth and doubled keys while the text is still being read.
+/// Refuses depth, masses and doubled keys while the text is still being read.
 class Guard {
  public:
+  // An op with all that it can have is 30 events; a rank and the plan have few besides.
+  explicit Guard(const JsonLimits& limits)
+      : left_(32 * limits.ops + 64 * static_cast<std::size_t>(limits.ranks) + 64) {}
+
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
+    if (left_-- == 0) throw Refused{"more values than a plan of so many ops can have"};
     switch (event) {
       case json::parse_event_t::object_start:
         keys_.emplace_back();
@@ -61,12 +66,13 @@ class Guard {
   }
 
  private:
+  std::size_t left_;  // events: keys, values, begins and ends
   std::vector<std::set<std::string>> keys_;
 };
 
 // The library reports by exceptions; they end here.
-Result<json> parse(std::string_view text) {
-  Guard guard;
+Result<json> parse(std::string_view text, const JsonLimits& limits) {
+  Guard guard(limits);
   try {
     return json::parse(text, std::ref(guard));
   } catch (const json::parse_error& error) {
@@ -255,7 +261,7 @@ Result<Plan> from_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
     return bad("text", fmt::format("more than {} bytes", limits.bytes));
   }
-  const json root = GDRX_TRY(parse(text));
+  const json root = GDRX_TRY(parse(text, limits));
   Plan plan = GDRX_TRY(Reader(limits).read(root));
   GDRX_TRY(verify(plan));
   return plan;

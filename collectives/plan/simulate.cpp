@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <queue>
 
@@ -90,7 +89,7 @@ class Simulation {
   /// From one program to another.
   struct Flow {
     std::uint32_t unconsumed = 0;
-    std::deque<std::uint32_t> delivered;
+    std::uint32_t delivered = 0;  // of those
   };
 
   void at(double time, Event::Kind kind, std::uint32_t subject) {
@@ -138,7 +137,7 @@ class Simulation {
         break;
       case OpKind::recv_copy:
       case OpKind::recv_reduce: {
-        if (flow(peer_of(p, op), p).delivered.empty()) return false;
+        if (flow(peer_of(p, op), p).delivered == 0) return false;
         const double per_byte = op.kind == OpKind::recv_copy ? costs_.copy_us : costs_.gamma_us;
         duration = bytes_of(op.dst) * per_byte;
         break;
@@ -192,7 +191,7 @@ class Simulation {
     Program& sender = programs_[message.sender.program];
     sender.trace[message.sender.op].end = now_;
     std::erase(sender.sent, number);
-    flow(message.sender.program, message.receiver).delivered.push_back(number);
+    flow(message.sender.program, message.receiver).delivered += 1;
     const Op* waiting = waiting_op(message.receiver);
     if (waiting != nullptr && receives(*waiting) &&
         peer_of(message.receiver, *waiting) == message.sender.program) {
@@ -209,7 +208,7 @@ class Simulation {
     if (!receives(op)) return;
     const std::uint32_t from = peer_of(p, op);
     Flow& messages = flow(from, p);
-    messages.delivered.pop_front();
+    --messages.delivered;
     --messages.unconsumed;
     const Op* waiting = waiting_op(from);
     if (waiting != nullptr && waiting->kind == OpKind::send && peer_of(from, *waiting) == p) {

@@ -25,9 +25,9 @@ std::string to_json(const Plan& plan);
 
 /// What from_json takes at most: a file from elsewhere must not take the machine's memory or hour.
 struct JsonLimits {
-  std::size_t bytes = 256u << 20;
+  std::size_t bytes = 64u << 20;
   std::int32_t ranks = 1024;
-  std::size_t ops = 1u << 20;         // all ranks
+  std::size_t ops = 1u << 18;         // all ranks: a ring of 256
   std::uint32_t scratch_chunks = 64;  // a rank; our own plans have two at most
 };
 /// Ops that a channel of a plan from JSON may have: the longest of ours has 4 a rank.

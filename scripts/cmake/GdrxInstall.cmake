@@ -13,7 +13,7 @@ install(CODE "
 install(FILES ${CMAKE_BINARY_DIR}/install/env.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gdrx)
 
 set(exported gdrx)
-set(runnable)
+set(runnable gdrx_tool)
 if(TARGET gdrx_mpi)
   list(APPEND exported gdrx_mpi)
   list(APPEND runnable allreduce_test)

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "gdrx/plan_text.hpp"
@@ -52,6 +54,54 @@ RC_GTEST_PROP(PlanJson, RefusesEveryTruncation, ()) {
   const std::string text = ring3();
   const auto end = text.find_last_of('}');
   RC_ASSERT(!from_json(text.substr(0, *rc::gen::inRange<std::size_t>(0, end))));
+}
+
+// A plan with one mistake in it is refused as JSON exactly if the verifier refuses it: nothing that
+// matters is lost on the way.
+RC_GTEST_PROP(PlanJson, HoldsExactlyIfThePlanDoes, ()) {
+  Plan plan = plan_of(any_spec());
+  auto& rank = plan.ranks[*rc::gen::inRange<std::size_t>(0, plan.ranks.size())];
+  auto& ops = rank.channels[*rc::gen::inRange<std::size_t>(0, rank.channels.size())];
+  RC_PRE(!ops.empty());
+  Op& op = ops[*rc::gen::inRange<std::size_t>(0, ops.size())];
+  switch (*rc::gen::inRange(0, 6)) {
+    case 0:
+      op.finish = !op.finish;
+      break;
+    case 1:
+      op.src.chunk = *rc::gen::inRange<std::uint32_t>(0, 40);
+      break;
+    case 2:
+      op.dst.chunk = *rc::gen::inRange<std::uint32_t>(0, 40);
+      break;
+    case 3:
+      op.src.count = *rc::gen::inRange<std::uint32_t>(1, 40);
+      break;
+    case 4:
+      op.src.buffer = op.src.buffer == Buffer::input ? Buffer::output : Buffer::input;
+      break;
+    default:
+      ops.erase(ops.begin() + (&op - ops.data()));
+  }
+  const bool unused = from_json(to_json(plan)) && !verify(plan);
+  if (unused) {  // the mistake was in an operand that the op does not have
+    RC_ASSERT(from_json(to_json(plan))->ranks != plan.ranks);
+  } else {
+    RC_ASSERT(from_json(to_json(plan)).has_value() == verify(plan).has_value());
+  }
+}
+
+// The fuzzer's seeds, for builds without it.
+TEST(PlanJson, JudgesTheFuzzersSeeds) {
+  int seeds = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(GDRX_PLAN_SEEDS)) {
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const bool good = !entry.path().filename().string().starts_with("bad_");
+    EXPECT_EQ(from_json(text).has_value(), good) << entry.path();
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 15);
 }
 
 // Whatever a flipped byte gives, it is an error or a plan that holds.
@@ -115,6 +165,12 @@ TEST(PlanJson, KeepsItsLimits) {
   limits = {};
   limits.ops = 20;  // 3 ranks of 8
   refuses(ring3(), "ops", limits);
+  limits = {};
+  limits.ops = 10;
+  limits.ranks = 3;
+  std::string numbers = "[0";
+  for (int i = 0; i < 1000; ++i) numbers += ",0";
+  refuses(numbers + "]", "more values than a plan", limits);
   std::string many = "{\"op\": \"wait\", \"src\": {\"buffer\": \"input\", \"chunk\": 0}}";
   std::string list;
   for (int i = 0; i < 100; ++i) list += many + ",";
