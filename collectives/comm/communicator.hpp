@@ -107,6 +107,7 @@ class Communicator final : private exec::Links {
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
   void warn_of_slow_path(const Endpoint& endpoint, const Hello& hello);
+  const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
 
@@ -156,6 +157,7 @@ class Communicator final : private exec::Links {
   std::shared_ptr<Fabric> fabric_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<exec::Inbox> inbox_;
+  exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
   bool warned_of_slow_path_ = false;
   std::vector<Completion> completions_;

@@ -51,6 +51,9 @@ class CommunicatorBuilder {
       return fail(Errc::unsupported,
                   fmt::format("{} ranks; at most {} are possible", comm.machine_.ranks, kMaxRanks));
     }
+    comm.shape_.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
+    if (comm.config_.lanes > 0) comm.shape_.lanes = static_cast<std::uint32_t>(comm.config_.lanes);
+    if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
     auto fabric = open_fabric(name, comm.config_, comm.log_);
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
@@ -60,12 +63,8 @@ class CommunicatorBuilder {
     }
     comm.fabric_ = *fabric;
     comm.device_ = GDRX_TRY(comm.fabric_->open_device(comm.rank_, comm.config_, comm.log_));
-    exec::InboxShape shape;
-    shape.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
-    if (comm.config_.lanes > 0) shape.lanes = static_cast<std::uint32_t>(comm.config_.lanes);
-    if (comm.config_.slice > 0) shape.slice = comm.config_.slice;
-    comm.inbox_ = GDRX_TRY(exec::Inbox::create(shape, *comm.device_));
-    comm.outboxes_.resize(shape.ranks);
+    comm.inbox_ = GDRX_TRY(exec::Inbox::create(comm.shape_, *comm.device_));
+    comm.outboxes_.resize(comm.shape_.ranks);
     comm.completions_.resize(64);
     return {};
   }

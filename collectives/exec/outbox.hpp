@@ -71,6 +71,8 @@ class Links {
  public:
   virtual ~Links() = default;
   virtual Result<Outbox*> to(Rank peer) = 0;
+  virtual const InboxShape& shape() const noexcept = 0;
+  /// Only where a program talks to others: there is none without a fabric.
   virtual Inbox& inbox() noexcept = 0;
   virtual Rank self() const noexcept = 0;
 };

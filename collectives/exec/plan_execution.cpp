@@ -24,7 +24,7 @@ Result<std::unique_ptr<PlanExecution>> PlanExecution::create(PlanCall call, Link
 }
 
 void PlanExecution::choose_slices() {
-  const InboxShape& shape = links_.inbox().shape();
+  const InboxShape& shape = links_.shape();
   std::uint64_t longest = 1;
   for (const Binding& buffer : call_.buffers) {
     longest = std::max(longest, buffer.partition.longest());
@@ -48,13 +48,12 @@ void PlanExecution::choose_slices() {
 Result<void> PlanExecution::prepare() {
   choose_slices();
   const Program& program = *call_.program;
-  if (program.channels.size() > links_.inbox().shape().lanes) {
-    return fail(Errc::unsupported,
-                fmt::format("the plan has {} channels and the communicator {} "
-                            "lanes: raise GDRX_LANES",
-                            program.channels.size(), links_.inbox().shape().lanes));
+  if (program.channels.size() > links_.shape().lanes) {
+    return fail(Errc::unsupported, fmt::format("the plan has {} channels and the communicator {} "
+                                               "lanes: raise GDRX_LANES",
+                                               program.channels.size(), links_.shape().lanes));
   }
-  outboxes_.assign(links_.inbox().shape().ranks, nullptr);
+  outboxes_.assign(links_.shape().ranks, nullptr);
   for (std::uint32_t channel = 0; channel < program.channels.size(); ++channel) {
     for (const Instruction& instruction : program.channels[channel].code) {
       if (instruction.kind != Instruction::Kind::send) continue;

@@ -120,5 +120,30 @@ TEST(Api, MakesACommunicatorFromAUniqueId) {
   }
 }
 
+class WithoutAFabric : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { setenv("GDRX_MODULE_PATH", "/nonexistent", 1); }
+  void TearDown() override { unsetenv("GDRX_MODULE_PATH"); }
+};
+
+TEST_P(WithoutAFabric, SharedMemoryStillReducesAndTheRestIsRefusedWithAReason) {
+  const World world(GetParam());
+  world.run([&](int, gdrxComm_t comm) {
+    std::vector<float> values(1000, 1.0F);
+    ASSERT_EQ(gdrxAllReduce(values.data(), values.data(), values.size(), gdrxFloat32, gdrxSum, comm,
+                            nullptr, nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(comm);
+    EXPECT_EQ(values.back(), static_cast<float>(world.size()));
+    if (world.size() == 1) return;
+    EXPECT_EQ(
+        gdrxBroadcast(values.data(), values.data(), 1, gdrxFloat32, 0, comm, nullptr, nullptr),
+        gdrxUnsupported);
+    EXPECT_NE(std::string(gdrxGetLastError(comm)).find("install UCX"), std::string::npos);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, WithoutAFabric, testing::Values(1, 2, 5));
+
 }  // namespace
 }  // namespace gdrx::test
