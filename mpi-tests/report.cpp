@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include "commit.h"  // written at each build
 
 namespace gdrx::bench {
 namespace {
