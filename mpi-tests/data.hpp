@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "gdrx/types.hpp"
@@ -33,6 +34,8 @@ class GuardedBuffer {
  public:
   GuardedBuffer(std::size_t bytes, bool unaligned);
   std::byte* data() noexcept { return memory_.data() + offset_; }
+  /// With the guards.
+  std::span<std::byte> whole() noexcept { return memory_; }
   void poison() noexcept;
   /// Bytes outside that were written.
   std::uint64_t damaged_guards() const noexcept;

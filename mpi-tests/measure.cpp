@@ -81,7 +81,18 @@ Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp 
       count_(bytes / size_of(type)),
       in_(count_ * size_of(type), options.unaligned),
       out_(count_ * size_of(type), options.unaligned),
-      expected_(count_ * size_of(type)) {}
+      expected_(count_ * size_of(type)) {
+  if (!options_.cuda) return;
+  for (auto [copy, host] : {std::pair(&gpu_in_, &in_), std::pair(&gpu_out_, &out_)}) {
+    auto made = GpuCopy::create(*host, rank_);
+    if (!made) die(rank_, describe(made.error()));
+    copy->emplace(std::move(*made));
+  }
+}
+
+void Case::must(const Result<void>& result) {
+  if (!result) die(rank_, describe(result.error()));
+}
 
 // Each rank computes its share of the reference, all of them see the whole.
 void Case::prepare(std::uint64_t iteration) {
@@ -111,9 +122,10 @@ void Case::prepare(std::uint64_t iteration) {
 }
 
 void Case::call(gdrxComm_t comm, bool in_place) {
-  const std::byte* from = in_place ? out_.data() : in_.data();
+  std::byte* to = gpu_out_ ? gpu_out_->data() : out_.data();
+  const std::byte* in = gpu_in_ ? gpu_in_->data() : in_.data();
   const gdrxResult_t result =
-      gdrxAllReduce(from, out_.data(), count_, static_cast<gdrxDataType_t>(key_.type),
+      gdrxAllReduce(in_place ? to : in, to, count_, static_cast<gdrxDataType_t>(key_.type),
                     static_cast<gdrxRedOp_t>(key_.op), comm, nullptr, nullptr);
   if (result != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
 }
@@ -122,7 +134,11 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   out_.poison();
   const std::size_t element = size_of(key_.type);
   if (in_place) std::memcpy(out_.data(), in_.data(), count_ * element);
+  if (gpu_in_) must(gpu_in_->upload());
+  if (gpu_out_) must(gpu_out_->upload());
   call(comm, in_place);
+  if (gpu_in_) must(gpu_in_->download());
+  if (gpu_out_) must(gpu_out_->download());
   std::uint64_t wrong = count_wrong(out_.data(), expected_.data(), element, count_);
   wrong += in_.damaged_guards() + out_.damaged_guards();
   gdrxOpInfo_t info{};
@@ -178,6 +194,7 @@ Row Case::run(gdrxComm_t comm, bool in_place) {
   row.type = key_.type;
   row.op = key_.op;
   row.in_place = in_place;
+  row.cuda = options_.cuda;
   std::uint64_t wrong = 0;
   for (int i = 0; i < std::max(1, options_.checks); ++i) {
     prepare(static_cast<std::uint64_t>(i));

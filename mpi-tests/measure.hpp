@@ -11,6 +11,7 @@
 
 #include "gdrx/gdrx.h"
 #include "mpi-tests/data.hpp"
+#include "mpi-tests/gpu_copy.hpp"
 #include "mpi-tests/options.hpp"
 
 namespace gdrx::bench {
@@ -27,6 +28,7 @@ struct Row {
   ReduceOp op{};
   std::string algorithm;
   std::string transport;
+  bool cuda = false;
   bool in_place = false;
   Times time;
   double algbw = 0;  // GB/s
@@ -49,6 +51,7 @@ class Case {
   void call(gdrxComm_t comm, bool in_place);
   void prepare(std::uint64_t iteration);
   std::uint64_t check(gdrxComm_t comm, bool in_place, Row& row);
+  void must(const Result<void>& result);
   template <class Call>
   Times time(Call call);
   std::optional<Times> time_mpi(bool in_place);
@@ -61,6 +64,8 @@ class Case {
   GuardedBuffer in_;
   GuardedBuffer out_;
   std::vector<std::byte> expected_;
+  std::optional<GpuCopy> gpu_in_;  // --memory cuda
+  std::optional<GpuCopy> gpu_out_;
 };
 
 }  // namespace gdrx::bench

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "transport/memory/cuda_memory.hpp"
+
 namespace gdrx::bench {
 namespace {
 
@@ -138,11 +140,16 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
 }
 
 Result<void> check(const Raw& raw, Options& options) {
-  if (raw.memory == "cuda") {
-    return fail(Errc::unsupported,
-                "--memory cuda: this version moves host memory only; use --memory host");
+  if (raw.memory != "host" && raw.memory != "cuda") {
+    return fail(Errc::invalid_argument, "--memory takes host or cuda");
   }
-  if (raw.memory != "host") return fail(Errc::invalid_argument, "--memory takes host or cuda");
+  options.cuda = raw.memory == "cuda";
+  if (options.cuda && !cuda::missing().empty()) {
+    return fail(Errc::unsupported, "--memory cuda: " + cuda::missing());
+  }
+  if (options.cuda && !raw.vs.empty()) {
+    return fail(Errc::unsupported, "--vs mpi compares host memory; use --memory host");
+  }
   if (!raw.vs.empty() && raw.vs != "mpi") return fail(Errc::invalid_argument, "--vs takes mpi");
   if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {
     return fail(Errc::invalid_argument, "-n must be at least 1, -w and -c at least 0");

@@ -21,6 +21,7 @@ struct Options {
   int warmup = 5;
   int checks = 1;
   bool vs_mpi = false;
+  bool cuda = false;
   bool explain = false;
   bool unaligned = false;
   bool out_of_place = true;

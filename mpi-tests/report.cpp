@@ -97,7 +97,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
                          {"op", to_string(row.op)},
                          {"algorithm", row.algorithm},
                          {"transport", row.transport},
-                         {"memory", "host"},
+                         {"memory", row.cuda ? "cuda" : "host"},
                          {"mode", "blocking"},
                          {"registered", false},
                          {"hosts", hosts},

@@ -111,6 +111,11 @@ Result<bool> Communicator::progress() {
     case exec::Step::advanced:
       return true;
     case exec::Step::done:
+      if (auto staged = staging_.end(); !staged) {
+        stop(std::move(staged).error(), true);
+        fail_queue();
+        return true;
+      }
       finish_front(std::nullopt);
       return true;
     case exec::Step::idle:

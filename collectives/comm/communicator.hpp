@@ -13,8 +13,10 @@
 #include <tuple>
 #include <vector>
 
+#include "collectives/comm/call.hpp"
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/hello.hpp"
+#include "collectives/comm/staging.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/exec/arena_execution.hpp"
 #include "collectives/exec/arena_layout.hpp"
@@ -28,33 +30,13 @@
 
 namespace gdrx {
 
-/// One send or receive of a group.
-struct Part {
-  bool send = true;
-  Rank peer{};
-  std::byte* buffer = nullptr;  // read only if send
-  std::uint64_t count = 0;
-  DataType type{};
-};
-
-/// What the caller asked for. Buffers stay his.
-struct Call {
-  Collective collective{};
-  DataType type{};
-  ReduceOp op{};
-  Rank root{};
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  std::uint64_t count = 0;  // as the API's function defines it
-  std::vector<Part> parts;  // send_recv
-};
-
 /// What an operation was and what it cost: gdrxOpInfo_t.
 struct OperationInfo {
   plan::Algorithm algorithm{};
   PathKind path{};
   exec::Counters counters;
   plan::Traffic planned;
+  bool staged = false;  // GPU buffers went through the host
 };
 
 /// A posted call. Shared by the queue and its request.
@@ -145,6 +127,7 @@ class Communicator final : private exec::Links {
   std::vector<std::uint64_t> pair_sequence_[2];  // sends to, receives from
   std::uint64_t calls_ = 0;                      // collectives started
   std::uint64_t stage_ = 0;                      // of the arena
+  Staging staging_;                              // of the front operation
   exec::Word word_;                              // of the running collective
   OperationInfo last_;
   std::uint64_t idle_ = 0;

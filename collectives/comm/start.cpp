@@ -28,6 +28,8 @@ Result<void> Communicator::start(Operation& operation) {
   if (config_.timeout.count() > 0) {
     operation.deadline = Deadline::after(steady_clock(), config_.timeout);
   }
+  GDRX_TRY(staging_.begin(operation.call, size(), rank_));
+  operation.info.staged = staging_.used();
   if (operation.call.collective == Collective::send_recv) {
     operation.info.path = PathKind::fabric;
     operation.execution = GDRX_TRY(make_parts_execution(operation));

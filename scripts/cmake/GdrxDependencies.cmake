@@ -8,9 +8,9 @@ find_package(CLI11 REQUIRED)
 find_package(MPI COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)
-find_library(UCX_UCP_LIBRARY ucp)
-find_library(UCX_UCS_LIBRARY ucs)
-find_library(UCX_UCT_LIBRARY uct)
+find_library(UCX_UCP_LIBRARY libucp.so) # never the archive: a module is shared
+find_library(UCX_UCS_LIBRARY libucs.so) # never the archive: a module is shared
+find_library(UCX_UCT_LIBRARY libuct.so) # never the archive: a module is shared
 if(UCX_INCLUDE_DIR AND UCX_UCP_LIBRARY)
   add_library(gdrx_ucx INTERFACE)
   target_include_directories(gdrx_ucx SYSTEM INTERFACE ${UCX_INCLUDE_DIR})

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
+#include <atomic>
 #include <utility>
 
 namespace gdrx::cuda {
@@ -15,6 +17,7 @@ using Context = void*;
 using DevicePointer = unsigned long long;
 constexpr int kAttributeContext = 1;
 constexpr int kAttributeMemoryType = 2;
+constexpr int kAttributeDeviceOrdinal = 9;
 constexpr unsigned kMemoryTypeDevice = 2;
 
 struct Driver {
@@ -26,6 +29,11 @@ struct Driver {
   Status (*to_device)(DevicePointer, const void*, std::size_t) = nullptr;
   Status (*allocate_host)(void**, std::size_t, unsigned) = nullptr;
   Status (*free_host)(void*) = nullptr;
+  Status (*count)(int*) = nullptr;
+  Status (*retain)(Context*, int) = nullptr;
+  Status (*release)(int) = nullptr;
+  Status (*allocate)(DevicePointer*, std::size_t) = nullptr;
+  Status (*free)(DevicePointer) = nullptr;
   Status (*error_text)(Status, const char**) = nullptr;
   std::string missing;
 };
@@ -52,6 +60,11 @@ Driver load_driver() {
   load(library, "cuMemcpyHtoD_v2", driver.to_device, driver.missing);
   load(library, "cuMemHostAlloc", driver.allocate_host, driver.missing);
   load(library, "cuMemFreeHost", driver.free_host, driver.missing);
+  load(library, "cuDeviceGetCount", driver.count, driver.missing);
+  load(library, "cuDevicePrimaryCtxRetain", driver.retain, driver.missing);
+  load(library, "cuDevicePrimaryCtxRelease_v2", driver.release, driver.missing);
+  load(library, "cuMemAlloc_v2", driver.allocate, driver.missing);
+  load(library, "cuMemFree_v2", driver.free, driver.missing);
   load(library, "cuGetErrorString", driver.error_text, driver.missing);
   if (driver.missing.empty() && driver.init(0) != 0) {
     driver.missing = "cuInit failed: no usable GPU in this process";
@@ -102,16 +115,51 @@ Result<Context> context_of(const void* pointer) {
 
 const std::string& missing() { return driver().missing; }
 
+namespace {
+
+// Whether anybody has loaded the driver. Asked of the linker again only after it has loaded
+// something: calls on host memory must not pay for GPUs that nobody uses.
+bool driver_in_process() noexcept {
+  static std::atomic<unsigned long long> seen{0};
+  static std::atomic<bool> found{false};
+  if (found.load(std::memory_order_relaxed)) return true;
+  unsigned long long loads = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<unsigned long long*>(out) = info->dlpi_adds;
+        return 1;
+      },
+      &loads);
+  if (loads == seen.load(std::memory_order_relaxed)) return false;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library != nullptr) dlclose(library);
+  // Not before the answer is known: another thread believes it.
+  if (library == nullptr) seen.store(loads, std::memory_order_relaxed);
+  if (library != nullptr) found.store(true, std::memory_order_relaxed);
+  return library != nullptr;
+}
+
+}  // namespace
+
 MemoryKind kind_of(const void* pointer) noexcept {
-  if (pointer == nullptr || !missing().empty()) return MemoryKind::host;
+  if (pointer == nullptr || !driver_in_process()) return MemoryKind::host;
+  if (!missing().empty()) return MemoryKind::host;
   unsigned type = 0;
   const Status status = driver().pointer_attribute(&type, kAttributeMemoryType, address(pointer));
   return status == 0 && type == kMemoryTypeDevice ? MemoryKind::cuda : MemoryKind::host;
 }
 
 Result<PinnedBuffer> PinnedBuffer::create(std::size_t bytes, const void* device_pointer) {
+  if (!missing().empty()) return fail(Errc::unsupported, missing());
+  int ordinal = 0;
+  const Status found =
+      driver().pointer_attribute(&ordinal, kAttributeDeviceOrdinal, address(device_pointer));
+  if (found != 0) return failed("cuPointerGetAttribute", found);
   PinnedBuffer buffer;
-  buffer.context_ = GDRX_TRY(context_of(device_pointer));
+  // The caller may give up his context before this buffer is gone, and its memory with it.
+  const Status retained = driver().retain(&buffer.context_, ordinal);
+  if (retained != 0) return failed("cuDevicePrimaryCtxRetain", retained);
+  buffer.device_ = ordinal;
   const Current current(buffer.context_);
   if (!current.ok()) return fail(Errc::system, "cuCtxPushCurrent");
   constexpr unsigned kPortable = 1;  // pinned for every context
@@ -129,13 +177,55 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(context_, other.context_);
+  std::swap(device_, other.device_);
   return *this;
 }
 
 PinnedBuffer::~PinnedBuffer() {
-  if (data_ == nullptr) return;
-  const Current current(context_);
-  driver().free_host(data_);
+  if (context_ == nullptr) return;
+  if (data_ != nullptr) {
+    const Current current(context_);
+    driver().free_host(data_);
+  }
+  driver().release(device_);
+}
+
+Result<DeviceBuffer> DeviceBuffer::create(std::size_t bytes, int ordinal) {
+  if (!missing().empty()) return fail(Errc::unsupported, missing());
+  int count = 0;
+  if (const Status status = driver().count(&count); status != 0 || count == 0) {
+    return fail(Errc::unsupported, "this process sees no GPU (is CUDA_VISIBLE_DEVICES empty?)");
+  }
+  DeviceBuffer buffer;
+  buffer.device_ = ordinal % count;
+  if (const Status status = driver().retain(&buffer.context_, buffer.device_); status != 0) {
+    return failed("cuDevicePrimaryCtxRetain", status);
+  }
+  const Current current(buffer.context_);
+  DevicePointer address = 0;
+  if (const Status status = driver().allocate(&address, bytes); status != 0) {
+    return failed("cuMemAlloc", status);
+  }
+  buffer.data_ = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+  return buffer;
+}
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(context_, other.context_);
+  std::swap(device_, other.device_);
+  return *this;
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (context_ == nullptr) return;
+  if (data_ != nullptr) {
+    const Current current(context_);
+    driver().free(address(data_));
+  }
+  driver().release(device_);
 }
 
 Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) {

@@ -15,7 +15,8 @@ namespace gdrx::cuda {
 /// Empty if the CUDA driver is usable in this process, else why not, for a person.
 const std::string& missing();
 
-/// Host for everything that the driver does not know, and where there is no driver.
+/// Host for everything that the driver does not know, and where nobody in this process has loaded a
+/// driver: then no pointer can be the GPU's. Does not load it.
 MemoryKind kind_of(const void* pointer) noexcept;
 
 /// Host memory that the GPU copies to and from at full speed. Freed with the object.
@@ -34,7 +35,27 @@ class PinnedBuffer {
   PinnedBuffer() = default;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  void* context_ = nullptr;  // the device's primary one, held
+  int device_ = 0;
+};
+
+/// GPU memory of a device, in its primary context, which the object holds. Freed with it.
+class DeviceBuffer {
+ public:
+  /// `ordinal` counts the GPUs that this process sees; taken modulo their number.
+  static Result<DeviceBuffer> create(std::size_t bytes, int ordinal);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer();
+  std::byte* data() const noexcept { return data_; }
+
+ private:
+  DeviceBuffer() = default;
+  std::byte* data_ = nullptr;
   void* context_ = nullptr;
+  int device_ = 0;
 };
 
 /// Blocking, in the context that owns the device pointer. Any thread.

@@ -82,6 +82,8 @@ Result<void> UcxDevice::open(const Config& config) {
   pool_.resize(kPool);
   for (Pending& pending : pool_) free_.push_back(&pending);
   ready_.reserve(4 * kPool);
+  deferred_.reserve(kPool);
+  running_.reserve(kPool);
   return {};
 }
 
@@ -166,7 +168,9 @@ Result<std::unique_ptr<Endpoint>> UcxDevice::connect(Rank peer,
 
 Result<std::size_t> UcxDevice::poll(std::span<Completion> completions) {
   // Until UCX has nothing more, or there is enough to hand out.
-  while (ready_.size() - first_ < completions.size() && ucp_worker_progress(worker_) != 0) {
+  while (ready_.size() - first_ < completions.size()) {
+    const bool moved = ucp_worker_progress(worker_) != 0;
+    if (!run_deferred() && !moved) break;
   }
   const std::size_t count = std::min(completions.size(), ready_.size() - first_);
   std::copy_n(ready_.begin() + static_cast<std::ptrdiff_t>(first_), count, completions.begin());
@@ -177,6 +181,20 @@ Result<std::size_t> UcxDevice::poll(std::span<Completion> completions) {
   }
   if (count == 0 && error_) return tl::unexpected(*error_);
   return count;
+}
+
+bool UcxDevice::run_deferred() {
+  if (deferred_.empty()) return false;
+  running_.swap(deferred_);  // what runs may defer more
+  for (Pending* pending : running_) {
+    if (pending->endpoint == nullptr) {
+      give_back(pending);
+    } else {
+      pending->endpoint->go_on(pending);
+    }
+  }
+  running_.clear();
+  return true;
 }
 
 Pending* UcxDevice::take() noexcept {

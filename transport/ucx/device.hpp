@@ -22,6 +22,8 @@ class UcxEndpoint;
 
 /// A write under way: what UCX reads until it has completed. From the device's pool.
 struct Pending {
+  enum class Next : std::uint8_t { flush, message };
+  Next next{};  // what is to be done with it outside UCX's callbacks
   UcxDevice* device = nullptr;
   UcxEndpoint* endpoint = nullptr;
   MessageHead head;
@@ -65,6 +67,12 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   Pending* take() noexcept;
   void finish(Pending* pending);  // its write is done
   void give_back(Pending* pending) noexcept { free_.push_back(pending); }
+  /// From UCX's callbacks, in which an endpoint may be in no state to take more: UCX 1.16 ends the
+  /// process over a flush while it replays what waited for the connection.
+  void defer(Pending* pending, Pending::Next next) noexcept {
+    pending->next = next;
+    deferred_.push_back(pending);
+  }
   void fail_with(Error error);
   /// The endpoint ends: callbacks of its writes that still come find nobody.
   void forget(const UcxEndpoint* endpoint) noexcept;
@@ -82,6 +90,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   Result<std::unique_ptr<MemoryRegion>> map(const ucp_mem_map_params_t& params);
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,
                                  void* data, std::size_t length, const ucp_am_recv_param_t* param);
+  bool run_deferred();
   Result<void> land(const void* header, std::size_t header_length, const void* data,
                     std::size_t length);
 
@@ -92,6 +101,8 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   std::vector<Region> regions_;
   std::deque<Pending> pool_;
   std::vector<Pending*> free_;
+  std::vector<Pending*> deferred_;
+  std::vector<Pending*> running_;  // deferred_, while it is run
   std::vector<Completion> ready_;  // ring: [first_, ready_.size())
   std::size_t first_ = 0;
   std::optional<Error> error_;

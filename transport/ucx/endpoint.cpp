@@ -161,6 +161,15 @@ void UcxEndpoint::flush_then_message(Pending* pending) {
   }
 }
 
+void UcxEndpoint::go_on(Pending* pending) {
+  switch (pending->next) {
+    case Pending::Next::flush:
+      return flush_then_message(pending);
+    case Pending::Next::message:
+      (void)message(pending);
+  }
+}
+
 void UcxEndpoint::on_put(void* request, ucs_status_t status, void* user) {
   auto* pending = static_cast<Pending*>(user);
   UcxEndpoint* self = pending->endpoint;
@@ -171,7 +180,7 @@ void UcxEndpoint::on_put(void* request, ucs_status_t status, void* user) {
     return;
   }
   // It went through UCX's queues: only a flush tells that it has arrived.
-  self->flush_then_message(pending);
+  pending->device->defer(pending, Pending::Next::flush);
 }
 
 void UcxEndpoint::on_flush(void* request, ucs_status_t status, void* user) {
@@ -183,7 +192,7 @@ void UcxEndpoint::on_flush(void* request, ucs_status_t status, void* user) {
     if (self != nullptr) self->report("flush", status);
     return;
   }
-  (void)self->message(pending);
+  pending->device->defer(pending, Pending::Next::message);
 }
 
 void UcxEndpoint::on_sent(void* request, ucs_status_t status, void* user) {

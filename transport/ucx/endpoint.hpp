@@ -18,6 +18,8 @@ class UcxEndpoint final : public Endpoint {
   Result<RemoteRegionId> import_region(std::span<const std::byte> key) override;
   Result<Progress> post(const WriteOp& op) override;
   std::string describe() const override { return lanes_; }
+  /// Does a deferred write's next step.
+  void go_on(Pending* pending);
 
  private:
   struct Remote {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/staging.hpp"
+
+#include <algorithm>
+
+namespace gdrx {
+namespace {
+
+struct Sides {
+  std::uint64_t in = 0;  // bytes read
+  std::uint64_t out = 0;
+};
+
+Sides sides_of(const Call& call, int ranks, Rank self) {
+  const std::uint64_t block = call.count * size_of(call.type);
+  const std::uint64_t whole = block * static_cast<std::uint64_t>(ranks);
+  const bool root = call.root == self;
+  switch (call.collective) {
+    case Collective::all_reduce:
+      return {block, block};
+    case Collective::reduce_scatter:
+      return {whole, block};
+    case Collective::all_gather:
+      return {block, whole};
+    case Collective::broadcast:
+      return {root ? block : 0, block};
+    case Collective::reduce:
+      return {block, root ? block : 0};
+    case Collective::barrier:
+    case Collective::send_recv:
+      break;
+  }
+  return {};
+}
+
+bool on_gpu(const void* buffer, std::uint64_t bytes) {
+  return bytes > 0 && cuda::kind_of(buffer) == MemoryKind::cuda;
+}
+
+}  // namespace
+
+Result<std::byte*> Staging::room(std::size_t slot, std::size_t bytes, const void* device) {
+  if (pinned_.size() <= slot) pinned_.resize(slot + 1);
+  auto& pinned = pinned_[slot];
+  if (!pinned || pinned->size() < bytes) {
+    pinned.reset();
+    pinned = GDRX_TRY(cuda::PinnedBuffer::create(bytes, device));
+  }
+  return pinned->data();
+}
+
+Result<void> Staging::begin(Call& call, int ranks, Rank self) {
+  results_.clear();
+  used_ = false;
+  if (call.collective == Collective::send_recv) return begin_parts(call);
+  const Sides sides = sides_of(call, ranks, self);
+  if (on_gpu(call.input, sides.in)) {
+    std::byte* host = GDRX_TRY(room(0, sides.in, call.input));
+    GDRX_TRY(cuda::copy_to_host(host, call.input, sides.in));
+    call.input = host;
+    used_ = true;
+  }
+  if (on_gpu(call.output, sides.out)) {
+    std::byte* host = GDRX_TRY(room(1, sides.out, call.output));
+    results_.push_back({call.output, host, sides.out});
+    call.output = host;
+    used_ = true;
+  }
+  return {};
+}
+
+Result<void> Staging::begin_parts(Call& call) {
+  std::size_t slot = 0;
+  for (Part& part : call.parts) {
+    const std::uint64_t bytes = part.count * size_of(part.type);
+    if (!on_gpu(part.buffer, bytes)) continue;
+    std::byte* host = GDRX_TRY(room(slot++, bytes, part.buffer));
+    if (part.send) {
+      GDRX_TRY(cuda::copy_to_host(host, part.buffer, bytes));
+    } else {
+      results_.push_back({part.buffer, host, bytes});
+    }
+    part.buffer = host;
+    used_ = true;
+  }
+  return {};
+}
+
+Result<void> Staging::end() {
+  for (const Copy& copy : results_) {
+    GDRX_TRY(cuda::copy_to_device(copy.device, copy.host, copy.bytes));
+  }
+  results_.clear();
+  return {};
+}
+
+}  // namespace gdrx
