@@ -102,7 +102,7 @@ struct NumaNode {
 
 /// What a reader gathers, in any order.
 struct Parts {
-  std::string source;  // "live", or the kind and name of a file
+  std::string source;  // "this host", or the kind and name of a file
   std::vector<PciNode> nodes;
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;

@@ -11,7 +11,7 @@ configure_file(scripts/env.sh.in ${CMAKE_BINARY_DIR}/install/env.sh @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/install/env.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gdrx)
 
 set(exported gdrx)
-set(runnable)
+set(runnable gdrx_command)
 if(TARGET gdrx_mpi)
   list(APPEND exported gdrx_mpi)
   list(APPEND runnable allreduce_test)

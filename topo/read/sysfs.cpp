@@ -32,7 +32,7 @@ std::vector<std::string> pci_components(const std::string& link) {
 
 class Reader {
  public:
-  explicit Reader(const HostFiles& files) : files_(files) { parts_.source = "live"; }
+  explicit Reader(const HostFiles& files) : files_(files) { parts_.source = "this host"; }
 
   Parts read(bool numa) {
     for (const std::string& name : files_.list("sys/bus/pci/devices")) {
