@@ -197,6 +197,10 @@ struct Cost {
 };
 Cost cost(const Topology& topology, const Path& path);
 
+/// The GPU through which NCCL may reach `nic` instead (PXN): an NVLink neighbour that is PXB or
+/// nearer to it, where the GPU itself is not. The nearest one; kNone if there is none.
+std::size_t pxn_proxy(const Topology& topology, std::size_t gpu, std::size_t nic);
+
 /// NIC indices for GPU `gpu`, nearest first, ties in the order of nics().
 std::vector<std::size_t> nearest_nics(const Topology& topology, std::size_t gpu);
 

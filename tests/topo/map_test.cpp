@@ -106,6 +106,14 @@ TEST(RailMap, SixteenBySixteenTakesUnderTenMilliseconds) {
 #endif
 }
 
+TEST(Pxn, GoesByTheNvlinkNeighbourThatIsNearTheNic) {
+  const auto cluster = parse_cluster("8 H200, one 400 Gb/s NIC a GPU");
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(pxn_proxy(cluster->host, 0, 5), 5u);
+  EXPECT_EQ(pxn_proxy(cluster->host, 0, 0), kNone) << "near already";
+  EXPECT_EQ(pxn_proxy(equal_host(4, 2), 0, 1), kNone);
+}
+
 // A DGX-1V: two rings of four by two links, one link across; no switch.
 TEST(Orders, ARingOfACubeMeshGoesOverNvlinkOnly) {
   HostBuilder host;

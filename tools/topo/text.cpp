@@ -186,6 +186,13 @@ std::string explain_text(const Topology& topology, DeviceId a, DeviceId b) {
     text += fmt::format("  what the bytes see: {}\n", to_string(way.near));
   }
   if (!way.nccl_reason.empty()) text += fmt::format("  NCCL differs: {}\n", way.nccl_reason);
+  if (topology.is_gpu(a) && !topology.is_gpu(b)) {
+    const std::size_t proxy = pxn_proxy(topology, index(a), index(b) - topology.gpus().size());
+    if (proxy != topo::kNone) {
+      text +=
+          fmt::format("  NCCL may send through {} instead (PXN)\n", topology.gpus()[proxy].name);
+    }
+  }
   if (!way.remark.empty()) text += fmt::format("  note: {}\n", way.remark);
   return text;
 }

@@ -211,7 +211,8 @@ std::string remark(const Topology& topology, DeviceId a, DeviceId b, const Path&
   if (path.pci == PathClass::unknown) return "the way up to the host bridge is hidden";
   if (topology.flattened()) return "flattened by the virtual machine: PCI classes say nothing";
   if (!path.certain) return "the file does not tell host bridges apart: at best this";
-  if (path.near < path.pci) return fmt::format("the bytes see {}", to_string(path.near));
+  if (path.nvlinks == 0 && path.near < path.pci)
+    return fmt::format("the bytes see {}", to_string(path.near));
   if (path.pci == PathClass::sys &&
       (topology.numa_of(node_a) < 0 || topology.numa_of(node_b) < 0)) {
     return "no NUMA node is known";

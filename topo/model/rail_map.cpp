@@ -138,6 +138,20 @@ std::vector<std::vector<std::size_t>> choose(const Costs& costs, std::size_t gpu
 
 }  // namespace
 
+std::size_t pxn_proxy(const Topology& topology, std::size_t gpu, std::size_t nic) {
+  const auto to_nic = [&](std::size_t from) {
+    return path(topology, topology.gpu(from), topology.nic(nic));
+  };
+  if (to_nic(gpu).nccl <= NcclClass::p2c) return kNone;
+  std::size_t best = kNone;
+  for (std::size_t peer = 0; peer < topology.gpus().size(); ++peer) {
+    if (peer == gpu || topology.nvlinks_between(gpu, peer) == 0) continue;
+    if (to_nic(peer).nccl > NcclClass::p2c) continue;
+    if (best == kNone || cost(topology, to_nic(peer)) < cost(topology, to_nic(best))) best = peer;
+  }
+  return best;
+}
+
 std::vector<std::size_t> nearest_nics(const Topology& topology, std::size_t gpu) {
   std::vector<Cost> costs;
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
