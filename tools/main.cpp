@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -43,6 +44,9 @@ int run(int argc, char** argv) {
 }  // namespace gdrx::tools
 
 int main(int argc, char** argv) {
+  // hwloc writes banners about bad files to stderr, and only its environment can stop it. Here,
+  // where no other thread is yet; what it cannot read is one line of ours.
+  setenv("HWLOC_HIDE_ERRORS", "2", 0);
   try {
     return gdrx::tools::run(argc, argv);
   } catch (const std::exception& error) {  // memory, or a defect: nothing here throws by intent

@@ -86,6 +86,19 @@ TEST(RailMap, WithoutNicsOrGpusThereIsNothing) {
   EXPECT_TRUE(names(equal_host(0, 2)).empty());
 }
 
+TEST(RailMap, HundredsOfVirtualFunctionsAreNoProblem) {
+  HostBuilder host;
+  const auto up = host.switch_below(host.root(0));
+  const auto other = host.switch_below(host.root(1));
+  host.gpu_on(up);
+  host.gpu_on(other);
+  for (int i = 0; i < 100; ++i) host.nic(up, fmt::format("a{}", i));
+  for (int i = 0; i < 100; ++i) host.nic(other, fmt::format("b{}", i), 100);
+  const RailMap map = rail_map(host.build());
+  EXPECT_EQ(map.of_gpu[0].size(), 100u);
+  EXPECT_EQ(map.of_gpu[1].size(), 100u);
+}
+
 TEST(RailMap, EachChoiceSaysWhy) {
   const Topology topology = equal_host(4, 2);
   const RailChoice choice = rail_map(topology).of_gpu[0][0];

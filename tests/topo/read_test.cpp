@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are wrong in every way: one clear line each, and nothing else.
+#include <cstdlib>
+#include <memory>
 #include <random>
 
 #include "tests/topo/builder.hpp"
@@ -12,6 +14,13 @@ namespace {
 
 using test::smi;
 using test::way;
+
+// hwloc writes banners about bad files to stderr unless its environment forbids it.
+class QuietHwloc : public ::testing::Environment {
+  void SetUp() override { setenv("HWLOC_HIDE_ERRORS", "2", 0); }
+};
+[[maybe_unused]] const auto* const kQuiet =
+    ::testing::AddGlobalTestEnvironment(std::make_unique<QuietHwloc>().release());
 
 constexpr const char* kGood = R"(<?xml version="1.0"?>
 <!-- two sockets -->
