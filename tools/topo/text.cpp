@@ -124,7 +124,7 @@ std::string matrix_text(const Topology& topology, const TextStyle& style) {
     }
     const int numa = topology.numa_of(topology.node(DeviceId(a)));
     if (a < gpus) {  // nvidia-smi gives GPUs an affinity, NICs none
-      row.push_back(or_not_known(topology.cpus_of(numa)));
+      row.push_back(or_not_known(topology.cpus_near(topology.node(DeviceId(a)))));
       row.push_back(numa < 0 ? "N/A" : fmt::format("{}", numa));
     }
     table.add(std::move(row));

@@ -219,6 +219,11 @@ std::string Topology::cpus_of(int numa) const {
   return {};
 }
 
+std::string Topology::cpus_near(std::size_t node) const {
+  const std::string cpus = cpus_of(numa_of(node));
+  return !cpus.empty() || node == kNone ? cpus : parts_.nodes[node].cpus;
+}
+
 int Topology::nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const {
   int direct = 0;
   int to_switch[2] = {0, 0};
