@@ -2,6 +2,7 @@
 // gdrx: what the library knows, as a command. Bad input: one line on stderr, and not 0.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "gdrx/config.hpp"
 #include "tools/commands.hpp"
@@ -42,6 +43,9 @@ std::string no_such_command(const CLI::App& app, const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // hwloc writes banners about bad files to stderr, and only its environment can stop it. Here,
+  // where no other thread is yet; what it cannot read is one line of ours.
+  setenv("HWLOC_HIDE_ERRORS", "2", 0);
   CLI::App app("Collective communication for GPU and host buffers: topology, plans, configuration.",
                "gdrx");
   app.require_subcommand(1);

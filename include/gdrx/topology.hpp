@@ -62,6 +62,7 @@ struct PciNode {
   Link link;  // as trained now, or the best both ends can do where that is known
   int numa = -1;
   int iommu_group = -1;
+  std::string cpus;   // "0-15": the CPUs that the kernel calls local to it, empty unknown
   bool exact = true;  // false for a root that stands for "somewhere below this CPU"
   std::optional<BusId> physical_function;  // of an SR-IOV virtual function
 };
@@ -102,7 +103,7 @@ struct NumaNode {
 
 /// What a reader gathers, in any order.
 struct Parts {
-  std::string source;  // "live", or the kind and name of a file
+  std::string source;  // "this host", or the kind and name of a file
   std::vector<PciNode> nodes;
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;
@@ -147,6 +148,8 @@ class Topology {
   int numa_of(std::size_t node) const;  // the node's own, or of the nearest bridge above; -1
   int package_of(int numa) const;       // -1 unknown
   std::string cpus_of(int numa) const;  // empty unknown
+  /// CPUs near a node: of its NUMA node, or what the kernel says of the device itself.
+  std::string cpus_near(std::size_t node) const;
   int nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const;
 
  private:
@@ -196,6 +199,10 @@ struct Cost {
   auto operator<=>(const Cost&) const = default;
 };
 Cost cost(const Topology& topology, const Path& path);
+
+/// The GPU through which NCCL may reach `nic` instead (PXN): an NVLink neighbour that is PXB or
+/// nearer to it, where the GPU itself is not. The nearest one; kNone if there is none.
+std::size_t pxn_proxy(const Topology& topology, std::size_t gpu, std::size_t nic);
 
 /// NIC indices for GPU `gpu`, nearest first, ties in the order of nics().
 std::vector<std::size_t> nearest_nics(const Topology& topology, std::size_t gpu);

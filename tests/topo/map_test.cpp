@@ -86,6 +86,19 @@ TEST(RailMap, WithoutNicsOrGpusThereIsNothing) {
   EXPECT_TRUE(names(equal_host(0, 2)).empty());
 }
 
+TEST(RailMap, HundredsOfVirtualFunctionsAreNoProblem) {
+  HostBuilder host;
+  const auto up = host.switch_below(host.root(0));
+  const auto other = host.switch_below(host.root(1));
+  host.gpu_on(up);
+  host.gpu_on(other);
+  for (int i = 0; i < 100; ++i) host.nic(up, fmt::format("a{}", i));
+  for (int i = 0; i < 100; ++i) host.nic(other, fmt::format("b{}", i), 100);
+  const RailMap map = rail_map(host.build());
+  EXPECT_EQ(map.of_gpu[0].size(), 100u);
+  EXPECT_EQ(map.of_gpu[1].size(), 100u);
+}
+
 TEST(RailMap, EachChoiceSaysWhy) {
   const Topology topology = equal_host(4, 2);
   const RailChoice choice = rail_map(topology).of_gpu[0][0];
@@ -104,6 +117,14 @@ TEST(RailMap, SixteenBySixteenTakesUnderTenMilliseconds) {
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(best, std::chrono::milliseconds(10));
 #endif
+}
+
+TEST(Pxn, GoesByTheNvlinkNeighbourThatIsNearTheNic) {
+  const auto cluster = parse_cluster("8 H200, one 400 Gb/s NIC a GPU");
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(pxn_proxy(cluster->host, 0, 5), 5u);
+  EXPECT_EQ(pxn_proxy(cluster->host, 0, 0), kNone) << "near already";
+  EXPECT_EQ(pxn_proxy(equal_host(4, 2), 0, 1), kNone);
 }
 
 // A DGX-1V: two rings of four by two links, one link across; no switch.

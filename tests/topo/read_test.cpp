@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are wrong in every way: one clear line each, and nothing else.
+#include <cstdlib>
+#include <memory>
 #include <random>
 
 #include "tests/topo/builder.hpp"
+#include "tests/topo/hwloc_text.hpp"
 #include "topo/read/text.hpp"
 #include "topo/read/xml.hpp"
 
@@ -11,6 +14,13 @@ namespace {
 
 using test::smi;
 using test::way;
+
+// hwloc writes banners about bad files to stderr unless its environment forbids it.
+class QuietHwloc : public ::testing::Environment {
+  void SetUp() override { setenv("HWLOC_HIDE_ERRORS", "2", 0); }
+};
+[[maybe_unused]] const auto* const kQuiet =
+    ::testing::AddGlobalTestEnvironment(std::make_unique<QuietHwloc>().release());
 
 constexpr const char* kGood = R"(<?xml version="1.0"?>
 <!-- two sockets -->
@@ -138,6 +148,54 @@ TEST(BadInput, AFileWithWrongBytesNeverCrashes) {
     ring_order(*topology);
   }
   EXPECT_GT(accepted, 0) << "a changed byte in a comment harms nothing";
+}
+
+TEST(HwlocXml, AGoodFileIsRead) {
+  const auto topology = parse(test::kHwlocXml, "good.xml");
+  ASSERT_TRUE(topology) << topology.error().what;
+  ASSERT_EQ(topology->gpus().size(), 2u);
+  ASSERT_EQ(topology->nics().size(), 3u);
+  EXPECT_EQ(smi(*topology, "GPU0", "mlx5_0"), "PIX");
+  EXPECT_EQ(smi(*topology, "GPU1", "mlx5_0"), "SYS");
+  EXPECT_EQ(smi(*topology, "GPU1", "mlx5_1"), "PHB");
+  EXPECT_EQ(smi(*topology, "mlx5_1", "mlx5_2"), "PIX");
+  EXPECT_EQ(smi(*topology, "GPU0", "GPU1"), "NV4");
+  EXPECT_EQ(smi(*topology, "GPU0", "GPU1", true), "SYS");
+  EXPECT_EQ(topology->package_of(1), 1);
+  EXPECT_NEAR(*way(*topology, "GPU0", "mlx5_1").bottleneck, 15.75, 0.01);
+  const auto path_up = hops(*topology, *topology->find("GPU0"), *topology->find("mlx5_1"));
+  EXPECT_NEAR(*path_up[0].gbytes, 31.5, 0.1);
+}
+
+// hwloc itself reads it after our reader: what passes that must not harm it either.
+TEST(HwlocXml, AFileWithWrongBytesNeverCrashes) {
+  std::mt19937 random(11);
+  const std::string good = test::kHwlocXml;
+  int accepted = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string text = good;
+    // Digits for digits: most stay well-formed, and reach hwloc.
+    for (int i = 0; i < 4; ++i) {
+      const std::size_t at = text.find_first_of("0123456789", random() % (text.size() - 400));
+      if (at != text.npos) text[at] = static_cast<char>('0' + random() % 10);
+    }
+    const auto topology = parse(text, "hit.xml");
+    if (topology) {
+      ++accepted;
+      rail_map(*topology);
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+TEST(HwlocXml, EveryLineMissingIsReadOrRefused) {
+  const std::string good = test::kHwlocXml;
+  for (std::size_t begin = 0; begin < good.size();) {
+    const std::size_t end = good.find('\n', begin) + 1;
+    const auto topology = parse(good.substr(0, begin) + good.substr(end), "cut.xml");
+    if (topology) rail_map(*topology);
+    begin = end;
+  }
 }
 
 TEST(NcclXml, OddNumbersAreNotKnownAndNotTaken) {

@@ -172,9 +172,11 @@ TEST_F(Sysfs, AFlatVirtualMachineIsNamed) {
   pci("pci0000:00/0000:00:03.0/0000:02:00.0", "0x15b3", "0x020700", -1);
   rdma("pci0000:00/0000:00:03.0/0000:02:00.0", "mlx5_0", "400 Gb/sec");
   write("proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm");
+  write("sys/devices/pci0000:00/0000:00:02.0/0000:01:00.0/local_cpulist", "0-127");
   write("var/run/nvidia-topologyd/virtualTopology.xml", "<system/>");
   const Topology topology = load();
   EXPECT_TRUE(topology.flattened());
+  EXPECT_EQ(topology.cpus_near(topology.gpus()[0].node), "0-127");
   EXPECT_EQ(smi(topology, "GPU0", "mlx5_0"), "PHB");
   ASSERT_EQ(topology.notes().size(), 1u);
   EXPECT_NE(topology.notes()[0].find("virtualTopology.xml"), std::string::npos);

@@ -46,8 +46,6 @@ struct Loaded {
 
 Result<std::string> read_file(const std::string& name) {
   constexpr std::streamsize kMost = 64 << 20;
-  std::error_code error;
-  if (std::filesystem::is_directory(name, error)) return fail(Errc::internal, "a folder");
   std::ifstream file(name, std::ios::binary);
   if (!file) return fail(Errc::system, fmt::format("open {}", name), errno);
   std::ostringstream text;
@@ -101,16 +99,17 @@ Result<std::string> answer(const Options& options) {
   const Loaded loaded = GDRX_TRY(load(options));
   const topo::Topology* topology = &loaded.topology;
   const TextStyle style = style_of(options);
+  topo::Topology moved;
+  if (!options.move.empty()) {
+    moved = GDRX_TRY(what_if(loaded.topology, options.move));
+    topology = &moved;
+  }
   if (!options.explain.first.empty()) {
     const auto a = GDRX_TRY(topology->find(options.explain.first));
     return explain_text(*topology, a, GDRX_TRY(topology->find(options.explain.second)));
   }
-  topo::Topology moved;
-  if (!options.move.empty()) {
-    moved = GDRX_TRY(what_if(loaded.topology, options.move));
-    if (options.format == "text") return compare_text(loaded.topology, moved);
-    topology = &moved;
-  }
+  const bool compares = !options.move.empty() && options.format == "text" && !options.map;
+  if (compares) return compare_text(loaded.topology, moved);
   if (options.format == "json") return topo_json(*topology);
   if (options.format == "dot") return topo_dot(*topology);
   if (options.format == "svg") return topo_svg(*topology);
@@ -129,12 +128,14 @@ Result<std::string> answer(const Options& options) {
 void add_topo(CLI::App& app) {
   auto* command = app.add_subcommand("topo", "GPUs, NICs and the paths between them");
   auto options = std::make_shared<Options>();
-  command->add_option(
+  auto* source = command->add_option(
       "SOURCE", options->source,
       "an hwloc XML, an NCCL topology XML, or a folder with another host's sys/ and "
       "proc/; without it: this host");
-  command->add_option("--cluster", options->cluster,
-                      "hosts in words: '2 hosts x 8 H200, one 400 Gb/s NIC a GPU'");
+  command
+      ->add_option("--cluster", options->cluster,
+                   "hosts in words: '2 hosts x 8 H200, one 400 Gb/s NIC a GPU'")
+      ->excludes(source);
   command->add_flag("--pci", options->pci_only, "hide NVLink, as `nvidia-smi topo -mp` does");
   command->add_flag("--map", options->map, "each GPU's NICs, with the reason");
   command->add_option("--explain", options->explain, "two devices: the path hop by hop");

@@ -78,7 +78,7 @@ std::string topo_json(const Topology& topology) {
                             {"bus", bus_of(topology, gpu.node)},
                             {"model", gpu.model},
                             {"numa", topology.numa_of(gpu.node)},
-                            {"cpus", topology.cpus_of(topology.numa_of(gpu.node))}});
+                            {"cpus", topology.cpus_near(gpu.node)}});
   }
   for (const topo::Nic& nic : topology.nics()) {
     json["nics"].push_back({{"name", nic.name},

@@ -186,7 +186,7 @@ std::string rankfile(const Topology& topology, int hosts) {
           std::count_if(topology.gpus().begin(), topology.gpus().end(),
                         [&](const topo::Gpu& other) { return numa_of(other) == numa; });
       const std::string cpus =
-          share_of(topology.cpus_of(numa), seen[numa]++, static_cast<unsigned>(sharers));
+          share_of(topology.cpus_near(gpu.node), seen[numa]++, static_cast<unsigned>(sharers));
       text += cpus.empty()
                   ? fmt::format("# rank {}: the CPUs near {} are not known\n", rank, gpu.name)
                   : fmt::format("rank {}=+n{} slot={}\n", rank, host, cpus);

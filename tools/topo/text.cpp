@@ -19,6 +19,26 @@ std::string rate_text(const std::optional<double>& gbytes) {
   return gbytes ? fmt::format("{:.1f} GB/s", *gbytes) : "speed not known";
 }
 
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string lines;
+  std::size_t column = indent;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (column > indent && column + 1 + word.size() > width) {
+      lines += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+    at = end + 1;
+  }
+  return lines;
+}
+
 std::string nic_label(std::size_t nic) { return fmt::format("NIC{}", nic); }
 
 namespace {
@@ -63,7 +83,7 @@ std::string nccl_section(const Topology& topology) {
   if (kinds.empty()) return {};
   std::string text = "\nWhere NCCL says something else (nvidia-smi -> NCCL):\n";
   for (const auto& [what, seen] : kinds) {
-    text += fmt::format("  {}\n    {}{}\n", what, seen.first,
+    text += fmt::format("  {}\n    {}{}\n", wrapped(what, 4), seen.first,
                         seen.second == 1 ? "" : fmt::format(" and {} pairs more", seen.second - 1));
   }
   return text;
@@ -74,7 +94,8 @@ std::string notes_section(const Topology& topology) {
   if (topology.flattened()) {
     text += "  ! flattened by a virtual machine: PCI classes say nothing about the hardware\n";
   }
-  for (const std::string& note : topology.notes()) text += fmt::format("  - {}\n", note);
+  for (const std::string& note : topology.notes())
+    text += fmt::format("  - {}\n", wrapped(note, 4));
   return text.empty() ? text : "\nNotes:\n" + text;
 }
 
@@ -103,7 +124,7 @@ std::string matrix_text(const Topology& topology, const TextStyle& style) {
     }
     const int numa = topology.numa_of(topology.node(DeviceId(a)));
     if (a < gpus) {  // nvidia-smi gives GPUs an affinity, NICs none
-      row.push_back(or_not_known(topology.cpus_of(numa)));
+      row.push_back(or_not_known(topology.cpus_near(topology.node(DeviceId(a)))));
       row.push_back(numa < 0 ? "N/A" : fmt::format("{}", numa));
     }
     table.add(std::move(row));
@@ -127,15 +148,16 @@ std::string map_text(const Topology& topology, const TextStyle& style) {
   if (topology.gpus().empty()) return fmt::format("no GPU in {}\n", topology.source());
   if (topology.nics().empty()) return fmt::format("no RDMA NIC in {}\n", topology.source());
   const topo::RailMap map = rail_map(topology);
-  std::string text;
+  std::string text = bold("GPU    NIC          class slowest    why", style.colour) + "\n";
   for (std::size_t gpu = 0; gpu < map.of_gpu.size(); ++gpu) {
     for (const topo::RailChoice& choice : map.of_gpu[gpu]) {
       const Path& way = choice.path;
-      text += fmt::format("{:<6} {:<12} {:<5} {:<16} {}\n",
-                          bold(topology.gpus()[gpu].name, style.colour),
+      constexpr std::size_t kIndent = 37;
+      text += fmt::format("{:<6} {:<12} {:<5} {:<10} {}\n", topology.gpus()[gpu].name,
                           topology.nics()[choice.nic].name, cell(way, true),
-                          rate_text(way.bottleneck), choice.reason);
-      text += fmt::format("{:26}GPUDirect RDMA: {}\n", "", choice.quality);
+                          way.bottleneck ? rate_text(way.bottleneck) : "not known",
+                          wrapped(choice.reason, kIndent));
+      text += fmt::format("{:37}{}\n", "", wrapped("GDR: " + choice.quality, kIndent));
     }
   }
   std::string unused;
@@ -164,6 +186,13 @@ std::string explain_text(const Topology& topology, DeviceId a, DeviceId b) {
     text += fmt::format("  what the bytes see: {}\n", to_string(way.near));
   }
   if (!way.nccl_reason.empty()) text += fmt::format("  NCCL differs: {}\n", way.nccl_reason);
+  if (topology.is_gpu(a) && !topology.is_gpu(b)) {
+    const std::size_t proxy = pxn_proxy(topology, index(a), index(b) - topology.gpus().size());
+    if (proxy != topo::kNone) {
+      text +=
+          fmt::format("  NCCL may send through {} instead (PXN)\n", topology.gpus()[proxy].name);
+    }
+  }
   if (!way.remark.empty()) text += fmt::format("  note: {}\n", way.remark);
   return text;
 }

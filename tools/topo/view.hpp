@@ -34,6 +34,8 @@ std::string rankfile(const topo::Topology& topology, int hosts);
 /// Shell lines for NCCL and UCX.
 std::string env_lines(const topo::Topology& topology);
 
+/// Words in lines of `width`, all but the first after `indent` spaces. No newline at the end.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 80);
 /// "15.8 GB/s" or "speed not known".
 std::string rate_text(const std::optional<double>& gbytes);
 /// The NIC's name in the matrix' header: "NIC3".

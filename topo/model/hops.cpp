@@ -2,6 +2,8 @@
 // A path told hop by hop.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "topo/model/chain.hpp"
 
 namespace gdrx::topo {
@@ -31,6 +33,11 @@ std::string device_word(const Topology& topology, DeviceId id) {
                      node == kNone ? "place not known" : topology.nodes()[node].name);
 }
 
+std::optional<double> slower(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
 // From the device up: its links, without the bridges above `common`.
 std::vector<Hop> climb(const Topology& topology, DeviceId id, const Chain& chain,
                        std::size_t common) {
@@ -43,6 +50,8 @@ std::vector<Hop> climb(const Topology& topology, DeviceId id, const Chain& chain
     // The first bridge above a device is a downstream or a root port, the next an upstream port,
     // and so on: from a downstream port the way goes on inside the chip, with no link.
     const bool inside = (chain.bridges.size() - i) % 2 == 1;
+    // The port's own figure is of the link below it, which the device told of already.
+    if (inside) up.back().gbytes = slower(up.back().gbytes, gbytes(node.link));
     up.push_back({bridge_word(topology, chain, i), inside ? std::nullopt : gbytes(node.link)});
   }
   return up;

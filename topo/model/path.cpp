@@ -37,7 +37,13 @@ std::size_t top(const Topology& topology, std::size_t node) {
 // The rule of `nvidia-smi topo -mp`: see topo/README.md.
 PciClass classify(const Topology& topology, std::size_t a, const Chain& above_a, std::size_t b,
                   const Chain& above_b) {
-  if (above_a.root == kNone || above_b.root == kNone) return {};
+  if (above_a.root == kNone || above_b.root == kNone) {
+    // The way is hidden, but two NUMA nodes are two NUMA nodes.
+    const int at_a = topology.numa_of(a);
+    const int at_b = topology.numa_of(b);
+    const bool apart = at_a >= 0 && at_b >= 0 && at_a != at_b;
+    return {apart ? PathClass::sys : PathClass::unknown, true, 0};
+  }
   const std::size_t common = common_bridges(above_a, above_b);
   const std::size_t apart_a = above_a.bridges.size() - common;
   const std::size_t apart_b = above_b.bridges.size() - common;
@@ -205,7 +211,8 @@ std::string remark(const Topology& topology, DeviceId a, DeviceId b, const Path&
   if (path.pci == PathClass::unknown) return "the way up to the host bridge is hidden";
   if (topology.flattened()) return "flattened by the virtual machine: PCI classes say nothing";
   if (!path.certain) return "the file does not tell host bridges apart: at best this";
-  if (path.near < path.pci) return fmt::format("the bytes see {}", to_string(path.near));
+  if (path.nvlinks == 0 && path.near < path.pci)
+    return fmt::format("the bytes see {}", to_string(path.near));
   if (path.pci == PathClass::sys &&
       (topology.numa_of(node_a) < 0 || topology.numa_of(node_b) < 0)) {
     return "no NUMA node is known";

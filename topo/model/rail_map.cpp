@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "gdrx/topology.hpp"
@@ -106,23 +107,56 @@ std::vector<Group> groups_of(const Costs& costs, std::size_t gpus, std::size_t n
   return groups;
 }
 
+using Nearest = std::function<bool(std::size_t agent, std::size_t target)>;
+
+// A target for each agent: near ones only, as even as can be, without crossing.
+std::vector<std::size_t> deal(std::size_t agents, std::size_t targets, const Nearest& nearest) {
+  bool all = true;
+  for (std::size_t agent = 0; agent < agents; ++agent) {
+    for (std::size_t target = 0; target < targets; ++target) all &= nearest(agent, target);
+  }
+  std::vector<std::size_t> chosen(agents, 0);
+  // The common case has a formula.
+  if (all) {
+    for (std::size_t agent = 0; agent < agents; ++agent) chosen[agent] = agent * targets / agents;
+    return chosen;
+  }
+  constexpr std::size_t kExact = 64 * 64;  // where the exact method takes milliseconds
+  if (agents * targets <= kExact) {
+    return balance(agents, targets, [&](std::size_t agent, std::size_t target) {
+      return Weight{
+          {nearest(agent, target) ? 0 : 1, 0, 0, 0, apart(agent, agents, target, targets)}};
+    });
+  }
+  std::vector<int> load(targets, 0);
+  for (std::size_t agent = 0; agent < agents; ++agent) {
+    std::size_t best = kNone;
+    for (std::size_t target = 0; target < targets; ++target) {
+      if (!nearest(agent, target)) continue;
+      if (best == kNone || load[target] < load[best]) best = target;
+    }
+    chosen[agent] = best;
+    ++load[best];
+  }
+  return chosen;
+}
+
 // With more NICs than GPUs each NIC goes to one GPU whose nearest it is; else, and for GPUs that
-// this leaves without, each GPU takes one NIC. Both as even as can be.
+// this leaves without, each GPU takes one NIC.
 void share(const Costs& costs, const Group& group, std::vector<std::vector<std::size_t>>& of_gpu) {
   const std::size_t gpus = group.gpus.size();
   const std::size_t nics = group.nics.size();
-  const auto weight = [&](std::size_t gpu, std::size_t nic) {
-    const bool nearest = is_nearest(costs, group.gpus[gpu], group.nics[nic]);
-    return Weight{{nearest ? 0 : 1, 0, 0, 0, apart(gpu, gpus, nic, nics)}};
+  const auto nearest = [&](std::size_t gpu, std::size_t nic) {
+    return is_nearest(costs, group.gpus[gpu], group.nics[nic]);
   };
   if (nics > gpus) {
     const auto gpu_of =
-        balance(nics, gpus, [&](std::size_t nic, std::size_t gpu) { return weight(gpu, nic); });
+        deal(nics, gpus, [&](std::size_t nic, std::size_t gpu) { return nearest(gpu, nic); });
     for (std::size_t nic = 0; nic < nics; ++nic) {
       of_gpu[group.gpus[gpu_of[nic]]].push_back(group.nics[nic]);
     }
   }
-  const auto nic_of = balance(gpus, nics, weight);
+  const auto nic_of = deal(gpus, nics, nearest);
   for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
     auto& mine = of_gpu[group.gpus[gpu]];
     if (mine.empty()) mine.push_back(group.nics[nic_of[gpu]]);
@@ -137,6 +171,20 @@ std::vector<std::vector<std::size_t>> choose(const Costs& costs, std::size_t gpu
 }
 
 }  // namespace
+
+std::size_t pxn_proxy(const Topology& topology, std::size_t gpu, std::size_t nic) {
+  const auto to_nic = [&](std::size_t from) {
+    return path(topology, topology.gpu(from), topology.nic(nic));
+  };
+  if (to_nic(gpu).nccl <= NcclClass::p2c) return kNone;
+  std::size_t best = kNone;
+  for (std::size_t peer = 0; peer < topology.gpus().size(); ++peer) {
+    if (peer == gpu || topology.nvlinks_between(gpu, peer) == 0) continue;
+    if (to_nic(peer).nccl > NcclClass::p2c) continue;
+    if (best == kNone || cost(topology, to_nic(peer)) < cost(topology, to_nic(best))) best = peer;
+  }
+  return best;
+}
 
 std::vector<std::size_t> nearest_nics(const Topology& topology, std::size_t gpu) {
   std::vector<Cost> costs;

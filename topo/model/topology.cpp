@@ -13,8 +13,10 @@ namespace gdrx::topo {
 namespace {
 
 constexpr std::size_t kMaxNodes = 65536;
-constexpr std::size_t kMaxDevices = 1024;  // GPUs, and NICs: the matrix is quadratic
-constexpr std::size_t kMaxDepth = 64;      // bridges; real hosts have ten
+constexpr std::size_t kMaxGpus = 64;
+constexpr std::size_t kMaxNics = 512;  // with virtual functions; the matrix is quadratic
+constexpr std::size_t kMaxNuma = 1024;
+constexpr std::size_t kMaxDepth = 64;  // bridges; real hosts have ten
 
 // order[new] = old
 template <class T, class Less>
@@ -42,8 +44,8 @@ std::vector<std::size_t> inverse(const std::vector<std::size_t>& order) {
 
 Result<void> check(const Parts& parts) {
   const std::size_t count = parts.nodes.size();
-  if (count > kMaxNodes || parts.gpus.size() > kMaxDevices || parts.nics.size() > kMaxDevices ||
-      parts.numa.size() > kMaxDevices) {
+  if (count > kMaxNodes || parts.gpus.size() > kMaxGpus || parts.nics.size() > kMaxNics ||
+      parts.numa.size() > kMaxNuma) {
     return fail(Errc::invalid_argument,
                 fmt::format("{}: {} PCI nodes, {} GPUs, {} NICs are more than a host has",
                             parts.source, count, parts.gpus.size(), parts.nics.size()));
@@ -215,6 +217,11 @@ std::string Topology::cpus_of(int numa) const {
     if (node.id == numa) return node.cpus;
   }
   return {};
+}
+
+std::string Topology::cpus_near(std::size_t node) const {
+  const std::string cpus = cpus_of(numa_of(node));
+  return !cpus.empty() || node == kNone ? cpus : parts_.nodes[node].cpus;
 }
 
 int Topology::nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const {

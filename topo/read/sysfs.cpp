@@ -32,7 +32,7 @@ std::vector<std::string> pci_components(const std::string& link) {
 
 class Reader {
  public:
-  explicit Reader(const HostFiles& files) : files_(files) { parts_.source = "live"; }
+  explicit Reader(const HostFiles& files) : files_(files) { parts_.source = "this host"; }
 
   Parts read(bool numa) {
     for (const std::string& name : files_.list("sys/bus/pci/devices")) {
@@ -111,6 +111,7 @@ class Reader {
     node.subsystem_device = static_cast<std::uint16_t>(hex("subsystem_device"));
     if (is_bridge_class(node.class_code)) node.kind = NodeKind::bridge;
     node.numa = to_int(files_.read(folder / "numa_node"), -1);
+    node.cpus = files_.read(folder / "local_cpulist");
     // An idle GPU lowers its rate, never its width: the rate that both ends can do counts, and the
     // width that was trained. The port above is a node of the path too, so its limits count as
     // well.
