@@ -189,7 +189,7 @@ bool VerbsDevice::poll_rails() {
     const int count = rail->poll(batch);
     if (count < 0) {
       core_.log.warn("rail {} dead: its completion queue is broken", rail->name());
-      rail->set_dead();
+      rail->set_broken();
       continue;
     }
     any = any || count > 0;

@@ -138,7 +138,8 @@ void Link::on_fenced(const Control& message, Instant now) {
   heard_ = now;
   owner_.peer_delivered(message.delivered);
   const bool answer = (message.flags & kAnswer) == 0;
-  if (message.generation == fenced_generation_ && generation_ != fenced_generation_) {
+  if (message.generation == fenced_generation_ &&
+      (generation_ != fenced_generation_ || state_ == LinkState::dead)) {
     if (answer) say_fenced(kAnswer, true);  // ours was lost
     return;
   }
@@ -176,7 +177,11 @@ void Link::tick(Instant now) {
       if (rail().dead()) {
         connected_ = connected_ && opened_;
         if (connected_) return fail("the NIC is dead", now);
+        // Whoever knows these QPs has sent them nothing: they were never ready.
         for (Path& path : paths()) path.close();
+        opened_ = false;
+        fenced_generation_ = generation_;
+        received_ = {};
         state_ = LinkState::dead;
         return;
       }
@@ -194,7 +199,7 @@ void Link::tick(Instant now) {
       const bool drained = std::all_of(live.begin(), live.end(), [](const Path& path) {
         return !path.open() || path.drained();
       });
-      if (drained || rail().dead() || now >= fence_until_) finish_fence(now);
+      if (drained || rail().broken() || now >= fence_until_) finish_fence(now);
       return;
     }
     case LinkState::waiting:

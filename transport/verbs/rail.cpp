@@ -170,7 +170,7 @@ ibv_ah_attr Rail::route_to(const RailAddress& peer) const noexcept {
 }
 
 int Rail::poll(std::span<ibv_wc> into) noexcept {
-  if (dead_) return 0;
+  if (broken_) return 0;
   int count = 0;
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     turn_ = turn_ + 1 < shards_.size() ? turn_ + 1 : 0;

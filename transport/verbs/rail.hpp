@@ -32,13 +32,16 @@ class Rail {
   const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
   bool port_up() const noexcept { return port_up_ && !dead_; }
   bool dead() const noexcept { return dead_; }  // the NIC said so: for good
-  void set_dead() noexcept { dead_ = true; }
+  /// A completion queue is unusable: nothing that completed there will be known.
+  void set_broken() noexcept { dead_ = broken_ = true; }
+  bool broken() const noexcept { return broken_; }
 
   Result<RailQp> make_qp(const QpLimits& limits);
   void destroy_qp(RailQp& qp, const QpLimits& limits) noexcept;
   ibv_ah_attr route_to(const RailAddress& peer) const noexcept;
 
-  /// Fills from all completion queues. Negative: one of them is broken.
+  /// Fills from all completion queues, a dead NIC's too: what it completed before is in our memory.
+  /// Negative: one of them is broken.
   int poll(std::span<ibv_wc> into) noexcept;
 
   /// Best effort: dropped when the ring is full, as the network may drop it. Never blocks.
@@ -67,6 +70,7 @@ class Rail {
   bool grh_ = false;
   bool port_up_ = true;
   bool dead_ = false;
+  bool broken_ = false;
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;
   std::size_t turn_ = 0;  // which shard is polled first
