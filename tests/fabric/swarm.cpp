@@ -120,7 +120,9 @@ class Swarm {
     };
     while (!traffic_.finished() || busy()) {
       if (cluster_.network.now() >= end) {
-        return "liveness: not all ended" + traffic_.unfinished() + (busy() ? "; still busy" : "");
+        std::string text = "liveness: not all ended" + traffic_.unfinished();
+        for (auto& host : cluster_.hosts) text += "\n    " + host->device->state();
+        return text;
       }
       if (auto wrong = round(); !wrong.empty()) return "liveness: " + wrong;
     }

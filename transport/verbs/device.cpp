@@ -117,6 +117,12 @@ std::string VerbsDevice::describe() const {
   return text;
 }
 
+std::string VerbsDevice::state() const {
+  std::string text;
+  for (const auto& [rank, peer] : peers_) text += (text.empty() ? "" : "\n") + peer->state();
+  return text;
+}
+
 Blob VerbsDevice::address() const {
   DeviceAddress address;
   address.rails = static_cast<std::uint8_t>(core_.rails.size());

@@ -28,6 +28,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
 
   const Counters& counters() const noexcept { return core_.counters; }
   std::string describe() const;
+  std::string state() const;
 
  private:
   struct PathPlace {

@@ -58,13 +58,14 @@ void Link::say_hello(std::uint8_t flags) noexcept {
   owner_.send_control(message, setup_.number, false);
 }
 
-void Link::say_fenced(std::uint8_t flags, bool everywhere) noexcept {
+void Link::say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
+                      std::uint8_t flags) noexcept {
   Control message;
   message.kind = ControlKind::fenced;
   message.flags = flags;
-  message.generation = fenced_generation_;
-  message.received = received_;
-  owner_.send_control(message, setup_.number, everywhere);
+  message.generation = generation;
+  message.received = received;
+  owner_.send_control(message, setup_.number, true);  // over the rails that live
 }
 
 bool Link::connect_paths(const Control& hello, Instant now) {
@@ -129,7 +130,7 @@ void Link::finish_fence(Instant now) {
   state_ = LinkState::waiting;
   restart_timer(now);
   if (peer_fenced_) {
-    say_fenced(kAnswer, true);
+    say_fenced(generation_, received_, kAnswer);
     settle(now);
   }
 }
@@ -138,12 +139,15 @@ void Link::on_fenced(const Control& message, Instant now) {
   heard_ = now;
   owner_.peer_delivered(message.delivered);
   const bool answer = (message.flags & kAnswer) == 0;
-  if (message.generation == fenced_generation_ &&
-      (generation_ != fenced_generation_ || state_ == LinkState::dead)) {
-    if (answer) say_fenced(kAnswer, true);  // ours was lost
+  if (message.generation == fenced_generation_ && generation_ != fenced_generation_) {
+    if (answer) say_fenced(fenced_generation_, received_, kAnswer);  // ours was lost
     return;
   }
-  if (message.generation != generation_ || state_ == LinkState::dead) return;
+  if (message.generation != generation_) return;
+  if (state_ == LinkState::dead) {  // in this life nothing was received
+    if (answer) say_fenced(generation_, {}, kAnswer);
+    return;
+  }
   if (state_ == LinkState::connecting || state_ == LinkState::up) {
     connected_ = true;  // as the peer says
     fail("its other end gave it up", now);
@@ -151,7 +155,7 @@ void Link::on_fenced(const Control& message, Instant now) {
   peer_received_ = message.received;
   peer_fenced_ = true;
   if (state_ != LinkState::waiting) return;
-  if (answer) say_fenced(kAnswer, true);
+  if (answer) say_fenced(generation_, received_, kAnswer);
   settle(now);
 }
 
@@ -180,8 +184,6 @@ void Link::tick(Instant now) {
         // Whoever knows these QPs has sent them nothing: they were never ready.
         for (Path& path : paths()) path.close();
         opened_ = false;
-        fenced_generation_ = generation_;
-        received_ = {};
         state_ = LinkState::dead;
         return;
       }
@@ -204,7 +206,7 @@ void Link::tick(Instant now) {
     }
     case LinkState::waiting:
       if (now < next_) return;
-      say_fenced(0, true);
+      say_fenced(generation_, received_, 0);
       back_off(now);
       return;
     case LinkState::dead:

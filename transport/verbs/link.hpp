@@ -32,6 +32,11 @@ class LinkOwner {
   ~LinkOwner() = default;
 };
 
+constexpr const char* to_string(LinkState state) noexcept {
+  constexpr std::array<const char*, 5> kNames{"connecting", "up", "fencing", "waiting", "dead"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
 class Link {
  public:
   struct Setup {
@@ -73,7 +78,8 @@ class Link {
   void open_paths(Instant now);
   bool connect_paths(const Control& hello, Instant now);
   void say_hello(std::uint8_t flags) noexcept;
-  void say_fenced(std::uint8_t flags, bool everywhere) noexcept;
+  void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
+                  std::uint8_t flags) noexcept;
   void finish_fence(Instant now);
   void settle(Instant now);
   void back_off(Instant now) noexcept;
@@ -94,7 +100,6 @@ class Link {
   std::array<std::uint32_t, kMaxQps> peer_received_{};  // the same, of the peer
   bool peer_fenced_ = false;
   std::uint32_t fenced_generation_ = 0;  // that received_ is of
-  std::uint64_t fenced_delivered_ = 0;
   std::uint32_t last_qp_ = 0;
   Instant next_{};
   Duration wait_{};

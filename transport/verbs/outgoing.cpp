@@ -227,6 +227,11 @@ void Outgoing::peer_delivered(std::uint64_t messages) noexcept {
   if (messages <= next_) delivered_ = std::max(delivered_, messages);
 }
 
+std::string Outgoing::state() const {
+  return fmt::format("{} posted, {} unfinished, {} units to resend, oldest {}, {} delivered there",
+                     next_, unfinished_, lost_, oldest_, delivered_);
+}
+
 void Outgoing::resend() noexcept {
   for (std::uint64_t sequence = oldest_; lost_ != 0 && sequence != next_; ++sequence) {
     Message& of = message(sequence);

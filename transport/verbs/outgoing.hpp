@@ -36,6 +36,7 @@ class Outgoing {
   /// Sends again what a failed link left.
   void resend() noexcept;
   std::uint64_t unfinished() const noexcept { return unfinished_; }
+  std::string state() const;
   bool has_lost() const noexcept { return lost_ != 0; }
 
  private:

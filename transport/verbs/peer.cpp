@@ -231,6 +231,16 @@ std::string Peer::describe() const {
   return text;
 }
 
+std::string Peer::state() const {
+  std::string text = fmt::format("rank {} to {}: {}, {} delivered", index(core_.self), index(rank_),
+                                 outgoing_.state(), incoming_.delivered());
+  for (const auto& link : links_) {
+    text += fmt::format("; {} {} in life {}", link->rail().name(), to_string(link->state()),
+                        link->generation());
+  }
+  return text;
+}
+
 void Peer::unit_acknowledged(const Unit& unit) noexcept {
   ++core_.counters.settled;
   outgoing_.acknowledged(unit);

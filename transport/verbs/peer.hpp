@@ -34,6 +34,7 @@ class Peer final : public LinkOwner {
   void tick(Instant now);
   bool busy() const noexcept;
   std::string describe() const;
+  std::string state() const;  // of every link and queue, for people who look for a hang
 
   void unit_acknowledged(const Unit& unit) noexcept override;
   void unit_lost(const Unit& unit) noexcept override;
