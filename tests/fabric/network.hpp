@@ -89,6 +89,10 @@ class Network {
   void set_port(int host, int nic, bool up);
   void kill_nic(int host, int nic);
   void break_qps(int host, int nic);  // all its connected QPs go to error
+  int hosts() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(hosts_.size());
+  }
   int nics(int host) const {
     return static_cast<int>(hosts_[static_cast<std::size_t>(host)].size());
   }

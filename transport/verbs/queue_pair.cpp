@@ -6,8 +6,7 @@
 namespace gdrx::verbs {
 namespace {
 
-constexpr std::uint8_t kRnrForever = 7;  // credits keep it from happening; a stray one may wait
-constexpr std::uint8_t kRnrTimer = 12;   // 0.64 ms
+constexpr std::uint8_t kRnrTimer = 12;  // 0.64 ms
 
 }  // namespace
 
@@ -57,7 +56,8 @@ Result<void> QueuePair::to_init(std::uint8_t port, std::uint16_t pkey_index, std
   attributes.port_num = port;
   attributes.pkey_index = pkey_index;
   attributes.qkey = qkey;
-  attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  attributes.qp_access_flags =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   const int own = qp_->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
   return modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own, QpState::reset,
                 QpState::init, "ibv_modify_qp to INIT");
@@ -80,7 +80,7 @@ Result<void> QueuePair::connect(const QpRoute& route) {
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = route.timeout;
   attributes.retry_cnt = route.retries;
-  attributes.rnr_retry = kRnrForever;
+  attributes.rnr_retry = route.rnr_retries;
   attributes.sq_psn = route.psn;
   attributes.max_rd_atomic = 1;
   return modify(attributes,
