@@ -89,12 +89,16 @@ Bytes total(const Stripes& stripes) {
   return sum;
 }
 
+bool near(Bytes value, Bytes wanted) {
+  return value + 2 * kStripeAlign >= wanted && wanted + 2 * kStripeAlign >= value;
+}
+
 TEST(Striper, CutsEvenlyOverEqualRailsOnBoundariesOf128Bytes) {
   const std::vector<RailLoad> rails{{100, 0}, {100, 0}, {100, 0}};
   const Stripes cut = stripe(1'000'001, rails);
   ASSERT_EQ(cut.count, 3U);
   EXPECT_EQ(total(cut), 1'000'001U);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(cut.item[i].bytes, 333'333, 300);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(near(cut.item[i].bytes, 333'333));
 }
 
 TEST(Striper, GivesNothingToARailThatIsDown) {
@@ -109,10 +113,10 @@ TEST(Striper, GivesNothingToARailThatIsDown) {
 TEST(Striper, WeighsBySpeedAndByWhatIsOutstanding) {
   const Stripes fast = stripe(3 << 20, std::vector<RailLoad>{{100, 0}, {200, 0}});
   ASSERT_EQ(fast.count, 2U);
-  EXPECT_NEAR(fast.item[1].bytes, 2 << 20, 256);
+  EXPECT_TRUE(near(fast.item[1].bytes, 2 << 20));
   const Stripes behind = stripe(1 << 20, std::vector<RailLoad>{{100, 512 << 10}, {100, 0}});
   ASSERT_EQ(behind.count, 2U);
-  EXPECT_NEAR(behind.item[0].bytes, 256 << 10, 256);
+  EXPECT_TRUE(near(behind.item[0].bytes, 256 << 10));
   EXPECT_EQ(stripe(1 << 20, std::vector<RailLoad>{{100, 8 << 20}, {100, 0}}).count, 1U);
 }
 

@@ -237,7 +237,7 @@ void VerbsDevice::tick(Instant now) {
   read_control(now);
   if (now >= next_events_) {
     next_events_ = now + kEvents;
-    for (const auto& rail : core_.rails) rail->pump_events(core_.log);
+    for (const auto& rail : core_.rails) rail->pump_events(core_.log, now);
   }
   for (const auto& [rank, peer] : peers_) peer->tick(now);
 }

@@ -14,6 +14,9 @@ static_assert(kGrhBytes + sizeof(Control) <= kControlSlot);
 constexpr std::uint64_t kReceiveMark = 1ULL << 32;
 constexpr int kQueueEntries = 4096;  // of one completion queue; more QPs get another
 
+// Between two looks at a port of which no event has told: some containers hide events.
+constexpr std::chrono::seconds kLook{1};
+
 std::uint32_t width_of(std::uint8_t code) {
   switch (code) {
     case 2:
@@ -225,16 +228,19 @@ bool Rail::receive(Control& message) noexcept {
   return false;
 }
 
-void Rail::pump_events(const Log& log) {
+void Rail::pump_events(const Log& log, Instant now) {
+  bool look = now >= next_look_;
   while (!dead_) {
     const auto event = context_->next_event();
     if (!event) break;
+    look = true;
     if (event->event_type == IBV_EVENT_DEVICE_FATAL) {
       log.warn("rail {} dead: its NIC reports a fatal error", name());
       dead_ = true;
     }
   }
-  if (dead_) return;
+  if (dead_ || !look) return;
+  next_look_ = now + kLook;
   const auto port = context_->query_port(port_);
   const bool up = port && port->state == IBV_PORT_ACTIVE;
   if (up == port_up_) return;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrx/clock.hpp"
 #include "gdrx/log.hpp"
 #include "transport/verbs/buffer.hpp"
 #include "transport/verbs/options.hpp"
@@ -48,8 +49,8 @@ class Rail {
   void send(const AddressHandle& to, const RailAddress& peer, const Control& message) noexcept;
   /// The next valid datagram, if any.
   bool receive(Control& message) noexcept;
-  /// Reads what the NIC told about itself and looks at the port.
-  void pump_events(const Log& log);
+  /// Reads what the NIC told about itself: a system call, and another one if it told something.
+  void pump_events(const Log& log, Instant now);
 
  private:
   struct Shard {
@@ -71,6 +72,7 @@ class Rail {
   bool port_up_ = true;
   bool dead_ = false;
   bool broken_ = false;
+  Instant next_look_{};
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;
   std::size_t turn_ = 0;  // which shard is polled first
