@@ -104,11 +104,11 @@ int Path::post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept {
   return 0;
 }
 
-void Path::grant(std::uint64_t delivered, bool force) noexcept {
+void Path::grant(std::uint64_t delivered) noexcept {
   const std::uint64_t receives = receives_posted_;
   const bool due =
       receives - told_receives_ >= kReceives / 4 || delivered - told_delivered_ >= kWindow / 4;
-  if (!(due || (force && delivered != told_delivered_)) || posted_ - retired_ >= kSends) return;
+  if (!due || posted_ - retired_ >= kSends) return;
   *memory_.granting = {receives, delivered};
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(memory_.granting);

@@ -62,8 +62,8 @@ class Path {
 
   /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno.
   int post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept;
-  /// Tells the peer how many receives were posted and messages delivered, when due or forced.
-  void grant(std::uint64_t delivered, bool force) noexcept;
+  /// Tells the peer how many receives were posted and messages delivered, when due.
+  void grant(std::uint64_t delivered) noexcept;
   /// Asks for a completion if what is posted would get none.
   void flush() noexcept;
 
