@@ -246,10 +246,10 @@ Result<std::size_t> VerbsDevice::poll(std::span<Completion> completions) {
   if (core_.ready() < kEnoughReady) {
     const bool any = poll_rails();
     for (const auto& [rank, peer] : peers_) peer->round(!any);
-  }
-  if (polls_++ % kClockEvery == 0) {
-    const Instant now = core_.clock->now();
-    if (now >= next_tick_) tick(now);
+    if (polls_++ % kClockEvery == 0) {
+      const Instant now = core_.clock->now();
+      if (now >= next_tick_) tick(now);
+    }
   }
   const std::size_t count = core_.take(completions);
   if (count == 0 && core_.error) return tl::unexpected(*core_.error);

@@ -201,7 +201,9 @@ void Link::tick(Instant now) {
       const bool drained = std::all_of(live.begin(), live.end(), [](const Path& path) {
         return !path.open() || path.drained();
       });
-      if (drained || rail().broken() || now >= fence_until_) finish_fence(now);
+      // A process that was not run for a while polls what came meanwhile first.
+      const bool late = now >= fence_until_ && rail().quiet();
+      if (drained || rail().broken() || late) finish_fence(now);
       return;
     }
     case LinkState::waiting:

@@ -135,6 +135,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
   }
   if (!mark.receive) {
     heard_ = core_.clock->now();
+    link.on_heard(heard_);
     path.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
     return;
   }
@@ -152,7 +153,7 @@ void Peer::round(bool idle) noexcept {
   for (const auto& link : links_) {
     if (link->state() != LinkState::up) continue;
     for (Path& path : link->paths()) {
-      path.grant(delivered(), false);
+      path.grant(delivered());
       outgoing_.peer_delivered(path.peer_delivered());
       if (idle) path.flush();
     }
@@ -180,7 +181,7 @@ void Peer::look_for_silence(Instant now) {
     return link->state() == LinkState::up;
   });
   if (!ever_up_ || (outgoing_.unfinished() == 0 && !all_down)) {
-    heard_ = now;
+    heard_ = silence_since_ = now;
     next_ping_ = now + core_.options.heartbeat;
     return;
   }
@@ -194,8 +195,8 @@ void Peer::look_for_silence(Instant now) {
   for (const auto& link : links_) latest = std::max(latest, link->heard());
   for (const auto& link : links_) {
     if (link->state() != LinkState::up) continue;
-    const bool silent =
-        link->unacknowledged() && latest - link->heard() > kSilentBeats * core_.options.heartbeat;
+    const bool silent = link->unacknowledged() && latest - std::max(link->heard(), silence_since_) >
+                                                      kSilentBeats * core_.options.heartbeat;
     if (silent) {
       link->fail("it is silent while another rail answers", now);
     } else {

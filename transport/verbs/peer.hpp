@@ -69,7 +69,8 @@ class Peer final : public LinkOwner {
   Outgoing outgoing_;
   std::size_t last_down_ = 0;
   bool ever_up_ = false;
-  Instant heard_{};  // an acknowledgement or a datagram
+  Instant heard_{};          // an acknowledgement or a datagram
+  Instant silence_since_{};  // nothing was owed before
   Instant next_ping_{};
 };
 

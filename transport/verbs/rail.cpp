@@ -182,6 +182,7 @@ int Rail::poll(std::span<ibv_wc> into) noexcept {
     count += polled;
     if (count == static_cast<int>(into.size())) break;
   }
+  quiet_ = count < static_cast<int>(into.size());
   return count;
 }
 

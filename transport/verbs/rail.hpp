@@ -44,6 +44,8 @@ class Rail {
   /// Fills from all completion queues, a dead NIC's too: what it completed before is in our memory.
   /// Negative: one of them is broken.
   int poll(std::span<ibv_wc> into) noexcept;
+  /// The last poll() found all queues empty behind what it returned.
+  bool quiet() const noexcept { return quiet_; }
 
   /// Best effort: dropped when the ring is full, as the network may drop it. Never blocks.
   void send(const AddressHandle& to, const RailAddress& peer, const Control& message) noexcept;
@@ -72,6 +74,7 @@ class Rail {
   bool port_up_ = true;
   bool dead_ = false;
   bool broken_ = false;
+  bool quiet_ = false;
   Instant next_look_{};
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;
