@@ -83,14 +83,14 @@ void wrap_nics(Host& host) {
   host.verbs->free_device_list(list);
 }
 
-struct Run {
+struct Drive {
   Cluster cluster;
   std::vector<std::byte> data = pattern(100'000, 1);
   std::unique_ptr<MemoryRegion> registered;
   std::uint64_t delivered = 0;
   std::uint64_t wanted = 0;
 
-  Run() : cluster(settings()) {
+  Drive() : cluster(settings()) {
     registered = *cluster[0].device->register_memory(data, MemoryKind::host);
     for (auto& host : cluster.hosts) wrap_nics(*host);
   }
@@ -131,7 +131,7 @@ struct Run {
 };
 
 TEST(HotPath, AllocatesNothingAndTakesNoLock) {
-  Run run;
+  Drive run;
   ASSERT_TRUE(run.messages(1000));
   allocations = locks = 0;
   ASSERT_TRUE(run.messages(5000));
@@ -154,7 +154,7 @@ TEST(HotPath, MakesNoSystemCall) {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 256 << 20);
-    Run run;
+    Drive run;
     const bool warm = run.messages(1000);
     if (!warm || prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) syscall(SYS_exit, 2);
     syscall(SYS_exit, run.messages(2000) ? 0 : 1);
