@@ -22,6 +22,12 @@ bool logged(Host& host, std::string_view words) {
   });
 }
 
+std::string go_on(Cluster& cluster, Traffic& traffic, Duration time) {
+  std::string wrong;
+  cluster.run_until([&] { return !(wrong = traffic.round()).empty(); }, time);
+  return wrong;
+}
+
 /// Runs traffic for `before`, does `hurt`, runs on for `after`, ends it. What was wrong.
 std::string under(Cluster& cluster, Traffic& traffic, const std::function<void()>& hurt,
                   Duration before = milliseconds(5), Duration after = milliseconds(80)) {
@@ -57,13 +63,7 @@ TEST(RailFailure, ARailComesBackWithNewQpsWhenItsPortDoes) {
                 cluster, traffic,
                 [&] {
                   cluster.network.set_port(0, 1, false);
-                  std::string wrong;
-                  cluster.run_until(
-                      [&] {
-                        if (wrong.empty()) wrong = traffic.round();
-                        return !wrong.empty();
-                      },
-                      milliseconds(100));
+                  const std::string wrong = go_on(cluster, traffic, milliseconds(100));
                   EXPECT_EQ(wrong, "");
                   cluster.network.set_port(0, 1, true);
                 },
@@ -80,7 +80,7 @@ TEST(RailFailure, TheOnlyRailComesBackBeforeTheDeadlineAndNothingIsLost) {
                 cluster, traffic,
                 [&] {
                   cluster.network.set_port(1, 0, false);
-                  cluster.run_for(milliseconds(300));
+                  EXPECT_EQ(go_on(cluster, traffic, milliseconds(300)), "");
                   cluster.network.set_port(1, 0, true);
                 },
                 milliseconds(5), milliseconds(1000)),
