@@ -114,6 +114,24 @@ Result<void> parse_lanes(Config& config, std::string_view text) {
   return {};
 }
 
+Parse whole_into(int IbConfig::*member, int least, int most) {
+  return [=](Config& config, std::string_view text) -> Result<void> {
+    const double value = GDRX_TRY(parse_number(text));
+    if (value < least || value > most || value != std::floor(value)) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("a whole number from {} to {} is expected", least, most));
+    }
+    config.ib.*member = static_cast<int>(value);
+    return {};
+  };
+}
+
+Knob whole_knob(std::string_view name, std::string_view help, int IbConfig::*member, int least,
+                int most) {
+  return {name, "", help, whole_into(member, least, most),
+          [member](const Config& c) { return std::to_string(c.ib.*member); }};
+}
+
 std::string seconds(milliseconds value) {
   return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
 }
@@ -139,6 +157,33 @@ const std::vector<Knob>& table() {
        text_into(&Config::module_path), [](const Config& c) { return c.module_path; }},
       {"GDRX_UCX_TLS", "", "transports UCX may use, as UCX_TLS; empty: UCX chooses",
        text_into(&Config::ucx_tls), [](const Config& c) { return c.ucx_tls; }},
+      {"GDRX_HCA", "",
+       "NICs of the verbs transport: prefixes, ^ excludes, = exact, name:port; empty: all",
+       text_into(&Config::hca), [](const Config& c) { return c.hca; }},
+      {"NCCL_IB_HCA", "", "as GDRX_HCA, which comes first",
+       [](Config& c, std::string_view text) -> Result<void> {
+         c.ib.hca = std::string(text);
+         return {};
+       },
+       [](const Config& c) { return c.ib.hca; }},
+      whole_knob("NCCL_IB_GID_INDEX", "entry of the GID table; -1: chosen", &IbConfig::gid_index,
+                 -1, 255),
+      whole_knob("NCCL_IB_TC", "traffic class", &IbConfig::traffic_class, 0, 255),
+      whole_knob("NCCL_IB_SL", "service level", &IbConfig::service_level, 0, 15),
+      whole_knob("NCCL_IB_TIMEOUT", "wait for an acknowledgement: 4.096 us * 2^this",
+                 &IbConfig::timeout, 1, 31),
+      whole_knob("NCCL_IB_RETRY_CNT", "repeats before a queue pair fails", &IbConfig::retries, 0,
+                 7),
+      whole_knob("NCCL_IB_PKEY", "index of the partition key", &IbConfig::pkey_index, 0, 65535),
+      whole_knob("NCCL_IB_QPS_PER_CONNECTION", "queue pairs of a rail to one peer", &IbConfig::qps,
+                 1, 8),
+      {"GDRX_PEER_TIMEOUT", "seconds",
+       "verbs: a peer of which no NIC acknowledges or answers for so long is lost",
+       duration_into(&Config::peer_timeout, 1000, 10),
+       [](const Config& c) { return seconds(c.peer_timeout); }},
+      {"GDRX_VERBS_STAGING", "bytes", "verbs: registered memory for payloads that are not",
+       bytes_into(&Config::verbs_staging, 1 << 20, Bytes{4} << 30, false),
+       [](const Config& c) { return std::to_string(c.verbs_staging); }},
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
@@ -211,7 +256,8 @@ Result<LoadedConfig> load_config(const Environment& environment) {
   std::vector<std::string_view> known;
   for (const Knob& knob : table()) known.push_back(knob.env);
   for (const std::string_view entry : environment) {
-    if (!entry.starts_with("GDRX_")) continue;
+    const bool ours = entry.starts_with("GDRX_");
+    if (!ours && !entry.starts_with("NCCL_IB_")) continue;
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = entry.substr(0, equals);
@@ -220,6 +266,7 @@ Result<LoadedConfig> load_config(const Environment& environment) {
                                    [&](const Knob& row) { return row.env == name; });
     if (name.starts_with("GDRX_TEST_")) continue;  // the tests' own
     if (knob == table().end()) {
+      if (!ours) continue;  // NCCL's own
       const auto near = nearest_name(name, known);
       loaded.warnings.push_back(
           near ? fmt::format("{} is not a variable of gdrx: did you mean {}?", name, *near)

@@ -16,6 +16,18 @@
 
 namespace gdrx {
 
+/// What NCCL's variables for InfiniBand say, so that a tuned cluster works unchanged.
+struct IbConfig {
+  std::string hca;        // NCCL_IB_HCA; GDRX_HCA comes first
+  int gid_index = -1;     // NCCL_IB_GID_INDEX; -1: chosen
+  int traffic_class = 0;  // NCCL_IB_TC
+  int service_level = 0;  // NCCL_IB_SL
+  int timeout = 16;       // NCCL_IB_TIMEOUT: 4.096 us * 2^timeout
+  int retries = 7;        // NCCL_IB_RETRY_CNT
+  int pkey_index = 0;     // NCCL_IB_PKEY
+  int qps = 1;            // NCCL_IB_QPS_PER_CONNECTION
+};
+
 struct Config {
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
@@ -23,10 +35,14 @@ struct Config {
   std::string host_id;                             // GDRX_HOST_ID
   std::string module_path;                         // GDRX_MODULE_PATH
   std::string ucx_tls;                             // GDRX_UCX_TLS
+  std::string hca;                                 // GDRX_HCA
+  IbConfig ib;                                     // NCCL_IB_*
   Level log_level = Level::warn;                   // GDRX_LOG
   std::chrono::milliseconds timeout{300'000};      // GDRX_TIMEOUT, seconds
   std::chrono::milliseconds init_timeout{60'000};  // GDRX_INIT_TIMEOUT, seconds
   std::chrono::milliseconds heartbeat{1'000};      // GDRX_HEARTBEAT, milliseconds
+  std::chrono::milliseconds peer_timeout{10'000};  // GDRX_PEER_TIMEOUT, seconds
+  Bytes verbs_staging = Bytes{32} << 20;           // GDRX_VERBS_STAGING, bytes
   Bytes slice = 0;                                 // GDRX_SLICE, bytes; 0: chosen
   Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
   int lanes = 0;                                   // GDRX_LANES; 0: chosen

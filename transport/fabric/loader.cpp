@@ -38,7 +38,7 @@ void calm_ucx() {
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
 }
 
-Result<void*> open_module(const Config& config, const std::string& file) {
+Result<void*> open_module(const Config& config, const std::string& file, const char* needs) {
   std::string reason = "not found";
   for (const fs::path& place : places(config, file)) {
     std::error_code error;
@@ -50,25 +50,25 @@ Result<void*> open_module(const Config& config, const std::string& file) {
     const char* text = dlerror();
     if (!by_linker && text != nullptr) reason = text;
   }
-  return fail(
-      Errc::unsupported,
-      fmt::format("{}: {}; install UCX (packages libucx0 and libucx-dev) and build again, or "
-                  "set GDRX_MODULE_PATH",
-                  file, reason));
+  return fail(Errc::unsupported,
+              fmt::format("{}: {}; install {} and build again, or set GDRX_MODULE_PATH", file,
+                          reason, needs));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
                                             const Log&) {
-  if (name != "ucx") {
+  if (name != "ucx" && name != "verbs") {
     return fail(Errc::unsupported,
-                fmt::format("there is no fabric '{}' in this version: use auto or ucx", name));
+                fmt::format("there is no fabric '{}': use auto, ucx or verbs", name));
   }
   static std::mutex mutex;  // dlopen and the environment are the process's
   const std::lock_guard lock(mutex);
-  calm_ucx();
-  void* module = GDRX_TRY(open_module(config, fmt::format("libgdrx-fabric-{}.so", name)));
+  if (name == "ucx") calm_ucx();
+  const char* needs = name == "ucx" ? "UCX (packages libucx0 and libucx-dev)"
+                                    : "rdma-core (packages libibverbs1 and libibverbs-dev)";
+  void* module = GDRX_TRY(open_module(config, fmt::format("libgdrx-fabric-{}.so", name), needs));
   const auto entry = reinterpret_cast<decltype(&gdrx_fabric_v1)>(dlsym(module, kFabricSymbol));
   if (entry == nullptr || entry()->abi != kFabricAbi) {
     return fail(Errc::unsupported, fmt::format("libgdrx-fabric-{}.so is of another gdrx version: "

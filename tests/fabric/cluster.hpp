@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs devices of several hosts on a simulated network, all driven by one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fabric/network.hpp"
+#include "transport/verbs/device.hpp"
+
+namespace gdrx::sim {
+
+struct Host {
+  std::shared_ptr<const verbs::VerbsTable> verbs;
+  std::shared_ptr<verbs::VerbsDevice> device;
+  std::unique_ptr<MemoryRegion> inbox;
+  std::vector<std::unique_ptr<Endpoint>> endpoints;  // by rank; null: itself
+  std::vector<RemoteRegionId> inboxes;               // of the others
+  std::vector<Completion> completions;               // all so far
+  std::vector<std::string> log;
+  std::string error;  // of poll()
+  bool slow = false;  // does not poll
+};
+
+struct ClusterSettings {
+  int hosts = 2;
+  int nics = 1;
+  int qps = 1;
+  std::size_t inbox = 1 << 20;
+  std::uint64_t seed = 1;
+  int timeout = 8;  // 1 ms, and so 8 ms until a QP gives up
+  std::chrono::milliseconds heartbeat{10};
+  std::chrono::milliseconds peer_timeout{2000};
+  std::vector<int> nics_of;  // by host, instead of nics
+};
+
+class Cluster {
+ public:
+  explicit Cluster(const ClusterSettings& settings)
+      : network(Network::Mode::deterministic, settings.seed), settings_(settings) {
+    for (int rank = 0; rank < settings.hosts; ++rank) open(rank);
+    for (int rank = 0; rank < settings.hosts; ++rank) connect(rank);
+  }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  Host& operator[](int rank) { return *hosts[static_cast<std::size_t>(rank)]; }
+
+  void poll_all() {
+    for (auto& host : hosts) {
+      if (host->slow || !host->error.empty()) continue;
+      std::array<Completion, 16> batch;
+      auto polled = host->device->poll(batch);
+      if (!polled) {
+        host->error = describe(polled.error());
+        continue;
+      }
+      host->completions.insert(host->completions.end(), batch.begin(),
+                               batch.begin() + static_cast<std::ptrdiff_t>(*polled));
+    }
+  }
+  /// Polls until `done`, at most `limit` of simulated time. False: it was not done by then.
+  bool run_until(const std::function<bool()>& done, Duration limit = std::chrono::seconds(5),
+                 Duration step = std::chrono::microseconds(5)) {
+    const Instant end = network.now() + limit;
+    while (!done()) {
+      if (network.now() >= end) return false;
+      network.run_for(step);
+      poll_all();
+    }
+    return true;
+  }
+  void run_for(Duration time) {
+    run_until([] { return false; }, time);
+  }
+  Result<Progress> post(int from, int to, std::span<const std::byte> header,
+                        std::span<const std::byte> payload, Bytes offset,
+                        std::optional<std::uint32_t> immediate, std::uint64_t cookie,
+                        const MemoryRegion* local = nullptr) {
+    Host& host = (*this)[from];
+    WriteOp op;
+    op.header = header;
+    op.payload = payload;
+    op.local = local;
+    op.remote = host.inboxes[static_cast<std::size_t>(to)];
+    op.offset = offset;
+    op.has_immediate = immediate.has_value();
+    op.immediate = immediate.value_or(0);
+    op.cookie = cookie;
+    return host.endpoints[static_cast<std::size_t>(to)]->post(op);
+  }
+  /// Polls until the write is taken.
+  void send(int from, int to, std::span<const std::byte> payload, Bytes offset,
+            std::optional<std::uint32_t> immediate, std::uint64_t cookie = 0) {
+    ASSERT_TRUE(run_until([&] {
+      auto posted = post(from, to, {}, payload, offset, immediate, cookie);
+      return posted.has_value() && *posted == Progress::done;
+    }));
+  }
+  std::size_t count(int rank, CompletionKind kind) {
+    return static_cast<std::size_t>(
+        std::count_if((*this)[rank].completions.begin(), (*this)[rank].completions.end(),
+                      [&](const Completion& c) { return c.kind == kind; }));
+  }
+
+  Network network;
+  std::vector<std::unique_ptr<Host>> hosts;
+
+ private:
+  void open(int rank) {
+    auto host = std::make_unique<Host>();
+    NicSettings nics;
+    nics.nics = settings_.nics_of.empty() ? settings_.nics
+                                          : settings_.nics_of[static_cast<std::size_t>(rank)];
+    host->verbs = network.add_host(nics);
+    verbs::Options options;
+    options.qps = static_cast<std::uint8_t>(settings_.qps);
+    options.timeout = static_cast<std::uint8_t>(settings_.timeout);
+    options.heartbeat = settings_.heartbeat;
+    options.peer_timeout = settings_.peer_timeout;
+    options.staging = 4 << 20;
+    Host* raw = host.get();
+    const Log log(Level::warn,
+                  [raw](Level, std::string_view line) { raw->log.emplace_back(line); });
+    auto device = verbs::VerbsDevice::create(host->verbs, Rank{rank}, options, network.clock(), log,
+                                             0x1000 + static_cast<std::uint64_t>(rank));
+    if (!device) throw std::runtime_error(describe(device.error()));
+    host->device = *device;
+    host->inbox = *host->device->allocate_memory(settings_.inbox);
+    hosts.push_back(std::move(host));
+  }
+  void connect(int rank) {
+    Host& host = (*this)[rank];
+    host.endpoints.resize(hosts.size());
+    host.inboxes.resize(hosts.size());
+    for (int peer = 0; peer < settings_.hosts; ++peer) {
+      if (peer == rank) continue;
+      const auto at = static_cast<std::size_t>(peer);
+      host.endpoints[at] = *host.device->connect(Rank{peer}, (*this)[peer].device->address());
+      host.inboxes[at] = *host.endpoints[at]->import_region((*this)[peer].inbox->export_key());
+    }
+  }
+  ClusterSettings settings_;
+};
+
+inline std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
+  std::vector<std::byte> data(bytes);
+  Random random(seed);
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    const std::uint64_t word = random.next();
+    std::memcpy(data.data() + i, &word, std::min<std::size_t>(8, bytes - i));
+  }
+  return data;
+}
+
+}  // namespace gdrx::sim

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ports a device opens, and what it says when there is none.
+#include "tests/fabric/cluster.hpp"
+
+namespace gdrx::sim {
+namespace {
+
+struct Opened {
+  Result<std::shared_ptr<verbs::VerbsDevice>> device;
+  std::string log;
+};
+
+Opened open(Network& network, std::shared_ptr<const verbs::VerbsTable> table,
+            std::string_view filter, int gid_index = -1) {
+  verbs::Options options;
+  options.filter = *verbs::HcaFilter::parse(filter);
+  options.gid_index = gid_index;
+  options.staging = 1 << 20;
+  auto lines = std::make_shared<std::string>();
+  const Log log(Level::info, [lines](Level, std::string_view line) { *lines += line; });
+  auto device =
+      verbs::VerbsDevice::create(std::move(table), Rank{0}, options, network.clock(), log, 1);
+  return {std::move(device), *lines};
+}
+
+TEST(DeviceChoice, TakesAllActivePortsInTheOrderOfNamesWithTheirRoutableGid) {
+  Network network(Network::Mode::deterministic);
+  const auto opened = open(network, network.add_host({.nics = 3}), "");
+  ASSERT_TRUE(opened.device.has_value());
+  EXPECT_EQ((*opened.device)->describe(),
+            "sim0:1 (10.0.0.1, 100 Gb/s), sim1:1 (10.1.0.1, 100 Gb/s), sim2:1 (10.2.0.1, 100 "
+            "Gb/s)");
+}
+
+TEST(DeviceChoice, SkipsAndNamesWhatIsDownOrNotChosen) {
+  Network network(Network::Mode::deterministic);
+  const auto table = network.add_host({.nics = 3});
+  network.set_port(0, 1, false);
+  const auto opened = open(network, table, "^sim2");
+  ASSERT_TRUE(opened.device.has_value());
+  EXPECT_EQ((*opened.device)->describe(), "sim0:1 (10.0.0.1, 100 Gb/s)");
+  EXPECT_NE(opened.log.find("sim1:1 is down"), std::string::npos);
+  EXPECT_NE(opened.log.find("sim2:1 is not chosen by GDRX_HCA"), std::string::npos);
+}
+
+TEST(DeviceChoice, SaysWhyNoPortIsUsable) {
+  Network network(Network::Mode::deterministic);
+  const auto none = open(network, network.add_host({.nics = 0}), "");
+  ASSERT_FALSE(none.device.has_value());
+  EXPECT_EQ(none.device.error().code, Errc::unsupported);
+  EXPECT_EQ(none.device.error().what, "no RDMA NIC is on this host");
+  const auto other = open(network, network.add_host({.nics = 1}), "=mlx5_0");
+  ASSERT_FALSE(other.device.has_value());
+  EXPECT_NE(other.device.error().what.find("not chosen by GDRX_HCA"), std::string::npos);
+}
+
+TEST(DeviceChoice, AGidIndexIsUsedAsGivenAndRefusedIfItIsNotThere) {
+  Network network(Network::Mode::deterministic);
+  const auto table = network.add_host({.nics = 1});
+  const auto linklocal = open(network, table, "", 1);
+  ASSERT_TRUE(linklocal.device.has_value());
+  EXPECT_NE((*linklocal.device)->describe().find("fe80:"), std::string::npos);
+  const auto hidden = open(network, table, "", 2);
+  ASSERT_FALSE(hidden.device.has_value());
+  EXPECT_EQ(hidden.device.error().code, Errc::invalid_argument);
+}
+
+TEST(DeviceChoice, InfinibandNeedsNoGlobalRoute) {
+  Network network(Network::Mode::deterministic);
+  NicSettings settings;
+  settings.infiniband = true;
+  std::vector<std::shared_ptr<verbs::VerbsDevice>> devices;
+  for (int rank = 0; rank < 2; ++rank) {
+    verbs::Options options;
+    options.staging = 1 << 20;
+    devices.push_back(*verbs::VerbsDevice::create(network.add_host(settings), Rank{rank}, options,
+                                                  network.clock(), Log(),
+                                                  static_cast<std::uint64_t>(rank) + 5));
+  }
+  auto inbox = *devices[1]->allocate_memory(4096);
+  auto endpoint = *devices[0]->connect(Rank{1}, devices[1]->address());  // rank 1 only listens
+  WriteOp op;
+  op.remote = *endpoint->import_region(inbox->export_key());
+  op.has_immediate = true;
+  op.immediate = 42;
+  const auto data = pattern(2000, 1);
+  op.payload = data;
+  bool posted = false;
+  std::vector<Completion> got(4);
+  std::size_t arrived = 0;
+  for (int i = 0; i < 100'000 && arrived == 0; ++i) {
+    network.run_for(std::chrono::microseconds(5));
+    if (!posted) posted = *endpoint->post(op) == Progress::done;
+    std::array<Completion, 4> other;
+    ASSERT_TRUE(devices[0]->poll(other).has_value());
+    arrived = *devices[1]->poll(got);
+  }
+  ASSERT_EQ(arrived, 1U);
+  EXPECT_EQ(got[0].immediate, 42U);
+  EXPECT_EQ(std::memcmp(inbox->bytes().data(), data.data(), data.size()), 0);
+}
+
+}  // namespace
+}  // namespace gdrx::sim

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rails that fail, one named fault at a time. The mixes are the swarm's.
+#include "tests/fabric/traffic.hpp"
+
+namespace gdrx::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+ClusterSettings rails(int nics, int hosts = 2) {
+  ClusterSettings settings;
+  settings.nics = nics;
+  settings.hosts = hosts;
+  settings.inbox = Traffic::inbox_bytes(hosts);
+  return settings;
+}
+
+bool logged(Host& host, std::string_view words) {
+  return std::any_of(host.log.begin(), host.log.end(), [&](const std::string& line) {
+    return line.find(words) != std::string::npos;
+  });
+}
+
+std::string go_on(Cluster& cluster, Traffic& traffic, Duration time) {
+  std::string wrong;
+  cluster.run_until([&] { return !(wrong = traffic.round()).empty(); }, time);
+  return wrong;
+}
+
+/// Runs traffic for `before`, does `hurt`, runs on for `after`, ends it. What was wrong.
+std::string under(Cluster& cluster, Traffic& traffic, const std::function<void()>& hurt,
+                  Duration before = milliseconds(5), Duration after = milliseconds(80)) {
+  std::string wrong;
+  const auto round = [&] {
+    if (wrong.empty()) wrong = traffic.round();
+    return !wrong.empty();
+  };
+  cluster.run_until(round, before);
+  hurt();
+  cluster.run_until(round, after);
+  traffic.stop();
+  cluster.run_until([&] { return round() || traffic.finished(); }, seconds(10));
+  if (wrong.empty() && !traffic.finished()) wrong = "not all ended" + traffic.unfinished();
+  return wrong;
+}
+
+TEST(RailFailure, APortThatGoesDownCostsItsRailAndNothingElse) {
+  Cluster cluster(rails(2));
+  Traffic traffic(cluster, 1);
+  EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.set_port(0, 1, false); }), "");
+  EXPECT_TRUE(logged(cluster[0], "rail sim1:1: port down"));
+  EXPECT_TRUE(logged(cluster[0], "rail sim1:1 down"));
+  EXPECT_TRUE(logged(cluster[1], "rail sim1:1 down"));
+  EXPECT_GT(cluster[0].device->counters().resent + cluster[1].device->counters().resent, 0U);
+  EXPECT_GT(traffic.messages(), 50U);
+}
+
+TEST(RailFailure, ARailComesBackWithNewQpsWhenItsPortDoes) {
+  Cluster cluster(rails(2));
+  Traffic traffic(cluster, 2);
+  EXPECT_EQ(under(
+                cluster, traffic,
+                [&] {
+                  cluster.network.set_port(0, 1, false);
+                  const std::string wrong = go_on(cluster, traffic, milliseconds(100));
+                  EXPECT_EQ(wrong, "");
+                  cluster.network.set_port(0, 1, true);
+                },
+                milliseconds(5), milliseconds(1200)),
+            "");
+  EXPECT_TRUE(logged(cluster[0], "rail sim1:1 is back"));
+  EXPECT_TRUE(logged(cluster[1], "rail sim1:1 is back"));
+}
+
+TEST(RailFailure, TheOnlyRailComesBackBeforeTheDeadlineAndNothingIsLost) {
+  Cluster cluster(rails(1));
+  Traffic traffic(cluster, 3);
+  EXPECT_EQ(under(
+                cluster, traffic,
+                [&] {
+                  cluster.network.set_port(1, 0, false);
+                  EXPECT_EQ(go_on(cluster, traffic, milliseconds(300)), "");
+                  cluster.network.set_port(1, 0, true);
+                },
+                milliseconds(5), milliseconds(1000)),
+            "");
+  EXPECT_TRUE(logged(cluster[0], "is back"));
+}
+
+// All that was posted has landed, and no acknowledgement came: nothing may land again.
+TEST(RailFailure, WhatLandedWithoutAcknowledgementIsNotDeliveredTwice) {
+  Cluster cluster(rails(2));
+  Traffic traffic(cluster, 4);
+  EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.set_fault(Fault::ack_blackout, 0.02); }),
+            "");
+  EXPECT_GT(cluster.network.fired(Fault::ack_blackout), 0U);
+  EXPECT_GT(cluster[0].device->counters().settled + cluster[1].device->counters().settled, 0U);
+}
+
+// A packet stays in a switch until its sender has given up, and comes when its buffer is another's.
+TEST(RailFailure, AGhostWriteFindsItsQpFenced) {
+  std::uint64_t held = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    ClusterSettings settings = rails(2);
+    settings.seed = seed;
+    Cluster cluster(settings);
+    Traffic traffic(cluster, seed);
+    EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.set_fault(Fault::hold, 0.01); }), "");
+    held += cluster.network.fired(Fault::hold);
+  }
+  EXPECT_GT(held, 20U);
+}
+
+TEST(RailFailure, ADeadNicLeavesItsRailForGood) {
+  Cluster cluster(rails(2));
+  Traffic traffic(cluster, 6);
+  EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.kill_nic(1, 1); }), "");
+  EXPECT_TRUE(logged(cluster[1], "rail sim1:1 dead"));
+}
+
+TEST(RailFailure, AFailedQpIsReplacedAtOnce) {
+  Cluster cluster(rails(1));
+  Traffic traffic(cluster, 7);
+  EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.break_qps(0, 0); }), "");
+  EXPECT_TRUE(logged(cluster[0], "is back"));
+}
+
+TEST(RailFailure, APeerWithoutAnyRailIsLostWithBothEndsNamedWithinTheDeadline) {
+  ClusterSettings settings = rails(2);
+  settings.peer_timeout = milliseconds(400);
+  Cluster cluster(settings);
+  Traffic traffic(cluster, 8);
+  std::string wrong;
+  cluster.run_until([&] { return !(wrong = traffic.round()).empty(); }, milliseconds(5));
+  ASSERT_EQ(wrong, "");
+  const Instant start = cluster.network.now();
+  cluster.network.set_port(1, 0, false);
+  cluster.network.set_port(1, 1, false);
+  ASSERT_TRUE(cluster.run_until(
+      [&] {
+        (void)traffic.round();
+        return !cluster[0].error.empty() && !cluster[1].error.empty();
+      },
+      seconds(2)));
+  EXPECT_LT(cluster.network.now() - start, milliseconds(600));
+  for (const std::string_view part :
+       {"rank 1 is lost", "400 ms", "of rank 0 to", "(10.", "qp 0x", "of rank 1", "sim"}) {
+    EXPECT_NE(cluster[0].error.find(part), std::string::npos) << part << ": " << cluster[0].error;
+  }
+}
+
+TEST(RailFailure, APeerThatDoesNotPollIsNotLost) {
+  ClusterSettings settings = rails(1);
+  settings.peer_timeout = milliseconds(100);
+  Cluster cluster(settings);
+  const auto data = pattern(5000, 1);
+  cluster.send(0, 1, data, 0, 1);
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
+  cluster[1].slow = true;  // its NIC acknowledges without it
+  for (int i = 0; i < 20; ++i) cluster.send(0, 1, data, 0, 2);
+  cluster.run_for(seconds(1));
+  EXPECT_EQ(cluster[0].error, "");
+  cluster[1].slow = false;
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 21; }));
+}
+
+TEST(RailFailure, ASilentRailIsGivenUpBeforeItsQpsTimeOut) {
+  ClusterSettings settings = rails(2);
+  settings.timeout = 20;  // 4 s, eight times: NCCL's
+  Cluster cluster(settings);
+  Traffic traffic(cluster, 9);
+  std::string wrong;
+  cluster.run_until([&] { return !(wrong = traffic.round()).empty(); }, milliseconds(5));
+  const Instant start = cluster.network.now();
+  // The port of the far end: ours stays active, and nothing comes back.
+  cluster.network.set_port(1, 1, false);
+  cluster[1].log.clear();
+  ASSERT_TRUE(cluster.run_until(
+      [&] {
+        wrong = traffic.round();
+        return !wrong.empty() || logged(cluster[0], "rail sim1:1 down");
+      },
+      seconds(5)));
+  EXPECT_EQ(wrong, "");
+  EXPECT_LT(cluster.network.now() - start, milliseconds(200));
+}
+
+TEST(Bounds, AKeyOrAnAddressThatIsNotOursIsRefused) {
+  Cluster cluster(rails(1));
+  auto bad = cluster[1].inbox->export_key();
+  bad.pop_back();
+  EXPECT_FALSE(cluster[0].endpoints[1]->import_region(bad).has_value());
+  bad = cluster[1].inbox->export_key();
+  bad[0] = std::byte{0};
+  EXPECT_FALSE(cluster[0].endpoints[1]->import_region(bad).has_value());
+  auto address = cluster[1].device->address();
+  address[5] = std::byte{200};  // rails
+  EXPECT_FALSE(cluster[0].device->connect(Rank{7}, address).has_value());
+  address = cluster[1].device->address();
+  address[6] = std::byte{3};  // QPs: not ours
+  auto other = cluster[0].device->connect(Rank{7}, address);
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().code, Errc::mismatch);
+}
+
+TEST(Bounds, AWriteBeyondItsRegionIsRefusedBeforeItIsPosted) {
+  Cluster cluster(rails(1));
+  const auto data = pattern(4096, 1);
+  ASSERT_FALSE(
+      cluster.post(0, 1, {}, data, cluster[1].inbox->bytes().size() - 100, 1, 0).has_value());
+}
+
+TEST(Objects, NothingIsLeftBehind) {
+  std::unique_ptr<Cluster> cluster = std::make_unique<Cluster>(rails(2, 3));
+  {
+    Traffic traffic(*cluster, 10);
+    EXPECT_EQ(under(*cluster, traffic, [&] { cluster->network.break_qps(0, 0); }), "");
+  }
+  EXPECT_GT(cluster->network.live_objects(), 0U);
+  cluster->hosts.clear();
+  EXPECT_EQ(cluster->network.live_objects(), 0U);
+}
+
+}  // namespace
+}  // namespace gdrx::sim

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fabric/network.hpp"
+
+#include "tests/fabric/control_verbs.hpp"
+#include "tests/fabric/objects.hpp"
+
+namespace gdrx::sim {
+
+std::string_view to_string(Fault fault) noexcept {
+  constexpr std::array<std::string_view, kFaults> kNames{
+      "delay",    "drop_packet",   "drop_ack",       "ack_blackout",    "hold",       "scatter",
+      "rnr",      "drop_datagram", "twice_datagram", "late_completion", "link_flap",  "outage",
+      "blackout", "qp_fatal",      "device_fatal",   "create_qp_fails", "post_fails", "slow_host"};
+  return kNames.at(static_cast<std::size_t>(fault));
+}
+
+Network::Network(Mode mode, std::uint64_t seed) : mode_(mode), random_(seed) {}
+Network::~Network() = default;
+
+const Clock& Network::clock() const noexcept {
+  return live() ? steady_clock() : static_cast<const Clock&>(virtual_clock_);
+}
+
+std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& settings) {
+  const std::lock_guard lock(mutex_);
+  auto& nics = hosts_.emplace_back();
+  const int host = static_cast<int>(hosts_.size()) - 1;
+  for (int number = 0; number < settings.nics; ++number) {
+    auto nic = std::make_unique<Nic>();
+    nic->network = this;
+    nic->host = host;
+    nic->number = number;
+    nic->infiniband = settings.infiniband;
+    nic->max_inline = settings.max_inline;
+    std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", number);
+    nic->context.device = &nic->device;
+    nic->context.ops.post_send = &Transport::post_send;
+    nic->context.ops.post_recv = &Transport::post_recv;
+    nic->context.ops.poll_cq = &Transport::poll;
+    // ::ffff:10.<nic>.<host>.1
+    const std::array<std::uint8_t, 16> gid{0,
+                                           0,
+                                           0,
+                                           0,
+                                           0,
+                                           0,
+                                           0,
+                                           0,
+                                           0,
+                                           0,
+                                           0xff,
+                                           0xff,
+                                           10,
+                                           static_cast<std::uint8_t>(number),
+                                           static_cast<std::uint8_t>(host),
+                                           1};
+    std::copy(gid.begin(), gid.end(), nic->gid.raw);
+    nic->lid = static_cast<std::uint16_t>(1 + host * 16 + number);
+    nics.push_back(std::move(nic));
+  }
+  return make_control_verbs(*this, host);
+}
+
+void Network::set_fault(Fault fault, double probability) noexcept {
+  probability_[static_cast<std::size_t>(fault)] = probability;
+}
+
+bool Network::draw(Fault fault) noexcept {
+  const double probability = probability_[static_cast<std::size_t>(fault)];
+  if (probability <= 0 || !random_.chance(probability)) return false;
+  count(fault);
+  return true;
+}
+
+void Network::stop_faults() noexcept {
+  probability_.fill(0);
+  for (auto& nics : hosts_) {
+    for (auto& nic : nics) nic->down_count = 0;
+  }
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    for (auto& nic : hosts_[host]) {
+      if (!nic->up) {
+        nic->up = true;
+        nic->tell(IBV_EVENT_PORT_ACTIVE);
+      }
+    }
+  }
+  for (auto& [number, qp] : qps_) qp->acks_lost = qp->muted = false;
+}
+
+void Nic::tell(ibv_event_type type, ibv_qp* qp, ibv_cq* cq) {
+  ibv_async_event event{};
+  event.event_type = type;
+  if (qp != nullptr) {
+    event.element.qp = qp;
+  } else if (cq != nullptr) {
+    event.element.cq = cq;
+  } else {
+    event.element.port_num = 1;
+  }
+  events.push_back(event);
+}
+
+// Outages of a port may overlap: it is up when the last has ended.
+void Network::set_port(int host, int nic, bool up) {
+  const std::lock_guard lock(mutex_);
+  Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];
+  trace(1, static_cast<std::uint64_t>(host * 64 + nic), up ? 1 : 0);
+  which.down_count = std::max(0, which.down_count + (up ? -1 : 1));
+  const bool now_up = which.down_count == 0;
+  if (now_up == which.up) return;
+  which.up = now_up;
+  which.tell(now_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void Network::kill_nic(int host, int nic) {
+  const std::lock_guard lock(mutex_);
+  Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];
+  if (which.dead) return;
+  trace(2, static_cast<std::uint64_t>(host * 64 + nic));
+  which.dead = true;
+  which.tell(IBV_EVENT_DEVICE_FATAL);
+}
+
+void Network::break_qps(int host, int nic) {
+  const std::lock_guard lock(mutex_);
+  Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];
+  for (auto& [number, qp] : qps_) {
+    if (&qp->nic() != &which || qp->raw.qp_type != IBV_QPT_RC || qp->raw.state != IBV_QPS_RTS) {
+      continue;
+    }
+    which.tell(IBV_EVENT_QP_FATAL, &qp->raw);
+    Transport::to_error(*qp);
+  }
+}
+
+void Network::schedule(Duration in, std::function<void()> what) {
+  events_.push({now() + in, order_++, std::move(what)});
+}
+
+void Network::run_due(Instant until) {
+  while (!events_.empty() && events_.top().at <= until) {
+    Event event = events_.top();
+    events_.pop();
+    virtual_clock_.advance_to(event.at);
+    event.run();
+  }
+}
+
+void Network::run_for(Duration by) {
+  const Instant until = virtual_clock_.now() + by;
+  run_due(until);
+  virtual_clock_.advance_to(until);
+}
+
+void Network::trace(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
+  const auto time = static_cast<std::uint64_t>(now().time_since_epoch().count());
+  for (const std::uint64_t word : {time, a, b, c}) {
+    hash_ = (hash_ ^ word) * 1099511628211ULL;
+    hash_ ^= hash_ >> 29;
+  }
+}
+
+}  // namespace gdrx::sim

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated network of RDMA NICs behind the verbs table and ibv_context::ops. Deterministic: one
+// thread, a virtual clock that moves with step(), and a seed that decides every delay and fault.
+// Live: threads, the real clock, no delays.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "gdrx/clock.hpp"
+#include "tests/fabric/random.hpp"
+#include "transport/verbs/verbs_table.hpp"
+
+namespace gdrx::sim {
+
+enum class Fault : std::uint8_t {
+  delay,         // a packet takes far longer than its neighbours
+  drop_packet,   // lost: sent again after the time-out
+  drop_ack,      // it landed, and the sender does not know
+  ack_blackout,  // no acknowledgement of a QP for long: it fails, and everything had landed
+  hold,          // stays in a switch until after the sender has given up: a ghost
+  scatter,       // bytes of a write land in any order before it completes
+  rnr,           // the receiver says that it is not ready
+  drop_datagram,
+  twice_datagram,   // arrives twice, the second time late
+  late_completion,  // of the CQ: visible long after the bytes are
+  link_flap,        // a port goes down, shortly
+  outage,           // a port goes down for longer than the QPs retry
+  blackout,         // all ports of a host go down, shortly
+  qp_fatal,         // a QP goes to error by itself
+  device_fatal,     // a NIC dies for good
+  create_qp_fails,  // out of resources, for the moment
+  post_fails,       // ibv_post_send returns ENOMEM
+  slow_host,        // a process does not poll for a while (the harness's)
+};
+inline constexpr std::size_t kFaults = 18;
+std::string_view to_string(Fault fault) noexcept;
+
+class VirtualClock final : public Clock {
+ public:
+  Instant now() const noexcept override { return now_; }
+  void advance_to(Instant to) noexcept { now_ = std::max(now_, to); }
+
+ private:
+  Instant now_{std::chrono::seconds(1)};
+};
+
+struct NicSettings {
+  int nics = 1;
+  bool infiniband = false;
+  int max_inline = 256;
+};
+
+struct Nic;
+struct Qp;
+struct Packet;
+
+class Network {
+ public:
+  enum class Mode : std::uint8_t { deterministic, live };
+  explicit Network(Mode mode, std::uint64_t seed = 1);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  /// A host with NICs "sim0", "sim1" and so on, and the verbs that see them.
+  std::shared_ptr<const verbs::VerbsTable> add_host(const NicSettings& settings = {});
+
+  const Clock& clock() const noexcept;
+  Instant now() const noexcept { return clock().now(); }
+  /// Deterministic: moves the clock by `by` at most, to what happens next. False: nothing is left.
+  void run_for(Duration by);
+  Random& random() noexcept { return random_; }
+
+  // Faults. Probabilities are per opportunity; zero everywhere at first.
+  void set_fault(Fault fault, double probability) noexcept;
+  void stop_faults() noexcept;  // and all ports come back, but those of dead NICs
+  std::uint64_t fired(Fault fault) const noexcept {
+    return fired_[static_cast<std::size_t>(fault)];
+  }
+  void count(Fault fault) noexcept { ++fired_[static_cast<std::size_t>(fault)]; }
+  bool draw(Fault fault) noexcept;
+  void set_port(int host, int nic, bool up);
+  void kill_nic(int host, int nic);
+  void break_qps(int host, int nic);  // all its connected QPs go to error
+  int hosts() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(hosts_.size());
+  }
+  int nics(int host) const {
+    return static_cast<int>(hosts_[static_cast<std::size_t>(host)].size());
+  }
+
+  std::uint64_t trace_hash() const noexcept { return hash_; }
+  /// Objects that verbs made and nobody destroyed.
+  std::size_t live_objects() const noexcept { return objects_; }
+  std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
+
+ private:
+  friend struct Verbs;      // the control verbs
+  friend struct Transport;  // what QPs do
+  struct Event {
+    Instant at;
+    std::uint64_t order = 0;
+    std::function<void()> run;
+    bool operator>(const Event& other) const noexcept {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  void schedule(Duration in, std::function<void()> what);
+  void run_due(Instant until);
+  void trace(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) noexcept;
+  bool live() const noexcept { return mode_ == Mode::live; }
+
+  Mode mode_;
+  VirtualClock virtual_clock_;
+  Random random_;
+  std::recursive_mutex mutex_;  // of the whole network; live only
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t order_ = 0;
+  std::array<double, kFaults> probability_{};
+  std::array<std::uint64_t, kFaults> fired_{};
+  std::uint64_t hash_ = 14695981039346656037ULL;
+  std::size_t objects_ = 0;
+  std::uint64_t bytes_moved_ = 0;
+  std::vector<std::vector<std::unique_ptr<Nic>>> hosts_;
+  std::map<std::uint32_t, Qp*> qps_;  // by number, of all NICs
+  std::uint32_t next_qp_ = 0x11;
+  std::uint32_t next_key_ = 0x1000;
+};
+
+}  // namespace gdrx::sim

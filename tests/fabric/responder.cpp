@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of the simulated HCA, completions and errors.
+#include <cerrno>
+#include <cstring>
+
+#include "tests/fabric/objects.hpp"
+
+namespace gdrx::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::uint64_t kLatency = 2'000;  // ns
+constexpr std::size_t kGrh = 40;
+
+}  // namespace
+
+int Transport::post_recv(ibv_qp* raw, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  auto& qp = *reinterpret_cast<Qp*>(raw);
+  const std::lock_guard lock(qp.nic().network->mutex_);
+  int error = 0;
+  for (; requests != nullptr; requests = requests->next) {
+    if (raw->state == IBV_QPS_RESET || requests->num_sge > static_cast<int>(qp.cap.max_recv_sge)) {
+      error = EINVAL;
+    } else if (qp.receives.size() >= qp.cap.max_recv_wr) {
+      error = ENOMEM;
+    }
+    if (error != 0) {
+      *bad = requests;
+      break;
+    }
+    ReceiveRequest request;
+    request.id = requests->wr_id;
+    request.count = requests->num_sge;
+    if (request.count > 0) request.piece = requests->sg_list[0];
+    qp.receives.push_back(request);
+  }
+  if (raw->state == IBV_QPS_ERR) to_error(qp);
+  return error;
+}
+
+int Transport::poll(ibv_cq* raw, int count, ibv_wc* into) {
+  auto& cq = *reinterpret_cast<Cq*>(raw);
+  Network& network = *Nic::of(raw->context).network;
+  const std::lock_guard lock(network.mutex_);
+  if (network.live()) network.run_due(network.now());
+  if (cq.overrun) return -1;
+  int filled = 0;
+  const Instant now = network.now();
+  while (filled < count && !cq.entries.empty() && cq.entries.front().visible <= now) {
+    into[filled++] = cq.entries.front().wc;
+    cq.entries.pop_front();
+  }
+  return filled;
+}
+
+void Transport::complete(Qp& qp, Cq& cq, ibv_wc wc) {
+  Nic& nic = qp.nic();
+  if (nic.dead) return;
+  Network& network = *nic.network;
+  wc.qp_num = qp.raw.qp_num;
+  if (static_cast<int>(cq.entries.size()) >= cq.raw.cqe) {
+    if (cq.overrun) return;
+    cq.overrun = true;
+    nic.tell(IBV_EVENT_CQ_ERR, nullptr, &cq.raw);
+    return to_error(qp);
+  }
+  Instant visible = network.now();
+  if (network.draw(Fault::late_completion)) {
+    visible += microseconds(network.random_.between(10, 4000));
+  }
+  visible = cq.last_visible = std::max(visible, cq.last_visible);
+  cq.entries.push_back({wc, visible});
+  network.trace(8, wc.wr_id, static_cast<std::uint64_t>(wc.status));
+}
+
+void Transport::fail(Qp& qp, ibv_wc_status status) {
+  if (!qp.sends.empty()) {
+    ibv_wc wc{};
+    wc.wr_id = qp.sends.front().id;
+    wc.status = status;
+    qp.sends.pop_front();
+    complete(qp, qp.send_cq(), wc);
+  }
+  to_error(qp);
+}
+
+void Transport::to_error(Qp& qp) {
+  qp.raw.state = IBV_QPS_ERR;
+  qp.sent = 0;
+  ++qp.timer;
+  ibv_wc wc{};
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  while (!qp.sends.empty()) {
+    wc.wr_id = qp.sends.front().id;
+    qp.sends.pop_front();
+    complete(qp, qp.send_cq(), wc);
+  }
+  while (!qp.receives.empty()) {
+    wc.wr_id = qp.receives.front().id;
+    qp.receives.pop_front();
+    complete(qp, qp.recv_cq(), wc);
+  }
+}
+
+void Transport::arrive(Network& network, const std::shared_ptr<Packet>& packet) {
+  if (!packet->target->usable()) return;
+  Qp* qp = alive(network, packet->to);
+  if (qp == nullptr || &qp->nic() != packet->target || !qp->receiving()) return;
+  if (qp->raw.qp_type == IBV_QPT_UD) return datagram(*qp, *packet);
+  if (qp->peer != packet->from) return;
+  const auto ahead = static_cast<std::int32_t>(packet->request.psn - qp->expected_psn);
+  if (ahead > 0) return;  // a gap: the sender's time-out fills it
+  if (ahead == 0) return execute(*qp, packet);
+  // It is here already, and the sender does not know. A read is answered again.
+  if (packet->request.opcode == IBV_WR_RDMA_READ) (void)read(*qp, *packet);
+  acknowledge(network, packet);
+}
+
+ibv_wc_status Transport::land(Qp& qp, const Packet& packet, std::size_t from, std::size_t bytes) {
+  if (packet.payload.empty()) return IBV_WC_SUCCESS;  // no bytes: the key is not looked at
+  const SendRequest& request = packet.request;
+  Nic& nic = qp.nic();
+  const auto found = nic.by_rkey.find(request.rkey);
+  if ((qp.access & IBV_ACCESS_REMOTE_WRITE) == 0 || found == nic.by_rkey.end()) {
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  const Mr& mr = *found->second;
+  const auto base = reinterpret_cast<std::uintptr_t>(mr.raw.addr);
+  if ((mr.access & IBV_ACCESS_REMOTE_WRITE) == 0 || mr.raw.pd != qp.raw.pd ||
+      request.address < base || request.address - base > mr.raw.length ||
+      packet.payload.size() > mr.raw.length - (request.address - base)) {
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  std::memcpy(reinterpret_cast<std::byte*>(request.address) + from, packet.payload.data() + from,
+              bytes);
+  return IBV_WC_SUCCESS;
+}
+
+ibv_wc_status Transport::read(Qp& qp, Packet& packet) {
+  const SendRequest& request = packet.request;
+  Nic& nic = qp.nic();
+  const auto found = nic.by_rkey.find(request.rkey);
+  if ((qp.access & IBV_ACCESS_REMOTE_READ) == 0 || found == nic.by_rkey.end()) {
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  const Mr& mr = *found->second;
+  const auto base = reinterpret_cast<std::uintptr_t>(mr.raw.addr);
+  if ((mr.access & IBV_ACCESS_REMOTE_READ) == 0 || request.address < base ||
+      request.address - base > mr.raw.length ||
+      request.bytes > mr.raw.length - (request.address - base)) {
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(request.address);
+  packet.payload.assign(bytes, bytes + request.bytes);
+  return IBV_WC_SUCCESS;
+}
+
+void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
+  Network& network = *qp.nic().network;
+  const SendRequest& request = packet->request;
+  const bool send = request.opcode == IBV_WR_SEND;
+  const bool takes_receive = send || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (takes_receive && (qp.receives.empty() || network.draw(Fault::rnr))) {
+    return not_ready(network, packet);
+  }
+  ibv_wc wc{};
+  wc.byte_len = static_cast<std::uint32_t>(packet->payload.size());
+  wc.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+  ibv_wc_status theirs = IBV_WC_SUCCESS;
+  if (request.opcode == IBV_WR_RDMA_READ) {
+    theirs = read(qp, *packet);
+  } else if (!send) {
+    theirs = land(qp, *packet, 0, packet->payload.size());
+  }
+  if (theirs != IBV_WC_SUCCESS) {
+    qp.nic().tell(IBV_EVENT_QP_ACCESS_ERR, &qp.raw);
+    to_error(qp);
+    return refused(network, packet, theirs);
+  }
+  if (takes_receive) {
+    const ReceiveRequest receive = qp.receives.front();
+    qp.receives.pop_front();
+    wc.wr_id = receive.id;
+    if (send && wc.byte_len > (receive.count > 0 ? receive.piece.length : 0)) {
+      wc.status = IBV_WC_LOC_LEN_ERR;
+      theirs = IBV_WC_REM_INV_REQ_ERR;
+    } else if (send && wc.byte_len > 0) {
+      if (local(qp.nic(), receive.piece, qp.raw.pd, IBV_ACCESS_LOCAL_WRITE) == nullptr) {
+        wc.status = IBV_WC_LOC_PROT_ERR;
+        theirs = IBV_WC_REM_OP_ERR;
+      } else {
+        std::memcpy(reinterpret_cast<void*>(receive.piece.addr), packet->payload.data(),
+                    wc.byte_len);
+      }
+    }
+    if (!send) {
+      wc.imm_data = request.imm;
+      wc.wc_flags = IBV_WC_WITH_IMM;
+    }
+    complete(qp, qp.recv_cq(), wc);
+    if (theirs != IBV_WC_SUCCESS) {
+      to_error(qp);
+      return refused(network, packet, theirs);
+    }
+  }
+  ++qp.expected_psn;
+  acknowledge(network, packet);
+}
+
+void Transport::acknowledge(Network& network, const std::shared_ptr<Packet>& packet) {
+  if (network.draw(Fault::drop_ack)) return;
+  const auto back = [&network, packet] {
+    Qp* qp = packet->source->usable() && packet->target->usable() ? alive(network, packet->from)
+                                                                  : nullptr;
+    if (qp == nullptr || qp->raw.state != IBV_QPS_RTS || qp->acks_lost) return;
+    if (packet->request.opcode == IBV_WR_RDMA_READ) {
+      for (SendRequest& request : qp->sends) {
+        if (request.psn != packet->request.psn || request.answered) continue;
+        std::size_t at = 0;
+        for (int i = 0; i < request.count; ++i) {
+          const ibv_sge& piece = request.pieces[static_cast<std::size_t>(i)];
+          std::memcpy(reinterpret_cast<void*>(piece.addr), packet->payload.data() + at,
+                      piece.length);
+          at += piece.length;
+        }
+        request.answered = true;
+      }
+    }
+    acknowledged(*qp, packet->request.psn);
+  };
+  if (network.live()) return back();
+  network.schedule(nanoseconds(kLatency + network.random_.below(kLatency)), back);
+}
+
+void Transport::datagram(Qp& qp, const Packet& packet) {
+  const SendRequest& request = packet.request;
+  if (request.to_key != qp.qkey || qp.receives.empty()) return;
+  const ReceiveRequest receive = qp.receives.front();
+  qp.receives.pop_front();
+  ibv_wc wc{};
+  wc.wr_id = receive.id;
+  wc.opcode = IBV_WC_RECV;
+  wc.src_qp = packet.from;
+  wc.wc_flags = IBV_WC_GRH;
+  wc.byte_len = static_cast<std::uint32_t>(packet.payload.size() + kGrh);
+  if (receive.count == 0 || receive.piece.length < wc.byte_len ||
+      local(qp.nic(), receive.piece, qp.raw.pd, IBV_ACCESS_LOCAL_WRITE) == nullptr) {
+    wc.status = IBV_WC_LOC_LEN_ERR;
+  } else {
+    auto* to = reinterpret_cast<std::byte*>(receive.piece.addr);
+    std::memset(to, 0, kGrh);
+    std::memcpy(to + kGrh, packet.payload.data(), packet.payload.size());
+  }
+  complete(qp, qp.recv_cq(), wc);
+}
+
+}  // namespace gdrx::sim

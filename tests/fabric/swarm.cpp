@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fabric/swarm.hpp"
+
+#include <fmt/format.h>
+
+#include "tests/fabric/traffic.hpp"
+
+namespace gdrx::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+struct Mix {
+  Fault fault;
+  double probability;  // an opportunity
+};
+// Packet faults have thousands of opportunities in a run, those of ports and processes one a
+// millisecond.
+constexpr std::array<Mix, kFaults> kMix{{
+    {Fault::delay, 0.02},
+    {Fault::drop_packet, 0.01},
+    {Fault::drop_ack, 0.02},
+    {Fault::ack_blackout, 0.003},
+    {Fault::hold, 0.003},
+    {Fault::scatter, 0.5},
+    {Fault::rnr, 0.01},
+    {Fault::drop_datagram, 0.3},
+    {Fault::twice_datagram, 0.3},
+    {Fault::late_completion, 0.03},
+    {Fault::link_flap, 0.1},
+    {Fault::outage, 0.04},
+    {Fault::blackout, 0.05},
+    {Fault::qp_fatal, 0.05},
+    {Fault::device_fatal, 0.1},
+    {Fault::create_qp_fails, 0.5},
+    {Fault::post_fails, 0.002},
+    {Fault::slow_host, 0.1},
+}};
+constexpr double kChosen = 0.35;  // a fault kind is in a seed's mix
+constexpr milliseconds kSafety{120};
+constexpr milliseconds kLiveness{20'000};
+
+class Swarm {
+ public:
+  explicit Swarm(std::uint64_t seed)
+      : random_(seed * 2 + 1), cluster_(shape(seed)), traffic_(cluster_, seed) {
+    for (const Mix& mix : kMix) {
+      if (random_.chance(kChosen)) cluster_.network.set_fault(mix.fault, mix.probability);
+    }
+  }
+
+  SwarmResult run() {
+    SwarmResult result;
+    result.wrong = safety();
+    cluster_.network.stop_faults();
+    revivals_.clear();
+    for (auto& host : cluster_.hosts) host->slow = false;
+    if (result.wrong.empty()) result.wrong = liveness();
+    result.hash = cluster_.network.trace_hash();
+    for (std::size_t i = 0; i < kFaults; ++i) {
+      result.fired[i] = cluster_.network.fired(static_cast<Fault>(i));
+    }
+    result.messages = traffic_.messages();
+    for (auto& host : cluster_.hosts) {
+      const verbs::Counters& counters = host->device->counters();
+      result.counters.messages += counters.messages;
+      result.counters.stripes += counters.stripes;
+      result.counters.rails_down += counters.rails_down;
+      result.counters.resent += counters.resent;
+      result.counters.settled += counters.settled;
+    }
+    result.shape = shape_;
+    return result;
+  }
+
+ private:
+  ClusterSettings shape(std::uint64_t seed) {
+    ClusterSettings settings;
+    settings.seed = seed;
+    settings.hosts = static_cast<int>(random_.between(2, 3));
+    settings.qps = static_cast<int>(random_.between(1, 2));
+    shape_ = fmt::format("{} hosts, {} QPs a rail, NICs", settings.hosts, settings.qps);
+    for (int i = 0; i < settings.hosts; ++i) {
+      settings.nics_of.push_back(static_cast<int>(random_.between(1, 3)));
+      shape_ += fmt::format(" {}", settings.nics_of.back());
+    }
+    settings.inbox = Traffic::inbox_bytes(settings.hosts);
+    settings.timeout = 7;  // 0.5 ms: 4 ms until a QP gives up
+    settings.peer_timeout = milliseconds(5000);
+    return settings;
+  }
+
+  std::string round() {
+    cluster_.network.run_for(microseconds(random_.between(1, 40)));
+    cluster_.poll_all();
+    return traffic_.round();
+  }
+
+  std::string safety() {
+    const Instant end = cluster_.network.now() + kSafety;
+    Instant next = cluster_.network.now();
+    while (cluster_.network.now() < end) {
+      if (cluster_.network.now() >= next) {
+        next += milliseconds(1);
+        hurt();
+      }
+      heal(cluster_.network.now());
+      if (auto wrong = round(); !wrong.empty()) return "safety: " + wrong;
+    }
+    return {};
+  }
+
+  std::string liveness() {
+    traffic_.stop();
+    const Instant end = cluster_.network.now() + kLiveness;
+    const auto busy = [&] {
+      return std::any_of(cluster_.hosts.begin(), cluster_.hosts.end(),
+                         [](const auto& host) { return host->device->busy(); });
+    };
+    while (!traffic_.finished() || busy()) {
+      if (cluster_.network.now() >= end) {
+        std::string text = "liveness: not all ended" + traffic_.unfinished();
+        for (auto& host : cluster_.hosts) text += "\n    " + host->device->state();
+        return text;
+      }
+      if (auto wrong = round(); !wrong.empty()) return "liveness: " + wrong;
+    }
+    return {};
+  }
+
+  // Faults of ports and processes, one opportunity each in a millisecond.
+  void hurt() {
+    Network& network = cluster_.network;
+    const int host = static_cast<int>(random_.below(cluster_.hosts.size()));
+    const int nic = static_cast<int>(random_.below(static_cast<std::uint64_t>(network.nics(host))));
+    if (network.draw(Fault::link_flap)) down(host, nic, random_.between(50, 2'000));
+    if (network.draw(Fault::outage)) down(host, nic, random_.between(5'000, 60'000));
+    if (network.draw(Fault::qp_fatal)) network.break_qps(host, nic);
+    if (network.draw(Fault::blackout)) {
+      const std::uint64_t time = random_.between(500, 10'000);
+      for (int i = 0; i < network.nics(host); ++i) down(host, i, time);
+    }
+    // The first NIC of each host lives, so that a path remains.
+    if (nic > 0 && network.draw(Fault::device_fatal)) network.kill_nic(host, nic);
+    if (network.draw(Fault::slow_host)) {
+      cluster_[host].slow = true;
+      revivals_.push_back({network.now() + microseconds(random_.between(100, 15'000)), host, -1});
+    }
+  }
+
+  void down(int host, int nic, std::uint64_t micros) {
+    cluster_.network.set_port(host, nic, false);
+    revivals_.push_back({cluster_.network.now() + microseconds(micros), host, nic});
+  }
+
+  void heal(Instant now) {
+    std::erase_if(revivals_, [&](const Revival& revival) {
+      if (revival.at > now) return false;
+      if (revival.nic < 0) {
+        cluster_[revival.host].slow = false;
+      } else {
+        cluster_.network.set_port(revival.host, revival.nic, true);
+      }
+      return true;
+    });
+  }
+
+  struct Revival {
+    Instant at;
+    int host;
+    int nic;
+  };
+  std::string shape_;
+  Random random_;
+  Cluster cluster_;
+  Traffic traffic_;
+  std::vector<Revival> revivals_;
+};
+
+}  // namespace
+
+SwarmResult run_swarm(std::uint64_t seed) { return Swarm(seed).run(); }
+
+}  // namespace gdrx::sim

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fabric/traffic.hpp"
+
+#include <fmt/format.h>
+
+namespace gdrx::sim {
+namespace {
+
+constexpr std::byte kPoison{0xdb};
+constexpr std::byte kCanaryByte{0xca};
+constexpr std::uint64_t kCreditCookie = ~std::uint64_t{0};
+constexpr std::size_t kHeader = 16;
+
+bool all(std::span<const std::byte> bytes, std::byte value) {
+  return std::all_of(bytes.begin(), bytes.end(), [&](std::byte b) { return b == value; });
+}
+
+}  // namespace
+
+Traffic::Traffic(Cluster& cluster, std::uint64_t seed)
+    : cluster_(cluster),
+      hosts_(static_cast<int>(cluster.hosts.size())),
+      random_(seed ^ 0xabcdef),
+      seed_(seed) {
+  flows_.resize(static_cast<std::size_t>(hosts_ * hosts_));
+  taken_.resize(cluster.hosts.size());
+  for (int from = 0; from < hosts_; ++from) {
+    for (int to = 0; to < hosts_; ++to) {
+      if (from == to) continue;
+      Flow& f = flow(from, to);
+      f.from = from;
+      f.to = to;
+      for (Source& source : f.sources) {
+        source.region = *cluster[from].device->allocate_memory(kLongest);
+      }
+      for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+        const auto bytes = cluster[to].inbox->bytes().subspan(slot_at(from, slot), kStride);
+        std::fill(bytes.begin(), bytes.end(), kPoison);
+        std::fill_n(bytes.begin(), kCanary, kCanaryByte);
+        std::fill_n(bytes.end() - kCanary, kCanary, kCanaryByte);
+      }
+    }
+  }
+}
+
+std::size_t Traffic::slot_at(int from, std::uint64_t number) const {
+  const auto credits = static_cast<std::size_t>(hosts_) * 64;
+  return credits + (static_cast<std::size_t>(from) * kSlots + number % kSlots) * kStride;
+}
+
+std::uint64_t Traffic::seed_of(const Flow& f, std::uint64_t number) const {
+  return Random(seed_ * 1000003 + static_cast<std::uint64_t>(f.from * 64 + f.to) * 7919 +
+                number * 104729)
+      .next();
+}
+
+std::size_t Traffic::size_of(const Flow& f, std::uint64_t number) const {
+  const std::uint64_t draw = seed_of(f, number);
+  switch (draw % 4) {
+    case 0:
+      return (draw >> 8) % 64;
+    case 1:
+      return (draw >> 8) % 2048;
+    case 2:
+      return (draw >> 8) % 20000;
+    default:
+      return (draw >> 8) % (kLongest + 1);
+  }
+}
+
+std::uint32_t Traffic::immediate_of(const Flow& f, std::uint64_t number) const {
+  const auto low = static_cast<std::uint32_t>(number & 0xffff);
+  return seed_of(f, number) % 5 == 0 ? low | 0x7fff0000U : low;
+}
+
+std::string Traffic::round() {
+  for (int rank = 0; rank < hosts_; ++rank) {
+    Host& host = cluster_[rank];
+    if (!host.error.empty()) return fmt::format("rank {}: {}", rank, host.error);
+    auto& seen = taken_[static_cast<std::size_t>(rank)];
+    for (; seen < host.completions.size(); ++seen) {
+      if (auto wrong = take(rank, host.completions[seen]); !wrong.empty()) return wrong;
+    }
+    host.completions.clear();
+    seen = 0;
+  }
+  for (Flow& f : flows_) {
+    if (f.from == f.to) continue;
+    if (auto wrong = give_credits(f); !wrong.empty()) return wrong;
+    if (auto wrong = post(f); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string Traffic::take(int rank, const Completion& completion) {
+  const int peer = index(completion.peer);
+  if (completion.kind == CompletionKind::immediate) {
+    return receive(flow(peer, rank), completion.immediate);
+  }
+  if (completion.cookie == kCreditCookie) return {};
+  Flow& f = flow(rank, peer);
+  const auto found = f.open.find(completion.cookie);
+  if (found == f.open.end()) {
+    return fmt::format("rank {}: a write that was not open ended ({} to rank {})", rank,
+                       completion.cookie, peer);
+  }
+  f.open.erase(found);
+  ++f.done;
+  Source& source = f.sources[completion.cookie % f.sources.size()];
+  const auto bytes = source.region->bytes();
+  // It may be reused: a later look at it by the NIC sends nonsense, which the receiver notices.
+  std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
+  source.busy = false;
+  return {};
+}
+
+std::string Traffic::receive(Flow& f, std::uint32_t immediate) {
+  const std::uint64_t number = f.received++;
+  const auto where = [&] {
+    return fmt::format("message {} of rank {} to rank {} ({} bytes)", number, f.from, f.to,
+                       size_of(f, number));
+  };
+  if (immediate != immediate_of(f, number)) {
+    return fmt::format("{}: immediate {:#x}, not {:#x}", where(), immediate,
+                       immediate_of(f, number));
+  }
+  const std::size_t size = size_of(f, number);
+  const auto slot = cluster_[f.to].inbox->bytes().subspan(slot_at(f.from, number), kStride);
+  std::uint64_t head = 0;
+  std::memcpy(&head, slot.data() + kCanary, sizeof head);
+  const auto expected = pattern(size, seed_of(f, number));
+  if (head != number) return where() + ": its header is that of " + std::to_string(head);
+  if (size > 0 && std::memcmp(slot.data() + kCanary + kHeader, expected.data(), size) != 0) {
+    return where() + ": wrong bytes";
+  }
+  if (!all(slot.first(kCanary), kCanaryByte) || !all(slot.last(kCanary), kCanaryByte) ||
+      !all(slot.subspan(kCanary + kHeader + size, kLongest - size), kPoison)) {
+    return where() + ": bytes beside it were written";
+  }
+  std::fill(slot.begin() + kCanary, slot.end() - kCanary, kPoison);
+  const std::chrono::microseconds keep(random_.below(random_.chance(0.1) ? 40'000 : 50));
+  const Instant at = std::max(cluster_.network.now() + keep,
+                              f.consumed.empty() ? Instant{} : f.consumed.back().first);
+  f.consumed.emplace_back(at, number + 1);
+  ++delivered_;
+  return {};
+}
+
+std::string Traffic::give_credits(Flow& f) {
+  while (!f.consumed.empty() && f.consumed.front().first <= cluster_.network.now() &&
+         !cluster_[f.to].slow) {
+    const std::uint64_t credit = f.consumed.front().second;
+    const auto slot = cluster_[f.to].inbox->bytes().subspan(slot_at(f.from, credit - 1), kStride);
+    if (!all(slot.subspan(kCanary, kStride - 2 * kCanary), kPoison)) {
+      return fmt::format("rank {}: a slot of rank {} was written after its message had been taken",
+                         f.to, f.from);
+    }
+    auto posted = cluster_.post(f.to, f.from, std::as_bytes(std::span(&credit, 1)), {},
+                                static_cast<Bytes>(f.to) * 64, std::nullopt, kCreditCookie);
+    if (!posted) return describe(posted.error());
+    if (*posted == Progress::pending) return {};
+    f.returned = credit;
+    f.consumed.pop_front();
+  }
+  return {};
+}
+
+std::string Traffic::post(Flow& f) {
+  std::uint64_t credit = 0;
+  std::memcpy(&credit, cluster_[f.from].inbox->bytes().data() + f.to * 64, sizeof credit);
+  if (credit > f.returned) return "a credit that was never given";
+  while (!stopped_ && f.sent - credit < kSlots && !cluster_[f.from].slow) {
+    Source& source = f.sources[f.sent % f.sources.size()];
+    if (source.busy) return {};
+    const std::size_t size = size_of(f, f.sent);
+    const auto data = pattern(size, seed_of(f, f.sent));
+    const auto bytes = source.region->bytes().first(size);
+    std::copy(data.begin(), data.end(), bytes.begin());
+    std::array<std::uint64_t, 2> header{f.sent, 0x2222};
+    const bool staged = seed_of(f, f.sent) % 3 == 0;
+    auto posted = cluster_.post(f.from, f.to, std::as_bytes(std::span(header)), bytes,
+                                slot_at(f.from, f.sent) + kCanary, immediate_of(f, f.sent), f.sent,
+                                staged ? nullptr : source.region.get());
+    if (!posted) return describe(posted.error());
+    if (*posted == Progress::pending) return {};
+    source.busy = true;
+    f.open[f.sent++] = false;
+  }
+  return {};
+}
+
+bool Traffic::finished() const noexcept {
+  return std::all_of(flows_.begin(), flows_.end(), [](const Flow& f) {
+    return f.received == f.sent && f.done == f.sent && f.consumed.empty();
+  });
+}
+
+std::string Traffic::unfinished() const {
+  std::string text;
+  for (const Flow& f : flows_) {
+    if (f.received == f.sent && f.done == f.sent && f.consumed.empty()) continue;
+    text += fmt::format("; rank {} to rank {}: {} sent, {} received, {} done", f.from, f.to, f.sent,
+                        f.received, f.done);
+  }
+  return text;
+}
+
+}  // namespace gdrx::sim

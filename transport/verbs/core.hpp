@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Device and its Peers share. Used by the thread that polls.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transport/verbs/rail.hpp"
+#include "transport/verbs/staging.hpp"
+
+namespace gdrx::verbs {
+
+/// A registered region of ours. Stays in the table when it ends, empty, so that its id is not used
+/// again.
+struct LocalRegion {
+  std::span<std::byte> bytes;
+  std::uint32_t nonce = 0;
+  std::vector<std::unique_ptr<Registration>> registrations;  // by rail
+};
+
+/// Counted for people and for tests.
+struct Counters {
+  std::uint64_t messages = 0;
+  std::uint64_t stripes = 0;
+  std::uint64_t rails_down = 0;  // links that failed
+  std::uint64_t resent = 0;      // units sent again after one of them
+  std::uint64_t settled = 0;     // units found received by the fence, that had no acknowledgement
+};
+
+struct Core {
+  Rank self{};
+  std::uint64_t nonce = 0;
+  Options options;
+  Log log;
+  const Clock* clock = nullptr;
+  std::vector<std::unique_ptr<Rail>> rails;
+  std::vector<LocalRegion> regions;
+  Staging staging;
+  Counters counters;
+  std::optional<Error> error;  // final
+
+  void finish(Completion completion) { ready_.push_back(completion); }
+  void fail_with(Error why) {
+    if (!error) error = std::move(why);
+  }
+  std::size_t ready() const noexcept { return ready_.size() - first_; }
+  std::size_t take(std::span<Completion> into) {
+    const std::size_t count = std::min(into.size(), ready());
+    std::copy_n(ready_.begin() + static_cast<std::ptrdiff_t>(first_), count, into.begin());
+    first_ += count;
+    if (first_ == ready_.size()) {
+      ready_.clear();
+      first_ = 0;
+    }
+    return count;
+  }
+  void reserve(std::size_t completions) { ready_.reserve(completions); }
+
+ private:
+  std::vector<Completion> ready_;  // those from first_ on
+  std::size_t first_ = 0;
+};
+
+}  // namespace gdrx::verbs

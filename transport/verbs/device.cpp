@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/verbs/endpoint.hpp"
+
+namespace gdrx::verbs {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kReadyCompletions = 8192;
+constexpr std::size_t kEnoughReady = 1024;  // then the caller takes some first
+constexpr std::size_t kBatch = 16;          // completions polled at once
+// Polls between two looks at the clock while nothing but data moves.
+constexpr std::uint32_t kClockEvery = 32;
+constexpr Duration kTick = microseconds(500);
+constexpr Duration kEvents = milliseconds(10);  // between looks at the NICs' events: system calls
+
+struct DeviceList {
+  explicit DeviceList(const VerbsTable& table)
+      : verbs(table), list(table.get_device_list(&count)) {}
+  ~DeviceList() {
+    if (list != nullptr) verbs.free_device_list(list);
+  }
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+  const VerbsTable& verbs;
+  int count = 0;
+  ibv_device** list;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(std::shared_ptr<const VerbsTable> table,
+                                                         Rank self, const Options& options,
+                                                         const Clock& clock, const Log& log,
+                                                         std::uint64_t nonce) {
+  auto device = std::shared_ptr<VerbsDevice>(new VerbsDevice);
+  device->core_.self = self;
+  device->core_.nonce = nonce;
+  device->core_.options = options;
+  device->core_.clock = &clock;
+  device->core_.log = log;
+  device->core_.reserve(kReadyCompletions);
+  GDRX_TRY(device->open(std::move(table)));
+  return device;
+}
+
+Result<void> VerbsDevice::open(std::shared_ptr<const VerbsTable> table) {
+  GDRX_TRY(open_rails(table));
+  std::vector<std::shared_ptr<ProtectionDomain>> domains;
+  for (const auto& rail : core_.rails) domains.push_back(rail->domain());
+  return core_.staging.open(core_.options.staging, domains);
+}
+
+// In the order of names, so that indexes agree between hosts of a kind.
+Result<void> VerbsDevice::open_rails(const std::shared_ptr<const VerbsTable>& table) {
+  const DeviceList found(*table);
+  std::vector<ibv_device*> devices(found.list, found.list + (found.list ? found.count : 0));
+  std::sort(devices.begin(), devices.end(), [](const ibv_device* a, const ibv_device* b) {
+    return std::string_view(a->name) < std::string_view(b->name);
+  });
+  std::string skipped;
+  const auto skip = [&](const std::string& what) {
+    skipped += (skipped.empty() ? "" : "; ") + what;
+  };
+  for (ibv_device* device : devices) {
+    auto context = Context::open(table, device);
+    if (!context) {
+      skip(gdrx::describe(context.error()));
+      continue;
+    }
+    for (std::uint8_t port = 1; port <= (*context)->attributes().phys_port_cnt; ++port) {
+      const std::string name = fmt::format("{}:{}", device->name, port);
+      if (!core_.options.filter.takes(device->name, port)) {
+        skip(name + " is not chosen by GDRX_HCA");
+        continue;
+      }
+      const auto state = (*context)->query_port(port);
+      if (!state || state->state != IBV_PORT_ACTIVE) {
+        skip(name + " is down");
+        continue;
+      }
+      if (core_.rails.size() == kMaxRails) {
+        skip(fmt::format("{} is beyond the {} that are used at once", name, kMaxRails));
+        continue;
+      }
+      const auto qkey = static_cast<std::uint32_t>(core_.nonce & 0x7fffffff);
+      auto rail = Rail::open(*context, port, core_.options, qkey);
+      if (!rail && rail.error().code == Errc::invalid_argument) return tl::unexpected(rail.error());
+      if (!rail) {
+        skip(gdrx::describe(rail.error()));
+        continue;
+      }
+      core_.rails.push_back(std::move(*rail));
+    }
+  }
+  if (!skipped.empty()) core_.log.info("verbs: {}", skipped);
+  if (!core_.rails.empty()) return {};
+  return fail(Errc::unsupported, devices.empty() ? "no RDMA NIC is on this host"
+                                                 : "no RDMA NIC can be used: " + skipped);
+}
+
+std::string VerbsDevice::describe() const {
+  std::string text;
+  for (const auto& rail : core_.rails) {
+    ibv_gid gid{};
+    std::copy(rail->address().gid.begin(), rail->address().gid.end(), gid.raw);
+    text += fmt::format("{}{} ({}, {} Gb/s)", text.empty() ? "" : ", ", rail->name(),
+                        to_string(gid), rail->address().speed / 1000);
+  }
+  return text;
+}
+
+std::string VerbsDevice::state() const {
+  std::string text;
+  for (const auto& [rank, peer] : peers_) text += (text.empty() ? "" : "\n") + peer->state();
+  return text;
+}
+
+Blob VerbsDevice::address() const {
+  DeviceAddress address;
+  address.rails = static_cast<std::uint8_t>(core_.rails.size());
+  address.qps = core_.options.qps;
+  address.nonce = core_.nonce;
+  for (std::size_t i = 0; i < core_.rails.size(); ++i) address.rail[i] = core_.rails[i]->address();
+  const auto bytes = std::as_bytes(std::span(&address, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<std::unique_ptr<MemoryRegion>> VerbsDevice::register_memory(std::span<std::byte> memory,
+                                                                   MemoryKind) {
+  // CUDA memory too: ibv_reg_mr takes a device pointer where nvidia-peermem is loaded.
+  std::unique_ptr<MemoryRegion> region =
+      GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, Buffer()));
+  return region;
+}
+
+Result<std::unique_ptr<MemoryRegion>> VerbsDevice::allocate_memory(std::size_t bytes) {
+  Buffer own = GDRX_TRY(Buffer::create(bytes));
+  const std::span<std::byte> memory = own.bytes();
+  std::unique_ptr<MemoryRegion> region =
+      GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, std::move(own)));
+  return region;
+}
+
+Result<std::unique_ptr<Endpoint>> VerbsDevice::connect(Rank peer,
+                                                       std::span<const std::byte> address) {
+  auto decoded = decode_address(address);
+  if (!decoded) {
+    return fail(Errc::protocol,
+                fmt::format("rank {} sent a verbs address: {}", index(peer), decoded.error().what));
+  }
+  Peer* made = GDRX_TRY(make_peer(peer, decoded->nonce, decoded->rails, decoded->qps));
+  for (const auto& link : made->links()) {
+    GDRX_TRY(made->learn(link->number(), decoded->rail[link->number() % decoded->rails]));
+  }
+  next_tick_ = {};
+  return std::make_unique<VerbsEndpoint>(shared_from_this(), *made, decoded->rails);
+}
+
+Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, std::size_t rails,
+                                     std::size_t qps) {
+  if (qps != core_.options.qps) {
+    return fail(Errc::mismatch, fmt::format("rank {} uses {} QPs a rail and this rank {}: set "
+                                            "NCCL_IB_QPS_PER_CONNECTION alike",
+                                            index(rank), qps, core_.options.qps));
+  }
+  auto& place = peers_[rank];
+  if (place) {
+    if (place->nonce() == nonce) return place.get();
+    return fail(Errc::protocol, fmt::format("two devices claim to be rank {}", index(rank)));
+  }
+  const std::size_t count = Peer::paths_needed(core_, rails);
+  if (paths_.size() + count > Path::kMaxPaths) {
+    return fail(Errc::unsupported, "too many queue pairs: lower NCCL_IB_QPS_PER_CONNECTION");
+  }
+  const auto first = static_cast<std::uint32_t>(paths_.size());
+  place = GDRX_TRY(Peer::create(core_, rank, nonce, rails, first));
+  for (const auto& link : place->links()) {
+    for (Path& path : link->paths()) paths_.push_back({place.get(), link.get(), &path});
+  }
+  return place.get();
+}
+
+bool VerbsDevice::poll_rails() {
+  std::array<ibv_wc, kBatch> batch;
+  bool any = false;
+  for (const auto& rail : core_.rails) {
+    const int count = rail->poll(batch);
+    if (count < 0) {
+      core_.log.warn("rail {} dead: its completion queue is broken", rail->name());
+      rail->set_broken();
+      continue;
+    }
+    any = any || count > 0;
+    for (const ibv_wc& done : std::span(batch).first(static_cast<std::size_t>(count))) {
+      const Path::Mark mark = Path::decode(done.wr_id);
+      if (mark.path >= paths_.size()) continue;
+      const PathPlace& place = paths_[mark.path];
+      // What is left of a QP that is gone says nothing.
+      if (place.path->current(mark)) {
+        place.peer->on_completion(done, mark, *place.link, *place.path);
+      }
+    }
+  }
+  return any;
+}
+
+void VerbsDevice::read_control(Instant now) {
+  Control message;
+  for (const auto& rail : core_.rails) {
+    while (rail->receive(message)) {
+      if (message.to != core_.nonce) continue;  // not a member, or of an earlier life
+      const auto found = peers_.find(Rank{message.rank});
+      Peer* peer = found == peers_.end() ? nullptr : found->second.get();
+      if (peer == nullptr && message.kind == ControlKind::hello) {
+        auto made = make_peer(Rank{message.rank}, message.from, message.rails, message.qps);
+        if (!made) {
+          core_.fail_with(std::move(made).error());
+          continue;
+        }
+        peer = *made;
+      }
+      if (peer != nullptr && peer->nonce() == message.from) peer->on_control(message, now);
+    }
+  }
+}
+
+void VerbsDevice::tick(Instant now) {
+  next_tick_ = now + kTick;
+  read_control(now);
+  if (now >= next_events_) {
+    next_events_ = now + kEvents;
+    for (const auto& rail : core_.rails) rail->pump_events(core_.log, now);
+  }
+  for (const auto& [rank, peer] : peers_) peer->tick(now);
+}
+
+Result<std::size_t> VerbsDevice::poll(std::span<Completion> completions) {
+  if (core_.ready() < kEnoughReady) {
+    const bool any = poll_rails();
+    for (const auto& [rank, peer] : peers_) peer->round(!any);
+    if (polls_++ % kClockEvery == 0) {
+      const Instant now = core_.clock->now();
+      if (now >= next_tick_) tick(now);
+    }
+  }
+  const std::size_t count = core_.take(completions);
+  if (count == 0 && core_.error) return tl::unexpected(*core_.error);
+  return count;
+}
+
+bool VerbsDevice::busy() const noexcept {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second->busy(); });
+}
+
+}  // namespace gdrx::verbs

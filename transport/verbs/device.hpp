@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Device of the verbs fabric: all usable ports of this host as rails, a Peer for each device
+// that is connected to or that said hello.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "transport/verbs/peer.hpp"
+#include "transport/verbs/region.hpp"
+
+namespace gdrx::verbs {
+
+class VerbsDevice final : public Device, public std::enable_shared_from_this<VerbsDevice> {
+ public:
+  static Result<std::shared_ptr<VerbsDevice>> create(std::shared_ptr<const VerbsTable> table,
+                                                     Rank self, const Options& options,
+                                                     const Clock& clock, const Log& log,
+                                                     std::uint64_t nonce);
+  Blob address() const override;
+  Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
+                                                        MemoryKind kind) override;
+  Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) override;
+  Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;
+  Result<std::size_t> poll(std::span<Completion> completions) override;
+  bool busy() const noexcept override;
+
+  const Counters& counters() const noexcept { return core_.counters; }
+  std::string describe() const;
+  std::string state() const;
+
+ private:
+  struct PathPlace {
+    Peer* peer = nullptr;
+    Link* link = nullptr;
+    Path* path = nullptr;
+  };
+  VerbsDevice() = default;
+  Result<void> open(std::shared_ptr<const VerbsTable> table);
+  Result<void> open_rails(const std::shared_ptr<const VerbsTable>& table);
+  Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, std::size_t rails, std::size_t qps);
+  bool poll_rails();
+  void read_control(Instant now);
+  void tick(Instant now);
+
+  Core core_;
+  std::map<Rank, std::unique_ptr<Peer>> peers_;
+  std::vector<PathPlace> paths_;  // by id
+  std::uint32_t polls_ = 0;
+  Instant next_tick_{};
+  Instant next_events_{};
+};
+
+}  // namespace gdrx::verbs

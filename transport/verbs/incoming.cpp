@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/incoming.hpp"
+
+namespace gdrx::verbs {
+
+Result<Incoming::Arrival*> Incoming::arrival(std::uint64_t sequence, unsigned unit) {
+  if (sequence - next_ >= kWindow) {
+    return fail(Errc::protocol, "a message that is outside of the window");
+  }
+  Arrival& found = window_[sequence % kWindow];
+  if ((found.got & 1U << unit) != 0) return fail(Errc::protocol, "a part of a message came twice");
+  found.got = static_cast<std::uint16_t>(found.got | 1U << unit);
+  return &found;
+}
+
+Result<void> Incoming::on_send(std::span<const std::byte> bytes) {
+  Head head;
+  if (bytes.size() < sizeof head) return fail(Errc::protocol, "a send that is too short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  const std::span<const std::byte> body = bytes.subspan(sizeof head);
+  const bool envelope = head.kind == HeadKind::envelope;
+  if (head.magic != kMagic || (head.kind != HeadKind::eager && !envelope) ||
+      head.bytes != body.size() || head.bytes > kEagerBytes || head.stripes > kMaxStripes ||
+      envelope != (head.stripes > 0)) {
+    return fail(Errc::protocol, "a send of a wrong form");
+  }
+  Arrival& found = *GDRX_TRY(arrival(head.sequence, 0));
+  found.need = static_cast<std::uint16_t>((1U << (head.stripes + 1)) - 1);
+  found.has_immediate = head.has_immediate != 0;
+  found.immediate = head.immediate;
+  if (head.sequence == next_) {
+    GDRX_TRY(copy(head, body.data()));  // in turn: straight to its place
+  } else if (!body.empty()) {
+    found.head = head;
+    found.holds = true;
+    std::memcpy(stored(head.sequence), body.data(), body.size());
+  }
+  return deliver();
+}
+
+Result<void> Incoming::on_signal(std::uint32_t word) {
+  const auto signal = decode_signal(word, next_);
+  if (!signal || (signal->kind == SignalKind::stripe && signal->low >= kMaxStripes)) {
+    return fail(Errc::protocol, "an immediate of a wrong form");
+  }
+  if (signal->kind == SignalKind::stripe) {
+    GDRX_TRY(arrival(signal->sequence, signal->low + 1U));
+  } else {
+    Arrival& found = *GDRX_TRY(arrival(signal->sequence, 0));
+    found.need = 1;
+    found.has_immediate = signal->kind == SignalKind::whole_immediate;
+    found.immediate = signal->low;
+  }
+  return deliver();
+}
+
+Result<void> Incoming::deliver() {
+  while (true) {
+    Arrival& first = window_[next_ % kWindow];
+    if (first.need == 0 || first.got != first.need) {
+      // More than it needs: a stripe that the envelope does not know.
+      if (first.need != 0 && (first.got & ~first.need) != 0) {
+        return fail(Errc::protocol, "a stripe that does not belong to its message");
+      }
+      return {};
+    }
+    if (first.holds) GDRX_TRY(copy(first.head, stored(next_)));
+    if (first.has_immediate) {
+      core_.finish({CompletionKind::immediate, peer_, first.immediate, 0});
+    }
+    first = {};
+    ++next_;
+  }
+}
+
+// Nothing here is trusted: not the region, not the nonce, not the bounds.
+Result<void> Incoming::copy(const Head& head, const std::byte* bytes) {
+  if (head.region >= core_.regions.size() || core_.regions[head.region].bytes.empty() ||
+      core_.regions[head.region].nonce != head.nonce) {
+    return fail(Errc::protocol, "a write to a region that is not there");
+  }
+  const std::span<std::byte> target = core_.regions[head.region].bytes;
+  if (head.offset > target.size() || head.bytes > target.size() - head.offset) {
+    return fail(Errc::protocol, fmt::format("a write of {} bytes at {} of a region of {}",
+                                            head.bytes, head.offset, target.size()));
+  }
+  if (head.bytes > 0) std::memcpy(target.data() + head.offset, bytes, head.bytes);
+  return {};
+}
+
+}  // namespace gdrx::verbs

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a peer sends, put in order: units come over several QPs in any order, messages are delivered
+// in the order in which the peer posted them, each once.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "transport/verbs/core.hpp"
+#include "transport/verbs/wire.hpp"
+
+namespace gdrx::verbs {
+
+class Incoming {
+ public:
+  Incoming(Core& core, Rank peer)
+      : core_(core), peer_(peer), stored_(new std::byte[kWindow * kEagerBytes]) {}
+
+  /// A send has landed. Its bytes are ours only during the call.
+  Result<void> on_send(std::span<const std::byte> bytes);
+  /// A write with this immediate has landed.
+  Result<void> on_signal(std::uint32_t word);
+  std::uint64_t delivered() const noexcept { return next_; }
+
+ private:
+  struct Arrival {
+    std::uint16_t got = 0;   // bit a unit: 0 the send, then the stripes
+    std::uint16_t need = 0;  // 0: not known yet
+    bool has_immediate = false;
+    bool holds = false;  // head and stored bytes wait to be copied
+    std::uint32_t immediate = 0;
+    Head head;
+  };
+  Result<Arrival*> arrival(std::uint64_t sequence, unsigned unit);
+  Result<void> deliver();
+  Result<void> copy(const Head& head, const std::byte* bytes);
+  std::byte* stored(std::uint64_t sequence) noexcept {
+    return stored_.get() + sequence % kWindow * kEagerBytes;
+  }
+
+  Core& core_;
+  Rank peer_;
+  std::uint64_t next_ = 0;
+  std::array<Arrival, kWindow> window_{};
+  std::unique_ptr<std::byte[]> stored_;  // touched only when messages overtake each other
+};
+
+}  // namespace gdrx::verbs

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/link.hpp"
+
+#include <algorithm>
+
+namespace gdrx::verbs {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kFirstWait = milliseconds(2);
+constexpr Duration kLongestWait = milliseconds(500);
+// Flushed completions of a QP in error come at once, or never when the NIC is gone; destroying the
+// QP ends its access to memory in either case.
+constexpr Duration kDrainTime = milliseconds(100);
+
+}  // namespace
+
+bool Link::unacknowledged() const noexcept {
+  return opened_ && std::any_of(paths_.begin(), paths_.begin() + setup_.qps,
+                                [](const Path& path) { return !path.idle(); });
+}
+
+void Link::restart_timer(Instant now) noexcept {
+  wait_ = kFirstWait;
+  next_ = now;
+}
+
+void Link::back_off(Instant now) noexcept {
+  next_ = now + wait_;
+  wait_ = std::min(2 * wait_, kLongestWait);
+}
+
+void Link::open_paths(Instant now) {
+  for (std::size_t i = 0; i < setup_.qps; ++i) {
+    const auto id = static_cast<std::uint32_t>(setup_.first_path + i);
+    auto opened = paths_[i].open(rail(), id, setup_.memory[i]);
+    if (opened) continue;
+    // Out of something: the NIC may have it again later.
+    for (std::size_t j = 0; j < i; ++j) paths_[j].close();
+    return back_off(now);
+  }
+  opened_ = true;
+  connected_ = peer_up_ = false;
+  last_qp_ = paths_[0].number();
+}
+
+void Link::say_hello(std::uint8_t flags) noexcept {
+  Control message;
+  message.kind = ControlKind::hello;
+  message.flags = flags;
+  message.generation = generation_;
+  message.receives = kReceives;
+  message.credit_address = setup_.credit_address;
+  message.credit_rkey = setup_.credit_rkey;
+  message.psn = (setup_.psn + generation_) & 0xffffff;
+  for (std::size_t i = 0; i < setup_.qps; ++i) message.qp[i] = paths_[i].number();
+  owner_.send_control(message, setup_.number, false);
+}
+
+void Link::say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
+                      std::uint8_t flags) noexcept {
+  Control message;
+  message.kind = ControlKind::fenced;
+  message.flags = flags;
+  message.generation = generation;
+  message.received = received;
+  owner_.send_control(message, setup_.number, true);  // over the rails that live
+}
+
+bool Link::connect_paths(const Control& hello, Instant now) {
+  for (std::size_t i = 0; i < setup_.qps; ++i) {
+    QpRoute route;
+    route.address = rail().route_to(peer_);
+    route.peer_qp = hello.qp[i];
+    route.peer_psn = hello.psn;
+    route.psn = (setup_.psn + generation_) & 0xffffff;
+    route.mtu = static_cast<ibv_mtu>(std::min(peer_.mtu, rail().address().mtu));
+    route.timeout = options_.timeout;
+    route.retries = options_.retries;
+    const PeerCredit credit{hello.credit_address + i * sizeof(CreditWord), hello.credit_rkey};
+    if (auto done = paths_[i].connect(route, hello.receives, credit); !done) {
+      connected_ = true;  // some QPs may know the peer: it has to be fenced like any other
+      fail(describe(done.error()), now);
+      return false;
+    }
+  }
+  connected_ = true;
+  return true;
+}
+
+void Link::on_hello(const Control& message, Instant now) {
+  heard_ = now;
+  if (state_ == LinkState::dead || message.generation != generation_ || !opened_) return;
+  if (state_ != LinkState::connecting && state_ != LinkState::up) return;
+  if (message.qps != setup_.qps) {
+    return owner_.give_up("it uses another number of QPs: set NCCL_IB_QPS_PER_CONNECTION alike");
+  }
+  owner_.peer_delivered(message.delivered);
+  if (!connected_ && !connect_paths(message, now)) return;
+  if ((message.flags & kReady) != 0 && state_ == LinkState::connecting) {
+    state_ = LinkState::up;
+    owner_.link_up(setup_.number);
+  }
+  if ((message.flags & kUp) == 0) {
+    say_hello(state_ == LinkState::up ? kReady | kUp : kReady);
+  } else {
+    peer_up_ = true;
+  }
+}
+
+void Link::fail(const std::string& why, Instant now) {
+  if (state_ != LinkState::connecting && state_ != LinkState::up) return;
+  if (!connected_ && !rail().dead()) return;  // nobody knows these QPs: the hellos go on
+  state_ = LinkState::fencing;
+  fence_until_ = now + kDrainTime;
+  fenced_generation_ = generation_;
+  peer_fenced_ = false;
+  for (Path& path : paths()) path.to_error();
+  owner_.link_failed(setup_.number, why);
+}
+
+// All that completed has been polled; what the QPs received is final.
+void Link::finish_fence(Instant now) {
+  for (std::size_t i = 0; i < setup_.qps; ++i) {
+    received_[i] = opened_ ? paths_[i].received() : 0;
+    paths_[i].close();
+  }
+  opened_ = false;
+  state_ = LinkState::waiting;
+  restart_timer(now);
+  if (peer_fenced_) {
+    say_fenced(generation_, received_, kAnswer);
+    settle(now);
+  }
+}
+
+void Link::on_fenced(const Control& message, Instant now) {
+  heard_ = now;
+  owner_.peer_delivered(message.delivered);
+  const bool answer = (message.flags & kAnswer) == 0;
+  if (message.generation == fenced_generation_ && generation_ != fenced_generation_) {
+    if (answer) say_fenced(fenced_generation_, received_, kAnswer);  // ours was lost
+    return;
+  }
+  if (message.generation != generation_) return;
+  if (state_ == LinkState::dead) {  // in this life nothing was received
+    if (answer) say_fenced(generation_, {}, kAnswer);
+    return;
+  }
+  if (state_ == LinkState::connecting || state_ == LinkState::up) {
+    connected_ = true;  // as the peer says
+    fail("its other end gave it up", now);
+  }
+  peer_received_ = message.received;
+  peer_fenced_ = true;
+  if (state_ != LinkState::waiting) return;
+  if (answer) say_fenced(generation_, received_, kAnswer);
+  settle(now);
+}
+
+// Both ends are fenced and have told what they got: the rest is sent again elsewhere.
+void Link::settle(Instant now) {
+  bool good = true;
+  for (std::size_t i = 0; i < setup_.qps; ++i) {
+    good = paths_[i].settle(
+               peer_received_[i], [this](const Unit& unit) { owner_.unit_acknowledged(unit); },
+               [this](const Unit& unit) { owner_.unit_lost(unit); }) &&
+           good;
+  }
+  ++generation_;
+  peer_fenced_ = false;
+  state_ = rail().dead() ? LinkState::dead : LinkState::connecting;
+  restart_timer(now);
+  if (!good) owner_.give_up("it does not have what its NIC acknowledged");
+}
+
+void Link::tick(Instant now) {
+  switch (state_) {
+    case LinkState::connecting:
+      if (rail().dead()) {
+        connected_ = connected_ && opened_;
+        if (connected_) return fail("the NIC is dead", now);
+        // Whoever knows these QPs has sent them nothing: they were never ready.
+        for (Path& path : paths()) path.close();
+        opened_ = false;
+        state_ = LinkState::dead;
+        return;
+      }
+      if (now < next_ || !rail().port_up()) return;
+      if (!opened_) open_paths(now);
+      if (!opened_) return;
+      say_hello(connected_ ? kReady : 0);
+      back_off(now);
+      return;
+    case LinkState::up:
+      if (rail().dead()) fail("the NIC is dead", now);
+      return;
+    case LinkState::fencing: {
+      const auto live = paths();
+      const bool drained = std::all_of(live.begin(), live.end(), [](const Path& path) {
+        return !path.open() || path.drained();
+      });
+      // A process that was not run for a while polls what came meanwhile first.
+      const bool late = now >= fence_until_ && rail().quiet();
+      if (drained || rail().broken() || late) finish_fence(now);
+      return;
+    }
+    case LinkState::waiting:
+      if (now < next_) return;
+      say_fenced(generation_, received_, 0);
+      back_off(now);
+      return;
+    case LinkState::dead:
+      return;
+  }
+}
+
+}  // namespace gdrx::verbs

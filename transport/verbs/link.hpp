@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pair of ports of two devices, and the QPs between them in one life ("generation"). A state
+// machine: QPs are made and told (connecting), used (up), fenced when anything fails (fencing), and
+// made anew once both sides know what the other has received (waiting).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "gdrx/clock.hpp"
+#include "transport/verbs/path.hpp"
+
+namespace gdrx::verbs {
+
+enum class LinkState : std::uint8_t { connecting, up, fencing, waiting, dead };
+
+/// What a Link asks of its Peer.
+class LinkOwner {
+ public:
+  virtual void unit_acknowledged(const Unit& unit) noexcept = 0;
+  virtual void unit_lost(const Unit& unit) noexcept = 0;
+  virtual void peer_delivered(std::uint64_t messages) noexcept = 0;
+  virtual std::uint64_t delivered() const noexcept = 0;
+  /// Sends over this link's ports, or over all links' (`everywhere`).
+  virtual void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept = 0;
+  virtual void link_failed(std::uint8_t link, const std::string& why) = 0;
+  virtual void link_up(std::uint8_t link) = 0;
+  virtual void give_up(std::string why) = 0;  // the peer broke the protocol
+
+ protected:
+  ~LinkOwner() = default;
+};
+
+constexpr const char* to_string(LinkState state) noexcept {
+  constexpr std::array<const char*, 5> kNames{"connecting", "up", "fencing", "waiting", "dead"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+class Link {
+ public:
+  struct Setup {
+    std::uint8_t number = 0;
+    Rail* rail = nullptr;
+    std::size_t rail_index = 0;  // of ours
+    std::array<PathMemory, kMaxQps> memory;
+    std::uint32_t first_path = 0;  // id
+    std::uint64_t credit_address = 0;
+    std::uint32_t credit_rkey = 0;
+    std::uint32_t psn = 0;
+    std::uint8_t qps = 1;
+  };
+  Link(LinkOwner& owner, const Options& options, const Setup& setup)
+      : owner_(owner), options_(options), setup_(setup) {}
+
+  LinkState state() const noexcept { return state_; }
+  std::uint8_t number() const noexcept { return setup_.number; }
+  Rail& rail() const noexcept { return *setup_.rail; }
+  std::size_t rail_index() const noexcept { return setup_.rail_index; }
+  std::uint32_t generation() const noexcept { return generation_; }
+  std::span<Path> paths() noexcept { return {paths_.data(), setup_.qps}; }
+  std::uint32_t qp_number() const noexcept { return last_qp_; }
+  Instant heard() const noexcept { return heard_; }
+  bool unacknowledged() const noexcept;
+
+  /// The way to the peer's port is known.
+  void set_peer(const RailAddress& peer) { peer_ = peer; }
+  const RailAddress& peer() const noexcept { return peer_; }
+
+  void on_hello(const Control& message, Instant now);
+  void on_fenced(const Control& message, Instant now);
+  void on_heard(Instant now) noexcept { heard_ = now; }
+  /// Something failed: from here no byte of the old QPs lands, on either side, once both know.
+  void fail(const std::string& why, Instant now);
+  void tick(Instant now);
+
+ private:
+  void open_paths(Instant now);
+  bool connect_paths(const Control& hello, Instant now);
+  void say_hello(std::uint8_t flags) noexcept;
+  void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
+                  std::uint8_t flags) noexcept;
+  void finish_fence(Instant now);
+  void settle(Instant now);
+  void back_off(Instant now) noexcept;
+  void restart_timer(Instant now) noexcept;
+
+  LinkOwner& owner_;
+  const Options& options_;
+  Setup setup_;
+  RailAddress peer_;
+  LinkState state_ = LinkState::connecting;
+  std::uint32_t generation_ = 1;
+  std::array<Path, kMaxQps> paths_;
+  bool opened_ = false;
+  bool connected_ = false;  // our QPs know the peer's
+  bool peer_up_ = false;
+  Instant fence_until_{};
+  std::array<std::uint32_t, kMaxQps> received_{};       // of the life that ended last
+  std::array<std::uint32_t, kMaxQps> peer_received_{};  // the same, of the peer
+  bool peer_fenced_ = false;
+  std::uint32_t fenced_generation_ = 0;  // that received_ is of
+  std::uint32_t last_qp_ = 0;
+  Instant next_{};
+  Duration wait_{};
+  Instant heard_{};
+};
+
+}  // namespace gdrx::verbs

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/options.hpp"
+
+namespace gdrx::verbs {
+
+Result<Options> Options::from(const Config& config) {
+  Options options;
+  options.filter = GDRX_TRY(HcaFilter::parse(config.hca.empty() ? config.ib.hca : config.hca));
+  options.gid_index = config.ib.gid_index;
+  options.traffic_class = static_cast<std::uint8_t>(config.ib.traffic_class);
+  options.service_level = static_cast<std::uint8_t>(config.ib.service_level);
+  options.timeout = static_cast<std::uint8_t>(config.ib.timeout);
+  options.retries = static_cast<std::uint8_t>(config.ib.retries);
+  options.pkey_index = static_cast<std::uint16_t>(config.ib.pkey_index);
+  options.qps = static_cast<std::uint8_t>(config.ib.qps);
+  options.heartbeat = config.heartbeat;
+  options.peer_timeout = config.peer_timeout;
+  options.staging = config.verbs_staging;
+  return options;
+}
+
+}  // namespace gdrx::verbs

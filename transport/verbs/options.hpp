@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "gdrx/config.hpp"
+#include "transport/verbs/hca_filter.hpp"
+
+namespace gdrx::verbs {
+
+/// The fabric's share of the Config, checked.
+struct Options {
+  HcaFilter filter;
+  int gid_index = -1;  // -1: chosen
+  std::uint8_t traffic_class = 0;
+  std::uint8_t service_level = 0;
+  std::uint8_t timeout = 16;
+  std::uint8_t retries = 7;
+  std::uint16_t pkey_index = 0;
+  std::uint8_t qps = 1;  // a rail
+  std::chrono::milliseconds heartbeat{1000};
+  std::chrono::milliseconds peer_timeout{10'000};
+  Bytes staging = Bytes{32} << 20;
+
+  static Result<Options> from(const Config& config);
+};
+
+}  // namespace gdrx::verbs

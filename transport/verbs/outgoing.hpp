@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages to one peer that are not delivered for certain: a ring of the window's length. Each
+// is one send (small), one write with immediate (whole), or an envelope and stripes.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "transport/verbs/core.hpp"
+#include "transport/verbs/link.hpp"
+#include "transport/verbs/striper.hpp"
+
+namespace gdrx::verbs {
+
+class VerbsRegion;
+
+struct Remote {
+  RegionKey key;
+};
+
+class Outgoing {
+ public:
+  struct Place {
+    std::byte* memory = nullptr;       // kWindow * kReceiveSlot, registered
+    std::vector<std::uint32_t> lkeys;  // by rail of ours
+  };
+  Outgoing(Core& core, Rank peer, std::vector<std::unique_ptr<Link>>& links)
+      : core_(core), peer_(peer), links_(links) {}
+  void set_place(Place place) { place_ = std::move(place); }
+
+  Result<Progress> post(const WriteOp& op, const Remote& remote);
+  void acknowledged(const Unit& unit) noexcept;
+  void lost(const Unit& unit) noexcept;
+  void peer_delivered(std::uint64_t messages) noexcept;
+  /// Sends again what a failed link left.
+  void resend() noexcept;
+  std::uint64_t unfinished() const noexcept { return unfinished_; }
+  std::string state() const;
+  bool has_lost() const noexcept { return lost_ != 0; }
+
+ private:
+  enum class Form : std::uint8_t { eager, whole, striped };
+  struct Message {
+    Form form{};
+    bool has_immediate = false;
+    bool staged = false;
+    std::uint8_t header_bytes = 0;
+    std::uint16_t unacknowledged = 0;  // bit a unit; 0: free
+    std::uint16_t todo = 0;            // units that a link lost
+    std::uint32_t immediate = 0;
+    std::uint64_t cookie = 0;
+    Bytes offset = 0;
+    std::span<const std::byte> payload;
+    const VerbsRegion* local = nullptr;  // null: staged
+    RegionKey key;
+    Stripes stripes;
+  };
+  Message& message(std::uint64_t sequence) noexcept { return ring_[sequence % kWindow]; }
+  std::byte* slot(std::uint64_t sequence) const noexcept {
+    return place_.memory + sequence % kWindow * kReceiveSlot;
+  }
+  Path* choose(Link** link) noexcept;
+  Path* path_of(Link& link) noexcept;
+  void prepare(const WriteOp& op, const Remote& remote, Message& fresh);
+  bool cut(Message& fresh);
+  void write_head(const Message& fresh, std::span<const std::byte> header) noexcept;
+  int post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept;
+  std::uint32_t payload_lkey(const Message& of, const Link& link) const noexcept;
+
+  Core& core_;
+  Rank peer_;
+  std::vector<std::unique_ptr<Link>>& links_;
+  Place place_;
+  std::array<Message, kWindow> ring_{};
+  std::uint64_t next_ = 0;       // sequence of the next message
+  std::uint64_t oldest_ = 0;     // all before are acknowledged
+  std::uint64_t delivered_ = 0;  // by the peer, as it says
+  std::uint64_t unfinished_ = 0;
+  std::uint64_t lost_ = 0;  // units to send again
+  std::size_t link_turn_ = 0;
+  std::size_t path_turn_ = 0;
+};
+
+}  // namespace gdrx::verbs

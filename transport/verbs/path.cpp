@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/path.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+namespace gdrx::verbs {
+namespace {
+
+// Small sends in a row share a completion: one in so many asks for it.
+constexpr std::uint32_t kSignalEvery = 16;
+
+std::uint64_t load(std::uint64_t& word) noexcept {
+  // The peer's NIC writes it at any moment; a stale value only delays us.
+  return std::atomic_ref<std::uint64_t>(word).load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) {
+  rail_ = &rail;
+  id_ = id;
+  memory_ = memory;
+  ++generation_;
+  posted_ = retired_ = signalled_ = unsignalled_ = acknowledged_ = received_ = 0;
+  receives_left_ = 0;
+  units_ = granted_ = receives_posted_ = 0;
+  outstanding_ = 0;
+  told_receives_ = kReceives;  // the hello says it
+  told_delivered_ = 0;
+  *memory_.granted = CreditWord{};
+  qp_ = GDRX_TRY(rail.make_qp(kPathLimits));
+  for (std::uint32_t slot = 0; slot < kReceives; ++slot) {
+    if (const int error = post_receive(slot); error != 0) {
+      close();
+      return fail(Errc::system, std::string("ibv_post_recv on ") + rail.name(), error);
+    }
+  }
+  return {};
+}
+
+Result<void> Path::connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit) {
+  credit_ = credit;
+  granted_ = receives;
+  return qp_.qp->connect(route);
+}
+
+void Path::to_error() noexcept {
+  if (open()) (void)qp_.qp->to_error();  // refused: the NIC is gone, and the QP with it
+}
+
+void Path::close() noexcept {
+  if (open()) rail_->destroy_qp(qp_, kPathLimits);
+}
+
+std::uint64_t Path::peer_delivered() const noexcept { return load(memory_.granted->delivered); }
+
+bool Path::room() noexcept {
+  if (posted_ - retired_ >= kSends - kReserved) return false;
+  if (units_ < granted_) return true;
+  // A peer that claims more than our ring holds gains nothing: the ring bounds what is posted.
+  granted_ = std::max(granted_, load(memory_.granted->receives));
+  return units_ < granted_;
+}
+
+int Path::post_receive(std::uint32_t slot) noexcept {
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(receive_slot(slot));
+  piece.length = kReceiveSlot;
+  piece.lkey = memory_.lkey;
+  ibv_recv_wr request{};
+  request.wr_id = mark(true, slot);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  const int error = qp_.qp->post(request);
+  if (error == 0) {
+    ++receives_left_;
+    ++receives_posted_;
+  }
+  return error;
+}
+
+int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept {
+  request.wr_id = mark(false, posted_);
+  if (signal) request.send_flags |= IBV_SEND_SIGNALED;
+  if (const int error = qp_.qp->post(request); error != 0) return error;
+  fifo_[posted_++ % kSends] = unit;
+  if (signal) {
+    ++signalled_;
+    unsignalled_ = 0;
+  } else {
+    ++unsignalled_;
+  }
+  return 0;
+}
+
+int Path::post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept {
+  const bool signal = soon || signalled_ == 0 || unsignalled_ + 1 >= kSignalEvery;
+  const int error = submit(request, unit, signal);
+  if (error != 0) return error;
+  ++units_;
+  outstanding_ += unit.bytes;
+  return 0;
+}
+
+void Path::grant(std::uint64_t delivered) noexcept {
+  const std::uint64_t receives = receives_posted_;
+  const bool due =
+      receives - told_receives_ >= kReceives / 4 || delivered - told_delivered_ >= kWindow / 4;
+  if (!due || posted_ - retired_ >= kSends) return;
+  *memory_.granting = {receives, delivered};
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(memory_.granting);
+  piece.length = sizeof(CreditWord);
+  piece.lkey = memory_.lkey;
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.wr.rdma.remote_addr = credit_.address;
+  request.wr.rdma.rkey = credit_.rkey;
+  if (inline_bytes() >= sizeof(CreditWord)) request.send_flags = IBV_SEND_INLINE;
+  // Not inline: the NIC may read the word later, when it says more, which is as true.
+  if (submit(request, Unit{}, unsignalled_ + 1 >= kSignalEvery || signalled_ == 0) != 0) return;
+  told_receives_ = receives;
+  told_delivered_ = delivered;
+}
+
+void Path::flush() noexcept {
+  if (unsignalled_ == 0 || signalled_ != 0 || posted_ - retired_ >= kSends) return;
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;  // of no bytes: takes no receive of the peer's
+  request.wr.rdma.remote_addr = credit_.address;
+  request.wr.rdma.rkey = credit_.rkey;
+  (void)submit(request, Unit{}, true);
+}
+
+}  // namespace gdrx::verbs

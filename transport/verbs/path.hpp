@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// One reliable QP to a peer: what is posted on it in which order, what the peer has room for, and
+// how much came. Knows no messages; a "unit" is a send or a write with immediate, which takes one
+// receive of the peer's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "transport/verbs/rail.hpp"
+
+namespace gdrx::verbs {
+
+inline constexpr std::uint32_t kSends = 128;    // work requests posted on a QP
+inline constexpr std::uint32_t kReceives = 64;  // receives posted on a QP: the peer's credits
+inline constexpr std::uint32_t kReserved = 4;   // sends that only credits and flushes may take
+inline constexpr std::uint32_t kInlineBytes = 128;
+inline constexpr std::size_t kReceiveSlot = 1088;
+static_assert(kReceiveSlot >= kSendBytes);
+inline constexpr QpLimits kPathLimits{kSends, kReceives, kInlineBytes};
+
+/// A unit of a message; what is posted that is none has kNoUnit.
+inline constexpr std::uint8_t kNoUnit = 0xff;
+struct Unit {
+  std::uint64_t sequence = 0;
+  Bytes bytes = 0;
+  std::uint8_t index = kNoUnit;
+};
+
+/// Memory a path uses, parts of the peer's block.
+struct PathMemory {
+  std::byte* receives = nullptr;  // kReceives * kReceiveSlot
+  std::uint32_t lkey = 0;
+  CreditWord* granted = nullptr;   // written by the peer's NIC
+  CreditWord* granting = nullptr;  // source of our write into the peer's
+};
+
+struct PeerCredit {
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+};
+
+class Path {
+ public:
+  /// The QP is made, receives are posted; `id` comes back in every completion's wr_id.
+  Result<void> open(Rail& rail, std::uint32_t id, const PathMemory& memory);
+  Result<void> connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit);
+  void to_error() noexcept;
+  void close() noexcept;
+
+  bool open() const noexcept { return qp_.qp != nullptr; }
+  std::uint32_t number() const noexcept { return qp_.qp->number(); }
+  std::uint32_t inline_bytes() const noexcept { return qp_.qp->inline_bytes(); }
+  Bytes outstanding() const noexcept { return outstanding_; }
+  bool idle() const noexcept { return posted_ == retired_; }
+  std::uint32_t received() const noexcept { return received_; }
+  /// In error: every receive has come back, so that received() is final.
+  bool drained() const noexcept { return receives_left_ == 0; }
+  /// May a unit be posted now? Reads the credits that the peer has written.
+  bool room() noexcept;
+  std::uint64_t peer_delivered() const noexcept;
+
+  /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno.
+  int post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept;
+  /// Tells the peer how many receives were posted and messages delivered, when due.
+  void grant(std::uint64_t delivered) noexcept;
+  /// Asks for a completion if what is posted would get none.
+  void flush() noexcept;
+
+  /// A send completed: calls acked(Unit) for it and all before it.
+  template <class Acked>
+  void retire(std::uint32_t index, Acked&& acked) noexcept {
+    // Only what is posted can complete; anything else is not of this QP's life.
+    if ((index - retired_) % kIndexSpan >= posted_ - retired_) return;
+    const std::uint32_t end = retired_ + (index - retired_) % kIndexSpan + 1;
+    if (signalled_ > 0) --signalled_;
+    while (retired_ != end) take_oldest(acked);
+  }
+  /// The QP is gone; the peer got `count` units of it. False: fewer than were acknowledged.
+  template <class Acked, class Lost>
+  bool settle(std::uint32_t count, Acked&& acked, Lost&& lost) noexcept {
+    while (retired_ != posted_) {
+      const Unit& unit = fifo_[retired_++ % kSends];
+      if (unit.index == kNoUnit) continue;
+      outstanding_ -= unit.bytes;
+      if (acknowledged_ != count) {
+        ++acknowledged_;
+        acked(unit);
+      } else {
+        lost(unit);
+      }
+    }
+    const bool all = acknowledged_ == count;
+    acknowledged_ = 0;
+    return all;
+  }
+
+  const std::byte* receive_slot(std::uint32_t slot) const noexcept {
+    return memory_.receives + slot * kReceiveSlot;
+  }
+  void count_received() noexcept { ++received_; }
+  void receive_ended() noexcept { --receives_left_; }
+  /// Gives the slot back to the NIC. 0 or errno.
+  int post_receive(std::uint32_t slot) noexcept;
+
+  static constexpr std::uint32_t kIndexSpan = 1U << 24;
+
+ private:
+  template <class Each>
+  void take_oldest(Each&& each) noexcept {
+    const Unit& unit = fifo_[retired_ % kSends];
+    ++retired_;
+    if (unit.index == kNoUnit) return;
+    ++acknowledged_;
+    outstanding_ -= unit.bytes;
+    each(unit);
+  }
+  int submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept;
+
+  Rail* rail_ = nullptr;
+  RailQp qp_;
+  std::uint32_t id_ = 0;
+  std::uint32_t generation_ = 0;
+  PathMemory memory_;
+  PeerCredit credit_;
+  std::array<Unit, kSends> fifo_{};
+  std::uint32_t posted_ = 0;  // work requests
+  std::uint32_t retired_ = 0;
+  std::uint32_t signalled_ = 0;    // that will complete by themselves
+  std::uint32_t unsignalled_ = 0;  // after the last of those
+  std::uint64_t units_ = 0;        // posted
+  std::uint32_t acknowledged_ = 0;
+  Bytes outstanding_ = 0;
+  std::uint64_t granted_ = 0;  // receives of the peer, in all
+  std::uint32_t received_ = 0;
+  std::uint32_t receives_left_ = 0;
+  std::uint64_t receives_posted_ = 0;
+  std::uint64_t told_receives_ = 0;
+  std::uint64_t told_delivered_ = 0;
+
+ public:
+  /// What is in a wr_id.
+  struct Mark {
+    bool receive = false;
+    std::uint32_t path = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t index = 0;  // of the send, or the receive's slot
+  };
+  static Mark decode(std::uint64_t wr_id) noexcept {
+    return {(wr_id >> 63) != 0, static_cast<std::uint32_t>(wr_id >> 40) & 0x7fff,
+            static_cast<std::uint32_t>(wr_id >> 24) & 0xffff,
+            static_cast<std::uint32_t>(wr_id) & (kIndexSpan - 1)};
+  }
+  bool current(const Mark& mark) const noexcept {
+    return open() && mark.generation == (generation_ & 0xffff);
+  }
+  static constexpr std::uint32_t kMaxPaths = 1U << 15;
+
+ private:
+  std::uint64_t mark(bool receive, std::uint32_t index) const noexcept {
+    return std::uint64_t{receive} << 63 | std::uint64_t{id_} << 40 |
+           std::uint64_t{generation_ & 0xffff} << 24 | (index & (kIndexSpan - 1));
+  }
+};
+
+}  // namespace gdrx::verbs

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/peer.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "transport/verbs/wc_text.hpp"
+
+namespace gdrx::verbs {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+// A rail on which nothing is heard for so many heartbeats, while another one answers, is given up
+// without waiting for its QPs' own time-outs.
+constexpr int kSilentBeats = 2;
+
+constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+Result<std::unique_ptr<Peer>> Peer::create(Core& core, Rank rank, std::uint64_t nonce,
+                                           std::size_t rails, std::uint32_t first_path) {
+  auto peer = std::unique_ptr<Peer>(new Peer(core, rank, nonce));
+  GDRX_TRY(peer->open(rails, first_path));
+  return peer;
+}
+
+// One block: the words that the peer's NICs may write (whole pages, their own registration), the
+// words we send, the slots of what goes out, the receives.
+Result<void> Peer::open(std::size_t rails, std::uint32_t first_path) {
+  const std::size_t links = std::max(core_.rails.size(), rails);
+  const std::size_t qps = core_.options.qps;
+  const std::size_t paths = links * qps;
+  const std::size_t words = round_up(paths * sizeof(CreditWord));
+  const std::size_t slots = kWindow * kReceiveSlot;
+  memory_ =
+      GDRX_TRY(Buffer::create(2 * words + round_up(slots + paths * kReceives * kReceiveSlot)));
+  std::byte* base = memory_.data();
+  Outgoing::Place place;
+  place.memory = base + 2 * words;
+  for (const auto& rail : core_.rails) {
+    credits_.push_back(GDRX_TRY(rail->domain()->register_memory(
+        memory_.bytes().first(words), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)));
+    buffers_.push_back(GDRX_TRY(
+        rail->domain()->register_memory(memory_.bytes().subspan(words), IBV_ACCESS_LOCAL_WRITE)));
+    place.lkeys.push_back(buffers_.back()->lkey());
+  }
+  outgoing_.set_place(std::move(place));
+  handles_.resize(links);
+  for (std::size_t number = 0; number < links; ++number) {
+    Link::Setup setup;
+    setup.number = static_cast<std::uint8_t>(number);
+    setup.rail_index = number % core_.rails.size();
+    setup.rail = core_.rails[setup.rail_index].get();
+    setup.first_path = first_path + static_cast<std::uint32_t>(number * qps);
+    setup.qps = static_cast<std::uint8_t>(qps);
+    setup.credit_address =
+        reinterpret_cast<std::uintptr_t>(base) + number * qps * sizeof(CreditWord);
+    setup.credit_rkey = credits_[setup.rail_index]->rkey();
+    setup.psn = static_cast<std::uint32_t>(core_.nonce >> 40);
+    for (std::size_t i = 0; i < qps; ++i) {
+      const std::size_t path = number * qps + i;
+      setup.memory[i].granted = reinterpret_cast<CreditWord*>(base) + path;
+      setup.memory[i].granting = reinterpret_cast<CreditWord*>(base + words) + path;
+      setup.memory[i].receives = base + 2 * words + slots + path * kReceives * kReceiveSlot;
+      setup.memory[i].lkey = buffers_[setup.rail_index]->lkey();
+    }
+    links_.push_back(std::make_unique<Link>(*this, core_.options, setup));
+  }
+  heard_ = core_.clock->now();
+  return {};
+}
+
+Result<void> Peer::learn(std::uint8_t number, const RailAddress& rail) {
+  Link& link = *links_[number];
+  if (handles_[number] != nullptr) return {};
+  if (rail.ethernet != link.rail().address().ethernet) {
+    return fail(Errc::unsupported, fmt::format("rank {}: its {} and our {} are of different kinds "
+                                               "(InfiniBand and Ethernet): set GDRX_HCA",
+                                               index(rank_), rail.name.data(), link.rail().name()));
+  }
+  handles_[number] = GDRX_TRY(link.rail().domain()->make_address(link.rail().route_to(rail)));
+  link.set_peer(rail);
+  return {};
+}
+
+void Peer::send_control(Control& message, std::uint8_t link, bool everywhere) noexcept {
+  message.link = link;
+  message.rank = index(core_.self);
+  message.from = core_.nonce;
+  message.to = nonce_;
+  message.rails = static_cast<std::uint8_t>(core_.rails.size());
+  message.qps = core_.options.qps;
+  message.delivered = delivered();
+  message.rail = links_[link]->rail().address();
+  for (const auto& over : links_) {
+    if ((everywhere || over->number() == link) && handles_[over->number()] != nullptr) {
+      over->rail().send(*handles_[over->number()], over->peer(), message);
+    }
+  }
+}
+
+void Peer::on_control(const Control& message, Instant now) {
+  if (message.link >= links_.size()) return;
+  Link& link = *links_[message.link];
+  heard_ = now;
+  if (auto learned = learn(message.link, message.rail); !learned) {
+    return core_.fail_with(std::move(learned).error());
+  }
+  switch (message.kind) {
+    case ControlKind::hello:
+      return link.on_hello(message, now);
+    case ControlKind::fenced:
+      return link.on_fenced(message, now);
+    case ControlKind::ping:
+      link.on_heard(now);
+      return ping(link, ControlKind::pong);
+    case ControlKind::pong:
+      return link.on_heard(now);
+  }
+}
+
+void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path) {
+  if (mark.receive) path.receive_ended();
+  if (done.status != IBV_WC_SUCCESS) {
+    if (done.status != IBV_WC_WR_FLUSH_ERR) {
+      link.fail(fmt::format("{} (qp {:#x})", text_of(done.status), path.number()),
+                core_.clock->now());
+    } else {
+      link.fail("its work was flushed", core_.clock->now());
+    }
+    return;
+  }
+  if (!mark.receive) {
+    heard_ = core_.clock->now();
+    link.on_heard(heard_);
+    path.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
+    return;
+  }
+  path.count_received();
+  auto taken = done.opcode == IBV_WC_RECV
+                   ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
+                   : incoming_.on_signal(be32toh(done.imm_data));
+  if (!taken) return give_up("it sent " + taken.error().what);
+  if (link.state() != LinkState::connecting && link.state() != LinkState::up) return;
+  if (path.post_receive(mark.index) != 0) link.fail("ibv_post_recv failed", core_.clock->now());
+}
+
+void Peer::round(bool idle) noexcept {
+  if (outgoing_.has_lost()) outgoing_.resend();
+  for (const auto& link : links_) {
+    if (link->state() != LinkState::up) continue;
+    for (Path& path : link->paths()) {
+      path.grant(delivered());
+      outgoing_.peer_delivered(path.peer_delivered());
+      if (idle) path.flush();
+    }
+  }
+}
+
+void Peer::tick(Instant now) {
+  for (const auto& link : links_) {
+    if (handles_[link->number()] != nullptr) link->tick(now);
+  }
+  look_for_silence(now);
+}
+
+void Peer::ping(Link& link, ControlKind kind) noexcept {
+  Control message;
+  message.kind = kind;
+  message.generation = link.generation();
+  send_control(message, link.number(), false);
+}
+
+// Only while something is owed to us: a peer that computes and does not poll is not lost. Its NICs
+// acknowledge without it.
+void Peer::look_for_silence(Instant now) {
+  const bool all_down = std::none_of(links_.begin(), links_.end(), [](const auto& link) {
+    return link->state() == LinkState::up;
+  });
+  if (!ever_up_ || (outgoing_.unfinished() == 0 && !all_down)) {
+    heard_ = silence_since_ = now;
+    next_ping_ = now + core_.options.heartbeat;
+    return;
+  }
+  if (now - heard_ >= core_.options.peer_timeout) {
+    return give_up(fmt::format("no NIC of it has acknowledged or answered for {} ms",
+                               core_.options.peer_timeout.count()));
+  }
+  if (now < next_ping_) return;
+  next_ping_ = now + core_.options.heartbeat;
+  Instant latest{};
+  for (const auto& link : links_) latest = std::max(latest, link->heard());
+  for (const auto& link : links_) {
+    if (link->state() != LinkState::up) continue;
+    const bool silent = link->unacknowledged() && latest - std::max(link->heard(), silence_since_) >
+                                                      kSilentBeats * core_.options.heartbeat;
+    if (silent) {
+      link->fail("it is silent while another rail answers", now);
+    } else {
+      ping(*link, ControlKind::ping);
+    }
+  }
+}
+
+bool Peer::busy() const noexcept {
+  return outgoing_.unfinished() > 0 || std::any_of(links_.begin(), links_.end(), [](auto& link) {
+           return link->state() == LinkState::fencing || link->state() == LinkState::waiting;
+         });
+}
+
+std::string Peer::ends_of(Link& link) const {
+  const auto gid = [](const RailAddress& rail) {
+    ibv_gid raw{};
+    std::copy(rail.gid.begin(), rail.gid.end(), raw.raw);
+    return rail.ethernet != 0 || rail.lid == 0 ? to_string(raw) : fmt::format("lid {}", rail.lid);
+  };
+  return fmt::format("{} ({}, qp {:#x}) of rank {} to {} ({}) of rank {}", link.rail().name(),
+                     gid(link.rail().address()), link.qp_number(), index(core_.self),
+                     link.peer().name.data(), gid(link.peer()), index(rank_));
+}
+
+std::string Peer::describe() const {
+  std::string text = "verbs";
+  for (const auto& link : links_) {
+    if (link->state() != LinkState::up) continue;
+    text += fmt::format("{} {} x{}", text == "verbs" ? ":" : ",", link->rail().name(),
+                        core_.options.qps);
+  }
+  return text;
+}
+
+std::string Peer::state() const {
+  std::string text = fmt::format("rank {} to {}: {}, {} delivered", index(core_.self), index(rank_),
+                                 outgoing_.state(), incoming_.delivered());
+  for (const auto& link : links_) {
+    text += fmt::format("; {} {} in life {}", link->rail().name(), to_string(link->state()),
+                        link->generation());
+  }
+  return text;
+}
+
+void Peer::unit_acknowledged(const Unit& unit) noexcept {
+  ++core_.counters.settled;
+  outgoing_.acknowledged(unit);
+}
+
+void Peer::unit_lost(const Unit& unit) noexcept { outgoing_.lost(unit); }
+
+void Peer::peer_delivered(std::uint64_t messages) noexcept { outgoing_.peer_delivered(messages); }
+
+void Peer::link_failed(std::uint8_t link, const std::string& why) {
+  last_down_ = link;
+  ++core_.counters.rails_down;
+  core_.log.warn("rail {} down: {} (peer rank {})", links_[link]->rail().name(), why, index(rank_));
+}
+
+void Peer::link_up(std::uint8_t link) {
+  ever_up_ = true;
+  heard_ = core_.clock->now();
+  Link& up = *links_[link];
+  if (up.generation() > 1) {
+    core_.log.warn("rail {} is back (peer rank {})", up.rail().name(), index(rank_));
+  } else {
+    core_.log.info("{}, {} QPs", ends_of(up), core_.options.qps);
+  }
+}
+
+void Peer::give_up(std::string why) {
+  core_.fail_with(Error{Errc::peer_lost,
+                        fmt::format("rank {} is lost: {}; the last rail was {}", index(rank_), why,
+                                    ends_of(*links_[last_down_])),
+                        0});
+}
+
+}  // namespace gdrx::verbs

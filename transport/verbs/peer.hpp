@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that a Device knows of one other: the links to it, what goes out, what comes in.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transport/verbs/incoming.hpp"
+#include "transport/verbs/outgoing.hpp"
+
+namespace gdrx::verbs {
+
+class Peer final : public LinkOwner {
+ public:
+  /// `rails` is how many the peer has; `first_path` the id of the first of links() * qps paths.
+  static Result<std::unique_ptr<Peer>> create(Core& core, Rank rank, std::uint64_t nonce,
+                                              std::size_t rails, std::uint32_t first_path);
+  static std::size_t paths_needed(const Core& core, std::size_t rails) {
+    return std::max(core.rails.size(), rails) * core.options.qps;
+  }
+
+  Rank rank() const noexcept { return rank_; }
+  std::uint64_t nonce() const noexcept { return nonce_; }
+  std::vector<std::unique_ptr<Link>>& links() noexcept { return links_; }
+  Outgoing& outgoing() noexcept { return outgoing_; }
+
+  /// The address of the peer's port that link `number` leads to.
+  Result<void> learn(std::uint8_t number, const RailAddress& rail);
+  void on_control(const Control& message, Instant now);
+  /// A completion of one of the paths of link `link`.
+  void on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path);
+  /// Credits and flushes that are due. `idle`: nothing completed in this round.
+  void round(bool idle) noexcept;
+  void tick(Instant now);
+  bool busy() const noexcept;
+  std::string describe() const;
+  std::string state() const;  // of every link and queue, for people who look for a hang
+
+  void unit_acknowledged(const Unit& unit) noexcept override;
+  void unit_lost(const Unit& unit) noexcept override;
+  void peer_delivered(std::uint64_t messages) noexcept override;
+  std::uint64_t delivered() const noexcept override { return incoming_.delivered(); }
+  void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept override;
+  void link_failed(std::uint8_t link, const std::string& why) override;
+  void link_up(std::uint8_t link) override;
+  void give_up(std::string why) override;
+
+ private:
+  Peer(Core& core, Rank rank, std::uint64_t nonce)
+      : core_(core),
+        rank_(rank),
+        nonce_(nonce),
+        incoming_(core, rank),
+        outgoing_(core, rank, links_) {}
+  Result<void> open(std::size_t rails, std::uint32_t first_path);
+  void look_for_silence(Instant now);
+  void ping(Link& link, ControlKind kind) noexcept;
+  std::string ends_of(Link& link) const;
+
+  Core& core_;
+  Rank rank_;
+  std::uint64_t nonce_;
+  Buffer memory_;
+  std::vector<std::unique_ptr<Registration>> buffers_;  // by rail of ours
+  std::vector<std::unique_ptr<Registration>> credits_;
+  std::vector<std::unique_ptr<AddressHandle>> handles_;  // by link
+  std::vector<std::unique_ptr<Link>> links_;
+  Incoming incoming_;
+  Outgoing outgoing_;
+  std::size_t last_down_ = 0;
+  bool ever_up_ = false;
+  Instant heard_{};          // an acknowledgement or a datagram
+  Instant silence_since_{};  // nothing was owed before
+  Instant next_ping_{};
+};
+
+}  // namespace gdrx::verbs

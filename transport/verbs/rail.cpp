@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/rail.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gdrx::verbs {
+namespace {
+
+constexpr std::size_t kControlSlots = 64;  // datagrams posted each way
+constexpr std::size_t kControlSlot = 256;
+static_assert(kGrhBytes + sizeof(Control) <= kControlSlot);
+constexpr std::uint64_t kReceiveMark = 1ULL << 32;
+constexpr int kQueueEntries = 4096;  // of one completion queue; more QPs get another
+
+// Between two looks at a port of which no event has told: some containers hide events.
+constexpr std::chrono::seconds kLook{1};
+
+std::uint32_t width_of(std::uint8_t code) {
+  switch (code) {
+    case 2:
+      return 4;
+    case 4:
+      return 8;
+    case 8:
+      return 12;
+    case 16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+// Mb/s of a lane, by ibv_port_attr::active_speed's bits (InfiniBand Architecture, PortInfo).
+std::uint32_t lane_speed(std::uint8_t code) {
+  switch (code) {
+    case 1:
+      return 2'500;
+    case 2:
+      return 5'000;
+    case 4:
+    case 8:
+      return 10'000;
+    case 16:
+      return 14'000;
+    case 32:
+      return 25'000;
+    case 64:
+      return 50'000;
+    case 128:
+      return 100'000;
+    default:
+      return 10'000;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Rail>> Rail::open(std::shared_ptr<Context> context, std::uint8_t port,
+                                         const Options& options, std::uint32_t qkey) {
+  auto rail = std::unique_ptr<Rail>(new Rail(std::move(context), port, options));
+  GDRX_TRY(rail->read_port());
+  rail->domain_ = GDRX_TRY(ProtectionDomain::create(rail->context_));
+  GDRX_TRY(rail->open_control(qkey));
+  return rail;
+}
+
+Result<void> Rail::read_port() {
+  const ibv_port_attr port = GDRX_TRY(context_->query_port(port_));
+  const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  const std::vector<Gid> gids = context_->gids(port_, port.gid_tbl_len);
+  std::optional<Gid> gid = choose_gid(gids, ethernet);
+  if (options_.gid_index >= 0) {
+    const auto wanted = static_cast<std::uint32_t>(options_.gid_index);
+    const auto found = std::find_if(gids.begin(), gids.end(),
+                                    [&](const Gid& entry) { return entry.index == wanted; });
+    if (found == gids.end() || is_zero(found->raw)) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("NCCL_IB_GID_INDEX={}: {} port {} has no such entry", wanted,
+                              context_->name(), port_));
+    }
+    gid = *found;
+  }
+  if (!gid && ethernet) {
+    return fail(Errc::unsupported, fmt::format("{} port {} has no usable GID: give its network "
+                                               "interface an address",
+                                               context_->name(), port_));
+  }
+  grh_ = ethernet || options_.gid_index >= 0;
+  if (gid) {
+    gid_index_ = static_cast<std::uint8_t>(gid->index);
+    std::copy_n(gid->raw.raw, 16, address_.gid.begin());
+  }
+  address_.lid = port.lid;
+  address_.ethernet = ethernet ? 1 : 0;
+  address_.mtu = static_cast<std::uint8_t>(port.active_mtu);
+  address_.speed = width_of(port.active_width) * lane_speed(port.active_speed);
+  const std::string name = fmt::format("{}:{}", context_->name(), port_);
+  std::copy_n(name.begin(), std::min(name.size(), address_.name.size() - 1), address_.name.begin());
+  port_up_ = port.state == IBV_PORT_ACTIVE;
+  return {};
+}
+
+Result<void> Rail::open_control(std::uint32_t qkey) {
+  control_memory_ = GDRX_TRY(Buffer::create(2 * kControlSlots * kControlSlot));
+  control_registration_ =
+      GDRX_TRY(domain_->register_memory(control_memory_.bytes(), IBV_ACCESS_LOCAL_WRITE));
+  control_queue_ = GDRX_TRY(CompletionQueue::create(context_, 2 * kControlSlots));
+  QpLimits limits;
+  limits.sends = limits.receives = kControlSlots;
+  control_ = GDRX_TRY(QueuePair::create(domain_, control_queue_, IBV_QPT_UD, limits));
+  GDRX_TRY(control_->to_init(port_, options_.pkey_index, qkey));
+  for (std::size_t slot = 0; slot < kControlSlots; ++slot) post_control_receive(slot);
+  GDRX_TRY(control_->activate());
+  address_.control_qp = control_->number();
+  address_.qkey = qkey;
+  return {};
+}
+
+void Rail::post_control_receive(std::size_t slot) noexcept {
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(control_memory_.data() + slot * kControlSlot);
+  piece.length = kControlSlot;
+  piece.lkey = control_registration_->lkey();
+  ibv_recv_wr request{};
+  request.wr_id = kReceiveMark | slot;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  (void)control_->post(request);  // fails only when the NIC is gone, which its events tell
+}
+
+Result<RailQp> Rail::make_qp(const QpLimits& limits) {
+  const std::uint32_t need = limits.sends + limits.receives;
+  auto shard = std::find_if(shards_.begin(), shards_.end(), [&](const Shard& candidate) {
+    return candidate.used + need <= static_cast<std::uint32_t>(candidate.queue->entries());
+  });
+  if (shard == shards_.end()) {
+    const int entries = std::clamp(kQueueEntries, 1, context_->attributes().max_cqe);
+    shards_.push_back({GDRX_TRY(CompletionQueue::create(context_, entries)), 0});
+    shard = shards_.end() - 1;
+    if (need > static_cast<std::uint32_t>(shard->queue->entries())) {
+      return fail(Errc::unsupported, context_->name() + " has too small completion queues");
+    }
+  }
+  RailQp made;
+  made.qp = GDRX_TRY(QueuePair::create(domain_, shard->queue, IBV_QPT_RC, limits));
+  GDRX_TRY(made.qp->to_init(port_, options_.pkey_index, 0));
+  shard->used += need;
+  made.queue = static_cast<std::size_t>(shard - shards_.begin());
+  return made;
+}
+
+void Rail::destroy_qp(RailQp& qp, const QpLimits& limits) noexcept {
+  if (!qp.qp) return;
+  qp.qp.reset();
+  shards_[qp.queue].used -= limits.sends + limits.receives;
+}
+
+ibv_ah_attr Rail::route_to(const RailAddress& peer) const noexcept {
+  ibv_ah_attr route{};
+  route.port_num = port_;
+  route.sl = options_.service_level;
+  route.dlid = peer.lid;
+  if (grh_) {
+    route.is_global = 1;
+    std::copy(peer.gid.begin(), peer.gid.end(), route.grh.dgid.raw);
+    route.grh.sgid_index = gid_index_;
+    route.grh.hop_limit = 255;
+    route.grh.traffic_class = options_.traffic_class;
+  }
+  return route;
+}
+
+int Rail::poll(std::span<ibv_wc> into) noexcept {
+  if (broken_) return 0;
+  int count = 0;
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    turn_ = turn_ + 1 < shards_.size() ? turn_ + 1 : 0;
+    const int polled = shards_[turn_].queue->poll(into.subspan(static_cast<std::size_t>(count)));
+    if (polled < 0) return polled;
+    count += polled;
+    if (count == static_cast<int>(into.size())) break;
+  }
+  quiet_ = count < static_cast<int>(into.size());
+  return count;
+}
+
+void Rail::send(const AddressHandle& to, const RailAddress& peer, const Control& message) noexcept {
+  if (dead_ || control_sent_ - control_done_ == kControlSlots) return;
+  const std::size_t slot = control_sent_ % kControlSlots;
+  std::byte* place = control_memory_.data() + (kControlSlots + slot) * kControlSlot;
+  std::memcpy(place, &message, sizeof message);
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(place);
+  piece.length = sizeof message;
+  piece.lkey = control_registration_->lkey();
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.wr.ud.ah = to.raw();
+  request.wr.ud.remote_qpn = peer.control_qp;
+  request.wr.ud.remote_qkey = peer.qkey;
+  if (control_->post(request) == 0) ++control_sent_;
+}
+
+bool Rail::receive(Control& message) noexcept {
+  if (dead_) return false;
+  ibv_wc done{};
+  while (control_queue_->poll({&done, 1}) == 1) {
+    if ((done.wr_id & kReceiveMark) == 0) {
+      ++control_done_;
+      continue;
+    }
+    if (done.status != IBV_WC_SUCCESS) continue;
+    const std::size_t slot = done.wr_id % kReceiveMark;
+    const std::span<const std::byte> bytes =
+        control_memory_.bytes().subspan(slot * kControlSlot + kGrhBytes, kControlSlot - kGrhBytes);
+    const bool whole = done.byte_len >= kGrhBytes && done.byte_len <= kControlSlot;
+    auto decoded = whole ? decode_control(bytes.first(done.byte_len - kGrhBytes))
+                         : Result<Control>(fail(Errc::protocol, ""));
+    post_control_receive(slot);
+    if (!decoded) continue;  // anybody may send a datagram: what is not ours is no event
+    message = *decoded;
+    return true;
+  }
+  return false;
+}
+
+void Rail::pump_events(const Log& log, Instant now) {
+  bool look = now >= next_look_;
+  while (!dead_) {
+    const auto event = context_->next_event();
+    if (!event) break;
+    look = true;
+    if (event->event_type == IBV_EVENT_DEVICE_FATAL) {
+      log.warn("rail {} dead: its NIC reports a fatal error", name());
+      dead_ = true;
+    }
+  }
+  if (dead_ || !look) return;
+  next_look_ = now + kLook;
+  const auto port = context_->query_port(port_);
+  const bool up = port && port->state == IBV_PORT_ACTIVE;
+  if (up == port_up_) return;
+  port_up_ = up;
+  if (up) {
+    log.info("rail {}: port active", name());
+  } else {
+    log.warn("rail {}: port down", name());
+  }
+}
+
+}  // namespace gdrx::verbs

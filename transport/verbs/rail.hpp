@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// One port of a NIC of this host: its context, domain, completion queues, and the datagram QP over
+// which devices talk about their links.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gdrx/clock.hpp"
+#include "gdrx/log.hpp"
+#include "transport/verbs/buffer.hpp"
+#include "transport/verbs/options.hpp"
+#include "transport/verbs/queue_pair.hpp"
+#include "transport/verbs/wire.hpp"
+
+namespace gdrx::verbs {
+
+/// A reliable QP and the completion queue that has room for it.
+struct RailQp {
+  std::unique_ptr<QueuePair> qp;
+  std::size_t queue = 0;
+};
+
+class Rail {
+ public:
+  static Result<std::unique_ptr<Rail>> open(std::shared_ptr<Context> context, std::uint8_t port,
+                                            const Options& options, std::uint32_t qkey);
+
+  const RailAddress& address() const noexcept { return address_; }
+  const char* name() const noexcept { return address_.name.data(); }
+  const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+  bool port_up() const noexcept { return port_up_ && !dead_; }
+  bool dead() const noexcept { return dead_; }  // the NIC said so: for good
+  /// A completion queue is unusable: nothing that completed there will be known.
+  void set_broken() noexcept { dead_ = broken_ = true; }
+  bool broken() const noexcept { return broken_; }
+
+  Result<RailQp> make_qp(const QpLimits& limits);
+  void destroy_qp(RailQp& qp, const QpLimits& limits) noexcept;
+  ibv_ah_attr route_to(const RailAddress& peer) const noexcept;
+
+  /// Fills from all completion queues, a dead NIC's too: what it completed before is in our memory.
+  /// Negative: one of them is broken.
+  int poll(std::span<ibv_wc> into) noexcept;
+  /// The last poll() found all queues empty behind what it returned.
+  bool quiet() const noexcept { return quiet_; }
+
+  /// Best effort: dropped when the ring is full, as the network may drop it. Never blocks.
+  void send(const AddressHandle& to, const RailAddress& peer, const Control& message) noexcept;
+  /// The next valid datagram, if any.
+  bool receive(Control& message) noexcept;
+  /// Reads what the NIC told about itself: a system call, and another one if it told something.
+  void pump_events(const Log& log, Instant now);
+
+ private:
+  struct Shard {
+    std::shared_ptr<CompletionQueue> queue;
+    std::uint32_t used = 0;
+  };
+  Rail(std::shared_ptr<Context> context, std::uint8_t port, const Options& options)
+      : context_(std::move(context)), port_(port), options_(options) {}
+  Result<void> read_port();
+  Result<void> open_control(std::uint32_t qkey);
+  void post_control_receive(std::size_t slot) noexcept;
+
+  std::shared_ptr<Context> context_;
+  std::uint8_t port_;
+  Options options_;
+  RailAddress address_;
+  std::uint8_t gid_index_ = 0;
+  bool grh_ = false;
+  bool port_up_ = true;
+  bool dead_ = false;
+  bool broken_ = false;
+  bool quiet_ = false;
+  Instant next_look_{};
+  std::shared_ptr<ProtectionDomain> domain_;
+  std::vector<Shard> shards_;
+  std::size_t turn_ = 0;  // which shard is polled first
+  Buffer control_memory_;
+  std::unique_ptr<Registration> control_registration_;
+  std::shared_ptr<CompletionQueue> control_queue_;
+  std::unique_ptr<QueuePair> control_;
+  std::uint32_t control_sent_ = 0;  // datagrams posted and acknowledged: a ring
+  std::uint32_t control_done_ = 0;
+};
+
+}  // namespace gdrx::verbs

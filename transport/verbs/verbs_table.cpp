@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/verbs_table.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+
+#include <cerrno>
+#include <string>
+
+namespace gdrx::verbs {
+namespace {
+
+constexpr const char* kLibrary = "libibverbs.so.1";
+
+// The version is part of the name: libibverbs keeps functions of 1.0 with other structures under
+// the same names.
+class Loader {
+ public:
+  explicit Loader(void* library) : library_(library) {}
+
+  template <class Function>
+  Function* need(const char* name, const char* version) {
+    void* symbol = dlvsym(library_, name, version);
+    if (symbol == nullptr && missing_.empty()) missing_ = std::string(name) + "@" + version;
+    return reinterpret_cast<Function*>(symbol);
+  }
+  template <class Function>
+  Function* find(const char* name, const char* version) {
+    return reinterpret_cast<Function*>(dlvsym(library_, name, version));
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  void* library_;
+  std::string missing_;
+};
+
+using QueryPort = int(ibv_context*, std::uint8_t, _compat_ibv_port_attr*);
+using QueryGid = int(ibv_context*, std::uint8_t, int, ibv_gid*);
+using QueryGidEx = int(ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t,
+                       std::size_t);
+using RegMr = ibv_mr*(ibv_pd*, void*, std::size_t, int);
+using RegMrIova2 = ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned);
+using CreateCq = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
+
+int query_port(QueryPort* old, ibv_context* context, std::uint8_t port, ibv_port_attr* attr) {
+  *attr = {};
+  verbs_context* extended = verbs_get_ctx_op(context, query_port);
+  if (extended != nullptr) return extended->query_port(context, port, attr, sizeof *attr);
+  return old(context, port, reinterpret_cast<_compat_ibv_port_attr*>(attr));
+}
+
+int query_gid(QueryGidEx* with_type, QueryGid* plain, ibv_context* context, std::uint8_t port,
+              std::uint32_t index, ibv_gid_entry* entry) {
+  *entry = {};
+  if (with_type != nullptr) return with_type(context, port, index, entry, 0, sizeof *entry);
+  entry->gid_index = index;
+  entry->port_num = port;
+  entry->gid_type = ~0U;
+  return plain(context, port, static_cast<int>(index), &entry->gid) == 0 ? 0 : EINVAL;
+}
+
+int set_nonblocking(ibv_context* context) {
+  const int flags = fcntl(context->async_fd, F_GETFL);
+  return flags < 0 || fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
+}
+
+void fill_registration(Loader& load, VerbsTable& table) {
+  auto* plain = load.need<RegMr>("ibv_reg_mr", "IBVERBS_1.1");
+  auto* iova2 = load.find<RegMrIova2>("ibv_reg_mr_iova2", "IBVERBS_1.8");
+  table.relaxed_ordering = iova2 != nullptr;
+  table.reg_mr = [plain, iova2](ibv_pd* pd, void* address, std::size_t length, int access) {
+    if (iova2 == nullptr) return plain(pd, address, length, access);
+    return iova2(pd, address, length, reinterpret_cast<std::uintptr_t>(address),
+                 static_cast<unsigned>(access));
+  };
+  using RegDmabuf = ibv_mr*(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int);
+  if (auto* dmabuf = load.find<RegDmabuf>("ibv_reg_dmabuf_mr", "IBVERBS_1.12")) {
+    table.reg_dmabuf_mr = dmabuf;
+  }
+  table.dereg_mr = load.need<int(ibv_mr*)>("ibv_dereg_mr", "IBVERBS_1.1");
+}
+
+void fill_device(Loader& load, VerbsTable& table) {
+  table.get_device_list = load.need<ibv_device**(int*)>("ibv_get_device_list", "IBVERBS_1.1");
+  table.free_device_list = load.need<void(ibv_device**)>("ibv_free_device_list", "IBVERBS_1.1");
+  table.open_device = load.need<ibv_context*(ibv_device*)>("ibv_open_device", "IBVERBS_1.1");
+  table.close_device = load.need<int(ibv_context*)>("ibv_close_device", "IBVERBS_1.1");
+  table.query_device =
+      load.need<int(ibv_context*, ibv_device_attr*)>("ibv_query_device", "IBVERBS_1.1");
+  auto* port = load.need<QueryPort>("ibv_query_port", "IBVERBS_1.1");
+  table.query_port = [port](ibv_context* context, std::uint8_t number, ibv_port_attr* attr) {
+    return query_port(port, context, number, attr);
+  };
+  auto* gid = load.need<QueryGid>("ibv_query_gid", "IBVERBS_1.1");
+  auto* gid_ex = load.find<QueryGidEx>("_ibv_query_gid_ex", "IBVERBS_1.11");
+  table.query_gid = [gid, gid_ex](ibv_context* context, std::uint8_t number, std::uint32_t index,
+                                  ibv_gid_entry* entry) {
+    return query_gid(gid_ex, gid, context, number, index, entry);
+  };
+  table.query_pkey =
+      load.need<int(ibv_context*, std::uint8_t, int, __be16*)>("ibv_query_pkey", "IBVERBS_1.1");
+  table.set_nonblocking = set_nonblocking;
+  table.get_async_event =
+      load.need<int(ibv_context*, ibv_async_event*)>("ibv_get_async_event", "IBVERBS_1.1");
+  table.ack_async_event = load.need<void(ibv_async_event*)>("ibv_ack_async_event", "IBVERBS_1.1");
+}
+
+void fill_queues(Loader& load, VerbsTable& table) {
+  table.alloc_pd = load.need<ibv_pd*(ibv_context*)>("ibv_alloc_pd", "IBVERBS_1.1");
+  table.dealloc_pd = load.need<int(ibv_pd*)>("ibv_dealloc_pd", "IBVERBS_1.1");
+  auto* create_cq = load.need<CreateCq>("ibv_create_cq", "IBVERBS_1.1");
+  table.create_cq = [create_cq](ibv_context* context, int entries) {
+    return create_cq(context, entries, nullptr, nullptr, 0);
+  };
+  table.destroy_cq = load.need<int(ibv_cq*)>("ibv_destroy_cq", "IBVERBS_1.1");
+  table.create_qp = load.need<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)>("ibv_create_qp", "IBVERBS_1.1");
+  table.modify_qp = load.need<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp", "IBVERBS_1.1");
+  table.destroy_qp = load.need<int(ibv_qp*)>("ibv_destroy_qp", "IBVERBS_1.1");
+  table.create_ah = load.need<ibv_ah*(ibv_pd*, ibv_ah_attr*)>("ibv_create_ah", "IBVERBS_1.1");
+  table.destroy_ah = load.need<int(ibv_ah*)>("ibv_destroy_ah", "IBVERBS_1.1");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const VerbsTable>> load_verbs() {
+  // Never closed: its providers keep state until the process ends.
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return fail(Errc::unsupported, std::string(kLibrary) +
+                                       " is not on this host: install rdma-core (libibverbs1, "
+                                       "ibverbs-providers)");
+  }
+  Loader load(library);
+  auto table = std::make_shared<VerbsTable>();
+  fill_device(load, *table);
+  fill_queues(load, *table);
+  fill_registration(load, *table);
+  // Pages that a NIC writes stay with the parent when the process forks.
+  auto* fork_init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
+  if (!load.missing().empty()) {
+    return fail(Errc::unsupported, std::string(kLibrary) + " is too old: it lacks " +
+                                       load.missing() + "; install rdma-core 17 or newer");
+  }
+  (void)fork_init();  // refused once memory is registered by somebody else: then it is their choice
+  return std::shared_ptr<const VerbsTable>(std::move(table));
+}
+
+}  // namespace gdrx::verbs
