@@ -150,6 +150,8 @@ class Topology {
   std::string cpus_of(int numa) const;  // empty unknown
   /// CPUs near a node: of its NUMA node, or what the kernel says of the device itself.
   std::string cpus_near(std::size_t node) const;
+  /// The NUMA node of those CPUs: numa_of(), or the one that has exactly them; -1.
+  int numa_near(std::size_t node) const;
   int nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const;
 
  private:

@@ -173,10 +173,13 @@ TEST_F(Sysfs, AFlatVirtualMachineIsNamed) {
   rdma("pci0000:00/0000:00:03.0/0000:02:00.0", "mlx5_0", "400 Gb/sec");
   write("proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm");
   write("sys/devices/pci0000:00/0000:00:02.0/0000:01:00.0/local_cpulist", "0-127");
+  write("sys/devices/system/node/node0/cpulist", "0-127");
   write("var/run/nvidia-topologyd/virtualTopology.xml", "<system/>");
   const Topology topology = load();
   EXPECT_TRUE(topology.flattened());
   EXPECT_EQ(topology.cpus_near(topology.gpus()[0].node), "0-127");
+  EXPECT_EQ(topology.numa_of(topology.gpus()[0].node), -1);
+  EXPECT_EQ(topology.numa_near(topology.gpus()[0].node), 0);
   EXPECT_EQ(smi(topology, "GPU0", "mlx5_0"), "PHB");
   ASSERT_EQ(topology.notes().size(), 1u);
   EXPECT_NE(topology.notes()[0].find("virtualTopology.xml"), std::string::npos);

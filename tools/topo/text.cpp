@@ -122,7 +122,7 @@ std::string matrix_text(const Topology& topology, const TextStyle& style) {
       uncertain |= row.back().ends_with('?');
       if (a == b) row.back() = " X";
     }
-    const int numa = topology.numa_of(topology.node(DeviceId(a)));
+    const int numa = topology.numa_near(topology.node(DeviceId(a)));
     if (a < gpus) {  // nvidia-smi gives GPUs an affinity, NICs none
       row.push_back(or_not_known(topology.cpus_near(topology.node(DeviceId(a)))));
       row.push_back(numa < 0 ? "N/A" : fmt::format("{}", numa));

@@ -224,6 +224,15 @@ std::string Topology::cpus_near(std::size_t node) const {
   return !cpus.empty() || node == kNone ? cpus : parts_.nodes[node].cpus;
 }
 
+int Topology::numa_near(std::size_t node) const {
+  if (const int own = numa_of(node); own >= 0 || node == kNone) return own;
+  const std::string cpus = cpus_near(node);
+  for (const NumaNode& numa : parts_.numa) {
+    if (!cpus.empty() && numa.cpus == cpus) return numa.id;
+  }
+  return -1;
+}
+
 int Topology::nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const {
   int direct = 0;
   int to_switch[2] = {0, 0};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <cstdint>
 
 #include <optional>
 #include <span>
