@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a process may have.
+#include <charconv>
+
 #include "topo/doctor/checks.hpp"
 #include "topo/read/text.hpp"
 
@@ -126,9 +128,11 @@ Findings check_memory_cgroup(const Facts& facts) {
   if (path.empty()) path = cgroup_file(facts, "memory", "memory.limit_in_bytes");
   if (path.empty()) return {};
   const std::string text = facts.files.read(path);
-  const double bytes = topo::leading_number(text);
+  // Version 1 says "no limit" as a number near 2^63.
+  std::uint64_t bytes = 0;
+  std::from_chars(text.data(), text.data() + text.size(), bytes);
   const std::string evidence = fmt::format("{}: {}", path, text);
-  if (text == "max" || bytes >= 8.0 * (1 << 30)) return {ok("8 GiB or more", evidence)};
+  if (text == "max" || bytes >= std::uint64_t{8} << 30) return {ok("8 GiB or more", evidence)};
   return {finding(Severity::warn, "pinned buffers count here: the kernel kills what goes over it",
                   evidence,
                   facts.in_container ? Lines{"docker run --memory 64g ..."}

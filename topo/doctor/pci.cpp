@@ -174,6 +174,7 @@ Findings check_pcie_errors(const Facts& facts) {
 }
 
 Findings check_virtual_machine(const Facts& facts) {
+  if (relevant_devices(facts).empty()) return {};
   if (!facts.topology.parts().in_vm) {
     return {ok("no hypervisor", "proc/cpuinfo: no flag 'hypervisor'")};
   }
