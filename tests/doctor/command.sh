@@ -7,6 +7,11 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 die() { echo "$*"; exit 1; }
 status() { rc=0; "$@" > "$dir/out" 2> "$dir/err" || rc=$?; }
+one_line() {
+  if [ "$rc" = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ]; then return; fi
+  cat "$dir/err"
+  die "$1: status $rc"
+}
 
 status "$gdrx" doctor --format json
 case $rc in 0 | 1 | 3) ;; *) cat "$dir/err"; die "status $rc" ;; esac
@@ -30,11 +35,11 @@ if grep -q "$(printf '\033')" "$dir/out"; then die 'colours in a file'; fi
 
 for bad in /nowhere "$dir"; do
   status "$gdrx" doctor --root "$bad"
-  [ "$rc" = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || die "root $bad: status $rc"
+  one_line "root $bad"
 done
 for bad in /nowhere "$dir" /dev/null "$dir/fix.sh"; do
   status "$gdrx" doctor --expect "$bad"
-  [ "$rc" = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || { cat "$dir/err"; die "expect $bad: $rc"; }
+  one_line "expect $bad"
 done
 status "$gdrx" doctor --fix-script /nowhere/fix.sh
 grep -q 'write /nowhere/fix.sh' "$dir/err" || die 'an unwritable script is not named'

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/doctor/host_tree.hpp"
+#include "tools/doctor/view.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -233,7 +234,8 @@ TEST_P(Faults, AreFoundWithEvidenceAndAFix) {
   const Fault& fault = GetParam();
   HostTree host;
   fault.break_it(host);
-  const auto found = test::of(host.diagnose(), fault.id);
+  const Report report = host.diagnose();
+  const auto found = test::of(report, fault.id);
   const auto worst =
       std::max_element(found.begin(), found.end(),
                        [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
@@ -243,6 +245,8 @@ TEST_P(Faults, AreFoundWithEvidenceAndAFix) {
   std::string fix;
   for (const std::string& line : worst->fix) fix += line + "\n";
   EXPECT_NE(fix.find(fault.fix), std::string::npos) << fix;
+  std::istringstream lines(tools::doctor_text(report, {}));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 INSTANTIATE_TEST_SUITE_P(EachCheck, Faults, ::testing::ValuesIn(kFaults), [](const auto& info) {

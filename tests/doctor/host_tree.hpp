@@ -97,6 +97,9 @@ class HostTree {
     remove("sys/devices/pci0000:10");
     pci("pci0000:00/0000:00:05.0", "0x10de", "0x030200");
     pci("pci0000:00/0000:00:06.0", "0x15b3", "0x020700");
+    for (const char* name : {"5", "6"}) {
+      write(device(fmt::format("pci0000:00/0000:00:0{}.0", name)) / "numa_node", "-1");
+    }
     nic("pci0000:00/0000:00:06.0", 0, "InfiniBand");
   }
 

@@ -42,7 +42,13 @@ std::string doctor_script(const doctor::Report& report) {
                                          one.summary));
       text += comment("seen: " + one.evidence) + comment("see: " + doc_link(one));
       std::string fix;
+      bool goes_on = false;  // a command over several lines is completed by hand as a whole
       for (const std::string& line : one.fix) {
+        if (goes_on || line.starts_with("docker run")) {
+          fix += "#? " + line + "\n";
+          goes_on = line.ends_with('\\');
+          continue;
+        }
         fix += line.starts_with('#') ? comment(line.substr(1))
                : to_complete(line)   ? "#? " + line + "\n"
                                      : line + "\n";

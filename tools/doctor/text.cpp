@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "tools/doctor/view.hpp"
 
@@ -57,6 +58,38 @@ std::string wrapped(const std::string& first, std::string_view text, std::size_t
   return all;
 }
 
+std::string wrapped_comment(const std::string& first, std::string_view text, std::size_t columns) {
+  std::istringstream lines(wrapped("", text, columns - first.size() - 2));
+  std::string all;
+  std::string before = first;
+  for (std::string line; std::getline(lines, line);) {
+    all += before + "# " + line + "\n";
+    before.assign(first.size(), ' ');
+  }
+  return all;
+}
+
+// A long command goes on over several lines as a shell takes them, so that it can be copied. It is
+// never cut within quotes, nor where a comment follows it.
+std::string command_lines(const std::string& first, std::string line, std::size_t columns) {
+  std::string all;
+  std::string before = first;
+  while (before.size() + line.size() > columns && line.find('#') == line.npos) {
+    std::size_t cut = 0;
+    char quote = 0;
+    for (std::size_t i = 0; i < line.size() && before.size() + i + 2 <= columns; ++i) {
+      const char c = line[i];
+      if (quote != 0 ? c == quote : c == '\'' || c == '"') quote = quote != 0 ? '\0' : c;
+      if (quote == 0 && c == ' ' && i > 0) cut = i;
+    }
+    if (cut == 0) break;
+    all += before + line.substr(0, cut) + " \\\n";
+    line.erase(0, cut + 1);
+    before.assign(first.size() + 2, ' ');
+  }
+  return all + before + line + "\n";
+}
+
 std::string mark(Severity severity, const DoctorStyle& style) {
   const std::string word = fmt::format("{:<{}}", to_string(severity), kIndent);
   if (!style.colour) return word;
@@ -80,7 +113,8 @@ std::string problem(const Finding& one, const DoctorStyle& style) {
   text += wrapped(blank + "seen  ", one.evidence, style.columns);
   std::string label = "fix   ";
   for (const std::string& line : one.fix) {
-    text += blank + label + printable(line) + "\n";
+    text += line.starts_with("# ") ? wrapped_comment(blank + label, line.substr(2), style.columns)
+                                   : command_lines(blank + label, printable(line), style.columns);
     label = "      ";
   }
   return text + blank + "see   " + doc_link(one) + "\n\n";

@@ -14,11 +14,11 @@ void add(std::string& list, const std::string& one) { list += (list.empty() ? ""
 Findings check_container(const Facts& facts) {
   if (!facts.in_container) return {ok("not in one", ".dockerenv, proc/1/cgroup: no sign of one")};
   std::string lacks;
-  std::string flags;
+  Lines fix{"docker run \\"};
   const auto need = [&](bool lacking, const char* what, const char* flag) {
     if (!lacking) return;
     add(lacks, what);
-    flags += fmt::format(" {}", flag);
+    fix.push_back(fmt::format("  {} \\", flag));
   };
   const bool nics = !facts.topology.nics().empty();
   need(facts.has_nvidia_gpu && !facts.files.exists("dev/nvidiactl"), "GPU nodes", "--gpus all");
@@ -36,9 +36,9 @@ Findings check_container(const Facts& facts) {
   }
   need(hidden, "the host's network", "--network host");
   if (lacks.empty()) return {ok("has what it needs", "dev/, CapEff, RLIMIT_MEMLOCK, /dev/shm")};
+  fix.emplace_back("  ...   # none of it needs --privileged");
   return {finding(Severity::warn, "lacks " + lacks + "; programs fall back to TCP without a word",
-                  "dev/, CapEff, RLIMIT_MEMLOCK, /dev/shm: lacks " + lacks,
-                  {"docker run" + flags + " ...", "# none of it needs --privileged"})};
+                  "dev/, CapEff, RLIMIT_MEMLOCK, /dev/shm: lacks " + lacks, fix)};
 }
 
 Findings check_environment(const Facts& facts) {
