@@ -123,8 +123,21 @@ TEST(DoctorGate, NamesWhatIsWorseNewOrGone) {
 TEST(DoctorScript, DoesNothingUnlessToldTo) {
   const std::string text = doctor_script(small());
   EXPECT_EQ(text.find("#!/bin/sh\n"), 0u);
-  EXPECT_LT(text.find("--apply ]; then"), text.find("ulimit -l"));
+  EXPECT_LT(text.find("--apply ]; then"), text.find("#? ulimit -l"));
   EXPECT_NE(text.find("# FAIL memlock"), std::string::npos) << text;
+}
+
+TEST(DoctorScript, LeavesToAPersonWhatHasToBeCompleted) {
+  HostTree host;
+  host.write("sys/fs/cgroup/user.slice/rdma.max", "mlx5_0 hca_handle=2");
+  host.answers.environment = {"NCCL_IB_DISABLE=1"};
+  host.write(".dockerenv", "");
+  const std::string text = doctor_script(host.diagnose());
+  EXPECT_NE(text.find("#? echo '<device> hca_handle=max hca_object=max' \\\n#?   > /sys"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("#? unset NCCL_IB_DISABLE"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\ndocker run"), std::string::npos) << text;
 }
 
 // A host's files may hold anything; a script must not run it.

@@ -18,10 +18,13 @@ std::string comment(std::string_view text) {
   return safe + "\n";
 }
 
-// "docker run ... ..." and "<device>" are for a person to complete: not to be run as they are.
+// What is not to be run as it stands: "docker run ...", "<device>" have to be completed, and
+// variables and limits are for the shell that starts the job, not for this one.
 bool to_complete(std::string_view line) {
   return line.find("...") != line.npos || line.find('<') != line.npos ||
-         line.find("COMMAND") != line.npos || line.find("/path/to") != line.npos;
+         line.find("COMMAND") != line.npos || line.starts_with("docker run") ||
+         line.starts_with("export ") || line.starts_with("unset ") || line.starts_with("ulimit ") ||
+         line.starts_with("systemctl edit");
 }
 
 }  // namespace
@@ -30,7 +33,8 @@ std::string doctor_script(const doctor::Report& report) {
   std::string text =
       "#!/bin/sh\n"
       "# Written by gdrx doctor, which never runs it. Read it, delete what you do not want, then\n"
-      "# run it as root with --apply. Lines behind '#?' have to be completed first.\n" +
+      "# run it as root with --apply. Lines behind '#?' are for you to complete, or for\n"
+      "# the shell that starts your job.\n" +
       comment("Of: " + report.host) +
       "if [ \"${1:-}\" != --apply ]; then\n"
       "  echo \"read $0 first; it changes this host only with --apply\"; exit 0\nfi\nset -x\n";
@@ -42,15 +46,13 @@ std::string doctor_script(const doctor::Report& report) {
                                          one.summary));
       text += comment("seen: " + one.evidence) + comment("see: " + doc_link(one));
       std::string fix;
-      bool goes_on = false;  // a command over several lines is completed by hand as a whole
+      bool by_hand = false;  // a command over several lines is left to a person as a whole
+      bool goes_on = false;
       for (const std::string& line : one.fix) {
-        if (goes_on || line.starts_with("docker run")) {
-          fix += "#? " + line + "\n";
-          goes_on = line.ends_with('\\');
-          continue;
-        }
+        if (!goes_on) by_hand = to_complete(line);
+        goes_on = line.ends_with('\\');
         fix += line.starts_with('#') ? comment(line.substr(1))
-               : to_complete(line)   ? "#? " + line + "\n"
+               : by_hand             ? "#? " + line + "\n"
                                      : line + "\n";
       }
       text += written.insert(fix).second ? fix : comment("the same fix as above");
