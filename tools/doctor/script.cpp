@@ -51,7 +51,7 @@ std::string doctor_script(const doctor::Report& report) {
       for (const std::string& line : one.fix) {
         if (!goes_on) by_hand = to_complete(line);
         goes_on = line.ends_with('\\');
-        fix += line.starts_with('#') ? comment(line.substr(1))
+        fix += line.starts_with('#') ? comment(line.substr(line.starts_with("# ") ? 2 : 1))
                : by_hand             ? "#? " + line + "\n"
                                      : line + "\n";
       }

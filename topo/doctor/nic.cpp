@@ -51,7 +51,7 @@ Findings check_rdma_nic(const Facts& facts) {
                   "sys/class/infiniband: empty",
                   {"# is a card there at all?", "lspci -d ::0200 && lspci -d ::0207",
                    "# soft-RoCE for trying out (host memory only):",
-                   "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0"})};
+                   "# modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0"})};
 }
 
 Findings check_libibverbs(const Facts& facts) {
