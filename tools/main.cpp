@@ -12,6 +12,7 @@ namespace {
 using Add = void (*)(CLI::App&);
 constexpr Add kCommands[] = {
     gdrx::tools::add_config,
+    gdrx::tools::add_doctor,
     gdrx::tools::add_plan,
     gdrx::tools::add_topo,
 };

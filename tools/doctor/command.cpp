@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrx doctor.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "gdrx/config.hpp"
+#include "tools/commands.hpp"
+#include "tools/doctor/view.hpp"
+
+namespace gdrx::tools {
+namespace {
+
+constexpr int kSlow = 3;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  gdrx doctor                          what keeps GPUDirect RDMA from working well here\n"
+    "  sudo gdrx doctor                     the same, with what only root can read (ACS)\n"
+    "  gdrx doctor --fix-script fix.sh      the fixes as a script to read; nothing is changed\n"
+    "  gdrx doctor --format json > good.json\n"
+    "  gdrx doctor --expect good.json       is this host as good as that one was?\n"
+    "  gdrx doctor --root /tmp/host         a copy of another host's sys/, proc/, dev/, etc/\n"
+    "Exit status: 0 if nothing is worse than WARN (OK, UNKNOWN, WARN), 3 if something is SLOW,\n"
+    "1 if something FAILs or a file cannot be read, 2 for bad usage. With --expect: 0 if nothing\n"
+    "is worse than in the saved report, else 1.\n";
+
+struct Options {
+  std::string root = "/";
+  std::string format = "text";
+  std::string script;
+  std::string expect;
+};
+
+bool no_colour() {
+  const auto environment = process_environment();
+  return std::any_of(environment.begin(), environment.end(), [](const std::string& entry) {
+    return entry.starts_with("NO_COLOR=") && entry.size() > 9;
+  });
+}
+
+Result<std::string> read_report(const std::string& name) {
+  constexpr std::uintmax_t kMost = 16u << 20;
+  std::error_code error;
+  if (std::filesystem::is_directory(name, error)) {
+    return fail(Errc::invalid_argument, name + " is a folder, not a report");
+  }
+  std::ifstream file(name, std::ios::binary);
+  if (!file) return fail(Errc::system, "open " + name, errno);
+  std::string text;
+  std::string block(1 << 16, '\0');
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
+    text.append(block, 0, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMost) return fail(Errc::invalid_argument, name + ": larger than 16 MiB");
+  }
+  return text;
+}
+
+Result<void> write_script(const std::string& name, const std::string& text) {
+  std::ofstream file(name, std::ios::binary | std::ios::trunc);
+  if (!file) return fail(Errc::system, "write " + name, errno);
+  file << text;
+  file.close();
+  if (!file) return fail(Errc::system, "write " + name, errno);
+  return {};
+}
+
+std::string shown(const doctor::Report& report, const std::string& format) {
+  if (format == "json") return doctor_json(report);
+  if (format == "html") return doctor_html(report);
+  DoctorStyle style;
+  style.colour = isatty(STDOUT_FILENO) == 1 && !no_colour();
+  return doctor_text(report, style);
+}
+
+[[noreturn]] void stop(int status, const std::string& line) {
+  std::fflush(stdout);  // the report stands before the line that sums it up
+  throw Failure{status, line};
+}
+
+void run(const Options& options) {
+  doctor::Report saved;
+  if (!options.expect.empty()) {
+    saved = value_or_fail(parse_doctor_json(value_or_fail(read_report(options.expect), kFailed)),
+                          kFailed);
+  }
+  doctor::Host host;
+  std::error_code error;
+  const bool live = std::filesystem::equivalent(options.root, "/", error);
+  host.root = live ? "/" : options.root;
+  if (!live) host.calls = doctor::file_calls(host.root);
+  const doctor::Report report = value_or_fail(doctor::diagnose(host), kFailed);
+  if (!options.script.empty()) {
+    value_or_fail(write_script(options.script, doctor_script(report)), kFailed);
+  }
+  fmt::print("{}", shown(report, options.format));
+  if (!options.expect.empty()) {
+    const auto worse = doctor_worse(saved, report);
+    std::fflush(stdout);
+    for (const std::string& line : worse) fmt::print(stderr, "gdrx: {}\n", line);
+    if (!worse.empty()) {
+      stop(kFailed, fmt::format("{} findings are worse than in {}", worse.size(), options.expect));
+    }
+    return;
+  }
+  const doctor::Severity severity = worst(report);
+  if (severity == doctor::Severity::fail) {
+    stop(kFailed, "FAIL: " + doctor_ids(report, severity));
+  }
+  if (severity == doctor::Severity::slow) stop(kSlow, "SLOW: " + doctor_ids(report, severity));
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app) {
+  auto* command = app.add_subcommand("doctor", "does GPUDirect RDMA work here, and how well");
+  auto options = std::make_shared<Options>();
+  command->add_option("--root", options->root,
+                      "a folder with another host's sys/, proc/, dev/ and etc/");
+  command->add_option("--format", options->format, "text, json or html")
+      ->check(CLI::IsMember({"text", "json", "html"}))
+      ->capture_default_str();
+  command->add_option("--fix-script", options->script,
+                      "write the fixes to a script; it is not run");
+  command->add_option("--expect", options->expect,
+                      "a saved JSON report: fail if something is worse now");
+  command->footer(kExamples);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace gdrx::tools

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPUs and pages.
+#include <map>
+#include <set>
+
+#include "topo/doctor/chains.hpp"
+#include "topo/doctor/checks.hpp"
+#include "topo/read/text.hpp"
+
+namespace gdrx::doctor {
+namespace {
+
+// "0-3,8" as a set; at most 64 Ki CPUs, so that a broken file costs nothing.
+std::set<int> cpus_of_list(std::string_view text) {
+  std::set<int> cpus;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view range = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const auto dash = range.find('-');
+    const int first = topo::to_int(range.substr(0, dash), -1);
+    const int last = dash == range.npos ? first : topo::to_int(range.substr(dash + 1), -1);
+    for (int cpu = first; cpu >= 0 && cpu <= last && cpu < 65536; ++cpu) cpus.insert(cpu);
+  }
+  return cpus;
+}
+
+}  // namespace
+
+Findings check_numa_balancing(const Facts& facts) {
+  constexpr const char* kPath = "proc/sys/kernel/numa_balancing";
+  const std::string text = facts.files.read(kPath);
+  if (text.empty()) return {};
+  const std::string evidence = fmt::format("{}: {}", kPath, text);
+  if (text == "0") return {ok("off", evidence)};
+  if (facts.topology.numa().size() < 2) return {ok("one NUMA node: does not matter", evidence)};
+  return {finding(Severity::warn, "on: the kernel unmaps pages to watch them, latency jumps",
+                  evidence, sysctl_lines("kernel.numa_balancing", "0"))};
+}
+
+Findings check_cpu_affinity(const Facts& facts) {
+  const std::string affinity = facts.calls.affinity();
+  if (affinity.empty()) return {};
+  const std::set<int> mine = cpus_of_list(affinity);
+  Findings found;
+  for (const topo::Gpu& gpu : facts.topology.gpus()) {
+    if (gpu.node == topo::kNone) continue;
+    const std::string near = facts.topology.cpus_of(facts.topology.numa_of(gpu.node));
+    if (near.empty()) continue;
+    bool any = false;
+    for (const int cpu : cpus_of_list(near)) any |= mine.contains(cpu);
+    const std::string evidence =
+        fmt::format("Cpus_allowed_list: {}; CPUs near {}: {}", affinity, gpu.name, near);
+    found.push_back(about(
+        gpu.name, any ? ok("may run near it", evidence)
+                      : finding(Severity::slow,
+                                "bound to CPUs far from it: each command crosses sockets", evidence,
+                                {fmt::format("numactl --cpunodebind={} --membind={} COMMAND",
+                                             facts.topology.numa_of(gpu.node),
+                                             facts.topology.numa_of(gpu.node)),
+                                 "# mpirun: --bind-to none, or --map-by numa"})));
+  }
+  return found;
+}
+
+Findings check_cpu_governor(const Facts& facts) {
+  constexpr const char* kFolder = "sys/devices/system/cpu/cpufreq";
+  std::map<std::string, int> governors;
+  for (const std::string& policy : facts.files.list(kFolder)) {
+    const std::string governor =
+        facts.files.read(std::filesystem::path(kFolder) / policy / "scaling_governor");
+    if (!governor.empty()) ++governors[governor];
+  }
+  if (governors.empty()) return {};
+  std::string evidence = fmt::format("{}/policy*/scaling_governor:", kFolder);
+  for (const auto& [name, count] : governors) evidence += fmt::format(" {} ({})", name, count);
+  if (governors.size() == 1 && governors.contains("performance")) {
+    return {ok("performance", evidence)};
+  }
+  return {finding(Severity::warn, "CPUs lower their clock: latency of small messages grows",
+                  evidence, {"cpupower frequency-set -g performance"})};
+}
+
+Findings check_hugepages(const Facts& facts) {
+  constexpr const char* kPath = "sys/kernel/mm/transparent_hugepage/enabled";
+  const std::string text = facts.files.read(kPath);
+  if (text.empty()) return {};
+  const std::string evidence = fmt::format("{}: {}; proc/sys/vm/nr_hugepages: {}", kPath, text,
+                                           facts.files.read("proc/sys/vm/nr_hugepages"));
+  const bool reserved = topo::leading_number(facts.files.read("proc/sys/vm/nr_hugepages")) > 0;
+  if (text.find("[never]") == text.npos || reserved) return {ok("can be had", evidence)};
+  return {finding(Severity::warn,
+                  "none: registering large host buffers takes 512 times the entries", evidence,
+                  {"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"})};
+}
+
+}  // namespace gdrx::doctor
