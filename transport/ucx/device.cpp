@@ -12,6 +12,7 @@ namespace gdrx::ucx {
 namespace {
 
 constexpr std::size_t kPool = 1024;  // writes under way on a device
+constexpr int kMostRounds = 256;     // of UCX's progress in one poll()
 constexpr std::chrono::milliseconds kCloseTime{500};
 
 struct ConfigHolder {
@@ -167,8 +168,9 @@ Result<std::unique_ptr<Endpoint>> UcxDevice::connect(Rank peer,
 }
 
 Result<std::size_t> UcxDevice::poll(std::span<Completion> completions) {
-  // Until UCX has nothing more, or there is enough to hand out.
-  while (ready_.size() - first_ < completions.size()) {
+  // Until UCX has nothing more, or there is enough to hand out; but not for ever: while it takes a
+  // dead peer's connection down, UCX can report progress again and again.
+  for (int round = 0; round < kMostRounds && ready_.size() - first_ < completions.size(); ++round) {
     const bool moved = ucp_worker_progress(worker_) != 0;
     if (!run_deferred() && !moved) break;
   }
