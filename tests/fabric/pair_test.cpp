@@ -35,7 +35,7 @@ TEST_P(Pair, DeliversEverySizeOnceAndInOrder) {
     EXPECT_EQ(cluster[1].completions.back().immediate, number);
     EXPECT_EQ(index(cluster[1].completions.back().peer), 0);
     const auto landed = cluster[1].inbox->bytes();
-    EXPECT_EQ(std::memcmp(landed.data() + 64, data.data(), size), 0) << size;
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), landed.begin() + 64)) << size;
     EXPECT_EQ(landed[63], std::byte{0});
     EXPECT_EQ(landed[64 + 262145], std::byte{0});
     ++number;

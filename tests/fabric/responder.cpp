@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving half of the simulated HCA, completions and errors.
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -118,6 +119,26 @@ void Transport::arrive(Network& network, const std::shared_ptr<Packet>& packet) 
   acknowledge(network, packet);
 }
 
+namespace {
+
+// A NIC writes aligned eight bytes at once, and counters in memory rely on it.
+void write_as_a_nic(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  if (bytes % kWord != 0 || bytes > 64 || reinterpret_cast<std::uintptr_t>(to) % kWord != 0) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (std::size_t at = 0; at < bytes; at += kWord) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from + at, kWord);
+    // release: what the NIC wrote before is seen by whoever sees this
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to + at))
+        .store(word, std::memory_order_release);
+  }
+}
+
+}  // namespace
+
 ibv_wc_status Transport::land(Qp& qp, const Packet& packet, std::size_t from, std::size_t bytes) {
   if (packet.payload.empty()) return IBV_WC_SUCCESS;  // no bytes: the key is not looked at
   const SendRequest& request = packet.request;
@@ -133,8 +154,8 @@ ibv_wc_status Transport::land(Qp& qp, const Packet& packet, std::size_t from, st
       packet.payload.size() > mr.raw.length - (request.address - base)) {
     return IBV_WC_REM_ACCESS_ERR;
   }
-  std::memcpy(reinterpret_cast<std::byte*>(request.address) + from, packet.payload.data() + from,
-              bytes);
+  write_as_a_nic(reinterpret_cast<std::byte*>(request.address) + from, packet.payload.data() + from,
+                 bytes);
   return IBV_WC_SUCCESS;
 }
 
