@@ -36,22 +36,6 @@ void hash_block(const DataKey& key, int rank, std::uint64_t begin, std::size_t c
   }
 }
 
-template <class T>
-T combine(ReduceOp op, T a, T b) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      return a + b;
-    case ReduceOp::prod:
-      return a * b;
-    case ReduceOp::min:
-      return b < a ? b : a;
-    case ReduceOp::max:
-      return b > a ? b : a;
-  }
-  return a;
-}
-
 /// into = into op from, element by element; Wide is what the operator computes in.
 template <class Wide, class T>
 void combine_block(ReduceOp op, T* into, const T* from, std::size_t count) {
@@ -67,9 +51,9 @@ void combine_block(ReduceOp op, T* into, const T* from, std::size_t count) {
       return loop(
           [](T a, T b) { return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b)); });
     case ReduceOp::min:
-      return loop([](T a, T b) { return combine(ReduceOp::min, a, b); });
+      return loop([](T a, T b) { return std::min(a, b); });
     case ReduceOp::max:
-      return loop([](T a, T b) { return combine(ReduceOp::max, a, b); });
+      return loop([](T a, T b) { return std::max(a, b); });
   }
 }
 

@@ -99,7 +99,6 @@ Findings check_driver_library(const Facts& facts) {
 
 Findings check_gpu_nodes(const Facts& facts) {
   if (driver_version(facts).empty()) return {};
-  Findings found;
   int gpus = 0;
   for (const std::string& name : facts.files.list("dev")) {
     const bool numbered =
