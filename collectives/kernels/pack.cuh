@@ -103,8 +103,9 @@ class UserBuffer {
  private:
   __device__ __noinline__ Pack load_bytes(std::uint64_t at) const {
     Pack value{0, 0};
-    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; ++i) {
-      const std::uint64_t byte = data_[at + i];
+#pragma unroll  // all loads at once
+    for (std::uint64_t i = 0; i < sizeof(Pack); ++i) {
+      const std::uint64_t byte = at + i < bytes_ ? data_[at + i] : 0;
       (i < 8 ? value.low : value.high) |= byte << (i % 8 * 8);
     }
     return value;
