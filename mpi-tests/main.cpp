@@ -8,6 +8,7 @@
 #include <set>
 
 #include "gdrx/gdrx_mpi.h"
+#include "mpi-tests/die.hpp"
 #include "mpi-tests/measure.hpp"
 #include "mpi-tests/report.hpp"
 

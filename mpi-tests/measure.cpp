@@ -2,14 +2,14 @@
 #include "mpi-tests/measure.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "mpi-tests/die.hpp"
 
 namespace gdrx::bench {
 namespace {
@@ -64,13 +64,6 @@ double percentile(std::vector<double> values, double p) {
 }
 
 }  // namespace
-
-void die(int rank, const std::string& message) {
-  const std::string line = fmt::format("[rank {} pid {}] gdrx: {}\n", rank, getpid(), message);
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-  std::fflush(stdout);
-  std::_Exit(3);
-}
 
 Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
            std::uint64_t bytes)

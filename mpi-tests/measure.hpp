@@ -37,9 +37,6 @@ struct Row {
   std::optional<Times> mpi;
 };
 
-/// Prints the error as this rank's and ends the process at once: other ranks, and MPI, may hang.
-[[noreturn]] void die(int rank, const std::string& message);
-
 /// The buffers and the reference of one (type, op, size), shared by its rows.
 class Case {
  public:
