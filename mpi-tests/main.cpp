@@ -82,6 +82,7 @@ std::vector<Row> run_all(const Options& options, Communicators& communicators, i
             if (in_place ? !options.in_place : !options.out_of_place) continue;
             rows.push_back(data.run(comm, in_place));
             if (rank == 0) print_row(rows.back(), options.vs_mpi);
+            if (rank == 0 && options.explain) print_measured(rows.back());
           }
         }
       }

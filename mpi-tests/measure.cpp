@@ -139,6 +139,7 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   if (gdrxCommGetLastOp(comm, &info) != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
   row.algorithm = info.algorithm;
   row.transport = info.transport;
+  row.predicted_us = info.predicted_us;
   if (info.messages_sent != info.plan_sends * info.slices ||
       info.messages_received != info.plan_receives * info.slices) {
     fmt::print(stderr,

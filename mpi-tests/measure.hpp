@@ -30,6 +30,7 @@ struct Row {
   std::string transport;
   bool cuda = false;
   bool in_place = false;
+  double predicted_us = 0;  // by the tuner
   Times time;
   double algbw = 0;  // GB/s
   double busbw = 0;

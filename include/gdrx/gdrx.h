@@ -180,6 +180,7 @@ typedef struct {
   uint64_t messages_received;
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
+  double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.
