@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "mpi-tests/die.hpp"
 #include "mpi-tests/measure.hpp"
 
 namespace gdrx::bench {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "gdrx/gdrx_mpi.h"
+#include "mpi-tests/die.hpp"
 #include "mpi-tests/measure.hpp"
 #include "mpi-tests/report.hpp"
 
@@ -120,6 +121,7 @@ std::vector<Row> run_all(const Options& options, Communicators& communicators, i
             if (in_place ? !options.in_place : !options.out_of_place) continue;
             rows.push_back(data.run(comm, in_place));
             if (rank == 0) print_row(rows.back(), options);
+            if (rank == 0 && options.explain) print_measured(rows.back());
           }
         }
       }

@@ -2,14 +2,14 @@
 #include "mpi-tests/measure.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "mpi-tests/die.hpp"
 
 namespace gdrx::bench {
 namespace {
@@ -65,12 +65,6 @@ double percentile(std::vector<double> values, double p) {
   return values[at];
 }
 
-void die(int rank, const std::string& message) {
-  const std::string line = fmt::format("[rank {} pid {}] gdrx: {}\n", rank, getpid(), message);
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-  std::fflush(stdout);
-  std::_Exit(3);
-}
 
 Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
            std::uint64_t bytes, Gpu* gpu)
@@ -147,6 +141,7 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   if (gdrxCommGetLastOp(comm, &info) != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
   row.algorithm = info.algorithm;
   row.transport = info.transport;
+  row.predicted_us = info.predicted_us;
   if (info.messages_sent != info.plan_sends * info.slices ||
       info.messages_received != info.plan_receives * info.slices) {
     fmt::print(stderr,

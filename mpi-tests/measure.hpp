@@ -32,6 +32,7 @@ struct Row {
   std::string transport;
   bool cuda = false;
   bool in_place = false;
+  double predicted_us = 0;  // by the tuner
   Times time;
   double algbw = 0;  // GB/s
   double busbw = 0;
@@ -59,9 +60,6 @@ struct Gpu {
 };
 
 double percentile(std::vector<double> values, double p);
-
-/// Prints the error as this rank's and ends the process at once: other ranks, and MPI, may hang.
-[[noreturn]] void die(int rank, const std::string& message);
 
 /// The buffers and the reference of one (type, op, size), shared by its rows.
 class Case {

@@ -137,7 +137,8 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--json", options.json, "write the rows to this file");
   app.add_option("--timeout", options.timeout, "deadline of a call, seconds");
   app.add_option("--seed", options.seed, "of the inputs");
-  app.add_flag("--explain", options.explain, "the tuner's reasons before each row");
+  app.add_flag("--explain", options.explain,
+               "the tuner's reasons before each row, prediction and measurement after it");
   app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
   app.add_flag("--in-place", raw.only_in, "in place only");
   app.add_flag("--out-of-place", raw.only_out, "out of place only");

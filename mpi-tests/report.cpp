@@ -79,6 +79,13 @@ void print_row(const Row& row, const Options& options) {
   std::fflush(stdout);
 }
 
+void print_measured(const Row& row) {
+  if (row.predicted_us <= 0) return;
+  fmt::print("    {} over {}, {}: measured {:.1f} us, predicted {:.1f} us ({:.1f}x)\n",
+             row.algorithm, row.transport, row.in_place ? "in place" : "out of place", row.time.p50,
+             row.predicted_us, row.time.p50 / row.predicted_us);
+}
+
 void print_verdict(const std::vector<Row>& rows, int ranks) {
   double total = 0;
   int compared = 0;

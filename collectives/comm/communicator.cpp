@@ -29,6 +29,9 @@ constexpr milliseconds kActiveFor{1000};
 constexpr milliseconds kTickDriving{2};
 constexpr milliseconds kSuspicion{700};
 
+// Nobody waits longer than this for ranks that do not destroy their communicator.
+constexpr std::chrono::seconds kLeaveTime{60};
+
 }  // namespace
 
 Communicator::~Communicator() {
@@ -92,6 +95,23 @@ Result<void> Communicator::drain() {
   if (gpu_) GDRX_TRY(gpu_->finish());
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return {};
+}
+
+Result<void> Communicator::leave() {
+  const Duration most = config_.timeout.count() > 0
+                            ? std::min<Duration>(config_.timeout, kLeaveTime)
+                            : Duration(kLeaveTime);
+  if (mesh_->leave(Deadline::after(steady_clock(), most))) return {};
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  return fail(Errc::timeout,
+              fmt::format("rank {} leaves without the others: some rank has not destroyed its "
+                          "communicator within {:g} s",
+                          index(rank_), std::chrono::duration<double>(most).count()));
+}
+
+void Communicator::mute() {
+  const std::lock_guard lock(on_error_mutex_);
+  on_error_ = nullptr;
 }
 
 // One round: the failure, the fabric, the running operation. driver_ is held.
@@ -237,6 +257,7 @@ Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
   if (gpu_) gpu_->abort();
   if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
+  const std::lock_guard lock(on_error_mutex_);
   if (on_error_) on_error_(error);
   return error;
 }

@@ -36,6 +36,7 @@ namespace gdrx {
 struct OperationInfo {
   plan::Algorithm algorithm{};
   PathKind path{};
+  double predicted_us = 0;  // by the tuner; 0 where it had no choice to make
   exec::Counters counters;
   plan::Traffic planned;
   bool staged = false;  // GPU buffers went through the host
@@ -79,6 +80,11 @@ class Communicator final : private exec::Links {
   Result<Progress> test(Operation& operation);
   /// Waits for everything posted. A failed communicator returns its failure.
   Result<void> drain();
+  /// After drain(): waits until every rank is as far, so that none leaves while another still needs
+  /// its memory, its connections or its answers. Once.
+  Result<void> leave();
+  /// on_error is not called any more; returns when a call under way has ended. Any thread.
+  void mute();
   /// Any thread.
   void abort();
   std::optional<Error> failure() const;
@@ -126,6 +132,7 @@ class Communicator final : private exec::Links {
   Config config_;
   Log log_;
   std::function<void(const Error&)> on_error_;
+  std::mutex on_error_mutex_;
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;

@@ -124,9 +124,12 @@ GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueI
                                        const gdrxConfig_t* config);
 /* All `nranks` communicators of this process at once: comms[i] is rank i. */
 GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
-/* Waits until every posted operation is done everywhere it must be, then frees. Collective in the
- * sense that a peer which destroys early is not taken for dead. A failed communicator is freed at
- * once. comm NULL is allowed. */
+/* Collective: waits until every operation posted here is done and every rank has come as far, so
+ * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns.
+ * gdrxTimeout: some rank did not come within the communicator's timeout, 60 s at the most; a late
+ * one gets it, too. A failed communicator is freed at once, and the reason is returned.
+ * Communicators of one gdrxCommInitAll do not wait for each other, so that one thread can destroy
+ * all of them: they hold their memory until the last is destroyed. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
 /* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
  */
@@ -186,6 +189,7 @@ typedef struct {
   uint64_t messages_received;
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
+  double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.
