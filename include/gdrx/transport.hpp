@@ -96,6 +96,8 @@ class Device {
   /// True while something of ours still needs poll() to leave this process (unfinished writes,
   /// protocol answers). A caller may sleep or return when it is false.
   virtual bool busy() const noexcept = 0;
+  /// NICs, how GPU memory is reached and why, counters: one line, for people.
+  virtual std::string describe() const = 0;
 };
 
 class Fabric {

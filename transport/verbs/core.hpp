@@ -25,6 +25,7 @@ struct Counters {
   std::uint64_t stripes = 0;
   std::uint64_t rails_down = 0;  // links that failed
   std::uint64_t resent = 0;      // units sent again after one of them
+  std::uint64_t copied = 0;      // bytes of payloads that were not registered
   std::uint64_t settled = 0;     // units found received by the fence, that had no acknowledgement
 };
 

@@ -114,7 +114,9 @@ std::string VerbsDevice::describe() const {
     text += fmt::format("{}{} ({}, {} Gb/s)", text.empty() ? "" : ", ", rail->name(),
                         to_string(gid), rail->address().speed / 1000);
   }
-  return text;
+  const Counters& seen = core_.counters;
+  return fmt::format("{}; {} messages, {} bytes copied to be sent, {} rails down, {} units resent",
+                     text, seen.messages, seen.copied, seen.rails_down, seen.resent);
 }
 
 std::string VerbsDevice::state() const {

@@ -27,7 +27,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   bool busy() const noexcept override;
 
   const Counters& counters() const noexcept { return core_.counters; }
-  std::string describe() const;
+  std::string describe() const override;
   std::string state() const;
 
  private:

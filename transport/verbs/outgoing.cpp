@@ -13,6 +13,11 @@ std::uint64_t address_of(const std::byte* memory) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
+bool contains(std::span<const std::byte> region, std::span<const std::byte> payload) {
+  return payload.empty() || (payload.data() >= region.data() &&
+                             payload.data() + payload.size() <= region.data() + region.size());
+}
+
 }  // namespace
 
 Path* Outgoing::path_of(Link& link) noexcept {
@@ -45,6 +50,9 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
       total > remote.key.length - op.offset) {
     return fail(Errc::internal, "a write beyond its region");
   }
+  if (op.local != nullptr && !contains(op.local->bytes(), op.payload)) {
+    return fail(Errc::internal, "a payload that is not in the region it is said to be in");
+  }
   Message& fresh = message(next_);
   if (lost_ != 0 || fresh.unacknowledged != 0 || next_ - delivered_ >= kWindow) {
     return Progress::pending;
@@ -63,6 +71,7 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
       std::byte* place = core_.staging.take(op.payload.size());
       if (place == nullptr) return Progress::pending;
       std::memcpy(place, op.payload.data(), op.payload.size());
+      core_.counters.copied += op.payload.size();
       fresh.payload = {place, op.payload.size()};
       fresh.staged = true;
     }
