@@ -30,6 +30,7 @@ struct Row {
   std::string transport;
   bool cuda = false;
   bool in_place = false;
+  bool registered = false;  // all buffers were, as the call itself says
   Times time;
   double algbw = 0;  // GB/s
   double busbw = 0;

@@ -134,6 +134,7 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--seed", options.seed, "of the inputs");
   app.add_flag("--explain", options.explain, "the tuner's reasons before each row");
   app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
+  app.add_flag("--register", options.registered, "buffers are registered (gdrxRegister)");
   app.add_flag("--in-place", raw.only_in, "in place only");
   app.add_flag("--out-of-place", raw.only_out, "out of place only");
   app.footer(kExamples);
@@ -149,6 +150,9 @@ Result<void> check(const Raw& raw, Options& options) {
   }
   if (options.cuda && !raw.vs.empty()) {
     return fail(Errc::unsupported, "--vs mpi compares host memory; use --memory host");
+  }
+  if (options.cuda && options.registered) {
+    return fail(Errc::unsupported, "--register takes host memory: GPU buffers are staged");
   }
   if (!raw.vs.empty() && raw.vs != "mpi") return fail(Errc::invalid_argument, "--vs takes mpi");
   if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {

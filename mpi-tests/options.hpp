@@ -24,6 +24,7 @@ struct Options {
   bool cuda = false;
   bool explain = false;
   bool unaligned = false;
+  bool registered = false;  // gdrxRegister on the buffers of each row
   bool out_of_place = true;
   bool in_place = true;
   double timeout = 0;

@@ -38,19 +38,23 @@ void print_head(int ranks, int hosts, bool vs_mpi) {
   fmt::print(
       "# time: median and 99th percentile of the slowest rank; algbw = size/time, busbw = algbw x "
       "2(n-1)/n\n");
-  fmt::print("#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11} {:>11} {:>8} {:>8} {:>7}{}\n",
-             "size", "count", "type", "op", "algorithm", "via", "place", "p50", "p99", "algbw",
-             "busbw", "wrong", vs_mpi ? "     MPI p50  MPI/gdrx" : "");
-  fmt::print("#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11} {:>11} {:>8} {:>8} {:>7}{}\n",
-             "(B)", "(elements)", "", "", "", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
-             vs_mpi ? "        (us)" : "");
+  fmt::print(
+      "#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11} {:>11} {:>8} {:>8} {:>7}{}\n",
+      "size", "count", "type", "op", "algorithm", "via", "place", "reg", "p50", "p99", "algbw",
+      "busbw", "wrong", vs_mpi ? "     MPI p50  MPI/gdrx" : "");
+  fmt::print(
+      "#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11} {:>11} {:>8} {:>8} {:>7}{}\n",
+      "(B)", "(elements)", "", "", "", "", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
+      vs_mpi ? "        (us)" : "");
 }
 
 void print_row(const Row& row, bool vs_mpi) {
   fmt::print(
-      " {:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11.2f} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}",
+      " {:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11.2f} {:>11.2f} {:>8.2f} {:>8.2f} "
+      "{:>7}",
       row.bytes, row.count, to_string(row.type), to_string(row.op), row.algorithm, row.transport,
-      row.in_place ? "in" : "out", row.time.p50, row.time.p99, row.algbw, row.busbw, row.wrong);
+      row.in_place ? "in" : "out", row.registered ? "yes" : "no", row.time.p50, row.time.p99,
+      row.algbw, row.busbw, row.wrong);
   if (row.mpi) {
     fmt::print(" {:>11.2f} {:>9.2f}", row.mpi->p50, row.mpi->p50 / row.time.p50);
   } else if (vs_mpi) {
@@ -99,7 +103,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
                          {"transport", row.transport},
                          {"memory", row.cuda ? "cuda" : "host"},
                          {"mode", "blocking"},
-                         {"registered", false},
+                         {"registered", row.registered},
                          {"hosts", hosts},
                          {"in_place", row.in_place},
                          {"time_us", {{"p50", row.time.p50}, {"p99", row.time.p99}}},

@@ -350,6 +350,7 @@ gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {
     info->messages_received = last.counters.received;
     info->plan_sends = last.planned.sends;
     info->plan_receives = last.planned.receives;
+    info->registered = last.registered ? 1 : 0;
     return {};
   });
 }

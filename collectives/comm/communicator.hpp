@@ -27,6 +27,8 @@
 #include "gdrx/log.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/memory/pages.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
@@ -36,7 +38,8 @@ struct OperationInfo {
   PathKind path{};
   exec::Counters counters;
   plan::Traffic planned;
-  bool staged = false;  // GPU buffers went through the host
+  bool staged = false;      // GPU buffers went through the host
+  bool registered = false;  // all buffers of the call were: nothing was copied to send it
 };
 
 /// A posted call. Shared by the queue and its request.
@@ -77,6 +80,13 @@ class Communicator final : private exec::Links {
   void abort();
   std::optional<Error> failure() const;
 
+  /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
+  Result<RegistrationRef> register_memory(std::span<std::byte> memory);
+  Result<void> release_memory(const Registration* registration);
+  /// Registered pages, zero at first, until free_memory().
+  Result<std::byte*> allocate_memory(std::size_t bytes);
+  Result<void> free_memory(const std::byte* memory);
+
   OperationInfo last_operation() const;
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
@@ -85,6 +95,10 @@ class Communicator final : private exec::Links {
  private:
   friend class CommunicatorBuilder;
   Communicator() = default;
+  struct Allocation {
+    Pages pages;
+    RegistrationRef registration;  // or null
+  };
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
@@ -92,6 +106,8 @@ class Communicator final : private exec::Links {
   const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
+  RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
+  Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<void> start(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
@@ -120,7 +136,7 @@ class Communicator final : private exec::Links {
   std::vector<Hello> peers_;
   Failure failure_;
 
-  std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
+  mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   std::deque<std::shared_ptr<Operation>> queue_;
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
@@ -139,6 +155,9 @@ class Communicator final : private exec::Links {
   std::optional<exec::ArenaLayout> layout_;
   std::shared_ptr<Fabric> fabric_;
   std::shared_ptr<Device> device_;
+  std::optional<RegistrationCache> registrations_;
+  std::map<const std::byte*, Allocation> allocations_;
+  Allocation scratch_;
   std::unique_ptr<exec::Inbox> inbox_;
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
