@@ -105,6 +105,26 @@ Result<void> parse_shm(Config& config, std::string_view text) {
   return {};
 }
 
+constexpr std::array<std::string_view, 4> kGpuDirect{"auto", "dma-buf", "peermem", "staged"};
+
+Result<void> parse_gpu_direct(Config& config, std::string_view text) {
+  const auto at = std::find(kGpuDirect.begin(), kGpuDirect.end(), text);
+  if (at == kGpuDirect.end()) {
+    return fail(Errc::invalid_argument,
+                fmt::format("one of {} is expected", fmt::join(kGpuDirect, ", ")));
+  }
+  config.gpu_direct = static_cast<GpuDirect>(at - kGpuDirect.begin());
+  return {};
+}
+
+Result<void> parse_gpu_flush(Config& config, std::string_view text) {
+  if (text != "auto" && text != "always") {
+    return fail(Errc::invalid_argument, "auto or always is expected");
+  }
+  config.gpu_flush = text == "always";
+  return {};
+}
+
 Result<void> parse_lanes(Config& config, std::string_view text) {
   const double value = GDRX_TRY(parse_number(text));
   if (value < 0 || value > 16 || value != std::floor(value)) {
@@ -184,6 +204,15 @@ const std::vector<Knob>& table() {
       {"GDRX_VERBS_STAGING", "bytes", "verbs: registered memory for payloads that are not",
        bytes_into(&Config::verbs_staging, 1 << 20, Bytes{4} << 30, false),
        [](const Config& c) { return std::to_string(c.verbs_staging); }},
+      {"GDRX_GPU_DIRECT", "",
+       "verbs: how NICs reach GPU memory: auto, dma-buf, peermem, staged (through the host)",
+       parse_gpu_direct,
+       [](const Config& c) {
+         return std::string(kGpuDirect.at(static_cast<std::size_t>(c.gpu_direct)));
+       }},
+      {"GDRX_GPU_FLUSH", "",
+       "verbs: read back what NICs wrote to a GPU: auto (where it does not order it), always",
+       parse_gpu_flush, [](const Config& c) { return c.gpu_flush ? "always" : "auto"; }},
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -28,6 +29,9 @@ struct IbConfig {
   int qps = 1;            // NCCL_IB_QPS_PER_CONNECTION
 };
 
+/// How NICs are to reach GPU memory: as well as they can, or in one way alone.
+enum class GpuDirect : std::uint8_t { automatic, dma_buf, peermem, staged };
+
 struct Config {
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
@@ -43,6 +47,8 @@ struct Config {
   std::chrono::milliseconds heartbeat{1'000};      // GDRX_HEARTBEAT, milliseconds
   std::chrono::milliseconds peer_timeout{10'000};  // GDRX_PEER_TIMEOUT, seconds
   Bytes verbs_staging = Bytes{32} << 20;           // GDRX_VERBS_STAGING, bytes
+  GpuDirect gpu_direct = GpuDirect::automatic;     // GDRX_GPU_DIRECT
+  bool gpu_flush = false;                          // GDRX_GPU_FLUSH: always
   Bytes slice = 0;                                 // GDRX_SLICE, bytes; 0: chosen
   Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
   int lanes = 0;                                   // GDRX_LANES; 0: chosen

@@ -3,6 +3,8 @@
 // needs exactly its attributes, an object that others use is not destroyed.
 #include "tests/fabric/control_verbs.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "tests/fabric/objects.hpp"
@@ -126,6 +128,28 @@ struct Verbs {
 
   ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) const {
     const auto guard = lock();
+    const bool gpu = network.gpu_->kind_of(address) == MemoryKind::cuda;
+    if (gpu && !Nic::of(pd->context).peermem) {
+      errno = EFAULT;  // to the kernel these are no pages of the process
+      return nullptr;
+    }
+    return add_mr(pd, address, length, access, gpu);
+  }
+
+  // Of a descriptor that seeks to its end, as dma-bufs do: what is beyond is not exported.
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                        int fd, int access) const {
+    const auto guard = lock();
+    const off_t end = lseek(fd, 0, SEEK_END);
+    errno = !Nic::of(pd->context).dma_buf ? EOPNOTSUPP : end < 0 ? EBADF : EINVAL;
+    if (!Nic::of(pd->context).dma_buf || end < 0 || offset > static_cast<std::uint64_t>(end) ||
+        length > static_cast<std::uint64_t>(end) - offset || (iova - offset) % 4096 != 0) {
+      return nullptr;
+    }
+    return add_mr(pd, reinterpret_cast<void*>(iova), length, access, true);
+  }
+
+  ibv_mr* add_mr(ibv_pd* pd, void* address, std::size_t length, int access, bool gpu) const {
     if ((access & IBV_ACCESS_REMOTE_WRITE) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
       errno = EINVAL;
       return nullptr;
@@ -138,6 +162,7 @@ struct Verbs {
     mr->raw.lkey = network.next_key_++;
     mr->raw.rkey = mr->raw.lkey ^ 0x5a000000U;  // a mix-up of the two is found
     mr->access = access;
+    mr->gpu = gpu;
     Nic& nic = Nic::of(pd->context);
     nic.by_lkey[mr->raw.lkey] = mr;
     nic.by_rkey[mr->raw.rkey] = mr;
@@ -150,6 +175,7 @@ struct Verbs {
     const auto guard = lock();
     auto* mr = reinterpret_cast<Mr*>(raw);
     Nic& nic = Nic::of(raw->context);
+    Transport::push_held(nic);  // what was accepted lands before the memory is given back
     nic.by_lkey.erase(raw->lkey);
     nic.by_rkey.erase(raw->rkey);
     --reinterpret_cast<Pd*>(raw->pd)->users;
@@ -316,6 +342,10 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
   t->dealloc_pd = [v](ibv_pd* pd) { return v.dealloc_pd(pd); };
   t->reg_mr = [v](ibv_pd* pd, void* address, std::size_t length, int access) {
     return v.reg_mr(pd, address, length, access);
+  };
+  t->reg_dmabuf_mr = [v](ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                         int fd, int access) {
+    return v.reg_dmabuf_mr(pd, offset, length, iova, fd, access);
   };
   t->dereg_mr = [v](ibv_mr* mr) { return v.dereg_mr(mr); };
   t->create_cq = [v](ibv_context* c, int entries) { return v.create_cq(c, entries); };

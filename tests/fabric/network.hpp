@@ -15,6 +15,7 @@
 
 #include "gdrx/clock.hpp"
 #include "tests/fabric/random.hpp"
+#include "transport/memory/gpu_calls.hpp"
 #include "transport/verbs/verbs_table.hpp"
 
 namespace gdrx::sim {
@@ -37,9 +38,10 @@ enum class Fault : std::uint8_t {
   device_fatal,     // a NIC dies for good
   create_qp_fails,  // out of resources, for the moment
   post_fails,       // ibv_post_send returns ENOMEM
+  gpu_hold,         // what was written to a GPU is in flight until a read of the NIC pushes it
   slow_host,        // a process does not poll for a while (the harness's)
 };
-inline constexpr std::size_t kFaults = 18;
+inline constexpr std::size_t kFaults = 19;
 std::string_view to_string(Fault fault) noexcept;
 
 class VirtualClock final : public Clock {
@@ -55,6 +57,8 @@ struct NicSettings {
   int nics = 1;
   bool infiniband = false;
   int max_inline = 256;
+  bool dma_buf = true;  // its driver registers dma-bufs
+  bool peermem = true;  // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
 };
 
 struct Nic;
@@ -71,6 +75,9 @@ class Network {
 
   /// A host with NICs "sim0", "sim1" and so on, and the verbs that see them.
   std::shared_ptr<const verbs::VerbsTable> add_host(const NicSettings& settings = {});
+
+  /// Whose GPUs there are: the driver's at first.
+  void set_gpu(const cuda::GpuCalls& gpu) noexcept { gpu_ = &gpu; }
 
   const Clock& clock() const noexcept;
   Instant now() const noexcept { return clock().now(); }
@@ -119,6 +126,7 @@ class Network {
   bool live() const noexcept { return mode_ == Mode::live; }
 
   Mode mode_;
+  const cuda::GpuCalls* gpu_ = &cuda::gpu_calls();
   VirtualClock virtual_clock_;
   Random random_;
   std::recursive_mutex mutex_;  // of the whole network; live only

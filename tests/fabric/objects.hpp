@@ -15,6 +15,13 @@ namespace gdrx::sim {
 struct Mr {
   ibv_mr raw{};
   int access = 0;
+  bool gpu = false;
+};
+
+/// Bytes on their way over PCIe into a GPU.
+struct Held {
+  std::byte* to = nullptr;
+  std::vector<std::byte> bytes;
 };
 
 struct Nic {
@@ -28,6 +35,9 @@ struct Nic {
   bool dead = false;
   int down_count = 0;  // outages that overlap
   int max_inline = 256;
+  bool dma_buf = true;
+  bool peermem = true;
+  std::deque<Held> held;  // oldest first
   ibv_gid gid{};
   std::uint16_t lid = 0;
   std::deque<ibv_async_event> events;
@@ -145,6 +155,9 @@ struct Transport {
   static void execute(Qp& qp, const std::shared_ptr<Packet>& packet);
   static void datagram(Qp& qp, const Packet& packet);
   static ibv_wc_status land(Qp& qp, const Packet& packet, std::size_t from, std::size_t bytes);
+  static bool fetch(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n);
+  static bool store(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n);
+  static void push_held(Nic& nic);
   static ibv_wc_status read(Qp& qp, Packet& packet);
   static void acknowledge(Network& network, const std::shared_ptr<Packet>& packet);
   static void acknowledged(Qp& qp, std::uint32_t psn);

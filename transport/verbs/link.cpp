@@ -127,6 +127,7 @@ void Link::finish_fence(Instant now) {
     paths_[i].close();
   }
   opened_ = false;
+  rail().count_landed();  // units that will be said not to have come
   state_ = LinkState::waiting;
   restart_timer(now);
   if (peer_fenced_) {

@@ -16,6 +16,8 @@ Result<Options> Options::from(const Config& config) {
   options.heartbeat = config.heartbeat;
   options.peer_timeout = config.peer_timeout;
   options.staging = config.verbs_staging;
+  options.gpu_direct = config.gpu_direct;
+  options.gpu_flush = config.gpu_flush;
   return options;
 }
 

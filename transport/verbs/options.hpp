@@ -23,6 +23,9 @@ struct Options {
   std::chrono::milliseconds peer_timeout{10'000};
   Bytes staging = Bytes{32} << 20;
 
+  GpuDirect gpu_direct = GpuDirect::automatic;
+  bool gpu_flush = false;
+
   static Result<Options> from(const Config& config);
 };
 

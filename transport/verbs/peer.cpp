@@ -140,6 +140,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
     return;
   }
   path.count_received();
+  link.rail().count_landed();
   auto taken = done.opcode == IBV_WC_RECV
                    ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
                    : incoming_.on_signal(be32toh(done.imm_data));

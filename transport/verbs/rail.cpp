@@ -157,6 +157,20 @@ void Rail::destroy_qp(RailQp& qp, const QpLimits& limits) noexcept {
   shards_[qp.queue].used -= limits.sends + limits.receives;
 }
 
+Result<std::unique_ptr<QueuePair>> Rail::make_loopback(std::shared_ptr<CompletionQueue> queue,
+                                                       const QpLimits& limits) const {
+  auto made = GDRX_TRY(QueuePair::create(domain_, std::move(queue), IBV_QPT_RC, limits));
+  GDRX_TRY(made->to_init(port_, options_.pkey_index, 0));
+  QpRoute route;
+  route.address = route_to(address_);
+  route.peer_qp = made->number();
+  route.mtu = static_cast<ibv_mtu>(address_.mtu);
+  route.timeout = options_.timeout;
+  route.retries = options_.retries;
+  GDRX_TRY(made->connect(route));
+  return made;
+}
+
 ibv_ah_attr Rail::route_to(const RailAddress& peer) const noexcept {
   ibv_ah_attr route{};
   route.port_num = port_;

@@ -36,9 +36,15 @@ class Rail {
   /// A completion queue is unusable: nothing that completed there will be known.
   void set_broken() noexcept { dead_ = broken_ = true; }
   bool broken() const noexcept { return broken_; }
+  /// Counts what may have been written over this rail, for those who have to flush it.
+  void count_landed() noexcept { ++landed_; }
+  std::uint64_t landed() const noexcept { return landed_; }
 
   Result<RailQp> make_qp(const QpLimits& limits);
   void destroy_qp(RailQp& qp, const QpLimits& limits) noexcept;
+  /// A QP that is its own peer, with completions of its own.
+  Result<std::unique_ptr<QueuePair>> make_loopback(std::shared_ptr<CompletionQueue> queue,
+                                                   const QpLimits& limits) const;
   ibv_ah_attr route_to(const RailAddress& peer) const noexcept;
 
   /// Fills from all completion queues, a dead NIC's too: what it completed before is in our memory.
@@ -75,6 +81,7 @@ class Rail {
   bool dead_ = false;
   bool broken_ = false;
   bool quiet_ = false;
+  std::uint64_t landed_ = 0;
   Instant next_look_{};
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;

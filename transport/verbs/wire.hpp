@@ -16,7 +16,7 @@
 namespace gdrx::verbs {
 
 inline constexpr std::uint32_t kMagic = 0x67647632;  // "gdv2"
-inline constexpr std::uint8_t kWireVersion = 1;
+inline constexpr std::uint8_t kWireVersion = 2;
 inline constexpr std::size_t kMaxRails = 8;
 inline constexpr std::size_t kMaxQps = 8;         // a rail
 inline constexpr std::size_t kMaxStripes = 8;     // of a message
@@ -63,9 +63,10 @@ struct Head {
   std::uint32_t nonce = 0;   // of that region: a stale or guessed key is refused
   std::uint64_t offset = 0;  // where what follows lands
   std::uint32_t immediate = 0;
-  std::uint32_t bytes = 0;  // that follow
+  std::uint32_t bytes = 0;    // that follow
+  std::uint64_t payload = 0;  // envelope: bytes of its stripes, which land behind those
 };
-static_assert(sizeof(Head) == 40 && std::is_trivially_copyable_v<Head>);
+static_assert(sizeof(Head) == 48 && std::is_trivially_copyable_v<Head>);
 inline constexpr std::size_t kSendBytes = sizeof(Head) + kEagerBytes;
 
 /// One port of a device, as its peers need it.
@@ -92,11 +93,15 @@ struct DeviceAddress {
 };
 static_assert(sizeof(DeviceAddress) == 464 && std::is_trivially_copyable_v<DeviceAddress>);
 
+inline constexpr std::uint8_t kNoProcessor = 1;  // only NICs write there: no eager messages
+inline constexpr std::uint8_t kCopied = 2;  // the owner has to know what landed: envelopes always
 struct RegionKey {
   std::uint32_t magic = kMagic;
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
-  std::uint32_t rails = 0;
+  std::uint8_t rails = 0;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
   std::uint64_t base = 0;
   std::uint64_t length = 0;
   std::array<std::uint32_t, kMaxRails> rkey{};
