@@ -42,6 +42,9 @@ struct ClusterSettings {
   bool peermem = true;
   GpuDirect gpu_direct = GpuDirect::automatic;
   bool gpu_flush = false;
+  std::vector<std::uint32_t> ece;  // of each host's NICs
+  bool use_ece = true;
+  int adaptive_routing = 0;
   Level log_level = Level::warn;
 };
 
@@ -126,6 +129,7 @@ class Cluster {
                                           : settings_.nics_of[static_cast<std::size_t>(rank)];
     nics.dma_buf = settings_.dma_buf;
     nics.peermem = settings_.peermem;
+    if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];
     host->verbs = network.add_host(nics);
     verbs::Options options;
     options.qps = static_cast<std::uint8_t>(settings_.qps);
@@ -135,6 +139,8 @@ class Cluster {
     options.staging = 4 << 20;
     options.gpu_direct = settings_.gpu_direct;
     options.gpu_flush = settings_.gpu_flush;
+    options.ece = settings_.use_ece;
+    options.adaptive_routing = settings_.adaptive_routing;
     Host* raw = host.get();
     const Log log(settings_.log_level,
                   [raw](Level, std::string_view line) { raw->log.emplace_back(line); });

@@ -227,6 +227,7 @@ struct Verbs {
     qp->raw.qp_type = attributes->qp_type;
     qp->raw.state = IBV_QPS_RESET;
     qp->cap = cap;
+    qp->ece = nic.ece;
     qp->signal_all = attributes->sq_sig_all != 0;
     network.qps_[qp->raw.qp_num] = qp;
     ++reinterpret_cast<Pd*>(pd)->users;
@@ -262,6 +263,27 @@ struct Verbs {
     if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retries = a->rnr_retry;
     raw->state = a->qp_state;
     network.trace(4, raw->qp_num, raw->state);
+    return 0;
+  }
+
+  static constexpr std::uint32_t kVendor = 0x5157;
+
+  int query_ece(ibv_qp* raw, ibv_ece* ece) const {
+    const auto guard = lock();
+    const auto& qp = *reinterpret_cast<Qp*>(raw);
+    if (qp.nic().ece == 0) return EOPNOTSUPP;
+    *ece = {kVendor, qp.ece, 0};
+    return 0;
+  }
+
+  // Before the QP can receive, as its provider sets its hardware up then.
+  int set_ece(ibv_qp* raw, ibv_ece* ece) const {
+    const auto guard = lock();
+    auto& qp = *reinterpret_cast<Qp*>(raw);
+    if (qp.nic().ece == 0) return EOPNOTSUPP;
+    if (ece->vendor_id != kVendor || ece->comp_mask != 0) return EINVAL;
+    if (raw->state != IBV_QPS_RESET && raw->state != IBV_QPS_INIT) return EINVAL;
+    qp.ece = ece->options & qp.nic().ece;
     return 0;
   }
 
@@ -353,6 +375,8 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
   t->create_qp = [v](ibv_pd* pd, ibv_qp_init_attr* a) { return v.create_qp(pd, a); };
   t->modify_qp = [v](ibv_qp* qp, ibv_qp_attr* a, int mask) { return v.modify_qp(qp, a, mask); };
   t->destroy_qp = [v](ibv_qp* qp) { return v.destroy_qp(qp); };
+  t->query_ece = [v](ibv_qp* qp, ibv_ece* ece) { return v.query_ece(qp, ece); };
+  t->set_ece = [v](ibv_qp* qp, ibv_ece* ece) { return v.set_ece(qp, ece); };
   t->create_ah = [v](ibv_pd* pd, ibv_ah_attr* a) { return v.create_ah(pd, a); };
   t->destroy_ah = [v](ibv_ah* ah) { return v.destroy_ah(ah); };
   t->set_nonblocking = [](ibv_context*) { return 0; };

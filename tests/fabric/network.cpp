@@ -34,6 +34,7 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->infiniband = settings.infiniband;
     nic->max_inline = settings.max_inline;
     nic->dma_buf = settings.dma_buf;
+    nic->ece = settings.ece;
     nic->peermem = settings.peermem;
     std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", number);
     nic->context.device = &nic->device;
@@ -135,6 +136,17 @@ void Network::break_qps(int host, int nic) {
     which.tell(IBV_EVENT_QP_FATAL, &qp->raw);
     Transport::to_error(*qp);
   }
+}
+
+std::set<std::uint32_t> Network::agreed_ece(int host) {
+  const std::lock_guard lock(mutex_);
+  std::set<std::uint32_t> agreed;
+  for (auto& [number, qp] : qps_) {
+    if (qp->nic().host == host && qp->raw.qp_type == IBV_QPT_RC && qp->raw.state == IBV_QPS_RTS) {
+      agreed.insert(qp->ece);
+    }
+  }
+  return agreed;
 }
 
 void Network::schedule(Duration in, std::function<void()> what) {

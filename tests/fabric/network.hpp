@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,9 @@ struct NicSettings {
   int nics = 1;
   bool infiniband = false;
   int max_inline = 256;
-  bool dma_buf = true;  // its driver registers dma-bufs
-  bool peermem = true;  // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
+  bool dma_buf = true;    // its driver registers dma-bufs
+  std::uint32_t ece = 0;  // options its provider offers; 0: it knows no ECE
+  bool peermem = true;    // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
 };
 
 struct Nic;
@@ -96,6 +98,8 @@ class Network {
   void set_port(int host, int nic, bool up);
   void kill_nic(int host, int nic);
   void break_qps(int host, int nic);  // all its connected QPs go to error
+  /// What the connected QPs of a host have agreed on, each once.
+  std::set<std::uint32_t> agreed_ece(int host);
   int hosts() {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(hosts_.size());
@@ -108,6 +112,11 @@ class Network {
   /// Objects that verbs made and nobody destroyed.
   std::size_t live_objects() const noexcept { return objects_; }
   std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
+  /// Work requests that QPs took, and bytes of those that were writes with immediate.
+  std::uint64_t posted(ibv_wr_opcode opcode) const noexcept {
+    return posted_[static_cast<std::size_t>(opcode)];
+  }
+  std::uint64_t bytes_told() const noexcept { return bytes_told_; }
 
  private:
   friend struct Verbs;      // the control verbs
@@ -137,6 +146,8 @@ class Network {
   std::uint64_t hash_ = 14695981039346656037ULL;
   std::size_t objects_ = 0;
   std::uint64_t bytes_moved_ = 0;
+  std::array<std::uint64_t, 16> posted_{};
+  std::uint64_t bytes_told_ = 0;
   std::vector<std::vector<std::unique_ptr<Nic>>> hosts_;
   std::map<std::uint32_t, Qp*> qps_;  // by number, of all NICs
   std::uint32_t next_qp_ = 0x11;

@@ -35,6 +35,7 @@ struct Nic {
   bool dead = false;
   int down_count = 0;  // outages that overlap
   int max_inline = 256;
+  std::uint32_t ece = 0;
   bool dma_buf = true;
   bool peermem = true;
   std::deque<Held> held;  // oldest first
@@ -108,6 +109,7 @@ struct Qp {
   std::uint32_t qkey = 0;
   ibv_ah_attr route{};
   std::uint32_t peer = 0;
+  std::uint32_t ece = 0;
   std::uint32_t timeout = 14;
   int retries = 7;
   int rnr_retries = 7;

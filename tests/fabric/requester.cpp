@@ -79,6 +79,9 @@ int Transport::accept(Qp& qp, const ibv_send_wr& wr) {
     }
   }
   request.psn = qp.next_psn++;
+  Network& network = *qp.nic().network;
+  ++network.posted_.at(static_cast<std::size_t>(wr.opcode));
+  if (wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) network.bytes_told_ += request.bytes;
   qp.sends.push_back(request);
   return 0;
 }

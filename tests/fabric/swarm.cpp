@@ -83,6 +83,10 @@ class Swarm {
       shape_ += fmt::format(" {}", settings.nics_of.back());
     }
     settings.inbox = Traffic::inbox_bytes(settings.hosts);
+    settings.adaptive_routing = random_.chance(0.3) ? 1 : 0;
+    for (int i = 0; i < settings.hosts; ++i) {
+      settings.ece.push_back(static_cast<std::uint32_t>(random_.below(4)));
+    }
     if (random_.chance(kOnGpu)) {
       gpu_.emplace(Traffic::gpu_bytes(settings.hosts));
       settings.gpu = &gpu_->calls();

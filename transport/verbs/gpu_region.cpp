@@ -11,16 +11,19 @@ namespace {
 using Registrations = std::vector<std::unique_ptr<Registration>>;
 
 // A flush reads through the NIC.
-int gpu_access(const Rail& rail) { return region_access(rail) | IBV_ACCESS_REMOTE_READ; }
+int gpu_access(const Core& core, const Rail& rail) {
+  return region_access(core, rail) | IBV_ACCESS_REMOTE_READ;
+}
 
 Result<Registrations> by_dma_buf(const Core& core, const cuda::GpuFacts& gpu,
                                  std::span<std::byte> memory) {
+  if (!core.options.dma_buf) return fail(Errc::unsupported, "NCCL_DMABUF_ENABLE is 0");
   if (!gpu.dma_buf) return fail(Errc::unsupported, "its driver exports no dma-buf");
   const cuda::DmaBuf exported = GDRX_TRY(core.gpu->export_dma_buf(memory));
   Registrations made;
   for (const auto& rail : core.rails) {
     made.push_back(GDRX_TRY(rail->domain()->register_dma_buf(exported.fd(), exported.offset(),
-                                                             memory, gpu_access(*rail))));
+                                                             memory, gpu_access(core, *rail))));
   }
   return made;
 }
@@ -30,7 +33,7 @@ Result<Registrations> by_peermem(const Core& core, const cuda::GpuFacts& gpu,
   if (!gpu.rdma) return fail(Errc::unsupported, "its driver allows no GPUDirect RDMA");
   Registrations made;
   for (const auto& rail : core.rails) {
-    auto one = rail->domain()->register_memory(memory, gpu_access(*rail));
+    auto one = rail->domain()->register_memory(memory, gpu_access(core, *rail));
     if (!one) {
       return fail(one.error().code, one.error().what + " (nvidia-peermem is not loaded?)",
                   one.error().native);
@@ -45,7 +48,8 @@ Result<Registrations> by_copy(const Core& core, std::span<std::byte> memory, Loc
   region.reached = region.copy.bytes;
   Registrations made;
   for (const auto& rail : core.rails) {
-    made.push_back(GDRX_TRY(rail->domain()->register_memory(region.reached, region_access(*rail))));
+    made.push_back(
+        GDRX_TRY(rail->domain()->register_memory(region.reached, region_access(core, *rail))));
   }
   return made;
 }

@@ -7,7 +7,7 @@
 namespace gdrx::verbs {
 
 /// What peers may do to a region of ours, on this rail.
-int region_access(const Rail& rail);
+int region_access(const Core& core, const Rail& rail);
 
 /// The first way that every rail takes, or the one that Options ask for. Which and why is logged
 /// once a GPU, and kept in Core::gpus.

@@ -226,6 +226,18 @@ int Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool
     request.wr.rdma.remote_addr = of.key.base + lands;
     request.wr.rdma.rkey = of.key.rkey[link.number() % of.key.rails];
   }
+  // Between two ends of a fabric that reroutes packets a write with immediate has to come in order;
+  // plain writes need not. So the bytes go by one, and an empty write with immediate follows.
+  if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && link.rail().adaptive() &&
+      bytes > core_.options.adaptive_threshold) {
+    request.opcode = IBV_WR_RDMA_WRITE;
+    if (const int error = path.post_part(request); error != 0) {
+      link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
+      return error;
+    }
+    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    request.num_sge = 0;
+  }
   const int error = path.post(request, {sequence, bytes, static_cast<std::uint8_t>(unit)}, soon);
   if (error != 0)
     link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());

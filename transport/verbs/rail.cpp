@@ -70,7 +70,7 @@ Result<void> Rail::read_port() {
   const ibv_port_attr port = GDRX_TRY(context_->query_port(port_));
   const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
   const std::vector<Gid> gids = context_->gids(port_, port.gid_tbl_len);
-  std::optional<Gid> gid = choose_gid(gids, ethernet);
+  std::optional<Gid> gid = choose_gid(gids, ethernet, options_.gid);
   if (options_.gid_index >= 0) {
     const auto wanted = static_cast<std::uint32_t>(options_.gid_index);
     const auto found = std::find_if(gids.begin(), gids.end(),
@@ -87,6 +87,7 @@ Result<void> Rail::read_port() {
                                                "interface an address",
                                                context_->name(), port_));
   }
+  adaptive_ = options_.adaptive_routing > 0 || (options_.adaptive_routing < 0 && !ethernet);
   grh_ = ethernet || options_.gid_index >= 0;
   if (gid) {
     gid_index_ = static_cast<std::uint8_t>(gid->index);

@@ -31,6 +31,8 @@ class Rail {
   const RailAddress& address() const noexcept { return address_; }
   const char* name() const noexcept { return address_.name.data(); }
   const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+  /// Switches may send its packets on any way: what is long goes by writes that need no order.
+  bool adaptive() const noexcept { return adaptive_; }
   bool port_up() const noexcept { return port_up_ && !dead_; }
   bool dead() const noexcept { return dead_; }  // the NIC said so: for good
   /// A completion queue is unusable: nothing that completed there will be known.
@@ -77,6 +79,7 @@ class Rail {
   RailAddress address_;
   std::uint8_t gid_index_ = 0;
   bool grh_ = false;
+  bool adaptive_ = false;
   bool port_up_ = true;
   bool dead_ = false;
   bool broken_ = false;

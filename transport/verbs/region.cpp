@@ -18,10 +18,13 @@ Result<std::uint32_t> make_nonce() {
 
 }  // namespace
 
-int region_access(const Rail& rail) {
-  // Relaxed ordering is safe: who reads the memory has seen a completion first.
+int region_access(const Core& core, const Rail& rail) {
+  // Relaxed ordering is safe: who reads the memory has seen a completion first. Never for the words
+  // that are read without one (Peer's credits).
+  const bool relaxed =
+      core.options.relaxed_ordering && rail.domain()->context()->verbs().relaxed_ordering;
   return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-         (rail.domain()->context()->verbs().relaxed_ordering ? IBV_ACCESS_RELAXED_ORDERING : 0);
+         (relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0);
 }
 
 Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create(std::shared_ptr<void> keep, Core& core,
@@ -31,7 +34,7 @@ Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create(std::shared_ptr<void> k
   region.nonce = GDRX_TRY(make_nonce());
   for (const auto& rail : core.rails) {
     region.registrations.push_back(
-        GDRX_TRY(rail->domain()->register_memory(bytes, region_access(*rail))));
+        GDRX_TRY(rail->domain()->register_memory(bytes, region_access(core, *rail))));
   }
   return add(std::move(keep), core, std::move(region), std::move(own));
 }

@@ -117,6 +117,7 @@ struct CreditWord {
 enum class ControlKind : std::uint8_t { hello = 1, fenced = 2, ping = 3, pong = 4 };
 inline constexpr std::uint8_t kReady = 1;   // hello: your QPs are known and mine can receive
 inline constexpr std::uint8_t kUp = 2;      // hello: I know that you are ready
+inline constexpr std::uint8_t kEce = 4;     // hello: it carries what the QPs' provider offers
 inline constexpr std::uint8_t kAnswer = 1;  // fenced: not to be answered
 
 /// A datagram between two devices about one of their links.
@@ -138,11 +139,13 @@ struct Control {
   std::uint64_t credit_address = 0;  // hello: CreditWord[qps]
   std::uint64_t delivered = 0;
   std::uint32_t psn = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t ece_vendor = 0;  // hello, and so the next two
+  std::uint32_t ece_options = 0;
+  std::uint32_t ece_mask = 0;
   std::array<std::uint32_t, kMaxQps> qp{};        // hello
   std::array<std::uint32_t, kMaxQps> received{};  // fenced: receives that completed on each QP
 };
-static_assert(sizeof(Control) == 184 && std::is_trivially_copyable_v<Control>);
+static_assert(sizeof(Control) == 192 && std::is_trivially_copyable_v<Control>);
 inline constexpr std::size_t kGrhBytes = 40;  // in front of every datagram received
 
 /// Errc::protocol says what is wrong with it.
