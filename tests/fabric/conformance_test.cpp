@@ -158,8 +158,8 @@ TEST_F(Sends, LongerThanTheReceiveFailOnBothSides) {
   connect();
   receive(b_, 5, 0, 32);
   ASSERT_EQ(post({.bytes = 64, .opcode = IBV_WR_SEND}), 0);
-  EXPECT_EQ(wait(b_).status, IBV_WC_LOC_LEN_ERR);
-  EXPECT_EQ(wait(a_).status, IBV_WC_REM_INV_REQ_ERR);
+  EXPECT_TRUE(failed_as(wait(b_), IBV_WC_LOC_LEN_ERR));
+  EXPECT_TRUE(failed_as(wait(a_), IBV_WC_REM_INV_REQ_ERR));
 }
 
 // 10.6.3: keys and bounds.
@@ -196,7 +196,7 @@ TEST_F(Errors, AWrongLocalKeyFailsHere) {
   request.sg_list = &piece;
   request.num_sge = 1;
   if (a_.qp->post(request) == 0) {
-    EXPECT_EQ(wait(a_).status, IBV_WC_LOC_PROT_ERR);
+    EXPECT_TRUE(failed_as(wait(a_), IBV_WC_LOC_PROT_ERR));
   }
 }
 
@@ -220,7 +220,8 @@ TEST_F(Errors, WhatIsPostedOnAQpInErrorIsFlushed) {
   ASSERT_TRUE(a_.qp->to_error().has_value());
   receive(a_, 4);
   EXPECT_EQ(wait(a_).status, IBV_WC_WR_FLUSH_ERR);
-  if (post({.bytes = 8, .id = 6}) == 0) {
+  // rxe of Linux 6.1 takes a send then and never completes it: a fence counts receives only.
+  if (subject().device.empty() && post({.bytes = 8, .id = 6}) == 0) {
     EXPECT_EQ(wait(a_).status, IBV_WC_WR_FLUSH_ERR);
   }
 }

@@ -257,6 +257,11 @@ void Peer::link_failed(std::uint8_t link, const std::string& why) {
   core_.log.warn("rail {} down: {} (peer rank {})", links_[link]->rail().name(), why, index(rank_));
 }
 
+void Peer::link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) {
+  core_.log.warn("rail {} settled: {} sent again, {} had arrived unacknowledged (peer rank {})",
+                 links_[link]->rail().name(), lost, arrived, index(rank_));
+}
+
 void Peer::link_up(std::uint8_t link) {
   ever_up_ = true;
   heard_ = core_.clock->now();
@@ -264,7 +269,7 @@ void Peer::link_up(std::uint8_t link) {
   if (up.generation() > 1) {
     core_.log.warn("rail {} is back (peer rank {})", up.rail().name(), index(rank_));
   } else {
-    core_.log.info("{}, {} QPs", ends_of(up), core_.options.qps);
+    core_.log.info("verbs: {}, {} QP(s)", ends_of(up), core_.options.qps);
   }
 }
 

@@ -42,6 +42,7 @@ class Peer final : public LinkOwner {
   std::uint64_t delivered() const noexcept override { return incoming_.delivered(); }
   void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept override;
   void link_failed(std::uint8_t link, const std::string& why) override;
+  void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) override;
   void link_up(std::uint8_t link) override;
   void give_up(std::string why) override;
 
