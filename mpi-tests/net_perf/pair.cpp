@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace gdrx::net_perf {
 namespace {
@@ -78,6 +80,12 @@ Result<Progress> Pair::tell(std::uint64_t Words::*word, std::uint64_t value) {
 }
 
 Result<std::span<const Completion>> Pair::poll() {
+  if (!early_.empty()) {
+    const std::size_t count = std::min(early_.size(), completions_.size());
+    std::copy_n(early_.begin(), count, completions_.begin());
+    early_.erase(early_.begin(), early_.begin() + static_cast<std::ptrdiff_t>(count));
+    return std::span<const Completion>(completions_).first(count);
+  }
   const std::size_t count = GDRX_TRY(device_->poll(completions_));
   return std::span<const Completion>(completions_).first(count);
 }
@@ -85,12 +93,14 @@ Result<std::span<const Completion>> Pair::poll() {
 Result<void> Pair::barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  std::vector<Completion> early = std::exchange(early_, {});
   int done = 0;
-  while (done == 0 || device_->busy()) {
-    GDRX_TRY(poll());
-    if (done == 0) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  while (done == 0) {
+    for (const Completion& completion : GDRX_TRY(poll())) early.push_back(completion);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     GDRX_TRY(idle());
   }
+  early_ = std::move(early);
   moved();
   return {};
 }

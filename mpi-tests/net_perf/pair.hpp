@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "gdrx/clock.hpp"
 #include "gdrx/transport.hpp"
@@ -44,7 +44,7 @@ class Pair {
   /// What completed since the last call; valid until the next.
   Result<std::span<const Completion>> poll();
   bool busy() const noexcept { return device_->busy(); }
-  /// MPI_Barrier that keeps the endpoint moving.
+  /// MPI_Barrier that keeps the endpoint moving. What completes meanwhile is poll()'s afterwards.
   Result<void> barrier();
 
   /// Called when something moved, and when nothing did: Errc::timeout after Options::timeout.
@@ -66,6 +66,7 @@ class Pair {
   std::unique_ptr<Endpoint> endpoint_;
   RemoteRegionId remote_{};
   std::array<Completion, 64> completions_{};
+  std::vector<Completion> early_;  // taken by a barrier
   std::uint64_t received_ = 0;
   std::uint64_t idle_ = 0;
   Instant idle_since_{};
