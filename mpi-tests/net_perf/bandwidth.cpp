@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -44,8 +46,12 @@ class Stream {
     while (!finished()) {
       if (GDRX_TRY(step())) {
         pair_.moved();
-      } else {
-        GDRX_TRY(pair_.idle());
+      } else if (auto waited = pair_.idle(); !waited) {
+        return fail(waited.error().code,
+                    fmt::format("{}: {} messages sent, {} of them there, {} unfinished here; {} "
+                                "received of {}, {} told",
+                                waited.error().what, sent_, pair_.peer_received(), unfinished_,
+                                received_, pair_.peer_total(), told_));
       }
       const bool enough =
           seconds > 0 ? steady_clock().now() >= end : sent_ >= start_sent_ + messages;

@@ -22,7 +22,7 @@ constexpr std::uint64_t kLargest = 8U << 20;
 
 struct Raw {
   std::string test = "write_bw,write_lat";
-  std::uint64_t size = 65536;
+  std::vector<std::uint64_t> sizes{65536};
   bool all = false;
   std::string device;
   int qps = 0;
@@ -32,7 +32,8 @@ struct Raw {
 
 void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--test", raw.test, "write_bw, write_lat, or both with a comma");
-  app.add_option("-s,--size", raw.size, "bytes of a message")
+  app.add_option("-s,--size", raw.sizes, "bytes of a message, or a list with commas")
+      ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
   app.add_flag("-a,--all", raw.all, "sizes 2, 4, 8 ... 8 MiB");
   app.add_option("-n,--iters", options.iterations, "messages of a row")
@@ -67,7 +68,7 @@ Result<void> check(const Raw& raw, Options& options) {
   if (raw.all) {
     for (std::uint64_t size = 2; size <= kLargest; size *= 2) options.sizes.push_back(size);
   } else {
-    options.sizes.push_back(raw.size);
+    options.sizes = raw.sizes;
   }
   if (!raw.device.empty()) options.config.hca = raw.device;
   if (raw.qps > 0) options.config.ib.qps = raw.qps;

@@ -72,7 +72,7 @@ Result<Progress> Pair::send(std::uint64_t at, std::uint64_t bytes, std::uint16_t
 
 Result<Progress> Pair::tell(std::uint64_t Words::*word, std::uint64_t value) {
   WriteOp op;
-  op.payload = std::as_bytes(std::span(&value, 1));  // small: copied by post()
+  op.header = std::as_bytes(std::span(&value, 1));  // unlike a payload it is copied by post()
   op.remote = remote_;
   op.offset = word == &Words::received ? offsetof(Words, received) : offsetof(Words, total);
   op.cookie = ~std::uint64_t{0};
