@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "mpi-tests/net_perf/measure.hpp"
@@ -10,6 +12,7 @@
 namespace gdrx::net_perf {
 namespace {
 
+constexpr std::chrono::milliseconds kLook{100};  // between looks for Options::until
 constexpr std::uint64_t kArea = 32U << 20;
 
 // A message's bytes follow from its number: what came late, twice or elsewhere is seen.
@@ -30,6 +33,7 @@ class Stream {
         bytes_(bytes),
         slots_(slots_of(options, bytes)),
         verify_(options.verify),
+        until_(options.until),
         sends_(pair.rank() == 0 || options.bidirectional),
         receives_(pair.rank() == 1 || options.bidirectional),
         busy_(slots_, false),
@@ -40,8 +44,6 @@ class Stream {
   Result<Bandwidth> run(std::uint64_t messages, double seconds, std::uint64_t received_before) {
     start_received_ = received_ = told_ = received_before;
     const Instant begin = steady_clock().now();
-    const Instant end =
-        begin + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
     Instant acknowledged = begin;
     while (!finished()) {
       if (GDRX_TRY(step())) {
@@ -53,8 +55,7 @@ class Stream {
                                 waited.error().what, sent_, pair_.peer_received(), unfinished_,
                                 received_, pair_.peer_total(), told_));
       }
-      const bool enough =
-          seconds > 0 ? steady_clock().now() >= end : sent_ >= start_sent_ + messages;
+      const bool enough = seconds > 0 ? is_over(begin, seconds) : sent_ >= start_sent_ + messages;
       if (sends_ && enough && !stopped_) stopped_ = true;
       if (stopped_ && pair_.peer_received() == sent_ && acknowledged == begin) {
         acknowledged = steady_clock().now();
@@ -70,6 +71,13 @@ class Stream {
   std::uint64_t received() const noexcept { return received_; }
 
  private:
+  bool is_over(Instant begin, double seconds) {
+    const Instant now = steady_clock().now();
+    if (std::chrono::duration<double>(now - begin).count() >= seconds) return true;
+    if (until_.empty() || now < next_look_) return false;
+    next_look_ = now + kLook;
+    return access(until_.c_str(), F_OK) == 0;
+  }
   bool finished() const noexcept {
     const bool sent = !sends_ || (announced_ && pair_.peer_received() == sent_ && all_free());
     const bool received = !receives_ || (pair_.peer_total() > start_received_ &&
@@ -144,6 +152,8 @@ class Stream {
   std::uint64_t bytes_;
   std::uint64_t slots_;
   bool verify_;
+  std::string until_;
+  Instant next_look_{};
   bool sends_;
   bool receives_;
   std::vector<char> busy_;  // sources that the NIC may still read

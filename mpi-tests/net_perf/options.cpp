@@ -41,6 +41,9 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--warmup", options.warmup, "messages before them")->check(CLI::Range(0, 1 << 20));
   app.add_option("-D,--duration", options.duration, "seconds of a bandwidth row, instead of -n")
       ->check(CLI::Range(0.0, 1e6));
+  app.add_option(
+      "--until", options.until,
+      "a bandwidth row ends when this file is there, on the host of each rank that sends");
   app.add_option("-t,--tx-depth", options.depth, "messages under way")
       ->check(CLI::Range(1U, 1024U));
   app.add_option("-d,--ib-dev", raw.device, "NICs, in the words of GDRX_HCA");

@@ -17,6 +17,7 @@ struct Options {
   int iterations = 0;                // 0: 1000 of latency, 5000 of bandwidth
   int warmup = 10;
   double duration = 0;   // seconds of a bandwidth row, instead of iterations
+  std::string until;     // a file: a bandwidth row ends when it is there
   unsigned depth = 128;  // messages under way
   bool bidirectional = false;
   bool verify = false;  // every byte of every message

@@ -2,11 +2,9 @@
 """The command line."""
 import argparse, os, sys, time
 
-from softroce.client import rsh
 from softroce.cluster import Cluster
 from softroce.common import Failure, Unable, say
 from softroce.faults import Faults
-from softroce.guest import Guest
 from softroce.native import native
 from softroce.switch import switch
 
@@ -69,10 +67,6 @@ def parse():
 
 
 def dispatch():
-    if sys.argv[1:2] == ["agent"]:
-        Guest().main()
-    if sys.argv[1:2] == ["rsh"]:
-        return rsh(sys.argv[2:])
     if sys.argv[1:2] == ["--name"] and sys.argv[3:] == ["switch"]:
         return switch(Cluster(sys.argv[2]))
     options = parse()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks the agent of a guest, from the host or from another guest."""
-import json, os, re, select, signal, socket, struct, termios, time, tty
+import json, os, re, select, signal, socket, struct, sys, termios, time, tty
 
 from softroce.common import AGENT_PORT, Failure, ctl_ip, kept_environment, say
 from softroce.frames import receive_frame, send_frame, write_all
@@ -99,3 +99,11 @@ def rsh(arguments):
         return agent.run(["/bin/sh", "-c", " ".join(arguments[1:])], kept_environment(), os.getcwd())
     except OSError as error:
         raise Failure(f"g{guest} does not answer: {error}") from None
+
+
+def main():
+    try:
+        sys.exit(rsh(sys.argv[2:]))
+    except Failure as failure:
+        say(str(failure))
+        sys.exit(1)

@@ -15,7 +15,7 @@ class Guest:
         with open("/proc/cmdline") as file:
             self.index = int(re.search(r"gdrx\.guest=(\d+)", file.read()).group(1))
 
-    def main(self):
+    def run(self):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker = os.fork()
         if worker:
@@ -106,3 +106,7 @@ class Guest:
         sh("ip", "-batch", "-", given="\n".join(batch) + "\n")
         for rail in range(config["rails"]):
             sh("rdma", "link", "add", f"rxe{rail}", "type", "rxe", "netdev", f"rail{rail}")
+
+
+def main():
+    Guest().run()
