@@ -88,6 +88,7 @@ class Network {
   bool draw(Fault fault) noexcept;
   void set_port(int host, int nic, bool up);
   void kill_nic(int host, int nic);
+  void cut(int host, int nic);        // behind the first switch: its port stays active
   void break_qps(int host, int nic);  // all its connected QPs go to error
   int hosts() {
     const std::lock_guard lock(mutex_);

@@ -160,7 +160,22 @@ void Peer::round(bool idle) noexcept {
   }
 }
 
+// Another rail carries on at once; the QPs' own time-outs would take seconds. The last rail that is
+// up is left to them: its port may be back before they end.
+void Peer::leave_ports_that_are_down(Instant now) {
+  const auto carries = [](const auto& link) {
+    return link->state() == LinkState::up && link->rail().port_up();
+  };
+  if (std::none_of(links_.begin(), links_.end(), carries)) return;
+  for (const auto& link : links_) {
+    if (link->state() == LinkState::up && !link->rail().port_up()) {
+      link->fail("its port is down", now);
+    }
+  }
+}
+
 void Peer::tick(Instant now) {
+  leave_ports_that_are_down(now);
   for (const auto& link : links_) {
     if (handles_[link->number()] != nullptr) link->tick(now);
   }

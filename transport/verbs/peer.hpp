@@ -54,6 +54,7 @@ class Peer final : public LinkOwner {
         incoming_(core, rank),
         outgoing_(core, rank, links_) {}
   Result<void> open(std::size_t rails, std::uint32_t first_path);
+  void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
   void ping(Link& link, ControlKind kind) noexcept;
   std::string ends_of(Link& link) const;
