@@ -199,6 +199,19 @@ TEST(RailFailure, APortThatGoesDownIsLeftAtOnceWhileAnotherIsUp) {
   EXPECT_TRUE(logged(cluster[0], "rail sim1:1 down: its other end gave it up"));
 }
 
+TEST(RailFailure, AnAddressThatNobodyAnswersForIsAskedForAgain) {
+  ClusterSettings settings = rails(2);
+  settings.unresolved = 3;  // both rails, and one of them once more
+  Cluster cluster(settings);
+  EXPECT_TRUE(logged(cluster[0], "rail sim0:1 does not reach sim0:1 of rank 1 yet"));
+  Traffic traffic(cluster, 12);
+  EXPECT_EQ(under(
+                cluster, traffic, [] {}, seconds(1), seconds(3)),
+            "");
+  EXPECT_GT(traffic.messages(), 50U);
+  EXPECT_NE(cluster[0].device->state().find("sim1:1 up"), std::string::npos);
+}
+
 TEST(Bounds, AKeyOrAnAddressThatIsNotOursIsRefused) {
   Cluster cluster(rails(1));
   auto bad = cluster[1].inbox->export_key();

@@ -54,6 +54,7 @@ class Peer final : public LinkOwner {
         incoming_(core, rank),
         outgoing_(core, rank, links_) {}
   Result<void> open(std::size_t rails, std::uint32_t first_path);
+  Result<void> reach(Link& link, Instant now);
   void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
   void ping(Link& link, ControlKind kind) noexcept;
@@ -65,7 +66,13 @@ class Peer final : public LinkOwner {
   Buffer memory_;
   std::vector<std::unique_ptr<Registration>> buffers_;  // by rail of ours
   std::vector<std::unique_ptr<Registration>> credits_;
-  std::vector<std::unique_ptr<AddressHandle>> handles_;  // by link
+  struct Reach {
+    bool known = false;  // the peer's address
+    bool told = false;   // that it is not reached
+    Instant again{};
+  };
+  std::vector<Reach> reach_;                             // by link
+  std::vector<std::unique_ptr<AddressHandle>> handles_;  // by link; null: not reached yet
   std::vector<std::unique_ptr<Link>> links_;
   Incoming incoming_;
   Outgoing outgoing_;
