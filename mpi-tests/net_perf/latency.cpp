@@ -10,7 +10,7 @@ namespace gdrx::net_perf {
 namespace {
 
 Result<void> send_one(Pair& pair, std::uint64_t bytes, int number) {
-  while (GDRX_TRY(pair.send(0, bytes, static_cast<std::uint16_t>(number), 0)) ==
+  while (GDRX_TRY(pair.send(0, bytes, static_cast<std::uint16_t>(number), kNoCookie)) ==
          Progress::pending) {
     GDRX_TRY(pair.poll());
     GDRX_TRY(pair.idle());

@@ -75,7 +75,7 @@ Result<Progress> Pair::tell(std::uint64_t Words::*word, std::uint64_t value) {
   op.header = std::as_bytes(std::span(&value, 1));  // unlike a payload it is copied by post()
   op.remote = remote_;
   op.offset = word == &Words::received ? offsetof(Words, received) : offsetof(Words, total);
-  op.cookie = ~std::uint64_t{0};
+  op.cookie = kNoCookie;
   return endpoint_->post(op);
 }
 

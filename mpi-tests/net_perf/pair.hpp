@@ -14,6 +14,9 @@
 
 namespace gdrx::net_perf {
 
+/// Of a write whose completion says nothing to anybody.
+inline constexpr std::uint64_t kNoCookie = ~std::uint64_t{0};
+
 /// What the peer's NIC writes at the start of our memory. Counts since the pair was made.
 struct Words {
   std::uint64_t received = 0;  // of our messages, by the peer
