@@ -84,8 +84,9 @@ def dispatch():
             return max([cluster.run(g, argv, options.deadline, prefix=f"g{g}: ") for g in range(cluster.facts["guests"])])
         return cluster.run(options.guest, argv, options.deadline)
     if options.verb == "shell":
-        shell = os.environ.get("SHELL", "/bin/sh")
-        return cluster.run(options.guest, [shell if os.path.exists(shell) else "/bin/sh", "-i"], None, want_tty=os.isatty(0))
+        # Without the user's start-up files: what is quick here may take minutes in emulation.
+        argv = ["env", f"PS1=g{options.guest}:\\w\\$ ", "bash", "--noprofile", "--norc", "-i"]
+        return cluster.run(options.guest, argv, None, want_tty=os.isatty(0))
     if options.verb == "status":
         return cluster.status()
     if options.verb == "refresh":

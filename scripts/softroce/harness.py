@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests for a test: commands in them, programs that run while faults are made."""
-import os, re, subprocess, time
+import os, pty, re, select, subprocess, time
 
 from softroce.common import SELF
 
@@ -29,6 +29,26 @@ class Guests:
     def run(self, argv, seconds, guest=0, env=()):
         """The program's exit status and all that it said."""
         return self.call("run", "-g", str(guest), "--deadline", str(seconds), "--", "env", *env, *argv, seconds=seconds + 60)
+
+    def type(self, argv, keys, seconds):
+        """A command on a terminal, one entry of `keys` a second after its first prompt. Status and all output."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(SELF, [SELF, "--name", self.name, *argv], self.env)
+        out, end, at, keys = "", time.monotonic() + seconds, None, list(keys)
+        try:
+            while time.monotonic() < end:
+                if select.select([terminal], [], [], 0.2)[0]:
+                    out += os.read(terminal, 65536).decode(errors="replace")
+                    at = at or time.monotonic() + 1
+                if keys and at and time.monotonic() >= at:
+                    os.write(terminal, keys.pop(0).encode())
+                    at = time.monotonic() + 1
+        except OSError:  # its last process has ended
+            pass
+        finally:
+            os.close(terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
     def start(self, argv, seconds, env=()):
         return Running(subprocess.Popen([SELF, "--name", self.name, "run", "--deadline", str(seconds), "--", "env", *env, *argv],
