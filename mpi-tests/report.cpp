@@ -2,33 +2,17 @@
 #include "mpi-tests/report.hpp"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
-#include "commit.h"  // written at each build
+
+#include "mpi-tests/machine.hpp"
 
 namespace gdrx::bench {
 namespace {
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown CPU";
-}
-
-std::string machine() {
-  utsname system{};
-  uname(&system);
-  return fmt::format("{}, {} CPUs, Linux {}", cpu_model(), std::thread::hardware_concurrency(),
-                     system.release);
-}
 
 const char* mode_name(Mode mode) {
   return mode == Mode::graph ? "graph" : mode == Mode::stream ? "stream" : "blocking";
@@ -152,7 +136,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
     list.push_back(std::move(entry));
   }
   const nlohmann::json all{
-      {"machine", machine()}, {"command", command}, {"commit", GDRX_COMMIT}, {"rows", list}};
+      {"machine", machine()}, {"command", command}, {"commit", commit()}, {"rows", list}};
   std::ofstream file(path);
   file << all.dump(1) << '\n';
   file.close();
