@@ -14,6 +14,7 @@ constexpr Add kCommands[] = {
     gdrx::tools::add_config,
     gdrx::tools::add_doctor,
     gdrx::tools::add_plan,
+    gdrx::tools::add_snapshot,
     gdrx::tools::add_topo,
 };
 

@@ -6,12 +6,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gdrx/result.hpp"
+
+namespace gdrx::topo {
+class FileTree;
+}
 
 namespace gdrx::doctor {
 
@@ -90,6 +95,7 @@ inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
 /// What cannot be read from files alone. A failed Result says why there is no answer.
 struct Calls {
+  bool libraries_asked = true;  // false: cuda, nvml and verbs fail because this is only a copy
   std::function<std::string()> kernel_release;
   std::function<std::optional<std::uint64_t>(Resource)> limit;  // bytes or descriptors, soft
   std::function<std::optional<std::uint64_t>()> capabilities;   // effective, a bit each
@@ -110,6 +116,7 @@ Calls file_calls(const std::string& root);
 struct Host {
   std::string root = "/";  // holds sys/, proc/, dev/, etc/
   Calls calls = live_calls();
+  std::shared_ptr<const topo::FileTree> files = nullptr;  // a snapshot's, instead of the root
 };
 
 struct CheckName {

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "gdrx/snapshot.hpp"
 #include "tests/doctor/host_tree.hpp"
 #include "tools/doctor/view.hpp"
 
@@ -208,7 +209,7 @@ const Fault kFaults[] = {
      }},
     {"environment", Severity::fail, "NCCL_IB_DISABLE=1", "unset",
      [](HostTree& h) { h.answers.environment = {"NCCL_IB_DISABLE=1"}; }},
-    {"libibverbs", Severity::unknown, "no library", "ibverbs-utils",
+    {"libibverbs", Severity::fail, "no library", "ibverbs-utils",
      [](HostTree& h) { h.answers.verbs = fail(Errc::unsupported, "no library"); }},
     {"gpu-nic-distance", Severity::slow, "SYS", "gdrx topo --map",
      [](HostTree& h) { h.move_gpu("pci0000:80/0000:80:01.0/0000:81:00.0", 1); }},
@@ -247,6 +248,26 @@ TEST_P(Faults, AreFoundWithEvidenceAndAFix) {
   EXPECT_NE(fix.find(fault.fix), std::string::npos) << fix;
   std::istringstream lines(tools::doctor_text(report, {}));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST_P(Faults, AreFoundInASnapshotOfTheHostToo) {
+  HostTree host;
+  GetParam().break_it(host);
+  const auto bytes = capture(host.host(), {});
+  ASSERT_TRUE(bytes) << bytes.error().what;
+  const auto snapshot = topo::parse_snapshot(*bytes, "host.tar.gz");
+  ASSERT_TRUE(snapshot) << snapshot.error().what;
+  const auto report = diagnose(host_of(*snapshot));
+  ASSERT_TRUE(report) << report.error().what;
+  const auto lines = [](const Report& from) {
+    std::string text = from.host + "\n";
+    for (const Finding& one : from.findings) {
+      text +=
+          fmt::format("{} {} {} {}\n", to_string(one.severity), one.id, one.subject, one.summary);
+    }
+    return text;
+  };
+  EXPECT_EQ(lines(*report), lines(host.diagnose()));
 }
 
 INSTANTIATE_TEST_SUITE_P(EachCheck, Faults, ::testing::ValuesIn(kFaults), [](const auto& info) {

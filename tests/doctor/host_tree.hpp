@@ -106,6 +106,7 @@ class HostTree {
   Host host() const {
     Calls calls = file_calls(root());
     const Answers a = answers;
+    calls.libraries_asked = true;
     calls.limit = [a](Resource which) -> std::optional<std::uint64_t> {
       const auto found = a.limits.find(which);
       return found == a.limits.end() ? std::nullopt : std::optional(found->second);

@@ -29,6 +29,7 @@ OWNERS = {
     r"^infiniband/": ["transport/verbs"],
     r"^(cuda|nccl)": [],
     r"^hwloc": ["topo"],
+    r"^zlib": ["topo"],
     r"^CLI/": ["mpi-tests", "tools"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
 }

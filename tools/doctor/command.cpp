@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrx doctor.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
-#include "gdrx/config.hpp"
+#include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/view.hpp"
+#include "tools/support.hpp"
 
 namespace gdrx::tools {
 namespace {
 
 constexpr int kSlow = 3;
+constexpr std::size_t kMostReport = std::size_t{16} << 20;
+constexpr std::size_t kMostSnapshot = std::size_t{64} << 20;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -27,6 +25,7 @@ constexpr const char* kExamples =
     "  gdrx doctor --fix-script fix.sh      the fixes as a script to read; nothing is changed\n"
     "  gdrx doctor --format json > good.json\n"
     "  gdrx doctor --expect good.json       is this host as good as that one was?\n"
+    "  gdrx doctor --snapshot FILE          another host, from what `gdrx snapshot` saved there\n"
     "  gdrx doctor --root /tmp/host         a copy of another host's sys/, proc/, dev/, etc/\n"
     "Exit status: 0 if nothing is worse than WARN (OK, UNKNOWN, WARN), 3 if something is SLOW,\n"
     "1 if something FAILs or a file cannot be read, 2 for bad usage. With --expect: 0 if nothing\n"
@@ -34,50 +33,31 @@ constexpr const char* kExamples =
 
 struct Options {
   std::string root = "/";
+  std::string snapshot;
   std::string format = "text";
   std::string script;
   std::string expect;
 };
 
-bool no_colour() {
-  const auto environment = process_environment();
-  return std::any_of(environment.begin(), environment.end(), [](const std::string& entry) {
-    return entry.starts_with("NO_COLOR=") && entry.size() > 9;
-  });
-}
-
-Result<std::string> read_report(const std::string& name) {
-  constexpr std::uintmax_t kMost = 16u << 20;
-  std::error_code error;
-  if (std::filesystem::is_directory(name, error)) {
-    return fail(Errc::invalid_argument, name + " is a folder, not a report");
-  }
-  std::ifstream file(name, std::ios::binary);
-  if (!file) return fail(Errc::system, "open " + name, errno);
-  std::string text;
-  std::string block(1 << 16, '\0');
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-    text.append(block, 0, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMost) return fail(Errc::invalid_argument, name + ": larger than 16 MiB");
-  }
-  return text;
-}
-
-Result<void> write_script(const std::string& name, const std::string& text) {
-  std::ofstream file(name, std::ios::binary | std::ios::trunc);
-  if (!file) return fail(Errc::system, "write " + name, errno);
-  file << text;
-  file.close();
-  if (!file) return fail(Errc::system, "write " + name, errno);
-  return {};
-}
-
 std::string shown(const doctor::Report& report, const std::string& format) {
   if (format == "json") return doctor_json(report);
   if (format == "html") return doctor_html(report);
   DoctorStyle style;
-  style.colour = isatty(STDOUT_FILENO) == 1 && !no_colour();
+  style.colour = terminal().colour;
   return doctor_text(report, style);
+}
+
+doctor::Host host_of(const Options& options) {
+  if (!options.snapshot.empty()) {
+    const std::string bytes = value_or_fail(read_input(options.snapshot, kMostSnapshot), kFailed);
+    return doctor::host_of(value_or_fail(topo::parse_snapshot(bytes, options.snapshot), kFailed));
+  }
+  doctor::Host host;
+  std::error_code error;
+  const bool live = std::filesystem::equivalent(options.root, "/", error);
+  host.root = live ? "/" : options.root;
+  if (!live) host.calls = doctor::file_calls(host.root);
+  return host;
 }
 
 [[noreturn]] void stop(int status, const std::string& line) {
@@ -88,17 +68,14 @@ std::string shown(const doctor::Report& report, const std::string& format) {
 void run(const Options& options) {
   doctor::Report saved;
   if (!options.expect.empty()) {
-    saved = value_or_fail(parse_doctor_json(value_or_fail(read_report(options.expect), kFailed)),
-                          kFailed);
+    saved = value_or_fail(
+        parse_doctor_json(value_or_fail(read_input(options.expect, kMostReport), kFailed)),
+        kFailed);
   }
-  doctor::Host host;
-  std::error_code error;
-  const bool live = std::filesystem::equivalent(options.root, "/", error);
-  host.root = live ? "/" : options.root;
-  if (!live) host.calls = doctor::file_calls(host.root);
+  const doctor::Host host = host_of(options);
   const doctor::Report report = value_or_fail(doctor::diagnose(host), kFailed);
   if (!options.script.empty()) {
-    value_or_fail(write_script(options.script, doctor_script(report)), kFailed);
+    value_or_fail(write_output(options.script, doctor_script(report)), kFailed);
   }
   fmt::print("{}", shown(report, options.format));
   if (!options.expect.empty()) {
@@ -122,8 +99,10 @@ void run(const Options& options) {
 void add_doctor(CLI::App& app) {
   auto* command = app.add_subcommand("doctor", "does GPUDirect RDMA work here, and how well");
   auto options = std::make_shared<Options>();
-  command->add_option("--root", options->root,
-                      "a folder with another host's sys/, proc/, dev/ and etc/");
+  auto* root = command->add_option("--root", options->root,
+                                   "a folder with another host's sys/, proc/, dev/ and etc/");
+  command->add_option("--snapshot", options->snapshot, "another host's snapshot (gdrx snapshot)")
+      ->excludes(root);
   command->add_option("--format", options->format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->capture_default_str();

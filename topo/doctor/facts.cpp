@@ -68,8 +68,9 @@ bool in_container(const Facts& facts) {
 }  // namespace
 
 Result<Facts> gather(const Host& host) {
-  topo::Topology topology = GDRX_TRY(topo::discover({host.root, false}));
-  const topo::HostFiles files(host.root);
+  topo::Topology topology = GDRX_TRY(topo::discover({host.root, false, host.files}));
+  const topo::HostFiles files =
+      host.files ? topo::HostFiles(host.files) : topo::HostFiles(host.root);
   Facts facts{files,
               host.calls,
               std::move(topology),

@@ -50,6 +50,8 @@ struct Facts {
   bool has_nvidia_gpu = false;
 };
 Result<Facts> gather(const Host& host);
+/// As far as files answer.
+Calls file_calls(const topo::HostFiles& files);
 
 inline constexpr int kCapIpcLock = 14;
 inline constexpr int kCapSysAdmin = 21;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "topo/doctor/checks.hpp"
 
@@ -44,12 +43,9 @@ bool dmabuf_possible(const Facts& facts) {
 }
 
 bool in_kallsyms(const Facts& facts, std::string_view symbol, bool& readable) {
-  std::ifstream file(facts.files.root() / "proc/kallsyms");
-  readable = static_cast<bool>(file);
-  for (std::string line; std::getline(file, line);) {
-    if (line.find(symbol) != line.npos) return true;
-  }
-  return false;
+  const std::string text = facts.files.bytes("proc/kallsyms", std::size_t{64} << 20);
+  readable = !text.empty();
+  return text.find(symbol) != text.npos;
 }
 
 }  // namespace
