@@ -6,6 +6,7 @@
 
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
+#include "tools/perf/proof.hpp"
 #include "tools/support.hpp"
 
 namespace gdrx::tools {
@@ -29,7 +30,11 @@ struct Options {
 void run(const Options& options) {
   doctor::Host host;
   host.root = options.root;
-  if (options.root != "/") host.calls = doctor::file_calls(host.root);
+  if (options.root == "/") {
+    host.calls.proofs = perf::prove_here;
+  } else {
+    host.calls = doctor::file_calls(host.root);
+  }
   const std::string bytes = value_or_fail(doctor::capture(host, {options.keep_names}), kFailed);
   value_or_fail(write_output(options.file, bytes), kFailed);
   fmt::print("{}: {} bytes{}\n", options.file, bytes.size(),

@@ -90,6 +90,16 @@ struct VerbsFacts {
   std::vector<VerbsDevice> devices;
 };
 
+/// Memory that a NIC wrote and read back by talking to itself, with the data compared.
+struct Proof {
+  std::string nic;
+  int port = 1;
+  std::string gpu;      // bus id, or empty: host memory
+  std::string way;      // "host memory", "dma-buf", "nvidia-peermem"
+  std::string problem;  // empty: it worked
+  int native = 0;       // errno of what failed, 0 if there is none
+};
+
 enum class Resource : std::uint8_t { memlock, nofile };
 inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
@@ -106,6 +116,8 @@ struct Calls {
   std::function<Result<CudaFacts>()> cuda;
   std::function<Result<NvmlFacts>()> nvml;
   std::function<Result<VerbsFacts>()> verbs;
+  /// By default nobody proves anything: this module moves no bytes. `gdrx doctor` sets it.
+  std::function<Result<std::vector<Proof>>()> proofs;
 };
 /// The running system. CUDA, NVML and libibverbs are loaded when asked, never linked. The CUDA
 /// question allocates 2 MiB on each GPU for a moment.

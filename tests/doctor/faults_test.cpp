@@ -213,6 +213,25 @@ const Fault kFaults[] = {
      [](HostTree& h) { h.answers.verbs = fail(Errc::unsupported, "no library"); }},
     {"gpu-nic-distance", Severity::slow, "SYS", "gdrx topo --map",
      [](HostTree& h) { h.move_gpu("pci0000:80/0000:80:01.0/0000:81:00.0", 1); }},
+    {"gdr-proof", Severity::fail, "dma-buf: ibv_reg_dmabuf_mr", "modprobe nvidia-peermem",
+     [](HostTree& h) {
+       h.answers.proofs->at(1).problem = "ibv_reg_dmabuf_mr";
+       h.answers.proofs->at(1).native = EOPNOTSUPP;
+     }},
+    {"gdr-proof", Severity::fail, "differ from 4096 on", "acs",
+     [](HostTree& h) {
+       h.answers.proofs->pop_back();
+       h.answers.proofs->at(1).problem = "the bytes written differ from 4096 on";
+     }},
+    {"gdr-proof", Severity::unknown, "not tried", "gdrx doctor",
+     [](HostTree& h) { h.answers.proofs = fail(Errc::unsupported, "not tried"); }},
+    {"rdma-loopback", Severity::fail, "status 12", "4791",
+     [](HostTree& h) { h.answers.proofs->at(0).problem = "completion status 12"; }},
+    {"rdma-loopback", Severity::fail, "ibv_reg_mr", "ulimit -l",
+     [](HostTree& h) {
+       h.answers.proofs->at(0).problem = "ibv_reg_mr";
+       h.answers.proofs->at(0).native = ENOMEM;
+     }},
     {"virtual-machine", Severity::warn, "hypervisor", "NCCL_TOPO_FILE",
      [](HostTree& h) {
        h.write("proc/cpuinfo", "flags : fpu hypervisor");

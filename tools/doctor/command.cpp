@@ -9,6 +9,7 @@
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/view.hpp"
+#include "tools/perf/proof.hpp"
 #include "tools/support.hpp"
 
 namespace gdrx::tools {
@@ -37,6 +38,7 @@ struct Options {
   std::string format = "text";
   std::string script;
   std::string expect;
+  bool no_proof = false;
 };
 
 std::string shown(const doctor::Report& report, const std::string& format) {
@@ -57,6 +59,7 @@ doctor::Host host_of(const Options& options) {
   const bool live = std::filesystem::equivalent(options.root, "/", error);
   host.root = live ? "/" : options.root;
   if (!live) host.calls = doctor::file_calls(host.root);
+  if (live && !options.no_proof) host.calls.proofs = perf::prove_here;
   return host;
 }
 
@@ -106,6 +109,8 @@ void add_doctor(CLI::App& app) {
   command->add_option("--format", options->format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->capture_default_str();
+  command->add_flag("--no-proof", options->no_proof,
+                    "register and move no memory: files and questions only");
   command->add_option("--fix-script", options->script,
                       "write the fixes to a script; it is not run");
   command->add_option("--expect", options->expect,

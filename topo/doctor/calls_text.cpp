@@ -64,6 +64,22 @@ std::string verbs_lines(const Result<VerbsFacts>& verbs) {
   return text;
 }
 
+// A way's blank would end its word.
+std::string joined(std::string text, char from, char to) {
+  std::replace(text.begin(), text.end(), from, to);
+  return text;
+}
+
+std::string proof_lines(const Result<std::vector<Proof>>& proofs) {
+  if (!proofs) return fmt::format("proofs-error {}\n", one_line(proofs.error().what));
+  std::string text = "proofs tried\n";
+  for (const Proof& one : *proofs) {
+    text += fmt::format("proof {} port={} gpu={} way={} errno={} problem={}\n", one.nic, one.port,
+                        one.gpu, joined(one.way, ' ', '_'), one.native, one_line(one.problem));
+  }
+  return text;
+}
+
 // "gdr=1 dmabuf=0 export=some words": the last value may have blanks.
 class Words {
  public:
@@ -78,6 +94,10 @@ class Words {
     return static_cast<int>(std::min<std::uint64_t>(number(key), 1u << 20));
   }
   bool flag(std::string_view key) const { return number(key) != 0; }
+  std::string word(std::string_view key) const {
+    const std::string_view rest = value(key);
+    return std::string(rest.substr(0, rest.find(' ')));
+  }
   std::string_view value(std::string_view key) const {
     const auto at = line_.find(fmt::format(" {}=", key));
     return at == line_.npos ? std::string_view() : line_.substr(at + key.size() + 2);
@@ -95,6 +115,7 @@ struct Saved {
   Result<CudaFacts> cuda = fail(Errc::unsupported, "the snapshot says nothing of CUDA");
   Result<NvmlFacts> nvml = fail(Errc::unsupported, "the snapshot says nothing of NVML");
   Result<VerbsFacts> verbs = fail(Errc::unsupported, "the snapshot says nothing of libibverbs");
+  Result<std::vector<Proof>> proofs = fail(Errc::unsupported, "the snapshot says nothing of it");
 };
 
 std::optional<std::uint64_t> number_in(const std::string& text) {
@@ -133,6 +154,17 @@ void take_library(Saved& saved, const std::string& kind, const std::string& firs
   }
 }
 
+void take_proof(Saved& saved, const std::string& kind, const std::string& first,
+                const std::string& rest) {
+  const Words words(rest);
+  if (kind == "proofs") saved.proofs = std::vector<Proof>();
+  if (kind == "proofs-error") saved.proofs = fail(Errc::unsupported, rest);
+  if (kind != "proof" || !saved.proofs) return;
+  saved.proofs->push_back({first, words.small("port"), words.word("gpu"),
+                           joined(words.word("way"), '_', ' '), std::string(words.value("problem")),
+                           words.small("errno")});
+}
+
 Saved saved_of(std::string_view text) {
   Saved saved;
   std::istringstream lines{std::string(text)};
@@ -150,6 +182,7 @@ Saved saved_of(std::string_view text) {
     }
     if (kind == "environment") saved.environment.push_back(rest);
     take_library(saved, kind, first, rest);
+    take_proof(saved, kind, first, rest);
   }
   return saved;
 }
@@ -178,7 +211,8 @@ std::string calls_text(const Calls& calls, const std::vector<std::string>& nodes
   for (const std::string& path : nodes) {
     text += fmt::format("open {} {}\n", path, calls.open_errno(path));
   }
-  return text + cuda_lines(calls.cuda()) + nvml_lines(calls.nvml()) + verbs_lines(calls.verbs());
+  return text + cuda_lines(calls.cuda()) + nvml_lines(calls.nvml()) + verbs_lines(calls.verbs()) +
+         proof_lines(calls.proofs());
 }
 
 Calls calls_of_text(Calls otherwise, std::string_view text) {
@@ -208,6 +242,7 @@ Calls calls_of_text(Calls otherwise, std::string_view text) {
   calls.cuda = [=] { return saved->cuda; };
   calls.nvml = [=] { return saved->nvml; };
   calls.verbs = [=] { return saved->verbs; };
+  calls.proofs = [=] { return saved->proofs; };
   return calls;
 }
 

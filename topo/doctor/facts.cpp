@@ -81,6 +81,7 @@ Result<Facts> gather(const Host& host) {
               host.calls.cuda(),
               host.calls.nvml(),
               host.calls.verbs(),
+              host.calls.proofs(),
               host.calls.capabilities().value_or(0),
               false,
               false};

@@ -45,6 +45,7 @@ struct Facts {
   Result<CudaFacts> cuda;
   Result<NvmlFacts> nvml;
   Result<VerbsFacts> verbs;
+  Result<std::vector<Proof>> proofs;
   std::uint64_t capabilities = 0;  // 0 also where it is not known
   bool in_container = false;
   bool has_nvidia_gpu = false;

@@ -87,6 +87,7 @@ Calls file_calls(const topo::HostFiles& files) {
   calls.cuda = [=]() -> Result<CudaFacts> { return not_here("CUDA"); };
   calls.nvml = [=]() -> Result<NvmlFacts> { return not_here("NVML"); };
   calls.verbs = [=]() -> Result<VerbsFacts> { return not_here("libibverbs"); };
+  calls.proofs = [=]() -> Result<std::vector<Proof>> { return not_here("RDMA"); };
   return calls;
 }
 
