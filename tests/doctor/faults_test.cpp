@@ -180,6 +180,7 @@ const Fault kFaults[] = {
     {"nofile", Severity::warn, "1024", "ulimit -n",
      [](HostTree& h) { h.answers.limits[Resource::nofile] = 1024; }},
     {"shm", Severity::fail, "64 MiB", "remount", [](HostTree& h) { h.answers.shm = 64 << 20; }},
+    {"shm", Severity::warn, "512 MiB", "remount", [](HostTree& h) { h.answers.shm = 512 << 20; }},
     {"rdma-cgroup", Severity::warn, "hca_handle=2", "hca_handle=max",
      [](HostTree& h) {
        h.write("sys/fs/cgroup/user.slice/rdma.max", "mlx5_0 hca_handle=2 hca_object=max");

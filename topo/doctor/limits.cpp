@@ -10,6 +10,7 @@ namespace gdrx::doctor {
 namespace {
 
 constexpr std::uint64_t kEnoughShm = std::uint64_t{1} << 30;
+constexpr std::uint64_t kTinyShm = std::uint64_t{128} << 20;  // containers have 64 MiB
 constexpr std::uint64_t kEnoughFiles = 4096;
 constexpr int kEnoughMaps = 65530;  // the kernel's default
 
@@ -73,8 +74,9 @@ Findings check_shm(const Facts& facts) {
   const std::string evidence = "statvfs(/dev/shm): " + bytes_text(*bytes);
   if (*bytes >= kEnoughShm) return {ok(bytes_text(*bytes), evidence)};
   return {finding(
-      Severity::fail,
-      bytes_text(*bytes) + ": ranks of one host share memory there, and will get SIGBUS", evidence,
+      *bytes <= kTinyShm ? Severity::fail : Severity::warn,
+      bytes_text(*bytes) + ": ranks of one host share memory there; SIGBUS when it is full",
+      evidence,
       facts.in_container
           ? Lines{"docker run --ipc host ...", "# or --shm-size 8g; Kubernetes: an emptyDir",
                   "# with medium: Memory on /dev/shm"}
