@@ -42,10 +42,17 @@ struct Finding {
 /// "docs/gdr-setup.md#memlock"
 std::string doc_link(const Finding& finding);
 
+/// "mlx5_0 firmware": "28.43.1014". Hosts that are meant to be equal have equal traits.
+struct Trait {
+  std::string name;
+  std::string value;
+};
+
 struct Report {
   std::string host;  // a line: GPUs, NICs, kernel, distribution. No host name.
   std::vector<Finding> findings;
   std::vector<std::string> not_applicable;  // ids of checks with nothing to look at here
+  std::vector<Trait> traits;                // for comparing hosts
 };
 Severity worst(const Report& report);
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "gdrx/snapshot.hpp"
+#include "tools/cluster/cluster.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/view.hpp"
 #include "tools/perf/proof.hpp"
@@ -27,10 +28,14 @@ constexpr const char* kExamples =
     "  gdrx doctor --format json > good.json\n"
     "  gdrx doctor --expect good.json       is this host as good as that one was?\n"
     "  gdrx doctor --snapshot FILE          another host, from what `gdrx snapshot` saved there\n"
+    "  mpirun -N 1 gdrx doctor --cluster    all hosts, and which is the odd one out\n"
+    "  gdrx doctor --cluster --hosts node1,node2\n"
+    "  gdrx doctor --compare node1.json node2.json\n"
     "  gdrx doctor --root /tmp/host         a copy of another host's sys/, proc/, dev/, etc/\n"
     "Exit status: 0 if nothing is worse than WARN (OK, UNKNOWN, WARN), 3 if something is SLOW,\n"
     "1 if something FAILs or a file cannot be read, 2 for bad usage. With --expect: 0 if nothing\n"
-    "is worse than in the saved report, else 1.\n";
+    "is worse than in the saved report, else 1. With --cluster: 0 if all hosts are alike, 3 if\n"
+    "they differ, 1 if one gave no report.\n";
 
 struct Options {
   std::string root = "/";
@@ -39,6 +44,8 @@ struct Options {
   std::string script;
   std::string expect;
   bool no_proof = false;
+  bool cluster = false;
+  ClusterOptions hosts;
 };
 
 std::string shown(const doctor::Report& report, const std::string& format) {
@@ -68,7 +75,26 @@ doctor::Host host_of(const Options& options) {
   throw Failure{status, line};
 }
 
+void run_cluster(const Options& options) {
+  ClusterOptions hosts = options.hosts;
+  hosts.no_proof = options.no_proof;
+  const bool remote = !hosts.hosts.empty() || !hosts.hostfile.empty() || !hosts.saved.empty();
+  doctor::Report own;
+  if (!remote) own = value_or_fail(doctor::diagnose(host_of(options)), kFailed);
+  const auto reports = value_or_fail(cluster_reports(hosts, own), kFailed);
+  if (!reports) return;
+  const Comparison comparison = compare(*reports);
+  fmt::print("{}",
+             options.format == "json" ? comparison_json(comparison) : comparison_text(comparison));
+  if (!comparison.silent.empty()) {
+    stop(kFailed,
+         fmt::format("{} of {} hosts gave no report", comparison.silent.size(), comparison.hosts));
+  }
+  if (!comparison.differences.empty()) stop(kSlow, "the hosts differ");
+}
+
 void run(const Options& options) {
+  if (options.cluster || !options.hosts.saved.empty()) return run_cluster(options);
   doctor::Report saved;
   if (!options.expect.empty()) {
     saved = value_or_fail(
@@ -111,6 +137,22 @@ void add_doctor(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--no-proof", options->no_proof,
                     "register and move no memory: files and questions only");
+  auto* cluster =
+      command->add_flag("--cluster", options->cluster,
+                        "all hosts, and what is not the same on each: under mpirun with "
+                        "a rank a host, or with --hosts");
+  command->add_option("--hosts", options->hosts.hosts, "with --cluster: node1,node2,...")
+      ->needs(cluster);
+  command->add_option("--hostfile", options->hosts.hostfile, "with --cluster: a host in each line")
+      ->needs(cluster);
+  command
+      ->add_option("--launcher", options->hosts.launcher,
+                   "with --cluster: how a host is reached; default: ssh -o BatchMode=yes {host}")
+      ->needs(cluster);
+  command->add_option("--deadline", options->hosts.deadline, "with --cluster: seconds for a host")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  command->add_option("--compare", options->hosts.saved, "saved JSON reports, beside each other");
   command->add_option("--fix-script", options->script,
                       "write the fixes to a script; it is not run");
   command->add_option("--expect", options->expect,

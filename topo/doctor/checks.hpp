@@ -74,4 +74,6 @@ Findings check_hugepages(const Facts&);
 Findings check_container(const Facts&);
 Findings check_environment(const Facts&);
 
+std::vector<Trait> traits_of(const Facts&);  // traits.cpp
+
 }  // namespace gdrx::doctor

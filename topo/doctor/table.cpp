@@ -95,6 +95,7 @@ Result<Report> diagnose(const Host& host) {
   const Facts facts = GDRX_TRY(gather(host));
   Report report;
   report.host = host_line(facts);
+  report.traits = traits_of(facts);
   for (const Check& check : kChecks) {
     Findings found = check.run(facts);
     if (found.empty()) report.not_applicable.emplace_back(check.id);
