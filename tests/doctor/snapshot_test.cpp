@@ -186,6 +186,30 @@ TEST(Snapshot, ThatIsCompressedIsCheckedToo) {
   EXPECT_NE(refusal(*bomb).find("more than 64 MiB"), std::string::npos);
 }
 
+TEST(Snapshot, WithWrongBytesIsReadOrRefused) {
+  const std::string good = text_of(capture_of(HostTree()));
+  std::uint32_t state = 1;
+  const auto random = [&](std::size_t below) {
+    state = state * 1664525u + 1013904223u;
+    return (state >> 8) % below;
+  };
+  int judged = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string bad = good;
+    // Below gdrx/ and in contents: a header's sum would refuse most of the others.
+    const std::size_t calls = bad.find("# what calls answered");
+    for (int i = 0; i < 8; ++i) {
+      const std::size_t at = round % 2 == 0 ? random(bad.size()) : calls + random(1500);
+      bad[at] = static_cast<char>(random(256));
+    }
+    const auto snapshot = topo::parse_snapshot(bad, "bad");
+    if (!snapshot) continue;
+    const auto report = diagnose(host_of(*snapshot));
+    judged += report ? 1 : 0;
+  }
+  EXPECT_GT(judged, 100);
+}
+
 TEST(FileTree, LinksLeadInsideOrNowhere) {
   FileTree tree;
   ASSERT_TRUE(tree.add("sys/a/value", FileTree::Kind::file, "1"));
