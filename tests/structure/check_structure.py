@@ -13,7 +13,7 @@ ALLOWED = {
     "transport/memory": [],
     "transport/fabric": [],
     "transport/ucx": ["transport/fabric"],
-    "transport/verbs": ["transport/fabric"],
+    "transport/verbs": ["transport/fabric", "transport/memory"],
     "collectives/plan": [],
     "collectives/reduce": [],
     "collectives/exec": ["collectives/reduce", "transport/memory"],

@@ -50,6 +50,20 @@ Result<void> QueuePair::modify(ibv_qp_attr& attributes, int mask, QpState from, 
   return {};
 }
 
+std::optional<ibv_ece> QueuePair::ece() const noexcept {
+  const VerbsTable& verbs = domain_->context()->verbs();
+  ibv_ece ece{};
+  if (!verbs.query_ece || !verbs.set_ece || verbs.query_ece(qp_, &ece) != 0 || ece.vendor_id == 0) {
+    return std::nullopt;
+  }
+  return ece;
+}
+
+void QueuePair::set_ece(const ibv_ece& wanted) noexcept {
+  ibv_ece ece = wanted;
+  (void)domain_->context()->verbs().set_ece(qp_, &ece);  // refused (another vendor's): it stays off
+}
+
 Result<void> QueuePair::to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "transport/verbs/context.hpp"
 
@@ -42,6 +43,11 @@ class QueuePair {
   QpState state() const noexcept { return state_; }
   std::uint32_t number() const noexcept { return qp_->qp_num; }
   std::uint32_t inline_bytes() const noexcept { return inline_bytes_; }
+  /// What its provider has to offer to a peer's (enhanced connection establishment), or what was
+  /// agreed on when connected; nothing where there is none.
+  std::optional<ibv_ece> ece() const noexcept;
+  /// Before connect(). What the provider does not know of it stays off.
+  void set_ece(const ibv_ece& wanted) noexcept;
   Result<void> to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey);
   Result<void> connect(const QpRoute& route);  // reliable: init to ready_to_send
   Result<void> activate();                     // datagram: init to ready_to_send
