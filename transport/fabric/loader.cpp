@@ -42,6 +42,8 @@ void calm_ucx() {
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
 }
 
+}  // namespace
+
 Result<void*> open_module(const Config& config, const std::string& file, const char* needs) {
   std::string reason = "not found";
   for (const fs::path& place : places(config, file)) {
@@ -58,8 +60,6 @@ Result<void*> open_module(const Config& config, const std::string& file, const c
               fmt::format("{}: {}; install {} and build again, or set GDRX_MODULE_PATH", file,
                           reason, needs));
 }
-
-}  // namespace
 
 Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
                                             const Log&) {

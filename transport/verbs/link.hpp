@@ -51,6 +51,7 @@ class Link {
     std::uint32_t credit_rkey = 0;
     std::uint32_t psn = 0;
     std::uint8_t qps = 1;
+    bool leads = false;  // of two ends one asks for what its NIC can, the other one says what is
   };
   Link(LinkOwner& owner, const Options& options, const Setup& setup)
       : owner_(owner), options_(options), setup_(setup) {}
@@ -79,6 +80,7 @@ class Link {
  private:
   void open_paths(Instant now);
   bool connect_paths(const Control& hello, Instant now);
+  bool waits_for_ece(const Control& hello) const noexcept;
   void say_hello(std::uint8_t flags) noexcept;
   void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
                   std::uint8_t flags) noexcept;

@@ -66,6 +66,7 @@ Result<void> Peer::open(std::size_t rails, std::uint32_t first_path) {
     setup.rail = core_.rails[setup.rail_index].get();
     setup.first_path = first_path + static_cast<std::uint32_t>(number * qps);
     setup.qps = static_cast<std::uint8_t>(qps);
+    setup.leads = core_.nonce < nonce_;
     setup.credit_address =
         reinterpret_cast<std::uintptr_t>(base) + number * qps * sizeof(CreditWord);
     setup.credit_rkey = credits_[setup.rail_index]->rkey();
@@ -171,6 +172,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
     return;
   }
   path.count_received();
+  link.rail().count_landed();
   auto taken = done.opcode == IBV_WC_RECV
                    ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
                    : incoming_.on_signal(be32toh(done.imm_data));
