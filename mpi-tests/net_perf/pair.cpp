@@ -108,7 +108,7 @@ Result<void> Pair::barrier() {
 }
 
 Result<void> Pair::idle() {
-  // As a communicator waits. A driver in software needs the CPU that we would spin on.
+  // A driver in software needs the CPU that we would spin on.
   if (idle_ > kSpins) sched_yield();
   if (idle_++ % kClockEvery != 0) return {};
   const Instant now = steady_clock().now();
