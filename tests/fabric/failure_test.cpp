@@ -151,6 +151,7 @@ TEST(RailFailure, APeerWithoutAnyRailIsLostWithBothEndsNamedWithinTheDeadline) {
 
 TEST(RailFailure, APeerThatDoesNotPollIsNotLost) {
   ClusterSettings settings = rails(1);
+  settings.inbox = 1 << 20;
   settings.peer_timeout = milliseconds(100);
   Cluster cluster(settings);
   const auto data = pattern(5000, 1);
