@@ -22,6 +22,8 @@
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/plan_execution.hpp"
+#include "collectives/gpu/choose.hpp"
+#include "collectives/gpu/path.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
@@ -36,6 +38,7 @@ namespace gdrx {
 struct OperationInfo {
   plan::Algorithm algorithm{};
   PathKind path{};
+  double predicted_us = 0;  // by the tuner; 0 where it had no choice to make
   exec::Counters counters;
   plan::Traffic planned;
   bool staged = false;      // GPU buffers went through the host
@@ -47,6 +50,7 @@ struct Operation {
   explicit Operation(Call what) : call(std::move(what)) {}
   Call call;
   std::unique_ptr<exec::Execution> execution;  // while it runs
+  std::unique_ptr<gpu::Mark> mark;             // of a call that a GPU runs
   OperationInfo info;
   Deadline deadline = Deadline::never();
   std::atomic<bool> done{false};  // release publishes error
@@ -69,13 +73,21 @@ class Communicator final : private exec::Links {
   Rank rank() const noexcept { return rank_; }
   int size() const noexcept { return machine_.ranks; }
 
-  /// Starts the call when those before it are done.
+  /// Starts the call when those before it are done; a call that GPUs run is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
+  /// Whether the GPUs run it: then launch_on_gpu() does the same without an operation to wait for.
+  bool runs_on_gpu(const Call& call) const;
+  Result<void> launch_on_gpu(const Call& call);
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
   /// Waits for everything posted. A failed communicator returns its failure.
   Result<void> drain();
+  /// After drain(): waits until every rank is as far, so that none leaves while another still needs
+  /// its memory, its connections or its answers. Once.
+  Result<void> leave();
+  /// on_error is not called any more; returns when a call under way has ended. Any thread.
+  void mute();
   /// Any thread.
   void abort();
   std::optional<Error> failure() const;
@@ -109,6 +121,12 @@ class Communicator final : private exec::Links {
   RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
   Result<Scratch> scratch(std::size_t bytes) override;
 
+  Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
+  Result<gpu::Shape> gpu_shape(Bytes bytes) const;
+  Result<bool> reached(Operation& operation);
+  Result<void> wait_on_gpu(Operation& operation);
+  void look_at_gpu();
+  std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
@@ -130,6 +148,7 @@ class Communicator final : private exec::Links {
   Config config_;
   Log log_;
   std::function<void(const Error&)> on_error_;
+  std::mutex on_error_mutex_;
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
@@ -162,6 +181,11 @@ class Communicator final : private exec::Links {
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
   bool warned_of_slow_path_ = false;
+  std::mutex gpu_mutex_;
+  std::unique_ptr<gpu::Path> gpu_;
+  gpu::Host gpu_host_;
+  OperationInfo gpu_info_;
+  bool last_was_gpu_ = false;
   std::vector<Completion> completions_;
   std::unique_ptr<ControlMesh> mesh_;
 };

@@ -53,6 +53,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   }
   operation.info.algorithm = choice->chosen.algorithm;
   operation.info.path = choice->chosen.path;
+  operation.info.predicted_us = choice->chosen.predicted_us;
   word_ = exec::Word{};
   word_.collective = call.collective;
   word_.type = call.type;

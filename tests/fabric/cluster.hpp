@@ -35,6 +35,7 @@ struct ClusterSettings {
   std::uint64_t seed = 1;
   int timeout = 8;  // 1 ms, and so 8 ms until a QP gives up
   std::chrono::milliseconds heartbeat{10};
+  int unresolved = 0;  // so many ibv_create_ah of each host time out, as when nobody answers
   std::chrono::milliseconds peer_timeout{2000};
   std::vector<int> nics_of;  // by host, instead of nics
   const cuda::GpuCalls* gpu = &cuda::gpu_calls();
@@ -131,6 +132,15 @@ class Cluster {
     nics.peermem = settings_.peermem;
     if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];
     host->verbs = network.add_host(nics);
+    if (settings_.unresolved > 0) {
+      auto table = std::make_shared<verbs::VerbsTable>(*host->verbs);
+      table->create_ah = [real = table->create_ah, left = settings_.unresolved](
+                             ibv_pd* pd, ibv_ah_attr* attributes) mutable -> ibv_ah* {
+        errno = ETIMEDOUT;
+        return left-- > 0 ? nullptr : real(pd, attributes);
+      };
+      host->verbs = std::move(table);
+    }
     verbs::Options options;
     options.qps = static_cast<std::uint8_t>(settings_.qps);
     options.timeout = static_cast<std::uint8_t>(settings_.timeout);

@@ -81,7 +81,7 @@ struct Verbs {
     if (port != 1) return EINVAL;
     const Nic& nic = Nic::of(context);
     *attributes = {};
-    attributes->state = nic.usable() ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    attributes->state = nic.up && !nic.dead ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attributes->max_mtu = attributes->active_mtu = IBV_MTU_4096;
     attributes->gid_tbl_len = 4;
     attributes->lid = nic.infiniband ? nic.lid : std::uint16_t{0};

@@ -126,6 +126,12 @@ void Network::kill_nic(int host, int nic) {
   which.tell(IBV_EVENT_DEVICE_FATAL);
 }
 
+void Network::cut(int host, int nic) {
+  const std::lock_guard lock(mutex_);
+  trace(9, static_cast<std::uint64_t>(host * 64 + nic));
+  hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)]->cut = true;
+}
+
 void Network::break_qps(int host, int nic) {
   const std::lock_guard lock(mutex_);
   Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];

@@ -33,6 +33,7 @@ struct Nic {
   bool infiniband = false;
   bool up = true;
   bool dead = false;
+  bool cut = false;    // nothing passes, and the port does not know
   int down_count = 0;  // outages that overlap
   int max_inline = 256;
   std::uint32_t ece = 0;
@@ -48,7 +49,7 @@ struct Nic {
   static Nic& of(ibv_context* context) noexcept {
     return *reinterpret_cast<Nic*>(reinterpret_cast<char*>(context) - offsetof(Nic, context));
   }
-  bool usable() const noexcept { return up && !dead; }
+  bool usable() const noexcept { return up && !dead && !cut; }
   void tell(ibv_event_type type, ibv_qp* qp = nullptr, ibv_cq* cq = nullptr);
 };
 

@@ -33,6 +33,7 @@ OWNERS = {
     r"^cuda_": ["collectives/kernels", "collectives/gpu", "mpi-tests"],
     r"^nccl": [],
     r"^hwloc": ["topo"],
+    r"^zlib": ["topo"],
     r"^CLI/": ["mpi-tests", "tools"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
 }

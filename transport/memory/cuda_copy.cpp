@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kAttributeContext = 1;
 constexpr unsigned kNonBlocking = 1;
+constexpr Status kCaptureUnsupported = 900;
 
 struct Lane {
   PrimaryContext context;
@@ -104,6 +105,17 @@ Result<void> copy_aside_to_device(std::byte* device, const std::byte* host, std:
   if (const Status status = driver().synchronize(lane->stream); status != 0) {
     return failed("cuStreamSynchronize", status);
   }
+  return {};
+}
+
+Result<void> synchronize(void* stream) {
+  if (!missing().empty()) return fail(Errc::unsupported, missing());
+  const Status status = driver().synchronize(stream);
+  if (status == kCaptureUnsupported) {
+    return fail(Errc::unsupported,
+                "the stream is being captured, and this call goes through host memory");
+  }
+  if (status != 0) return failed("cuStreamSynchronize", status);
   return {};
 }
 

@@ -61,6 +61,8 @@ class DeviceBuffer {
 Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
 Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes);
 
+/// Blocks until a stream has done what was given to it. Errc::unsupported while it is captured.
+Result<void> synchronize(void* stream);
 /// Blocking, on a stream of its own that waits for no other: a kernel that waits for what is copied
 /// may be running. What other streams write is to be there before. Any thread.
 Result<void> copy_aside_to_host(std::byte* host, const std::byte* device, std::size_t bytes);

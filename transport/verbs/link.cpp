@@ -181,12 +181,20 @@ void Link::on_fenced(const Control& message, Instant now) {
 // Both ends are fenced and have told what they got: the rest is sent again elsewhere.
 void Link::settle(Instant now) {
   bool good = true;
+  std::uint32_t arrived = 0;
+  std::uint32_t lost = 0;
+  const auto on_arrived = [&](const Unit& unit) {
+    ++arrived;
+    owner_.unit_acknowledged(unit);
+  };
+  const auto on_lost = [&](const Unit& unit) {
+    ++lost;
+    owner_.unit_lost(unit);
+  };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    good = paths_[i].settle(
-               peer_received_[i], [this](const Unit& unit) { owner_.unit_acknowledged(unit); },
-               [this](const Unit& unit) { owner_.unit_lost(unit); }) &&
-           good;
+    good = paths_[i].settle(peer_received_[i], on_arrived, on_lost) && good;
   }
+  owner_.link_settled(setup_.number, arrived, lost);
   ++generation_;
   peer_fenced_ = false;
   state_ = rail().dead() ? LinkState::dead : LinkState::connecting;

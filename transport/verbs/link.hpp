@@ -25,6 +25,8 @@ class LinkOwner {
   /// Sends over this link's ports, or over all links' (`everywhere`).
   virtual void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept = 0;
   virtual void link_failed(std::uint8_t link, const std::string& why) = 0;
+  /// Both ends know what became of the units without an acknowledgement: `lost` are sent again.
+  virtual void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) = 0;
   virtual void link_up(std::uint8_t link) = 0;
   virtual void give_up(std::string why) = 0;  // the peer broke the protocol
 

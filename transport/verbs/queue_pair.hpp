@@ -27,6 +27,7 @@ struct QpRoute {
   ibv_mtu mtu = IBV_MTU_1024;
   std::uint8_t timeout = 16;  // 4.096 us * 2^timeout
   std::uint8_t retries = 7;
+  std::uint8_t reads = 1;        // RDMA reads on their way at once, in each direction
   std::uint8_t rnr_retries = 7;  // for ever: credits keep it from happening, a stray one may wait
 };
 
