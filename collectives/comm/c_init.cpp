@@ -96,7 +96,9 @@ gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id) {
   return guarded(nullptr, [&]() -> Result<void> {
     if (id == nullptr) return fail(Errc::invalid_argument, "id is NULL");
     const Communicator::Options options = GDRX_TRY(make_options(nullptr));
-    const UniqueId made = GDRX_TRY(make_unique_id(options.config.socket_ifname, options.log));
+    const UniqueId made =
+        GDRX_TRY(make_unique_id(options.config.socket_ifname, options.log,
+                                GDRX_TRY(Secret::load(options.config.secret_file))));
     std::memcpy(id, &made, sizeof *id);
     return {};
   });
@@ -109,7 +111,8 @@ gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int
     Communicator::Options options = GDRX_TRY(make_options(config));
     const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
     auto bootstrap =
-        GDRX_TRY(TcpBootstrap::create(from_c(id), Rank{rank}, nranks, options.log, deadline));
+        GDRX_TRY(TcpBootstrap::create(from_c(id), Rank{rank}, nranks, options.log, deadline,
+                                      GDRX_TRY(Secret::load(options.config.secret_file))));
     return init(comm, *bootstrap, std::move(options));
   });
 }

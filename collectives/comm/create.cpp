@@ -30,7 +30,8 @@ class CommunicatorBuilder {
     Communicator& comm = *comm_;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
     const std::string id = host_id(comm.config_);
-    const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id};
+    const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
+                                    GDRX_TRY(Secret::load(comm.config_.secret_file))};
     comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
     GDRX_TRY(open_fabric_and_inbox());
     GDRX_TRY(exchange_hellos(id));

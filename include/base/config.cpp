@@ -175,6 +175,10 @@ std::vector<Knob> own_knobs() {
       {"GDRX_SOCKET_IFNAME", "",
        "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
        text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
+      {"GDRX_SECRET_FILE", "",
+       "file with a secret (16 bytes or more, mode 600), the same on every rank: authenticates the "
+       "control connections",
+       text_into(&Config::secret_file), [](const Config& c) { return c.secret_file; }},
       {"GDRX_HOST_ID", "", "name of the host this rank believes to be on; empty: the real one",
        text_into(&Config::host_id), [](const Config& c) { return c.host_id; }},
       {"GDRX_MODULE_PATH", "", "folder of the fabric modules; empty: beside libgdrx.so",

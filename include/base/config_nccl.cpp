@@ -50,6 +50,8 @@ Result<void> parse_family(Config& config, std::string_view text) {
 
 // "10.1.0.0/16", "fd00::/8"
 Result<void> parse_range(Config& config, std::string_view text) {
+  config.ib.range = {};
+  if (text.empty()) return {};
   const auto slash = text.find('/');
   const std::string address(text.substr(0, slash));
   IbRange range;

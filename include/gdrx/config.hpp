@@ -52,6 +52,7 @@ struct Config {
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
   std::string socket_ifname;                       // GDRX_SOCKET_IFNAME
+  std::string secret_file;                         // GDRX_SECRET_FILE
   std::string host_id;                             // GDRX_HOST_ID
   std::string module_path;                         // GDRX_MODULE_PATH
   std::string ucx_tls;                             // GDRX_UCX_TLS

@@ -13,30 +13,20 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/fabric/cluster.hpp"
+#include "tests/fabric/boundary.hpp"
 
 namespace {
 
 // Only what runs between entering gdrx and entering the simulated NIC is counted.
-bool counting = false;
 std::uint64_t allocations = 0;
 std::uint64_t locks = 0;
 
-class Count {
- public:
-  explicit Count(bool on) : before_(counting) { counting = on; }
-  ~Count() { counting = before_; }
-  Count(const Count&) = delete;
-  Count& operator=(const Count&) = delete;
-
- private:
-  bool before_;
-};
-
 }  // namespace
 
+using gdrx::sim::Count;
+
 void* operator new(std::size_t bytes) {
-  allocations += counting ? 1 : 0;
+  allocations += Count::counting ? 1 : 0;
   void* memory = std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -47,53 +37,12 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) {
   using Lock = int(pthread_mutex_t*);
   static Lock* real = reinterpret_cast<Lock*>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  locks += counting ? 1 : 0;
+  locks += Count::counting ? 1 : 0;
   return real(mutex);
 }
 
 namespace gdrx::sim {
 namespace {
-
-ibv_context_ops original;
-
-int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
-  const Count off(false);
-  return original.post_send(qp, request, bad);
-}
-int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
-  const Count off(false);
-  return original.post_recv(qp, request, bad);
-}
-int poll_cq(ibv_cq* cq, int count, ibv_wc* into) {
-  const Count off(false);
-  return original.poll_cq(cq, count, into);
-}
-
-void wrap_nics(Host& host) {
-  int count = 0;
-  ibv_device** list = host.verbs->get_device_list(&count);
-  for (int i = 0; i < count; ++i) {
-    ibv_context* context = host.verbs->open_device(list[i]);
-    original = context->ops;
-    context->ops.post_send = post_send;
-    context->ops.post_recv = post_recv;
-    context->ops.poll_cq = poll_cq;
-    host.verbs->close_device(context);
-  }
-  host.verbs->free_device_list(list);
-  // The look at the NICs' events, every 10 ms, goes into the simulated NIC too.
-  auto& table = const_cast<verbs::VerbsTable&>(*host.verbs);
-  table.get_async_event = [event = table.get_async_event](ibv_context* context,
-                                                          ibv_async_event* into) {
-    const Count off(false);
-    return event(context, into);
-  };
-  table.query_port = [port = table.query_port](ibv_context* context, std::uint8_t number,
-                                               ibv_port_attr* attributes) {
-    const Count off(false);
-    return port(context, number, attributes);
-  };
-}
 
 struct Drive {
   Cluster cluster;
@@ -104,7 +53,7 @@ struct Drive {
 
   Drive() : cluster(settings()) {
     registered = *cluster[0].device->register_memory(data, MemoryKind::host);
-    for (auto& host : cluster.hosts) wrap_nics(*host);
+    for (auto& host : cluster.hosts) draw_line(*host);
   }
   static ClusterSettings settings() {
     ClusterSettings made;

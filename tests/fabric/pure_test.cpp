@@ -223,6 +223,11 @@ TEST(VerbsConfig, HonoursNcclsVariablesAndItsOwnFirst) {
   EXPECT_EQ(options->gid.version, 1U);
   EXPECT_EQ(options->gid.bits, 112);
   EXPECT_FALSE(load_config({"NCCL_IB_ADDR_RANGE=10.1/99"}).has_value());
+  EXPECT_EQ(options->gpu_direct, GpuDirect::automatic);
+  const auto gpu = load_config({"GDRX_GPU_DIRECT=peermem", "GDRX_GPU_FLUSH=always"});
+  EXPECT_EQ(Options::from(gpu->config)->gpu_direct, GpuDirect::peermem);
+  EXPECT_TRUE(Options::from(gpu->config)->gpu_flush);
+  EXPECT_FALSE(load_config({"GDRX_GPU_DIRECT=nvlink"}).has_value());
   const auto ours = load_config({"GDRX_HCA=mlx5_0", "NCCL_IB_HCA=mlx5_1"});
   EXPECT_TRUE(Options::from(ours->config)->filter.takes("mlx5_0", 1));
   EXPECT_FALSE(load_config({"NCCL_IB_SL=16"}).has_value());

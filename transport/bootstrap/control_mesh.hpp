@@ -16,6 +16,7 @@
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
 #include "gdrx/result.hpp"
+#include "transport/bootstrap/secret.hpp"
 
 namespace gdrx {
 
@@ -35,6 +36,7 @@ class ControlMesh {
     std::string socket_ifname;  // empty: chosen by route
     Duration heartbeat{std::chrono::seconds(1)};
     std::string host_id;  // ranks with equal ids talk over loopback
+    Secret secret{};
   };
   /// Collective over `bootstrap`, which is not kept. Every wait ends by `deadline`.
   static Result<std::unique_ptr<ControlMesh>> create(Bootstrap& bootstrap, const Options& options,

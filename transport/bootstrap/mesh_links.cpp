@@ -86,46 +86,48 @@ tl::unexpected<Error> about(const std::string& who, Error error) {
   return tl::unexpected(std::move(error));
 }
 
-Result<MeshLink> connect_to(std::int32_t peer, const SocketAddress& address, const HelloFrame& mine,
+Result<MeshLink> connect_to(std::int32_t peer, const SocketAddress& address, const MeshSelf& self,
                             Deadline deadline) {
   Socket socket = GDRX_TRY(Socket::connect(address, deadline));
+  const HelloFrame mine = self.hello_to(peer);
   GDRX_TRY(socket.send_all(encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine, 1))),
                            deadline));
   return MeshLink(peer, std::move(socket));
 }
 
 // The accepting side answers once it has let us in: read after all connections are under way.
-Result<void> confirm(MeshLink& link, const HelloFrame& mine, Deadline deadline) {
+Result<void> confirm(MeshLink& link, const MeshSelf& self, Deadline deadline) {
   Blob answer(sizeof(FrameHeader) + sizeof(HelloFrame));
   GDRX_TRY(link.socket.receive_exact(answer, deadline));
   link.reader.feed(answer);
   const auto frame = GDRX_TRY(link.reader.next());
   if (!frame || frame->kind != FrameKind::hello) return fail(Errc::protocol, "no hello came back");
   const HelloFrame hello = GDRX_TRY(decode_hello_frame(frame->payload));
-  if (hello.rank != link.peer || hello.nonce[0] != mine.nonce[0] ||
-      hello.nonce[1] != mine.nonce[1]) {
-    return fail(Errc::protocol, "somebody else answers at its address");
+  if (hello.rank != link.peer || !self.knows(hello)) {
+    return fail(Errc::protocol,
+                "somebody else answers at its address (or GDRX_SECRET_FILE is not "
+                "the same there)");
   }
   return {};
 }
 
 Result<void> link_up(MeshLinks& mesh, const std::vector<Card>& cards, const Socket& listener,
-                     const HelloFrame& mine, Deadline deadline) {
+                     const MeshSelf& self, Deadline deadline) {
   std::set<std::int32_t> lower;
-  for (const std::int32_t peer : mesh_neighbours(mine.rank, mine.size)) {
-    if (peer < mine.rank) {
+  for (const std::int32_t peer : mesh_neighbours(self.rank, self.size)) {
+    if (peer < self.rank) {
       lower.insert(peer);
       continue;
     }
     const SocketAddress& address = cards[static_cast<std::size_t>(peer)].address;
-    auto link = connect_to(peer, address, mine, deadline);
+    auto link = connect_to(peer, address, self, deadline);
     if (!link) return about(name_member(mesh.members, peer), link.error());
     mesh.links.push_back(std::move(*link));
   }
   std::vector<MeshLink> admitted =
-      GDRX_TRY(Porter(listener, mine, std::move(lower)).admit(deadline));
+      GDRX_TRY(Porter(listener, self, std::move(lower)).admit(deadline));
   for (MeshLink& link : mesh.links) {
-    const auto confirmed = confirm(link, mine, deadline);
+    const auto confirmed = confirm(link, self, deadline);
     if (!confirmed) return about(name_member(mesh.members, link.peer), confirmed.error());
   }
   for (MeshLink& link : admitted) mesh.links.push_back(std::move(link));
@@ -135,6 +137,15 @@ Result<void> link_up(MeshLinks& mesh, const std::vector<Card>& cards, const Sock
 }
 
 }  // namespace
+
+HelloFrame MeshSelf::hello_to(std::int32_t peer) const {
+  const Token token = secret.token(kLinkRole, nonce, rank, peer);
+  return {{token[0], token[1]}, rank, size};
+}
+
+bool MeshSelf::knows(const HelloFrame& hello) const {
+  return hello.size == size && same(secret.token(kLinkRole, nonce, hello.rank, rank), hello.nonce);
+}
 
 std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n) {
   std::set<std::int32_t> neighbours;
@@ -159,7 +170,8 @@ Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Optio
   const Socket listener = GDRX_TRY(Socket::listen(chosen.address));
   const SocketAddress address = GDRX_TRY(listener.local_address());
   const std::vector<Card> cards = GDRX_TRY(exchange_cards(bootstrap, address, deadline));
-  const HelloFrame mine{{cards[0].nonce[0], cards[0].nonce[1]}, rank, bootstrap.size()};
+  const MeshSelf self{
+      {cards[0].nonce[0], cards[0].nonce[1]}, rank, bootstrap.size(), options.secret};
   MeshLinks mesh;
   mesh.description = fmt::format("{} {}", chosen.name, to_string(address));
   log.info("rank {}: control connections on {}", rank, mesh.description);
@@ -167,7 +179,7 @@ Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Optio
     mesh.members.push_back(
         {card.pid, printable(std::as_bytes(std::span(card.host, std::strlen(card.host))))});
   }
-  GDRX_TRY(link_up(mesh, cards, listener, mine, deadline));
+  GDRX_TRY(link_up(mesh, cards, listener, self, deadline));
   return mesh;
 }
 

@@ -41,6 +41,16 @@ struct MeshLinks {
 /// "rank 5 (pid 1234 on host-a)".
 std::string name_member(const std::vector<MeshMember>& members, std::int32_t rank);
 
+/// What a rank says to its neighbours, and by what it knows them.
+struct MeshSelf {
+  std::uint64_t nonce[2] = {};
+  std::int32_t rank = 0;
+  std::int32_t size = 0;
+  Secret secret;
+  HelloFrame hello_to(std::int32_t peer) const;
+  bool knows(const HelloFrame& hello) const;
+};
+
 /// Collective over the bootstrap. The lower rank connects; both sides show the mesh's nonce.
 Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Options& options,
                                   const Log& log, Deadline deadline);

@@ -24,7 +24,7 @@ Result<std::vector<MeshLink>> Porter::admit(Deadline deadline) {
       const std::vector<std::int32_t> missing(expected_.begin(), expected_.end());
       return fail(Errc::timeout, name_ranks(missing) +
                                      " did not open a control connection to rank " +
-                                     std::to_string(mine_.rank) + " in time");
+                                     std::to_string(self_.rank) + " in time");
     }
   }
   return std::move(links_);
@@ -56,12 +56,12 @@ bool Porter::settle(Visitor& visitor, Deadline deadline) {
   if (!frame) return true;
   if (!*frame) return false;
   const auto hello = decode_hello_frame((*frame)->payload);
-  if ((*frame)->kind != FrameKind::hello || !hello || hello->size != mine_.size ||
-      hello->nonce[0] != mine_.nonce[0] || hello->nonce[1] != mine_.nonce[1] ||
+  if ((*frame)->kind != FrameKind::hello || !hello || !self_.knows(*hello) ||
       !expected_.contains(hello->rank)) {
     return true;
   }
-  const Blob answer = encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine_, 1)));
+  const HelloFrame mine = self_.hello_to(hello->rank);
+  const Blob answer = encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine, 1)));
   if (!visitor.socket.send_all(answer, deadline)) return true;
   expected_.erase(hello->rank);
   links_.emplace_back(hello->rank, std::move(visitor.socket));

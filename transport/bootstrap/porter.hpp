@@ -14,9 +14,9 @@ namespace gdrx {
 /// hold up nobody.
 class Porter {
  public:
-  /// `mine` is answered to each who is let in. `listener` outlives the porter.
-  Porter(const Socket& listener, const HelloFrame& mine, std::set<std::int32_t> expected)
-      : listener_(listener), mine_(mine), expected_(std::move(expected)) {}
+  /// `listener` outlives the porter.
+  Porter(const Socket& listener, const MeshSelf& self, std::set<std::int32_t> expected)
+      : listener_(listener), self_(self), expected_(std::move(expected)) {}
 
   /// Errc::timeout names those who have not connected.
   Result<std::vector<MeshLink>> admit(Deadline deadline);
@@ -32,7 +32,7 @@ class Porter {
   bool settle(Visitor& visitor, Deadline deadline);
 
   const Socket& listener_;
-  HelloFrame mine_;
+  MeshSelf self_;
   std::set<std::int32_t> expected_;
   std::list<Visitor> visitors_;  // in the order of their coming
   std::vector<MeshLink> links_;

@@ -45,12 +45,12 @@ struct Client {
 
 class BootstrapRoot::Impl {
  public:
-  Impl(Socket listener, Socket wake, const UniqueId& id, const Log& log)
+  Impl(Socket listener, Socket wake, const UniqueId& id, const Log& log, const Secret& secret)
       : id_(id),
         log_(log),
         listener_(std::move(listener)),
         wake_(std::move(wake)),
-        star_(id.nonce) {}
+        star_(id.nonce, secret) {}
 
   void run() {
     while (!stop_.load() && !(star_.over() && clients_.empty())) {
@@ -204,14 +204,14 @@ class BootstrapRoot::Impl {
   std::jthread thread;  // last: it uses everything above
 };
 
-Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress& at,
-                                                            const Log& log) {
+Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress& at, const Log& log,
+                                                            const Secret& secret) {
   Socket listener = GDRX_TRY(Socket::listen(at));
   const SocketAddress address = GDRX_TRY(listener.local_address());
   Socket wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return fail(Errc::system, "eventfd", errno);
   const UniqueId id = GDRX_TRY(make_id_for(address));
-  auto impl = std::make_unique<Impl>(std::move(listener), std::move(wake), id, log);
+  auto impl = std::make_unique<Impl>(std::move(listener), std::move(wake), id, log, secret);
   impl->thread = std::jthread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(impl)));
 }
@@ -221,7 +221,8 @@ BootstrapRoot::~BootstrapRoot() { impl_->stop(); }
 const UniqueId& BootstrapRoot::id() const noexcept { return impl_->id_; }
 bool BootstrapRoot::finished() const noexcept { return impl_->done_.load(); }
 
-Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log) {
+Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log,
+                                const Secret& secret) {
   // Roots live in the process that made the id; those that have served are put away here.
   static std::mutex mutex;
   static std::list<std::unique_ptr<BootstrapRoot>> roots;
@@ -229,7 +230,7 @@ Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log
   Interface chosen = GDRX_TRY(choose_interface(all, socket_ifname));
   log.info("unique id: root listens on {} ({})", chosen.name, to_string(chosen.address));
   chosen.address.port = 0;
-  auto root = GDRX_TRY(BootstrapRoot::start(chosen.address, log));
+  auto root = GDRX_TRY(BootstrapRoot::start(chosen.address, log, secret));
   const UniqueId id = root->id();
   const std::lock_guard lock(mutex);
   roots.remove_if([](const auto& old) { return old->finished(); });

@@ -6,6 +6,7 @@
 
 #include "gdrx/log.hpp"
 #include "gdrx/result.hpp"
+#include "transport/bootstrap/secret.hpp"
 #include "transport/bootstrap/unique_id.hpp"
 
 namespace gdrx {
@@ -15,7 +16,8 @@ namespace gdrx {
 /// versions, doubled ranks and disagreeing sizes are refused with a reason and stall nobody.
 class BootstrapRoot {
  public:
-  static Result<std::unique_ptr<BootstrapRoot>> start(const SocketAddress& at, const Log& log);
+  static Result<std::unique_ptr<BootstrapRoot>> start(const SocketAddress& at, const Log& log,
+                                                      const Secret& secret = {});
   ~BootstrapRoot();
   BootstrapRoot(const BootstrapRoot&) = delete;
   BootstrapRoot& operator=(const BootstrapRoot&) = delete;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <thread>
 
 #include "transport/bootstrap/star.hpp"
@@ -32,7 +33,8 @@ TcpBootstrap::TcpBootstrap(Socket root, const SocketAddress& address, Rank rank,
       size_(size) {}
 
 Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank rank, int size,
-                                                        const Log& log, Deadline deadline) {
+                                                        const Log& log, Deadline deadline,
+                                                        const Secret& secret) {
   const UniqueId checked = GDRX_TRY(decode_unique_id(std::as_bytes(std::span(&id, 1))));
   if (size < 1 || size > kMostRanks || index(rank) < 0 || index(rank) >= size) {
     return fail(Errc::invalid_argument, fmt::format("rank {} of {} ranks", index(rank), size));
@@ -42,7 +44,7 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
     Socket socket = GDRX_TRY(Socket::connect(checked.root, deadline));
     auto joined = std::unique_ptr<TcpBootstrap>(
         new TcpBootstrap(std::move(socket), checked.root, rank, size));
-    const auto welcome = joined->say_hello(checked, deadline);
+    const auto welcome = joined->say_hello(checked, secret, deadline);
     if (welcome) return std::unique_ptr<Bootstrap>(std::move(joined));
     // A root under a crowd of strangers may have let go of us before it heard our hello.
     const Duration left = deadline.left(steady_clock().now());
@@ -53,13 +55,23 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
   }
 }
 
-Result<void> TcpBootstrap::say_hello(const UniqueId& id, Deadline deadline) {
-  const HelloFrame hello{{id.nonce[0], id.nonce[1]}, index(rank_), size_};
+Result<void> TcpBootstrap::say_hello(const UniqueId& id, const Secret& secret, Deadline deadline) {
+  const Token token = secret.token(kRankRole, id.nonce, index(rank_), size_);
+  const HelloFrame hello{{token[0], token[1]}, index(rank_), size_};
   const Blob frame = encode_frame(FrameKind::hello, std::as_bytes(std::span(&hello, 1)));
   GDRX_TRY(root_.send_all(frame, deadline));
   const Frame answer = GDRX_TRY(receive(deadline));
   if (answer.kind != FrameKind::accepted) return fail(Errc::protocol, "the root did not answer");
-  return {};
+  if (!secret.given()) return {};
+  const Token proof = secret.token(kRootRole, id.nonce, index(rank_), size_);
+  std::uint64_t shown[2] = {};
+  if (answer.payload.size() == sizeof shown) {
+    std::memcpy(shown, answer.payload.data(), sizeof shown);
+  }
+  if (same(proof, shown)) return {};
+  return fail(Errc::protocol, fmt::format("who answers at {} does not know the secret of "
+                                          "GDRX_SECRET_FILE",
+                                          to_string(address_)));
 }
 
 // What the root says instead of an answer.

@@ -8,6 +8,7 @@
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/log.hpp"
 #include "transport/bootstrap/frame.hpp"
+#include "transport/bootstrap/secret.hpp"
 #include "transport/bootstrap/unique_id.hpp"
 
 namespace gdrx {
@@ -19,7 +20,8 @@ class TcpBootstrap final : public Bootstrap {
   /// Ends by the deadline. Errc::invalid_argument for an id or a rank that is none, Errc::protocol
   /// with the root's reason if it refuses this rank.
   static Result<std::unique_ptr<Bootstrap>> create(const UniqueId& id, Rank rank, int size,
-                                                   const Log& log, Deadline deadline);
+                                                   const Log& log, Deadline deadline,
+                                                   const Secret& secret = {});
   Rank rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
   /// Errc::timeout names the ranks that have not come, Errc::peer_lost one that has gone again. A
@@ -28,7 +30,7 @@ class TcpBootstrap final : public Bootstrap {
 
  private:
   TcpBootstrap(Socket root, const SocketAddress& address, Rank rank, int size);
-  Result<void> say_hello(const UniqueId& id, Deadline deadline);
+  Result<void> say_hello(const UniqueId& id, const Secret& secret, Deadline deadline);
   Result<Frame> receive(Deadline deadline);
   Result<void> check(const Frame& frame) const;
   tl::unexpected<Error> late(const std::string& missing) const;

@@ -10,6 +10,7 @@
 
 #include "gdrx/log.hpp"
 #include "gdrx/result.hpp"
+#include "transport/bootstrap/secret.hpp"
 #include "transport/bootstrap/socket.hpp"
 
 namespace gdrx {
@@ -32,6 +33,7 @@ Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes);
 
 /// Starts a root in this process (see root.hpp) and returns its id. The root serves one set of
 /// ranks and ends with them, or with the process.
-Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log);
+Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log,
+                                const Secret& secret = {});
 
 }  // namespace gdrx

@@ -71,7 +71,7 @@ Result<DmaBuf> export_dma_buf(std::span<std::byte> memory) {
   if (driver().address_range(&base, &bytes, first) != 0 || first + memory.size() > base + bytes) {
     return exported;
   }
-  return export_range(base / page * page, base + bytes, first);
+  return export_range(base / page * page, (base + bytes + page - 1) / page * page, first);
 }
 
 Result<void> keep_in_order(const void* device) {
