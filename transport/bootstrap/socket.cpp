@@ -196,6 +196,27 @@ Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) 
   }
 }
 
+Result<Socket> Socket::begin_connect(const SocketAddress& address) {
+  Socket socket = GDRX_TRY(open_socket(address));
+  const KernelAddress to = to_kernel(address);
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) != 0 &&
+      errno != EINPROGRESS) {
+    return fail(Errc::peer_lost, "connect to " + to_string(address), errno);
+  }
+  return socket;
+}
+
+Result<Progress> Socket::connected() const {
+  pollfd entry{fd_, POLLOUT, 0};
+  if (poll(&entry, 1, 0) <= 0) return Progress::pending;
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return fail(Errc::peer_lost, "the other side does not take the connection", error);
+  if (talks_to_itself(*this)) return fail(Errc::peer_lost, "nobody listens at that address");
+  return Progress::done;
+}
+
 Result<SocketAddress> Socket::local_address() const {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
