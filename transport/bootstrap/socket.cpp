@@ -60,18 +60,9 @@ Result<Socket> open_socket(const SocketAddress& address) {
   return made;
 }
 
-Result<SocketAddress> peer_address(const Socket& socket) {
-  sockaddr_storage peer{};
-  socklen_t length = sizeof peer;
-  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) {
-    return fail(Errc::system, "getpeername", errno);
-  }
-  return from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
-}
-
 // With nobody listening, a retry can draw the very port it dials and meet itself.
 bool talks_to_itself(const Socket& socket) {
-  const auto there = peer_address(socket);
+  const auto there = socket.peer_address();
   const auto here = socket.local_address();
   return there && here && *there == *here;
 }
@@ -217,6 +208,15 @@ Result<Progress> Socket::connected() const {
   return Progress::done;
 }
 
+Result<SocketAddress> Socket::peer_address() const {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &length) != 0) {
+    return fail(Errc::system, "getpeername", errno);
+  }
+  return from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
+}
+
 Result<SocketAddress> Socket::local_address() const {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
@@ -276,7 +276,7 @@ void Socket::keep_alive(Duration interval) const noexcept {
   // One host does not vanish from itself. An overloaded one, though, has been seen to let its own
   // probes time out.
   const auto here = local_address();
-  const auto there = peer_address(*this);
+  const auto there = peer_address();
   if (here && there && here->ip == there->ip) return;
   const int on = 1;
   const int seconds =

@@ -53,6 +53,7 @@ class Socket {
   int fd() const noexcept { return fd_; }
   bool valid() const noexcept { return fd_ >= 0; }
   Result<SocketAddress> local_address() const;
+  Result<SocketAddress> peer_address() const;
   /// One waiting connection, or an invalid socket if there is none. Does not wait.
   Result<Socket> accept() const;
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline) const;
