@@ -39,7 +39,10 @@ Result<std::unique_ptr<Sender>> Connector::step() {
   }
   if (stage_ == Stage::waiting) {
     const auto answer = GDRX_TRY(greeting_.pull());
-    if (answer) return finish(*answer);
+    if (answer) GDRX_TRY(attach(*answer));
+  }
+  if (stage_ == Stage::wiring && GDRX_TRY(sender_->wire_up()) == Progress::done) {
+    return std::move(sender_);
   }
   if (deadline_.passed(steady_clock().now())) {
     return fail(Errc::timeout, fmt::format("{} does not accept the connection: is its rank alive?",
@@ -66,7 +69,7 @@ Result<void> Connector::greet() {
   return {};
 }
 
-Result<std::unique_ptr<Sender>> Connector::finish(const Frame& answer) {
+Result<void> Connector::attach(const Frame& answer) {
   const std::string peer = to_string(to_.address);
   if (answer.kind == FrameKind::refused) {
     const auto* text = reinterpret_cast<const char*>(answer.payload.data());
@@ -84,7 +87,8 @@ Result<std::unique_ptr<Sender>> Connector::finish(const Frame& answer) {
   }
   GDRX_TRY(sender_->attach(welcome, parts[1], parts[2], peer));
   sender_->keep(greeting_.take_socket());
-  return std::move(sender_);
+  stage_ = Stage::wiring;
+  return {};
 }
 
 }  // namespace gdrx::net

@@ -18,10 +18,10 @@ class Connector {
   const std::shared_ptr<Lane>& lane() const noexcept { return lane_; }
 
  private:
-  enum class Stage : std::uint8_t { connecting, greeting, waiting };
+  enum class Stage : std::uint8_t { connecting, greeting, waiting, wiring };
   Connector(std::shared_ptr<Lane> lane, const Handle& to, Socket socket);
   Result<void> greet();
-  Result<std::unique_ptr<Sender>> finish(const Frame& answer);
+  Result<void> attach(const Frame& answer);
 
   std::shared_ptr<Lane> lane_;
   Handle to_;

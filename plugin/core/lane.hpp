@@ -65,6 +65,9 @@ void Lane::settle(const Done& done) noexcept {
   }
 }
 
+/// The slot of a write that is of no request.
+inline constexpr std::uint32_t kNoSlot = 0xffffffff;
+
 /// A write's cookie: whose it is.
 constexpr std::uint64_t cookie_of(std::uint16_t comm, std::uint32_t slot) noexcept {
   return std::uint64_t{comm} << 32 | slot;

@@ -72,7 +72,8 @@ Result<Progress> Listener::serve(Guest& guest) {
       guest.greeting.say(FrameKind::refused, std::as_bytes(std::span(made.error().what)));
     }
   }
-  return guest.greeting.push();
+  if (GDRX_TRY(guest.greeting.push()) == Progress::pending) return Progress::pending;
+  return guest.receiver ? guest.receiver->wire_up() : Progress::done;
 }
 
 Result<std::unique_ptr<Receiver>> Listener::greet(const Frame& frame, std::string peer_name) {

@@ -53,6 +53,21 @@ Welcome Receiver::welcome() const {
   return welcome;
 }
 
+Result<Progress> Receiver::wire_up() {
+  static constexpr std::uint64_t kReady = 1;
+  GDRX_TRY(healthy());
+  if (!answered_) {
+    WriteOp op;
+    op.header = std::as_bytes(std::span(&kReady, 1));
+    op.remote = board_;
+    op.offset = offsetof(Board, ready);
+    op.cookie = cookie_of(index(), kNoSlot);
+    answered_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
+  }
+  GDRX_TRY(lane().poll());
+  return answered_ && greeted_ ? Progress::done : Progress::pending;
+}
+
 Result<void*> Receiver::irecv(std::span<const Target> targets) {
   GDRX_TRY(healthy());
   const std::uint64_t place = next_group_ % kBoardGroups;
@@ -70,7 +85,7 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   op.payload = bytes.first(offsetof(Group, items) + targets.size() * sizeof(Item));
   op.remote = board_;
   op.offset = offsetof(Board, groups) + place * sizeof(Group);
-  op.cookie = cookie_of(index(), 0);
+  op.cookie = cookie_of(index(), kNoSlot);
   auto posted = endpoint_->post(op);
   if (!posted) return tl::unexpected(break_with(std::move(posted).error()));
   if (*posted == Progress::pending) {
@@ -93,6 +108,10 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
 // Chunks may become visible out of order where small messages overtake large ones; they are taken
 // in order all the same.
 void Receiver::on_immediate() {
+  if (!greeted_) {
+    greeted_ = true;
+    return;
+  }
   ++arrived_;
   if (!healthy()) return;
   while (taken_ < arrived_) {
@@ -142,7 +161,7 @@ Result<void> Receiver::give_room_back() {
   op.header = std::as_bytes(std::span(&taken_, 1));  // copied by post()
   op.remote = board_;
   op.offset = offsetof(Board, consumed);
-  op.cookie = cookie_of(index(), 0);
+  op.cookie = cookie_of(index(), kNoSlot);
   if (GDRX_TRY(endpoint_->post(op)) == Progress::done) returned_ = taken_;
   return {};
 }

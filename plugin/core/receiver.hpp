@@ -28,6 +28,9 @@ class Receiver final : public Comm {
   Welcome welcome() const;
   Blob inbox_key() const { return inbox_region_->export_key(); }
 
+  /// As Sender::wire_up().
+  Result<Progress> wire_up();
+
   /// One to kMaxGroup receives. Null: not yet, ask again.
   Result<void*> irecv(std::span<const Target> targets);
 
@@ -56,6 +59,8 @@ class Receiver final : public Comm {
   std::unique_ptr<MemoryRegion> inbox_region_;
   RemoteRegionId board_{};
   std::uint64_t next_group_ = 1;
+  bool greeted_ = false;  // the sender's first immediate has come
+  bool answered_ = false;
   std::uint64_t arrived_ = 0;                 // immediates; only then is a chunk's head looked at
   std::uint64_t taken_ = 0;                   // chunks
   std::uint64_t returned_ = 0;                // of them, told to the sender

@@ -45,6 +45,22 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   return {};
 }
 
+Result<Progress> Sender::wire_up() {
+  static constexpr std::uint64_t kNothing = 0;  // no chunk's head
+  GDRX_TRY(healthy());
+  if (!greeted_) {
+    WriteOp op;
+    op.header = std::as_bytes(std::span(&kNothing, 1));
+    op.remote = inbox_;
+    op.has_immediate = true;
+    op.immediate = peer_comm_;
+    op.cookie = cookie_of(index(), kNoSlot);
+    greeted_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
+  }
+  GDRX_TRY(lane().poll());
+  return greeted_ && board_->ready == 1 ? Progress::done : Progress::pending;
+}
+
 Result<std::optional<std::uint32_t>> Sender::match(int tag, Bytes* room) {
   const Group& group = board_->groups[group_ % kBoardGroups];
   if (group.sequence != group_) return std::optional<std::uint32_t>();

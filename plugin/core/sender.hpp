@@ -22,6 +22,9 @@ class Sender final : public Comm {
   Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
                       std::span<const std::byte> inbox_key, std::string peer_name);
 
+  /// Makes both ways of the connection work before NCCL has it: call until it is done.
+  Result<Progress> wire_up();
+
   /// Null: not yet, ask again with the same arguments. `local` may be null where the fabric needs
   /// no registration. The bytes are read until the request is done.
   Result<void*> isend(std::span<const std::byte> bytes, int tag, const MemoryRegion* local);
@@ -65,6 +68,7 @@ class Sender final : public Comm {
   std::size_t queue_first_ = 0;
   std::size_t queue_count_ = 0;
   std::uint32_t unwritten_ = 0;
+  bool greeted_ = false;
 };
 
 }  // namespace gdrx::net

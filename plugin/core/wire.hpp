@@ -90,7 +90,8 @@ static_assert(sizeof(Group) == 144 && std::is_trivially_copyable_v<Group>);
 /// In the sender's memory, written by the receiver alone.
 struct Board {
   std::uint64_t consumed = 0;  // chunks that the receiver has emptied
-  std::array<std::uint64_t, 7> reserved{};
+  std::uint64_t ready = 0;     // 1: this way of the connection works
+  std::array<std::uint64_t, 6> reserved{};
   std::array<Group, kBoardGroups> groups{};
 };
 static_assert(sizeof(Board) == 64 + kBoardGroups * sizeof(Group));
