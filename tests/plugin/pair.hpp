@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdarg>
@@ -70,17 +71,24 @@ class Pair {
     send = recv = listener = nullptr;
   }
 
-  /// Posts until a request comes; null if none came in time.
-  void* post_send(std::vector<std::byte>& data, int tag) {
+  /// What was posted, until it is done. As NCCL's proxies do, everything is tested in turn.
+  struct Request {
+    void* handle = nullptr;
+    bool done = false;
+    std::array<int, 16> sizes;
+  };
+
+  /// Posts until it is taken, which is asserted. The number of the request.
+  std::size_t post_send(std::vector<std::byte>& data, int tag) {
     void* request = nullptr;
-    until([&] {
+    EXPECT_TRUE(until([&] {
       EXPECT_EQ(net_.isend(send, data.data(), data.size(), tag, nullptr, &request),
                 NetResult::success);
       return request != nullptr;
-    });
-    return request;
+    }));
+    return track(request);
   }
-  void* post_recv(std::vector<std::vector<std::byte>*> data, std::vector<int> tags) {
+  std::size_t post_recv(std::vector<std::vector<std::byte>*> data, std::vector<int> tags) {
     std::vector<void*> places;
     std::vector<std::size_t> sizes;
     for (auto* one : data) {
@@ -88,45 +96,50 @@ class Pair {
       sizes.push_back(one->size());
     }
     void* request = nullptr;
-    until([&] {
+    EXPECT_TRUE(until([&] {
       request = reinterpret_cast<void*>(nccl::kOptionalRecvCompletion);
       EXPECT_EQ(
           net_.irecv(recv, places, sizes, tags, std::vector<void*>(data.size(), nullptr), &request),
           NetResult::success);
       return request != nullptr;
-    });
-    return request;
+    }));
+    return track(request);
   }
-  /// Tests until all are done; false after a while. The sizes of the last.
-  bool finish(std::vector<void*> requests, std::vector<int>* sizes = nullptr) {
-    std::array<int, 16> got;
-    std::vector<bool> done(requests.size());
+  /// False if not all was done in time. Requests keep their numbers until forget().
+  bool finish() {
     return until([&] {
-      bool all = true;
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        if (done[i]) continue;
-        int now = 0;
-        got.fill(-7);
-        EXPECT_EQ(net_.test(requests[i], &now, got.data()), NetResult::success);
-        done[i] = now != 0;
-        all = all && done[i];
-        if (done[i] && i + 1 == requests.size() && sizes != nullptr) {
-          sizes->assign(got.begin(), got.end());
-        }
-      }
-      return all;
+      return std::all_of(requests.begin(), requests.end(), [](const Request& r) { return r.done; });
     });
+  }
+  void forget() { requests.clear(); }
+  int size(std::size_t request, std::size_t item = 0) const {
+    return requests[request].sizes.at(item);
   }
 
+  std::vector<Request> requests;
   void* send = nullptr;
   void* recv = nullptr;
   void* listener = nullptr;
 
  private:
+  std::size_t track(void* handle) {
+    requests.push_back({handle, false, {}});
+    requests.back().sizes.fill(-7);
+    return requests.size() - 1;
+  }
+  void progress() {
+    for (Request& request : requests) {
+      int now = 0;
+      if (request.done) continue;
+      EXPECT_EQ(net_.test(request.handle, &now, request.sizes.data()), NetResult::success);
+      request.done = now != 0;
+    }
+  }
   template <class Done>
   bool until(const Done& done) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (!done()) {
+      progress();
       if (std::chrono::steady_clock::now() > end || testing::Test::HasFailure()) return false;
     }
     return true;

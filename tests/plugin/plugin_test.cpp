@@ -56,12 +56,13 @@ TEST_P(Plugin, CarriesEverySizeInALoopAndBetweenTwoContexts) {
     for (std::size_t bytes : {0UL, 1UL, 127UL, 8128UL, 8129UL, 131008UL, 131009UL, 5'000'003UL}) {
       Bytes out = pattern(bytes, static_cast<unsigned>(bytes));
       Bytes in(bytes + 5, std::byte{0x55});
-      void* recv = pair.post_recv({&in}, {7});
-      void* send = pair.post_send(out, 7);
-      std::vector<int> sizes;
-      ASSERT_TRUE(pair.finish({send, recv}, &sizes)) << bytes;
-      EXPECT_EQ(sizes[0], static_cast<int>(bytes));
-      EXPECT_EQ(sizes[1], -7) << "written beyond the one size";
+      const auto recv = pair.post_recv({&in}, {7});
+      const auto send = pair.post_send(out, 7);
+      ASSERT_TRUE(pair.finish()) << bytes;
+      for (const auto request : {recv, send}) {
+        EXPECT_EQ(pair.size(request), static_cast<int>(bytes));
+        EXPECT_EQ(pair.size(request, 1), -7) << "written beyond the one size";
+      }
       EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin())) << bytes;
       EXPECT_EQ(in[bytes], std::byte{0x55});
     }
@@ -74,16 +75,16 @@ TEST_P(Plugin, KeepsManyMessagesInTheOrderOfTheReceives) {
   constexpr std::size_t kUnderWay = 32;
   std::vector<Bytes> in(kUnderWay), out(kUnderWay);
   for (int round = 0; round < 20; ++round) {
-    std::vector<void*> requests;
+    pair.forget();
     for (std::size_t i = 0; i < kUnderWay; ++i) {
       in[i].assign(100'000, std::byte{0});
-      requests.push_back(pair.post_recv({&in[i]}, {1}));
+      pair.post_recv({&in[i]}, {1});
     }
     for (std::size_t i = 0; i < kUnderWay; ++i) {
       out[i] = pattern(i % 3 == 0 ? 17 : 100'000 - i, static_cast<unsigned>(round * 100) + 1);
-      requests.push_back(pair.post_send(out[i], 1));
+      pair.post_send(out[i], 1);
     }
-    ASSERT_TRUE(pair.finish(requests)) << round;
+    ASSERT_TRUE(pair.finish()) << round;
     for (std::size_t i = 0; i < kUnderWay; ++i) {
       ASSERT_TRUE(std::equal(out[i].begin(), out[i].end(), in[i].begin())) << round << ' ' << i;
     }
@@ -96,18 +97,15 @@ TEST_P(Plugin, MatchesAGroupByTagsAndRepeatedTagsInOrder) {
   std::vector<Bytes> in(8, Bytes(300'000)), out;
   std::vector<Bytes*> places;
   for (Bytes& one : in) places.push_back(&one);
-  void* recv = pair.post_recv(places, {5, 6, 5, 7, 8, 9, 10, 5});
+  const auto recv = pair.post_recv(places, {5, 6, 5, 7, 8, 9, 10, 5});
   const std::vector<int> tags{10, 5, 9, 8, 5, 7, 6, 5};
   const std::vector<std::size_t> lands{6, 0, 5, 4, 2, 3, 1, 7};
-  std::vector<void*> requests;
   for (std::size_t i = 0; i < tags.size(); ++i) out.push_back(pattern(1000 * i, 3));
-  for (std::size_t i = 0; i < tags.size(); ++i) requests.push_back(pair.post_send(out[i], tags[i]));
-  requests.push_back(recv);
-  std::vector<int> sizes;
-  ASSERT_TRUE(pair.finish(requests, &sizes));
-  EXPECT_EQ(sizes[8], -7) << "written beyond the eight sizes";
+  for (std::size_t i = 0; i < tags.size(); ++i) pair.post_send(out[i], tags[i]);
+  ASSERT_TRUE(pair.finish());
+  EXPECT_EQ(pair.size(recv, 8), -7) << "written beyond the eight sizes";
   for (std::size_t i = 0; i < tags.size(); ++i) {
-    EXPECT_EQ(sizes[lands[i]], static_cast<int>(out[i].size()));
+    EXPECT_EQ(pair.size(recv, lands[i]), static_cast<int>(out[i].size()));
     EXPECT_TRUE(std::equal(out[i].begin(), out[i].end(), in[lands[i]].begin())) << i;
   }
 }
@@ -118,11 +116,11 @@ TEST_P(Plugin, CutsASendThatIsLongerThanItsReceive) {
   Bytes out = pattern(500'000, 1);
   Bytes in(200'001, std::byte{0x33});
   in.resize(200'000);
-  void* recv = pair.post_recv({&in}, {0});
-  void* send = pair.post_send(out, 0);
-  std::vector<int> sizes;
-  ASSERT_TRUE(pair.finish({send, recv}, &sizes));
-  EXPECT_EQ(sizes[0], 200'000);
+  const auto recv = pair.post_recv({&in}, {0});
+  const auto send = pair.post_send(out, 0);
+  ASSERT_TRUE(pair.finish());
+  EXPECT_EQ(pair.size(recv), 200'000);
+  EXPECT_EQ(pair.size(send), 200'000);
   EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
 }
 
@@ -133,21 +131,22 @@ TEST_P(Plugin, AsksToTryAgainWithoutAReceiveOfThatTag) {
   void* request = out.data();
   ASSERT_EQ(net->isend(pair.send, out.data(), 10, 1, nullptr, &request), NetResult::success);
   EXPECT_EQ(request, nullptr);
-  void* recv = pair.post_recv({&in}, {2});
+  pair.post_recv({&in}, {2});
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(net->isend(pair.send, out.data(), 10, 1, nullptr, &request), NetResult::success);
     ASSERT_EQ(request, nullptr);
   }
-  ASSERT_TRUE(pair.finish({pair.post_send(out, 2), recv}));
+  pair.post_send(out, 2);
+  ASSERT_TRUE(pair.finish());
 }
 
 TEST_P(Plugin, ClosesAtOnceWithRequestsOpen) {
   Pair pair(*net);
   pair.connect(context, other);
   Bytes in(1'000'000), out(4'000'000);
-  (void)pair.post_recv({&in}, {1});
-  (void)pair.post_recv({&out}, {2});
-  (void)pair.post_send(in, 1);
+  pair.post_recv({&in}, {1});
+  pair.post_recv({&out}, {2});
+  pair.post_send(in, 1);
   const auto begin = std::chrono::steady_clock::now();
   pair.close();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
@@ -158,7 +157,7 @@ TEST_P(Plugin, SaysThatThePeerHasClosed) {
   Pair pair(*net);
   pair.connect(context, other);
   Bytes in(100);
-  void* recv = pair.post_recv({&in}, {1});
+  void* recv = pair.requests[pair.post_recv({&in}, {1})].handle;
   ASSERT_EQ(net->close_send(pair.send), NetResult::success);
   pair.send = nullptr;
   NetResult result = NetResult::success;
@@ -177,8 +176,9 @@ TEST_P(Plugin, RefusesARequestThatIsDone) {
   Pair pair(*net);
   pair.connect(context, other);
   Bytes in(4), out(4);
-  void* recv = pair.post_recv({&in}, {1});
-  ASSERT_TRUE(pair.finish({pair.post_send(out, 1), recv}));
+  void* recv = pair.requests[pair.post_recv({&in}, {1})].handle;
+  pair.post_send(out, 1);
+  ASSERT_TRUE(pair.finish());
   int done = 1;
   EXPECT_NE(net->test(recv, &done, nullptr), NetResult::success);
   EXPECT_EQ(done, 0);
