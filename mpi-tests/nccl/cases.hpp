@@ -3,6 +3,7 @@
 // factor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

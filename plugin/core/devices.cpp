@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <string>
 #include <system_error>
 
 #include "transport/bootstrap/interface.hpp"

@@ -2,7 +2,10 @@
 // The side channel's state: a socket on which one frame goes out and one comes in, without waiting.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "gdrx/clock.hpp"

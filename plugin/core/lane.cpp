@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "plugin/core/comm.hpp"
 

@@ -3,9 +3,11 @@
 // progress thread of its own, and lanes spare them each other's locks.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "gdrx/config.hpp"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <span>
 
 namespace gdrx::net {
 namespace {

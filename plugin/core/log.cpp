@@ -2,6 +2,7 @@
 #include "plugin/core/log.hpp"
 
 #include <atomic>
+#include <string_view>
 
 namespace gdrx::net {
 namespace {

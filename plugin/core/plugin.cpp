@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "plugin/core/log.hpp"
 #include "transport/bootstrap/interface.hpp"

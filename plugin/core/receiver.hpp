@@ -5,6 +5,8 @@
 
 #include <array>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "plugin/core/comm.hpp"
 

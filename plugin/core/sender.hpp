@@ -5,6 +5,9 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "plugin/core/comm.hpp"

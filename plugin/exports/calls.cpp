@@ -2,6 +2,9 @@
 #include "plugin/exports/calls.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
 
 #include "plugin/core/log.hpp"
 

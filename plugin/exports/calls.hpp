@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "plugin/abi/net.hpp"
 #include "plugin/core/plugin.hpp"
