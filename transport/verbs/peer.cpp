@@ -107,7 +107,7 @@ void Peer::on_control(const Control& message, Instant now) {
   Link& link = *links_[message.link];
   heard_ = now;
   if (auto learned = learn(message.link, message.rail); !learned) {
-    return core_.fail_with(std::move(learned).error());
+    return give_up(learned.error().what);
   }
   switch (message.kind) {
     case ControlKind::hello:
