@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/core/comm.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -47,6 +49,7 @@ Result<void> Comm::enter() {
 }
 
 Comm::~Comm() {
+  if (counters_ != nullptr) stats::give_back(*counters_);
   if (index_ == 0) return;
   owners[index_].store(nullptr, std::memory_order_release);
   table[index_].store(nullptr, std::memory_order_release);
@@ -68,9 +71,38 @@ Result<void> Comm::healthy() const {
   return {};
 }
 
+void Comm::count_as(stats::Way way) {
+  counters_ = &stats::take(way, index_, peer_name_, lane_->device_name(),
+                           lane_->fabric() + ": " + endpoint_->describe());
+}
+
+void Comm::begun(Instant* at) noexcept {
+  *at = steady_clock().now();
+  counters_->open.set(++open_);
+}
+
+void Comm::ended(Instant at, Bytes bytes, bool small) noexcept {
+  const auto took = static_cast<std::uint64_t>((steady_clock().now() - at).count());
+  counters_->latency[stats::bucket_of(took)].add(1);
+  counters_->open.set(--open_);
+  counters_->messages.add(1);
+  counters_->bytes.add(bytes);
+  if (small) counters_->small.add(1);
+}
+
 Result<void> Comm::look_at_peer() {
   if (++idle_ % kLookEvery != 0) return {};
   const Instant now = steady_clock().now();
+  if (!still_since_) {
+    still_since_ = now;
+    next_report_ = now + lane_->config().net.stall;
+  } else if (now >= next_report_) {
+    next_report_ = now + 2 * (now - *still_since_);
+    if (counters_ != nullptr) counters_->stalls.add(1);
+    lane_->log().warn("nothing has moved for {:.1f} s: {} (peer {}, {} over {})",
+                      std::chrono::duration<double>(now - *still_since_).count(), state(),
+                      peer_name_, lane_->fabric(), endpoint_->describe());
+  }
   std::byte unexpected{};
   if (!gone_since_) {
     if (channel_.valid() && !channel_.receive_some({&unexpected, 1})) gone_since_ = now;

@@ -12,6 +12,7 @@
 #include "gdrx/transport.hpp"
 #include "plugin/core/lane.hpp"
 #include "plugin/core/request.hpp"
+#include "plugin/stats/writer.hpp"
 #include "transport/bootstrap/socket.hpp"
 
 namespace gdrx::net {
@@ -44,6 +45,9 @@ class Comm {
   /// The side channel, kept open: its end tells that the peer is gone.
   void keep(Socket channel) { channel_ = std::move(channel); }
   const std::string& peer_name() const noexcept { return peer_name_; }
+  bool has_open() const noexcept { return counters_ != nullptr && open_ > 0; }
+  /// What the oldest open request waits for, for a person; empty if none is open.
+  virtual std::string state() const = 0;
 
  protected:
   explicit Comm(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
@@ -52,12 +56,21 @@ class Comm {
   /// The endpoint's error or what was wrong before, else done. Cheap.
   Result<void> healthy() const;
   Error& break_with(Error error);
-  /// For a request that does not move: notices, now and then, that the peer has closed. Not on
-  /// every call.
+  /// For a request that does not move: now and then, not on every call, notices that the peer has
+  /// closed, and reports a stall.
   Result<void> look_at_peer();
+  void moved() noexcept {
+    idle_ = 0;
+    still_since_ = {};
+  }
+  /// Once the peer is known.
+  void count_as(stats::Way way);
+  void begun(Instant* at) noexcept;
+  void ended(Instant at, Bytes bytes, bool small) noexcept;
 
   Endpoint* endpoint_ = nullptr;  // the lane's
   std::string peer_name_;
+  stats::Connection* counters_ = nullptr;
 
  private:
   std::shared_ptr<Lane> lane_;
@@ -66,9 +79,9 @@ class Comm {
   Socket channel_;
   std::uint32_t idle_ = 0;
   std::optional<Instant> gone_since_;
-
- public:
-  void moved() noexcept { idle_ = 0; }
+  std::uint32_t open_ = 0;
+  std::optional<Instant> still_since_;
+  Instant next_report_{};
 };
 
 /// Null if there is none of that number. The caller then takes its lane's turn; who closes a

@@ -34,20 +34,50 @@ std::string interface_pci_path(const std::string& name) {
   return error || !fs::exists(path / "vendor", error) ? std::string() : path.string();
 }
 
-}  // namespace
-
-Result<DeviceSet> find_devices(const Config& config, const Log& log) {
-  DeviceSet set;
-  set.fabric = GDRX_TRY(open_fabric("ucx", config, log));
+Result<NetDevice> ucx_device(const Config& config, const std::string& description) {
   const Interface interface = GDRX_TRY(choose_interface(list_interfaces(), config.socket_ifname));
   NetDevice device;
   device.name = "gdrx_ucx_" + interface.name;
   device.pci_path = interface_pci_path(interface.name);
   device.guid = std::hash<std::string>()(device.name);
   device.speed = std::max(interface_speed(interface.name), kLeastSpeed);
-  device.description = set.fabric->describe() + " over " + interface.name;
-  set.devices.push_back(std::move(device));
-  set.why = "the ucx fabric";
+  device.description = description + " over " + interface.name;
+  return device;
+}
+
+// Where the transport has NICs of which /sys knows nothing (simulated ones): all in one device.
+NetDevice unlisted_device() {
+  NetDevice device;
+  device.name = "gdrx_verbs";
+  device.guid = 1;
+  device.speed = kLeastSpeed;
+  device.description = "verbs, every port";
+  return device;
+}
+
+}  // namespace
+
+Result<DeviceSet> find_devices(const Config& config, const Log& log) {
+  DeviceSet set;
+  const std::string& wanted = config.hca.empty() ? config.ib.hca : config.hca;
+  if (config.transport != "ucx") {
+    set.devices = GDRX_TRY(list_rdma_ports("", wanted));
+    auto opened = open_fabric("verbs", config, log);
+    if (!opened && config.transport == "verbs") return tl::unexpected(opened.error());
+    if (opened && set.devices.empty() && config.transport == "verbs") {
+      set.devices.push_back(unlisted_device());
+    }
+    set.fabric = opened && !set.devices.empty() ? "verbs" : "";
+    if (set.fabric.empty()) set.devices.clear();
+  }
+  if (set.fabric.empty()) {
+    const std::shared_ptr<Fabric> ucx = GDRX_TRY(open_fabric("ucx", config, log));
+    set.fabric = "ucx";
+    set.devices.push_back(GDRX_TRY(ucx_device(config, ucx->describe())));
+  }
+  for (NetDevice& device : set.devices) {
+    if (config.net.speed > 0) device.speed = config.net.speed;
+  }
   return set;
 }
 

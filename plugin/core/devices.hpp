@@ -19,15 +19,20 @@ struct NetDevice {
   int speed = 0;  // Mbit/s
   int port = 1;
   float latency = 0;        // us
+  std::string hca;          // GDRX_HCA of its lanes; empty: as the user has it
   std::string description;  // for the log
 };
 
-/// The host's devices and the fabric that serves them. `why` says in a line what was chosen.
+/// The host's devices and the fabric that serves them: verbs where there are RDMA ports that are
+/// up, else ucx; GDRX_TRANSPORT overrides. Errors say what is missing.
 struct DeviceSet {
-  std::shared_ptr<Fabric> fabric;
+  std::string fabric;
   std::vector<NetDevice> devices;
-  std::string why;
 };
 Result<DeviceSet> find_devices(const Config& config, const Log& log);
+
+/// Ports that are up, from /sys/class/infiniband below `root` ("" but in tests), sorted by name;
+/// `wanted` has GDRX_HCA's grammar.
+Result<std::vector<NetDevice>> list_rdma_ports(const std::string& root, const std::string& wanted);
 
 }  // namespace gdrx::net

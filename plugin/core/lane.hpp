@@ -12,6 +12,7 @@
 
 #include "gdrx/config.hpp"
 #include "gdrx/transport.hpp"
+#include "plugin/core/loop.hpp"
 #include "plugin/core/turn.hpp"
 #include "plugin/core/wire.hpp"
 
@@ -28,7 +29,8 @@ Result<T> random_value() {
 
 class Lane {
  public:
-  static Result<std::shared_ptr<Lane>> open(Fabric& fabric, const Config& config, const Log& log);
+  static Result<std::shared_ptr<Lane>> open(const std::string& fabric, std::string device_name,
+                                            const Config& config, const Log& log);
 
   /// Taken around everything below.
   Turn& turn() noexcept { return turn_; }
@@ -37,6 +39,11 @@ class Lane {
   const Log& log() const noexcept { return log_; }
   const Config& config() const noexcept { return config_; }
   const std::string& fabric() const noexcept { return fabric_; }
+  const std::string& device_name() const noexcept { return device_name_; }
+
+  /// A region's key for a peer, which may be this lane itself.
+  Blob export_key(const MemoryRegion& region);
+  void forget(const MemoryRegion& region) noexcept { loop_.forget(region); }
 
   /// The one endpoint to that lane, connected on first use, open as long as this lane.
   Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);
@@ -53,8 +60,10 @@ class Lane {
   Config config_;
   Log log_;
   std::string fabric_;
+  std::string device_name_;
   LaneId id_;
   std::shared_ptr<Device> device_;
+  Loop loop_;
   std::map<std::uint64_t, std::unique_ptr<Endpoint>> peers_;  // by nonce; before device_ goes
 };
 

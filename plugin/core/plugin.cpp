@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
 #include "plugin/core/log.hpp"
+#include "plugin/stats/writer.hpp"
 #include "transport/bootstrap/interface.hpp"
 
 namespace gdrx::net {
@@ -15,10 +17,27 @@ Result<std::shared_ptr<Lane>> Context::lane(int device) {
   const std::lock_guard lock(mutex_);
   auto& place = lanes_[device];
   if (auto open = place.lock()) return open;
-  auto made = GDRX_TRY(Lane::open(*set_.fabric, config_, nccl_log()));
+  const NetDevice& found = set_.devices[static_cast<std::size_t>(device)];
+  Config config = config_;
+  if (!found.hca.empty()) config.hca = found.hca;
+  auto made = GDRX_TRY(Lane::open(set_.fabric, found.name, config, nccl_log()));
   place = made;
   return made;
 }
+
+namespace {
+
+bool is_strict(const Environment& environment) {
+  return std::find(environment.begin(), environment.end(), "GDRX_NET_STRICT=1") !=
+         environment.end();
+}
+
+// The process ends or the library is closed: the counters' file goes.
+struct AtEnd {
+  ~AtEnd() { stats::stop(); }
+} at_end;
+
+}  // namespace
 
 Plugin& Plugin::instance() {
   static auto* plugin = new Plugin;
@@ -30,16 +49,32 @@ Plugin::Plugin() : log_(nccl_log()) {}
 Result<void> Plugin::start(int abi) {
   const std::lock_guard lock(mutex_);
   if (started_) return {};
+  auto opened = open(abi);
+  if (!opened && is_strict(process_environment())) {
+    // NCCL would take another network if this failed. It cannot, once it has taken this one.
+    refusal_ = opened.error();
+    log_.error("GDRX_NET_STRICT=1: no connection will be made: {}", describe(*refusal_));
+    set_.devices.assign(1, NetDevice{});
+    set_.devices.front().name = "gdrx_unusable";
+    set_.devices.front().speed = 10'000;
+    opened = {};
+  }
+  started_ = opened.has_value();
+  return opened;
+}
+
+Result<void> Plugin::open(int abi) {
   auto loaded = GDRX_TRY(load_config(process_environment()));
   for (const std::string& warning : loaded.warnings) log_.warn("{}", warning);
   config_ = std::move(loaded.config);
+  if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));
   for (const NetDevice& device : set_.devices) {
     log_.info("plugin ABI v{}, device {}: {}, {} Mb/s, host memory", abi, device.name,
               device.description, device.speed);
   }
-  started_ = true;
+  if (config_.net.stats) stats::start(abi, log_);
   return {};
 }
 
@@ -66,6 +101,7 @@ Result<const NetDevice*> Plugin::device(int index) const {
 
 Result<std::unique_ptr<Listener>> Plugin::listen(Context& context, int index, void* handle) {
   GDRX_TRY(device(index));
+  if (refusal_) return tl::unexpected(*refusal_);
   auto listener = GDRX_TRY(Listener::open(GDRX_TRY(context.lane(index)), address_));
   std::memset(handle, 0, nccl::kHandleMaxSize);
   std::memcpy(handle, &listener->handle(), sizeof(Handle));

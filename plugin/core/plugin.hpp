@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,10 +62,12 @@ class Plugin {
 
  private:
   Plugin();
+  Result<void> open(int abi);
   Config config_;
   Log log_;
   std::mutex mutex_;
   bool started_ = false;
+  std::optional<Error> refusal_;  // GDRX_NET_STRICT: why nothing will be connected
   DeviceSet set_;
   SocketAddress address_;
   std::map<std::uint64_t, std::unique_ptr<Connector>> attempts_;

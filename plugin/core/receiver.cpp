@@ -37,11 +37,14 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
   board_ = GDRX_TRY(endpoint->import_region(board_key));
   endpoint_ = endpoint;
-  return enter();
+  GDRX_TRY(enter());
+  count_as(stats::Way::receive);
+  return {};
 }
 
 Receiver::~Receiver() {
   if (endpoint_ != nullptr) endpoint_->release_region(board_);
+  if (inbox_region_) lane().forget(*inbox_region_);
 }
 
 Welcome Receiver::welcome() const {
@@ -72,7 +75,10 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   GDRX_TRY(healthy());
   const std::uint64_t place = next_group_ % kBoardGroups;
   Receive& receive = receives_[place];
-  if (receive.active) return nullptr;
+  if (receive.active) {
+    counters_->waits.add(1);
+    return nullptr;
+  }
   Group& group = groups_[place];
   group = {};
   group.sequence = next_group_;
@@ -96,6 +102,7 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   receive.group = next_group_++;
   receive.count = group.count;
   receive.open = group.count;
+  begun(&receive.begun);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     receive.targets[i] = targets[i].bytes;
     receive.got[i] = 0;
@@ -124,6 +131,7 @@ void Receiver::on_immediate() {
       return;
     }
     ++taken_;
+    counters_->chunks.add(1);
     moved();
     if (taken_ - returned_ >= kReturnAt) {
       if (auto given = give_room_back(); !given) break_with(std::move(given).error());
@@ -166,6 +174,21 @@ Result<void> Receiver::give_room_back() {
   return {};
 }
 
+std::string Receiver::state() const {
+  const Receive* oldest = nullptr;
+  for (const Receive& receive : receives_) {
+    if (receive.active && (oldest == nullptr || receive.group < oldest->group)) oldest = &receive;
+  }
+  if (oldest == nullptr) return "nothing is open";
+  std::string text = fmt::format("receive {}:", oldest->group);
+  for (std::uint32_t i = 0; i < oldest->count; ++i) {
+    text += fmt::format("{} tag {} has {} of at most {} bytes{}", i == 0 ? "" : ",",
+                        groups_[oldest->group % kBoardGroups].items[i].tag, oldest->got[i],
+                        oldest->targets[i].size(), oldest->done[i] ? " (done)" : "");
+  }
+  return text;
+}
+
 Result<Answer> Receiver::test(RequestId id) {
   if (id.slot >= kBoardGroups || !receives_[id.slot].active || receives_[id.slot].life != id.life) {
     return fail(Errc::invalid_argument, "test() of a request that is done already");
@@ -182,6 +205,9 @@ Result<Answer> Receiver::test(RequestId id) {
   }
   receive.active = false;
   ++receive.life;
+  Bytes bytes = 0;
+  for (std::uint32_t i = 0; i < receive.count; ++i) bytes += receive.got[i];
+  ended(receive.begun, bytes, bytes <= kChunkBytes - kChunkHead);
   return Answer{Progress::done, static_cast<int>(receive.count), receive.sizes.data()};
 }
 

@@ -28,7 +28,7 @@ class Receiver final : public Comm {
   ~Receiver() override;
 
   Welcome welcome() const;
-  Blob inbox_key() const { return inbox_region_->export_key(); }
+  Blob inbox_key() const { return lane().export_key(*inbox_region_); }
 
   /// As Sender::wire_up().
   Result<Progress> wire_up();
@@ -39,6 +39,7 @@ class Receiver final : public Comm {
   void on_immediate() override;
   void on_written(std::uint32_t) override {}
   Result<Answer> test(RequestId id) override;
+  std::string state() const override;
 
  private:
   struct Receive {
@@ -51,6 +52,7 @@ class Receiver final : public Comm {
     std::array<Bytes, kMaxGroup> got;
     std::array<bool, kMaxGroup> done;
     std::array<int, kMaxGroup> sizes;
+    Instant begun{};
   };
   explicit Receiver(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
   Result<void> open(const Hello& hello, std::span<const std::byte> address,

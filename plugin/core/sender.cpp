@@ -28,6 +28,7 @@ Sender::~Sender() {
   // NCCL frees the buffers next: nobody may read them any more.
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) endpoint_->release_region(inbox_);
+  if (board_region_) lane().forget(*board_region_);
 }
 
 Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> address,
@@ -43,6 +44,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   chunks_ = welcome.chunks;
   chunk_bytes_ = welcome.chunk_bytes;
   peer_name_ = std::move(peer_name);
+  count_as(stats::Way::send);
   return {};
 }
 
@@ -91,6 +93,7 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
     GDRX_TRY(lane().poll());
     item = GDRX_TRY(match(tag, &room));
     if (!item) {
+      counters_->waits.add(1);
       GDRX_TRY(look_at_peer());
       return nullptr;
     }
@@ -106,8 +109,10 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   send.local = local;
   send.group = group;
   send.item = *item;
+  send.tag = tag;
   send.posted = 0;
   send.unwritten = 0;
+  begun(&send.begun);
   send.size =
       static_cast<int>(std::min<Bytes>(send.bytes.size(), Bytes{std::numeric_limits<int>::max()}));
   queue_[(queue_first_ + queue_count_++) % kMaxSends] = slot;
@@ -165,6 +170,7 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
     return Progress::pending;
   }
   ++next_chunk_;
+  counters_->chunks.add(1);
   send.posted += head.bytes;
   send.queued = send.posted < send.bytes.size();
   return Progress::done;
@@ -175,6 +181,18 @@ void Sender::on_written(std::uint32_t slot) {
   --sends_[slot].unwritten;
   --unwritten_;
   moved();
+}
+
+std::string Sender::state() const {
+  const Send* oldest = nullptr;
+  for (const Send& send : sends_) {
+    if (send.active && (oldest == nullptr || send.begun < oldest->begun)) oldest = &send;
+  }
+  if (oldest == nullptr) return "a send waits for the peer to post a receive of its tag";
+  return fmt::format(
+      "send of {} bytes, tag {}: {} bytes posted, {} writes not done, {} of {} chunks of room",
+      oldest->bytes.size(), oldest->tag, oldest->posted, oldest->unwritten,
+      chunks_ - (next_chunk_ - board_->consumed), chunks_);
 }
 
 Result<Answer> Sender::test(RequestId id) {
@@ -193,6 +211,7 @@ Result<Answer> Sender::test(RequestId id) {
   }
   send.active = false;
   ++send.life;
+  ended(send.begun, send.bytes.size(), send.bytes.size() <= chunk_bytes_ - kChunkHead);
   free_.push_back(id.slot);
   return Answer{Progress::done, 1, &send.size};
 }

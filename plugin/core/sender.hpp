@@ -20,7 +20,7 @@ class Sender final : public Comm {
   ~Sender() override;
 
   /// What goes with the greeting.
-  Blob board_key() const { return board_region_->export_key(); }
+  Blob board_key() const { return lane().export_key(*board_region_); }
   /// The greeting's answer. Checked, the peer not trusted.
   Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
                       std::span<const std::byte> inbox_key, std::string peer_name);
@@ -35,6 +35,7 @@ class Sender final : public Comm {
   void on_immediate() override {}
   void on_written(std::uint32_t slot) override;
   Result<Answer> test(RequestId id) override;
+  std::string state() const override;
 
  private:
   struct Send {
@@ -48,6 +49,8 @@ class Sender final : public Comm {
     Bytes posted = 0;
     std::uint32_t unwritten = 0;  // chunks under way
     int size = 0;
+    int tag = 0;
+    Instant begun{};
   };
   explicit Sender(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
   Result<void> open();

@@ -189,6 +189,10 @@ NetResult close_comm(const char* name, void* comm) {
     const std::shared_ptr<Lane> lane = closing->shared_lane();  // outlives the turn
     const std::lock_guard turn(lane->turn());
     const std::unique_ptr<Comm> owner(closing);
+    if (closing->has_open()) {
+      lane->log().info("{}: closed with requests open: {} (peer {})", name, closing->state(),
+                       closing->peer_name());
+    }
     return {};
   });
 }
