@@ -65,7 +65,6 @@ double percentile(std::vector<double> values, double p) {
   return values[at];
 }
 
-
 Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
            std::uint64_t bytes, Gpu* gpu)
     : options_(options),
