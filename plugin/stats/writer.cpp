@@ -2,12 +2,17 @@
 #include "plugin/stats/writer.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <mutex>
 #include <new>
+#include <string>
+#include <system_error>
 
 namespace gdrx::stats {
 namespace {
@@ -23,6 +28,22 @@ void put(std::array<char, kSize>& to, std::string_view text) {
   std::copy_n(text.begin(), std::min(text.size(), kSize - 1), to.begin());
 }
 
+// Processes that end by a signal or by _exit() leave their page, to be read; after a while it goes.
+// Its owner holds a lock on it: process numbers say nothing across containers.
+void remove_old_pages() {
+  constexpr std::chrono::minutes kKept{10};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error)) {
+    if (!entry.path().filename().string().starts_with("gdrx-net.")) continue;
+    const auto written = entry.last_write_time(error);
+    if (error || std::filesystem::file_time_type::clock::now() - written < kKept) continue;
+    const int fd = open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(entry.path().c_str());
+    close(fd);
+  }
+}
+
 Page* make(int pid) {
   const std::string path = page_path(pid);
   unlink(path.c_str());  // a dead process's of the same number
@@ -32,11 +53,12 @@ Page* make(int pid) {
   if (ftruncate(fd, sizeof(Page)) == 0) {
     memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  close(fd);
   if (memory == MAP_FAILED) {
+    close(fd);
     unlink(path.c_str());
     return nullptr;
   }
+  flock(fd, LOCK_EX | LOCK_NB);  // held, with the descriptor, until the process ends
   return new (memory) Page;
 }
 
@@ -49,6 +71,7 @@ Page& page() noexcept { return *current.load(std::memory_order_acquire); }
 void start(int abi, const Log& log) {
   const std::lock_guard lock(mutex);
   if (page().pid == getpid()) return;
+  remove_old_pages();
   Page* made = make(getpid());
   if (made == nullptr) {
     log.info("no counters for `gdrx stats`: {} cannot be made", page_path(getpid()));

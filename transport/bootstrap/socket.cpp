@@ -203,7 +203,8 @@ Result<Progress> Socket::connected() const {
   int error = 0;
   socklen_t length = sizeof error;
   getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) return fail(Errc::peer_lost, "the other side does not take the connection", error);
+  if (error != 0)
+    return fail(Errc::peer_lost, "the other side does not take the connection", error);
   if (talks_to_itself(*this)) return fail(Errc::peer_lost, "nobody listens at that address");
   return Progress::done;
 }
