@@ -30,6 +30,7 @@ void add_doctor(CLI::App& app);
 void add_perf(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_snapshot(CLI::App& app);
+void add_stats(CLI::App& app);
 void add_topo(CLI::App& app);
 
 }  // namespace gdrx::tools

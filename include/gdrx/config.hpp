@@ -49,10 +49,16 @@ struct IbConfig {
 enum class GpuDirect : std::uint8_t { automatic, dma_buf, peermem, staged };
 
 struct Config {
+  bool net_strict = false;                         // GDRX_NET_STRICT: the NCCL net plugin's
+  bool net_stats = true;                           // GDRX_NET_STATS
+  bool net_gpu = false;                            // GDRX_NET_GPU
+  int net_speed = 0;                               // GDRX_NET_SPEED, Mbit/s; 0: what is found
+  std::chrono::milliseconds net_stall{30'000};     // GDRX_NET_STALL, seconds
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
   std::string socket_ifname;                       // GDRX_SOCKET_IFNAME
   std::string secret_file;                         // GDRX_SECRET_FILE
+  std::string nccl_socket_ifname;                  // NCCL_SOCKET_IFNAME; the plugin's
   std::string host_id;                             // GDRX_HOST_ID
   std::string module_path;                         // GDRX_MODULE_PATH
   std::string ucx_tls;                             // GDRX_UCX_TLS

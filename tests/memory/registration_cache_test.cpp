@@ -37,6 +37,7 @@ class CountingDevice final : public Device {
   }
   Result<std::size_t> poll(std::span<Completion>) override { return std::size_t{0}; }
   bool busy() const noexcept override { return false; }
+  void isolate_peers() noexcept override {}
   std::string describe() const override { return {}; }
   int made = 0;
   int live = 0;

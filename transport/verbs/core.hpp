@@ -49,6 +49,7 @@ struct Core {
   std::vector<std::string> gpus;  // one line a GPU and path, with the reason
   Counters counters;
   std::optional<Error> error;  // final
+  bool isolating = false;      // a lost peer is its Endpoint's matter alone
 
   void finish(Completion completion) { ready_.push_back(completion); }
   void fail_with(Error why) {

@@ -140,6 +140,9 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
   fresh.offset = op.offset;
   fresh.payload = op.payload;
   fresh.local = local;
+  for (std::size_t i = 0; local != nullptr && i < core_.rails.size(); ++i) {
+    fresh.lkeys[i] = local->lkey(i);
+  }
   fresh.key = remote.key;
   fresh.stripes = {};
 }
@@ -184,7 +187,7 @@ void Outgoing::write_head(const Message& fresh, std::span<const std::byte> heade
 }
 
 std::uint32_t Outgoing::payload_lkey(const Message& of, const Link& link) const noexcept {
-  return of.staged ? core_.staging.lkey(link.rail_index()) : of.local->lkey(link.rail_index());
+  return of.staged ? core_.staging.lkey(link.rail_index()) : of.lkeys[link.rail_index()];
 }
 
 int Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept {

@@ -139,7 +139,7 @@ void Peer::on_control(const Control& message, Instant now) {
   Link& link = *links_[message.link];
   heard_ = now;
   if (auto learned = learn(message.link, message.rail); !learned) {
-    return core_.fail_with(std::move(learned).error());
+    return give_up(learned.error().what);
   }
   switch (message.kind) {
     case ControlKind::hello:
@@ -208,11 +208,12 @@ void Peer::leave_ports_that_are_down(Instant now) {
 }
 
 void Peer::tick(Instant now) {
+  if (error_) return;
   leave_ports_that_are_down(now);
   for (const auto& link : links_) {
     const std::size_t number = link->number();
     if (handles_[number] == nullptr && reach_[number].known) {
-      if (auto tried = reach(*link, now); !tried) core_.fail_with(std::move(tried).error());
+      if (auto tried = reach(*link, now); !tried) give_up(tried.error().what);
     }
     if (handles_[number] != nullptr) link->tick(now);
   }
@@ -326,10 +327,14 @@ void Peer::link_up(std::uint8_t link) {
 }
 
 void Peer::give_up(std::string why) {
-  core_.fail_with(Error{Errc::peer_lost,
-                        fmt::format("rank {} is lost: {}; the last rail was {}", index(rank_), why,
-                                    ends_of(*links_[last_down_])),
-                        0});
+  Error error{Errc::peer_lost,
+              fmt::format("rank {} is lost: {}; the last rail was {}", index(rank_), why,
+                          ends_of(*links_[last_down_])),
+              0};
+  if (!core_.isolating) return core_.fail_with(std::move(error));
+  if (error_) return;
+  error_ = std::move(error);
+  core_.log.warn("{}", error_->what);
 }
 
 }  // namespace gdrx::verbs

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// All versions of the ABI that gdrx speaks: NCCL 2.20 to today.
+#pragma once
+
+#include "plugin/abi/net_v10.hpp"
+#include "plugin/abi/net_v11.hpp"
+#include "plugin/abi/net_v12.hpp"
+#include "plugin/abi/net_v8.hpp"
+#include "plugin/abi/net_v9.hpp"
+
+namespace gdrx::nccl {
+
+/// Symbols by which NCCL finds a plugin, newest first: the first that is there is taken.
+inline constexpr const char* kNetSymbols[] = {"ncclNetPlugin_v12", "ncclNetPlugin_v11",
+                                              "ncclNetPlugin_v10", "ncclNetPlugin_v9",
+                                              "ncclNetPlugin_v8"};
+
+}  // namespace gdrx::nccl
