@@ -20,6 +20,7 @@ ALLOWED = {
     "collectives/comm": ["collectives/exec", "transport/bootstrap", "transport/memory"],
     "collectives/mpi": ["collectives/comm"],
     "plugin/abi": [],
+    "tests/conformance/net": ["plugin/abi"],
     "mpi-tests": ["collectives/reduce", "transport/memory"],
     "tools": ["topo", "transport", "collectives"],
 }
@@ -30,8 +31,8 @@ OWNERS = {
     r"^infiniband/": ["transport/verbs"],
     r"^(cuda|nccl)": [],
     r"^hwloc": ["topo"],
-    r"^CLI/": ["mpi-tests", "tools"],
-    r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
+    r"^CLI/": ["mpi-tests", "tools", "tests/conformance/net"],
+    r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools", "tests/conformance/net"],
 }
 LONGEST = 400
 
