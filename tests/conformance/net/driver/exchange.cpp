@@ -73,11 +73,15 @@ Result<void> Exchange::test(Transfer& transfer) {
 }
 
 Result<void> Exchange::step() {
+  const std::size_t budget[2] = {
+      nccl::kMaxRequests,
+      nccl::kMaxRequests * static_cast<std::size_t>(std::max(1, session_.max_recvs()))};
   bool may_post[2] = {true, true};  // receives, sends: what is refused holds up those behind it
   for (Transfer& transfer : transfers_) {
-    if (!transfer.posted && may_post[transfer.is_send ? 1 : 0]) {
+    const std::size_t kind = transfer.is_send ? 1 : 0;
+    if (!transfer.posted && may_post[kind] && under_way(transfer.is_send) < budget[kind]) {
       GDRX_TRY(post(transfer));
-      may_post[transfer.is_send ? 1 : 0] = transfer.posted || (transfer.is_send && any_order_);
+      may_post[kind] = transfer.posted || (transfer.is_send && any_order_);
     }
     if (transfer.posted && !transfer.done) {
       GDRX_TRY(test(transfer));
@@ -88,9 +92,10 @@ Result<void> Exchange::step() {
 
 bool Exchange::done() const noexcept { return std::ranges::all_of(transfers_, &Transfer::done); }
 
-std::size_t Exchange::under_way() const noexcept {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      transfers_, [](const Transfer& transfer) { return transfer.posted && !transfer.done; }));
+std::size_t Exchange::under_way(bool sends) const noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(transfers_, [&](const Transfer& transfer) {
+    return transfer.is_send == sends && transfer.posted && !transfer.done;
+  }));
 }
 
 Result<void> Exchange::finish(Duration limit) {

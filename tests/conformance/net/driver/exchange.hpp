@@ -39,7 +39,8 @@ struct Transfer {
   int size_of(std::size_t part) const noexcept { return sizes[part]; }
 };
 
-/// Sends are posted in order among themselves, receives likewise. One thread.
+/// Sends are posted in order among themselves, receives likewise, no more of them under way than
+/// NCCL has. One thread.
 class Exchange {
  public:
   /// `send`, `recv`: either may be null, if nothing is posted there.
@@ -64,7 +65,7 @@ class Exchange {
   Result<void> until_posted(std::size_t index, Duration limit = kPatience);
 
   const Transfer& operator[](std::size_t index) const { return transfers_[index]; }
-  std::size_t under_way() const noexcept;  // posted and not done
+  std::size_t under_way(bool sends) const noexcept;  // posted and not done
   bool done() const noexcept;
 
  private:

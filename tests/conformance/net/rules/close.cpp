@@ -50,6 +50,8 @@ Result<void> pending_receives(Session& session) {
     exchange.receive(part(wired.to, i * kSize, kSize));
   }
   GDRX_TRY(prepared(exchange.step()));
+  wired.from.deregister();
+  wired.to.deregister();
   GDRX_TRY(close_at_once(wired.link.recv, "closeRecv", "with receives under way"));
   GDRX_TRY(close_at_once(wired.link.send, "closeSend", "after the receiver"));
   return still_works(session);
@@ -64,6 +66,8 @@ Result<void> pending_sends(Session& session) {
   for (int round = 0; round < 3; ++round) {
     GDRX_TRY(prepared(exchange.step()));
   }
+  wired.from.deregister();
+  wired.to.deregister();
   GDRX_TRY(close_at_once(wired.link.send, "closeSend", "with a send under way"));
   GDRX_TRY(close_at_once(wired.link.recv, "closeRecv", "with a receive half full"));
   return still_works(session);

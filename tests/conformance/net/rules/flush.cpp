@@ -81,9 +81,9 @@ constexpr Rule kRules[] = {
     {"flush.ends", kMust, "iflush yields nothing, or a request that ends",
      "waits for it before it gives the data to the GPU", kOne, ends},
     {"flush.no-sizes", kMust, "test of a flush writes no sizes", "passes an array of another use",
-     kOne, no_sizes},
+     "flush.ends", no_sizes},
     {"flush.some-empty", kMust, "iflush takes sizes of which some are 0",
-     "flushes a group as it came", kOne, some_empty},
+     "flushes a group as it came", "flush.ends", some_empty},
 };
 
 }  // namespace

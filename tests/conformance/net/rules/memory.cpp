@@ -15,7 +15,11 @@ namespace {
 Result<void> unaligned(Session& session) {
   constexpr std::size_t kSize = 10007;
   for (const std::size_t skew : {1U, 63U, 4095U}) {
-    Wired wired = GDRX_TRY(Wired::open(session, kSize, kSize, skew));
+    auto opened = Wired::open(session, kSize, kSize, skew);
+    if (!opened) {
+      return broken(fmt::format("{} bytes off a page: {}", skew, opened.error().what));
+    }
+    const Wired& wired = *opened;
     fill(wired.from.bytes(), skew);
     Exchange exchange(session, wired.link);
     exchange.receive(whole(wired.to));

@@ -232,7 +232,7 @@ constexpr const char* kWrong = "computes with wrong data";
 
 constexpr Rule kRules[] = {
     {"transfer.one", kMust, "a message arrives", "hangs or computes with wrong data",
-     "connect.self-loop", one},
+     "connect.close-listener", one},
     {"transfer.sizes", kMust, "messages of 1 byte to 4 MiB arrive as they were sent", kWrong, kOne,
      sizes},
     {"transfer.zero", kMust, "a message of 0 bytes completes at both ends and reports 0",

@@ -112,7 +112,9 @@ std::vector<Finding> run(const std::vector<Rule>& rules, const RunOptions& optio
     Finding finding{&rule, Verdict::blocked, {}, {}};
     const auto base = rule.needs != nullptr ? verdicts.find(rule.needs) : verdicts.end();
     if (base != verdicts.end() && base->second != Verdict::pass) {
-      finding.seen = fmt::format("{} does not hold", rule.needs);
+      const bool moot = base->second == Verdict::skip;
+      finding.verdict = moot ? Verdict::skip : Verdict::blocked;
+      finding.seen = fmt::format("{} does not {}", rule.needs, moot ? "apply" : "hold");
     } else {
       const Instant start = steady_clock().now();
       finding = options.in_process ? here(rule, options, page) : in_a_process(rule, options, page);
