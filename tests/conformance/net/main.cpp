@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/conformance/net/bench/command.hpp"
+#include "tests/conformance/net/bench/pump.hpp"
 #include "tests/conformance/net/suite/report.hpp"
 #include "tests/conformance/net/suite/runner.hpp"
 
@@ -21,8 +23,12 @@ struct Arguments {
   bool list = false;
   bool quiet = false;
   bool strict = false;
+  int limit_s = 30;
   std::string json;
   std::string versions = "newest";
+  bool bench_mode = false;
+  BenchCommand bench;
+  std::string sizes = "8,1K,8K,64K,512K,4M";
 };
 
 /// Rules named by id or by the part before the dot.
@@ -100,11 +106,21 @@ int check(const Arguments& arguments, const std::vector<Rule>& rules) {
   return failed == 0 ? 0 : 1;
 }
 
-int main_of(int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app{
-      "Checks an NCCL network plugin (libnccl-net-*.so) against what NCCL demands of it.\n"
-      "Exit status: 0 all rules hold, 1 some do not, 2 the command is wrong."};
+int measure(const Arguments& arguments) {
+  BenchCommand command = arguments.bench;
+  const auto sizes = parse_sizes(arguments.sizes);
+  if (!sizes) {
+    fmt::print(stderr, "net_conformance: {}\n", describe(sizes.error()));
+    return 2;
+  }
+  command.options.sizes = *sizes;
+  command.plugin = arguments.run.plugin;
+  command.plugin.version = versions_of(arguments.versions).front();
+  command.json = arguments.json;
+  return run_bench(command);
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("plugin", arguments.run.plugin.plugin, "The library, as dlopen takes it");
   app.add_flag("--list", arguments.list, "Say what the rules are");
   app.add_option("--rule", arguments.rules, "Only these: an id, or the part before its dot");
@@ -117,19 +133,45 @@ int main_of(int argc, char** argv) {
                  "Write the findings to this file (with --list: any word)");
   app.add_flag("--strict", arguments.strict, "Advice counts as a failure");
   app.add_flag("--quiet", arguments.quiet, "Say only what does not hold");
-  int limit_s = 30;
-  app.add_option("--limit", limit_s, "Seconds after which a rule counts as hung")
+  app.add_option("--limit", arguments.limit_s, "Seconds after which a rule counts as hung")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--in-process", arguments.run.in_process,
                "No process for each rule: for a debugger");
+}
+
+void add_bench_options(CLI::App& app, Arguments& arguments) {
+  BenchCommand& bench = arguments.bench;
+  app.add_flag("--bench", arguments.bench_mode, "Measure instead: latency, bandwidth, CPU time")
+      ->excludes("--list")
+      ->excludes("--rule");
+  app.add_option("--sizes", arguments.sizes, "Bytes of a message, with K or M")
+      ->capture_default_str();
+  app.add_option("--window", bench.options.window, "Messages under way")
+      ->check(CLI::Range(1, static_cast<int>(kMostWindow)))
+      ->capture_default_str();
+  app.add_option("--scale", bench.options.scale, "Times as many messages")
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+  auto* serve = app.add_option("--serve", bench.serve, "The other process dials this port")
+                    ->check(CLI::Range(1, 65535));
+  app.add_option("--dial", bench.dial, "HOST:PORT where the other process serves")->excludes(serve);
+}
+
+int main_of(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{
+      "Checks an NCCL network plugin (libnccl-net-*.so) against what NCCL demands of it.\n"
+      "Exit status: 0 all rules hold, 1 some do not, 2 the command is wrong."};
+  add_options(app, arguments);
+  add_bench_options(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error);
     return status == 0 ? 0 : 2;
   }
-  arguments.run.limit = std::chrono::seconds(limit_s);
+  arguments.run.limit = std::chrono::seconds(arguments.limit_s);
   const std::vector<Rule> rules = chosen(arguments.rules);
   if (rules.empty()) {
     fmt::print(stderr, "net_conformance: no such rule; --list says which there are\n");
@@ -142,7 +184,7 @@ int main_of(int argc, char** argv) {
     fmt::print(stderr, "net_conformance: name a plugin\n");
     return 2;
   }
-  return check(arguments, rules);
+  return arguments.bench_mode ? measure(arguments) : check(arguments, rules);
 }
 
 }  // namespace

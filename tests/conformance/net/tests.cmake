@@ -14,6 +14,15 @@ set_tests_properties(net_conformance.TheReferencePluginKeepsAllRules
   net_conformance.AllRulesAreListed net_conformance.AnUnknownRuleIsNamed PROPERTIES
   LABELS conformance TIMEOUT 300)
 
+add_test(NAME net_conformance.TheBenchMeasuresTwoProcesses
+  COMMAND net_conformance --bench --sizes 8,4K,1M --scale 0.02 ${reference})
+set_tests_properties(net_conformance.TheBenchMeasuresTwoProcesses PROPERTIES
+  PASS_REGULAR_EXPRESSION " 1048576 " LABELS conformance TIMEOUT 120)
+add_test(NAME net_conformance.ASizeThatIsNoneIsNamed
+  COMMAND net_conformance --bench --sizes 8,4Q ${reference})
+set_tests_properties(net_conformance.ASizeThatIsNoneIsNamed PROPERTIES
+  PASS_REGULAR_EXPRESSION "'4Q' is no size" LABELS conformance TIMEOUT 60)
+
 # gdrx_net_mutant(NAME RULE [ALSO...]): the mutant fails RULE, and no rule but the ones named.
 function(gdrx_net_mutant name)
   add_test(NAME net_mutant.${name}

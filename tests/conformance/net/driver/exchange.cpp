@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,7 @@ Result<void> Exchange::finish(Duration limit) {
   const Deadline deadline = Deadline::after(steady_clock(), limit);
   while (!done()) {
     GDRX_TRY(step());
+    std::this_thread::yield();  // as NCCL's threads do, for the other end's sake
     if (deadline.passed(steady_clock().now()) && !done()) {
       const auto left = [&](bool is_send) {
         return std::ranges::count_if(transfers_, [&](const Transfer& transfer) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/net/driver/link.hpp"
 
+#include <thread>
 #include <utility>
 
 #include "tests/conformance/net/driver/verdict.hpp"
@@ -70,6 +71,7 @@ Result<Comm> insist(Duration limit, const char* what, Attempt attempt) {
     if (comm) {
       return comm;
     }
+    std::this_thread::yield();
   }
   return broken(what);
 }
@@ -98,6 +100,7 @@ Result<Link> Link::open(Session& session) {
     if (!link.recv) {
       link.recv = GDRX_TRY(prepared(try_accept(session, listener)));
     }
+    std::this_thread::yield();
     if (deadline.passed(steady_clock().now())) {
       return blocked("connect and accept, polled in turn, came to no end");
     }

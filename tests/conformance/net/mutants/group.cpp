@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -49,6 +50,22 @@ void last_of_a_tag_first(const Note& note, int done, int*) {
   }
 }
 
+/// A group with a message of 0 bytes comes to no end.
+void waits_for_empty_parts(NetV12& table) {
+  static std::atomic<void*> stuck{nullptr};
+  table.test = [](void* request, int* done, int* sizes) {
+    *done = 0;
+    if (request == stuck) return NetResult::success;
+    const Note note = note_of(request);
+    const NetResult result = good().test(request, done, sizes);
+    if (*done != 0 && note.n > 1 && std::find(sizes, sizes + note.n, 0) != sizes + note.n) {
+      stuck = request;
+      *done = 0;
+    }
+    return result;
+  };
+}
+
 char g_flush;  // its address is a request
 
 template <int kDone, bool kSizes>
@@ -77,9 +94,7 @@ constexpr Mutant kMutants[] = {
     {"done-without-the-last", grouped<[](const Note& note, int& done, int*) {
        if (1000 < note.tests) done = 1;
      }>},
-    {"empty-part-never-comes", grouped<[](const Note& note, int& done, int* sizes) {
-       if (done != 0 && std::find(sizes, sizes + note.n, 0) != sizes + note.n) done = 0;
-     }>},
+    {"empty-part-never-comes", waits_for_empty_parts},
     {"flush-never-ends", odd_flush<0, false>},
     {"flush-has-sizes", odd_flush<1, true>},
     {"flush-wants-bytes",

@@ -109,7 +109,8 @@ Result<void> vast(Session& session) {
 
 Result<void> under_way(Session& session) {
   constexpr std::size_t kSize = 40'000;
-  constexpr int kRounds = 200;
+  constexpr std::uint64_t kRounds = 200;
+  constexpr int kRegistrations = 20;
   Wired wired = GDRX_TRY(Wired::open(session, kSize, kSize));
   std::atomic<bool> stop{false};
   std::atomic<int> registrations{0};
@@ -124,7 +125,12 @@ Result<void> under_way(Session& session) {
     }
   });
   Result<void> traffic;
-  for (std::uint64_t round = 0; round < kRounds && traffic; ++round) {
+  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const auto enough = [&](std::uint64_t rounds) {  // the other thread has to get its turn
+    return rounds >= kRounds &&
+           (registrations >= kRegistrations || failed || deadline.passed(steady_clock().now()));
+  };
+  for (std::uint64_t round = 0; !enough(round) && traffic; ++round) {
     fill(wired.from.bytes(), round);
     Exchange exchange(session, wired.link);
     exchange.receive(whole(wired.to));
@@ -137,7 +143,8 @@ Result<void> under_way(Session& session) {
   stop = true;
   other.join();
   GDRX_TRY(std::move(traffic));
-  return expect(!failed && registrations > 0, "regMr or deregMr failed while messages went");
+  GDRX_TRY(expect(registrations > 0, "regMr did not return while messages went"));
+  return expect(!failed, "regMr or deregMr failed while messages went");
 }
 
 Result<void> bad_dma_buf(Session& session) {

@@ -80,10 +80,16 @@ struct Bereaved {
 };
 
 Result<Bereaved> bereave(Session& session, bool sender_dies) {
-  constexpr std::size_t kLarge = std::size_t{64} << 20;
+  static constexpr std::size_t kLarge = std::size_t{64} << 20;
   Peer peer = GDRX_TRY(Peer::start(session, [&](Session& own, Channel& channel) -> Result<void> {
     const Comm comm =
         GDRX_TRY(sender_dies ? connect_there(own, channel) : accept_here(own, channel));
+    const Region region = GDRX_TRY(Region::make(own, comm.get(), kLarge));
+    Exchange exchange(own, nullptr, comm.get());
+    if (!sender_dies) {
+      exchange.receive(whole(region));
+      GDRX_TRY(exchange.step());
+    }
     GDRX_TRY(channel.send('.'));
     static_cast<void>(channel.receive<char>(10 * kPatience));  // killed here
     return {};
@@ -100,7 +106,9 @@ Result<Bereaved> bereave(Session& session, bool sender_dies) {
   } else {
     exchange.send(whole(region));
   }
-  GDRX_TRY(prepared(exchange.step()));
+  for (int round = 0; round < 100; ++round) {
+    GDRX_TRY(prepared(exchange.step()));
+  }
   peer.kill();
   return Bereaved{std::move(comm), std::move(region), std::move(exchange)};
 }
