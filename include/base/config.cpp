@@ -99,9 +99,40 @@ Result<void> parse_level(Config& config, std::string_view text) {
   return {};
 }
 
-Result<void> parse_shm(Config& config, std::string_view text) {
+Result<bool> parse_switch(std::string_view text) {
   if (text != "0" && text != "1") return fail(Errc::invalid_argument, "0 or 1 is expected");
-  config.shared_memory = text == "1";
+  return text == "1";
+}
+
+Result<void> parse_shm(Config& config, std::string_view text) {
+  config.shared_memory = GDRX_TRY(parse_switch(text));
+  return {};
+}
+
+Knob net_switch(std::string_view name, std::string_view help, bool NetConfig::*member) {
+  return {name, "", help,
+          [member](Config& config, std::string_view text) -> Result<void> {
+            config.net.*member = GDRX_TRY(parse_switch(text));
+            return {};
+          },
+          [member](const Config& c) { return std::string(c.net.*member ? "1" : "0"); }};
+}
+
+Result<void> parse_net_speed(Config& config, std::string_view text) {
+  const double value = GDRX_TRY(parse_number(text));
+  if (value < 0 || value > 10'000'000 || value != std::floor(value)) {
+    return fail(Errc::invalid_argument, "a whole number from 0 to 10000000 is expected");
+  }
+  config.net.speed = static_cast<int>(value);
+  return {};
+}
+
+Result<void> parse_net_stall(Config& config, std::string_view text) {
+  const double value = GDRX_TRY(parse_number(text));
+  if (value < 0.01 || value > 1e7) {
+    return fail(Errc::invalid_argument, "between 0.01 and 1e7 is expected");
+  }
+  config.net.stall = milliseconds(static_cast<std::int64_t>(value * 1000));
   return {};
 }
 
@@ -151,6 +182,9 @@ const std::vector<Knob>& table() {
       {"GDRX_SOCKET_IFNAME", "",
        "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
        text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
+      {"NCCL_SOCKET_IFNAME", "", "as GDRX_SOCKET_IFNAME, which comes first",
+       text_into(&Config::nccl_socket_ifname),
+       [](const Config& c) { return c.nccl_socket_ifname; }},
       {"GDRX_HOST_ID", "", "name of the host this rank believes to be on; empty: the real one",
        text_into(&Config::host_id), [](const Config& c) { return c.host_id; }},
       {"GDRX_MODULE_PATH", "", "folder of the fabric modules; empty: beside libgdrx.so",
@@ -198,6 +232,16 @@ const std::vector<Knob>& table() {
       {"GDRX_HEARTBEAT", "milliseconds", "interval of the liveness probes between hosts",
        duration_into(&Config::heartbeat, 1, 1),
        [](const Config& c) { return std::to_string(c.heartbeat.count()); }},
+      net_switch("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
+                 &NetConfig::strict),
+      net_switch("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &NetConfig::stats),
+      net_switch("GDRX_NET_GPU",
+                 "plugin: 1: take GPU memory, where ranks of one host can hand it to each other",
+                 &NetConfig::gpu),
+      {"GDRX_NET_SPEED", "Mbit/s", "plugin: what NCCL is told of the network; 0: what is found",
+       parse_net_speed, [](const Config& c) { return std::to_string(c.net.speed); }},
+      {"GDRX_NET_STALL", "seconds", "plugin: a transfer that does not move for so long is reported",
+       parse_net_stall, [](const Config& c) { return seconds(c.net.stall); }},
       {"GDRX_SLICE", "bytes", "largest message of a pipelined plan; 0: chosen by size",
        bytes_into(&Config::slice, 1024, Bytes{16} << 20, true),
        [](const Config& c) { return std::to_string(c.slice); }},
@@ -257,7 +301,7 @@ Result<LoadedConfig> load_config(const Environment& environment) {
   for (const Knob& knob : table()) known.push_back(knob.env);
   for (const std::string_view entry : environment) {
     const bool ours = entry.starts_with("GDRX_");
-    if (!ours && !entry.starts_with("NCCL_IB_")) continue;
+    if (!ours && !entry.starts_with("NCCL_")) continue;
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = entry.substr(0, equals);

@@ -28,15 +28,26 @@ struct IbConfig {
   int qps = 1;            // NCCL_IB_QPS_PER_CONNECTION
 };
 
+/// The NCCL net plugin's own.
+struct NetConfig {
+  bool strict = false;                      // GDRX_NET_STRICT
+  bool stats = true;                        // GDRX_NET_STATS
+  bool gpu = true;                          // GDRX_NET_GPU
+  int speed = 0;                            // GDRX_NET_SPEED, Mbit/s; 0: the interface's
+  std::chrono::milliseconds stall{30'000};  // GDRX_NET_STALL, seconds
+};
+
 struct Config {
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
   std::string socket_ifname;                       // GDRX_SOCKET_IFNAME
+  std::string nccl_socket_ifname;                  // NCCL_SOCKET_IFNAME; the plugin's
   std::string host_id;                             // GDRX_HOST_ID
   std::string module_path;                         // GDRX_MODULE_PATH
   std::string ucx_tls;                             // GDRX_UCX_TLS
   std::string hca;                                 // GDRX_HCA
   IbConfig ib;                                     // NCCL_IB_*
+  NetConfig net;                                   // GDRX_NET_*
   Level log_level = Level::warn;                   // GDRX_LOG
   std::chrono::milliseconds timeout{300'000};      // GDRX_TIMEOUT, seconds
   std::chrono::milliseconds init_timeout{60'000};  // GDRX_INIT_TIMEOUT, seconds

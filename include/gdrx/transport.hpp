@@ -75,6 +75,10 @@ class Endpoint {
   virtual Result<Progress> post(const WriteOp& op) = 0;
   /// "posix, cma" and so on: what carries the bytes, for people.
   virtual std::string describe() const = 0;
+  /// Ends an import. The region must be no target of a write that is not done.
+  virtual void release_region(RemoteRegionId region) noexcept = 0;
+  /// Why this peer is lost, null while it is not. Only of a Device that isolates its peers.
+  virtual const Error* error() const noexcept = 0;
 };
 
 class Device {
@@ -96,6 +100,9 @@ class Device {
   /// True while something of ours still needs poll() to leave this process (unfinished writes,
   /// protocol answers). A caller may sleep or return when it is false.
   virtual bool busy() const noexcept = 0;
+  /// From here on the loss of a peer, and what a peer does wrong, ends its Endpoint and nothing
+  /// else: poll() goes on for the others. Late writes to regions that have ended are dropped.
+  virtual void isolate_peers() noexcept = 0;
 };
 
 class Fabric {

@@ -60,18 +60,9 @@ Result<Socket> open_socket(const SocketAddress& address) {
   return made;
 }
 
-Result<SocketAddress> peer_address(const Socket& socket) {
-  sockaddr_storage peer{};
-  socklen_t length = sizeof peer;
-  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &length) != 0) {
-    return fail(Errc::system, "getpeername", errno);
-  }
-  return from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
-}
-
 // With nobody listening, a retry can draw the very port it dials and meet itself.
 bool talks_to_itself(const Socket& socket) {
-  const auto there = peer_address(socket);
+  const auto there = socket.peer_address();
   const auto here = socket.local_address();
   return there && here && *there == *here;
 }
@@ -196,6 +187,36 @@ Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) 
   }
 }
 
+Result<Socket> Socket::begin_connect(const SocketAddress& address) {
+  Socket socket = GDRX_TRY(open_socket(address));
+  const KernelAddress to = to_kernel(address);
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) != 0 &&
+      errno != EINPROGRESS) {
+    return fail(Errc::peer_lost, "connect to " + to_string(address), errno);
+  }
+  return socket;
+}
+
+Result<Progress> Socket::connected() const {
+  pollfd entry{fd_, POLLOUT, 0};
+  if (poll(&entry, 1, 0) <= 0) return Progress::pending;
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return fail(Errc::peer_lost, "the other side does not take the connection", error);
+  if (talks_to_itself(*this)) return fail(Errc::peer_lost, "nobody listens at that address");
+  return Progress::done;
+}
+
+Result<SocketAddress> Socket::peer_address() const {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &length) != 0) {
+    return fail(Errc::system, "getpeername", errno);
+  }
+  return from_sockaddr(reinterpret_cast<const sockaddr*>(&peer));
+}
+
 Result<SocketAddress> Socket::local_address() const {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
@@ -255,7 +276,7 @@ void Socket::keep_alive(Duration interval) const noexcept {
   // One host does not vanish from itself. An overloaded one, though, has been seen to let its own
   // probes time out.
   const auto here = local_address();
-  const auto there = peer_address(*this);
+  const auto there = peer_address();
   if (here && there && here->ip == there->ip) return;
   const int on = 1;
   const int seconds =

@@ -45,9 +45,15 @@ class Socket {
   /// Tries again while the other side refuses, until the deadline.
   static Result<Socket> connect(const SocketAddress& address, Deadline deadline);
 
+  /// Starts to connect and does not wait: connected() says when it is done.
+  static Result<Socket> begin_connect(const SocketAddress& address);
+  /// Errc::peer_lost if the other side refused.
+  Result<Progress> connected() const;
+
   int fd() const noexcept { return fd_; }
   bool valid() const noexcept { return fd_ >= 0; }
   Result<SocketAddress> local_address() const;
+  Result<SocketAddress> peer_address() const;
   /// One waiting connection, or an invalid socket if there is none. Does not wait.
   Result<Socket> accept() const;
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline) const;

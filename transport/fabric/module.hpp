@@ -9,7 +9,7 @@
 namespace gdrx {
 
 /// Bumped whenever transport.hpp changes what a module must implement.
-inline constexpr int kFabricAbi = 1;
+inline constexpr int kFabricAbi = 2;
 inline constexpr const char* kFabricSymbol = "gdrx_fabric_v1";
 
 struct FabricModule {

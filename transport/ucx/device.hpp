@@ -60,6 +60,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override { return pool_.size() != free_.size(); }
+  void isolate_peers() noexcept override { isolating_ = true; }
 
   // For endpoints and UCX's callbacks, on the polling thread.
   Rank self() const noexcept { return self_; }
@@ -74,6 +75,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
     deferred_.push_back(pending);
   }
   void fail_with(Error error);
+  bool isolating() const noexcept { return isolating_; }
   /// The endpoint ends: callbacks of its writes that still come find nobody.
   void forget(const UcxEndpoint* endpoint) noexcept;
   void close(ucp_ep_h endpoint) noexcept;  // bounded
@@ -106,6 +108,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   std::vector<Completion> ready_;  // ring: [first_, ready_.size())
   std::size_t first_ = 0;
   std::optional<Error> error_;
+  bool isolating_ = false;
 };
 
 }  // namespace gdrx::ucx

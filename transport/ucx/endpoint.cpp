@@ -59,7 +59,9 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(std::shared_ptr<UcxDevi
 
 UcxEndpoint::~UcxEndpoint() {
   device_->forget(this);
-  for (const Remote& remote : remotes_) ucp_rkey_destroy(remote.rkey);
+  for (const Remote& remote : remotes_) {
+    if (remote.rkey != nullptr) ucp_rkey_destroy(remote.rkey);
+  }
   if (endpoint_ != nullptr) device_->close(endpoint_);
 }
 
@@ -73,11 +75,25 @@ Result<RemoteRegionId> UcxEndpoint::import_region(std::span<const std::byte> key
   }
   const auto status = ucp_ep_rkey_unpack(endpoint_, key.data() + sizeof remote.key, &remote.rkey);
   if (status != UCS_OK) return failed("ucp_ep_rkey_unpack", status);
-  remotes_.push_back(remote);
-  return static_cast<RemoteRegionId>(remotes_.size() - 1);
+  if (free_.empty()) {
+    remotes_.push_back(remote);
+    return static_cast<RemoteRegionId>(remotes_.size() - 1);
+  }
+  const std::size_t place = free_.back();
+  free_.pop_back();
+  remotes_[place] = remote;
+  return static_cast<RemoteRegionId>(place);
+}
+
+void UcxEndpoint::release_region(RemoteRegionId region) noexcept {
+  Remote& remote = remotes_[static_cast<std::size_t>(region)];
+  ucp_rkey_destroy(remote.rkey);
+  remote = {};
+  free_.push_back(static_cast<std::size_t>(region));
 }
 
 Result<Progress> UcxEndpoint::post(const WriteOp& op) {
+  if (error_) return tl::unexpected(*error_);
   const Remote& remote = remotes_[static_cast<std::size_t>(op.remote)];
   const std::uint64_t length = op.header.size() + op.payload.size();
   if (op.header.size() > kMaxWriteHeader || op.offset > remote.key.length ||
@@ -209,10 +225,12 @@ void UcxEndpoint::on_error(void* self, ucp_ep_h, ucs_status_t status) {
 }
 
 void UcxEndpoint::report(const char* what, ucs_status_t status) {
-  device_->fail_with(Error{Errc::peer_lost,
-                           fmt::format("the {} to rank {} over {} failed: {}", what, index(peer_),
-                                       lanes_, ucs_status_string(status)),
-                           0});
+  Error error{Errc::peer_lost,
+              fmt::format("the {} to rank {} over {} failed: {}", what, index(peer_), lanes_,
+                          ucs_status_string(status)),
+              0};
+  if (!device_->isolating()) return device_->fail_with(std::move(error));
+  if (!error_) error_ = std::move(error);
 }
 
 }  // namespace gdrx::ucx

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ class UcxEndpoint final : public Endpoint {
   Result<RemoteRegionId> import_region(std::span<const std::byte> key) override;
   Result<Progress> post(const WriteOp& op) override;
   std::string describe() const override { return lanes_; }
+  void release_region(RemoteRegionId region) noexcept override;
+  const Error* error() const noexcept override { return error_ ? &*error_ : nullptr; }
   /// Does a deferred write's next step.
   void go_on(Pending* pending);
 
@@ -41,6 +44,8 @@ class UcxEndpoint final : public Endpoint {
   Rank peer_;
   ucp_ep_h endpoint_ = nullptr;
   std::vector<Remote> remotes_;
+  std::vector<std::size_t> free_;  // of remotes_
+  std::optional<Error> error_;     // of an isolated peer
   std::string lanes_;
   bool ordered_ = false;  // a put that returned is in place before a later message is handled
 };

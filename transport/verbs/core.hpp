@@ -39,6 +39,7 @@ struct Core {
   Staging staging;
   Counters counters;
   std::optional<Error> error;  // final
+  bool isolating = false;      // a lost peer is its Endpoint's matter alone
 
   void finish(Completion completion) { ready_.push_back(completion); }
   void fail_with(Error why) {

@@ -25,6 +25,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override;
+  void isolate_peers() noexcept override { core_.isolating = true; }
 
   const Counters& counters() const noexcept { return core_.counters; }
   std::string describe() const;

@@ -27,10 +27,21 @@ class VerbsEndpoint final : public Endpoint {
       return fail(Errc::protocol,
                   fmt::format("rank {} sent an impossible region key", index(peer_.rank())));
     }
-    remotes_.push_back({*decoded});
-    return static_cast<RemoteRegionId>(remotes_.size() - 1);
+    if (free_.empty()) {
+      remotes_.push_back({*decoded});
+      return static_cast<RemoteRegionId>(remotes_.size() - 1);
+    }
+    const std::size_t place = free_.back();
+    free_.pop_back();
+    remotes_[place] = {*decoded};
+    return static_cast<RemoteRegionId>(place);
   }
+  void release_region(RemoteRegionId region) noexcept override {
+    free_.push_back(static_cast<std::size_t>(region));
+  }
+  const Error* error() const noexcept override { return peer_.error(); }
   Result<Progress> post(const WriteOp& op) override {
+    if (peer_.error() != nullptr) return tl::unexpected(*peer_.error());
     return peer_.outgoing().post(op, remotes_[static_cast<std::size_t>(op.remote)]);
   }
   std::string describe() const override { return peer_.describe(); }
@@ -40,6 +51,7 @@ class VerbsEndpoint final : public Endpoint {
   Peer& peer_;
   std::size_t peer_rails_;
   std::vector<Remote> remotes_;
+  std::vector<std::size_t> free_;  // of remotes_
 };
 
 }  // namespace gdrx::verbs

@@ -54,7 +54,7 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   if (path == nullptr) return Progress::pending;
   prepare(op, remote, fresh);
   if (fresh.form != Form::eager) {
-    if (fresh.local == nullptr && !op.payload.empty()) {
+    if (!fresh.registered && !op.payload.empty()) {
       if (op.payload.size() > core_.staging.capacity()) {
         return fail(Errc::unsupported,
                     "a payload that is not registered and larger than "
@@ -112,7 +112,11 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
   fresh.cookie = op.cookie;
   fresh.offset = op.offset;
   fresh.payload = op.payload;
-  fresh.local = static_cast<const VerbsRegion*>(op.local);
+  const auto* local = static_cast<const VerbsRegion*>(op.local);
+  fresh.registered = local != nullptr;
+  for (std::size_t i = 0; local != nullptr && i < core_.rails.size(); ++i) {
+    fresh.lkeys[i] = local->lkey(i);
+  }
   fresh.key = remote.key;
   fresh.stripes = {};
 }
@@ -155,7 +159,7 @@ void Outgoing::write_head(const Message& fresh, std::span<const std::byte> heade
 }
 
 std::uint32_t Outgoing::payload_lkey(const Message& of, const Link& link) const noexcept {
-  return of.staged ? core_.staging.lkey(link.rail_index()) : of.local->lkey(link.rail_index());
+  return of.staged ? core_.staging.lkey(link.rail_index()) : of.lkeys[link.rail_index()];
 }
 
 int Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept {

@@ -52,7 +52,9 @@ class Outgoing {
     std::uint64_t cookie = 0;
     Bytes offset = 0;
     std::span<const std::byte> payload;
-    const VerbsRegion* local = nullptr;  // null: staged
+    bool registered = false;  // by the caller, else staged
+    // Not the region: it may end while a dead peer's message waits for its acknowledgement.
+    std::array<std::uint32_t, kMaxRails> lkeys{};
     RegionKey key;
     Stripes stripes;
   };

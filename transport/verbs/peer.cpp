@@ -107,7 +107,7 @@ void Peer::on_control(const Control& message, Instant now) {
   Link& link = *links_[message.link];
   heard_ = now;
   if (auto learned = learn(message.link, message.rail); !learned) {
-    return core_.fail_with(std::move(learned).error());
+    return give_up(learned.error().what);
   }
   switch (message.kind) {
     case ControlKind::hello:
@@ -161,6 +161,7 @@ void Peer::round(bool idle) noexcept {
 }
 
 void Peer::tick(Instant now) {
+  if (error_) return;
   for (const auto& link : links_) {
     if (handles_[link->number()] != nullptr) link->tick(now);
   }
@@ -269,10 +270,14 @@ void Peer::link_up(std::uint8_t link) {
 }
 
 void Peer::give_up(std::string why) {
-  core_.fail_with(Error{Errc::peer_lost,
-                        fmt::format("rank {} is lost: {}; the last rail was {}", index(rank_), why,
-                                    ends_of(*links_[last_down_])),
-                        0});
+  Error error{Errc::peer_lost,
+              fmt::format("rank {} is lost: {}; the last rail was {}", index(rank_), why,
+                          ends_of(*links_[last_down_])),
+              0};
+  if (!core_.isolating) return core_.fail_with(std::move(error));
+  if (error_) return;
+  error_ = std::move(error);
+  core_.log.warn("{}", error_->what);
 }
 
 }  // namespace gdrx::verbs

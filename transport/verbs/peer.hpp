@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "transport/verbs/incoming.hpp"
@@ -23,6 +24,8 @@ class Peer final : public LinkOwner {
   std::uint64_t nonce() const noexcept { return nonce_; }
   std::vector<std::unique_ptr<Link>>& links() noexcept { return links_; }
   Outgoing& outgoing() noexcept { return outgoing_; }
+  /// Of an isolated peer.
+  const Error* error() const noexcept { return error_ ? &*error_ : nullptr; }
 
   /// The address of the peer's port that link `number` leads to.
   Result<void> learn(std::uint8_t number, const RailAddress& rail);
@@ -67,6 +70,7 @@ class Peer final : public LinkOwner {
   std::vector<std::unique_ptr<Link>> links_;
   Incoming incoming_;
   Outgoing outgoing_;
+  std::optional<Error> error_;
   std::size_t last_down_ = 0;
   bool ever_up_ = false;
   Instant heard_{};          // an acknowledgement or a datagram

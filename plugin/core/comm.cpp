@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/core/comm.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+namespace gdrx::net {
+namespace {
+
+constexpr std::size_t kMaxComms = 1 << 16;
+constexpr std::uint32_t kLookEvery = 4096;  // idle tests between two looks at the peer
+// A peer that closes has sent everything before; what is still on the way gets this long.
+constexpr Duration kGrace = std::chrono::milliseconds(500);
+
+std::array<std::atomic<Comm*>, kMaxComms> table{};
+std::array<std::atomic<const Lane*>, kMaxComms> owners{};
+std::mutex table_mutex;
+std::size_t next_index = 1;  // 0 is no communicator
+
+}  // namespace
+
+Comm* find_comm(std::uint16_t index) noexcept {
+  return table[index].load(std::memory_order_acquire);  // pairs with enter(): a whole object
+}
+
+Comm* find_comm_of(const Lane& lane, std::uint16_t index) noexcept {
+  // The owner first: a communicator of another lane may be going away at this moment.
+  if (owners[index].load(std::memory_order_acquire) != &lane) return nullptr;
+  return find_comm(index);
+}
+
+Result<void> Comm::enter() {
+  const std::lock_guard lock(table_mutex);
+  // Round and round, so that what is late for a closed communicator finds nobody.
+  for (std::size_t tried = 1; tried < kMaxComms; ++tried) {
+    const std::size_t index = next_index;
+    next_index = next_index + 1 == kMaxComms ? 1 : next_index + 1;
+    if (table[index].load(std::memory_order_relaxed) != nullptr) continue;
+    index_ = static_cast<std::uint16_t>(index);
+    table[index].store(this, std::memory_order_release);
+    owners[index].store(lane_.get(), std::memory_order_release);
+    return {};
+  }
+  return fail(Errc::unsupported, "65535 connections are open in this process");
+}
+
+Comm::~Comm() {
+  if (counters_ != nullptr) stats::give_back(*counters_);
+  if (index_ == 0) return;
+  owners[index_].store(nullptr, std::memory_order_release);
+  table[index_].store(nullptr, std::memory_order_release);
+}
+
+Error& Comm::break_with(Error error) {
+  if (!error_) {
+    lane_->log().warn("{}", describe(error));
+    error_ = std::move(error);
+  }
+  return *error_;
+}
+
+Result<void> Comm::healthy() const {
+  if (error_) return tl::unexpected(*error_);
+  if (endpoint_ != nullptr && endpoint_->error() != nullptr) {
+    return tl::unexpected(*endpoint_->error());
+  }
+  return {};
+}
+
+void Comm::count_as(stats::Way way) {
+  counters_ = &stats::take(way, index_, peer_name_, lane_->device_name(),
+                           lane_->fabric() + ": " + endpoint_->describe());
+}
+
+void Comm::begun(Instant* at) noexcept {
+  *at = steady_clock().now();
+  counters_->open.set(++open_);
+}
+
+void Comm::ended(Instant at, Bytes bytes, bool small) noexcept {
+  const auto took = static_cast<std::uint64_t>((steady_clock().now() - at).count());
+  counters_->latency[stats::bucket_of(took)].add(1);
+  counters_->open.set(--open_);
+  counters_->messages.add(1);
+  counters_->bytes.add(bytes);
+  if (small) counters_->small.add(1);
+}
+
+Result<void> Comm::look_at_peer() {
+  if (++idle_ % kLookEvery != 0) return {};
+  const Instant now = steady_clock().now();
+  if (!still_since_) {
+    still_since_ = now;
+    next_report_ = now + lane_->config().net.stall;
+  } else if (now >= next_report_) {
+    next_report_ = now + 2 * (now - *still_since_);
+    if (counters_ != nullptr) counters_->stalls.add(1);
+    lane_->log().warn("nothing has moved for {:.1f} s: {} (peer {}, {} over {})",
+                      std::chrono::duration<double>(now - *still_since_).count(), state(),
+                      peer_name_, lane_->fabric(), endpoint_->describe());
+  }
+  std::byte unexpected{};
+  if (!gone_since_) {
+    if (channel_.valid() && !channel_.receive_some({&unexpected, 1})) gone_since_ = now;
+    return {};
+  }
+  if (now - *gone_since_ < kGrace) return {};
+  return tl::unexpected(break_with(
+      Error{Errc::peer_lost, "the peer " + peer_name_ + " has closed or died with requests open"}));
+}
+
+}  // namespace gdrx::net

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/core/connector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace gdrx::net {
+
+Result<Handle> decode_handle(std::span<const std::byte> bytes) {
+  Handle handle;
+  if (bytes.size() < sizeof handle) return fail(Errc::protocol, "a handle that is too short");
+  std::memcpy(&handle, bytes.data(), sizeof handle);
+  if (handle.magic != kMagic || handle.version != kWireVersion) {
+    return fail(Errc::protocol,
+                "a handle of another plugin or version: every rank must load the same gdrx");
+  }
+  return handle;
+}
+
+Connector::Connector(std::shared_ptr<Lane> lane, const Handle& to, Socket socket)
+    : lane_(std::move(lane)),
+      to_(to),
+      greeting_(std::move(socket)),
+      deadline_(Deadline::after(steady_clock(), lane_->config().timeout)) {}
+
+Result<std::unique_ptr<Connector>> Connector::begin(std::shared_ptr<Lane> lane, const Handle& to) {
+  Socket socket = GDRX_TRY(Socket::begin_connect(to.address));
+  return std::unique_ptr<Connector>(new Connector(std::move(lane), to, std::move(socket)));
+}
+
+Result<std::unique_ptr<Sender>> Connector::step() {
+  if (stage_ == Stage::connecting) {
+    if (GDRX_TRY(greeting_.socket().connected()) == Progress::done) GDRX_TRY(greet());
+  }
+  if (stage_ == Stage::greeting && GDRX_TRY(greeting_.push()) == Progress::done) {
+    stage_ = Stage::waiting;
+  }
+  if (stage_ == Stage::waiting) {
+    const auto answer = GDRX_TRY(greeting_.pull());
+    if (answer) GDRX_TRY(attach(*answer));
+  }
+  if (stage_ == Stage::wiring && GDRX_TRY(sender_->wire_up()) == Progress::done) {
+    return std::move(sender_);
+  }
+  if (deadline_.passed(steady_clock().now())) {
+    return fail(Errc::timeout, fmt::format("{} does not accept the connection: is its rank alive?",
+                                           to_string(to_.address)));
+  }
+  return nullptr;
+}
+
+Result<void> Connector::greet() {
+  sender_ = GDRX_TRY(Sender::create(lane_));
+  Hello hello;
+  hello.nonce = to_.nonce;
+  hello.lane = lane_->id();
+  hello.comm = sender_->index();
+  const std::string& fabric = lane_->fabric();
+  std::copy_n(fabric.begin(), std::min(fabric.size(), hello.fabric.size() - 1),
+              hello.fabric.begin());
+  Blob payload;
+  append_blob(payload, std::as_bytes(std::span(&hello, 1)));
+  append_blob(payload, lane_->device().address());
+  append_blob(payload, sender_->board_key());
+  greeting_.say(FrameKind::hello, payload);
+  stage_ = Stage::greeting;
+  return {};
+}
+
+Result<void> Connector::attach(const Frame& answer) {
+  const std::string peer = to_string(to_.address);
+  if (answer.kind == FrameKind::refused) {
+    const auto* text = reinterpret_cast<const char*>(answer.payload.data());
+    return fail(Errc::peer_lost,
+                fmt::format("{} refuses: {}", peer, std::string(text, answer.payload.size())));
+  }
+  const auto parts = GDRX_TRY(split_blobs(answer.payload, 3));
+  Welcome welcome;
+  if (answer.kind != FrameKind::accepted || parts[0].size() != sizeof welcome) {
+    return fail(Errc::protocol, peer + " answered with something else");
+  }
+  std::memcpy(&welcome, parts[0].data(), sizeof welcome);
+  if (welcome.magic != kMagic || welcome.version != kWireVersion) {
+    return fail(Errc::protocol, peer + " speaks another version: install the same gdrx everywhere");
+  }
+  GDRX_TRY(sender_->attach(welcome, parts[1], parts[2], peer));
+  sender_->keep(greeting_.take_socket());
+  stage_ = Stage::wiring;
+  return {};
+}
+
+}  // namespace gdrx::net

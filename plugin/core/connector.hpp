@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connect() under way: a state machine that never waits. NCCL calls again until it is done.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "plugin/core/greeting.hpp"
+#include "plugin/core/sender.hpp"
+
+namespace gdrx::net {
+
+class Connector {
+ public:
+  static Result<std::unique_ptr<Connector>> begin(std::shared_ptr<Lane> lane, const Handle& to);
+  /// Null: call again.
+  Result<std::unique_ptr<Sender>> step();
+  const std::shared_ptr<Lane>& lane() const noexcept { return lane_; }
+
+ private:
+  enum class Stage : std::uint8_t { connecting, greeting, waiting, wiring };
+  Connector(std::shared_ptr<Lane> lane, const Handle& to, Socket socket);
+  Result<void> greet();
+  Result<void> attach(const Frame& answer);
+
+  std::shared_ptr<Lane> lane_;
+  Handle to_;
+  Greeting greeting_;
+  Deadline deadline_;
+  Stage stage_ = Stage::connecting;
+  std::unique_ptr<Sender> sender_;
+};
+
+/// The handle that NCCL carried here. Errc::protocol for what is not ours.
+Result<Handle> decode_handle(std::span<const std::byte> bytes);
+
+}  // namespace gdrx::net

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/core/devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <system_error>
+
+#include "transport/bootstrap/interface.hpp"
+
+namespace gdrx::net {
+namespace {
+
+namespace fs = std::filesystem;
+
+// UCX reaches ranks of the same host through memory, and there it is faster than the host's network
+// card: NCCL must not plan for less.
+constexpr int kLeastSpeed = 100'000;
+
+int interface_speed(const std::string& name) {
+  std::ifstream file("/sys/class/net/" + name + "/speed");
+  int speed = 0;
+  return file >> speed ? speed : 0;
+}
+
+// Of a network card of its own, not of a virtual one.
+std::string interface_pci_path(const std::string& name) {
+  std::error_code error;
+  const fs::path path = fs::canonical("/sys/class/net/" + name + "/device", error);
+  return error || !fs::exists(path / "vendor", error) ? std::string() : path.string();
+}
+
+Result<NetDevice> ucx_device(const Config& config, const std::string& description) {
+  const Interface interface = GDRX_TRY(choose_interface(list_interfaces(), config.socket_ifname));
+  NetDevice device;
+  device.name = "gdrx_ucx_" + interface.name;
+  device.pci_path = interface_pci_path(interface.name);
+  device.guid = std::hash<std::string>()(device.name);
+  device.speed = std::max(interface_speed(interface.name), kLeastSpeed);
+  device.description = description + " over " + interface.name;
+  return device;
+}
+
+// Where the transport has NICs of which /sys knows nothing (simulated ones): all in one device.
+NetDevice unlisted_device() {
+  NetDevice device;
+  device.name = "gdrx_verbs";
+  device.guid = 1;
+  device.speed = kLeastSpeed;
+  device.description = "verbs, every port";
+  return device;
+}
+
+}  // namespace
+
+Result<DeviceSet> find_devices(const Config& config, const Log& log) {
+  DeviceSet set;
+  const std::string& wanted = config.hca.empty() ? config.ib.hca : config.hca;
+  if (config.transport != "ucx") {
+    set.devices = GDRX_TRY(list_rdma_ports("", wanted));
+    auto opened = open_fabric("verbs", config, log);
+    if (!opened && config.transport == "verbs") return tl::unexpected(opened.error());
+    if (opened && set.devices.empty() && config.transport == "verbs") {
+      set.devices.push_back(unlisted_device());
+    }
+    set.fabric = opened && !set.devices.empty() ? "verbs" : "";
+    if (set.fabric.empty()) set.devices.clear();
+  }
+  if (set.fabric.empty()) {
+    const std::shared_ptr<Fabric> ucx = GDRX_TRY(open_fabric("ucx", config, log));
+    set.fabric = "ucx";
+    set.devices.push_back(GDRX_TRY(ucx_device(config, ucx->describe())));
+  }
+  for (NetDevice& device : set.devices) {
+    if (config.net.speed > 0) device.speed = config.net.speed;
+  }
+  return set;
+}
+
+}  // namespace gdrx::net

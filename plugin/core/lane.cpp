@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/core/lane.hpp"
+
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+#include <span>
+
+#include "plugin/core/comm.hpp"
+
+namespace gdrx::net {
+namespace {
+
+constexpr std::size_t kBatch = 64;
+
+}  // namespace
+
+Result<void> random_bytes(std::span<std::byte> bytes) {
+  if (getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return {};
+  return fail(Errc::system, "getrandom", errno);
+}
+
+Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, std::string device_name,
+                                         const Config& config, const Log& log) {
+  auto lane = std::shared_ptr<Lane>(new Lane(config, log));
+  // A fabric for each lane: one opened for all would make the simulated NICs one host's.
+  const std::shared_ptr<Fabric> opened = GDRX_TRY(open_fabric(fabric, config, log));
+  lane->fabric_ = fabric;
+  lane->device_name_ = std::move(device_name);
+  lane->id_.nonce = GDRX_TRY(random_value<std::uint64_t>());
+  // The transport knows its peers by ranks; ours only have to differ.
+  lane->id_.rank = static_cast<std::int32_t>(lane->id_.nonce & 0x7fffffff);
+  lane->device_ = GDRX_TRY(opened->open_device(Rank{lane->id_.rank}, config, log));
+  lane->device_->isolate_peers();
+  return lane;
+}
+
+Blob Lane::export_key(const MemoryRegion& region) {
+  Blob key = region.export_key();
+  loop_.remember(key, region);
+  return key;
+}
+
+Result<Endpoint*> Lane::endpoint_to(const LaneId& peer, std::span<const std::byte> address) {
+  auto& place = peers_[peer.nonce];
+  if (!place && peer.nonce == id_.nonce && fabric_ != "ucx") {
+    place = loop_.endpoint(Rank{id_.rank});  // a queue pair is not connected to its own device
+  }
+  if (!place) {
+    auto made = device_->connect(Rank{peer.rank}, address);
+    if (!made) {
+      peers_.erase(peer.nonce);
+      return tl::unexpected(std::move(made).error());
+    }
+    place = std::move(*made);
+  }
+  return place.get();
+}
+
+Result<void> Lane::poll() {
+  std::array<Completion, kBatch> batch;
+  std::size_t count = GDRX_TRY(device_->poll(batch));
+  if (!loop_.empty()) count += loop_.take(std::span(batch).subspan(count));
+  if (count > 0) {
+    // Of several lanes: now and then one may overwrite another's count, which nobody will miss.
+    stats::page().polls.add(1);
+    stats::page().completions.add(count);
+  }
+  for (const Completion& done : std::span(batch).first(count)) {
+    const bool immediate = done.kind == CompletionKind::immediate;
+    const auto index = static_cast<std::uint16_t>(immediate ? done.immediate : done.cookie >> 32);
+    Comm* comm = find_comm_of(*this, index);
+    if (comm == nullptr) continue;  // late for one that is closed, or a peer's invention
+    if (immediate) {
+      comm->on_immediate();
+    } else {
+      comm->on_written(static_cast<std::uint32_t>(done.cookie));
+    }
+  }
+  return {};
+}
+
+}  // namespace gdrx::net

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport device and what is connected over it, used by one NCCL communicator: each has a
+// progress thread of its own, and lanes spare them each other's locks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "gdrx/config.hpp"
+#include "gdrx/transport.hpp"
+#include "plugin/core/loop.hpp"
+#include "plugin/core/turn.hpp"
+#include "plugin/core/wire.hpp"
+
+namespace gdrx::net {
+
+/// Fills `bytes` from the kernel's generator.
+Result<void> random_bytes(std::span<std::byte> bytes);
+template <class T>
+Result<T> random_value() {
+  T value{};
+  GDRX_TRY(random_bytes(std::as_writable_bytes(std::span(&value, 1))));
+  return value;
+}
+
+class Lane {
+ public:
+  static Result<std::shared_ptr<Lane>> open(const std::string& fabric, std::string device_name,
+                                            const Config& config, const Log& log);
+
+  /// Taken around everything below.
+  Turn& turn() noexcept { return turn_; }
+  Device& device() noexcept { return *device_; }
+  const LaneId& id() const noexcept { return id_; }
+  const Log& log() const noexcept { return log_; }
+  const Config& config() const noexcept { return config_; }
+  const std::string& fabric() const noexcept { return fabric_; }
+  const std::string& device_name() const noexcept { return device_name_; }
+
+  /// A region's key for a peer, which may be this lane itself.
+  Blob export_key(const MemoryRegion& region);
+  void forget(const MemoryRegion& region) noexcept { loop_.forget(region); }
+
+  /// The one endpoint to that lane, connected on first use, open as long as this lane.
+  Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);
+  /// Drives the device once and tells communicators what has come.
+  Result<void> poll();
+  /// Polls until `writes` of a closing communicator are done; bounded.
+  template <class Done>
+  void settle(const Done& done) noexcept;
+
+ private:
+  Lane(Config config, Log log) : config_(std::move(config)), log_(std::move(log)) {}
+
+  Turn turn_;
+  Config config_;
+  Log log_;
+  std::string fabric_;
+  std::string device_name_;
+  LaneId id_;
+  std::shared_ptr<Device> device_;
+  Loop loop_;
+  std::map<std::uint64_t, std::unique_ptr<Endpoint>> peers_;  // by nonce; before device_ goes
+};
+
+template <class Done>
+void Lane::settle(const Done& done) noexcept {
+  constexpr std::chrono::milliseconds kLimit{20};
+  const Deadline deadline = Deadline::after(steady_clock(), kLimit);
+  while (!done() && !deadline.passed(steady_clock().now())) {
+    if (!poll()) return;
+  }
+}
+
+/// The slot of a write that is of no request.
+inline constexpr std::uint32_t kNoSlot = 0xffffffff;
+
+/// A write's cookie: whose it is.
+constexpr std::uint64_t cookie_of(std::uint16_t comm, std::uint32_t slot) noexcept {
+  return std::uint64_t{comm} << 32 | slot;
+}
+
+}  // namespace gdrx::net

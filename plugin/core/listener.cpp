@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/core/listener.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+
+namespace gdrx::net {
+namespace {
+
+constexpr std::size_t kMostGuests = 64;  // the oldest goes when there are more
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<Lane> lane,
+                                                 const SocketAddress& address) {
+  auto listener = std::unique_ptr<Listener>(new Listener(std::move(lane)));
+  SocketAddress any_port = address;
+  any_port.port = 0;
+  listener->socket_ = GDRX_TRY(Socket::listen(any_port));
+  listener->handle_.address = GDRX_TRY(listener->socket_.local_address());
+  listener->handle_.nonce = GDRX_TRY(random_value<Nonce>());
+  return listener;
+}
+
+Result<std::unique_ptr<Receiver>> Listener::accept() {
+  GDRX_TRY(let_in());
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    const auto served = serve(**guest);
+    if (served && *served == Progress::pending) {
+      ++guest;
+      continue;
+    }
+    auto receiver = std::move((*guest)->receiver);
+    if (!served) lane_->log().warn("a connection is refused: {}", describe(served.error()));
+    if (served && receiver) {
+      receiver->keep((*guest)->greeting.take_socket());
+      guests_.erase(guest);
+      return receiver;
+    }
+    guest = guests_.erase(guest);
+  }
+  return nullptr;
+}
+
+Result<void> Listener::let_in() {
+  while (true) {
+    Socket socket = GDRX_TRY(socket_.accept());
+    if (!socket.valid()) return {};
+    if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
+    guests_.push_back(std::make_unique<Guest>(std::move(socket)));
+  }
+}
+
+// An error of one guest ends that guest alone.
+Result<Progress> Listener::serve(Guest& guest) {
+  if (!guest.receiver && !guest.refused) {
+    const auto frame = GDRX_TRY(guest.greeting.pull());
+    if (!frame) return Progress::pending;
+    auto made = greet(*frame, to_string(GDRX_TRY(guest.greeting.socket().peer_address())));
+    if (made) {
+      guest.receiver = std::move(*made);
+      const Welcome welcome = guest.receiver->welcome();
+      Blob payload;
+      append_blob(payload, std::as_bytes(std::span(&welcome, 1)));
+      append_blob(payload, lane_->device().address());
+      append_blob(payload, guest.receiver->inbox_key());
+      guest.greeting.say(FrameKind::accepted, payload);
+    } else {
+      lane_->log().warn("a connection is refused: {}", describe(made.error()));
+      guest.refused = true;
+      guest.greeting.say(FrameKind::refused, std::as_bytes(std::span(made.error().what)));
+    }
+  }
+  if (GDRX_TRY(guest.greeting.push()) == Progress::pending) return Progress::pending;
+  return guest.receiver ? guest.receiver->wire_up() : Progress::done;
+}
+
+Result<std::unique_ptr<Receiver>> Listener::greet(const Frame& frame, std::string peer_name) {
+  Hello hello;
+  const auto parts = GDRX_TRY(split_blobs(frame.payload, 3));
+  if (frame.kind != FrameKind::hello || parts[0].size() != sizeof hello) {
+    return fail(Errc::protocol, "a greeting of another form");
+  }
+  std::memcpy(&hello, parts[0].data(), sizeof hello);
+  if (hello.magic != kMagic || hello.version != kWireVersion) {
+    return fail(Errc::protocol, "another version of gdrx: install the same everywhere");
+  }
+  if (!(hello.nonce == handle_.nonce)) return fail(Errc::protocol, "it does not know the nonce");
+  hello.fabric.back() = '\0';
+  if (lane_->fabric() != hello.fabric.data()) {
+    return fail(Errc::mismatch,
+                fmt::format("it uses {} where this rank uses {}: set GDRX_TRANSPORT alike",
+                            hello.fabric.data(), lane_->fabric()));
+  }
+  return Receiver::create(lane_, hello, parts[1], parts[2], std::move(peer_name));
+}
+
+}  // namespace gdrx::net

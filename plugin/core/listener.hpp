@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// listen() and accept(): takes connections, lets in who knows the nonce, answers with an inbox.
+// Never waits, and somebody who connects and says nothing holds nobody up.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "plugin/core/greeting.hpp"
+#include "plugin/core/receiver.hpp"
+
+namespace gdrx::net {
+
+class Listener {
+ public:
+  static Result<std::unique_ptr<Listener>> open(std::shared_ptr<Lane> lane,
+                                                const SocketAddress& address);
+  const Handle& handle() const noexcept { return handle_; }
+  const std::shared_ptr<Lane>& lane() const noexcept { return lane_; }
+  /// Null: call again.
+  Result<std::unique_ptr<Receiver>> accept();
+
+ private:
+  struct Guest {
+    explicit Guest(Socket socket) : greeting(std::move(socket)) {}
+    Greeting greeting;
+    std::unique_ptr<Receiver> receiver;  // once the greeting is read
+    bool refused = false;
+  };
+  explicit Listener(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
+  Result<void> let_in();
+  Result<Progress> serve(Guest& guest);
+  Result<std::unique_ptr<Receiver>> greet(const Frame& frame, std::string peer_name);
+
+  std::shared_ptr<Lane> lane_;
+  Socket socket_;
+  Handle handle_;
+  std::vector<std::unique_ptr<Guest>> guests_;
+};
+
+}  // namespace gdrx::net

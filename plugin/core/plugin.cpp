@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/core/plugin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "plugin/core/log.hpp"
+#include "plugin/stats/writer.hpp"
+#include "transport/bootstrap/interface.hpp"
+
+namespace gdrx::net {
+
+Result<std::shared_ptr<Lane>> Context::lane(int device) {
+  const std::lock_guard lock(mutex_);
+  auto& place = lanes_[device];
+  if (auto open = place.lock()) return open;
+  const NetDevice& found = set_.devices[static_cast<std::size_t>(device)];
+  Config config = config_;
+  if (!found.hca.empty()) config.hca = found.hca;
+  auto made = GDRX_TRY(Lane::open(set_.fabric, found.name, config, nccl_log()));
+  place = made;
+  return made;
+}
+
+namespace {
+
+bool is_strict(const Environment& environment) {
+  return std::find(environment.begin(), environment.end(), "GDRX_NET_STRICT=1") !=
+         environment.end();
+}
+
+// The process ends or the library is closed: the counters' file goes.
+struct AtEnd {
+  ~AtEnd() { stats::stop(); }
+} at_end;
+
+}  // namespace
+
+Plugin& Plugin::instance() {
+  static auto* plugin = new Plugin;
+  return *plugin;
+}
+
+Plugin::Plugin() : log_(nccl_log()) {}
+
+Result<void> Plugin::start(int abi) {
+  const std::lock_guard lock(mutex_);
+  if (started_) return {};
+  auto opened = open(abi);
+  if (!opened && is_strict(process_environment())) {
+    // NCCL would take another network if this failed. It cannot, once it has taken this one.
+    refusal_ = opened.error();
+    log_.error("GDRX_NET_STRICT=1: no connection will be made: {}", describe(*refusal_));
+    set_.devices.assign(1, NetDevice{});
+    set_.devices.front().name = "gdrx_unusable";
+    set_.devices.front().speed = 10'000;
+    opened = {};
+  }
+  started_ = opened.has_value();
+  return opened;
+}
+
+Result<void> Plugin::open(int abi) {
+  auto loaded = GDRX_TRY(load_config(process_environment()));
+  for (const std::string& warning : loaded.warnings) log_.warn("{}", warning);
+  config_ = std::move(loaded.config);
+  if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
+  address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
+  set_ = GDRX_TRY(find_devices(config_, log_));
+  for (const NetDevice& device : set_.devices) {
+    log_.info("plugin ABI v{}, device {}: {}, {} Mb/s, host memory", abi, device.name,
+              device.description, device.speed);
+  }
+  if (config_.net.stats) stats::start(abi, log_);
+  return {};
+}
+
+Result<std::unique_ptr<Context>> Plugin::make_context(const nccl::CommConfig* config) {
+  Config own = config_;
+  if (config != nullptr && config->traffic_class != nccl::kUndefined) {
+    own.ib.traffic_class = config->traffic_class;
+  }
+  return std::make_unique<Context>(set_, std::move(own));
+}
+
+Context& Plugin::context_of_thread() {
+  // Leaked with its thread on purpose: it holds no lane by itself.
+  thread_local auto* context = new Context(set_, config_);
+  return *context;
+}
+
+Result<const NetDevice*> Plugin::device(int index) const {
+  if (index < 0 || static_cast<std::size_t>(index) >= set_.devices.size()) {
+    return fail(Errc::invalid_argument, fmt::format("there is no device {}", index));
+  }
+  return &set_.devices[static_cast<std::size_t>(index)];
+}
+
+Result<std::unique_ptr<Listener>> Plugin::listen(Context& context, int index, void* handle) {
+  GDRX_TRY(device(index));
+  if (refusal_) return tl::unexpected(*refusal_);
+  auto listener = GDRX_TRY(Listener::open(GDRX_TRY(context.lane(index)), address_));
+  std::memset(handle, 0, nccl::kHandleMaxSize);
+  std::memcpy(handle, &listener->handle(), sizeof(Handle));
+  return listener;
+}
+
+Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, void* handle) {
+  GDRX_TRY(device(index));
+  const std::span bytes(static_cast<std::byte*>(handle), nccl::kHandleMaxSize);
+  std::byte* kept = bytes.data() + kAttemptOffset;
+  std::uint64_t number = 0;
+  std::memcpy(&number, kept, sizeof number);
+  std::unique_ptr<Connector> attempt;
+  {
+    const std::lock_guard lock(mutex_);
+    // What the other side may have left in these bytes is no number of ours.
+    const auto found = attempts_.find(number);
+    if (found != attempts_.end()) {
+      attempt = std::move(found->second);
+      attempts_.erase(found);
+    }
+  }
+  if (!attempt) {
+    const Handle to = GDRX_TRY(decode_handle(bytes));
+    attempt = GDRX_TRY(Connector::begin(GDRX_TRY(context.lane(index)), to));
+    do {
+      number = GDRX_TRY(random_value<std::uint64_t>());
+    } while (number == 0);
+  }
+  std::unique_ptr<Sender> sender;
+  {
+    const std::shared_ptr<Lane> lane = attempt->lane();  // outlives the turn
+    const std::lock_guard turn(lane->turn());
+    auto stepped = attempt->step();
+    if (!stepped || *stepped) std::memset(kept, 0, sizeof number);
+    if (!stepped) {
+      attempt.reset();  // within the turn: it may hold what belongs to the lane
+      return tl::unexpected(std::move(stepped).error());
+    }
+    sender = std::move(*stepped);
+  }
+  if (sender) return sender;
+  std::memcpy(kept, &number, sizeof number);
+  const std::lock_guard lock(mutex_);
+  attempts_.emplace(number, std::move(attempt));
+  return nullptr;
+}
+
+}  // namespace gdrx::net

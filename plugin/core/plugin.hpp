@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin as one API, whichever version of NCCL's ABI is spoken: exports/ adapts it.
+//
+// Threads: any. Calls on one communicator come from NCCL's progress thread, connecting, closing and
+// registering from its service thread, at the same time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plugin/abi/types.hpp"
+#include "plugin/core/connector.hpp"
+#include "plugin/core/devices.hpp"
+#include "plugin/core/listener.hpp"
+
+namespace gdrx::net {
+
+/// NCCL's void* mhandle.
+struct Memory {
+  std::shared_ptr<Lane> lane;  // outlives the communicator, as the registration does
+  std::span<std::byte> bytes;
+  std::unique_ptr<MemoryRegion> region;  // null where the fabric needs none
+};
+
+/// One for each communicator of NCCL (v11 and later), or for each of its threads (before).
+class Context {
+ public:
+  Context(const DeviceSet& set, Config config) : set_(set), config_(std::move(config)) {}
+  /// Opened on first use.
+  Result<std::shared_ptr<Lane>> lane(int device);
+
+ private:
+  const DeviceSet& set_;
+  Config config_;
+  std::mutex mutex_;
+  std::map<int, std::weak_ptr<Lane>> lanes_;
+};
+
+class Plugin {
+ public:
+  /// Never destroyed: threads of NCCL may still call while the process exits.
+  static Plugin& instance();
+
+  /// Finds the devices once. Again and again harmless.
+  Result<void> start(int abi);
+  /// v11 and later. The context ends with finish().
+  Result<std::unique_ptr<Context>> make_context(const nccl::CommConfig* config);
+  /// Before v11: the calling thread's, which is one communicator's service thread.
+  Context& context_of_thread();
+  const std::vector<NetDevice>& devices() const { return set_.devices; }
+  Result<const NetDevice*> device(int index) const;
+
+  Result<std::unique_ptr<Listener>> listen(Context& context, int device, void* handle);
+  /// Null: call again with the same handle.
+  Result<std::unique_ptr<Sender>> connect(Context& context, int device, void* handle);
+
+ private:
+  Plugin();
+  Result<void> open(int abi);
+  Config config_;
+  Log log_;
+  std::mutex mutex_;
+  bool started_ = false;
+  std::optional<Error> refusal_;  // GDRX_NET_STRICT: why nothing will be connected
+  DeviceSet set_;
+  SocketAddress address_;
+  std::map<std::uint64_t, std::unique_ptr<Connector>> attempts_;
+};
+
+}  // namespace gdrx::net

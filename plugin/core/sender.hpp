@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending end of a connection: matches isend() with the board's oldest group, cuts the message
+// into chunks and writes them into the receiver's inbox while there is room.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/core/comm.hpp"
+
+namespace gdrx::net {
+
+class Sender final : public Comm {
+ public:
+  static Result<std::unique_ptr<Sender>> create(std::shared_ptr<Lane> lane);
+  ~Sender() override;
+
+  /// What goes with the greeting.
+  Blob board_key() const { return lane().export_key(*board_region_); }
+  /// The greeting's answer. Checked, the peer not trusted.
+  Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
+                      std::span<const std::byte> inbox_key, std::string peer_name);
+
+  /// Makes both ways of the connection work before NCCL has it: call until it is done.
+  Result<Progress> wire_up();
+
+  /// Null: not yet, ask again with the same arguments. `local` may be null where the fabric needs
+  /// no registration. The bytes are read until the request is done.
+  Result<void*> isend(std::span<const std::byte> bytes, int tag, const MemoryRegion* local);
+
+  void on_immediate() override {}
+  void on_written(std::uint32_t slot) override;
+  Result<Answer> test(RequestId id) override;
+  std::string state() const override;
+
+ private:
+  struct Send {
+    std::uint32_t life = 0;
+    bool active = false;
+    bool queued = false;  // not all chunks are posted
+    std::span<const std::byte> bytes;
+    const MemoryRegion* local = nullptr;
+    std::uint64_t group = 0;
+    std::uint32_t item = 0;
+    Bytes posted = 0;
+    std::uint32_t unwritten = 0;  // chunks under way
+    int size = 0;
+    int tag = 0;
+    Instant begun{};
+  };
+  explicit Sender(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
+  Result<void> open();
+  /// The item of the oldest group that takes this tag; nothing if it is not there yet.
+  Result<std::optional<std::uint32_t>> match(int tag, Bytes* room);
+  Result<void> pump();
+  Result<Progress> post_chunk(std::uint16_t slot);
+
+  std::unique_ptr<Board> board_;
+  std::unique_ptr<MemoryRegion> board_region_;
+  RemoteRegionId inbox_{};
+  std::uint32_t peer_comm_ = 0;
+  Bytes chunk_bytes_ = 0;  // with the head
+  std::uint64_t chunks_ = 0;
+  std::uint64_t next_chunk_ = 0;  // posted so far
+  std::uint64_t group_ = 1;       // the oldest that is not all matched
+  std::uint32_t matched_ = 0;     // its items, as bits
+  std::array<Send, kMaxSends> sends_{};
+  std::vector<std::uint16_t> free_;
+  std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post
+  std::size_t queue_first_ = 0;
+  std::size_t queue_count_ = 0;
+  std::uint32_t unwritten_ = 0;
+  bool greeted_ = false;
+};
+
+}  // namespace gdrx::net

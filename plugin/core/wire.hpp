@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two plugins say to each other: the handle that NCCL carries, the side channel's greeting,
+// the board that a receiver fills in the sender's memory and the head of every chunk. Nothing of it
+// is trusted by who receives it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "plugin/abi/types.hpp"
+#include "transport/bootstrap/socket.hpp"
+
+namespace gdrx::net {
+
+inline constexpr std::uint32_t kMagic = 0x6e786467;  // "gdxn"
+inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::size_t kMaxGroup = 8;      // receives in one irecv()
+inline constexpr std::size_t kBoardGroups = 64;  // irecv() under way; NCCL asks for 32
+inline constexpr std::size_t kMaxSends = nccl::kMaxRequests * kMaxGroup;
+
+struct Nonce {
+  std::uint64_t word[2] = {};
+  friend bool operator==(const Nonce&, const Nonce&) = default;
+};
+
+/// The first bytes of NCCL's handle: where a listener listens, and what proves that a connection is
+/// meant for it.
+struct Handle {
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = kWireVersion;
+  SocketAddress address;
+  std::uint32_t reserved = 0;
+  Nonce nonce;
+};
+static_assert(sizeof(Handle) == 48 && std::is_trivially_copyable_v<Handle>);
+
+/// NCCL hands connect() the same buffer again: the side that connects keeps the number of its
+/// attempt behind the part that went over the wire. Zero: not begun.
+inline constexpr std::size_t kAttemptOffset = 64;
+static_assert(kAttemptOffset + sizeof(std::uint64_t) <= nccl::kHandleMaxSize);
+
+/// Who a lane is to its peers.
+struct LaneId {
+  std::uint64_t nonce = 0;
+  std::int32_t rank = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// From the sender; the lane's address and the board's key follow.
+struct Hello {
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = kWireVersion;
+  Nonce nonce;  // of the handle
+  LaneId lane;
+  std::array<char, 8> fabric{};
+  std::uint32_t comm = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(Hello) == 56 && std::is_trivially_copyable_v<Hello>);
+
+/// The receiver's answer; the lane's address and the inbox's key follow.
+struct Welcome {
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = kWireVersion;
+  LaneId lane;
+  std::uint32_t comm = 0;
+  std::uint32_t chunks = 0;
+  std::uint64_t chunk_bytes = 0;
+};
+static_assert(sizeof(Welcome) == 40 && std::is_trivially_copyable_v<Welcome>);
+
+/// One receive of a group.
+struct Item {
+  std::uint64_t size = 0;
+  std::int32_t tag = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// One irecv(), clear to send.
+struct Group {
+  std::uint64_t sequence = 0;  // 1, 2, ...: whether it is there
+  std::uint32_t count = 0;
+  std::uint32_t reserved = 0;
+  std::array<Item, kMaxGroup> items{};
+};
+static_assert(sizeof(Group) == 144 && std::is_trivially_copyable_v<Group>);
+
+/// In the sender's memory, written by the receiver alone.
+struct Board {
+  std::uint64_t consumed = 0;  // chunks that the receiver has emptied
+  std::uint64_t ready = 0;     // 1: this way of the connection works
+  std::array<std::uint64_t, 6> reserved{};
+  std::array<Group, kBoardGroups> groups{};
+};
+static_assert(sizeof(Board) == 64 + kBoardGroups * sizeof(Group));
+static_assert(std::is_trivially_copyable_v<Board>);
+
+/// In front of a chunk's bytes in the inbox.
+struct ChunkHead {
+  std::uint64_t sequence = 0;  // 1, 2, ...: whether it is there
+  std::uint64_t group = 0;
+  std::uint64_t offset = 0;  // in the message
+  std::uint64_t total = 0;   // of the message
+  std::uint32_t bytes = 0;
+  std::uint32_t item = 0;
+};
+inline constexpr std::size_t kChunkHead = 64;  // keeps the bytes aligned
+static_assert(sizeof(ChunkHead) == 40 && std::is_trivially_copyable_v<ChunkHead>);
+
+}  // namespace gdrx::net

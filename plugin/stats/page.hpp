@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counters as they lie in shared memory, where `gdrx stats` reads them while the process runs,
+// hangs or after it has crashed. The plugin alone writes; nobody is asked, no thread serves it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace gdrx::stats {
+
+inline constexpr std::uint32_t kMagic = 0x73786467;  // "gdxs"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kConnections = 1024;
+inline constexpr std::size_t kBuckets = 24;  // latency: below 2^i us
+
+/// Written by one thread at a time, read by anybody: relaxed is enough.
+class Counter {
+ public:
+  void add(std::uint64_t n) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
+  std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+static_assert(sizeof(Counter) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+enum class Way : std::uint32_t { none = 0, send = 1, receive = 2 };
+
+/// One connection. Its slot is used again after it has closed.
+struct alignas(64) Connection {
+  std::atomic<std::uint32_t> way{0};  // Way; set last
+  std::uint32_t index = 0;
+  std::array<char, 48> peer{};
+  std::array<char, 48> device{};
+  std::array<char, 48> path{};  // "ucx: posix, cma"
+  Counter messages;
+  Counter bytes;
+  Counter small;                          // messages of one chunk
+  Counter chunks;                         // written or taken
+  Counter direct;                         // messages between GPUs, without the host's memory
+  Counter waits;                          // calls that had to be tried again
+  Counter stalls;                         // reported
+  Counter open;                           // requests under way
+  std::array<Counter, kBuckets> latency;  // from the request to its completion
+};
+
+struct Page {
+  std::uint32_t magic = 0;
+  std::uint32_t version = 0;
+  std::int32_t pid = 0;
+  std::int32_t abi = 0;
+  alignas(64) Counter polls;  // of the transport that brought something
+  Counter completions;        // that they brought
+  Counter connections;        // made since the start
+  Counter full;               // connections that found no slot here
+  std::array<Connection, kConnections> connection;
+};
+
+/// "/dev/shm/gdrx-net.1234".
+std::string page_path(int pid);
+
+}  // namespace gdrx::stats

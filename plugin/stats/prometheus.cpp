@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/stats/prometheus.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+namespace gdrx::stats {
+namespace {
+
+struct Metric {
+  const char* name;
+  const char* type;
+  const char* help;
+  Counter Connection::*counter;
+};
+
+constexpr Metric kMetrics[] = {
+    {"messages_total", "counter", "Messages that are done.", &Connection::messages},
+    {"bytes_total", "counter", "Bytes of these.", &Connection::bytes},
+    {"small_messages_total", "counter", "Messages of one chunk.", &Connection::small},
+    {"chunks_total", "counter", "Chunks written to or taken from an inbox.", &Connection::chunks},
+    {"direct_messages_total", "counter", "Messages straight from GPU to GPU.", &Connection::direct},
+    {"waits_total", "counter", "Calls that NCCL had to repeat.", &Connection::waits},
+    {"stalls_total", "counter", "Stalls that were reported.", &Connection::stalls},
+    {"requests_open", "gauge", "Requests under way.", &Connection::open},
+};
+
+/// A peer's name comes from an address, but nothing that goes into quotes is taken for granted.
+template <std::size_t kSize>
+std::string quoted(const std::array<char, kSize>& text) {
+  std::string out;
+  for (const char c : std::string_view(text.data(), strnlen(text.data(), kSize))) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c < ' ' ? '?' : c;
+  }
+  return out;
+}
+
+std::string labels(int pid, const Connection& one) {
+  const bool sends = one.way.load(std::memory_order_acquire) == static_cast<unsigned>(Way::send);
+  return fmt::format(
+      "pid=\"{}\",connection=\"{}\",way=\"{}\",peer=\"{}\",device=\"{}\",path=\"{}\"", pid,
+      one.index, sends ? "send" : "receive", quoted(one.peer), quoted(one.device),
+      quoted(one.path));
+}
+
+void latency(std::string& out, int pid, const std::vector<const Connection*>& open) {
+  out +=
+      "# HELP gdrx_net_latency_seconds From a request to its completion.\n"
+      "# TYPE gdrx_net_latency_seconds histogram\n";
+  for (const Connection* one : open) {
+    const std::string whose = labels(pid, *one);
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < kBuckets; ++i) {
+      below += one->latency[i].get();
+      const std::string edge = i + 1 == kBuckets
+                                   ? std::string("+Inf")
+                                   : fmt::format("{:g}", static_cast<double>(1ULL << i) * 1e-6);
+      out +=
+          fmt::format("gdrx_net_latency_seconds_bucket{{{},le=\"{}\"}} {}\n", whose, edge, below);
+    }
+    out += fmt::format("gdrx_net_latency_seconds_count{{{}}} {}\n", whose, below);
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Page>> open_page(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return fail(
+        Errc::unsupported,
+        path + ": no such counters: does the process use the plugin, with GDRX_NET_STATS=1?",
+        errno);
+  }
+  struct stat found {};
+  void* memory = MAP_FAILED;
+  if (fstat(fd, &found) == 0 && found.st_size == static_cast<off_t>(sizeof(Page))) {
+    memory = mmap(nullptr, sizeof(Page), PROT_READ, MAP_SHARED, fd, 0);
+  }
+  close(fd);
+  if (memory == MAP_FAILED) return fail(Errc::unsupported, path + ": of another gdrx version");
+  const std::shared_ptr<const Page> page(static_cast<const Page*>(memory), [](const Page* mapped) {
+    munmap(const_cast<Page*>(mapped), sizeof(Page));
+  });
+  if (page->magic != kMagic || page->version != kVersion) {
+    return fail(Errc::unsupported, path + ": of another gdrx version");
+  }
+  return page;
+}
+
+std::string prometheus(const Page& page) {
+  std::string out;
+  std::vector<const Connection*> open;
+  for (const Connection& one : page.connection) {
+    if (one.way.load(std::memory_order_acquire) != 0) open.push_back(&one);
+  }
+  const auto whole = [&](const char* name, const char* help, const Counter& counter) {
+    out += fmt::format("# HELP gdrx_net_{0} {1}\n# TYPE gdrx_net_{0} counter\n", name, help);
+    out += fmt::format("gdrx_net_{}{{pid=\"{}\"}} {}\n", name, page.pid, counter.get());
+  };
+  whole("polls_total", "Polls of the transport that brought something.", page.polls);
+  whole("completions_total", "What these polls brought.", page.completions);
+  whole("connections_total", "Connections made.", page.connections);
+  for (const Metric& metric : kMetrics) {
+    out += fmt::format("# HELP gdrx_net_{0} {1}\n# TYPE gdrx_net_{0} {2}\n", metric.name,
+                       metric.help, metric.type);
+    for (const Connection* one : open) {
+      out += fmt::format("gdrx_net_{}{{{}}} {}\n", metric.name, labels(page.pid, *one),
+                         (one->*metric.counter).get());
+    }
+  }
+  latency(out, page.pid, open);
+  return out;
+}
+
+std::vector<int> processes(const std::string& folder) {
+  constexpr std::string_view kPrefix = "gdrx-net.";
+  std::vector<int> pids;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string_view number = std::string_view(name).substr(kPrefix.size());
+    int pid = 0;
+    const auto [end, bad] = std::from_chars(number.data(), number.data() + number.size(), pid);
+    if (bad == std::errc() && end == number.data() + number.size()) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+}  // namespace gdrx::stats
