@@ -77,6 +77,7 @@ Result<void> Exchange::step() {
   const std::size_t budget[2] = {
       nccl::kMaxRequests,
       nccl::kMaxRequests * static_cast<std::size_t>(std::max(1, session_.max_recvs()))};
+  bool may_test[2] = {true, true};
   bool may_post[2] = {true, true};  // receives, sends: what is refused holds up those behind it
   for (Transfer& transfer : transfers_) {
     const std::size_t kind = transfer.is_send ? 1 : 0;
@@ -84,8 +85,9 @@ Result<void> Exchange::step() {
       GDRX_TRY(post(transfer));
       may_post[kind] = transfer.posted || (transfer.is_send && any_order_);
     }
-    if (transfer.posted && !transfer.done) {
+    if (transfer.posted && !transfer.done && may_test[kind]) {
       GDRX_TRY(test(transfer));
+      may_test[kind] = !oldest_only_;
     }
   }
   return {};

@@ -57,6 +57,9 @@ class Exchange {
   /// A send that yields no request does not hold up the ones behind it: they are other peers'.
   void sends_in_any_order() noexcept { any_order_ = true; }
 
+  /// Of all that is under way the oldest send and the oldest receive alone are tested.
+  void test_oldest_only() noexcept { oldest_only_ = true; }
+
   /// Posts and tests what is left, once.
   Result<void> step();
   /// Steps until all is done; a "broken" Result when it is not in time.
@@ -76,6 +79,7 @@ class Exchange {
   void* send_;
   void* recv_;
   bool any_order_ = false;
+  bool oldest_only_ = false;
   std::vector<Transfer> transfers_;
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -132,7 +134,45 @@ void remembers_the_abandoned(NetV12& table) {
   };
 }
 
+/// A listener of this process is none to connect to.
+void no_self_loop(NetV12& table) {
+  static std::set<std::uint64_t> own;  // what the handles have at 8: never the same twice
+  static const auto key_of = [](void* handle) {
+    std::uint64_t key = 0;
+    std::memcpy(&key, static_cast<std::byte*>(handle) + 8, sizeof key);
+    return key;
+  };
+  table.listen = [](void* context, int device, void* handle, void** comm) {
+    const NetResult result = good().listen(context, device, handle, comm);
+    const std::lock_guard lock(g_mutex);
+    own.insert(key_of(handle));
+    return result;
+  };
+  table.connect = [](void* context, int device, void* handle, void** comm, NetDeviceHandle** dev) {
+    {
+      const std::lock_guard lock(g_mutex);
+      *comm = nullptr;
+      if (own.contains(key_of(handle))) return NetResult::success;
+    }
+    return good().connect(context, device, handle, comm, dev);
+  };
+}
+
+/// Two threads that open connections at once are one too many.
+void opens_alone(NetV12& table) {
+  static std::atomic<int> inside{0};
+  table.accept = [](void* listener, void** comm, NetDeviceHandle** device) {
+    const bool crowded = ++inside > 1;
+    sched_yield();  // so that it is seen on a machine of few cores
+    const NetResult result = good().accept(listener, comm, device);
+    --inside;
+    return crowded ? NetResult::internal_error : result;
+  };
+}
+
 constexpr Mutant kMutants[] = {
+    {"no-self-loop", no_self_loop},
+    {"opens-alone", opens_alone},
     {"long-handle",
      [](NetV12& table) {
        table.listen = [](void* context, int device, void* handle, void** comm) {

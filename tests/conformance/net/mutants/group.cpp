@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "tests/conformance/net/mutants/track.hpp"
@@ -66,6 +69,65 @@ void waits_for_empty_parts(NetV12& table) {
   };
 }
 
+std::mutex g_mutex;
+
+/// The message of a tag goes to the second of two groups that have it.
+void later_group_first(const Note& note, int done, int*) {
+  static std::unordered_map<void*, Note> previous;
+  const std::lock_guard lock(g_mutex);
+  if (done == 0 || note.n != 2) return;
+  const auto at = previous.find(note.comm);
+  if (at != previous.end() && at->second.tags == note.tags) {
+    std::swap_ranges(note.data[0], note.data[0] + note.sizes[0], at->second.data[0]);
+  }
+  previous[note.comm] = note;
+}
+
+/// A single receive after a group gets what the group got.
+void single_after_group(NetV12& table) {
+  table.test = [](void* request, int* done, int* sizes) {
+    static std::unordered_map<void*, Note> group;
+    const Note note = note_of(request);
+    const NetResult result = good().test(request, done, sizes);
+    const std::lock_guard lock(g_mutex);
+    if (*done != 0 && note.n > 1) {
+      group[note.comm] = note;
+    } else if (*done != 0 && !note.is_send && group.contains(note.comm)) {
+      std::copy_n(group[note.comm].data[0], note.sizes[0], note.data[0]);
+    }
+    return result;
+  };
+}
+
+/// A message for another group than the one that is due is an error.
+void wants_its_turn(NetV12& table) {
+  static std::deque<std::pair<void*, std::vector<int>>> groups;  // requests and tags
+  table.irecv = [](void* comm, int n, void** data, std::size_t* sizes, int* tags, void** mhandles,
+                   void** profilers, void** request) {
+    const NetResult result = good().irecv(comm, n, data, sizes, tags, mhandles, profilers, request);
+    const std::lock_guard lock(g_mutex);
+    if (*request != nullptr) groups.emplace_back(*request, std::vector<int>(tags, tags + n));
+    return result;
+  };
+  table.test = [](void* request, int* done, int* sizes) {
+    const NetResult result = good().test(request, done, sizes);
+    const std::lock_guard lock(g_mutex);
+    if (*done != 0) std::erase_if(groups, [&](const auto& each) { return each.first == request; });
+    return result;
+  };
+  table.isend = [](void* comm, void* data, std::size_t size, int tag, void* mhandle, void* profiler,
+                   void** request) {
+    {
+      const std::lock_guard lock(g_mutex);
+      if (!groups.empty() && groups.front().second.size() > 1 &&
+          std::ranges::count(groups.front().second, tag) == 0) {
+        return NetResult::internal_error;
+      }
+    }
+    return good().isend(comm, data, size, tag, mhandle, profiler, request);
+  };
+}
+
 char g_flush;  // its address is a request
 
 template <int kDone, bool kSizes>
@@ -84,6 +146,9 @@ void odd_flush(NetV12& table) {
 
 constexpr Mutant kMutants[] = {
     {"ignores-tags", ignores_tags},
+    {"later-group-first", grouped<later_group_first>},
+    {"single-after-group", single_after_group},
+    {"wants-its-turn", wants_its_turn},
     {"last-of-a-tag-first", grouped<last_of_a_tag_first>},
     {"sizes-in-another-order", grouped<[](const Note& note, int done, int* sizes) {
        if (done != 0 && 2 < note.n) std::reverse(sizes, sizes + note.n);

@@ -65,7 +65,28 @@ void no_counts(NetV12& table) {
   };
 }
 
+/// Half a MiB of a registration is of use.
+void first_part_alone(NetV12& table) {
+  constexpr static std::size_t kUseful = std::size_t{1} << 19;
+  static std::map<void*, std::byte*> starts;
+  table.reg_mr = [](void* comm, void* data, std::size_t size, int type, void** mhandle) {
+    const NetResult result = good().reg_mr(comm, data, size, type, mhandle);
+    const std::lock_guard lock(g_mutex);
+    starts[*mhandle] = static_cast<std::byte*>(data);
+    return result;
+  };
+  table.isend = [](void* comm, void* data, std::size_t size, int tag, void* mhandle, void* profiler,
+                   void** request) {
+    {
+      const std::lock_guard lock(g_mutex);
+      if (starts[mhandle] + kUseful < data) return NetResult::invalid_argument;
+    }
+    return good().isend(comm, data, size, tag, mhandle, profiler, request);
+  };
+}
+
 constexpr Mutant kMutants[] = {
+    {"first-part-alone", first_part_alone},
     {"wants-aligned-memory", refusing<[](void*, void* data, std::size_t) {
        return reinterpret_cast<std::uintptr_t>(data) % 2 != 0;
      }>},

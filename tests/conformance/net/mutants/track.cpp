@@ -46,6 +46,7 @@ struct Ledger {
   std::mutex mutex;
   std::unordered_map<void*, Note> notes;
   std::unordered_map<void*, int> posted;
+  std::uint64_t posts = 0;
 };
 
 Ledger& ledger() {
@@ -59,6 +60,7 @@ void keep(void* request, Note note) {
   }
   const std::lock_guard lock(ledger().mutex);
   ledger().posted[note.comm] += note.is_send ? 0 : 1;
+  note.age = ledger().posts++;
   ledger().notes[request] = note;
 }
 
@@ -125,13 +127,26 @@ const NetV12& good() {
   return tracked;
 }
 
-Note note_of(void* request) {
+void* youngest_of(void* comm) {
+  const std::lock_guard lock(ledger().mutex);
+  void* youngest = nullptr;
+  std::uint64_t age = 0;
+  for (const auto& [request, note] : ledger().notes) {
+    if (note.comm == comm && note.age >= age) {
+      youngest = request;
+      age = note.age;
+    }
+  }
+  return youngest;
+}
+
+Note note_of(void* request, bool count) {
   const std::lock_guard lock(ledger().mutex);
   const auto at = ledger().notes.find(request);
   if (at == ledger().notes.end()) {
     return {};
   }
-  ++at->second.tests;
+  at->second.tests += count ? 1 : 0;
   return at->second;
 }
 

@@ -25,11 +25,13 @@ struct Note {
   std::array<std::size_t, 8> sizes{};
   std::array<int, 8> tags{};
   int tests = 0;
+  std::uint64_t age = 0;  // requests posted before it
 };
 
 /// The good plugin's table, its requests tracked. Any thread.
 const NetV12& good();
-Note note_of(void* request);                            // tests counted up
+Note note_of(void* request, bool count = true);         // `count`: of tests
+void* youngest_of(void* comm);                          // the request posted last
 int under_way(void* comm, bool grouped_alone = false);  // requests
 int posted(void* comm);                                 // receives, ever
 /// Of this process.

@@ -131,7 +131,39 @@ void report_early(NetV12& table) {
   };
 }
 
+/// One communicator at a time may send.
+void one_sender(NetV12& table) {
+  table.isend = [](void* comm, void* data, std::size_t size, int tag, void* mhandle, void* profiler,
+                   void** request) {
+    static void* last = nullptr;
+    const std::lock_guard lock(g_mutex);
+    if (last != nullptr && last != comm && under_way(last) > 0) {
+      return NetResult::internal_error;
+    }
+    last = comm;
+    return good().isend(comm, data, size, tag, mhandle, profiler, request);
+  };
+}
+
+/// A request ends when the youngest of its communicator has been tested.
+void needs_all_tested(NetV12& table) {
+  table.test = [](void* request, int* done, int* sizes) {
+    const Note note = note_of(request);
+    void* const youngest = youngest_of(note.comm);
+    if (youngest != nullptr && youngest != request && note_of(youngest, false).tests == 0) {
+      *done = 0;
+      return NetResult::success;
+    }
+    return good().test(request, done, sizes);
+  };
+}
+
 constexpr Mutant kMutants[] = {
+    {"wrong-thousand", at_end_of_receive<[](const Note& note, int& size) {
+       if (size == 1000) note.data[0][500] ^= std::byte{1};
+     }>},
+    {"one-sender-at-a-time", one_sender},
+    {"wants-all-tested", needs_all_tested},
     {"wrong-last-byte", at_end_of_receive<[](const Note& note, int& size) {
        if ((1 << 20) < size) note.data[0][size - 1] ^= std::byte{1};
      }>},

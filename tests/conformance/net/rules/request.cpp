@@ -190,23 +190,13 @@ Result<void> oldest_first(Session& session) {
   constexpr std::size_t kMessages = 16;
   Wired wired = GDRX_TRY(Wired::open(session, kSize * kMessages, kSize * kMessages));
   fill(wired.from.bytes(), 1);
-  std::vector<Exchange> receives, sends;
+  Exchange exchange(session, wired.link);
+  exchange.test_oldest_only();
   for (std::size_t i = 0; i < kMessages; ++i) {
-    receives.emplace_back(session, wired.link).receive(part(wired.to, i * kSize, kSize));
-    sends.emplace_back(session, wired.link).send(part(wired.from, i * kSize, kSize));
+    exchange.receive(part(wired.to, i * kSize, kSize));
+    exchange.send(part(wired.from, i * kSize, kSize));
   }
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
-  const auto next = [](std::vector<Exchange>& all) {
-    return std::ranges::find_if(all, [](const Exchange& each) { return !each.done(); });
-  };
-  for (auto receive = receives.begin(), send = sends.begin();
-       receive != receives.end() || send != sends.end();
-       receive = next(receives), send = next(sends)) {
-    if (receive != receives.end()) GDRX_TRY(receive->step());
-    if (send != sends.end()) GDRX_TRY(send->step());
-    GDRX_TRY(expect(!deadline.passed(steady_clock().now()),
-                    "with only the oldest requests tested, they come to no end"));
-  }
+  GDRX_TRY(exchange.finish());
   return holds(wired.to, 0, kSize * kMessages, 1);
 }
 
