@@ -123,7 +123,8 @@ int measure(const Arguments& arguments) {
 void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("plugin", arguments.run.plugin.plugin, "The library, as dlopen takes it");
   app.add_flag("--list", arguments.list, "Say what the rules are");
-  app.add_option("--rule", arguments.rules, "Only these: an id, or the part before its dot");
+  app.add_option("--rule", arguments.rules, "Only these: an id, or the part before its dot")
+      ->allow_extra_args(false);
   app.add_option("--abi", arguments.versions, "8 to 12, newest or all")
       ->check(CLI::IsMember({"8", "9", "10", "11", "12", "newest", "all"}))
       ->capture_default_str();

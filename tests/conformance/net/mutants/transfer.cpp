@@ -133,15 +133,20 @@ void report_early(NetV12& table) {
 
 /// One communicator at a time may send.
 void one_sender(NetV12& table) {
+  static void* last = nullptr;
   table.isend = [](void* comm, void* data, std::size_t size, int tag, void* mhandle, void* profiler,
                    void** request) {
-    static void* last = nullptr;
     const std::lock_guard lock(g_mutex);
     if (last != nullptr && last != comm && under_way(last) > 0) {
       return NetResult::internal_error;
     }
     last = comm;
     return good().isend(comm, data, size, tag, mhandle, profiler, request);
+  };
+  table.close_send = [](void* comm) {
+    const std::lock_guard lock(g_mutex);
+    if (last == comm) last = nullptr;
+    return good().close_send(comm);
   };
 }
 

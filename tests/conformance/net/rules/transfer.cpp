@@ -203,10 +203,10 @@ Result<void> same_buffer(Session& session) {
 }
 
 Result<void> both_ways(Session& session) {
-  constexpr std::size_t kSize = 1 << 20;
+  constexpr std::size_t kSize = std::size_t{8} << 20;  // more than any socket holds
   Wired there = GDRX_TRY(Wired::open(session, kSize, kSize));
   Wired back = GDRX_TRY(Wired::open(session, kSize, kSize));
-  for (std::uint64_t round = 0; round < 4; ++round) {
+  for (std::uint64_t round = 0; round < 2; ++round) {
     fill(there.from.bytes(), 2 * round);
     fill(back.from.bytes(), 2 * round + 1);
     Exchange one(session, there.link);
