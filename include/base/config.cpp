@@ -236,7 +236,7 @@ const std::vector<Knob>& table() {
                  &NetConfig::strict),
       net_switch("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &NetConfig::stats),
       net_switch("GDRX_NET_GPU",
-                 "plugin: 1: take GPU memory, where ranks of one host can hand it to each other",
+                 "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
                  &NetConfig::gpu),
       {"GDRX_NET_SPEED", "Mbit/s", "plugin: what NCCL is told of the network; 0: what is found",
        parse_net_speed, [](const Config& c) { return std::to_string(c.net.speed); }},

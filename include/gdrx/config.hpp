@@ -32,7 +32,7 @@ struct IbConfig {
 struct NetConfig {
   bool strict = false;                      // GDRX_NET_STRICT
   bool stats = true;                        // GDRX_NET_STATS
-  bool gpu = true;                          // GDRX_NET_GPU
+  bool gpu = false;                         // GDRX_NET_GPU
   int speed = 0;                            // GDRX_NET_SPEED, Mbit/s; 0: the interface's
   std::chrono::milliseconds stall{30'000};  // GDRX_NET_STALL, seconds
 };

@@ -46,6 +46,8 @@ class Comm {
   void keep(Socket channel) { channel_ = std::move(channel); }
   const std::string& peer_name() const noexcept { return peer_name_; }
   bool has_open() const noexcept { return counters_ != nullptr && open_ > 0; }
+  /// Makes GPU memory known to the other side; its number there, 0 where that is not needed.
+  virtual Result<std::uint32_t> hand_over(std::span<std::byte>) { return 0U; }
   /// What the oldest open request waits for, for a person; empty if none is open.
   virtual std::string state() const = 0;
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "plugin/core/log.hpp"
+#include "plugin/gpu/driver.hpp"
 #include "plugin/stats/writer.hpp"
 #include "transport/bootstrap/interface.hpp"
 
@@ -70,9 +71,16 @@ Result<void> Plugin::open(int abi) {
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));
+  const bool wanted = config_.net.gpu && set_.fabric == "ucx";
+  gpu_ = wanted && gpu::driver().missing.empty();
+  if (config_.net.gpu && !gpu_) {
+    log_.warn("GDRX_NET_GPU=1 but GPU memory is not taken: {}",
+              wanted ? gpu::driver().missing : "only the ucx fabric's ranks hand it over");
+  }
+  config_.net.gpu = gpu_;
   for (const NetDevice& device : set_.devices) {
-    log_.info("plugin ABI v{}, device {}: {}, {} Mb/s, host memory", abi, device.name,
-              device.description, device.speed);
+    log_.info("plugin ABI v{}, device {}: {}, {} Mb/s, {}", abi, device.name, device.description,
+              device.speed, gpu_ ? "host and GPU memory of this host" : "host memory");
   }
   if (config_.net.stats) stats::start(abi, log_);
   return {};

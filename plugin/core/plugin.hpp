@@ -18,15 +18,9 @@
 #include "plugin/core/connector.hpp"
 #include "plugin/core/devices.hpp"
 #include "plugin/core/listener.hpp"
+#include "plugin/core/memory.hpp"
 
 namespace gdrx::net {
-
-/// NCCL's void* mhandle.
-struct Memory {
-  std::shared_ptr<Lane> lane;  // outlives the communicator, as the registration does
-  std::span<std::byte> bytes;
-  std::unique_ptr<MemoryRegion> region;  // null where the fabric needs none
-};
 
 /// One for each communicator of NCCL (v11 and later), or for each of its threads (before).
 class Context {
@@ -55,6 +49,8 @@ class Plugin {
   Context& context_of_thread();
   const std::vector<NetDevice>& devices() const { return set_.devices; }
   Result<const NetDevice*> device(int index) const;
+  /// Whether NCCL may register GPU memory.
+  bool takes_gpu_memory() const noexcept { return gpu_; }
 
   Result<std::unique_ptr<Listener>> listen(Context& context, int device, void* handle);
   /// Null: call again with the same handle.
@@ -67,6 +63,7 @@ class Plugin {
   Log log_;
   std::mutex mutex_;
   bool started_ = false;
+  bool gpu_ = false;
   std::optional<Error> refusal_;  // GDRX_NET_STRICT: why nothing will be connected
   DeviceSet set_;
   SocketAddress address_;

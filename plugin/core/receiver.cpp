@@ -37,6 +37,10 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
   board_ = GDRX_TRY(endpoint->import_region(board_key));
   endpoint_ = endpoint;
+  if (lane().config().net.gpu) {
+    gpu_name_ = GDRX_TRY(random_value<gpu::SocketName>());
+    giver_ = GDRX_TRY(gpu::Giver::listen(gpu_name_));
+  }
   GDRX_TRY(enter());
   count_as(stats::Way::receive);
   return {};
@@ -53,7 +57,13 @@ Welcome Receiver::welcome() const {
   welcome.comm = index();
   welcome.chunks = kChunks;
   welcome.chunk_bytes = kChunkBytes;
+  welcome.gpu = gpu_name_;
   return welcome;
+}
+
+Result<std::uint32_t> Receiver::hand_over(std::span<std::byte> memory) {
+  if (!giver_) return fail(Errc::internal, "GPU memory is not taken here");
+  return giver_->give(memory);
 }
 
 Result<Progress> Receiver::wire_up() {
@@ -84,7 +94,15 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   group.sequence = next_group_;
   group.count = static_cast<std::uint32_t>(targets.size());
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    group.items[i] = {targets[i].bytes.size(), targets[i].tag, 0};
+    const Target& target = targets[i];
+    group.items[i] = {target.bytes.size(), 0, target.tag, 0};
+    if (target.memory == nullptr || !target.memory->gpu || target.bytes.empty()) continue;
+    if (!target.memory->holds(target.bytes.data(), target.bytes.size())) {
+      return fail(Errc::invalid_argument, "irecv() beyond the memory that was registered");
+    }
+    group.items[i].memory = target.memory->handed_over;
+    group.items[i].offset =
+        static_cast<std::uint64_t>(target.bytes.data() - target.memory->bytes.data());
   }
   const auto bytes = std::as_bytes(std::span(&group, 1));
   WriteOp op;
@@ -107,6 +125,7 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     receive.targets[i] = targets[i].bytes;
     receive.got[i] = 0;
     receive.done[i] = false;
+    receive.gpu[i] = group.items[i].memory != 0;
     receive.sizes[i] = 0;
   }
   return encode({index(), static_cast<std::uint16_t>(place), receive.life});
@@ -148,13 +167,18 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
   }
   const std::span<std::byte> target = receive.targets[head.item];
   Bytes& got = receive.got[head.item];
-  if (head.total > target.size() || head.offset != got || head.bytes > kChunkBytes - kChunkHead ||
-      head.bytes > head.total - head.offset) {
+  if (head.direct != 0 && receive.gpu[head.item] && head.bytes == 0 && head.offset == 0 &&
+      got == 0 && head.total <= target.size()) {
+    got = head.total;  // the sender's copy engine has put it there
+    counters_->direct.add(1);
+  } else if (head.total > target.size() || head.offset != got || head.direct != 0 ||
+             (receive.gpu[head.item] && head.bytes > 0) || head.bytes > kChunkBytes - kChunkHead ||
+             head.bytes > head.total - head.offset) {
     return fail(Errc::protocol,
                 fmt::format("{} sent {} bytes at {} of {} for a receive of {}", peer_name_,
                             head.bytes, head.offset, head.total, target.size()));
   }
-  copy_in_order(target.data() + head.offset, bytes, head.bytes);
+  if (head.bytes > 0) copy_in_order(target.data() + head.offset, bytes, head.bytes);
   got += head.bytes;
   if (got < head.total) return {};
   receive.done[head.item] = true;

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "plugin/core/comm.hpp"
+#include "plugin/core/memory.hpp"
+#include "plugin/gpu/handover.hpp"
 
 namespace gdrx::net {
 
@@ -16,6 +18,7 @@ namespace gdrx::net {
 struct Target {
   std::span<std::byte> bytes;
   int tag = 0;
+  const Memory* memory = nullptr;  // null: host memory that is not registered
 };
 
 class Receiver final : public Comm {
@@ -36,6 +39,7 @@ class Receiver final : public Comm {
   /// One to kMaxGroup receives. Null: not yet, ask again.
   Result<void*> irecv(std::span<const Target> targets);
 
+  Result<std::uint32_t> hand_over(std::span<std::byte> memory) override;
   void on_immediate() override;
   void on_written(std::uint32_t) override {}
   Result<Answer> test(RequestId id) override;
@@ -51,6 +55,7 @@ class Receiver final : public Comm {
     std::array<std::span<std::byte>, kMaxGroup> targets;
     std::array<Bytes, kMaxGroup> got;
     std::array<bool, kMaxGroup> done;
+    std::array<bool, kMaxGroup> gpu;
     std::array<int, kMaxGroup> sizes;
     Instant begun{};
   };
@@ -61,6 +66,8 @@ class Receiver final : public Comm {
   Result<void> give_room_back();
 
   std::unique_ptr<MemoryRegion> inbox_region_;
+  gpu::SocketName gpu_name_{};
+  std::unique_ptr<gpu::Giver> giver_;  // where GPU memory is taken
   RemoteRegionId board_{};
   std::uint64_t next_group_ = 1;
   bool greeted_ = false;  // the sender's first immediate has come

@@ -25,6 +25,7 @@ Result<void> Sender::open() {
 }
 
 Sender::~Sender() {
+  copier_.reset();
   // NCCL frees the buffers next: nobody may read them any more.
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) endpoint_->release_region(inbox_);
@@ -45,7 +46,37 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   chunk_bytes_ = welcome.chunk_bytes;
   peer_name_ = std::move(peer_name);
   count_as(stats::Way::send);
+  if (welcome.gpu == gpu::SocketName{}) return {};
+  if (!lane().config().net.gpu) {
+    return fail(Errc::mismatch, peer_name_ + " takes GPU memory: set GDRX_NET_GPU alike");
+  }
+  taker_ = GDRX_TRY(gpu::Taker::connect(welcome.gpu));
+  // Here if this thread has a context: not where NCCL's kernels run already.
+  if (!prepare_copies()) copier_.reset();
   return {};
+}
+
+Result<void> Sender::prepare_copies() {
+  if (!copier_) copier_ = GDRX_TRY(gpu::Copier::create(kMaxSends));
+  return {};
+}
+
+Result<std::optional<std::span<std::byte>>> Sender::gpu_target(const Item& item, Bytes size,
+                                                               const Memory* memory) {
+  if (size == 0) return std::optional(std::span<std::byte>());
+  if (item.memory == 0) {
+    if (memory == nullptr || !memory->gpu) return std::optional(std::span<std::byte>());
+    return fail(Errc::unsupported, "GPU memory for a peer that receives in host memory");
+  }
+  if (!taker_) return fail(Errc::protocol, peer_name_ + " names GPU memory that it never gave");
+  GDRX_TRY(prepare_copies());
+  const auto memory_there = GDRX_TRY(taker_->find(item.memory));
+  if (!memory_there) return std::optional<std::span<std::byte>>();
+  if (item.offset > memory_there->size() || size > memory_there->size() - item.offset) {
+    return fail(Errc::protocol, peer_name_ + " names GPU memory beyond what it gave");
+  }
+  return std::optional(
+      memory_there->subspan(static_cast<std::size_t>(item.offset), static_cast<std::size_t>(size)));
 }
 
 Result<Progress> Sender::wire_up() {
@@ -64,57 +95,62 @@ Result<Progress> Sender::wire_up() {
   return greeted_ && board_->ready == 1 ? Progress::done : Progress::pending;
 }
 
-Result<std::optional<std::uint32_t>> Sender::match(int tag, Bytes* room) {
+Result<std::optional<std::uint32_t>> Sender::match(int tag) const {
   const Group& group = board_->groups[group_ % kBoardGroups];
   if (group.sequence != group_) return std::optional<std::uint32_t>();
   if (group.count == 0 || group.count > kMaxGroup) {
     return fail(Errc::protocol, peer_name_ + " posted a group of an impossible size");
   }
   for (std::uint32_t i = 0; i < group.count; ++i) {
-    if ((matched_ & 1U << i) != 0 || group.items[i].tag != tag) continue;
-    matched_ |= 1U << i;
-    *room = group.items[i].size;
-    if (matched_ == (1U << group.count) - 1) {
-      matched_ = 0;
-      ++group_;
-    }
-    return std::optional(i);
+    if ((matched_ & 1U << i) == 0 && group.items[i].tag == tag) return std::optional(i);
   }
   return std::optional<std::uint32_t>();
 }
 
-Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const MemoryRegion* local) {
+void Sender::take_item(std::uint32_t item) noexcept {
+  matched_ |= 1U << item;
+  if (matched_ != (1U << board_->groups[group_ % kBoardGroups].count) - 1) return;
+  matched_ = 0;
+  ++group_;
+}
+
+Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Memory* memory) {
   GDRX_TRY(healthy());
   if (free_.empty()) return nullptr;
-  Bytes room = 0;
-  const std::uint64_t group = group_;
-  auto item = GDRX_TRY(match(tag, &room));
-  if (!item) {
+  auto found = GDRX_TRY(match(tag));
+  if (!found) {
     GDRX_TRY(lane().poll());
-    item = GDRX_TRY(match(tag, &room));
-    if (!item) {
-      counters_->waits.add(1);
-      GDRX_TRY(look_at_peer());
-      return nullptr;
-    }
+    found = GDRX_TRY(match(tag));
   }
-  moved();
+  if (!found) {
+    counters_->waits.add(1);
+    GDRX_TRY(look_at_peer());
+    return nullptr;
+  }
+  const Item& item = board_->groups[group_ % kBoardGroups].items[*found];
+  // More than the receive takes is cut: NCCL may do so with registered user buffers.
+  bytes = bytes.first(static_cast<std::size_t>(std::min<Bytes>(bytes.size(), item.size)));
+  const auto target = GDRX_TRY(gpu_target(item, bytes.size(), memory));
+  if (!target) return nullptr;
   const std::uint16_t slot = free_.back();
-  free_.pop_back();
   Send& send = sends_[slot];
+  if (!target->empty()) GDRX_TRY(copier_->start(slot, target->data(), bytes));
+  moved();
+  free_.pop_back();
   send.active = true;
   send.queued = true;
-  // More than the receive takes is cut: NCCL may do so with registered user buffers.
-  send.bytes = bytes.first(static_cast<std::size_t>(std::min<Bytes>(bytes.size(), room)));
-  send.local = local;
-  send.group = group;
-  send.item = *item;
+  send.direct = !target->empty();
+  send.bytes = bytes;
+  send.local = memory == nullptr ? nullptr : memory->region.get();
+  send.group = group_;
+  send.item = *found;
   send.tag = tag;
   send.posted = 0;
   send.unwritten = 0;
   begun(&send.begun);
   send.size =
-      static_cast<int>(std::min<Bytes>(send.bytes.size(), Bytes{std::numeric_limits<int>::max()}));
+      static_cast<int>(std::min<Bytes>(bytes.size(), Bytes{std::numeric_limits<int>::max()}));
+  take_item(*found);
   queue_[(queue_first_ + queue_count_++) % kMaxSends] = slot;
   GDRX_TRY(pump());
   return encode({index(), slot, send.life});
@@ -140,14 +176,16 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
   }
   if (next_chunk_ - consumed >= chunks_) return Progress::pending;
   Send& send = sends_[slot];
+  if (send.direct && GDRX_TRY(copier_->poll(slot)) == Progress::pending) return Progress::pending;
   ChunkHead head;
   head.sequence = next_chunk_ + 1;
   head.group = send.group;
   head.item = send.item;
   head.offset = send.posted;
   head.total = send.bytes.size();
-  head.bytes = static_cast<std::uint32_t>(
-      std::min<Bytes>(send.bytes.size() - send.posted, chunk_bytes_ - kChunkHead));
+  head.direct = send.direct ? 1 : 0;
+  const Bytes most = send.direct ? 0 : chunk_bytes_ - kChunkHead;
+  head.bytes = static_cast<std::uint32_t>(std::min<Bytes>(send.bytes.size() - send.posted, most));
   std::array<std::byte, kChunkHead> padded{};
   std::memcpy(padded.data(), &head, sizeof head);
   WriteOp op;
@@ -171,7 +209,8 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
   }
   ++next_chunk_;
   counters_->chunks.add(1);
-  send.posted += head.bytes;
+  if (send.direct) counters_->direct.add(1);
+  send.posted = send.direct ? send.bytes.size() : send.posted + head.bytes;
   send.queued = send.posted < send.bytes.size();
   return Progress::done;
 }

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
+#include "plugin/core/memory.hpp"
+#include "plugin/gpu/copier.hpp"
+#include "plugin/gpu/handover.hpp"
 
 namespace gdrx::net {
 
@@ -28,9 +31,9 @@ class Sender final : public Comm {
   /// Makes both ways of the connection work before NCCL has it: call until it is done.
   Result<Progress> wire_up();
 
-  /// Null: not yet, ask again with the same arguments. `local` may be null where the fabric needs
-  /// no registration. The bytes are read until the request is done.
-  Result<void*> isend(std::span<const std::byte> bytes, int tag, const MemoryRegion* local);
+  /// Null: not yet, ask again with the same arguments. `memory` is null for host memory that is not
+  /// registered. The bytes are read until the request is done.
+  Result<void*> isend(std::span<const std::byte> bytes, int tag, const Memory* memory);
 
   void on_immediate() override {}
   void on_written(std::uint32_t slot) override;
@@ -42,6 +45,7 @@ class Sender final : public Comm {
     std::uint32_t life = 0;
     bool active = false;
     bool queued = false;  // not all chunks are posted
+    bool direct = false;  // a copy engine puts it into the peer's GPU memory
     std::span<const std::byte> bytes;
     const MemoryRegion* local = nullptr;
     std::uint64_t group = 0;
@@ -55,13 +59,20 @@ class Sender final : public Comm {
   explicit Sender(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
   Result<void> open();
   /// The item of the oldest group that takes this tag; nothing if it is not there yet.
-  Result<std::optional<std::uint32_t>> match(int tag, Bytes* room);
+  Result<std::optional<std::uint32_t>> match(int tag) const;
+  void take_item(std::uint32_t item) noexcept;
+  /// Where in the peer's GPU memory a message goes; empty: through the inbox. Nothing: not yet.
+  Result<std::optional<std::span<std::byte>>> gpu_target(const Item& item, Bytes size,
+                                                         const Memory* memory);
+  Result<void> prepare_copies();
   Result<void> pump();
   Result<Progress> post_chunk(std::uint16_t slot);
 
   std::unique_ptr<Board> board_;
   std::unique_ptr<MemoryRegion> board_region_;
   RemoteRegionId inbox_{};
+  std::unique_ptr<gpu::Taker> taker_;  // where the peer takes GPU memory
+  std::unique_ptr<gpu::Copier> copier_;
   std::uint32_t peer_comm_ = 0;
   Bytes chunk_bytes_ = 0;  // with the head
   std::uint64_t chunks_ = 0;

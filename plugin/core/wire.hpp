@@ -68,14 +68,16 @@ struct Welcome {
   std::uint32_t comm = 0;
   std::uint32_t chunks = 0;
   std::uint64_t chunk_bytes = 0;
+  std::array<std::uint64_t, 2> gpu{};  // the socket over which GPU memory is handed over; or zeros
 };
-static_assert(sizeof(Welcome) == 40 && std::is_trivially_copyable_v<Welcome>);
+static_assert(sizeof(Welcome) == 56 && std::is_trivially_copyable_v<Welcome>);
 
 /// One receive of a group.
 struct Item {
   std::uint64_t size = 0;
+  std::uint64_t offset = 0;  // in that memory
   std::int32_t tag = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t memory = 0;  // of the GPU, handed over under this number; 0: through the inbox
 };
 
 /// One irecv(), clear to send.
@@ -85,7 +87,7 @@ struct Group {
   std::uint32_t reserved = 0;
   std::array<Item, kMaxGroup> items{};
 };
-static_assert(sizeof(Group) == 144 && std::is_trivially_copyable_v<Group>);
+static_assert(sizeof(Group) == 208 && std::is_trivially_copyable_v<Group>);
 
 /// In the sender's memory, written by the receiver alone.
 struct Board {
@@ -105,8 +107,10 @@ struct ChunkHead {
   std::uint64_t total = 0;   // of the message
   std::uint32_t bytes = 0;
   std::uint32_t item = 0;
+  std::uint32_t direct = 0;  // 1: all of the message is in its place already
+  std::uint32_t reserved = 0;
 };
 inline constexpr std::size_t kChunkHead = 64;  // keeps the bytes aligned
-static_assert(sizeof(ChunkHead) == 40 && std::is_trivially_copyable_v<ChunkHead>);
+static_assert(sizeof(ChunkHead) == 48 && std::is_trivially_copyable_v<ChunkHead>);
 
 }  // namespace gdrx::net

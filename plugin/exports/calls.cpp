@@ -99,13 +99,20 @@ NetResult accept(void* listen_comm, void** recv_comm, NetDeviceHandle** device_c
 NetResult reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) {
   return guarded("regMr", [&]() -> Result<void> {
     *mhandle = nullptr;
-    if (type != nccl::kPtrHost) {
+    const bool gpu = type == nccl::kPtrCuda && Plugin::instance().takes_gpu_memory();
+    if (type != nccl::kPtrHost && !gpu) {
       return fail(Errc::invalid_argument, "this device takes host memory: NCCL has to stage");
     }
-    const auto& lane = static_cast<Comm*>(comm)->shared_lane();
+    auto* owner = static_cast<Comm*>(comm);
+    const auto& lane = owner->shared_lane();
     auto memory = std::make_unique<Memory>();
     memory->lane = lane;
     memory->bytes = {static_cast<std::byte*>(data), size};
+    memory->gpu = gpu;
+    if (gpu && size > 0) {
+      const std::lock_guard turn(lane->turn());
+      memory->handed_over = GDRX_TRY(owner->hand_over(memory->bytes));
+    }
     if (lane->fabric() != "ucx" && size > 0) {
       const std::lock_guard turn(lane->turn());
       memory->region = GDRX_TRY(lane->device().register_memory(memory->bytes, MemoryKind::host));
@@ -140,9 +147,8 @@ NetResult isend(void* send_comm, void* data, std::size_t size, int tag, void* mh
     auto* sender = static_cast<Sender*>(static_cast<Comm*>(send_comm));
     const std::unique_lock turn(sender->lane().turn(), std::try_to_lock);
     if (!turn.owns_lock()) return {};
-    const auto* memory = static_cast<const Memory*>(mhandle);
     *request = GDRX_TRY(sender->isend({static_cast<const std::byte*>(data), size}, tag,
-                                      memory == nullptr ? nullptr : memory->region.get()));
+                                      static_cast<const Memory*>(mhandle)));
     return {};
   });
 }

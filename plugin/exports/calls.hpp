@@ -52,13 +52,15 @@ NetResult irecv_targets(void* recv_comm, std::span<const Target> targets, void**
 /// NCCL's sizes are int in v8, size_t later.
 template <class Size>
 NetResult irecv(void* recv_comm, int n, void** data, const Size* sizes, const int* tags,
-                void** request) noexcept {
+                void** mhandles, void** request) noexcept {
   if (n < 1 || n > static_cast<int>(kMaxGroup)) return NetResult::invalid_argument;
   std::array<Target, kMaxGroup> targets;
   const auto count = static_cast<std::size_t>(n);
   for (std::size_t i = 0; i < count; ++i) {
     if (sizes[i] < Size{0}) return NetResult::invalid_argument;
-    targets[i] = {{static_cast<std::byte*>(data[i]), static_cast<std::size_t>(sizes[i])}, tags[i]};
+    targets[i] = {{static_cast<std::byte*>(data[i]), static_cast<std::size_t>(sizes[i])},
+                  tags[i],
+                  mhandles == nullptr ? nullptr : static_cast<const Memory*>(mhandles[i])};
   }
   return irecv_targets(recv_comm, std::span(targets).first(count), request);
 }

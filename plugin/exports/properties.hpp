@@ -15,7 +15,7 @@ void fill_head(const NetDevice& device, Properties& out) {
   out.name = const_cast<char*>(device.name.c_str());
   out.pci_path = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
   out.guid = device.guid;
-  out.ptr_support = nccl::kPtrHost;
+  out.ptr_support = nccl::kPtrHost | (Plugin::instance().takes_gpu_memory() ? nccl::kPtrCuda : 0);
   out.reg_is_global = 0;
   out.speed = device.speed;
   out.port = device.port;

@@ -37,13 +37,13 @@ NetResult isend_v10(void* comm, void* data, std::size_t size, int tag, void* mha
 }
 
 template <class Size>
-NetResult irecv_old(void* comm, int n, void** data, Size* sizes, int* tags, void**,
+NetResult irecv_old(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
                     void** request) {
-  return irecv(comm, n, data, sizes, tags, request);
+  return irecv(comm, n, data, sizes, tags, mhandles, request);
 }
-NetResult irecv_v10(void* comm, int n, void** data, std::size_t* sizes, int* tags, void**, void**,
-                    void** request) {
-  return irecv(comm, n, data, sizes, tags, request);
+NetResult irecv_v10(void* comm, int n, void** data, std::size_t* sizes, int* tags, void** mhandles,
+                    void**, void** request) {
+  return irecv(comm, n, data, sizes, tags, mhandles, request);
 }
 
 }  // namespace

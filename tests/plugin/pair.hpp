@@ -116,17 +116,27 @@ class Pair {
     return requests[request].sizes.at(item);
   }
 
+  /// Repeats a call until it fills `request`, and follows that.
+  template <class Call>
+  std::size_t post(void*& request, const Call& call) {
+    EXPECT_TRUE(until([&] {
+      EXPECT_EQ(call(), NetResult::success);
+      return request != nullptr;
+    }));
+    return track(request);
+  }
+  std::size_t track(void* handle) {
+    requests.push_back({handle, false, {}});
+    requests.back().sizes.fill(-7);
+    return requests.size() - 1;
+  }
+
   std::vector<Request> requests;
   void* send = nullptr;
   void* recv = nullptr;
   void* listener = nullptr;
 
  private:
-  std::size_t track(void* handle) {
-    requests.push_back({handle, false, {}});
-    requests.back().sizes.fill(-7);
-    return requests.size() - 1;
-  }
   void progress() {
     for (Request& request : requests) {
       int now = 0;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/gpu/driver.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace gdrx::gpu {
+namespace {
+
+template <class Function>
+void find(void* library, const char* name, Function& function, std::string& missing) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) missing = fmt::format("libcuda.so.1 has no {}", name);
+}
+
+Driver look_up() {
+  Driver d;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) {
+    d.missing = "this process has not loaded the CUDA driver";
+    return d;
+  }
+  find(library, "cuCtxGetCurrent", d.current, d.missing);
+  find(library, "cuCtxGetDevice", d.device, d.missing);
+  find(library, "cuMemGetAddressRange_v2", d.address_range, d.missing);
+  find(library, "cuMemRetainAllocationHandle", d.retain, d.missing);
+  find(library, "cuMemRelease", d.release, d.missing);
+  find(library, "cuMemExportToShareableHandle", d.export_to, d.missing);
+  find(library, "cuMemImportFromShareableHandle", d.import_from, d.missing);
+  find(library, "cuMemAddressReserve", d.reserve, d.missing);
+  find(library, "cuMemAddressFree", d.unreserve, d.missing);
+  find(library, "cuMemMap", d.map, d.missing);
+  find(library, "cuMemUnmap", d.unmap, d.missing);
+  find(library, "cuMemSetAccess", d.set_access, d.missing);
+  find(library, "cuStreamCreate", d.stream_create, d.missing);
+  find(library, "cuStreamSynchronize", d.stream_synchronize, d.missing);
+  find(library, "cuStreamDestroy_v2", d.stream_destroy, d.missing);
+  find(library, "cuMemcpyAsync", d.copy, d.missing);
+  find(library, "cuEventCreate", d.event_create, d.missing);
+  find(library, "cuEventRecord", d.event_record, d.missing);
+  find(library, "cuEventQuery", d.event_query, d.missing);
+  find(library, "cuEventDestroy_v2", d.event_destroy, d.missing);
+  find(library, "cuGetErrorString", d.error_text, d.missing);
+  return d;
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver found = look_up();
+  return found;
+}
+
+Result<void> check(Status status, const char* call) {
+  if (status == 0) return {};
+  const char* text = nullptr;
+  if (driver().error_text(status, &text) != 0 || text == nullptr) text = "unknown error";
+  return fail(Errc::system, fmt::format("{}: {} ({})", call, text, status));
+}
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CUDA driver of memory files: what one process exports another maps, no CPU may touch it, and
+// copies happen some time after they were asked for. Only what the plugin calls.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#define FAKE extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using Pointer = unsigned long long;
+constexpr int kInvalid = 1;
+constexpr int kNotReady = 600;
+constexpr int kPollsUntilDone = 3;
+
+struct Memory {
+  int fd = -1;
+  std::size_t size = 0;
+  char* shadow = nullptr;  // where the "copy engine" sees it
+};
+struct Copy {
+  Pointer to, from;
+  std::size_t bytes;
+};
+struct Stream {
+  std::deque<Copy> copies;
+  std::uint64_t done = 0;
+};
+struct Event {
+  Stream* stream = nullptr;
+  std::uint64_t after = 0;
+  int polls = 0;
+};
+
+std::mutex mutex;
+std::map<Pointer, Memory> mapped;                  // by address
+std::map<unsigned long long, Memory> allocations;  // by handle
+unsigned long long next_handle = 1;
+int context;
+
+char* visible(Pointer at) {
+  auto found = mapped.upper_bound(at);
+  if (found != mapped.begin() && at < (--found)->first + found->second.size) {
+    return found->second.shadow + (at - found->first);
+  }
+  return reinterpret_cast<char*>(at);  // host memory
+}
+
+Memory memory_of(int fd, std::size_t size) {
+  Memory memory{fd, size, nullptr};
+  memory.shadow =
+      static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  return memory;
+}
+
+}  // namespace
+
+FAKE void* fake_cuda_allocate(std::size_t size) {
+  const std::lock_guard lock(mutex);
+  const int fd = memfd_create("gpu", 0);
+  if (ftruncate(fd, static_cast<off_t>(size)) != 0) return nullptr;
+  void* at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mapped[reinterpret_cast<Pointer>(at)] = memory_of(fd, size);
+  return at;
+}
+FAKE void* fake_cuda_see(void* at) {
+  const std::lock_guard lock(mutex);
+  return visible(reinterpret_cast<Pointer>(at));
+}
+
+FAKE int cuCtxGetCurrent(void** out) {
+  *out = &context;
+  return 0;
+}
+FAKE int cuCtxGetDevice(int* out) {
+  *out = 0;
+  return 0;
+}
+FAKE int cuMemGetAddressRange_v2(Pointer* base, std::size_t* size, Pointer at) {
+  const std::lock_guard lock(mutex);
+  auto found = mapped.upper_bound(at);
+  if (found == mapped.begin() || at >= (--found)->first + found->second.size) return kInvalid;
+  *base = found->first;
+  *size = found->second.size;
+  return 0;
+}
+FAKE int cuMemRetainAllocationHandle(unsigned long long* handle, void* at) {
+  const std::lock_guard lock(mutex);
+  auto found = mapped.upper_bound(reinterpret_cast<Pointer>(at));
+  if (found == mapped.begin()) return kInvalid;
+  *handle = next_handle++;
+  allocations[*handle] = (--found)->second;
+  return 0;
+}
+FAKE int cuMemRelease(unsigned long long handle) {
+  const std::lock_guard lock(mutex);
+  return allocations.erase(handle) == 1 ? 0 : kInvalid;
+}
+FAKE int cuMemExportToShareableHandle(void* out, unsigned long long handle, int,
+                                      unsigned long long) {
+  const std::lock_guard lock(mutex);
+  const int fd = dup(allocations.at(handle).fd);
+  std::memcpy(out, &fd, sizeof fd);
+  return 0;
+}
+FAKE int cuMemImportFromShareableHandle(unsigned long long* handle, void* os_handle, int) {
+  const std::lock_guard lock(mutex);
+  const int fd = dup(static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle)));
+  const off_t size = lseek(fd, 0, SEEK_END);
+  if (size <= 0) return kInvalid;
+  *handle = next_handle++;
+  allocations[*handle] = memory_of(fd, static_cast<std::size_t>(size));
+  return 0;
+}
+FAKE int cuMemAddressReserve(Pointer* out, std::size_t size, std::size_t, Pointer,
+                             unsigned long long) {
+  void* at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *out = reinterpret_cast<Pointer>(at);
+  return at == MAP_FAILED ? kInvalid : 0;
+}
+FAKE int cuMemAddressFree(Pointer at, std::size_t size) {
+  return munmap(reinterpret_cast<void*>(at), size);
+}
+FAKE int cuMemMap(Pointer at, std::size_t size, std::size_t, unsigned long long handle,
+                  unsigned long long) {
+  const std::lock_guard lock(mutex);
+  if (allocations.at(handle).size < size) return kInvalid;
+  mapped[at] = allocations.at(handle);
+  return 0;
+}
+FAKE int cuMemUnmap(Pointer at, std::size_t) {
+  const std::lock_guard lock(mutex);
+  return mapped.erase(at) == 1 ? 0 : kInvalid;
+}
+FAKE int cuMemSetAccess(Pointer, std::size_t, const void*, std::size_t) { return 0; }
+FAKE int cuStreamCreate(void** out, unsigned) {
+  *out = new Stream;
+  return 0;
+}
+FAKE int cuStreamSynchronize(void*) { return 0; }
+FAKE int cuStreamDestroy_v2(void* stream) {
+  delete static_cast<Stream*>(stream);
+  return 0;
+}
+FAKE int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void* stream) {
+  const std::lock_guard lock(mutex);
+  static_cast<Stream*>(stream)->copies.push_back({to, from, bytes});
+  return 0;
+}
+FAKE int cuEventCreate(void** out, unsigned) {
+  *out = new Event;
+  return 0;
+}
+FAKE int cuEventRecord(void* event, void* stream) {
+  const std::lock_guard lock(mutex);
+  auto* on = static_cast<Stream*>(stream);
+  *static_cast<Event*>(event) = {on, on->done + on->copies.size(), 0};
+  return 0;
+}
+FAKE int cuEventQuery(void* event) {
+  const std::lock_guard lock(mutex);
+  auto* asked = static_cast<Event*>(event);
+  if (++asked->polls < kPollsUntilDone) return kNotReady;
+  Stream& stream = *asked->stream;
+  for (; stream.done < asked->after; ++stream.done) {
+    const Copy copy = stream.copies.front();
+    stream.copies.pop_front();
+    std::memcpy(visible(copy.to), visible(copy.from), copy.bytes);
+  }
+  return 0;
+}
+FAKE int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return 0;
+}
+FAKE int cuGetErrorString(int, const char** text) {
+  *text = "the fake driver refuses";
+  return 0;
+}

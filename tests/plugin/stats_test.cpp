@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters: as the plugin leaves them in shared memory and `gdrx stats` reads them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "plugin/stats/prometheus.hpp"
+#include "plugin/stats/writer.hpp"
+#include "tests/plugin/pair.hpp"
+
+namespace gdrx::test {
+namespace {
+
+std::string line_of(const std::string& text, const std::string& begin, const std::string& label) {
+  std::size_t at = 0;
+  while ((at = text.find(begin + "{", at)) != std::string::npos) {
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    if (line.find(label) != std::string::npos) return line;
+    ++at;
+  }
+  return "no such line";
+}
+
+std::string own_counters() {
+  const auto page = stats::open_page(stats::page_path(getpid()));
+  return page ? stats::prometheus(**page) : describe(page.error());
+}
+
+TEST(Latency, BucketsDoubleFromAMicrosecondOn) {
+  EXPECT_EQ(stats::bucket_of(0), 0U);
+  EXPECT_EQ(stats::bucket_of(999), 0U);
+  EXPECT_EQ(stats::bucket_of(1000), 1U);
+  EXPECT_EQ(stats::bucket_of(1999), 1U);
+  EXPECT_EQ(stats::bucket_of(2000), 2U);
+  EXPECT_EQ(stats::bucket_of(~0ULL), stats::kBuckets - 1);
+}
+
+TEST(Page, OfAnotherVersionOrCutIsRefused) {
+  const std::string path = testing::TempDir() + "gdrx-net.1";
+  std::ofstream(path) << "short";
+  EXPECT_FALSE(stats::open_page(path));
+  std::ofstream(path) << std::string(sizeof(stats::Page), 'x');
+  EXPECT_FALSE(stats::open_page(path));
+  EXPECT_EQ(stats::processes(testing::TempDir()), std::vector<int>{1});
+  unlink(path.c_str());
+  EXPECT_FALSE(stats::open_page(path));
+}
+
+TEST(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
+  std::string why;
+  const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);
+  ASSERT_NE(net, nullptr) << why;
+  void* context = nullptr;
+  ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+  {
+    Pair pair(*net);
+    pair.connect(context, context);
+    std::vector<std::byte> in(300'000), out(300'000);
+    for (int i = 0; i < 3; ++i) {
+      pair.post_recv({&in}, {0});
+      pair.post_send(out, 0);
+      ASSERT_TRUE(pair.finish());
+    }
+    pair.post_recv({&in}, {0});
+    const std::string text = own_counters();
+    for (const char* way : {"way=\"send\"", "way=\"receive\""}) {
+      EXPECT_TRUE(line_of(text, "gdrx_net_messages_total", way).ends_with(" 3")) << text;
+      EXPECT_TRUE(line_of(text, "gdrx_net_bytes_total", way).ends_with(" 900000")) << text;
+      EXPECT_TRUE(line_of(text, "gdrx_net_chunks_total", way).ends_with(" 9")) << text;
+    }
+    EXPECT_TRUE(line_of(text, "gdrx_net_requests_open", "receive").ends_with(" 1")) << text;
+    EXPECT_TRUE(line_of(text, "gdrx_net_requests_open", "send").ends_with(" 0")) << text;
+    EXPECT_TRUE(line_of(text, "gdrx_net_latency_seconds_count", "send").ends_with(" 3")) << text;
+  }
+  EXPECT_EQ(line_of(own_counters(), "gdrx_net_messages_total", "way"), "no such line");
+  EXPECT_EQ(net->finalize(context), NetResult::success);
+}
+
+TEST(Stall, IsReportedWithWhatIsMissingAndFromWhom) {
+  std::string why;
+  const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);
+  ASSERT_NE(net, nullptr) << why;
+  void* context = nullptr;
+  ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+  heard().clear();
+  {
+    Pair pair(*net);
+    pair.connect(context, context);
+    std::vector<std::byte> in(777);
+    pair.post_recv({&in}, {42});
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (heard().empty() && std::chrono::steady_clock::now() < until) {
+      int done = 0;
+      ASSERT_EQ(net->test(pair.requests[0].handle, &done, nullptr), NetResult::success);
+    }
+    EXPECT_NE(heard().find("nothing has moved for 0."), std::string::npos) << heard();
+    EXPECT_NE(heard().find("tag 42 has 0 of at most 777 bytes"), std::string::npos) << heard();
+  }
+  EXPECT_EQ(net->finalize(context), NetResult::success);
+}
+
+}  // namespace
+}  // namespace gdrx::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  setenv("GDRX_NET_STALL", "0.1", 1);  // before the plugin reads its environment
+  return RUN_ALL_TESTS();
+}
