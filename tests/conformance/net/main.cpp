@@ -20,6 +20,7 @@ namespace {
 struct Arguments {
   RunOptions run;
   std::vector<std::string> rules;
+  std::vector<std::string> skipped;
   bool list = false;
   bool quiet = false;
   bool strict = false;
@@ -31,16 +32,18 @@ struct Arguments {
   std::string sizes = "8,1K,8K,64K,512K,4M";
 };
 
-/// Rules named by id or by the part before the dot.
-std::vector<Rule> chosen(const std::vector<std::string>& names) {
+/// A rule is named by its id or by the part before the dot.
+bool named(const Rule& rule, const std::vector<std::string>& names) {
+  const std::string id = rule.id;
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return id == name || id.starts_with(name + "."); });
+}
+
+std::vector<Rule> chosen(const Arguments& arguments) {
   std::vector<Rule> rules = all_rules();
-  if (names.empty()) {
-    return rules;
-  }
   std::erase_if(rules, [&](const Rule& rule) {
-    const std::string id = rule.id;
-    return std::ranges::none_of(
-        names, [&](const std::string& name) { return id == name || id.starts_with(name + "."); });
+    return (!arguments.rules.empty() && !named(rule, arguments.rules)) ||
+           named(rule, arguments.skipped);
   });
   return rules;
 }
@@ -125,6 +128,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--list", arguments.list, "Say what the rules are");
   app.add_option("--rule", arguments.rules, "Only these: an id, or the part before its dot")
       ->allow_extra_args(false);
+  app.add_option("--skip", arguments.skipped, "Not these, named likewise")->allow_extra_args(false);
   app.add_option("--abi", arguments.versions, "8 to 12, newest or all")
       ->check(CLI::IsMember({"8", "9", "10", "11", "12", "newest", "all"}))
       ->capture_default_str();
@@ -173,7 +177,7 @@ int main_of(int argc, char** argv) {
     return status == 0 ? 0 : 2;
   }
   arguments.run.limit = std::chrono::seconds(arguments.limit_s);
-  const std::vector<Rule> rules = chosen(arguments.rules);
+  const std::vector<Rule> rules = chosen(arguments);
   if (rules.empty()) {
     fmt::print(stderr, "net_conformance: no such rule; --list says which there are\n");
     return 2;

@@ -125,3 +125,58 @@ add_test(NAME net_mutant.careless
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mutants/mutant.py $<TARGET_FILE:net_conformance>
     $<TARGET_FILE:nccl_net_careless> ${reference} careless load.symbols load.own-runtime)
 set_tests_properties(net_mutant.careless PROPERTIES LABELS conformance TIMEOUT 300)
+
+# gdrx's own plugin: every version over UCX, and over simulated NICs, which are of one process.
+if(NOT TARGET nccl_net_gdrx)
+  return()
+endif()
+set(plugin $<TARGET_FILE:nccl_net_gdrx>)
+function(gdrx_plugin_conforms name environment)
+  add_test(NAME net_conformance.gdrx.${name} COMMAND net_conformance --strict ${ARGN} ${plugin})
+  set_tests_properties(net_conformance.gdrx.${name} PROPERTIES LABELS conformance TIMEOUT 300
+    ENVIRONMENT "${environment}")
+endfunction()
+if(TARGET gdrx_fabric_ucx)
+  set(ucx "GDRX_TRANSPORT=ucx;GDRX_MODULE_PATH=$<TARGET_FILE_DIR:gdrx_fabric_ucx>")
+  foreach(abi 8 9 10 11 12)
+    gdrx_plugin_conforms(OverUcxV${abi} "${ucx}" --abi ${abi})
+  endforeach()
+endif()
+if(TARGET gdrx_fabric_verbs_sim)
+  set(sim "GDRX_TRANSPORT=verbs;GDRX_MODULE_PATH=$<TARGET_FILE_DIR:gdrx_fabric_verbs_sim>")
+  foreach(abi 8 12)
+    gdrx_plugin_conforms(OverSimulatedNicsV${abi} "${sim};NCCL_IB_TIMEOUT=10" --abi ${abi}
+      --skip process.two --skip process.sender-killed --skip process.receiver-killed
+      --skip process.death-noticed --skip process.dead-listener)
+  endforeach()
+endif()
+
+# Mutants of gdrx's plugin: the suite sees a fault in it, too.
+function(gdrx_plugin_mutant name)
+  add_test(NAME net_mutant.gdrx.${name}
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mutants/mutant.py $<TARGET_FILE:net_conformance>
+      $<TARGET_FILE:nccl_net_mutant> ${plugin} ${name} ${ARGN})
+  set_tests_properties(net_mutant.gdrx.${name} PROPERTIES LABELS conformance TIMEOUT 300
+    ENVIRONMENT "${ucx}")
+endfunction()
+if(TARGET gdrx_fabric_ucx)
+  gdrx_plugin_mutant(none)
+  gdrx_plugin_mutant(long-handle connect.listen)
+  gdrx_plugin_mutant(handle-stays-in-place connect.copied-handle)
+  gdrx_plugin_mutant(takes-interrupts life.signals)
+  gdrx_plugin_mutant(wrong-last-byte transfer.sizes)
+  gdrx_plugin_mutant(reports-what-was-posted transfer.reported)
+  gdrx_plugin_mutant(writes-behind-the-message transfer.shorter)
+  gdrx_plugin_mutant(small-overtakes-large transfer.mixed-order)
+  gdrx_plugin_mutant(wants-aligned-memory memory.unaligned)
+  gdrx_plugin_mutant(wants-less-than-2-gib memory.vast)
+  gdrx_plugin_mutant(leaves-done-alone request.done-flag)
+  gdrx_plugin_mutant(two-sizes-for-a-send request.one-size)
+  gdrx_plugin_mutant(leaves-the-sentinel request.optional)
+  gdrx_plugin_mutant(sizes-in-another-order group.sizes)
+  gdrx_plugin_mutant(empty-part-never-comes group.empty-parts)
+  gdrx_plugin_mutant(insists-on-order close.registered)
+  gdrx_plugin_mutant(leaks-a-file close.leaves-nothing)
+  gdrx_plugin_mutant(handle-is-of-this-process process.two)
+  gdrx_plugin_mutant(says-nothing-of-death process.death-noticed)
+endif()

@@ -11,7 +11,7 @@ if name != "none":
 with tempfile.TemporaryDirectory() as folder:
     file = os.path.join(folder, "findings.json")
     ran = subprocess.run([program, plugin, "--json", file, "--quiet", "--strict"], env=environment,
-                         capture_output=True, text=True)
+                         capture_output=True, text=True, errors="replace")
     with open(file) as text:
         findings = json.load(text)[0]["rules"]
 failed = [one["id"] for one in findings if one["verdict"] == "fail"]
