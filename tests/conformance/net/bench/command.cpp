@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <string>
 
 #include "tests/conformance/net/driver/peer.hpp"
 

@@ -2,7 +2,9 @@
 // net_conformance --bench: who runs where, and the table.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "tests/conformance/net/bench/bench.hpp"
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <utility>
 
 #include "gdrx/result.hpp"
 #include "tests/conformance/net/driver/channel.hpp"

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "gdrx/result.hpp"
 #include "tests/conformance/net/driver/net.hpp"

@@ -2,6 +2,7 @@
 // How a check says what it found: Result<void>, with the kind of the failure as its code.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 

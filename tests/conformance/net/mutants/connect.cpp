@@ -4,10 +4,12 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "tests/conformance/net/mutants/track.hpp"
 

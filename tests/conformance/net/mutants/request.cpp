@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "tests/conformance/net/mutants/track.hpp"
 

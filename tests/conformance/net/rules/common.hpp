@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "gdrx/clock.hpp"
 #include "tests/conformance/net/driver/exchange.hpp"

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "tests/conformance/net/rules/common.hpp"
 

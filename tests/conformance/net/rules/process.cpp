@@ -2,7 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "tests/conformance/net/driver/peer.hpp"
 #include "tests/conformance/net/rules/common.hpp"

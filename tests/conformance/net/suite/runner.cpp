@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "gdrx/clock.hpp"
 #include "tests/conformance/net/driver/notes.hpp"
