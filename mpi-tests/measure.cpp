@@ -2,14 +2,14 @@
 #include "mpi-tests/measure.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "mpi-tests/die.hpp"
 
 namespace gdrx::bench {
 namespace {
@@ -57,23 +57,16 @@ MPI_Op mpi_op(ReduceOp op) {
   return MPI_OP_NULL;
 }
 
+}  // namespace
+
 double percentile(std::vector<double> values, double p) {
   std::sort(values.begin(), values.end());
   const auto at = static_cast<std::size_t>(std::lround(p * static_cast<double>(values.size() - 1)));
   return values[at];
 }
 
-}  // namespace
-
-void die(int rank, const std::string& message) {
-  const std::string line = fmt::format("[rank {} pid {}] gdrx: {}\n", rank, getpid(), message);
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-  std::fflush(stdout);
-  std::_Exit(3);
-}
-
 Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
-           std::uint64_t bytes)
+           std::uint64_t bytes, Gpu* gpu)
     : options_(options),
       rank_(rank),
       ranks_(ranks),
@@ -81,10 +74,11 @@ Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp 
       count_(bytes / size_of(type)),
       in_(count_ * size_of(type), options.unaligned),
       out_(count_ * size_of(type), options.unaligned),
-      expected_(count_ * size_of(type)) {
+      expected_(count_ * size_of(type)),
+      gpu_(gpu) {
   if (!options_.cuda) return;
   for (auto [copy, host] : {std::pair(&gpu_in_, &in_), std::pair(&gpu_out_, &out_)}) {
-    auto made = GpuCopy::create(*host, rank_);
+    auto made = GpuCopy::create(*host, gpu_->ordinal);
     if (!made) die(rank_, describe(made.error()));
     copy->emplace(std::move(*made));
   }
@@ -146,6 +140,8 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   if (gdrxCommGetLastOp(comm, &info) != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
   row.algorithm = info.algorithm;
   row.transport = info.transport;
+  row.predicted_us = info.predicted_us;
+  row.registered = info.registered != 0;
   if (info.messages_sent != info.plan_sends * info.slices ||
       info.messages_received != info.plan_receives * info.slices) {
     fmt::print(stderr,
@@ -187,7 +183,40 @@ std::optional<Times> Case::time_mpi(bool in_place) {
   });
 }
 
+namespace {
+
+/// Registers a row's buffers for as long as it runs.
+class Registered {
+ public:
+  Registered(gdrxComm_t comm, int rank) : comm_(comm), rank_(rank) {}
+  ~Registered() {
+    for (gdrxRegistration_t handle : handles_) gdrxDeregister(comm_, handle);
+  }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+  void add(std::byte* memory, std::size_t bytes) {
+    if (bytes == 0) return;
+    gdrxRegistration_t handle = nullptr;
+    if (gdrxRegister(comm_, memory, bytes, &handle) != gdrxSuccess) {
+      die(rank_, gdrxGetLastError(comm_));
+    }
+    handles_.push_back(handle);
+  }
+
+ private:
+  gdrxComm_t comm_;
+  int rank_;
+  std::vector<gdrxRegistration_t> handles_;
+};
+
+}  // namespace
+
 Row Case::run(gdrxComm_t comm, bool in_place) {
+  Registered registered(comm, rank_);
+  if (options_.registered) {
+    registered.add(in_.data(), count_ * size_of(key_.type));
+    registered.add(out_.data(), count_ * size_of(key_.type));
+  }
   Row row;
   row.bytes = count_ * size_of(key_.type);
   row.count = count_;
@@ -202,7 +231,12 @@ Row Case::run(gdrxComm_t comm, bool in_place) {
   }
   if (options_.checks == 0) wrong = 0;
   MPI_Allreduce(&wrong, &row.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-  row.time = time([&] { call(comm, in_place); });
+  row.mode = options_.mode;
+  if (options_.mode == Mode::blocking) {
+    row.time = time([&] { call(comm, in_place); });
+  } else {
+    time_on_gpu(comm, in_place, row);
+  }
   if (options_.vs_mpi) row.mpi = time_mpi(in_place);
   row.algbw = static_cast<double>(row.bytes) / row.time.p50 / 1000;
   row.busbw = row.algbw * 2 * (ranks_ - 1) / ranks_;

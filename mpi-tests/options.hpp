@@ -7,6 +7,7 @@
 
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
+#include "mpi-tests/gpu_bench.hpp"
 
 namespace gdrx::bench {
 
@@ -21,9 +22,12 @@ struct Options {
   int warmup = 5;
   int checks = 1;
   bool vs_mpi = false;
+  bool vs_nccl = false;
   bool cuda = false;
+  Mode mode = Mode::blocking;
   bool explain = false;
   bool unaligned = false;
+  bool registered = false;  // gdrxRegister on the buffers of each row
   bool out_of_place = true;
   bool in_place = true;
   double timeout = 0;

@@ -76,6 +76,13 @@ Result<void> check_overlap(const std::byte* in, std::uint64_t in_bytes, const st
 const std::byte* bytes_of(const void* pointer) { return static_cast<const std::byte*>(pointer); }
 std::byte* bytes_of(void* pointer) { return static_cast<std::byte*>(pointer); }
 
+// The last one closes the door: all have drained, or failed, so nobody needs another any more.
+void forget_sibling(Siblings& siblings) noexcept {
+  std::vector<std::unique_ptr<Communicator>> leaving;
+  const std::lock_guard lock(siblings.mutex);
+  if (--siblings.alive == 0) leaving.swap(siblings.destroyed);
+}
+
 void copy_text(const std::string& text, char* to, std::size_t capacity) {
   if (capacity == 0) return;
   const std::size_t length = std::min(text.size(), capacity - 1);
@@ -158,8 +165,14 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
   const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
-    return comm->impl->drain();
+    GDRX_TRY(comm->impl->drain());
+    if (!comm->siblings) return comm->impl->leave();
+    comm->impl->mute();
+    const std::lock_guard lock(comm->siblings->mutex);
+    comm->siblings->destroyed.push_back(std::move(comm->impl));
+    return {};
   });
+  if (comm->siblings) forget_sibling(*comm->siblings);
   delete comm;
   return result;
 }
@@ -350,6 +363,8 @@ gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {
     info->messages_received = last.counters.received;
     info->plan_sends = last.planned.sends;
     info->plan_receives = last.planned.receives;
+    info->predicted_us = last.predicted_us;
+    info->registered = last.registered ? 1 : 0;
     return {};
   });
 }

@@ -138,6 +138,9 @@ gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* 
       }
       return std::move(result);
     }
+    auto siblings = std::make_shared<Siblings>();
+    siblings->alive = results.size();
+    for (int rank = 0; rank < nranks; ++rank) comms[rank]->siblings = siblings;
     return {};
   });
 }

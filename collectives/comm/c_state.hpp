@@ -4,15 +4,30 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "collectives/comm/communicator.hpp"
 #include "gdrx/gdrx.h"
 
+namespace gdrx::c_api {
+
+/// Communicators of one gdrxCommInitAll. One thread may destroy them one after another, so none of
+/// them can wait for the rest: they stay until the last is destroyed.
+struct Siblings {
+  std::mutex mutex;
+  std::size_t alive = 0;
+  std::vector<std::unique_ptr<Communicator>> destroyed;
+};
+
+}  // namespace gdrx::c_api
+
 struct gdrxComm {
   std::unique_ptr<gdrx::Communicator> impl;
   std::string last_error;
+  std::shared_ptr<gdrx::c_api::Siblings> siblings;  // null: the other ranks are somebody else's
 };
 
 struct gdrxRequest {

@@ -22,11 +22,15 @@
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/plan_execution.hpp"
+#include "collectives/gpu/choose.hpp"
+#include "collectives/gpu/path.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/memory/pages.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
@@ -34,9 +38,11 @@ namespace gdrx {
 struct OperationInfo {
   plan::Algorithm algorithm{};
   PathKind path{};
+  double predicted_us = 0;  // by the tuner; 0 where it had no choice to make
   exec::Counters counters;
   plan::Traffic planned;
-  bool staged = false;  // GPU buffers went through the host
+  bool staged = false;      // GPU buffers went through the host
+  bool registered = false;  // all buffers of the call were: nothing was copied to send it
 };
 
 /// A posted call. Shared by the queue and its request.
@@ -44,6 +50,7 @@ struct Operation {
   explicit Operation(Call what) : call(std::move(what)) {}
   Call call;
   std::unique_ptr<exec::Execution> execution;  // while it runs
+  std::unique_ptr<gpu::Mark> mark;             // of a call that a GPU runs
   OperationInfo info;
   Deadline deadline = Deadline::never();
   std::atomic<bool> done{false};  // release publishes error
@@ -66,16 +73,31 @@ class Communicator final : private exec::Links {
   Rank rank() const noexcept { return rank_; }
   int size() const noexcept { return machine_.ranks; }
 
-  /// Starts the call when those before it are done.
+  /// Starts the call when those before it are done; a call that GPUs run is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
+  /// Whether the GPUs run it: then launch_on_gpu() does the same without an operation to wait for.
+  bool runs_on_gpu(const Call& call) const;
+  Result<void> launch_on_gpu(const Call& call);
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
   /// Waits for everything posted. A failed communicator returns its failure.
   Result<void> drain();
+  /// After drain(): waits until every rank is as far, so that none leaves while another still needs
+  /// its memory, its connections or its answers. Once.
+  Result<void> leave();
+  /// on_error is not called any more; returns when a call under way has ended. Any thread.
+  void mute();
   /// Any thread.
   void abort();
   std::optional<Error> failure() const;
+
+  /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
+  Result<RegistrationRef> register_memory(std::span<std::byte> memory);
+  Result<void> release_memory(const Registration* registration);
+  /// Registered pages, zero at first, until free_memory().
+  Result<std::byte*> allocate_memory(std::size_t bytes);
+  Result<void> free_memory(const std::byte* memory);
 
   OperationInfo last_operation() const;
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
@@ -85,6 +107,10 @@ class Communicator final : private exec::Links {
  private:
   friend class CommunicatorBuilder;
   Communicator() = default;
+  struct Allocation {
+    Pages pages;
+    RegistrationRef registration;  // or null
+  };
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
@@ -92,7 +118,15 @@ class Communicator final : private exec::Links {
   const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
+  RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
+  Result<Scratch> scratch(std::size_t bytes) override;
 
+  Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
+  Result<gpu::Shape> gpu_shape(Bytes bytes) const;
+  Result<bool> reached(Operation& operation);
+  Result<void> wait_on_gpu(Operation& operation);
+  void look_at_gpu();
+  std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
@@ -114,13 +148,14 @@ class Communicator final : private exec::Links {
   Config config_;
   Log log_;
   std::function<void(const Error&)> on_error_;
+  std::mutex on_error_mutex_;
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
   std::vector<Hello> peers_;
   Failure failure_;
 
-  std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
+  mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   std::deque<std::shared_ptr<Operation>> queue_;
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
@@ -139,10 +174,18 @@ class Communicator final : private exec::Links {
   std::optional<exec::ArenaLayout> layout_;
   std::shared_ptr<Fabric> fabric_;
   std::shared_ptr<Device> device_;
+  std::optional<RegistrationCache> registrations_;
+  std::map<const std::byte*, Allocation> allocations_;
+  Allocation scratch_;
   std::unique_ptr<exec::Inbox> inbox_;
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
   bool warned_of_slow_path_ = false;
+  std::mutex gpu_mutex_;
+  std::unique_ptr<gpu::Path> gpu_;
+  gpu::Host gpu_host_;
+  OperationInfo gpu_info_;
+  bool last_was_gpu_ = false;
   std::vector<Completion> completions_;
   std::unique_ptr<ControlMesh> mesh_;
 };

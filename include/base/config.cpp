@@ -9,6 +9,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "config_nccl.hpp"
+
 extern char** environ;
 
 namespace gdrx {
@@ -99,76 +101,57 @@ Result<void> parse_level(Config& config, std::string_view text) {
   return {};
 }
 
-Result<bool> parse_switch(std::string_view text) {
-  if (text != "0" && text != "1") return fail(Errc::invalid_argument, "0 or 1 is expected");
-  return text == "1";
-}
-
-Result<void> parse_shm(Config& config, std::string_view text) {
-  config.shared_memory = GDRX_TRY(parse_switch(text));
-  return {};
-}
-
-Knob net_switch(std::string_view name, std::string_view help, bool NetConfig::*member) {
-  return {name, "", help,
-          [member](Config& config, std::string_view text) -> Result<void> {
-            config.net.*member = GDRX_TRY(parse_switch(text));
-            return {};
-          },
-          [member](const Config& c) { return std::string(c.net.*member ? "1" : "0"); }};
-}
-
-Result<void> parse_net_speed(Config& config, std::string_view text) {
-  const double value = GDRX_TRY(parse_number(text));
-  if (value < 0 || value > 10'000'000 || value != std::floor(value)) {
-    return fail(Errc::invalid_argument, "a whole number from 0 to 10000000 is expected");
-  }
-  config.net.speed = static_cast<int>(value);
-  return {};
-}
-
-Result<void> parse_net_stall(Config& config, std::string_view text) {
-  const double value = GDRX_TRY(parse_number(text));
-  if (value < 0.01 || value > 1e7) {
-    return fail(Errc::invalid_argument, "between 0.01 and 1e7 is expected");
-  }
-  config.net.stall = milliseconds(static_cast<std::int64_t>(value * 1000));
-  return {};
-}
-
-Result<void> parse_lanes(Config& config, std::string_view text) {
-  const double value = GDRX_TRY(parse_number(text));
-  if (value < 0 || value > 16 || value != std::floor(value)) {
-    return fail(Errc::invalid_argument, "a whole number from 0 to 16 is expected");
-  }
-  config.lanes = static_cast<int>(value);
-  return {};
-}
-
-Parse whole_into(int IbConfig::*member, int least, int most) {
+Parse flag_into(bool Config::*member) {
   return [=](Config& config, std::string_view text) -> Result<void> {
-    const double value = GDRX_TRY(parse_number(text));
-    if (value < least || value > most || value != std::floor(value)) {
-      return fail(Errc::invalid_argument,
-                  fmt::format("a whole number from {} to {} is expected", least, most));
-    }
-    config.ib.*member = static_cast<int>(value);
+    if (text != "0" && text != "1") return fail(Errc::invalid_argument, "0 or 1 is expected");
+    config.*member = text == "1";
     return {};
   };
 }
 
-Knob whole_knob(std::string_view name, std::string_view help, int IbConfig::*member, int least,
-                int most) {
-  return {name, "", help, whole_into(member, least, most),
-          [member](const Config& c) { return std::to_string(c.ib.*member); }};
+Knob flag_knob(std::string_view name, std::string_view help, bool Config::*member) {
+  return {name, "", help, flag_into(member),
+          [=](const Config& c) { return std::string(c.*member ? "1" : "0"); }};
+}
+
+Parse count_into(int Config::*member, int most) {
+  return [=](Config& config, std::string_view text) -> Result<void> {
+    const double value = GDRX_TRY(parse_number(text));
+    if (value < 0 || value > most || value != std::floor(value)) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("a whole number from 0 to {} is expected", most));
+    }
+    config.*member = static_cast<int>(value);
+    return {};
+  };
+}
+
+constexpr std::array<std::string_view, 4> kGpuDirect{"auto", "dma-buf", "peermem", "staged"};
+
+Result<void> parse_gpu_direct(Config& config, std::string_view text) {
+  const auto at = std::find(kGpuDirect.begin(), kGpuDirect.end(), text);
+  if (at == kGpuDirect.end()) {
+    return fail(Errc::invalid_argument,
+                fmt::format("one of {} is expected", fmt::join(kGpuDirect, ", ")));
+  }
+  config.gpu_direct = static_cast<GpuDirect>(at - kGpuDirect.begin());
+  return {};
+}
+
+Result<void> parse_gpu_flush(Config& config, std::string_view text) {
+  if (text != "auto" && text != "always") {
+    return fail(Errc::invalid_argument, "auto or always is expected");
+  }
+  config.gpu_flush = text == "always";
+  return {};
 }
 
 std::string seconds(milliseconds value) {
   return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
 }
 
-const std::vector<Knob>& table() {
-  static const std::vector<Knob> kTable{
+std::vector<Knob> own_knobs() {
+  return {
       {"GDRX_ALGO", "",
        "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot",
        choice_into(&Config::algo,
@@ -177,8 +160,18 @@ const std::vector<Knob>& table() {
       {"GDRX_TRANSPORT", "", "what carries messages: auto, ucx, verbs",
        choice_into(&Config::transport, {"auto", "ucx", "verbs"}),
        [](const Config& c) { return c.transport; }},
-      {"GDRX_SHM", "", "1: shared memory between ranks of one host, 0: never", parse_shm,
-       [](const Config& c) { return std::string(c.shared_memory ? "1" : "0"); }},
+      flag_knob("GDRX_SHM", "1: shared memory between ranks of one host, 0: never",
+                &Config::shared_memory),
+      flag_knob("GDRX_GPU", "1: GPU buffers move between the GPUs of one host, 0: through the host",
+                &Config::gpu),
+      {"GDRX_GPU_BLOCKS", "",
+       "blocks that a call may keep busy on its GPU; 0: as many as it has processors",
+       count_into(&Config::gpu_blocks, 1024),
+       [](const Config& c) { return std::to_string(c.gpu_blocks); }},
+      flag_knob(
+          "GDRX_REPRODUCIBLE",
+          "1: the same bits whatever the size and the algorithm, reduced in the order of ranks",
+          &Config::reproducible),
       {"GDRX_SOCKET_IFNAME", "",
        "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
        text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
@@ -194,23 +187,6 @@ const std::vector<Knob>& table() {
       {"GDRX_HCA", "",
        "NICs of the verbs transport: prefixes, ^ excludes, = exact, name:port; empty: all",
        text_into(&Config::hca), [](const Config& c) { return c.hca; }},
-      {"NCCL_IB_HCA", "", "as GDRX_HCA, which comes first",
-       [](Config& c, std::string_view text) -> Result<void> {
-         c.ib.hca = std::string(text);
-         return {};
-       },
-       [](const Config& c) { return c.ib.hca; }},
-      whole_knob("NCCL_IB_GID_INDEX", "entry of the GID table; -1: chosen", &IbConfig::gid_index,
-                 -1, 255),
-      whole_knob("NCCL_IB_TC", "traffic class", &IbConfig::traffic_class, 0, 255),
-      whole_knob("NCCL_IB_SL", "service level", &IbConfig::service_level, 0, 15),
-      whole_knob("NCCL_IB_TIMEOUT", "wait for an acknowledgement: 4.096 us * 2^this",
-                 &IbConfig::timeout, 1, 31),
-      whole_knob("NCCL_IB_RETRY_CNT", "repeats before a queue pair fails", &IbConfig::retries, 0,
-                 7),
-      whole_knob("NCCL_IB_PKEY", "index of the partition key", &IbConfig::pkey_index, 0, 65535),
-      whole_knob("NCCL_IB_QPS_PER_CONNECTION", "queue pairs of a rail to one peer", &IbConfig::qps,
-                 1, 8),
       {"GDRX_PEER_TIMEOUT", "seconds",
        "verbs: a peer of which no NIC acknowledges or answers for so long is lost",
        duration_into(&Config::peer_timeout, 1000, 10),
@@ -218,6 +194,15 @@ const std::vector<Knob>& table() {
       {"GDRX_VERBS_STAGING", "bytes", "verbs: registered memory for payloads that are not",
        bytes_into(&Config::verbs_staging, 1 << 20, Bytes{4} << 30, false),
        [](const Config& c) { return std::to_string(c.verbs_staging); }},
+      {"GDRX_GPU_DIRECT", "",
+       "verbs: how NICs reach GPU memory: auto, dma-buf, peermem, staged (through the host)",
+       parse_gpu_direct,
+       [](const Config& c) {
+         return std::string(kGpuDirect.at(static_cast<std::size_t>(c.gpu_direct)));
+       }},
+      {"GDRX_GPU_FLUSH", "",
+       "verbs: read back what NICs wrote to a GPU: auto (where it does not order it), always",
+       parse_gpu_flush, [](const Config& c) { return c.gpu_flush ? "always" : "auto"; }},
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
@@ -232,25 +217,36 @@ const std::vector<Knob>& table() {
       {"GDRX_HEARTBEAT", "milliseconds", "interval of the liveness probes between hosts",
        duration_into(&Config::heartbeat, 1, 1),
        [](const Config& c) { return std::to_string(c.heartbeat.count()); }},
-      net_switch("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
-                 &NetConfig::strict),
-      net_switch("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &NetConfig::stats),
-      net_switch("GDRX_NET_GPU",
-                 "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
-                 &NetConfig::gpu),
+      flag_knob("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
+                &Config::net_strict),
+      flag_knob("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &Config::net_stats),
+      flag_knob("GDRX_NET_GPU",
+                "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
+                &Config::net_gpu),
       {"GDRX_NET_SPEED", "Mbit/s", "plugin: what NCCL is told of the network; 0: what is found",
-       parse_net_speed, [](const Config& c) { return std::to_string(c.net.speed); }},
+       count_into(&Config::net_speed, 10'000'000),
+       [](const Config& c) { return std::to_string(c.net_speed); }},
       {"GDRX_NET_STALL", "seconds", "plugin: a transfer that does not move for so long is reported",
-       parse_net_stall, [](const Config& c) { return seconds(c.net.stall); }},
+       duration_into(&Config::net_stall, 1000, 10),
+       [](const Config& c) { return seconds(c.net_stall); }},
       {"GDRX_SLICE", "bytes", "largest message of a pipelined plan; 0: chosen by size",
        bytes_into(&Config::slice, 1024, Bytes{16} << 20, true),
        [](const Config& c) { return std::to_string(c.slice); }},
-      {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen", parse_lanes,
-       [](const Config& c) { return std::to_string(c.lanes); }},
+      {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen",
+       count_into(&Config::lanes, 16), [](const Config& c) { return std::to_string(c.lanes); }},
       {"GDRX_ARENA_BLOCK", "bytes", "block of the shared-memory pipeline",
        bytes_into(&Config::arena_block, 4096, Bytes{64} << 20, false),
        [](const Config& c) { return std::to_string(c.arena_block); }},
   };
+}
+
+const std::vector<Knob>& table() {
+  static const std::vector<Knob> kTable = [] {
+    std::vector<Knob> all = own_knobs();
+    const std::vector<Knob> ib = nccl_knobs();
+    all.insert(all.end(), ib.begin(), ib.end());
+    return all;
+  }();
   return kTable;
 }
 

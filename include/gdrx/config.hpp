@@ -2,7 +2,9 @@
 // Every knob with its default, unit, environment name and help text, in one table.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,28 +18,42 @@
 
 namespace gdrx {
 
+/// A range of addresses, as the 16 bytes of a GID.
+struct IbRange {
+  std::array<std::uint8_t, 16> prefix{};
+  int bits = 0;
+  std::string text;
+};
+
 /// What NCCL's variables for InfiniBand say, so that a tuned cluster works unchanged.
 struct IbConfig {
-  std::string hca;        // NCCL_IB_HCA; GDRX_HCA comes first
-  int gid_index = -1;     // NCCL_IB_GID_INDEX; -1: chosen
-  int traffic_class = 0;  // NCCL_IB_TC
-  int service_level = 0;  // NCCL_IB_SL
-  int timeout = 16;       // NCCL_IB_TIMEOUT: 4.096 us * 2^timeout
-  int retries = 7;        // NCCL_IB_RETRY_CNT
-  int pkey_index = 0;     // NCCL_IB_PKEY
-  int qps = 1;            // NCCL_IB_QPS_PER_CONNECTION
+  std::string hca;                // NCCL_IB_HCA; GDRX_HCA comes first
+  int gid_index = -1;             // NCCL_IB_GID_INDEX; -1: chosen
+  int traffic_class = 0;          // NCCL_IB_TC
+  int service_level = 0;          // NCCL_IB_SL
+  int timeout = 16;               // NCCL_IB_TIMEOUT: 4.096 us * 2^timeout
+  int retries = 7;                // NCCL_IB_RETRY_CNT
+  int pkey_index = 0;             // NCCL_IB_PKEY
+  int qps = 1;                    // NCCL_IB_QPS_PER_CONNECTION
+  bool ipv6 = false;              // NCCL_IB_ADDR_FAMILY
+  IbRange range;                  // NCCL_IB_ADDR_RANGE
+  int roce_version = 2;           // NCCL_IB_ROCE_VERSION_NUM
+  int adaptive_routing = -1;      // NCCL_IB_ADAPTIVE_ROUTING; -1: on InfiniBand
+  int adaptive_threshold = 8192;  // NCCL_IB_AR_THRESHOLD, bytes
+  int relaxed_ordering = 2;       // NCCL_IB_PCI_RELAXED_ORDERING; 2: where it can be
+  bool ece = true;                // NCCL_IB_ECE_ENABLE
+  bool dma_buf = true;            // NCCL_DMABUF_ENABLE
 };
 
-/// The NCCL net plugin's own.
-struct NetConfig {
-  bool strict = false;                      // GDRX_NET_STRICT
-  bool stats = true;                        // GDRX_NET_STATS
-  bool gpu = false;                         // GDRX_NET_GPU
-  int speed = 0;                            // GDRX_NET_SPEED, Mbit/s; 0: the interface's
-  std::chrono::milliseconds stall{30'000};  // GDRX_NET_STALL, seconds
-};
+/// How NICs are to reach GPU memory: as well as they can, or in one way alone.
+enum class GpuDirect : std::uint8_t { automatic, dma_buf, peermem, staged };
 
 struct Config {
+  bool net_strict = false;                         // GDRX_NET_STRICT: the NCCL net plugin's
+  bool net_stats = true;                           // GDRX_NET_STATS
+  bool net_gpu = false;                            // GDRX_NET_GPU
+  int net_speed = 0;                               // GDRX_NET_SPEED, Mbit/s; 0: what is found
+  std::chrono::milliseconds net_stall{30'000};     // GDRX_NET_STALL, seconds
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
   std::string socket_ifname;                       // GDRX_SOCKET_IFNAME
@@ -47,17 +63,21 @@ struct Config {
   std::string ucx_tls;                             // GDRX_UCX_TLS
   std::string hca;                                 // GDRX_HCA
   IbConfig ib;                                     // NCCL_IB_*
-  NetConfig net;                                   // GDRX_NET_*
   Level log_level = Level::warn;                   // GDRX_LOG
   std::chrono::milliseconds timeout{300'000};      // GDRX_TIMEOUT, seconds
   std::chrono::milliseconds init_timeout{60'000};  // GDRX_INIT_TIMEOUT, seconds
   std::chrono::milliseconds heartbeat{1'000};      // GDRX_HEARTBEAT, milliseconds
   std::chrono::milliseconds peer_timeout{10'000};  // GDRX_PEER_TIMEOUT, seconds
   Bytes verbs_staging = Bytes{32} << 20;           // GDRX_VERBS_STAGING, bytes
+  GpuDirect gpu_direct = GpuDirect::automatic;     // GDRX_GPU_DIRECT
+  bool gpu_flush = false;                          // GDRX_GPU_FLUSH: always
   Bytes slice = 0;                                 // GDRX_SLICE, bytes; 0: chosen
   Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
   int lanes = 0;                                   // GDRX_LANES; 0: chosen
   bool shared_memory = true;                       // GDRX_SHM
+  bool gpu = true;                                 // GDRX_GPU
+  int gpu_blocks = 0;                              // GDRX_GPU_BLOCKS; 0: all processors
+  bool reproducible = false;                       // GDRX_REPRODUCIBLE
 };
 
 /// One row of the table: what `gdrx config` prints.

@@ -8,11 +8,20 @@
  *   - stream NULL and request NULL: the call returns when the operation is done;
  *   - stream NULL and a request: the call returns at once, gdrxTest or gdrxWait completes it. Both
  *     drive the operation; while nobody calls them a thread of the communicator does;
- *   - a stream is reserved for GPU streams: this version takes NULL only and says so otherwise.
+ *   - a CUDA stream (cast to gdrxStream_t) and request NULL: the operation takes its place in the
+ *     stream, the call returns at once, and the stream tells when it is done, as with NCCL. Such
+ *     calls may be captured into a CUDA graph; whoever launches graphs of one communicator orders
+ *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
+ *   - a stream and a request: both.
+ * A communicator whose calls change streams keeps their order by an event: the stream of the call
+ * before must then still exist.
  *
- * Buffers are host memory, or CUDA memory where gdrxMemorySupported says so (staged through pinned
- * host memory in this version). They belong to the caller and stay untouched by him until the
- * operation is done. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
+ * Buffers are host memory or CUDA memory. AllReduce of CUDA memory runs on the GPUs if all ranks are
+ * on one host, had a CUDA context current when the communicator was made, and can reach each
+ * other's GPUs; it needs no registration. Everything else is staged through pinned host memory:
+ * such a call first waits for its stream, and blocks until it is done if it has no request. Buffers
+ * belong to the caller and stay untouched by him until the operation is done. All ranks give
+ * buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
@@ -77,7 +86,8 @@ typedef enum { gdrxSum = 0, gdrxProd = 1, gdrxMin = 2, gdrxMax = 3, gdrxAvg = 4 
 
 typedef struct gdrxComm* gdrxComm_t;
 typedef struct gdrxRequest* gdrxRequest_t;
-typedef struct gdrxStream* gdrxStream_t; /* opaque; NULL in this version */
+typedef struct gdrxRegistration* gdrxRegistration_t;
+typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or NULL */
 
 /* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address
  * of that rank, a nonce and a version. Treat it as a secret: whoever has it can join. */
@@ -115,9 +125,12 @@ GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueI
                                        const gdrxConfig_t* config);
 /* All `nranks` communicators of this process at once: comms[i] is rank i. */
 GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
-/* Waits until every posted operation is done everywhere it must be, then frees. Collective in the
- * sense that a peer which destroys early is not taken for dead. A failed communicator is freed at
- * once. comm NULL is allowed. */
+/* Collective: waits until every operation posted here is done and every rank has come as far, so
+ * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns.
+ * gdrxTimeout: some rank did not come within the communicator's timeout, 60 s at the most; a late
+ * one gets it, too. A failed communicator is freed at once, and the reason is returned.
+ * Communicators of one gdrxCommInitAll do not wait for each other, so that one thread can destroy
+ * all of them: they hold their memory until the last is destroyed. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
 /* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
  */
@@ -126,6 +139,21 @@ GDRX_API gdrxResult_t gdrxCommAbort(gdrxComm_t comm);
 GDRX_API gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error);
 GDRX_API gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count);
 GDRX_API gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank);
+
+/* Registered memory: an RDMA NIC sends straight from it, where it copies from any other memory
+ * first. Of one communicator, on this rank alone; nothing is registered that was not asked for, so
+ * memory that was never registered may be freed at any time.
+ *
+ * gdrxMemAlloc: `bytes` of host memory, zero at first, page-aligned, registered, until gdrxMemFree
+ * or gdrxCommDestroy. Free it when no operation is pending. */
+GDRX_API gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes);
+GDRX_API gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory); /* NULL is allowed */
+/* Memory of the caller's. Deregister it before freeing it: until then the NIC keeps the pages it
+ * had, and would send those. Registering what is registered is cheap and counted; operations under
+ * way keep it registered until they end. A handle ends with gdrxDeregister or gdrxCommDestroy. */
+GDRX_API gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes,
+                                   gdrxRegistration_t* handle);
+GDRX_API gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle);
 
 /* recvbuff[i] = op over ranks of sendbuff[i], `count` elements each. */
 GDRX_API gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count,
@@ -177,6 +205,8 @@ typedef struct {
   uint64_t messages_received;
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
+  double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
+  int registered; /* 1: all its buffers were registered (gdrxRegister, gdrxMemAlloc) */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.

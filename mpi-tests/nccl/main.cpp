@@ -3,6 +3,7 @@
 // over gdrx's plugin and over its own networks, in the same layout.
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +20,8 @@
 
 namespace gdrx::bench {
 namespace {
+
+constexpr int kFewCpus = 4;
 
 struct Options {
   std::string library, json;
@@ -120,6 +123,13 @@ Result<std::uint64_t> run(const Options& options, std::vector<Row>& rows) {
   MPI_Bcast(id.bytes.data(), static_cast<int>(id.bytes.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
   GDRX_TRY(world.nccl.check(world.nccl.init_rank(&world.comm, world.ranks, id, world.rank),
                             "ncclCommInitRank"));
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) < kFewCpus) {
+    fmt::print(stderr,
+               "nccl_test: rank {} may use {} CPUs, on which NCCL's threads take turns: "
+               "mpirun --bind-to none\n",
+               world.rank, CPU_COUNT(&cpus));
+  }
   const std::size_t room = options.most + 64 * static_cast<std::size_t>(world.ranks);
   world.in = GDRX_TRY(gpu.allocate(room));
   world.out = GDRX_TRY(gpu.allocate(room));

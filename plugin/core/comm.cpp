@@ -71,6 +71,19 @@ Result<void> Comm::healthy() const {
   return {};
 }
 
+Result<void> Comm::read_channel() {
+  if (!channel_) return {};
+  while (const auto frame = GDRX_TRY(channel_->pull())) GDRX_TRY(on_frame(*frame));
+  return {};
+}
+
+bool Comm::tell(std::span<const std::byte> payload) noexcept {
+  // What is left of the last one goes first.
+  if (!channel_ || channel_->push() != Progress::done) return false;
+  channel_->say(FrameKind::data, payload);
+  return channel_->push().has_value();
+}
+
 void Comm::count_as(stats::Way way) {
   counters_ = &stats::take(way, index_, peer_name_, lane_->device_name(),
                            lane_->fabric() + ": " + endpoint_->describe());
@@ -95,7 +108,7 @@ Result<void> Comm::look_at_peer() {
   const Instant now = steady_clock().now();
   if (!still_since_) {
     still_since_ = now;
-    next_report_ = now + lane_->config().net.stall;
+    next_report_ = now + lane_->config().net_stall;
   } else if (now >= next_report_) {
     next_report_ = now + 2 * (now - *still_since_);
     if (counters_ != nullptr) counters_->stalls.add(1);
@@ -103,9 +116,12 @@ Result<void> Comm::look_at_peer() {
                       std::chrono::duration<double>(now - *still_since_).count(), state(),
                       peer_name_, lane_->fabric(), endpoint_->describe());
   }
-  std::byte unexpected{};
   if (!gone_since_) {
-    if (channel_.valid() && !channel_.receive_some({&unexpected, 1})) gone_since_ = now;
+    const auto read = read_channel();
+    if (!read && read.error().code == Errc::protocol) {
+      return tl::unexpected(break_with(read.error()));
+    }
+    if (!read) gone_since_ = now;
     return {};
   }
   if (now - *gone_since_ < kGrace) return {};

@@ -10,6 +10,7 @@
 
 #include "gdrx/result.hpp"
 #include "gdrx/transport.hpp"
+#include "plugin/core/greeting.hpp"
 #include "plugin/core/lane.hpp"
 #include "plugin/core/request.hpp"
 #include "plugin/stats/writer.hpp"
@@ -43,11 +44,13 @@ class Comm {
   virtual Result<Answer> test(RequestId id) = 0;
 
   /// The side channel, kept open: its end tells that the peer is gone.
-  void keep(Socket channel) { channel_ = std::move(channel); }
+  void keep(Greeting channel) { channel_.emplace(std::move(channel)); }
   const std::string& peer_name() const noexcept { return peer_name_; }
   bool has_open() const noexcept { return counters_ != nullptr && open_ > 0; }
   /// Makes GPU memory known to the other side; its number there, 0 where that is not needed.
   virtual Result<std::uint32_t> hand_over(std::span<std::byte>) { return 0U; }
+  /// The same for a region that the fabric writes into.
+  virtual Result<std::uint32_t> hand_over(const MemoryRegion&) { return 0U; }
   /// What the oldest open request waits for, for a person; empty if none is open.
   virtual std::string state() const = 0;
 
@@ -58,6 +61,13 @@ class Comm {
   /// The endpoint's error or what was wrong before, else done. Cheap.
   Result<void> healthy() const;
   Error& break_with(Error error);
+  /// What came over the side channel. Errc::peer_lost at its end.
+  Result<void> read_channel();
+  virtual Result<void> on_frame(const Frame&) {
+    return fail(Errc::protocol, peer_name_ + " says what is not of the protocol");
+  }
+  /// False if it cannot be sent at once.
+  bool tell(std::span<const std::byte> payload) noexcept;
   /// For a request that does not move: now and then, not on every call, notices that the peer has
   /// closed, and reports a stall.
   Result<void> look_at_peer();
@@ -78,7 +88,7 @@ class Comm {
   std::shared_ptr<Lane> lane_;
   std::uint16_t index_ = 0;  // 0: not in the table
   std::optional<Error> error_;
-  Socket channel_;
+  std::optional<Greeting> channel_;
   std::uint32_t idle_ = 0;
   std::optional<Instant> gone_since_;
   std::uint32_t open_ = 0;

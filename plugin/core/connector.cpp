@@ -88,7 +88,7 @@ Result<void> Connector::attach(const Frame& answer) {
     return fail(Errc::protocol, peer + " speaks another version: install the same gdrx everywhere");
   }
   GDRX_TRY(sender_->attach(welcome, parts[1], parts[2], peer));
-  sender_->keep(greeting_.take_socket());
+  sender_->keep(std::move(greeting_));
   stage_ = Stage::wiring;
   return {};
 }

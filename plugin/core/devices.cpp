@@ -30,8 +30,14 @@ int interface_speed(const std::string& name) {
 // Of a network card of its own, not of a virtual one.
 std::string interface_pci_path(const std::string& name) {
   std::error_code error;
-  const fs::path path = fs::canonical("/sys/class/net/" + name + "/device", error);
-  return error || !fs::exists(path / "vendor", error) ? std::string() : path.string();
+  fs::path path = fs::canonical("/sys/class/net/" + name + "/device", error);
+  if (error) return {};
+  // A virtio card is a device below its PCI function, which has a name like 0000:00:03.0.
+  const auto is_function = [](const std::string& last) {
+    return last.size() == 12 && last[4] == ':' && last[7] == ':' && last[10] == '.';
+  };
+  if (!is_function(path.filename().string())) path = path.parent_path();
+  return is_function(path.filename().string()) ? path.string() : std::string();
 }
 
 Result<NetDevice> ucx_device(const Config& config, const std::string& description) {
@@ -76,7 +82,7 @@ Result<DeviceSet> find_devices(const Config& config, const Log& log) {
     set.devices.push_back(GDRX_TRY(ucx_device(config, ucx->describe())));
   }
   for (NetDevice& device : set.devices) {
-    if (config.net.speed > 0) device.speed = config.net.speed;
+    if (config.net_speed > 0) device.speed = config.net_speed;
   }
   return set;
 }

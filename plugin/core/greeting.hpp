@@ -27,7 +27,6 @@ class Greeting {
   /// The other side's frame, once it has all come.
   Result<std::optional<Frame>> pull();
   const Socket& socket() const noexcept { return socket_; }
-  Socket take_socket() { return std::move(socket_); }
 
  private:
   static constexpr std::uint32_t kMaxGreeting = 64 * 1024;

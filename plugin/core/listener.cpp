@@ -35,7 +35,7 @@ Result<std::unique_ptr<Receiver>> Listener::accept() {
     auto receiver = std::move((*guest)->receiver);
     if (!served) lane_->log().warn("a connection is refused: {}", describe(served.error()));
     if (served && receiver) {
-      receiver->keep((*guest)->greeting.take_socket());
+      receiver->keep(std::move((*guest)->greeting));
       guests_.erase(guest);
       return receiver;
     }

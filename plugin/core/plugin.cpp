@@ -28,6 +28,9 @@ Result<std::shared_ptr<Lane>> Context::lane(int device) {
 
 namespace {
 
+// Mbit/s. From GPU to GPU it is far faster than a network card: NCCL shall use more channels.
+constexpr int kGpuSpeed = 400'000;
+
 bool is_strict(const Environment& environment) {
   return std::find(environment.begin(), environment.end(), "GDRX_NET_STRICT=1") !=
          environment.end();
@@ -71,18 +74,21 @@ Result<void> Plugin::open(int abi) {
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));
-  const bool wanted = config_.net.gpu && set_.fabric == "ucx";
+  const bool wanted = config_.net_gpu && set_.fabric == "ucx";
   gpu_ = wanted && gpu::driver().missing.empty();
-  if (config_.net.gpu && !gpu_) {
+  if (config_.net_gpu && !gpu_) {
     log_.warn("GDRX_NET_GPU=1 but GPU memory is not taken: {}",
               wanted ? gpu::driver().missing : "only the ucx fabric's ranks hand it over");
   }
-  config_.net.gpu = gpu_;
+  config_.net_gpu = gpu_;
+  for (NetDevice& device : set_.devices) {
+    if (gpu_ && config_.net_speed == 0) device.speed = std::max(device.speed, kGpuSpeed);
+  }
   for (const NetDevice& device : set_.devices) {
     log_.info("plugin ABI v{}, device {}: {}, {} Mb/s, {}", abi, device.name, device.description,
               device.speed, gpu_ ? "host and GPU memory of this host" : "host memory");
   }
-  if (config_.net.stats) stats::start(abi, log_);
+  if (config_.net_stats) stats::start(abi, log_);
   return {};
 }
 

@@ -37,7 +37,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
   board_ = GDRX_TRY(endpoint->import_region(board_key));
   endpoint_ = endpoint;
-  if (lane().config().net.gpu) {
+  if (lane().config().net_gpu) {
     gpu_name_ = GDRX_TRY(random_value<gpu::SocketName>());
     giver_ = GDRX_TRY(gpu::Giver::listen(gpu_name_));
   }
@@ -64,6 +64,15 @@ Welcome Receiver::welcome() const {
 Result<std::uint32_t> Receiver::hand_over(std::span<std::byte> memory) {
   if (!giver_) return fail(Errc::internal, "GPU memory is not taken here");
   return giver_->give(memory);
+}
+
+Result<std::uint32_t> Receiver::hand_over(const MemoryRegion& region) {
+  const Given given{kMagic, given_ + 1, region.bytes().size()};
+  Blob payload;
+  append_blob(payload, std::as_bytes(std::span(&given, 1)));
+  append_blob(payload, lane().export_key(region));
+  if (!tell(payload)) return 0U;  // through the inbox, then
+  return ++given_;
 }
 
 Result<Progress> Receiver::wire_up() {
@@ -96,7 +105,9 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Target& target = targets[i];
     group.items[i] = {target.bytes.size(), 0, target.tag, 0};
-    if (target.memory == nullptr || !target.memory->gpu || target.bytes.empty()) continue;
+    if (target.memory == nullptr || target.memory->handed_over == 0 || target.bytes.empty()) {
+      continue;
+    }
     if (!target.memory->holds(target.bytes.data(), target.bytes.size())) {
       return fail(Errc::invalid_argument, "irecv() beyond the memory that was registered");
     }
@@ -125,7 +136,8 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     receive.targets[i] = targets[i].bytes;
     receive.got[i] = 0;
     receive.done[i] = false;
-    receive.gpu[i] = group.items[i].memory != 0;
+    receive.handed_over[i] = group.items[i].memory != 0;
+    receive.gpu[i] = receive.handed_over[i] && targets[i].memory->gpu;
     receive.sizes[i] = 0;
   }
   return encode({index(), static_cast<std::uint16_t>(place), receive.life});
@@ -167,9 +179,9 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
   }
   const std::span<std::byte> target = receive.targets[head.item];
   Bytes& got = receive.got[head.item];
-  if (head.direct != 0 && receive.gpu[head.item] && head.bytes == 0 && head.offset == 0 &&
+  if (head.direct != 0 && receive.handed_over[head.item] && head.bytes == 0 && head.offset == 0 &&
       got == 0 && head.total <= target.size()) {
-    got = head.total;  // the sender's copy engine has put it there
+    got = head.total;  // it is in its place
     counters_->direct.add(1);
   } else if (head.total > target.size() || head.offset != got || head.direct != 0 ||
              (receive.gpu[head.item] && head.bytes > 0) || head.bytes > kChunkBytes - kChunkHead ||

@@ -40,6 +40,7 @@ class Receiver final : public Comm {
   Result<void*> irecv(std::span<const Target> targets);
 
   Result<std::uint32_t> hand_over(std::span<std::byte> memory) override;
+  Result<std::uint32_t> hand_over(const MemoryRegion& region) override;
   void on_immediate() override;
   void on_written(std::uint32_t) override {}
   Result<Answer> test(RequestId id) override;
@@ -56,6 +57,7 @@ class Receiver final : public Comm {
     std::array<Bytes, kMaxGroup> got;
     std::array<bool, kMaxGroup> done;
     std::array<bool, kMaxGroup> gpu;
+    std::array<bool, kMaxGroup> handed_over;
     std::array<int, kMaxGroup> sizes;
     Instant begun{};
   };
@@ -68,6 +70,7 @@ class Receiver final : public Comm {
   std::unique_ptr<MemoryRegion> inbox_region_;
   gpu::SocketName gpu_name_{};
   std::unique_ptr<gpu::Giver> giver_;  // where GPU memory is taken
+  std::uint32_t given_ = 0;            // regions
   RemoteRegionId board_{};
   std::uint64_t next_group_ = 1;
   bool greeted_ = false;  // the sender's first immediate has come

@@ -8,6 +8,12 @@
 #include <limits>
 
 namespace gdrx::net {
+namespace {
+
+// Below, one message to the inbox and a copy are quicker than a write and a head.
+constexpr Bytes kLeastDirect = 16 * 1024;
+
+}  // namespace
 
 Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
   auto sender = std::unique_ptr<Sender>(new Sender(std::move(lane)));
@@ -28,7 +34,10 @@ Sender::~Sender() {
   copier_.reset();
   // NCCL frees the buffers next: nobody may read them any more.
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
-  if (endpoint_ != nullptr) endpoint_->release_region(inbox_);
+  if (endpoint_ != nullptr) {
+    endpoint_->release_region(inbox_);
+    for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
+  }
   if (board_region_) lane().forget(*board_region_);
 }
 
@@ -47,7 +56,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   peer_name_ = std::move(peer_name);
   count_as(stats::Way::send);
   if (welcome.gpu == gpu::SocketName{}) return {};
-  if (!lane().config().net.gpu) {
+  if (!lane().config().net_gpu) {
     return fail(Errc::mismatch, peer_name_ + " takes GPU memory: set GDRX_NET_GPU alike");
   }
   taker_ = GDRX_TRY(gpu::Taker::connect(welcome.gpu));
@@ -64,7 +73,7 @@ Result<void> Sender::prepare_copies() {
 Result<std::optional<std::span<std::byte>>> Sender::gpu_target(const Item& item, Bytes size,
                                                                const Memory* memory) {
   if (size == 0) return std::optional(std::span<std::byte>());
-  if (item.memory == 0) {
+  if (item.memory == 0 || lane().fabric() != "ucx") {
     if (memory == nullptr || !memory->gpu) return std::optional(std::span<std::byte>());
     return fail(Errc::unsupported, "GPU memory for a peer that receives in host memory");
   }
@@ -139,7 +148,12 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   free_.pop_back();
   send.active = true;
   send.queued = true;
-  send.direct = !target->empty();
+  const auto region = region_for(item, bytes.size(), memory);
+  send.copied = !target->empty();
+  send.direct = send.copied || region;
+  send.region = region.value_or(RemoteRegionId{});
+  send.offset = item.offset;
+  send.written = false;
   send.bytes = bytes;
   send.local = memory == nullptr ? nullptr : memory->region.get();
   send.group = group_;
@@ -176,7 +190,7 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
   }
   if (next_chunk_ - consumed >= chunks_) return Progress::pending;
   Send& send = sends_[slot];
-  if (send.direct && GDRX_TRY(copier_->poll(slot)) == Progress::pending) return Progress::pending;
+  if (send.direct && GDRX_TRY(post_direct(slot)) == Progress::pending) return Progress::pending;
   ChunkHead head;
   head.sequence = next_chunk_ + 1;
   head.group = send.group;
@@ -213,6 +227,57 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
   send.posted = send.direct ? send.bytes.size() : send.posted + head.bytes;
   send.queued = send.posted < send.bytes.size();
   return Progress::done;
+}
+
+// Before the head: messages of a pair are delivered in the order in which they were posted.
+Result<Progress> Sender::post_direct(std::uint16_t slot) {
+  Send& send = sends_[slot];
+  if (send.copied) return copier_->poll(slot);
+  if (send.written) return Progress::done;
+  WriteOp op;
+  op.payload = send.bytes;
+  op.local = send.local;
+  op.remote = send.region;
+  op.offset = send.offset;
+  op.cookie = cookie_of(index(), slot);
+  ++send.unwritten;
+  ++unwritten_;
+  auto posted = endpoint_->post(op);
+  send.written = posted && *posted == Progress::done;
+  if (!send.written) {
+    --send.unwritten;
+    --unwritten_;
+  }
+  if (!posted) return tl::unexpected(break_with(std::move(posted).error()));
+  return *posted;
+}
+
+std::optional<RemoteRegionId> Sender::region_for(const Item& item, Bytes size,
+                                                 const Memory* memory) {
+  if (item.memory == 0 || size < kLeastDirect || memory == nullptr || !memory->region ||
+      taker_ != nullptr) {
+    return std::nullopt;
+  }
+  // Its description comes over another way than the group that names it.
+  if (item.memory > given_.size() && !read_channel()) return std::nullopt;
+  if (item.memory > given_.size()) return std::nullopt;
+  const GivenRegion& given = given_[item.memory - 1];
+  if (item.offset > given.bytes || size > given.bytes - item.offset) return std::nullopt;
+  return given.region;
+}
+
+Result<void> Sender::on_frame(const Frame& frame) {
+  Given given;
+  const auto parts = GDRX_TRY(split_blobs(frame.payload, 2));
+  if (frame.kind != FrameKind::data || parts[0].size() != sizeof given) {
+    return fail(Errc::protocol, peer_name_ + " says what is not of the protocol");
+  }
+  std::memcpy(&given, parts[0].data(), sizeof given);
+  if (given.magic != kMagic || given.id != given_.size() + 1) {
+    return fail(Errc::protocol, peer_name_ + " gives a region out of turn");
+  }
+  given_.push_back({GDRX_TRY(endpoint_->import_region(parts[1])), given.bytes});
+  return {};
 }
 
 void Sender::on_written(std::uint32_t slot) {

@@ -44,8 +44,12 @@ class Sender final : public Comm {
   struct Send {
     std::uint32_t life = 0;
     bool active = false;
-    bool queued = false;  // not all chunks are posted
-    bool direct = false;  // a copy engine puts it into the peer's GPU memory
+    bool queued = false;      // not all chunks are posted
+    bool direct = false;      // straight to its place, then a head without bytes
+    bool copied = false;      // by a copy engine, into the peer's GPU memory
+    RemoteRegionId region{};  // otherwise written by the fabric, here
+    Bytes offset = 0;
+    bool written = false;  // that write is posted
     std::span<const std::byte> bytes;
     const MemoryRegion* local = nullptr;
     std::uint64_t group = 0;
@@ -65,12 +69,21 @@ class Sender final : public Comm {
   Result<std::optional<std::span<std::byte>>> gpu_target(const Item& item, Bytes size,
                                                          const Memory* memory);
   Result<void> prepare_copies();
+  /// The region that a message is written into without the inbox; nothing: through the inbox.
+  std::optional<RemoteRegionId> region_for(const Item& item, Bytes size, const Memory* memory);
+  Result<Progress> post_direct(std::uint16_t slot);
+  Result<void> on_frame(const Frame& frame) override;
   Result<void> pump();
   Result<Progress> post_chunk(std::uint16_t slot);
 
   std::unique_ptr<Board> board_;
   std::unique_ptr<MemoryRegion> board_region_;
   RemoteRegionId inbox_{};
+  struct GivenRegion {
+    RemoteRegionId region{};
+    Bytes bytes = 0;
+  };
+  std::vector<GivenRegion> given_;
   std::unique_ptr<gpu::Taker> taker_;  // where the peer takes GPU memory
   std::unique_ptr<gpu::Copier> copier_;
   std::uint32_t peer_comm_ = 0;

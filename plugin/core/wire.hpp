@@ -72,12 +72,21 @@ struct Welcome {
 };
 static_assert(sizeof(Welcome) == 56 && std::is_trivially_copyable_v<Welcome>);
 
+/// Over the side channel, from the receiver: a region that writes may go straight into. Its key
+/// follows.
+struct Given {
+  std::uint32_t magic = kMagic;
+  std::uint32_t id = 0;  // 1, 2, ...
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(Given) == 16 && std::is_trivially_copyable_v<Given>);
+
 /// One receive of a group.
 struct Item {
   std::uint64_t size = 0;
   std::uint64_t offset = 0;  // in that memory
   std::int32_t tag = 0;
-  std::uint32_t memory = 0;  // of the GPU, handed over under this number; 0: through the inbox
+  std::uint32_t memory = 0;  // handed over under this number; 0: through the inbox alone
 };
 
 /// One irecv(), clear to send.

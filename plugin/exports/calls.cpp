@@ -116,6 +116,7 @@ NetResult reg_mr(void* comm, void* data, std::size_t size, int type, void** mhan
     if (lane->fabric() != "ucx" && size > 0) {
       const std::lock_guard turn(lane->turn());
       memory->region = GDRX_TRY(lane->device().register_memory(memory->bytes, MemoryKind::host));
+      memory->handed_over = GDRX_TRY(owner->hand_over(*memory->region));
     }
     *mhandle = memory.release();
     return {};
@@ -135,6 +136,7 @@ NetResult dereg_mr(void*, void* mhandle) {
     auto* memory = static_cast<Memory*>(mhandle);
     const std::shared_ptr<Lane> lane = memory->lane;  // outlives the turn
     const std::lock_guard turn(lane->turn());
+    if (memory->region) lane->forget(*memory->region);
     const std::unique_ptr<Memory> owner(memory);
     return {};
   });

@@ -2,7 +2,9 @@
 # Options and the flags that every target of ours is built with.
 option(GDRX_BUILD_TESTS "Build the tests" ON)
 option(GDRX_FUZZ "Build the libFuzzer targets (clang)" OFF)
+option(GDRX_CUDA "Build the GPU kernels where there is a CUDA toolkit" ON)
 option(GDRX_WERROR "Warnings are errors" ON)
+set(GDRX_TEST_PARTS "" CACHE STRING "Folders of tests/ to build, all if empty")
 set(GDRX_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(GDRX_COVERAGE "Instrument for line coverage" OFF)
 
@@ -21,16 +23,18 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
 add_library(gdrx_flags INTERFACE)
-target_compile_options(gdrx_flags INTERFACE -Wall -Wextra -Wconversion -Wswitch-enum
-  -Wnon-virtual-dtor -ffp-contract=off -fno-math-errno $<$<BOOL:${GDRX_WERROR}>:-Werror>)
+set(cxx_flags -Wall -Wextra -Wconversion -Wswitch-enum -Wnon-virtual-dtor -ffp-contract=off
+  -fno-math-errno $<$<BOOL:${GDRX_WERROR}>:-Werror>)
+target_compile_options(gdrx_flags INTERFACE "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${cxx_flags}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps inside std::string that are not there (GCC bug 105651).
-  target_compile_options(gdrx_flags INTERFACE -Wno-restrict)
+  target_compile_options(gdrx_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 if(GDRX_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # ThreadSanitizer does not model fences; ours order atomics only, which it checks by themselves.

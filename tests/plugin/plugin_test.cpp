@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's library, loaded and driven as NCCL does, in each version of the ABI.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <string_view>
+
+#include "plugin/stats/prometheus.hpp"
 #include "tests/plugin/pair.hpp"
 
 namespace gdrx::test {
@@ -122,6 +127,44 @@ TEST_P(Plugin, CutsASendThatIsLongerThanItsReceive) {
   EXPECT_EQ(pair.size(recv), 200'000);
   EXPECT_EQ(pair.size(send), 200'000);
   EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+}
+
+TEST_P(Plugin, CarriesRegisteredMemoryWholeAndAtItsOffset) {
+  for (void* receiver : {context, other}) {
+    Pair pair(*net);
+    pair.connect(context, receiver);
+    Bytes out = pattern(3'000'000, 2);
+    Bytes in(3'000'000, std::byte{0x77});
+    void *send_mr = nullptr, *recv_mr = nullptr;
+    ASSERT_EQ(net->reg_mr(pair.send, out.data(), out.size(), nccl::kPtrHost, &send_mr),
+              NetResult::success);
+    ASSERT_EQ(net->reg_mr(pair.recv, in.data(), in.size(), nccl::kPtrHost, &recv_mr),
+              NetResult::success);
+    for (std::size_t bytes : {1UL, 20'000UL, 1'000'001UL}) {
+      void *recv = nullptr, *send = nullptr;
+      pair.post(recv, [&] {
+        return net->irecv(pair.recv, {in.data() + 1000}, {2'000'000}, {0}, {recv_mr}, &recv);
+      });
+      pair.post(send,
+                [&] { return net->isend(pair.send, out.data() + 77, bytes, 0, send_mr, &send); });
+      ASSERT_TRUE(pair.finish());
+      EXPECT_EQ(pair.size(0), static_cast<int>(bytes));
+      pair.forget();
+      EXPECT_TRUE(std::equal(out.begin() + 77, out.begin() + 77 + static_cast<long>(bytes),
+                             in.begin() + 1000));
+      EXPECT_EQ(in[999], std::byte{0x77});
+      EXPECT_EQ(in[1000 + bytes], std::byte{0x77});
+    }
+    const std::string counters = stats::prometheus(**stats::open_page(stats::page_path(getpid())));
+    const char* transport = getenv("GDRX_TRANSPORT");
+    const bool verbs = transport != nullptr && std::string_view(transport) == "verbs";
+    EXPECT_EQ(counters.find("direct_messages_total{") != std::string::npos &&
+                  counters.find(",path=\"verbs: itself\"} 2\n") != std::string::npos,
+              verbs && receiver == context)
+        << counters;
+    EXPECT_EQ(net->dereg_mr(pair.send, send_mr), NetResult::success);
+    EXPECT_EQ(net->dereg_mr(pair.recv, recv_mr), NetResult::success);
+  }
 }
 
 TEST_P(Plugin, AsksToTryAgainWithoutAReceiveOfThatTag) {

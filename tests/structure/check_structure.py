@@ -13,11 +13,14 @@ ALLOWED = {
     "transport/memory": [],
     "transport/fabric": [],
     "transport/ucx": ["transport/fabric"],
-    "transport/verbs": ["transport/fabric"],
+    "transport/verbs": ["transport/fabric", "transport/memory"],
     "collectives/plan": [],
     "collectives/reduce": [],
     "collectives/exec": ["collectives/reduce", "transport/memory"],
-    "collectives/comm": ["collectives/exec", "transport/bootstrap", "transport/memory"],
+    "collectives/kernels": [],
+    "collectives/gpu": ["collectives/kernels", "transport/fabric"],
+    "collectives/comm": ["collectives/exec", "collectives/gpu", "transport/bootstrap",
+                         "transport/memory"],
     "collectives/mpi": ["collectives/comm"],
     "plugin/abi": [],
     "tests/conformance/net": ["plugin/abi"],
@@ -33,8 +36,10 @@ OWNERS = {
     r"^mpi\.h": ["collectives/mpi", "mpi-tests", "include"],
     r"^uc[pst]/": ["transport/ucx"],
     r"^infiniband/": ["transport/verbs"],
-    r"^(cuda|nccl)": [],
+    r"^cuda_": ["collectives/kernels", "collectives/gpu", "mpi-tests"],
+    r"^nccl": [],
     r"^hwloc": ["topo"],
+    r"^zlib": ["topo"],
     r"^CLI/": ["mpi-tests", "tools", "tests/conformance/net"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools", "tests/conformance/net"],
 }
@@ -42,7 +47,8 @@ LONGEST = 400
 
 errors = []
 for folder, below in ALLOWED.items():
-    for path in sorted((root / folder).rglob("*.[ch]pp")) + sorted((root / folder).rglob("*.h")):
+    for path in sorted((root / folder).rglob("*.[ch]pp")) + sorted((root / folder).rglob("*.h")) + sorted(
+            (root / folder).rglob("*.cu*")):
         name = path.relative_to(root)
         text = path.read_text()
         if len(text.splitlines()) > LONGEST:

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "transport/bootstrap/mesh_wire.hpp"
@@ -30,7 +32,7 @@ class Mesh final : public ControlMesh {
     stop_.store(true);
     ring();
     if (thread_.joinable()) thread_.join();
-    wire_.say_goodbye();
+    wire_.say_goodbye(gave_up_);
   }
 
   Rank rank() const noexcept override { return rank_; }
@@ -55,6 +57,18 @@ class Mesh final : public ControlMesh {
     wire_.flood(notice, -1);
     woken_.store(true);
     ring();
+    end_leave(Leave::told);
+  }
+
+  bool leave(Deadline deadline) override {
+    leaving_.store(true);
+    ring();
+    std::unique_lock lock(leave_mutex_);
+    while (leave_ == Leave::waiting && !deadline.passed(steady_clock().now())) {
+      leave_changed_.wait_for(lock, milliseconds(std::min(1000, poll_milliseconds(deadline))));
+    }
+    gave_up_ = leave_ == Leave::waiting || leave_ == Leave::alone;
+    return leave_ == Leave::together;
   }
 
   // Each side writes its own flag and then reads the other's, sequentially consistent: either the
@@ -64,6 +78,26 @@ class Mesh final : public ControlMesh {
   }
 
  private:
+  enum class Leave { waiting, together, alone, told };
+
+  void end_leave(Leave how) noexcept {
+    const std::lock_guard lock(leave_mutex_);
+    if (leave_ == Leave::waiting) leave_ = how;
+    leave_changed_.notify_all();
+  }
+
+  // Dissemination, as all_gather: after round k a rank knows that the 2^(k+1) - 1 before it are
+  // here.
+  void go_on_leaving() {
+    for (; (std::int64_t{1} << round_) < size(); ++round_) {
+      if (fences_sent_ == round_) wire_.send_fence(fences_sent_++);
+      if (wire_.anyone_gave_up()) return end_leave(Leave::alone);
+      if (wire_.anyone_left()) break;
+      if (!wire_.has_fence(round_)) return;
+    }
+    end_leave(Leave::together);
+  }
+
   void ring() noexcept { eventfd_write(wake_.fd(), 1); }
 
   // After round k a rank has the blobs of itself and of the 2^k - 1 ranks before it.
@@ -132,6 +166,8 @@ class Mesh final : public ControlMesh {
       if (heard && wire_.flood(heard->notice, heard->from) && handlers_.on_notice) {
         handlers_.on_notice(heard->notice);
       }
+      if (heard) end_leave(Leave::told);
+      if (leaving_.load()) go_on_leaving();
     }
   }
 
@@ -157,6 +193,13 @@ class Mesh final : public ControlMesh {
   std::atomic<bool> stop_{false};
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> woken_{false};
+  std::atomic<bool> leaving_{false};
+  std::uint32_t round_ = 0;  // of the last barrier: the round that is due
+  std::uint32_t fences_sent_ = 0;
+  std::mutex leave_mutex_;
+  std::condition_variable leave_changed_;
+  Leave leave_ = Leave::waiting;
+  bool gave_up_ = false;  // of whoever calls leave() and destroys
   std::thread thread_;
 };
 

@@ -56,6 +56,9 @@ class ControlMesh {
   virtual void start(Handlers handlers) = 0;
   /// Floods a notice of this rank's own and wakes the thread. Any thread. Does not call on_notice.
   virtual void announce(const Notice& notice) noexcept = 0;
+  /// A barrier before the end: returns true once every rank has called it, false when the deadline
+  /// passes, here or on a rank that gives up, or when a notice comes. After start(), once.
+  virtual bool leave(Deadline deadline) = 0;
   /// Makes the thread call on_tick soon. Any thread; a system call only if the thread sleeps.
   virtual void wake() noexcept = 0;
   /// "eth0 10.0.0.3:41234" or "loopback": for the log.

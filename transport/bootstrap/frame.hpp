@@ -19,10 +19,11 @@ enum class FrameKind : std::uint16_t {
   refused,  // with the reason; the connection ends
   data,
   notice,
-  goodbye,
+  goodbye,  // with a byte: after having waited in vain for others to leave, too
   query,    // a rank that waits asks the root whom for
   missing,  // the root's answer to it
-  broken    // the round cannot be completed; with the reason
+  broken,   // the round cannot be completed; with the reason
+  fence     // a round of the last barrier, when ranks leave together; with its number
 };
 
 struct FrameHeader {

@@ -24,6 +24,7 @@ struct MeshLink {
   std::deque<Blob> inbox;  // data frames that nobody has taken
   Blob unsent;             // what the kernel had no room for
   bool left = false;       // nothing more comes: a goodbye, an end, or garbage
+  bool gave_up = false;    // its goodbye says that it has waited in vain for others
 };
 
 struct MeshMember {

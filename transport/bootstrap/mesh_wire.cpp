@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "transport/bootstrap/notice.hpp"
 
@@ -75,6 +76,7 @@ std::optional<Notice> MeshWire::drain(MeshLink& link) {
     switch ((*frame)->kind) {
       case FrameKind::goodbye:
         link.left = true;
+        link.gave_up = !(*frame)->payload.empty();
         break;
       case FrameKind::notice: {
         auto notice = decode_notice((*frame)->payload, static_cast<std::int32_t>(members_.size()));
@@ -84,6 +86,9 @@ std::optional<Notice> MeshWire::drain(MeshLink& link) {
       case FrameKind::data:
         if (notices_only_) return misbehaved(link, "data out of turn");
         link.inbox.push_back(std::move((*frame)->payload));
+        break;
+      case FrameKind::fence:
+        if (!take_fence(link, (*frame)->payload)) return misbehaved(link, "a fence out of place");
         break;
       case FrameKind::hello:
       case FrameKind::accepted:
@@ -95,6 +100,17 @@ std::optional<Notice> MeshWire::drain(MeshLink& link) {
     }
   }
   return {};
+}
+
+bool MeshWire::take_fence(const MeshLink& link, std::span<const std::byte> payload) {
+  std::uint32_t round = 0;
+  const auto n = static_cast<std::int64_t>(members_.size());
+  if (payload.size() != sizeof round) return false;
+  std::memcpy(&round, payload.data(), sizeof round);
+  if (round >= 31 || (std::int64_t{1} << round) >= n) return false;
+  if (link.peer != (index(self_) + n - (std::int64_t{1} << round)) % n) return false;
+  fences_ |= 1U << round;
+  return true;
 }
 
 Notice MeshWire::lost(MeshLink& link, const Error& how) {
@@ -152,6 +168,22 @@ bool MeshWire::flood(const Notice& notice, std::int32_t except) {
   return true;
 }
 
+void MeshWire::send_fence(std::uint32_t round) {
+  const auto n = static_cast<std::int64_t>(members_.size());
+  const auto peer = static_cast<std::int32_t>((index(self_) + (std::int64_t{1} << round)) % n);
+  const std::lock_guard lock(mutex_);
+  send(link_to(peer), encode_frame(FrameKind::fence, std::as_bytes(std::span(&round, 1))));
+}
+
+bool MeshWire::anyone_left() const {
+  return std::any_of(links_.begin(), links_.end(), [](const MeshLink& link) { return link.left; });
+}
+
+bool MeshWire::anyone_gave_up() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const MeshLink& link) { return link.gave_up; });
+}
+
 // Never waits: a stopped peer must not delay the others' news. What has no room goes out later.
 void MeshWire::send(MeshLink& link, std::span<const std::byte> frame) {
   link.unsent.insert(link.unsent.end(), frame.begin(), frame.end());
@@ -181,10 +213,10 @@ void MeshWire::prepare_poll(std::vector<pollfd>& entries) {
   }
 }
 
-void MeshWire::say_goodbye() {
+void MeshWire::say_goodbye(bool gave_up) {
   const Deadline deadline = Deadline::after(steady_clock(), kGoodbyeTime);
   const std::lock_guard lock(mutex_);
-  const Blob goodbye = encode_frame(FrameKind::goodbye, {});
+  const Blob goodbye = encode_frame(FrameKind::goodbye, Blob(gave_up ? 1 : 0));
   for (MeshLink& link : links_) send(link, goodbye);
   std::array<std::byte, 4096> unread;
   for (MeshLink& link : links_) {

@@ -40,8 +40,15 @@ class MeshWire {
 
   /// Sends the first notice that it is given to all but `except`; false for later ones.
   bool flood(const Notice& notice, std::int32_t except);
+  /// Tells the rank 2^round after this one that this one, and those before it, want to leave.
+  void send_fence(std::uint32_t round);
+  /// Whether the rank 2^round before this one has said so.
+  bool has_fence(std::uint32_t round) const { return (fences_ >> round & 1U) != 0; }
+  /// A rank that left in order has left together with all, unless it gave up waiting for some.
+  bool anyone_left() const;
+  bool anyone_gave_up() const;
   /// Leaves in order; gives a full link a moment.
-  void say_goodbye();
+  void say_goodbye(bool gave_up);
 
   /// Sends what had no room, and appends an entry for each link that may still say something or
   /// has something to be sent.
@@ -52,6 +59,7 @@ class MeshWire {
   MeshLink& link_to(std::int32_t peer);
   std::optional<Notice> read(MeshLink& link);
   std::optional<Notice> drain(MeshLink& link);
+  bool take_fence(const MeshLink& link, std::span<const std::byte> payload);
   Notice lost(MeshLink& link, const Error& how);
   Notice misbehaved(MeshLink& link, const std::string& what);
   void send(MeshLink& link, std::span<const std::byte> frame);
@@ -62,6 +70,7 @@ class MeshWire {
   Rank self_;
   Duration heartbeat_;
   bool notices_only_ = false;
+  std::uint32_t fences_ = 0;  // by round
   mutable std::mutex mutex_;  // of sending: unsent of each link, flooded_
   bool flooded_ = false;
 };

@@ -20,7 +20,11 @@ fs::path own_folder() {
     return {};
   }
   std::error_code error;
-  return fs::weakly_canonical(info.dli_fname, error).parent_path();
+  // A program that was found in PATH has only its name there.
+  const fs::path file = fs::path(info.dli_fname).has_parent_path()
+                            ? fs::path(info.dli_fname)
+                            : fs::read_symlink("/proc/self/exe", error);
+  return fs::weakly_canonical(file, error).parent_path();
 }
 
 // Beside this code (the library, or a test program in bin/), then beside that.
@@ -38,6 +42,8 @@ void calm_ucx() {
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
 }
 
+}  // namespace
+
 Result<void*> open_module(const Config& config, const std::string& file, const char* needs) {
   std::string reason = "not found";
   for (const fs::path& place : places(config, file)) {
@@ -54,8 +60,6 @@ Result<void*> open_module(const Config& config, const std::string& file, const c
               fmt::format("{}: {}; install {} and build again, or set GDRX_MODULE_PATH", file,
                           reason, needs));
 }
-
-}  // namespace
 
 Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
                                             const Log&) {

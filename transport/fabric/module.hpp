@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gdrx/transport.hpp"
 
@@ -16,6 +17,10 @@ struct FabricModule {
   int abi = kFabricAbi;
   Result<std::shared_ptr<Fabric>> (*create)() = nullptr;
 };
+
+/// dlopens a module of ours, found beside this code or in GDRX_MODULE_PATH; it stays loaded.
+/// `needs`: what must be installed for it, for the message of Errc::unsupported.
+Result<void*> open_module(const Config& config, const std::string& file, const char* needs);
 
 }  // namespace gdrx
 

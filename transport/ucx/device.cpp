@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kPool = 1024;  // writes under way on a device
 constexpr int kMostRounds = 256;     // of UCX's progress in one poll()
 constexpr std::chrono::milliseconds kCloseTime{500};
+constexpr std::chrono::milliseconds kFlushTime{100};
 
 struct ConfigHolder {
   ucp_config_t* config = nullptr;
@@ -259,6 +260,19 @@ Result<void> UcxDevice::land(const void* header, std::size_t header_length, cons
     ready_.push_back({CompletionKind::immediate, Rank{head.source}, head.immediate, 0});
   }
   return {};
+}
+
+// What UCX has taken may still wait in a socket's queue, and closing by force throws it away.
+void UcxDevice::flush(ucp_ep_h endpoint) noexcept {
+  ucp_request_param_t param{};
+  ucs_status_ptr_t request = ucp_ep_flush_nbx(endpoint, &param);
+  if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
+  const Deadline deadline = Deadline::after(steady_clock(), kFlushTime);
+  while (ucp_request_check_status(request) == UCS_INPROGRESS &&
+         !deadline.passed(steady_clock().now())) {
+    ucp_worker_progress(worker_);
+  }
+  ucp_request_free(request);
 }
 
 void UcxDevice::close(ucp_ep_h endpoint) noexcept {

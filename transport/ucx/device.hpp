@@ -61,6 +61,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override { return pool_.size() != free_.size(); }
   void isolate_peers() noexcept override { isolating_ = true; }
+  std::string describe() const override { return "ucx: CUDA memory is staged"; }
 
   // For endpoints and UCX's callbacks, on the polling thread.
   Rank self() const noexcept { return self_; }
@@ -78,6 +79,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   bool isolating() const noexcept { return isolating_; }
   /// The endpoint ends: callbacks of its writes that still come find nobody.
   void forget(const UcxEndpoint* endpoint) noexcept;
+  void flush(ucp_ep_h endpoint) noexcept;  // bounded
   void close(ucp_ep_h endpoint) noexcept;  // bounded
 
  private:

@@ -62,7 +62,10 @@ UcxEndpoint::~UcxEndpoint() {
   for (const Remote& remote : remotes_) {
     if (remote.rkey != nullptr) ucp_rkey_destroy(remote.rkey);
   }
-  if (endpoint_ != nullptr) device_->close(endpoint_);
+  if (endpoint_ == nullptr) return;
+  // An isolated peer goes on when this one has nothing more to say; others are gone together.
+  if (device_->isolating() && !error_) device_->flush(endpoint_);
+  device_->close(endpoint_);
 }
 
 Result<RemoteRegionId> UcxEndpoint::import_region(std::span<const std::byte> key) {

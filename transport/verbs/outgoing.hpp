@@ -52,7 +52,7 @@ class Outgoing {
     std::uint64_t cookie = 0;
     Bytes offset = 0;
     std::span<const std::byte> payload;
-    bool registered = false;  // by the caller, else staged
+    const VerbsRegion* local = nullptr;  // within post() only; null: staged or eager
     // Not the region: it may end while a dead peer's message waits for its acknowledgement.
     std::array<std::uint32_t, kMaxRails> lkeys{};
     RegionKey key;
@@ -65,6 +65,7 @@ class Outgoing {
   Path* choose(Link** link) noexcept;
   Path* path_of(Link& link) noexcept;
   void prepare(const WriteOp& op, const Remote& remote, Message& fresh);
+  Result<Progress> hold_payload(const WriteOp& op, Message& fresh);
   bool cut(Message& fresh);
   void write_head(const Message& fresh, std::span<const std::byte> header) noexcept;
   int post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// This rank's arena: GPU memory that peers map and write.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "gdrx/result.hpp"
+
+namespace gdrx::gpu {
+
+/// Borrowed from a pool of the process, which never frees: to free an exported allocation that a
+/// peer still maps is undefined in CUDA. Given back when the object goes, unless it was tainted.
+class OwnArena {
+ public:
+  /// On the current device: control page zero, every slot the sentinel.
+  static Result<std::unique_ptr<OwnArena>> borrow();
+  ~OwnArena();
+  OwnArena(const OwnArena&) = delete;
+  OwnArena& operator=(const OwnArena&) = delete;
+
+  std::uint8_t* data() const noexcept { return data_; }
+  const cudaIpcMemHandle_t& handle() const noexcept { return handle_; }
+  /// A peer may still write to it: nobody may have it again.
+  void taint() noexcept { tainted_ = true; }
+
+ private:
+  OwnArena() = default;
+  std::uint8_t* data_ = nullptr;
+  cudaIpcMemHandle_t handle_{};
+  int device_ = 0;
+  bool tainted_ = false;
+};
+
+/// A peer's arena, mapped here for as long as the object lives.
+class PeerArena {
+ public:
+  /// Another process's, of a GPU of this host.
+  static Result<std::unique_ptr<PeerArena>> open(const cudaIpcMemHandle_t& handle);
+  /// Of this process; on another device when `pointer` is there.
+  static Result<std::unique_ptr<PeerArena>> reach(std::uint8_t* pointer);
+  ~PeerArena();
+  PeerArena(const PeerArena&) = delete;
+  PeerArena& operator=(const PeerArena&) = delete;
+  std::uint8_t* data() const noexcept { return data_; }
+
+ private:
+  PeerArena() = default;
+  std::uint8_t* data_ = nullptr;
+  int device_ = 0;
+  bool mapped_ = false;
+};
+
+/// Makes a device current for a scope.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) noexcept {
+    if (cudaGetDevice(&before_) != cudaSuccess || before_ == device) {
+      before_ = -1;
+    } else {
+      cudaSetDevice(device);
+    }
+  }
+  ~OnDevice() {
+    if (before_ >= 0) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/gpu/choose.hpp"
+
+#include <algorithm>
+
+namespace gdrx::gpu {
+namespace {
+
+constexpr int kKernelCount = 3;
+
+int round_up(std::uint64_t value, int unit) {
+  return static_cast<int>((value + static_cast<std::uint64_t>(unit) - 1) /
+                          static_cast<std::uint64_t>(unit)) *
+         unit;
+}
+
+// Enough threads for `work` packs of one each, within the budget. Blocks before threads: each
+// multiprocessor has its own way out of the GPU.
+void spread(Shape& shape, std::uint64_t work, int blocks) {
+  const std::uint64_t most = static_cast<std::uint64_t>(blocks) * kThreads;
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(work, 1, most);
+  const std::uint64_t wide = wanted <= 16384 ? 64 : 128;
+  shape.threads = std::clamp(round_up((wanted + wide - 1) / wide, 32), 64, kThreads);
+  shape.blocks = static_cast<int>((wanted + static_cast<std::uint64_t>(shape.threads) - 1) /
+                                  static_cast<std::uint64_t>(shape.threads));
+  if (shape.blocks > blocks) {
+    shape.blocks = blocks;
+    shape.threads = round_up(
+        (wanted + static_cast<std::uint64_t>(blocks) - 1) / static_cast<std::uint64_t>(blocks), 32);
+  }
+}
+
+// Fitted to graph replay on 2 and 4 H200 (NVLink 4 between all pairs); us = start + bytes out of a
+// GPU / rate. They rank kernels; a figure in a report is never one of these.
+struct Cost {
+  double base;      // us, of no rank
+  double per_rank;  // us
+  double rate;      // bytes a us, out of each GPU
+};
+constexpr Cost kOneShot{1.8, 0.18, 330e3};
+constexpr Cost kTwoShot{1.7, 0.8, 325e3};
+constexpr Cost kTwoShotTiled{11.0, 1.0, 320e3};
+constexpr Cost kRing{2.7, 2.65, 345e3};
+
+double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
+  const double n = ranks;
+  const auto size = static_cast<double>(bytes);
+  const auto time = [&](const Cost& cost, double out) {
+    return cost.base + cost.per_rank * n + out / cost.rate;
+  };
+  switch (shape.kernel) {
+    case Kernel::one_shot:
+      return time(kOneShot, (n - 1) * size);
+    case Kernel::two_shot:
+      return time(shape.whole ? kTwoShotTiled : kTwoShot, 2 * (n - 1) / n * size);
+    case Kernel::ring:
+      return time(kRing, 2 * (n - 1) / n * size);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept {
+  int least = budget;
+  for (const Ticket& ticket : tickets) {
+    const auto sharing = std::count_if(tickets.begin(), tickets.end(), [&](const Ticket& other) {
+      return other.device == ticket.device;
+    });
+    least = std::min(least, ticket.processors / static_cast<int>(sharing));
+  }
+  return std::max(1, least);
+}
+
+std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t bytes) {
+  const std::uint64_t packs = packs_of(bytes);
+  const auto n = static_cast<std::uint64_t>(host.ranks);
+  const std::uint64_t part = (packs + n - 1) / n;
+  Shape shape;
+  shape.kernel = kernel;
+  if (kernel == Kernel::one_shot) {
+    spread(shape, packs, host.blocks);
+    return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
+  }
+  // One tile if it can be: no barrier at entry.
+  if (kernel == Kernel::two_shot) {
+    for (shape.unroll = 1; shape.unroll <= 4; shape.unroll *= 2) {
+      const auto unroll = static_cast<std::uint64_t>(shape.unroll);
+      spread(shape, (part + unroll - 1) / unroll, host.blocks);
+      if (fits(shape, host.ranks, packs)) return shape;
+    }
+  }
+  shape.whole = true;
+  shape.threads = kThreads;
+  // Blocks before packs in flight a thread.
+  for (const int least : {host.blocks, host.blocks * 2 / 3, 1}) {
+    for (shape.unroll = 4; shape.unroll >= 1; shape.unroll /= 2) {
+      for (shape.blocks = host.blocks; shape.blocks >= std::max(1, least); --shape.blocks) {
+        if (fits(shape, host.ranks, packs)) return shape;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes) {
+  std::vector<Prediction> all;
+  for (int i = 0; i < kKernelCount; ++i) {
+    const auto kernel = static_cast<Kernel>(i);
+    if (kernel == Kernel::ring && host.reproducible) continue;
+    const auto shape = shape_of(kernel, host, bytes);
+    if (shape) all.push_back({*shape, predict(*shape, host.ranks, bytes)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.us < b.us; });
+  return all;
+}
+
+Shape choose(const Host& host, std::uint64_t bytes) {
+  return candidates(host, bytes).front().shape;
+}
+
+std::string_view to_string(Kernel kernel) noexcept {
+  switch (kernel) {
+    case Kernel::one_shot:
+      return "one-shot";
+    case Kernel::two_shot:
+      return "two-shot";
+    case Kernel::ring:
+      return "ring";
+  }
+  return "?";
+}
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel a call takes, and over how many blocks. Pure; the same on every rank.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "collectives/gpu/path.hpp"
+#include "collectives/kernels/shape.hpp"
+
+namespace gdrx::gpu {
+
+struct Host {
+  int ranks = 1;
+  int blocks = 132;           // that a call of one rank may keep busy
+  bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
+};
+
+/// Blocks of a call: the user's budget, and no more than run at once beside those of other ranks
+/// on the same GPU. A block that waits must not keep out the one it waits for.
+int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept;
+
+struct Prediction {
+  Shape shape;
+  double us = 0;
+};
+
+/// Every kernel that can run the call, the best first. Never empty for 1 to kMaxRanks ranks.
+std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes);
+/// The best, without the list.
+Shape choose(const Host& host, std::uint64_t bytes);
+/// As choose(), of one kernel; empty if that kernel cannot run the call.
+std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t bytes);
+
+std::string_view to_string(Kernel kernel) noexcept;
+
+}  // namespace gdrx::gpu

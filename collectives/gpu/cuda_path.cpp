@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/gpu/cuda_path.hpp"
+
+#include <sys/random.h>
+
+#include <cstring>
+
+#include "collectives/gpu/error.hpp"
+#include "collectives/kernels/launch.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+// Process ids repeat between containers; this does not.
+std::uint64_t process_id() {
+  static const std::uint64_t id = [] {
+    std::uint64_t value = 0;
+    while (value == 0 && getrandom(&value, sizeof value, 0) != sizeof value) {
+    }
+    return value;
+  }();
+  return id;
+}
+
+/// The stream's capture, 0 if it has none.
+Result<unsigned long long> capture_of(cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  unsigned long long id = 0;
+  GDRX_TRY(check(cudaStreamGetCaptureInfo(stream, &status, &id), "cudaStreamGetCaptureInfo"));
+  if (status == cudaStreamCaptureStatusInvalidated) {
+    return fail(Errc::invalid_argument, "the stream's capture is already invalid");
+  }
+  return status == cudaStreamCaptureStatusActive ? id : 0;
+}
+
+class EventMark final : public Mark {
+ public:
+  static Result<std::unique_ptr<Mark>> create(cudaStream_t stream) {
+    std::unique_ptr<EventMark> mark(new EventMark);
+    GDRX_TRY(
+        check(cudaEventCreateWithFlags(&mark->event_, cudaEventDisableTiming), "cudaEventCreate"));
+    GDRX_TRY(check(cudaEventRecord(mark->event_, stream), "cudaEventRecord"));
+    return mark;
+  }
+  ~EventMark() override {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+  Result<bool> reached() override {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    GDRX_TRY(check(status, "waiting for the GPU"));
+    return true;
+  }
+
+ private:
+  EventMark() = default;
+  cudaEvent_t event_ = nullptr;
+};
+
+constexpr std::string_view kStages[] = {"entering the call", "reducing", "gathering results"};
+
+}  // namespace
+
+Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
+  std::unique_ptr<CudaPath> path(new CudaPath);
+  GDRX_TRY(check(cudaGetDevice(&path->device_), "cudaGetDevice"));
+  cudaDeviceProp properties{};
+  GDRX_TRY(check(cudaGetDeviceProperties(&properties, path->device_), "cudaGetDeviceProperties"));
+  path->device_name_ = properties.name;
+  path->own_ = GDRX_TRY(OwnArena::borrow());
+  void* pinned = nullptr;
+  GDRX_TRY(check(cudaHostAlloc(&pinned, sizeof(Report), cudaHostAllocPortable), "cudaHostAlloc"));
+  path->report_ = new (pinned) Report{};
+  GDRX_TRY(
+      check(cudaEventCreateWithFlags(&path->order_, cudaEventDisableTiming), "cudaEventCreate"));
+  Ticket& ticket = path->ticket_;
+  ticket.process = process_id();
+  ticket.pointer = reinterpret_cast<std::uintptr_t>(path->own_->data());
+  static_assert(sizeof(cudaIpcMemHandle_t) == sizeof ticket.handle);
+  std::memcpy(ticket.handle.data(), &path->own_->handle(), sizeof ticket.handle);
+  std::memcpy(ticket.device.data(), properties.uuid.bytes, sizeof ticket.device);
+  ticket.processors = properties.multiProcessorCount;
+  path->call_.report = path->report_;
+  path->call_.timeout_ns = timeout_ns;
+  return path;
+}
+
+CudaPath::~CudaPath() {
+  if (own_ && report_ != nullptr && report_->abort != 0) own_->taint();
+  (void)finish();  // a running kernel reads the report
+  const OnDevice here(device_);
+  peers_.clear();
+  if (order_ != nullptr) cudaEventDestroy(order_);
+  if (report_ != nullptr) cudaFreeHost(report_);
+}
+
+Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
+  const OnDevice here(device_);
+  call_.rank = index(self);
+  call_.ranks = static_cast<std::int32_t>(tickets.size());
+  for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
+    const Ticket& ticket = tickets[rank];
+    if (static_cast<std::int32_t>(rank) == call_.rank) {
+      call_.arena[rank] = own_->data();
+      continue;
+    }
+    std::unique_ptr<PeerArena> arena;
+    if (ticket.process == process_id()) {
+      arena = GDRX_TRY(PeerArena::reach(reinterpret_cast<std::uint8_t*>(ticket.pointer)));
+    } else {
+      cudaIpcMemHandle_t handle{};
+      std::memcpy(&handle, ticket.handle.data(), sizeof handle);
+      arena = GDRX_TRY(PeerArena::open(handle));
+    }
+    call_.arena[rank] = arena->data();
+    peers_.push_back(std::move(arena));
+  }
+  return {};
+}
+
+// Kernels of one arena must not overlap: a stream waits for the one that was used before it. What
+// is captured is ordered inside its graph alone; whoever launches the graph orders it.
+Result<void> CudaPath::follow(cudaStream_t stream) {
+  const unsigned long long capture = GDRX_TRY(capture_of(stream));
+  const bool same_world = capture == last_capture_;
+  if (launched_ && stream != last_stream_ && same_world) {
+    GDRX_TRY(check(cudaEventRecord(order_, last_stream_), "cudaEventRecord on the last stream"));
+    GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
+  }
+  last_stream_ = stream;
+  last_capture_ = capture;
+  return {};
+}
+
+Result<void> CudaPath::launch(const AllReduce& what, const Shape& shape, void* stream) {
+  if (what.bytes == 0) return {};
+  if (!fits(shape, call_.ranks, packs_of(what.bytes))) {
+    return fail(Errc::internal, fmt::format("a kernel of {} x {} threads does not fit {} bytes",
+                                            shape.blocks, shape.threads, what.bytes));
+  }
+  const OnDevice here(device_);
+  GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
+  call_.input = what.input;
+  call_.output = what.output;
+  call_.bytes = what.bytes;
+  call_.op = static_cast<std::int32_t>(what.op);
+  call_.finish_over = what.op == ReduceOp::avg ? call_.ranks : 0;
+  const Launch launch = launches()[static_cast<std::size_t>(what.type)];
+  GDRX_TRY(check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch"));
+  launched_ = true;
+  return {};
+}
+
+Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
+  const OnDevice here(device_);
+  if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) != 0) {
+    return fail(Errc::unsupported,
+                "a request cannot be waited for while its stream is captured: "
+                "pass NULL for the request");
+  }
+  return EventMark::create(static_cast<cudaStream_t>(stream));
+}
+
+Result<void> CudaPath::finish() {
+  if (!launched_) return {};
+  const OnDevice here(device_);
+  return check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+Result<void> CudaPath::synchronize(void* stream) {
+  const OnDevice here(device_);
+  return check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
+}
+
+Trouble CudaPath::trouble() const noexcept {
+  const volatile Report& report = *report_;
+  if (report.failed == 0) return {};
+  const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;
+  return {true, Rank{static_cast<std::int32_t>(report.peer)}, report.call, kStages[stage],
+          report.pack};
+}
+
+void CudaPath::abort() noexcept { static_cast<volatile Report*>(report_)->abort = 1; }
+
+}  // namespace gdrx::gpu
+
+const gdrx::gpu::Module* gdrx_cuda_v1() {
+  static const gdrx::gpu::Module module{gdrx::gpu::kModuleAbi, &gdrx::gpu::CudaPath::create};
+  return &module;
+}

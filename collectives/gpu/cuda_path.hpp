@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/gpu/arena.hpp"
+#include "collectives/gpu/path.hpp"
+
+namespace gdrx::gpu {
+
+class CudaPath final : public Path {
+ public:
+  static Result<std::unique_ptr<Path>> create(std::uint64_t timeout_ns);
+  ~CudaPath() override;
+
+  const Ticket& ticket() const noexcept override { return ticket_; }
+  Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
+  Result<void> launch(const AllReduce& what, const Shape& shape, void* stream) override;
+  Result<std::unique_ptr<Mark>> mark(void* stream) override;
+  Result<void> finish() override;
+  Result<void> synchronize(void* stream) override;
+  Trouble trouble() const noexcept override;
+  void abort() noexcept override;
+  std::uint64_t memory() const noexcept override { return kArenaBytes; }
+  const std::string& device_name() const noexcept override { return device_name_; }
+
+ private:
+  CudaPath() = default;
+  Result<void> follow(cudaStream_t stream);
+
+  int device_ = 0;
+  std::string device_name_;
+  Ticket ticket_;
+  Call call_;  // what no call changes is set by connect()
+  std::unique_ptr<OwnArena> own_;
+  std::vector<std::unique_ptr<PeerArena>> peers_;
+  Report* report_ = nullptr;  // pinned
+  cudaEvent_t order_ = nullptr;
+  cudaStream_t last_stream_ = nullptr;
+  unsigned long long last_capture_ = 0;  // 0: it was not captured
+  bool launched_ = false;
+};
+
+}  // namespace gdrx::gpu

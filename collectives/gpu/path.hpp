@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The direct path between GPUs of one host: kernels that write into each other's arenas. Abstract,
+// so that libgdrx.so needs no CUDA; libgdrx-cuda.so implements it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collectives/kernels/shape.hpp"
+#include "gdrx/result.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::gpu {
+
+/// One rank's offer to its peers: where its arena is. Goes over the wire; nothing in it is trusted
+/// beyond what the CUDA driver checks.
+struct Ticket {
+  std::uint64_t process = 0;              // random, one a process; 0: no GPU here
+  std::uint64_t pointer = 0;              // for ranks of the same process
+  std::array<std::uint8_t, 64> handle{};  // CUDA IPC
+  std::array<std::uint8_t, 16> device{};  // the GPU's UUID
+  std::int32_t processors = 0;            // multiprocessors of the GPU
+  std::int32_t reserved = 0;
+};
+
+struct AllReduce {
+  const void* input = nullptr;  // device memory, any alignment
+  void* output = nullptr;       // may be input
+  std::uint64_t bytes = 0;
+  DataType type{};
+  ReduceOp op{};
+};
+
+/// Why a kernel stopped waiting.
+struct Trouble {
+  bool happened = false;
+  Rank peer{};  // it waited for
+  std::uint32_t call = 0;
+  std::string_view stage;
+  std::uint32_t pack = 0;
+};
+
+/// A place in a stream.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  /// Whether everything before it has ended. Errc::system: the GPU has failed.
+  virtual Result<bool> reached() = 0;
+};
+
+/// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
+class Path {
+ public:
+  virtual ~Path() = default;
+  virtual const Ticket& ticket() const noexcept = 0;
+  /// Maps the peers' arenas. `tickets`: one a rank, each with process != 0.
+  virtual Result<void> connect(std::span<const Ticket> tickets, Rank self) = 0;
+  /// Enqueues on a stream of this path's GPU (nullptr: the legacy default stream); nothing blocks,
+  /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
+  /// order of calls even when the stream changes; the stream of the call before must still exist.
+  virtual Result<void> launch(const AllReduce& what, const Shape& shape, void* stream) = 0;
+  /// Errc::unsupported while the stream is captured.
+  virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
+  /// Waits until everything that was launched here has ended.
+  virtual Result<void> finish() = 0;
+  /// Waits for the stream. Errc::unsupported while it is captured.
+  virtual Result<void> synchronize(void* stream) = 0;
+  virtual Trouble trouble() const noexcept = 0;
+  /// Ends every wait of every kernel, running or to come. Never blocks.
+  virtual void abort() noexcept = 0;
+  /// GPU memory that this path holds, bytes.
+  virtual std::uint64_t memory() const noexcept = 0;
+  /// "NVIDIA H200".
+  virtual const std::string& device_name() const noexcept = 0;
+};
+
+/// On the device that is current on this thread. `timeout_ns`: how long a kernel waits for a peer,
+/// 0 for ever.
+using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
+
+/// The one symbol of libgdrx-cuda.so.
+inline constexpr int kModuleAbi = 1;
+inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
+inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
+struct Module {
+  int abi = kModuleAbi;
+  CreatePath create = nullptr;
+};
+
+}  // namespace gdrx::gpu
+
+extern "C" __attribute__((visibility("default"))) const gdrx::gpu::Module* gdrx_cuda_v1();

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel is told, and the memory it shares with its peers. Plain data for both compilers.
+#pragma once
+
+#include <cstdint>
+
+namespace gdrx::gpu {
+
+/// Two ranks a GPU on a host of eight.
+inline constexpr int kMaxRanks = 16;
+/// Threads of a block; kernels are compiled for at most this many.
+inline constexpr int kThreads = 512;
+
+/// 16 bytes, the unit that is written to a peer: whole or not at all.
+struct alignas(16) Pack {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+/// The first page of an arena. Its own kernels write all but `entered`.
+struct alignas(256) Control {
+  std::uint32_t calls;     // kernels that began; changes once all blocks of one have read it
+  std::uint32_t whole;     // 1: the last of them used the whole arena
+  std::uint32_t arrivals;  // blocks of the running one that have read the two
+  std::uint32_t failed;    // 1: some thread gave up; the report is taken
+  alignas(256) std::uint32_t entered[kMaxRanks];  // written by peer r: the call it is in
+};
+
+/// GPU memory of one rank that its peers write: control page, one escape byte a slot, slots. A slot
+/// that nobody has written holds the sentinel.
+inline constexpr std::uint64_t kEscapesAt = 4096;
+inline constexpr std::uint64_t kSlotsAt = 1 << 20;
+inline constexpr std::uint64_t kArenaBytes = 16 << 20;
+inline constexpr std::uint32_t kSlots =
+    static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
+static_assert(kEscapesAt + kSlots <= kSlotsAt);
+
+/// What a slot holds before a write. Any 128 bits may be data: a pack that equals the sentinel is
+/// sent as kEscape with its meaning in the slot's escape byte, and so is kEscape itself.
+inline constexpr std::uint64_t kSentinelLow = 0x9d3f72c1e5a80b46;
+inline constexpr std::uint64_t kSentinelHigh = 0x4be91d07a6f35c82;
+inline constexpr std::uint64_t kEscapeHigh = 0xb2460f98d17ce35a;  // with kSentinelLow
+
+/// Where a waiting kernel looks now and then, and writes why it gave up. Pinned host memory.
+struct Report {
+  std::uint32_t abort;  // written by the host: 1 ends every wait
+  std::uint32_t failed;
+  std::uint32_t peer;  // who was waited for
+  std::uint32_t call;
+  std::uint32_t stage;  // one of Stage
+  std::uint32_t pack;   // of the tile
+};
+
+enum class Stage : std::uint32_t { entering, reducing, gathering };
+
+/// The launch arguments. Every rank launches the same grid with the same values but for buffers and
+/// rank.
+struct Call {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint8_t* arena[kMaxRanks] = {};  // mapped here; [rank] is this rank's own
+  Report* report = nullptr;             // the device's address of it
+  std::uint64_t timeout_ns = 0;
+  std::int32_t rank = 0;
+  std::int32_t ranks = 0;
+  std::int32_t op = 0;           // ReduceOp
+  std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
+};
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/kernels/launch.hpp"
+#include "collectives/kernels/pack.cuh"
+
+namespace gdrx::gpu {
+namespace {
+
+__global__ void clear(std::uint8_t* arena) {
+  const std::uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
+  auto* packs = reinterpret_cast<Pack*>(arena);
+  for (std::uint32_t i = first; i < kArenaBytes / sizeof(Pack); i += gridDim.x * blockDim.x) {
+    packs[i] = i < kSlotsAt / sizeof(Pack) ? Pack{0, 0} : Pack{kSentinelLow, kSentinelHigh};
+  }
+}
+
+}  // namespace
+
+cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream) {
+  clear<<<64, kThreads, 0, stream>>>(arena);
+  return cudaGetLastError();
+}
+
+}  // namespace gdrx::gpu

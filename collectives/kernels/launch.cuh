@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch of one element type's kernels; each .cu file made from kernels.cu.in instantiates one.
+#pragma once
+
+#include "collectives/kernels/launch.hpp"
+#include "collectives/kernels/one_shot.cuh"
+#include "collectives/kernels/ring.cuh"
+#include "collectives/kernels/two_shot.cuh"
+
+namespace gdrx::gpu {
+
+template <class... Parameters, class... Arguments>
+cudaError_t enqueue(void (*kernel)(Parameters...), const Shape& shape, cudaStream_t stream,
+                    const Arguments&... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+template <class E>
+cudaError_t launch_one_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks <= 2) return enqueue(one_shot<E, 1>, shape, stream, call);
+  if (call.ranks <= 4) return enqueue(one_shot<E, 3>, shape, stream, call);
+  if (call.ranks <= 8) return enqueue(one_shot<E, 7>, shape, stream, call);
+  return enqueue(one_shot<E, 15>, shape, stream, call);
+}
+
+// At most eight packs in flight a thread, but for over eight ranks.
+template <class E>
+cudaError_t launch_two_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks > 8) return enqueue(two_shot<E, 1, 15>, shape, stream, call);
+  if (call.ranks > 4) return enqueue(two_shot<E, 1, 7>, shape, stream, call);
+  if (call.ranks > 2) {
+    if (shape.unroll == 2) return enqueue(two_shot<E, 2, 3>, shape, stream, call);
+    return enqueue(two_shot<E, 1, 3>, shape, stream, call);
+  }
+  if (shape.unroll == 4) return enqueue(two_shot<E, 4, 1>, shape, stream, call);
+  if (shape.unroll == 2) return enqueue(two_shot<E, 2, 1>, shape, stream, call);
+  return enqueue(two_shot<E, 1, 1>, shape, stream, call);
+}
+
+template <class E>
+cudaError_t launch_tiled(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks > 8) return enqueue(two_shot_tiled<E, 1, 15>, shape, stream, call);
+  if (call.ranks > 4) return enqueue(two_shot_tiled<E, 1, 7>, shape, stream, call);
+  if (call.ranks > 2) {
+    if (shape.unroll == 2) return enqueue(two_shot_tiled<E, 2, 3>, shape, stream, call);
+    return enqueue(two_shot_tiled<E, 1, 3>, shape, stream, call);
+  }
+  if (shape.unroll == 4) return enqueue(two_shot_tiled<E, 4, 1>, shape, stream, call);
+  if (shape.unroll == 2) return enqueue(two_shot_tiled<E, 2, 1>, shape, stream, call);
+  return enqueue(two_shot_tiled<E, 1, 1>, shape, stream, call);
+}
+
+/// The shape fits(): see shape.hpp.
+template <class E>
+cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
+  switch (shape.kernel) {
+    case Kernel::one_shot:
+      return launch_one_shot<E>(call, shape, stream);
+    case Kernel::two_shot:
+      if (shape.whole) return launch_tiled<E>(call, shape, stream);
+      return launch_two_shot<E>(call, shape, stream);
+    case Kernel::ring:
+      if (shape.unroll == 1) return enqueue(ring<E, 1>, shape, stream, call);
+      if (shape.unroll == 2) return enqueue(ring<E, 2>, shape, stream, call);
+      if (shape.unroll == 4) return enqueue(ring<E, 4>, shape, stream, call);
+      break;
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace gdrx::gpu

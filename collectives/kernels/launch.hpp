@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of one element type, as the host launches them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "collectives/kernels/shape.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::gpu {
+
+/// Enqueues; nothing waits. The result is the CUDA runtime's.
+using Launch = cudaError_t (*)(const Call& call, const Shape& shape, cudaStream_t stream);
+
+/// By DataType. The same kernels for every operator.
+const std::array<Launch, kDataTypeCount>& launches();
+
+/// Empties an arena: zeroes before the slots, a sentinel in each slot. Enqueues.
+cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream);
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ring: each rank feeds one neighbour, 2 (n - 1) steps. The most bytes a second where one flow runs
+// faster than flows to all peers; narrow floats are rounded at every step.
+#pragma once
+
+#include "collectives/kernels/exchange.cuh"
+
+namespace gdrx::gpu {
+
+/// A tile is `kUnroll` packs of each n-th a thread; slots of a tile: step, pack, thread. A slot is
+/// written again a tile later. Its writer has then seen what its reader sent after one of the two
+/// fences below, and the slot was cleared before that fence.
+template <class E, int kUnroll>
+__global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call call) {
+  begin();
+  Patience patience(call);
+  const Entry entry = enter(call, true, patience);
+  book(call, entry, true);
+  const UserBuffer input(call.input, call.bytes);
+  const UserBuffer output(call.output, call.bytes);
+  const std::uint64_t packs = packs_of(call.bytes);
+  const auto ranks = static_cast<std::uint32_t>(call.ranks);
+  const std::uint64_t part = (packs + ranks - 1) / ranks;
+  const std::uint32_t threads = gridDim.x * blockDim.x;
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const int left = (call.rank + call.ranks - 1) % call.ranks;
+  std::uint8_t* const arena = call.arena[call.rank];
+  std::uint8_t* const right = call.arena[(call.rank + 1) % call.ranks];
+  const std::uint64_t width = std::uint64_t{kUnroll} * threads;
+  // Every thread of a block goes through every tile: they fence together.
+  for (std::uint64_t begin = thread; begin - thread < part; begin += width) {
+    int owner = call.rank;
+    for (int step = 0; step < 2 * call.ranks - 1; ++step) {
+      const bool reducing = step < call.ranks;
+      const bool sending = step < 2 * call.ranks - 2;
+      Pack mine[kUnroll];
+      Pack packs_in[kUnroll];
+      bool has[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        const std::uint64_t at = begin + std::uint64_t(i) * threads;
+        has[i] = at < part && static_cast<std::uint64_t>(owner) * part + at < packs;
+        if (has[i] && reducing) mine[i] = input.load(static_cast<std::uint64_t>(owner) * part + at);
+      }
+      const auto slot = [&](int of_step, int i) {
+        return static_cast<std::uint32_t>(of_step * kUnroll + i) * threads + thread;
+      };
+      if (step > 0) {
+#pragma unroll
+        for (int i = 0; i < kUnroll; ++i) {
+          if (has[i]) packs_in[i] = load_shared(slot_of(arena, slot(step - 1, i)));
+        }
+#pragma unroll
+        for (int i = 0; i < kUnroll; ++i) {
+          if (!has[i]) continue;
+          while (is_sentinel(packs_in[i]) &&
+                 patience.more(left, reducing ? Stage::reducing : Stage::gathering, 0)) {
+            packs_in[i] = load_shared(slot_of(arena, slot(step - 1, i)));
+          }
+          packs_in[i] = take(arena, slot(step - 1, i), packs_in[i]);
+        }
+      }
+      const bool last_reduction = step == call.ranks - 1;
+      if (last_reduction) block_fence();
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (!has[i]) continue;
+        Pack value = step == 0 ? mine[i] : packs_in[i];
+        if (reducing && step > 0) {
+          const Pack so_far = value;
+          value = with_operator(call.op, [&](auto op) {
+            Accumulators<E> sum;
+            sum.set(so_far);
+            sum.template add<decltype(op)>(mine[i]);
+            return sum.finish(last_reduction ? call.finish_over : 0);
+          });
+        }
+        if (sending) send(right, slot(step, i), value);
+        if (step >= call.ranks - 1) {
+          output.store(
+              static_cast<std::uint64_t>(owner) * part + begin + std::uint64_t(i) * threads, value);
+        }
+      }
+      owner = owner == 0 ? call.ranks - 1 : owner - 1;
+    }
+    block_fence();
+  }
+}
+
+}  // namespace gdrx::gpu

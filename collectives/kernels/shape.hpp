@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call is laid over blocks, threads and slots. Pure; the same on every rank.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/kernels/call.hpp"
+
+namespace gdrx::gpu {
+
+enum class Kernel : std::uint8_t { one_shot, two_shot, ring };
+
+struct Shape {
+  Kernel kernel{};
+  int blocks = 1;
+  int threads = 32;    // of a block; at most kThreads
+  int unroll = 1;      // packs of each n-th a thread and tile; two_shot and ring: 1, 2 or 4
+  bool whole = false;  // uses the whole arena: enters by a barrier
+};
+
+constexpr std::uint64_t packs_of(std::uint64_t bytes) noexcept {
+  return (bytes + sizeof(Pack) - 1) / sizeof(Pack);
+}
+
+/// Whether the kernel may run so: its slots fit into the arena, or into the half that a call gets.
+constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept {
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const auto unroll = static_cast<std::uint64_t>(shape.unroll);
+  const auto threads =
+      static_cast<std::uint64_t>(shape.blocks) * static_cast<std::uint64_t>(shape.threads);
+  if (ranks < 1 || ranks > kMaxRanks || shape.blocks < 1) return false;
+  if (shape.threads < 32 || shape.threads > kThreads || shape.threads % 32 != 0) return false;
+  switch (shape.kernel) {
+    case Kernel::one_shot:
+      return !shape.whole && (n - 1) * packs <= kSlots / 2;
+    case Kernel::two_shot: {
+      if (shape.unroll > (ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1)) return false;
+      const std::uint64_t lane = unroll * threads;
+      if (shape.whole) return 5 * (n - 1) * lane <= kSlots;
+      return lane >= (packs + n - 1) / n && 2 * (n - 1) * lane <= kSlots / 2;
+    }
+    case Kernel::ring:
+      return shape.whole && ranks > 1 && (2 * n - 2) * unroll * threads <= kSlots;
+  }
+  return false;
+}
+
+}  // namespace gdrx::gpu

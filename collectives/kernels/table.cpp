@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/kernels/launch.hpp"
+
+namespace gdrx::gpu {
+
+// One a DataType, in its order; see CMakeLists.txt.
+extern const Launch kLaunch0, kLaunch1, kLaunch2, kLaunch3, kLaunch4, kLaunch5, kLaunch6, kLaunch7,
+    kLaunch8, kLaunch9, kLaunch10, kLaunch11;
+
+const std::array<Launch, kDataTypeCount>& launches() {
+  static const std::array<Launch, kDataTypeCount> table{kLaunch0, kLaunch1, kLaunch2,  kLaunch3,
+                                                        kLaunch4, kLaunch5, kLaunch6,  kLaunch7,
+                                                        kLaunch8, kLaunch9, kLaunch10, kLaunch11};
+  return table;
+}
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for a peer: bounded by a deadline and by the host's abort word. And how a kernel enters
+// a call.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/kernels/pack.cuh"
+
+namespace gdrx::gpu {
+
+__device__ __forceinline__ Control* control_of(const Call& call, int rank) {
+  return reinterpret_cast<Control*>(call.arena[rank]);
+}
+
+__device__ __forceinline__ std::uint64_t nanoseconds() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+/// One a thread. After a thread gave up, no wait of it waits: the kernel ends, its output is void.
+class Patience {
+ public:
+  __device__ explicit Patience(const Call& call) : call_(call) {}
+
+  /// False: stop waiting. `peer` is waited for.
+  __device__ __forceinline__ bool more(int peer, Stage stage, std::uint32_t pack) {
+    if (++polls_ % kPollsBetweenLooks != 0) return !over_;
+    return look(peer, stage, pack);
+  }
+
+ private:
+  static constexpr std::uint32_t kPollsBetweenLooks = 2048;  // about a millisecond
+
+  __device__ __noinline__ bool look(int peer, Stage stage, std::uint32_t pack) {
+    if (over_) return false;
+    const std::uint64_t now = nanoseconds();
+    if (since_ == 0) since_ = now;
+    volatile Report* report = call_.report;
+    const bool late = call_.timeout_ns > 0 && now - since_ > call_.timeout_ns;
+    if (report->abort == 0 && !late) return true;
+    over_ = true;
+    if (late && atomicExch(&control_of(call_, call_.rank)->failed, 1) == 0) {
+      report->peer = static_cast<std::uint32_t>(peer);
+      report->call = control_of(call_, call_.rank)->calls;
+      report->stage = static_cast<std::uint32_t>(stage);
+      report->pack = pack;
+      fence_system();
+      report->failed = 1;
+      report->abort = 1;
+    }
+    return false;
+  }
+
+  const Call& call_;
+  std::uint64_t since_ = 0;
+  std::uint32_t polls_ = 0;
+  bool over_ = false;
+};
+
+/// The next kernel of the stream may be set up while this one runs; it waits in begin() for its
+/// end.
+__device__ __forceinline__ void begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ std::uint32_t load_word(const std::uint32_t* at) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
+/// What a call learns when it enters.
+struct Entry {
+  std::uint32_t calls;
+  std::uint32_t half;  // the first slot that the call may use
+};
+
+/// Calls alternate between the halves of the slots. A peer may be one call ahead, writing the other
+/// half, and no more: it needs what this rank sends in that call. Kernels that use all slots, and
+/// those after them, first wait until every rank is in this call, and so has left the one before.
+/// Every thread calls it.
+__device__ __forceinline__ Entry enter(const Call& call, bool whole, Patience& patience) {
+  Control* control = control_of(call, call.rank);
+  const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
+  const auto calls = static_cast<std::uint32_t>(state);
+  if (whole || state >> 32 != 0) {
+    const int peer = static_cast<int>(threadIdx.x);
+    if (peer < call.ranks && peer != call.rank) {
+      if (blockIdx.x == 0) {
+        fence_system();
+        asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(
+                         &control_of(call, peer)->entered[call.rank]),
+                     "r"(calls + 1)
+                     : "memory");
+      }
+      const std::uint32_t* entered = &control->entered[peer];
+      while (static_cast<std::int32_t>(load_word(entered) - (calls + 1)) < 0 &&
+             patience.more(peer, Stage::entering, 0)) {
+      }
+      fence_system();
+    }
+    __syncthreads();
+  }
+  return {calls, whole ? 0 : calls % 2 * (kSlots / 2)};
+}
+
+/// The last block to come here opens the next call: every block has read what it changes. Early in
+/// a kernel, in the shadow of the first wait. Every thread calls it.
+__device__ __forceinline__ void book(const Call& call, const Entry& entry, bool whole) {
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  Control* control = control_of(call, call.rank);
+  if (atomicAdd(&control->arrivals, 1) != gridDim.x - 1) return;
+  control->arrivals = 0;
+  *reinterpret_cast<volatile unsigned long long*>(control) =
+      static_cast<unsigned long long>(entry.calls + 1) | (whole ? 1ULL << 32 : 0);
+}
+
+/// Orders everything that the block did before everything that it does after, for all GPUs. One
+/// fence a block: a fence a warp is many times dearer.
+__device__ __forceinline__ void block_fence() {
+  __syncthreads();
+  if (threadIdx.x == 0) fence_system();
+  __syncthreads();
+}
+
+}  // namespace gdrx::gpu

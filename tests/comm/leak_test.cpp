@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator takes it gives back: a service makes and destroys them for weeks.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <ostream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gdrx/gdrx.h"
+
+namespace gdrx::test {
+namespace {
+
+constexpr int kRanks = 3;
+
+std::ptrdiff_t entries_of(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder),
+                       std::filesystem::directory_iterator());
+}
+
+struct Holdings {
+  std::ptrdiff_t descriptors = entries_of("/proc/self/fd");
+  std::ptrdiff_t threads = entries_of("/proc/self/task");
+  std::size_t shared_mappings = 0;
+  std::set<std::string> shared_files;  // with a name that others could open
+
+  Holdings() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const auto path = line.find('/');
+      if (path == std::string::npos || line[line.find(' ') + 4] != 's') continue;  // "... rw-s ..."
+      ++shared_mappings;
+      if (line.compare(path, 9, "/dev/shm/") == 0) shared_files.insert(line.substr(path));
+    }
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Holdings& h) {
+    return out << h.descriptors << " descriptors, " << h.threads << " threads, "
+               << h.shared_mappings << " shared mappings";
+  }
+};
+
+// A thread that was joined is a moment longer in /proc.
+Holdings holdings_at_rest(const Holdings& before) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (Holdings().threads > before.threads && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return {};
+}
+
+void reduce_on(gdrxComm_t comm) {
+  std::vector<float> data(20'000, 1.0F);
+  ASSERT_EQ(gdrxAllReduce(data.data(), data.data(), data.size(), gdrxFloat32, gdrxSum, comm,
+                          nullptr, nullptr),
+            gdrxSuccess)
+      << gdrxGetLastError(comm);
+  EXPECT_EQ(data.back(), float{kRanks});
+}
+
+// Makes, uses and destroys; returns what was held in between.
+Holdings live_once(const char* transport) {
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.transport = transport;
+  std::vector<gdrxComm_t> comms(kRanks);
+  EXPECT_EQ(gdrxCommInitAll(comms.data(), kRanks, &config), gdrxSuccess)
+      << gdrxGetLastError(nullptr);
+  {
+    std::vector<std::jthread> ranks;
+    for (gdrxComm_t comm : comms) ranks.emplace_back(reduce_on, comm);
+  }
+  const Holdings during;
+  for (gdrxComm_t comm : comms) EXPECT_EQ(gdrxCommDestroy(comm), gdrxSuccess);
+  return during;
+}
+
+class Leak : public testing::TestWithParam<const char*> {};
+
+TEST_P(Leak, IsNoneAfter200Communicators) {
+  for (int i = 0; i < 3; ++i) live_once(GetParam());  // what a library keeps from its first use
+  const Holdings before;
+  Holdings during = live_once(GetParam());
+  EXPECT_GT(during.descriptors, before.descriptors) << "this test counts nothing";
+  for (int i = 0; i < 200; ++i) during.shared_files.merge(live_once(GetParam()).shared_files);
+  const Holdings after = holdings_at_rest(before);
+  EXPECT_EQ(after.descriptors, before.descriptors) << after;
+  EXPECT_EQ(after.threads, before.threads) << after;
+  EXPECT_LE(after.shared_mappings, before.shared_mappings) << after;
+  for (const std::string& file : during.shared_files) {
+    EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Leak, testing::Values("auto", "ucx"),
+                         [](const auto& transport) { return std::string(transport.param); });
+
+}  // namespace
+}  // namespace gdrx::test
