@@ -23,6 +23,7 @@ ALLOWED = {
                          "transport/memory"],
     "collectives/mpi": ["collectives/comm"],
     "plugin/abi": [],
+    "tests/conformance/net": ["plugin/abi"],
     "plugin/stats": [],
     "plugin/gpu": ["transport/bootstrap"],
     "plugin/core": ["plugin/abi", "plugin/gpu", "plugin/stats", "transport/bootstrap", "transport/verbs/hca_filter"],
@@ -39,8 +40,8 @@ OWNERS = {
     r"^nccl": [],
     r"^hwloc": ["topo"],
     r"^zlib": ["topo"],
-    r"^CLI/": ["mpi-tests", "tools"],
-    r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
+    r"^CLI/": ["mpi-tests", "tools", "tests/conformance/net"],
+    r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools", "tests/conformance/net"],
 }
 LONGEST = 400
 

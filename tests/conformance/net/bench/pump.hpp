@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages back to back over one communicator: the loop that is timed, nothing else in it.
+#pragma once
+
+#include <cstddef>
+
+#include "gdrx/result.hpp"
+#include "tests/conformance/net/driver/region.hpp"
+#include "tests/conformance/net/driver/session.hpp"
+
+namespace gdrx::conformance {
+
+inline constexpr std::size_t kMostWindow = 32;
+
+/// One end: its communicator and its memory, with room for a window of messages.
+struct End {
+  Session* session;
+  void* comm;
+  const Region* region;
+  bool sends;
+};
+
+/// `count` messages of `size` bytes, up to `window` of them under way. An error after 30 s without
+/// an end of any.
+Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size_t window);
+
+}  // namespace gdrx::conformance

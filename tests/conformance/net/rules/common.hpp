@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the checks share.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "gdrx/clock.hpp"
+#include "tests/conformance/net/driver/exchange.hpp"
+#include "tests/conformance/net/driver/link.hpp"
+#include "tests/conformance/net/driver/region.hpp"
+#include "tests/conformance/net/driver/session.hpp"
+#include "tests/conformance/net/driver/verdict.hpp"
+#include "tests/conformance/net/suite/rule.hpp"
+
+namespace gdrx::conformance {
+
+/// What a call that "does not block" may take. Generous: the machine may be busy. A call that waits
+/// for its peer takes for ever.
+inline constexpr std::chrono::milliseconds kAtOnce{1000};
+
+/// The session, initialised, as preparation.
+inline Result<void> ready(Session& session) { return prepared(session.init()); }
+
+template <class F>
+Duration timed(F&& call) {
+  const Instant start = steady_clock().now();
+  call();
+  return steady_clock().now() - start;
+}
+
+inline long long ms(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+/// The rule "this call does not block".
+inline Result<void> at_once(const char* call, Duration took) {
+  if (took > kAtOnce) {
+    return broken(fmt::format("{} took {} ms", call, ms(took)));
+  }
+  return {};
+}
+
+inline Message part(const Region& region, std::size_t offset, std::size_t size, int tag = 0) {
+  return {region.data() + offset, size, tag, region.mhandle()};
+}
+inline Message whole(const Region& region, int tag = 0) {
+  return part(region, 0, region.size(), tag);
+}
+
+/// A link and one region at each end of it.
+struct Wired {
+  Link link;
+  Region from;
+  Region to;
+  static Result<Wired> open(Session& session, std::size_t send_size, std::size_t recv_size,
+                            std::size_t skew = 0) {
+    GDRX_TRY(ready(session));
+    Link link = GDRX_TRY(Link::open(session));
+    Region from = GDRX_TRY(prepared(Region::make(session, link.send.get(), send_size, skew)));
+    Region to = GDRX_TRY(prepared(Region::make(session, link.recv.get(), recv_size, skew)));
+    return Wired{std::move(link), std::move(from), std::move(to)};
+  }
+};
+
+/// Bytes `region[offset...]` hold the message `seed`.
+inline Result<void> holds(const Region& region, std::size_t offset, std::size_t size,
+                          std::uint64_t seed) {
+  const auto wrong = first_wrong(region.bytes().subspan(offset, size), seed);
+  if (wrong) {
+    return broken(fmt::format("byte {} of {} received is wrong", *wrong, size));
+  }
+  return {};
+}
+
+}  // namespace gdrx::conformance
