@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -38,8 +39,16 @@ class Communicators {
     };
     config.on_error_user = &rank_;
     gdrxComm_t comm = nullptr;
+    const auto begin = std::chrono::steady_clock::now();
     if (gdrxCommInitMPI(&comm, MPI_COMM_WORLD, &config) != gdrxSuccess) {
       die(rank_, gdrxGetLastError(nullptr));
+    }
+    if (rank_ == 0) {
+      const std::chrono::duration<double, std::milli> spent =
+          std::chrono::steady_clock::now() - begin;
+      std::string text(1024, '\0');
+      gdrxCommDescribe(comm, text.data(), text.size());
+      fmt::print("# communicator made in {:.0f} ms: {}\n", spent.count(), text.c_str());
     }
     return made_[algorithm] = comm;
   }
@@ -68,20 +77,50 @@ int count_hosts(int ranks) {
   return static_cast<int>(hosts.size());
 }
 
-std::vector<Row> run_all(const Options& options, Communicators& communicators, int rank,
-                         int ranks) {
+// Ranks of this host below this one.
+int local_rank() {
+  MPI_Comm local = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+  int rank = 0;
+  MPI_Comm_rank(local, &rank);
+  MPI_Comm_free(&local);
+  return rank;
+}
+
+// A GPU for each rank, current before communicators are made: they bind to it.
+Gpu open_gpu(const Options& options, int rank, int ranks) {
+  Gpu gpu;
+  if (!options.cuda) return gpu;
+  gpu.ordinal = local_rank();
+  auto bench = GpuBench::create(gpu.ordinal);
+  if (!bench) {
+    // Without a CUDA toolkit blocking calls still run, staged.
+    if (options.mode == Mode::blocking) return gpu;
+    die(rank, describe(bench.error()));
+  }
+  gpu.bench = std::move(*bench);
+  if (!options.vs_nccl) return gpu;
+  auto nccl = Nccl::create(rank, ranks);
+  if (!nccl) die(rank, describe(nccl.error()));
+  gpu.nccl = std::move(*nccl);
+  if (rank == 0) fmt::print("# beside NCCL {}\n", gpu.nccl->version());
+  return gpu;
+}
+
+std::vector<Row> run_all(const Options& options, Communicators& communicators, int rank, int ranks,
+                         Gpu& gpu) {
   std::vector<Row> rows;
   for (const DataType type : options.types) {
     for (const ReduceOp op : options.ops) {
       for (const std::uint64_t bytes : options.sizes) {
-        Case data(options, rank, ranks, type, op, bytes);
+        Case data(options, rank, ranks, type, op, bytes, &gpu);
         for (const std::string& algorithm : options.algorithms) {
           gdrxComm_t comm = communicators[algorithm];
           if (options.explain && rank == 0) explain(comm, bytes);
           for (const bool in_place : {false, true}) {
             if (in_place ? !options.in_place : !options.out_of_place) continue;
             rows.push_back(data.run(comm, in_place));
-            if (rank == 0) print_row(rows.back(), options.vs_mpi);
+            if (rank == 0) print_row(rows.back(), options);
             if (rank == 0 && options.explain) print_measured(rows.back());
           }
         }
@@ -97,11 +136,12 @@ int run(const Options& options, const std::string& command) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const int hosts = count_hosts(ranks);
-  if (rank == 0) print_head(ranks, hosts, options.vs_mpi);
+  if (rank == 0) print_head(ranks, hosts, options);
   std::vector<Row> rows;
   {
+    Gpu gpu = open_gpu(options, rank, ranks);
     Communicators communicators(options, rank);
-    rows = run_all(options, communicators, rank, ranks);
+    rows = run_all(options, communicators, rank, ranks, gpu);
     MPI_Barrier(MPI_COMM_WORLD);
   }
   std::uint64_t wrong = 0;

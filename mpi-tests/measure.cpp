@@ -57,16 +57,16 @@ MPI_Op mpi_op(ReduceOp op) {
   return MPI_OP_NULL;
 }
 
+}  // namespace
+
 double percentile(std::vector<double> values, double p) {
   std::sort(values.begin(), values.end());
   const auto at = static_cast<std::size_t>(std::lround(p * static_cast<double>(values.size() - 1)));
   return values[at];
 }
 
-}  // namespace
-
 Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
-           std::uint64_t bytes)
+           std::uint64_t bytes, Gpu* gpu)
     : options_(options),
       rank_(rank),
       ranks_(ranks),
@@ -74,10 +74,11 @@ Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp 
       count_(bytes / size_of(type)),
       in_(count_ * size_of(type), options.unaligned),
       out_(count_ * size_of(type), options.unaligned),
-      expected_(count_ * size_of(type)) {
+      expected_(count_ * size_of(type)),
+      gpu_(gpu) {
   if (!options_.cuda) return;
   for (auto [copy, host] : {std::pair(&gpu_in_, &in_), std::pair(&gpu_out_, &out_)}) {
-    auto made = GpuCopy::create(*host, rank_);
+    auto made = GpuCopy::create(*host, gpu_->ordinal);
     if (!made) die(rank_, describe(made.error()));
     copy->emplace(std::move(*made));
   }
@@ -196,7 +197,12 @@ Row Case::run(gdrxComm_t comm, bool in_place) {
   }
   if (options_.checks == 0) wrong = 0;
   MPI_Allreduce(&wrong, &row.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-  row.time = time([&] { call(comm, in_place); });
+  row.mode = options_.mode;
+  if (options_.mode == Mode::blocking) {
+    row.time = time([&] { call(comm, in_place); });
+  } else {
+    time_on_gpu(comm, in_place, row);
+  }
   if (options_.vs_mpi) row.mpi = time_mpi(in_place);
   row.algbw = static_cast<double>(row.bytes) / row.time.p50 / 1000;
   row.busbw = row.algbw * 2 * (ranks_ - 1) / ranks_;

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "gdrx/gdrx.h"
 #include "mpi-tests/data.hpp"
+#include "mpi-tests/gpu_bench.hpp"
 #include "mpi-tests/gpu_copy.hpp"
 #include "mpi-tests/options.hpp"
 
@@ -36,13 +38,34 @@ struct Row {
   double busbw = 0;
   std::uint64_t wrong = 0;  // elements, guards and messages too many or too few, all ranks
   std::optional<Times> mpi;
+  // --memory cuda with --mode stream or graph
+  Mode mode = Mode::blocking;
+  double host_us = 0;             // what a call costs the host, stream mode
+  std::optional<bool> same_bits;  // four repeats of one inexact sum, on every rank
+  std::optional<Times> nccl;
+  std::optional<Times> nccl_registered;  // its buffers registered as symmetric windows
+  double nccl_host_us = 0;
+  /// NCCL at its better.
+  std::optional<double> nccl_us() const {
+    if (!nccl) return std::nullopt;
+    return nccl_registered ? std::min(nccl->p50, nccl_registered->p50) : nccl->p50;
+  }
 };
+
+/// What --memory cuda needs beside the buffers.
+struct Gpu {
+  int ordinal = 0;
+  std::unique_ptr<GpuBench> bench;
+  std::unique_ptr<Nccl> nccl;  // --vs nccl
+};
+
+double percentile(std::vector<double> values, double p);
 
 /// The buffers and the reference of one (type, op, size), shared by its rows.
 class Case {
  public:
-  Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
-       std::uint64_t bytes);
+  Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op, std::uint64_t bytes,
+       Gpu* gpu);
   Row run(gdrxComm_t comm, bool in_place);
 
  private:
@@ -53,6 +76,11 @@ class Case {
   template <class Call>
   Times time(Call call);
   std::optional<Times> time_mpi(bool in_place);
+  void time_on_gpu(gdrxComm_t comm, bool in_place, Row& row);
+  void time_nccl(bool in_place, Row& row);
+  std::optional<bool> repeats_itself(const GpuBench::Enqueue& call, bool in_place);
+  GpuTimes time_calls(const GpuBench::Enqueue& call);
+  Times slowest_of(const std::vector<double>& mine) const;
 
   const Options& options_;
   int rank_;
@@ -64,6 +92,7 @@ class Case {
   std::vector<std::byte> expected_;
   std::optional<GpuCopy> gpu_in_;  // --memory cuda
   std::optional<GpuCopy> gpu_out_;
+  Gpu* gpu_;
 };
 
 }  // namespace gdrx::bench

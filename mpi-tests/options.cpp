@@ -18,6 +18,8 @@ constexpr const char* kExamples =
     "  mpirun -np 7 allreduce_test -b 4 -e 1M -f 4 -t all -o all --algo all -n 1 -w 0\n"
     "                                                     everything, checked once\n"
     "  mpirun -np 2 allreduce_test --algo ring --transport ucx --json ring.json\n"
+    "  mpirun -np 8 allreduce_test --memory cuda -e 2G -f 4 --vs nccl\n"
+    "                                                     a rank a GPU, graph replay, beside NCCL\n"
     "Exit status: 0 if every element of every rank was right, 1 if not, 2 for bad options,\n"
     "3 if a rank died or a call failed.\n";
 
@@ -33,6 +35,7 @@ struct Raw {
   std::string algo = "auto";
   std::string memory = "host";
   std::string vs;
+  std::string mode = "blocking";
   bool only_in = false;
   bool only_out = false;
 };
@@ -128,7 +131,9 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--algo", raw.algo, "auto, all, or a list of algorithms");
   app.add_option("--transport", options.transport, "auto, ucx, verbs");
   app.add_option("--memory", raw.memory, "host or cuda");
-  app.add_option("--vs", raw.vs, "mpi: MPI_Allreduce on the same buffers");
+  app.add_option("--mode", raw.mode,
+                 "cuda: blocking, stream (calls on a stream) or graph (40 calls replayed)");
+  app.add_option("--vs", raw.vs, "mpi (host memory) or nccl (cuda) on the same buffers");
   app.add_option("--json", options.json, "write the rows to this file");
   app.add_option("--timeout", options.timeout, "deadline of a call, seconds");
   app.add_option("--seed", options.seed, "of the inputs");
@@ -140,6 +145,25 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.footer(kExamples);
 }
 
+Result<void> check_mode(const Raw& raw, Options& options) {
+  if (raw.mode == "stream") options.mode = Mode::stream;
+  if (raw.mode == "graph") options.mode = Mode::graph;
+  if (options.mode == Mode::blocking && raw.mode != "blocking") {
+    return fail(Errc::invalid_argument, "--mode takes blocking, stream or graph");
+  }
+  if (!raw.vs.empty() && raw.vs != "mpi" && raw.vs != "nccl") {
+    return fail(Errc::invalid_argument, "--vs takes mpi or nccl");
+  }
+  if (!options.cuda && (raw.vs == "nccl" || options.mode != Mode::blocking)) {
+    return fail(Errc::invalid_argument, "--mode and --vs nccl are for --memory cuda");
+  }
+  if (options.cuda && raw.vs == "mpi") {
+    return fail(Errc::unsupported, "--vs mpi compares host memory; use --memory host");
+  }
+  if (raw.vs == "nccl" && options.mode == Mode::blocking) options.mode = Mode::graph;
+  return {};
+}
+
 Result<void> check(const Raw& raw, Options& options) {
   if (raw.memory != "host" && raw.memory != "cuda") {
     return fail(Errc::invalid_argument, "--memory takes host or cuda");
@@ -148,14 +172,12 @@ Result<void> check(const Raw& raw, Options& options) {
   if (options.cuda && !cuda::missing().empty()) {
     return fail(Errc::unsupported, "--memory cuda: " + cuda::missing());
   }
-  if (options.cuda && !raw.vs.empty()) {
-    return fail(Errc::unsupported, "--vs mpi compares host memory; use --memory host");
-  }
-  if (!raw.vs.empty() && raw.vs != "mpi") return fail(Errc::invalid_argument, "--vs takes mpi");
+  GDRX_TRY(check_mode(raw, options));
   if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {
     return fail(Errc::invalid_argument, "-n must be at least 1, -w and -c at least 0");
   }
   options.vs_mpi = raw.vs == "mpi";
+  options.vs_nccl = raw.vs == "nccl";
   options.in_place = raw.only_in || !raw.only_out;
   options.out_of_place = raw.only_out || !raw.only_in;
   options.sizes = GDRX_TRY(sizes_of(raw));

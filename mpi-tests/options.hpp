@@ -7,6 +7,7 @@
 
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
+#include "mpi-tests/gpu_bench.hpp"
 
 namespace gdrx::bench {
 
@@ -21,7 +22,9 @@ struct Options {
   int warmup = 5;
   int checks = 1;
   bool vs_mpi = false;
+  bool vs_nccl = false;
   bool cuda = false;
+  Mode mode = Mode::blocking;
   bool explain = false;
   bool unaligned = false;
   bool out_of_place = true;

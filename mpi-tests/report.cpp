@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include "commit.h"  // written at each build
@@ -31,30 +30,50 @@ std::string machine() {
                      system.release);
 }
 
+const char* mode_name(Mode mode) {
+  return mode == Mode::graph ? "graph" : mode == Mode::stream ? "stream" : "blocking";
+}
+
 }  // namespace
 
-void print_head(int ranks, int hosts, bool vs_mpi) {
+void print_head(int ranks, int hosts, const Options& options) {
   fmt::print("# gdrx allreduce_test, {} ranks on {} host(s): {}\n", ranks, hosts, machine());
   fmt::print(
       "# time: median and 99th percentile of the slowest rank; algbw = size/time, busbw = algbw x "
       "2(n-1)/n\n");
-  fmt::print("#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11} {:>11} {:>8} {:>8} {:>7}{}\n",
-             "size", "count", "type", "op", "algorithm", "via", "place", "p50", "p99", "algbw",
-             "busbw", "wrong", vs_mpi ? "     MPI p50  MPI/gdrx" : "");
-  fmt::print("#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11} {:>11} {:>8} {:>8} {:>7}{}\n",
-             "(B)", "(elements)", "", "", "", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
-             vs_mpi ? "        (us)" : "");
+  if (options.mode != Mode::blocking) {
+    fmt::print("# {}: {} calls a sample, the last output checked too\n",
+               options.mode == Mode::graph ? "graph replay" : "calls on a stream",
+               GpuBench::kCallsOfSample);
+  }
+  const bool host = options.mode == Mode::stream;
+  const char* line =
+      "#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11} {:>11} {:>8} {:>8} {:>7}";
+  fmt::print(fmt::runtime(line), "size", "count", "type", "op", "algorithm", "via", "place", "p50",
+             "p99", "algbw", "busbw", "wrong");
+  fmt::print("{}{}{}\n", host ? "  host" : "", options.vs_mpi ? "     MPI p50  MPI/gdrx" : "",
+             options.vs_nccl ? "        NCCL  registered  NCCL/gdrx" : "");
+  fmt::print(fmt::runtime(line), "(B)", "(elements)", "", "", "", "", "", "(us)", "(us)", "(GB/s)",
+             "(GB/s)", "");
+  fmt::print("{}{}{}\n", host ? "  (us)" : "", options.vs_mpi ? "        (us)" : "",
+             options.vs_nccl ? "        (us)        (us)" : "");
 }
 
-void print_row(const Row& row, bool vs_mpi) {
+void print_row(const Row& row, const Options& options) {
   fmt::print(
       " {:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11.2f} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}",
       row.bytes, row.count, to_string(row.type), to_string(row.op), row.algorithm, row.transport,
       row.in_place ? "in" : "out", row.time.p50, row.time.p99, row.algbw, row.busbw, row.wrong);
+  if (row.mode == Mode::stream) fmt::print(" {:>5.2f}", row.host_us);
   if (row.mpi) {
     fmt::print(" {:>11.2f} {:>9.2f}", row.mpi->p50, row.mpi->p50 / row.time.p50);
-  } else if (vs_mpi) {
+  } else if (options.vs_mpi) {
     fmt::print(" {:>11} {:>9}", "-", "-");
+  }
+  if (row.nccl) {
+    fmt::print(" {:>11.2f} {:>11} {:>10.2f}", row.nccl->p50,
+               row.nccl_registered ? fmt::format("{:.2f}", row.nccl_registered->p50) : "-",
+               *row.nccl_us() / row.time.p50);
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -68,23 +87,27 @@ void print_measured(const Row& row) {
 }
 
 void print_verdict(const std::vector<Row>& rows, int ranks) {
-  std::map<std::string, std::pair<double, int>> logs;  // by algorithm asked for
   double total = 0;
   int compared = 0;
   double least = HUGE_VAL;
   std::uint64_t wrong = 0;
+  bool same_bits = true;
+  const char* rival = "MPI";
   for (const Row& row : rows) {
     wrong += row.wrong;
-    if (!row.mpi) continue;
-    const double ratio = row.mpi->p50 / row.time.p50;
+    same_bits = same_bits && row.same_bits.value_or(true);
+    if (!row.mpi && !row.nccl) continue;
+    if (row.nccl) rival = "NCCL";
+    const double ratio = (row.mpi ? row.mpi->p50 : *row.nccl_us()) / row.time.p50;
     total += std::log(ratio);
     least = std::min(least, ratio);
     ++compared;
   }
   if (compared > 0) {
-    fmt::print("# MPI time / gdrx time: geometric mean {:.2f} over {} rows, least {:.2f}\n",
+    fmt::print("# {} time / gdrx time: geometric mean {:.2f} over {} rows, least {:.2f}\n", rival,
                std::exp(total / compared), compared, least);
   }
+  if (!same_bits) fmt::print("# some sums of random floats differed between repeats\n");
   if (wrong == 0) {
     fmt::print("# OK: {} ranks, {} rows, every element of every rank right\n", ranks, rows.size());
   } else {
@@ -105,7 +128,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
                          {"algorithm", row.algorithm},
                          {"transport", row.transport},
                          {"memory", row.cuda ? "cuda" : "host"},
-                         {"mode", "blocking"},
+                         {"mode", mode_name(row.mode)},
                          {"registered", false},
                          {"hosts", hosts},
                          {"in_place", row.in_place},
@@ -114,6 +137,16 @@ Result<void> write_json(const std::string& path, const std::string& command, int
                          {"busbw", row.busbw},
                          {"wrong", row.wrong}};
     if (row.mpi) entry["vs"] = {{"mpi", {{"p50", row.mpi->p50}}}};
+    if (row.mode == Mode::stream) entry["host_us"] = row.host_us;
+    if (row.same_bits) entry["same_bits"] = *row.same_bits;
+    if (row.nccl) {
+      entry["vs"]["nccl"] = {{"p50", row.nccl->p50}, {"p99", row.nccl->p99}};
+      if (row.mode == Mode::stream) entry["vs"]["nccl"]["host_us"] = row.nccl_host_us;
+    }
+    if (row.nccl_registered) {
+      entry["vs"]["nccl_registered"] = {{"p50", row.nccl_registered->p50},
+                                        {"p99", row.nccl_registered->p99}};
+    }
     list.push_back(std::move(entry));
   }
   const nlohmann::json all{

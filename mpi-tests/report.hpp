@@ -10,8 +10,8 @@
 
 namespace gdrx::bench {
 
-void print_head(int ranks, int hosts, bool vs_mpi);
-void print_row(const Row& row, bool vs_mpi);
+void print_head(int ranks, int hosts, const Options& options);
+void print_row(const Row& row, const Options& options);
 /// How far the tuner's prediction was off.
 void print_measured(const Row& row);
 /// The verdict, and with --vs mpi the geometric means.

@@ -17,11 +17,16 @@ struct Pending {
   Call call;
   std::vector<gdrxRequest_t*> requests;
   bool wait = false;
+  bool stream_ordered = false;  // nobody waits for it but the stream
   std::shared_ptr<Operation> operation;
 };
 
 thread_local int group_depth = 0;
 thread_local std::vector<Pending> group;
+
+bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest_t* request) {
+  return call.stream != nullptr && request == nullptr && comm->impl->runs_on_gpu(call);
+}
 
 Result<void> add_part(Pending& merged, const Part& part) {
   for (const Part& other : merged.call.parts) {
@@ -49,7 +54,8 @@ Result<void> enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
   pending.comm = comm;
   pending.call = std::move(call);
   if (request != nullptr) pending.requests.push_back(request);
-  pending.wait = request == nullptr;
+  pending.stream_ordered = is_stream_ordered(comm, pending.call, request);
+  pending.wait = request == nullptr && !pending.stream_ordered;
   group.push_back(std::move(pending));
   return {};
 }
@@ -82,6 +88,11 @@ gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
 gdrxResult_t run_group(std::vector<Pending> posted) {
   gdrxResult_t result = gdrxSuccess;
   for (Pending& entry : posted) {
+    if (entry.stream_ordered) {
+      const auto launched = entry.comm->impl->launch_on_gpu(entry.call);
+      if (!launched) result = report(entry.comm, launched.error());
+      continue;
+    }
     auto operation = entry.comm->impl->post(std::move(entry.call));
     if (!operation) {
       result = report(entry.comm, operation.error());
@@ -97,13 +108,10 @@ gdrxResult_t run_group(std::vector<Pending> posted) {
 }  // namespace
 
 Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
-  if (stream != nullptr) {
-    return fail(Errc::unsupported,
-                "a stream was given; this version takes NULL and host buffers "
-                "only: synchronise the stream before the call");
-  }
+  call.stream = stream;
   if (request != nullptr) *request = nullptr;
   if (group_depth > 0) return enqueue(comm, std::move(call), request);
+  if (is_stream_ordered(comm, call, request)) return comm->impl->launch_on_gpu(call);
   std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
   if (request == nullptr) return comm->impl->wait(*operation);
   hand_out(comm, operation, request);

@@ -29,6 +29,7 @@ struct Call {
   std::byte* output = nullptr;
   std::uint64_t count = 0;  // as the API's function defines it
   std::vector<Part> parts;  // send_recv
+  void* stream = nullptr;   // CUDA's; nullptr: the legacy default stream
 };
 
 }  // namespace gdrx

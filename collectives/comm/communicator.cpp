@@ -39,6 +39,9 @@ Communicator::~Communicator() {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
+  if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
+  // Host buffers and staged ones: what the stream does before the call must have happened.
+  if (call.stream != nullptr) GDRX_TRY(cuda::synchronize(call.stream));
   auto operation = std::make_shared<Operation>(std::move(call));
   const std::lock_guard lock(driver_);
   if (failure_.happened()) return tl::unexpected(failure_.error());
@@ -52,6 +55,7 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
 }
 
 Result<void> Communicator::wait(Operation& operation) {
+  if (operation.mark) return wait_on_gpu(operation);
   const std::uint64_t spins = machine_.ranks > machine_.cpus ? kSpinsShared : kSpinsAlone;
   const std::lock_guard lock(driver_);
   idle_ = 0;
@@ -67,7 +71,9 @@ Result<void> Communicator::wait(Operation& operation) {
 }
 
 Result<Progress> Communicator::test(Operation& operation) {
-  if (!operation.done.load(std::memory_order_acquire)) {
+  if (operation.mark) {
+    GDRX_TRY(reached(operation));
+  } else if (!operation.done.load(std::memory_order_acquire)) {
     const std::unique_lock lock(driver_, std::try_to_lock);
     if (lock.owns_lock()) GDRX_TRY(progress());
   }
@@ -86,6 +92,7 @@ Result<void> Communicator::drain() {
     }
     GDRX_TRY(wait(*last));
   }
+  if (gpu_) GDRX_TRY(gpu_->finish());
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return {};
 }
@@ -210,6 +217,7 @@ void Communicator::finish_front(std::optional<Error> error) {
       front->execution.reset();
     }
     last_ = front->info;
+    last_was_gpu_ = false;
     front->error = std::move(error);
     front->done.store(true, std::memory_order_release);  // publishes error and info
     active_ = steady_clock().now();
@@ -247,6 +255,7 @@ bool Communicator::still_suspected(const Error& error) {
 
 Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
+  if (gpu_) gpu_->abort();
   if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
   const std::lock_guard lock(on_error_mutex_);
   if (on_error_) on_error_(error);
@@ -272,6 +281,7 @@ std::optional<Error> Communicator::failure() const {
 Duration Communicator::on_tick() {
   const std::unique_lock lock(driver_, std::try_to_lock);
   if (!lock.owns_lock()) return kTickActive;
+  look_at_gpu();
   const Instant now = steady_clock().now();
   if (queue_.empty()) {
     if (device_ && !failure_.happened()) {
@@ -290,12 +300,13 @@ Duration Communicator::on_tick() {
   return queue_.empty() ? Duration(kTickActive) : Duration::zero();
 }
 
-OperationInfo Communicator::last_operation() const { return last_; }
+OperationInfo Communicator::last_operation() const { return last_was_gpu_ ? gpu_info_ : last_; }
 
 Result<std::string> Communicator::explain(Bytes bytes) const {
   const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
   if (!choice) return fail(Errc::unsupported, "nothing carries an allReduce here");
-  return gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
+  return (gpu_ ? explain_gpu(bytes) : "") +
+         gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
 }
 
 std::string Communicator::describe() const {
@@ -303,9 +314,10 @@ std::string Communicator::describe() const {
   const double arena = layout_ ? static_cast<double>(arena_->bytes().size()) : 0;
   return fmt::format(
       "{} ranks on {} host(s), {} cpu(s) each; shared memory {}; fabric {}; arena "
-      "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer",
+      "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer; GPU memory {:.1f} MiB",
       machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
-      machine_.fabric ? machine_.fabric_name : "none", arena / (1 << 20), inbox / (1 << 20));
+      machine_.fabric ? machine_.fabric_name : "none", arena / (1 << 20), inbox / (1 << 20),
+      gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0);
 }
 
 }  // namespace gdrx

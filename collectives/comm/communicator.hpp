@@ -22,6 +22,8 @@
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/plan_execution.hpp"
+#include "collectives/gpu/choose.hpp"
+#include "collectives/gpu/path.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
@@ -45,6 +47,7 @@ struct Operation {
   explicit Operation(Call what) : call(std::move(what)) {}
   Call call;
   std::unique_ptr<exec::Execution> execution;  // while it runs
+  std::unique_ptr<gpu::Mark> mark;             // of a call that a GPU runs
   OperationInfo info;
   Deadline deadline = Deadline::never();
   std::atomic<bool> done{false};  // release publishes error
@@ -67,8 +70,11 @@ class Communicator final : private exec::Links {
   Rank rank() const noexcept { return rank_; }
   int size() const noexcept { return machine_.ranks; }
 
-  /// Starts the call when those before it are done.
+  /// Starts the call when those before it are done; a call that GPUs run is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
+  /// Whether the GPUs run it: then launch_on_gpu() does the same without an operation to wait for.
+  bool runs_on_gpu(const Call& call) const;
+  Result<void> launch_on_gpu(const Call& call);
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
@@ -99,6 +105,12 @@ class Communicator final : private exec::Links {
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
 
+  Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
+  Result<gpu::Shape> gpu_shape(Bytes bytes) const;
+  Result<bool> reached(Operation& operation);
+  Result<void> wait_on_gpu(Operation& operation);
+  void look_at_gpu();
+  std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
@@ -150,6 +162,11 @@ class Communicator final : private exec::Links {
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
   bool warned_of_slow_path_ = false;
+  std::mutex gpu_mutex_;
+  std::unique_ptr<gpu::Path> gpu_;
+  gpu::Host gpu_host_;
+  OperationInfo gpu_info_;
+  bool last_was_gpu_ = false;
   std::vector<Completion> completions_;
   std::unique_ptr<ControlMesh> mesh_;
 };

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_share.hpp"
+#include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
 
 namespace gdrx {
@@ -35,6 +37,7 @@ class CommunicatorBuilder {
     GDRX_TRY(check_settings());
     describe_machine();
     GDRX_TRY(share_arena());
+    GDRX_TRY(share_gpu());
     comm.pair_sequence_[0].assign(comm.peers_.size(), 0);
     comm.pair_sequence_[1].assign(comm.peers_.size(), 0);
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
@@ -79,6 +82,7 @@ class CommunicatorBuilder {
     mine.settings = settings();
     mine.cpus = usable_cpus();
     if (index(comm.rank_) == 0 && shm_wanted()) offer_arena(mine);
+    offer_gpu(mine);
     if (comm.device_) {
       mine.device_address = comm.device_->address();
       mine.inbox_key = comm.inbox_->key();
@@ -111,14 +115,39 @@ class CommunicatorBuilder {
     comm.arena_ = std::move(*arena);
   }
 
+  void offer_gpu(Hello& mine) {
+    Communicator& comm = *comm_;
+    if (!comm.config_.gpu || comm.config_.transport != "auto") return;
+    auto path = gpu::open_path(comm.config_);
+    if (!path) {
+      comm.log_.info("no GPU: {}", describe(path.error()));
+      return;
+    }
+    comm.gpu_ = std::move(*path);
+    mine.gpu = comm.gpu_->ticket();
+  }
+
+  Result<void> share_gpu() {
+    Communicator& comm = *comm_;
+    std::vector<gpu::Ticket> tickets;
+    for (const Hello& peer : comm.peers_) tickets.push_back(peer.gpu);
+    comm.gpu_ = GDRX_TRY(share_gpus(std::move(comm.gpu_), tickets, comm.rank_,
+                                    comm.machine_.hosts == 1, *comm.mesh_, comm.log_, deadline_));
+    if (!comm.gpu_) return {};
+    const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
+    comm.gpu_host_ = {comm.machine_.ranks, gpu::co_resident_blocks(tickets, budget),
+                      comm.config_.reproducible};
+    return {};
+  }
+
   // Every knob from which ranks derive the same decision.
   std::string settings() const {
     const Config& config = comm_->config_;
     return fmt::format(
         "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
-        "GDRX_ARENA_BLOCK={}",
+        "GDRX_ARENA_BLOCK={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={}",
         config.algo, config.transport, config.shared_memory ? 1 : 0, config.lanes, config.slice,
-        config.arena_block);
+        config.arena_block, config.gpu ? 1 : 0, config.gpu_blocks, config.reproducible ? 1 : 0);
   }
 
   Result<void> check_settings() {

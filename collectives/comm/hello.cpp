@@ -65,6 +65,7 @@ Blob encode(const Hello& hello) {
   put(out, hello.arena);
   put_field(out, hello.device_address);
   put_field(out, hello.inbox_key);
+  put(out, hello.gpu);
   return out;
 }
 
@@ -77,7 +78,7 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
                      reader.get_field(hello.host_id) && reader.get_field(hello.host_name) &&
                      reader.get_field(hello.settings) && reader.get(hello.cpus) &&
                      reader.get(hello.arena) && reader.get_field(hello.device_address) &&
-                     reader.get_field(hello.inbox_key);
+                     reader.get_field(hello.inbox_key) && reader.get(hello.gpu);
   if (!whole) return fail(Errc::protocol, "a hello that ends early");
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
   return hello;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "collectives/comm/host.hpp"
+#include "collectives/gpu/path.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/result.hpp"
 #include "transport/memory/arena.hpp"
@@ -23,6 +24,7 @@ struct Hello {
   ArenaTicket arena;    // rank 0 only; pid 0 where there is none
   Blob device_address;  // empty where no fabric could be opened
   Blob inbox_key;
+  gpu::Ticket gpu;  // process 0 where no GPU is offered
 };
 
 Blob encode(const Hello& hello);

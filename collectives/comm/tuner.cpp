@@ -124,6 +124,8 @@ std::string_view path_name(const Machine& machine, PathKind path) noexcept {
       return "shm";
     case PathKind::fabric:
       return machine.fabric_name;
+    case PathKind::gpu:
+      return "gpu";
   }
   return "?";
 }

@@ -13,7 +13,7 @@
 
 namespace gdrx {
 
-enum class PathKind : std::uint8_t { shm, fabric };
+enum class PathKind : std::uint8_t { shm, fabric, gpu };
 
 /// Where a communicator runs: the same on every rank.
 struct Machine {

@@ -101,6 +101,21 @@ struct Max {
   }
 };
 
+/// Calls `body` with the operator that a ReduceOp is; avg is a sum that is divided at the end.
+template <class Body>
+__device__ __forceinline__ Pack with_operator(std::int32_t op, Body body) {
+  switch (static_cast<ReduceOp>(op)) {
+    case ReduceOp::prod:
+      return body(Prod{});
+    case ReduceOp::min:
+      return body(Min{});
+    case ReduceOp::max:
+      return body(Max{});
+    default:
+      return body(Sum{});
+  }
+}
+
 /// The accumulators of one pack.
 template <class E>
 class Accumulators {
@@ -111,18 +126,11 @@ class Accumulators {
     for (int i = 0; i < kPerPack; ++i) values_[i] = E::load(elements.at[i]);
   }
 
-  __device__ __forceinline__ void add(Pack pack, std::int32_t op) {
-    switch (static_cast<ReduceOp>(op)) {
-      case ReduceOp::sum:
-      case ReduceOp::avg:
-        return apply<Sum>(pack);
-      case ReduceOp::prod:
-        return apply<Prod>(pack);
-      case ReduceOp::min:
-        return apply<Min>(pack);
-      case ReduceOp::max:
-        return apply<Max>(pack);
-    }
+  template <class Op>
+  __device__ __forceinline__ void add(Pack pack) {
+    const Elements elements = unpack(pack);
+#pragma unroll
+    for (int i = 0; i < kPerPack; ++i) values_[i] = Op::apply(values_[i], E::load(elements.at[i]));
   }
 
   /// `over`: 0, or what a sum is divided by.
@@ -145,13 +153,6 @@ class Accumulators {
     Elements elements;
     *reinterpret_cast<Pack*>(elements.at) = pack;
     return elements;
-  }
-
-  template <class Op>
-  __device__ __forceinline__ void apply(Pack pack) {
-    const Elements elements = unpack(pack);
-#pragma unroll
-    for (int i = 0; i < kPerPack; ++i) values_[i] = Op::apply(values_[i], E::load(elements.at[i]));
   }
 
   __device__ __forceinline__ void divide(std::int32_t over) {

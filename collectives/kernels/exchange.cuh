@@ -18,93 +18,72 @@ struct Lanes {
   }
 };
 
-/// `kRanks`: how many ranks' packs a thread waits for at once, so that their latencies overlap.
-template <int kUnroll, int kRanks>
+/// What a thread waits for at once, so that latencies overlap: `kUnroll` packs of each of up to
+/// `kPeers` peers, the ranks without this one in their order.
+template <int kUnroll, int kPeers>
 struct Batch {
-  static_assert(kUnroll * kRanks <= 32);
-  Pack packs[kUnroll][kRanks];
-  std::uint32_t wanted = 0;  // a bit a pack
+  Pack packs[kUnroll][kPeers];
 
-  static constexpr std::uint32_t bit(int i, int r) { return 1U << (i * kRanks + r); }
-
-  /// Packs that `wants(rank, i)` of the ranks [first, first + kRanks), from `place(i)` of their
-  /// lanes. This rank has none.
+  /// From `place(i)` of the lanes of the peers that `wants(peer, i)`; others stay as they are.
   template <class Place, class Wants>
-  __device__ __forceinline__ void receive(const Call& call, const Lanes& lanes, int first,
-                                          Place place, Wants wants, Patience& patience,
-                                          Stage stage) {
+  __device__ __forceinline__ void receive(const Call& call, const Lanes& lanes, Place place,
+                                          Wants wants, Patience& patience, Stage stage) {
     std::uint8_t* arena = call.arena[call.rank];
-    const auto slot = [&](int i, int r) { return lanes.slot(call.rank, first + r, place(i)); };
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-#pragma unroll
-      for (int r = 0; r < kRanks; ++r) {
-        const int peer = first + r;
-        if (peer < call.ranks && peer != call.rank && wants(peer, i)) wanted |= bit(i, r);
-      }
-    }
-    for (std::uint32_t missing = wanted; missing != 0;) {
+    const auto slot = [&](int peer, int i) {
+      return lanes.begin + static_cast<std::uint32_t>(peer) * lanes.lane + place(i);
+    };
+    const auto wanted = [&](int peer, int i) {
+      return peer < call.ranks - 1 && wants(rank_of(call, peer), i);
+    };
+    while (true) {
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
 #pragma unroll
-        for (int r = 0; r < kRanks; ++r) {
-          if ((missing & bit(i, r)) != 0) packs[i][r] = load_shared(slot_of(arena, slot(i, r)));
+        for (int peer = 0; peer < kPeers; ++peer) {
+          if (wanted(peer, i)) packs[i][peer] = load_shared(slot_of(arena, slot(peer, i)));
         }
       }
-      const std::uint32_t looked = missing;
+      int missing = -1;
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
 #pragma unroll
-        for (int r = 0; r < kRanks; ++r) {
-          if ((looked & bit(i, r)) != 0 && !is_sentinel(packs[i][r])) missing &= ~bit(i, r);
+        for (int peer = 0; peer < kPeers; ++peer) {
+          if (wanted(peer, i) && is_sentinel(packs[i][peer])) missing = peer;
         }
       }
-      if (missing == 0) break;
-      const int next = __ffs(static_cast<int>(missing)) - 1;
-      if (!patience.more(first + next % kRanks, stage, place(next / kRanks))) break;
+      if (missing < 0 || !patience.more(rank_of(call, missing), stage, place(0))) break;
     }
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
 #pragma unroll
-      for (int r = 0; r < kRanks; ++r) {
-        if ((wanted & bit(i, r)) != 0) packs[i][r] = take(arena, slot(i, r), packs[i][r]);
+      for (int peer = 0; peer < kPeers; ++peer) {
+        if (wanted(peer, i)) packs[i][peer] = take(arena, slot(peer, i), packs[i][peer]);
       }
     }
+  }
+
+  /// Which rank the peer is.
+  static __device__ __forceinline__ int rank_of(const Call& call, int peer) {
+    return peer < call.rank ? peer : peer + 1;
+  }
+
+  /// The i-th pack of all ranks, in their order, `mine` this rank's: the same bits on every rank,
+  /// and in every kernel that reduces so.
+  template <class E>
+  __device__ __forceinline__ Pack reduce(const Call& call, int i, Pack mine) const {
+    return with_operator(call.op, [&](auto op) {
+      Accumulators<E> sum;
+      sum.set(call.rank == 0 ? mine : packs[i][0]);
+#pragma unroll
+      for (int rank = 1; rank <= kPeers; ++rank) {
+        if (rank >= call.ranks) break;
+        const Pack theirs = rank < call.rank ? packs[i][rank % kPeers] : packs[i][rank - 1];
+        sum.template add<decltype(op)>(rank == call.rank ? mine : theirs);
+      }
+      return sum.finish(call.finish_over);
+    });
   }
 };
-
-/// The packs of all ranks reduced in the order of ranks, `mine` for this rank's: the same bits on
-/// every rank, and in every kernel that reduces so. Written over `mine`.
-template <class E, int kUnroll, int kRanks, class Place, class Wants>
-__device__ __forceinline__ void reduce_all(const Call& call, Pack (&mine)[kUnroll],
-                                           const Lanes& lanes, Place place, Wants wants,
-                                           Patience& patience) {
-  Accumulators<E> sums[kUnroll];
-  for (int first = 0; first < call.ranks; first += kRanks) {
-    Batch<kUnroll, kRanks> batch;
-    batch.receive(
-        call, lanes, first, place, [&](int, int i) { return wants(i); }, patience, Stage::reducing);
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-      if (!wants(i)) continue;
-#pragma unroll
-      for (int r = 0; r < kRanks; ++r) {
-        const int rank = first + r;
-        if (rank >= call.ranks) break;
-        const Pack pack = rank == call.rank ? mine[i] : batch.packs[i][r];
-        if (rank == 0) {
-          sums[i].set(pack);
-        } else {
-          sums[i].add(pack, call.op);
-        }
-      }
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kUnroll; ++i) {
-    if (wants(i)) mine[i] = sums[i].finish(call.finish_over);
-  }
-}
 
 /// Into this rank's lane of every peer. The nearest above first, so that no two ranks begin with
 /// the same peer.

@@ -26,35 +26,48 @@ cudaError_t enqueue(void (*kernel)(Parameters...), const Shape& shape, cudaStrea
 
 template <class E>
 cudaError_t launch_one_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
-  if (call.ranks <= 2) return enqueue(one_shot<E, 2>, shape, stream, call);
-  if (call.ranks <= 4) return enqueue(one_shot<E, 4>, shape, stream, call);
-  return enqueue(one_shot<E, 8>, shape, stream, call);
+  if (call.ranks <= 2) return enqueue(one_shot<E, 1>, shape, stream, call);
+  if (call.ranks <= 4) return enqueue(one_shot<E, 3>, shape, stream, call);
+  if (call.ranks <= 8) return enqueue(one_shot<E, 7>, shape, stream, call);
+  return enqueue(one_shot<E, 15>, shape, stream, call);
 }
 
-template <class E, int kUnroll, int kRanks>
+// At most eight packs in flight a thread, but for over eight ranks.
+template <class E>
 cudaError_t launch_two_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
-  if (shape.whole) return enqueue(two_shot_tiled<E, kUnroll, kRanks>, shape, stream, call);
-  return enqueue(two_shot<E, kUnroll, kRanks>, shape, stream, call);
+  if (call.ranks > 8) return enqueue(two_shot<E, 1, 15>, shape, stream, call);
+  if (call.ranks > 4) return enqueue(two_shot<E, 1, 7>, shape, stream, call);
+  if (call.ranks > 2) {
+    if (shape.unroll == 2) return enqueue(two_shot<E, 2, 3>, shape, stream, call);
+    return enqueue(two_shot<E, 1, 3>, shape, stream, call);
+  }
+  if (shape.unroll == 4) return enqueue(two_shot<E, 4, 1>, shape, stream, call);
+  if (shape.unroll == 2) return enqueue(two_shot<E, 2, 1>, shape, stream, call);
+  return enqueue(two_shot<E, 1, 1>, shape, stream, call);
 }
 
-/// A thread has at most eight packs in flight: unroll * ranks.
+template <class E>
+cudaError_t launch_tiled(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks > 8) return enqueue(two_shot_tiled<E, 1, 15>, shape, stream, call);
+  if (call.ranks > 4) return enqueue(two_shot_tiled<E, 1, 7>, shape, stream, call);
+  if (call.ranks > 2) {
+    if (shape.unroll == 2) return enqueue(two_shot_tiled<E, 2, 3>, shape, stream, call);
+    return enqueue(two_shot_tiled<E, 1, 3>, shape, stream, call);
+  }
+  if (shape.unroll == 4) return enqueue(two_shot_tiled<E, 4, 1>, shape, stream, call);
+  if (shape.unroll == 2) return enqueue(two_shot_tiled<E, 2, 1>, shape, stream, call);
+  return enqueue(two_shot_tiled<E, 1, 1>, shape, stream, call);
+}
+
+/// The shape fits(): see shape.hpp.
 template <class E>
 cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
   switch (shape.kernel) {
     case Kernel::one_shot:
       return launch_one_shot<E>(call, shape, stream);
     case Kernel::two_shot:
-      if (call.ranks <= 2 && shape.unroll == 4) {
-        return launch_two_shot<E, 4, 2>(call, shape, stream);
-      }
-      if (call.ranks <= 2 && shape.unroll == 2) {
-        return launch_two_shot<E, 2, 2>(call, shape, stream);
-      }
-      if (call.ranks <= 4 && shape.unroll == 2) {
-        return launch_two_shot<E, 2, 4>(call, shape, stream);
-      }
-      if (shape.unroll == 1) return launch_two_shot<E, 1, 8>(call, shape, stream);
-      break;
+      if (shape.whole) return launch_tiled<E>(call, shape, stream);
+      return launch_two_shot<E>(call, shape, stream);
     case Kernel::ring:
       if (shape.unroll == 1) return enqueue(ring<E, 1>, shape, stream, call);
       if (shape.unroll == 2) return enqueue(ring<E, 2>, shape, stream, call);

@@ -8,7 +8,7 @@
 namespace gdrx::gpu {
 
 /// Any grid.
-template <class E, int kRanks>
+template <class E, int kPeers>
 __global__ void __launch_bounds__(kThreads) one_shot(const __grid_constant__ Call call) {
   begin();
   Patience patience(call);
@@ -17,20 +17,22 @@ __global__ void __launch_bounds__(kThreads) one_shot(const __grid_constant__ Cal
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
   const std::uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t stride = gridDim.x * blockDim.x;
-  Pack mine[1];
-  if (first < packs) mine[0] = input.load(first);  // on its way while the control page is read
+  Pack mine{};
+  if (first < packs) mine = input.load(first);  // on its way while the control page is read
   const Entry entry = enter(call, false, patience);
   const Lanes lanes{entry.half, packs};
-  if (first < packs) send_all(call, lanes, first, mine[0]);
+  if (first < packs) send_all(call, lanes, first, mine);
   for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
     send_all(call, lanes, pack, input.load(pack));
   }
   book(call, entry, false);
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
-    if (pack != first) mine[0] = input.load(pack);
-    reduce_all<E, 1, kRanks>(
-        call, mine, lanes, [&](int) { return pack; }, [](int) { return true; }, patience);
-    output.store(pack, mine[0]);
+    if (pack != first) mine = input.load(pack);
+    Batch<1, kPeers> batch;
+    batch.receive(
+        call, lanes, [&](int) { return pack; }, [](int, int) { return true; }, patience,
+        Stage::reducing);
+    output.store(pack, batch.template reduce<E>(call, 0, mine));
   }
 }
 

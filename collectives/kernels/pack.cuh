@@ -40,17 +40,22 @@ __device__ __forceinline__ Pack* slot_of(std::uint8_t* arena, std::uint32_t slot
   return reinterpret_cast<Pack*>(arena + kSlotsAt) + slot;
 }
 
-// Data that looks like the sentinel: rare, or an adversary's. The byte is visible before the pack.
-inline __device__ __noinline__ void send_escaped(std::uint8_t* arena, std::uint32_t slot,
-                                                 Pack value) {
-  const std::uint32_t meaning = value.high == kSentinelHigh ? 1 : 2;
-  asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(escape_of(arena, slot)), "r"(meaning)
-               : "memory");
-  fence_system();
-  store_shared(slot_of(arena, slot), {kSentinelLow, kEscapeHigh});
+// Data whose lower half is the sentinel's: rare, or an adversary's. The byte is visible before the
+// pack.
+inline __device__ __noinline__ void send_rare(std::uint8_t* arena, std::uint32_t slot, Pack value) {
+  if (value.high == kSentinelHigh || value.high == kEscapeHigh) {
+    const std::uint32_t meaning = value.high == kSentinelHigh ? 1 : 2;
+    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(escape_of(arena, slot)), "r"(meaning)
+                 : "memory");
+    fence_system();
+    value.high = kEscapeHigh;
+  }
+  store_shared(slot_of(arena, slot), value);
 }
 
-inline __device__ __noinline__ Pack receive_escaped(std::uint8_t* arena, std::uint32_t slot) {
+inline __device__ __noinline__ Pack receive_rare(std::uint8_t* arena, std::uint32_t slot,
+                                                 Pack value) {
+  if (value.high != kEscapeHigh) return value;
   fence_system();
   std::uint32_t meaning;
   asm volatile("ld.relaxed.sys.global.u8 %0, [%1];"
@@ -61,8 +66,8 @@ inline __device__ __noinline__ Pack receive_escaped(std::uint8_t* arena, std::ui
 }
 
 __device__ __forceinline__ void send(std::uint8_t* arena, std::uint32_t slot, Pack value) {
-  if (value.low == kSentinelLow && (value.high == kSentinelHigh || value.high == kEscapeHigh)) {
-    send_escaped(arena, slot, value);
+  if (value.low == kSentinelLow) {
+    send_rare(arena, slot, value);
   } else {
     store_shared(slot_of(arena, slot), value);
   }
@@ -70,7 +75,7 @@ __device__ __forceinline__ void send(std::uint8_t* arena, std::uint32_t slot, Pa
 
 /// What a slot's pack means, after it was seen to be no sentinel; the slot is empty again.
 __device__ __forceinline__ Pack take(std::uint8_t* arena, std::uint32_t slot, Pack value) {
-  if (value.low == kSentinelLow && value.high == kEscapeHigh) value = receive_escaped(arena, slot);
+  if (value.low == kSentinelLow) value = receive_rare(arena, slot, value);
   store_shared(slot_of(arena, slot), {kSentinelLow, kSentinelHigh});
   return value;
 }
@@ -81,14 +86,15 @@ class UserBuffer {
   __device__ UserBuffer(const void* data, std::uint64_t bytes)
       : data_(static_cast<const std::uint8_t*>(data)),
         bytes_(bytes),
-        aligned_(reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack) == 0) {}
+        aligned_(reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack) == 0),
+        words_(reinterpret_cast<std::uintptr_t>(data) % 4 == 0 && bytes % 4 == 0) {}
 
   __device__ __forceinline__ Pack load(std::uint64_t pack) const {
     const std::uint64_t at = pack * sizeof(Pack);
     if (aligned_ && at + sizeof(Pack) <= bytes_) {
       return *reinterpret_cast<const Pack*>(data_ + at);
     }
-    return load_bytes(at);
+    return load_rest(at);
   }
 
   __device__ __forceinline__ void store(std::uint64_t pack, Pack value) const {
@@ -96,29 +102,47 @@ class UserBuffer {
     if (aligned_ && at + sizeof(Pack) <= bytes_) {
       *reinterpret_cast<Pack*>(const_cast<std::uint8_t*>(data_) + at) = value;
     } else {
-      store_bytes(at, value);
+      store_rest(at, value);
     }
   }
 
  private:
-  __device__ __noinline__ Pack load_bytes(std::uint64_t at) const {
+  // The short end of a buffer, or a buffer of odd alignment: in words if they fit, else in bytes.
+  __device__ __noinline__ Pack load_rest(std::uint64_t at) const {
     Pack value{0, 0};
-    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; ++i) {
-      const std::uint64_t byte = data_[at + i];
+    if (words_) {
+#pragma unroll  // all loads at once
+      for (std::uint64_t i = 0; i < sizeof(Pack); i += 4) {
+        if (at + i >= bytes_) continue;
+        const std::uint64_t word = *reinterpret_cast<const std::uint32_t*>(data_ + at + i);
+        (i < 8 ? value.low : value.high) |= word << (i % 8 * 8);
+      }
+      return value;
+    }
+#pragma unroll
+    for (std::uint64_t i = 0; i < sizeof(Pack); ++i) {
+      const std::uint64_t byte = at + i < bytes_ ? data_[at + i] : 0;
       (i < 8 ? value.low : value.high) |= byte << (i % 8 * 8);
     }
     return value;
   }
-  __device__ __noinline__ void store_bytes(std::uint64_t at, Pack value) const {
-    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; ++i) {
-      const_cast<std::uint8_t*>(data_)[at + i] =
-          static_cast<std::uint8_t>((i < 8 ? value.low : value.high) >> (i % 8 * 8));
+  __device__ __noinline__ void store_rest(std::uint64_t at, Pack value) const {
+    auto* to = const_cast<std::uint8_t*>(data_) + at;
+    const std::uint64_t step = words_ ? 4 : 1;
+    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; i += step) {
+      const std::uint64_t rest = (i < 8 ? value.low : value.high) >> (i % 8 * 8);
+      if (words_) {
+        *reinterpret_cast<std::uint32_t*>(to + i) = static_cast<std::uint32_t>(rest);
+      } else {
+        to[i] = static_cast<std::uint8_t>(rest);
+      }
     }
   }
 
   const std::uint8_t* data_;
   std::uint64_t bytes_;
   bool aligned_;
+  bool words_;
 };
 
 }  // namespace gdrx::gpu

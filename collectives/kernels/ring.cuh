@@ -67,10 +67,13 @@ __global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call ca
         if (!has[i]) continue;
         Pack value = step == 0 ? mine[i] : packs_in[i];
         if (reducing && step > 0) {
-          Accumulators<E> sum;
-          sum.set(value);
-          sum.add(mine[i], call.op);
-          value = sum.finish(last_reduction ? call.finish_over : 0);
+          const Pack so_far = value;
+          value = with_operator(call.op, [&](auto op) {
+            Accumulators<E> sum;
+            sum.set(so_far);
+            sum.template add<decltype(op)>(mine[i]);
+            return sum.finish(last_reduction ? call.finish_over : 0);
+          });
         }
         if (sending) send(right, slot(step, i), value);
         if (step >= call.ranks - 1) {

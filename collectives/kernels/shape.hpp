@@ -34,7 +34,7 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
     case Kernel::one_shot:
       return !shape.whole && (n - 1) * packs <= kSlots / 2;
     case Kernel::two_shot: {
-      if (shape.unroll * (ranks <= 2 ? 2 : ranks <= 4 ? 4 : 8) > 8) return false;
+      if (shape.unroll > (ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1)) return false;
       const std::uint64_t lane = unroll * threads;
       if (shape.whole) return 5 * (n - 1) * lane <= kSlots;
       return lane >= (packs + n - 1) / n && 2 * (n - 1) * lane <= kSlots / 2;

@@ -8,7 +8,7 @@
 namespace gdrx::gpu {
 
 /// One thread's packs: of each n-th, tile by tile, `kUnroll` of a tile, a grid's width apart.
-template <class E, int kUnroll, int kRanks>
+template <class E, int kUnroll, int kPeers>
 class TwoShot {
  public:
   __device__ __forceinline__ TwoShot(const Call& call, Patience& patience)
@@ -50,30 +50,31 @@ class TwoShot {
     for (int i = 0; i < kUnroll; ++i) {
       if (wants(i)) mine[i] = input_.load(place(tile, call_.rank, i));
     }
-    reduce_all<E, kUnroll, kRanks>(
-        call_, mine, from, [&](int i) { return at(i); }, wants, patience_);
+    Batch<kUnroll, kPeers> batch;
+    batch.receive(
+        call_, from, [&](int i) { return at(i); }, [&](int, int i) { return wants(i); }, patience_,
+        Stage::reducing);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!wants(i)) continue;
-      send_all(call_, to, at(i), mine[i]);
-      output_.store(place(tile, call_.rank, i), mine[i]);
+      const Pack sum = batch.template reduce<E>(call_, i, mine[i]);
+      send_all(call_, to, at(i), sum);
+      output_.store(place(tile, call_.rank, i), sum);
     }
   }
 
   __device__ __forceinline__ void gather(std::uint32_t tile, const Lanes& from) {
     const auto wants = [&](int rank, int i) { return has(tile, rank, i); };
-    for (int first = 0; first < call_.ranks; first += kRanks) {
-      Batch<kUnroll, kRanks> batch;
-      batch.receive(
-          call_, from, first, [&](int i) { return at(i); }, wants, patience_, Stage::gathering);
+    Batch<kUnroll, kPeers> batch;
+    batch.receive(
+        call_, from, [&](int i) { return at(i); }, wants, patience_, Stage::gathering);
 #pragma unroll
-      for (int i = 0; i < kUnroll; ++i) {
+    for (int i = 0; i < kUnroll; ++i) {
 #pragma unroll
-        for (int r = 0; r < kRanks; ++r) {
-          const int rank = first + r;
-          if ((batch.wanted & batch.bit(i, r)) == 0) continue;
-          output_.store(place(tile, rank, i), batch.packs[i][r]);
-        }
+      for (int peer = 0; peer < kPeers; ++peer) {
+        const int rank = batch.rank_of(call_, peer);
+        if (rank >= call_.ranks || !wants(rank, i)) continue;
+        output_.store(place(tile, rank, i), batch.packs[i][peer]);
       }
     }
   }
@@ -104,11 +105,11 @@ class TwoShot {
 };
 
 /// The grid covers an n-th with kUnroll packs a thread.
-template <class E, int kUnroll, int kRanks>
+template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads) two_shot(const __grid_constant__ Call call) {
   begin();
   Patience patience(call);
-  TwoShot<E, kUnroll, kRanks> work(call, patience);
+  TwoShot<E, kUnroll, kPeers> work(call, patience);
   const Entry entry = enter(call, false, patience);
   const Lanes parts{entry.half, work.lane()};
   const Lanes results{entry.half + static_cast<std::uint32_t>(call.ranks - 1) * work.lane(),
@@ -123,11 +124,11 @@ __global__ void __launch_bounds__(kThreads) two_shot(const __grid_constant__ Cal
 /// results of the one before. Slots of results are written again two tiles later, those of parts
 /// three: their writer has then received what this block sent after the fence that followed their
 /// clearing.
-template <class E, int kUnroll, int kRanks>
+template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads) two_shot_tiled(const __grid_constant__ Call call) {
   begin();
   Patience patience(call);
-  TwoShot<E, kUnroll, kRanks> work(call, patience);
+  TwoShot<E, kUnroll, kPeers> work(call, patience);
   const Entry entry = enter(call, true, patience);
   const std::uint32_t lane = work.lane();
   const std::uint32_t set = static_cast<std::uint32_t>(call.ranks - 1) * lane;

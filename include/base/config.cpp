@@ -99,19 +99,29 @@ Result<void> parse_level(Config& config, std::string_view text) {
   return {};
 }
 
-Result<void> parse_shm(Config& config, std::string_view text) {
-  if (text != "0" && text != "1") return fail(Errc::invalid_argument, "0 or 1 is expected");
-  config.shared_memory = text == "1";
-  return {};
+Parse flag_into(bool Config::*member) {
+  return [=](Config& config, std::string_view text) -> Result<void> {
+    if (text != "0" && text != "1") return fail(Errc::invalid_argument, "0 or 1 is expected");
+    config.*member = text == "1";
+    return {};
+  };
 }
 
-Result<void> parse_lanes(Config& config, std::string_view text) {
-  const double value = GDRX_TRY(parse_number(text));
-  if (value < 0 || value > 16 || value != std::floor(value)) {
-    return fail(Errc::invalid_argument, "a whole number from 0 to 16 is expected");
-  }
-  config.lanes = static_cast<int>(value);
-  return {};
+Knob flag_knob(std::string_view name, std::string_view help, bool Config::*member) {
+  return {name, "", help, flag_into(member),
+          [=](const Config& c) { return std::string(c.*member ? "1" : "0"); }};
+}
+
+Parse count_into(int Config::*member, int most) {
+  return [=](Config& config, std::string_view text) -> Result<void> {
+    const double value = GDRX_TRY(parse_number(text));
+    if (value < 0 || value > most || value != std::floor(value)) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("a whole number from 0 to {} is expected", most));
+    }
+    config.*member = static_cast<int>(value);
+    return {};
+  };
 }
 
 Parse whole_into(int IbConfig::*member, int least, int most) {
@@ -146,8 +156,18 @@ const std::vector<Knob>& table() {
       {"GDRX_TRANSPORT", "", "what carries messages: auto, ucx, verbs",
        choice_into(&Config::transport, {"auto", "ucx", "verbs"}),
        [](const Config& c) { return c.transport; }},
-      {"GDRX_SHM", "", "1: shared memory between ranks of one host, 0: never", parse_shm,
-       [](const Config& c) { return std::string(c.shared_memory ? "1" : "0"); }},
+      flag_knob("GDRX_SHM", "1: shared memory between ranks of one host, 0: never",
+                &Config::shared_memory),
+      flag_knob("GDRX_GPU", "1: GPU buffers move between the GPUs of one host, 0: through the host",
+                &Config::gpu),
+      {"GDRX_GPU_BLOCKS", "",
+       "blocks that a call may keep busy on its GPU; 0: as many as it has processors",
+       count_into(&Config::gpu_blocks, 1024),
+       [](const Config& c) { return std::to_string(c.gpu_blocks); }},
+      flag_knob(
+          "GDRX_REPRODUCIBLE",
+          "1: the same bits whatever the size and the algorithm, reduced in the order of ranks",
+          &Config::reproducible),
       {"GDRX_SOCKET_IFNAME", "",
        "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
        text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
@@ -201,8 +221,8 @@ const std::vector<Knob>& table() {
       {"GDRX_SLICE", "bytes", "largest message of a pipelined plan; 0: chosen by size",
        bytes_into(&Config::slice, 1024, Bytes{16} << 20, true),
        [](const Config& c) { return std::to_string(c.slice); }},
-      {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen", parse_lanes,
-       [](const Config& c) { return std::to_string(c.lanes); }},
+      {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen",
+       count_into(&Config::lanes, 16), [](const Config& c) { return std::to_string(c.lanes); }},
       {"GDRX_ARENA_BLOCK", "bytes", "block of the shared-memory pipeline",
        bytes_into(&Config::arena_block, 4096, Bytes{64} << 20, false),
        [](const Config& c) { return std::to_string(c.arena_block); }},

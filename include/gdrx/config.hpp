@@ -47,6 +47,9 @@ struct Config {
   Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
   int lanes = 0;                                   // GDRX_LANES; 0: chosen
   bool shared_memory = true;                       // GDRX_SHM
+  bool gpu = true;                                 // GDRX_GPU
+  int gpu_blocks = 0;                              // GDRX_GPU_BLOCKS; 0: all processors
+  bool reproducible = false;                       // GDRX_REPRODUCIBLE
 };
 
 /// One row of the table: what `gdrx config` prints.

@@ -8,11 +8,20 @@
  *   - stream NULL and request NULL: the call returns when the operation is done;
  *   - stream NULL and a request: the call returns at once, gdrxTest or gdrxWait completes it. Both
  *     drive the operation; while nobody calls them a thread of the communicator does;
- *   - a stream is reserved for GPU streams: this version takes NULL only and says so otherwise.
+ *   - a CUDA stream (cast to gdrxStream_t) and request NULL: the operation takes its place in the
+ *     stream, the call returns at once, and the stream tells when it is done, as with NCCL. Such
+ *     calls may be captured into a CUDA graph; whoever launches graphs of one communicator orders
+ *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
+ *   - a stream and a request: both.
+ * A communicator whose calls change streams keeps their order by an event: the stream of the call
+ * before must then still exist.
  *
- * Buffers are host memory, or CUDA memory where gdrxMemorySupported says so (staged through pinned
- * host memory in this version). They belong to the caller and stay untouched by him until the
- * operation is done. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
+ * Buffers are host memory or CUDA memory. AllReduce of CUDA memory runs on the GPUs if all ranks are
+ * on one host, had a CUDA context current when the communicator was made, and can reach each
+ * other's GPUs; it needs no registration. Everything else is staged through pinned host memory:
+ * such a call first waits for its stream, and blocks until it is done if it has no request. Buffers
+ * belong to the caller and stay untouched by him until the operation is done. All ranks give
+ * buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
@@ -77,7 +86,7 @@ typedef enum { gdrxSum = 0, gdrxProd = 1, gdrxMin = 2, gdrxMax = 3, gdrxAvg = 4 
 
 typedef struct gdrxComm* gdrxComm_t;
 typedef struct gdrxRequest* gdrxRequest_t;
-typedef struct gdrxStream* gdrxStream_t; /* opaque; NULL in this version */
+typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or NULL */
 
 /* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address
  * of that rank, a nonce and a version. Treat it as a secret: whoever has it can join. */

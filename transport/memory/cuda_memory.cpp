@@ -19,6 +19,7 @@ constexpr int kAttributeContext = 1;
 constexpr int kAttributeMemoryType = 2;
 constexpr int kAttributeDeviceOrdinal = 9;
 constexpr unsigned kMemoryTypeDevice = 2;
+constexpr Status kCaptureUnsupported = 900;
 
 struct Driver {
   Status (*init)(unsigned) = nullptr;
@@ -34,6 +35,7 @@ struct Driver {
   Status (*release)(int) = nullptr;
   Status (*allocate)(DevicePointer*, std::size_t) = nullptr;
   Status (*free)(DevicePointer) = nullptr;
+  Status (*stream_synchronize)(void*) = nullptr;
   Status (*error_text)(Status, const char**) = nullptr;
   std::string missing;
 };
@@ -65,6 +67,7 @@ Driver load_driver() {
   load(library, "cuDevicePrimaryCtxRelease_v2", driver.release, driver.missing);
   load(library, "cuMemAlloc_v2", driver.allocate, driver.missing);
   load(library, "cuMemFree_v2", driver.free, driver.missing);
+  load(library, "cuStreamSynchronize", driver.stream_synchronize, driver.missing);
   load(library, "cuGetErrorString", driver.error_text, driver.missing);
   if (driver.missing.empty() && driver.init(0) != 0) {
     driver.missing = "cuInit failed: no usable GPU in this process";
@@ -239,6 +242,17 @@ Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_
   const Current current(GDRX_TRY(context_of(device)));
   const Status status = driver().to_device(address(device), host, bytes);
   if (status != 0) return failed("cuMemcpyHtoD", status);
+  return {};
+}
+
+Result<void> synchronize(void* stream) {
+  if (!missing().empty()) return fail(Errc::unsupported, missing());
+  const Status status = driver().stream_synchronize(stream);
+  if (status == kCaptureUnsupported) {
+    return fail(Errc::unsupported,
+                "the stream is being captured, and this call goes through host memory");
+  }
+  if (status != 0) return failed("cuStreamSynchronize", status);
   return {};
 }
 

@@ -62,4 +62,7 @@ class DeviceBuffer {
 Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
 Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes);
 
+/// Blocks until a stream has done what was given to it. Errc::unsupported while it is captured.
+Result<void> synchronize(void* stream);
+
 }  // namespace gdrx::cuda

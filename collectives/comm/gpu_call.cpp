@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that the GPUs run by themselves: enqueued on the caller's stream, never queued here.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "collectives/comm/communicator.hpp"
+#include "transport/memory/cuda_memory.hpp"
+
+namespace gdrx {
+namespace {
+
+plan::Algorithm algorithm_of(gpu::Kernel kernel) {
+  switch (kernel) {
+    case gpu::Kernel::one_shot:
+      return plan::Algorithm::one_shot;
+    case gpu::Kernel::two_shot:
+      return plan::Algorithm::two_shot;
+    case gpu::Kernel::ring:
+      return plan::Algorithm::ring;
+  }
+  return plan::Algorithm::ring;
+}
+
+std::optional<gpu::Kernel> kernel_of(plan::Algorithm algorithm) {
+  if (algorithm == plan::Algorithm::one_shot) return gpu::Kernel::one_shot;
+  if (algorithm == plan::Algorithm::two_shot) return gpu::Kernel::two_shot;
+  if (algorithm == plan::Algorithm::ring) return gpu::Kernel::ring;
+  return std::nullopt;
+}
+
+}  // namespace
+
+// The answer is the same on every rank as long as all give buffers of one kind, as they must.
+bool Communicator::runs_on_gpu(const Call& call) const {
+  if (!gpu_ || call.collective != Collective::all_reduce) return false;
+  if (fixed_ && !kernel_of(*fixed_)) return false;
+  if (call.count == 0) return true;
+  return cuda::kind_of(call.input) == MemoryKind::cuda &&
+         cuda::kind_of(call.output) == MemoryKind::cuda;
+}
+
+Result<gpu::Shape> Communicator::gpu_shape(Bytes bytes) const {
+  if (!fixed_) return gpu::choose(gpu_host_, bytes);
+  const auto kernel = kernel_of(*fixed_);
+  const auto shape = kernel ? gpu::shape_of(*kernel, gpu_host_, bytes) : std::nullopt;
+  if (shape) return *shape;
+  // An algorithm that was asked for and cannot carry this size gives way, as on the host.
+  return gpu::choose(gpu_host_, bytes);
+}
+
+Result<void> Communicator::launch_on_gpu(const Call& call) {
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  const Bytes bytes = call.count * size_of(call.type);
+  const gpu::Shape shape = GDRX_TRY(gpu_shape(bytes));
+  const std::lock_guard lock(gpu_mutex_);
+  GDRX_TRY(gpu_->launch({call.input, call.output, bytes, call.type, call.op}, shape, call.stream));
+  gpu_info_.algorithm = algorithm_of(shape.kernel);
+  gpu_info_.path = PathKind::gpu;
+  last_was_gpu_ = true;
+  return {};
+}
+
+Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
+  GDRX_TRY(launch_on_gpu(call));
+  auto operation = std::make_shared<Operation>(std::move(call));
+  operation->mark = GDRX_TRY(gpu_->mark(operation->call.stream));
+  return operation;
+}
+
+Result<bool> Communicator::reached(Operation& operation) {
+  if (operation.done.load(std::memory_order_acquire)) return true;
+  if (!GDRX_TRY(operation.mark->reached())) return false;
+  // A kernel that gave up has ended like any other.
+  look_at_gpu();
+  if (failure_.happened()) operation.error = failure_.error();
+  operation.done.store(true, std::memory_order_release);  // publishes error
+  return true;
+}
+
+Result<void> Communicator::wait_on_gpu(Operation& operation) {
+  while (!GDRX_TRY(reached(operation))) sched_yield();
+  if (operation.error) return tl::unexpected(*operation.error);
+  return {};
+}
+
+void Communicator::look_at_gpu() {
+  if (!gpu_ || failure_.happened()) return;
+  const gpu::Trouble trouble = gpu_->trouble();
+  if (!trouble.happened) return;
+  stop(Error{Errc::timeout,
+             fmt::format("rank {}: a GPU kernel (call {}) waited over {:g} s for rank {} while {}, "
+                         "pack {}. That rank is alive: slow, stopped, or in another call "
+                         "(GDRX_TIMEOUT sets the limit)",
+                         index(rank_), trouble.call,
+                         std::chrono::duration<double>(config_.timeout).count(),
+                         index(trouble.peer), trouble.stage, trouble.pack),
+             0},
+       true);
+}
+
+std::string Communicator::explain_gpu(Bytes bytes) const {
+  std::string text = fmt::format("GPU buffers of {} bytes, {} on each of {} ranks, {} blocks\n",
+                                 bytes, gpu_->device_name(), size(), gpu_host_.blocks);
+  const auto all = gpu::candidates(gpu_host_, bytes);
+  for (const gpu::Prediction& candidate : all) {
+    const bool chosen = &candidate == &all.front();
+    text += fmt::format(
+        "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",
+        chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
+        candidate.shape.threads, candidate.shape.unroll, candidate.us, chosen ? "  <- chosen" : "");
+  }
+  return text;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "collectives/gpu/choose.hpp"
+#include "collectives/gpu/path.hpp"
+#include "gdrx/config.hpp"
+#include "gdrx/log.hpp"
+#include "transport/bootstrap/control_mesh.hpp"
+
+namespace gdrx {
+
+/// All ranks or nobody: connects every GPU of one host with all others, and agrees that it worked.
+/// `offered` is this rank's, empty where it has none. Collective over the mesh; empty if the ranks
+/// do without, and the log says why where GPUs were offered.
+Result<std::unique_ptr<gpu::Path>> share_gpus(std::unique_ptr<gpu::Path> offered,
+                                              std::span<const gpu::Ticket> tickets, Rank self,
+                                              bool one_host, ControlMesh& mesh, const Log& log,
+                                              Deadline deadline);
+
+}  // namespace gdrx

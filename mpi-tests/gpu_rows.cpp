@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU part of a row: stream-ordered calls and graph replay, gdrx beside NCCL.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+#include "mpi-tests/die.hpp"
+#include "mpi-tests/measure.hpp"
+
+namespace gdrx::bench {
+namespace {
+
+constexpr std::uint64_t kBitsChecked = 16 << 20;  // the largest call compared with itself
+
+}  // namespace
+
+GpuTimes Case::time_calls(const GpuBench::Enqueue& call) {
+  auto times =
+      gpu_->bench->time(options_.mode, std::min(options_.warmup, 3), options_.iterations, call);
+  if (!times) die(rank_, describe(times.error()));
+  return std::move(*times);
+}
+
+Times Case::slowest_of(const std::vector<double>& mine) const {
+  std::vector<double> slowest(mine.size());
+  MPI_Allreduce(mine.data(), slowest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
+                MPI_COMM_WORLD);
+  return {percentile(slowest, 0.5), percentile(slowest, 0.99)};
+}
+
+void Case::time_on_gpu(gdrxComm_t comm, bool in_place, Row& row) {
+  std::byte* out = gpu_out_->data();
+  const std::byte* in = in_place ? out : gpu_in_->data();
+  const auto ours = [&](void* stream) {
+    const gdrxResult_t result = gdrxAllReduce(
+        in, out, count_, static_cast<gdrxDataType_t>(key_.type), static_cast<gdrxRedOp_t>(key_.op),
+        comm, static_cast<gdrxStream_t>(stream), nullptr);
+    if (result != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
+  };
+  // Fresh input, poisoned output: what the last of the timed calls left is checked.
+  prepare(1'000'003);
+  out_.poison();
+  must(gpu_in_->upload());
+  must(gpu_out_->upload());
+  const GpuTimes times = time_calls(ours);
+  row.time = slowest_of(times.samples);
+  MPI_Allreduce(&times.host, &row.host_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  if (!in_place && options_.checks > 0) {
+    must(gpu_out_->download());
+    std::uint64_t wrong = count_wrong(out_.data(), expected_.data(), size_of(key_.type), count_) +
+                          out_.damaged_guards();
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    row.wrong += wrong;
+  }
+  row.same_bits = repeats_itself(ours, in_place);
+  if (gpu_->nccl) time_nccl(in_place, row);
+}
+
+// On random numbers whose sum depends on the order of additions.
+std::optional<bool> Case::repeats_itself(const GpuBench::Enqueue& call, bool in_place) {
+  const std::uint64_t bytes = count_ * size_of(key_.type);
+  if (bytes > kBitsChecked || key_.type != DataType::float32) return std::nullopt;
+  std::mt19937 random(static_cast<unsigned>(rank_ * 31 + 7));
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  std::vector<std::byte> first;
+  bool same = true;
+  for (std::uint64_t i = 0; i < bytes; i += 4) {
+    const float value = numbers(random);
+    std::memcpy((in_place ? out_ : in_).data() + i, &value, sizeof value);
+  }
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    must((in_place ? *gpu_out_ : *gpu_in_).upload());
+    call(gpu_->bench->stream());
+    must(gpu_->bench->synchronize());
+    std::vector<std::byte> kept(out_.data(), out_.data() + bytes);
+    must(gpu_out_->download());
+    std::vector<std::byte> got(out_.data(), out_.data() + bytes);
+    if (in_place) std::copy(kept.begin(), kept.end(), out_.data());
+    if (repeat == 0) first = got;
+    same = same && got == first;
+  }
+  int everywhere = same ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return everywhere == 1;
+}
+
+void Case::time_nccl(bool in_place, Row& row) {
+  const auto on = [&](const std::byte* from, std::byte* to) {
+    return [this, from, to](void* stream) {
+      must(gpu_->nccl->all_reduce(from, to, count_, key_.type, key_.op, stream));
+    };
+  };
+  std::byte* out = gpu_out_->data();
+  const GpuTimes plain = time_calls(on(in_place ? out : gpu_in_->data(), out));
+  row.nccl = slowest_of(plain.samples);
+  MPI_Allreduce(&plain.host, &row.nccl_host_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  auto windows = gpu_->nccl->windows(count_ * size_of(key_.type));
+  if (!windows) return;
+  const GpuTimes registered =
+      time_calls(on(in_place ? windows->second : windows->first, windows->second));
+  row.nccl_registered = slowest_of(registered.samples);
+}
+
+}  // namespace gdrx::bench

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's C functions by dlopen, with prototypes of our own from its documented ABI, so that this
+// program needs no NCCL to build.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <array>
+
+#include "mpi-tests/gpu_bench.hpp"
+
+namespace gdrx::bench {
+namespace {
+
+using Status = int;
+struct Id {
+  std::array<char, 128> bytes;
+};
+
+struct Functions {
+  Status (*version)(int*) = nullptr;
+  Status (*unique_id)(Id*) = nullptr;
+  Status (*init)(void**, int, Id, int) = nullptr;
+  Status (*destroy)(void*) = nullptr;
+  Status (*all_reduce)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
+  const char* (*error)(Status) = nullptr;
+  Status (*allocate)(void**, std::size_t) = nullptr;  // 2.19
+  Status (*free)(void*) = nullptr;
+  Status (*add_window)(void*, void*, std::size_t, void**, int) = nullptr;  // 2.27
+  Status (*drop_window)(void*, void*) = nullptr;
+};
+
+constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
+
+int nccl_type(DataType type) {
+  constexpr std::array<int, kDataTypeCount> kTypes{0, 1, 2, 3, 4, 5, 6, 9, 7, 8, 10, 11};
+  return kTypes[static_cast<std::size_t>(type)];
+}
+
+int nccl_op(ReduceOp op) {
+  constexpr std::array<int, kReduceOpCount> kOps{0, 1, 3, 2, 4};  // NCCL has max before min
+  return kOps[static_cast<std::size_t>(op)];
+}
+
+class OpenedNccl final : public Nccl {
+ public:
+  ~OpenedNccl() override {
+    drop();
+    if (comm_ != nullptr) call_.destroy(comm_);
+  }
+
+  Result<void> open(int rank, int ranks) {
+    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      return fail(Errc::unsupported,
+                  "libnccl.so.2 is not found: install NCCL or set "
+                  "LD_LIBRARY_PATH to where it is");
+    }
+    const bool whole = get(library, "ncclGetVersion", call_.version) &&
+                       get(library, "ncclGetUniqueId", call_.unique_id) &&
+                       get(library, "ncclCommInitRank", call_.init) &&
+                       get(library, "ncclCommDestroy", call_.destroy) &&
+                       get(library, "ncclAllReduce", call_.all_reduce) &&
+                       get(library, "ncclGetErrorString", call_.error);
+    if (!whole) return fail(Errc::unsupported, "libnccl.so.2 lacks a function");
+    windows_exist_ = get(library, "ncclMemAlloc", call_.allocate) &&
+                     get(library, "ncclMemFree", call_.free) &&
+                     get(library, "ncclCommWindowRegister", call_.add_window) &&
+                     get(library, "ncclCommWindowDeregister", call_.drop_window);
+    Id id{};
+    if (rank == 0) GDRX_TRY(check(call_.unique_id(&id), "ncclGetUniqueId"));
+    MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return check(call_.init(&comm_, ranks, id, rank), "ncclCommInitRank");
+  }
+
+  std::string version() const override {
+    int number = 0;
+    call_.version(&number);
+    return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  }
+
+  Result<void> all_reduce(const void* in, void* out, std::uint64_t count, DataType type,
+                          ReduceOp op, void* stream) override {
+    return check(call_.all_reduce(in, out, count, nccl_type(type), nccl_op(op), comm_, stream),
+                 "ncclAllReduce");
+  }
+
+  Result<std::pair<std::byte*, std::byte*>> windows(std::uint64_t bytes) override {
+    if (!windows_exist_) return fail(Errc::unsupported, "this NCCL has no windows");
+    drop();
+    for (Window& window : windows_) {
+      GDRX_TRY(check(call_.allocate(&window.memory, bytes), "ncclMemAlloc"));
+      GDRX_TRY(check(call_.add_window(comm_, window.memory, bytes, &window.handle, kSymmetric),
+                     "ncclCommWindowRegister"));
+    }
+    return std::pair(static_cast<std::byte*>(windows_[0].memory),
+                     static_cast<std::byte*>(windows_[1].memory));
+  }
+
+ private:
+  struct Window {
+    void* memory = nullptr;
+    void* handle = nullptr;
+  };
+
+  template <class Function>
+  static bool get(void* library, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    return function != nullptr;
+  }
+  Result<void> check(Status status, const char* what) const {
+    if (status == 0) return {};
+    return fail(Errc::system, fmt::format("{}: {}", what, call_.error(status)));
+  }
+  void drop() {
+    for (Window& window : windows_) {
+      if (window.handle != nullptr) call_.drop_window(comm_, window.handle);
+      if (window.memory != nullptr) call_.free(window.memory);
+      window = {};
+    }
+  }
+
+  Functions call_;
+  void* comm_ = nullptr;
+  bool windows_exist_ = false;
+  std::array<Window, 2> windows_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Nccl>> Nccl::create(int rank, int ranks) {
+  auto nccl = std::make_unique<OpenedNccl>();
+  GDRX_TRY(nccl->open(rank, ranks));
+  return nccl;
+}
+
+}  // namespace gdrx::bench
