@@ -141,6 +141,7 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   row.algorithm = info.algorithm;
   row.transport = info.transport;
   row.predicted_us = info.predicted_us;
+  row.registered = info.registered != 0;
   if (info.messages_sent != info.plan_sends * info.slices ||
       info.messages_received != info.plan_receives * info.slices) {
     fmt::print(stderr,
@@ -182,7 +183,40 @@ std::optional<Times> Case::time_mpi(bool in_place) {
   });
 }
 
+namespace {
+
+/// Registers a row's buffers for as long as it runs.
+class Registered {
+ public:
+  Registered(gdrxComm_t comm, int rank) : comm_(comm), rank_(rank) {}
+  ~Registered() {
+    for (gdrxRegistration_t handle : handles_) gdrxDeregister(comm_, handle);
+  }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+  void add(std::byte* memory, std::size_t bytes) {
+    if (bytes == 0) return;
+    gdrxRegistration_t handle = nullptr;
+    if (gdrxRegister(comm_, memory, bytes, &handle) != gdrxSuccess) {
+      die(rank_, gdrxGetLastError(comm_));
+    }
+    handles_.push_back(handle);
+  }
+
+ private:
+  gdrxComm_t comm_;
+  int rank_;
+  std::vector<gdrxRegistration_t> handles_;
+};
+
+}  // namespace
+
 Row Case::run(gdrxComm_t comm, bool in_place) {
+  Registered registered(comm, rank_);
+  if (options_.registered) {
+    registered.add(in_.data(), count_ * size_of(key_.type));
+    registered.add(out_.data(), count_ * size_of(key_.type));
+  }
   Row row;
   row.bytes = count_ * size_of(key_.type);
   row.count = count_;

@@ -33,6 +33,7 @@ struct Row {
   bool cuda = false;
   bool in_place = false;
   double predicted_us = 0;  // by the tuner
+  bool registered = false;  // all buffers were, as the call itself says
   Times time;
   double algbw = 0;  // GB/s
   double busbw = 0;

@@ -2,33 +2,17 @@
 #include "mpi-tests/report.hpp"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
-#include "commit.h"  // written at each build
+
+#include "mpi-tests/machine.hpp"
 
 namespace gdrx::bench {
 namespace {
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown CPU";
-}
-
-std::string machine() {
-  utsname system{};
-  uname(&system);
-  return fmt::format("{}, {} CPUs, Linux {}", cpu_model(), std::thread::hardware_concurrency(),
-                     system.release);
-}
 
 const char* mode_name(Mode mode) {
   return mode == Mode::graph ? "graph" : mode == Mode::stream ? "stream" : "blocking";
@@ -48,22 +32,24 @@ void print_head(int ranks, int hosts, const Options& options) {
   }
   const bool host = options.mode == Mode::stream;
   const char* line =
-      "#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11} {:>11} {:>8} {:>8} {:>7}";
-  fmt::print(fmt::runtime(line), "size", "count", "type", "op", "algorithm", "via", "place", "p50",
-             "p99", "algbw", "busbw", "wrong");
+      "#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11} {:>11} {:>8} {:>8} {:>7}";
+  fmt::print(fmt::runtime(line), "size", "count", "type", "op", "algorithm", "via", "place", "reg",
+             "p50", "p99", "algbw", "busbw", "wrong");
   fmt::print("{}{}{}\n", host ? "  host" : "", options.vs_mpi ? "     MPI p50  MPI/gdrx" : "",
              options.vs_nccl ? "        NCCL  registered  NCCL/gdrx" : "");
-  fmt::print(fmt::runtime(line), "(B)", "(elements)", "", "", "", "", "", "(us)", "(us)", "(GB/s)",
-             "(GB/s)", "");
+  fmt::print(fmt::runtime(line), "(B)", "(elements)", "", "", "", "", "", "", "(us)", "(us)",
+             "(GB/s)", "(GB/s)", "");
   fmt::print("{}{}{}\n", host ? "  (us)" : "", options.vs_mpi ? "        (us)" : "",
              options.vs_nccl ? "        (us)        (us)" : "");
 }
 
 void print_row(const Row& row, const Options& options) {
   fmt::print(
-      " {:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>11.2f} {:>11.2f} {:>8.2f} {:>8.2f} {:>7}",
+      " {:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11.2f} {:>11.2f} {:>8.2f} {:>8.2f} "
+      "{:>7}",
       row.bytes, row.count, to_string(row.type), to_string(row.op), row.algorithm, row.transport,
-      row.in_place ? "in" : "out", row.time.p50, row.time.p99, row.algbw, row.busbw, row.wrong);
+      row.in_place ? "in" : "out", row.registered ? "yes" : "no", row.time.p50, row.time.p99,
+      row.algbw, row.busbw, row.wrong);
   if (row.mode == Mode::stream) fmt::print(" {:>5.2f}", row.host_us);
   if (row.mpi) {
     fmt::print(" {:>11.2f} {:>9.2f}", row.mpi->p50, row.mpi->p50 / row.time.p50);
@@ -129,7 +115,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
                          {"transport", row.transport},
                          {"memory", row.cuda ? "cuda" : "host"},
                          {"mode", mode_name(row.mode)},
-                         {"registered", false},
+                         {"registered", row.registered},
                          {"hosts", hosts},
                          {"in_place", row.in_place},
                          {"time_us", {{"p50", row.time.p50}, {"p99", row.time.p99}}},
@@ -150,7 +136,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
     list.push_back(std::move(entry));
   }
   const nlohmann::json all{
-      {"machine", machine()}, {"command", command}, {"commit", GDRX_COMMIT}, {"rows", list}};
+      {"machine", machine()}, {"command", command}, {"commit", commit()}, {"rows", list}};
   std::ofstream file(path);
   file << all.dump(1) << '\n';
   file.close();

@@ -10,6 +10,7 @@
 #include "gdrx/plan_text.hpp"
 #include "tools/commands.hpp"
 #include "tools/plan_report.hpp"
+#include "tools/support.hpp"
 #include "tools/units.hpp"
 
 namespace gdrx::tools {
@@ -89,23 +90,6 @@ plan::Spec spec_of(const Options& options) {
   spec.ranks = options.ranks;
   spec.root = Rank{options.root};
   return spec;
-}
-
-std::string read_file(const std::string& path) {
-  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) throw Failure{kFailed, describe({Errc::system, "open " + path, errno})};
-  std::string text;
-  std::array<char, 65536> block{};
-  const std::size_t most = plan::JsonLimits{}.bytes;
-  while (text.size() <= most) {  // one block more, and from_json says that it is too much
-    const std::size_t got = std::fread(block.data(), 1, block.size(), file);
-    if (got == 0) break;
-    text.append(block.data(), got);
-  }
-  const int error = std::ferror(file) != 0 ? errno : 0;
-  if (file != stdin) std::fclose(file);
-  if (error != 0) throw Failure{kFailed, describe({Errc::system, "read " + path, error})};
-  return text;
 }
 
 plan::Costs costs_of(const Options& options) {
@@ -191,7 +175,9 @@ void compare(const Options& options, plan::Spec spec) {
 
 void run(const Options& options) {
   if (!options.load.empty()) {
-    const auto plan = value_or_fail(plan::from_json(read_file(options.load)), kFailed);
+    const auto plan = value_or_fail(
+        plan::from_json(value_or_fail(read_input(options.load, plan::JsonLimits{}.bytes), kFailed)),
+        kFailed);
     check_usage(options, plan.spec);
     return report(plan, options);
   }

@@ -364,6 +364,7 @@ gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {
     info->plan_sends = last.planned.sends;
     info->plan_receives = last.planned.receives;
     info->predicted_us = last.predicted_us;
+    info->registered = last.registered ? 1 : 0;
     return {};
   });
 }

@@ -29,6 +29,8 @@
 #include "gdrx/log.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/memory/pages.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
@@ -39,7 +41,8 @@ struct OperationInfo {
   double predicted_us = 0;  // by the tuner; 0 where it had no choice to make
   exec::Counters counters;
   plan::Traffic planned;
-  bool staged = false;  // GPU buffers went through the host
+  bool staged = false;      // GPU buffers went through the host
+  bool registered = false;  // all buffers of the call were: nothing was copied to send it
 };
 
 /// A posted call. Shared by the queue and its request.
@@ -89,6 +92,13 @@ class Communicator final : private exec::Links {
   void abort();
   std::optional<Error> failure() const;
 
+  /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
+  Result<RegistrationRef> register_memory(std::span<std::byte> memory);
+  Result<void> release_memory(const Registration* registration);
+  /// Registered pages, zero at first, until free_memory().
+  Result<std::byte*> allocate_memory(std::size_t bytes);
+  Result<void> free_memory(const std::byte* memory);
+
   OperationInfo last_operation() const;
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
@@ -97,6 +107,10 @@ class Communicator final : private exec::Links {
  private:
   friend class CommunicatorBuilder;
   Communicator() = default;
+  struct Allocation {
+    Pages pages;
+    RegistrationRef registration;  // or null
+  };
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
@@ -104,6 +118,8 @@ class Communicator final : private exec::Links {
   const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
+  RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
+  Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   Result<gpu::Shape> gpu_shape(Bytes bytes) const;
@@ -139,7 +155,7 @@ class Communicator final : private exec::Links {
   std::vector<Hello> peers_;
   Failure failure_;
 
-  std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
+  mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   std::deque<std::shared_ptr<Operation>> queue_;
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
@@ -158,6 +174,9 @@ class Communicator final : private exec::Links {
   std::optional<exec::ArenaLayout> layout_;
   std::shared_ptr<Fabric> fabric_;
   std::shared_ptr<Device> device_;
+  std::optional<RegistrationCache> registrations_;
+  std::map<const std::byte*, Allocation> allocations_;
+  Allocation scratch_;
   std::unique_ptr<exec::Inbox> inbox_;
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;

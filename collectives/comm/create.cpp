@@ -36,6 +36,7 @@ class CommunicatorBuilder {
     GDRX_TRY(exchange_hellos(id));
     GDRX_TRY(check_settings());
     describe_machine();
+    comm.registrations_.emplace(comm.device_);
     GDRX_TRY(share_arena());
     GDRX_TRY(share_gpu());
     comm.pair_sequence_[0].assign(comm.peers_.size(), 0);

@@ -42,14 +42,19 @@ bool on_gpu(const void* buffer, std::uint64_t bytes) {
 Result<std::byte*> Staging::room(std::size_t slot, std::size_t bytes, const void* device) {
   if (pinned_.size() <= slot) pinned_.resize(slot + 1);
   auto& pinned = pinned_[slot];
-  if (!pinned || pinned->size() < bytes) {
+  if (!pinned || pinned->memory.size() < bytes) {
+    if (pinned) cache_->remove(pinned->registration.get());
     pinned.reset();
-    pinned = GDRX_TRY(cuda::PinnedBuffer::create(bytes, device));
+    Pinned fresh{GDRX_TRY(cuda::PinnedBuffer::create(bytes, device)), nullptr};
+    fresh.registration =
+        GDRX_TRY(cache_->acquire_new({fresh.memory.data(), bytes}, MemoryKind::host));
+    pinned = std::move(fresh);
   }
-  return pinned->data();
+  return pinned->memory.data();
 }
 
-Result<void> Staging::begin(Call& call, int ranks, Rank self) {
+Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache& cache) {
+  cache_ = &cache;
   results_.clear();
   used_ = false;
   if (call.collective == Collective::send_recv) return begin_parts(call);

@@ -7,6 +7,7 @@
 
 #include "collectives/comm/call.hpp"
 #include "transport/memory/cuda_memory.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
@@ -15,7 +16,8 @@ class Staging {
  public:
   /// Replaces the call's GPU buffers by host memory that holds what they hold. Blocks for the copy.
   /// Nothing happens to host buffers.
-  Result<void> begin(Call& call, int ranks, Rank self);
+  /// The copies are registered in `cache`, which outlives this object.
+  Result<void> begin(Call& call, int ranks, Rank self, RegistrationCache& cache);
   /// Copies results to the GPU. Blocks for the copy.
   Result<void> end();
   /// Whether the last call was staged.
@@ -27,10 +29,15 @@ class Staging {
     const std::byte* host = nullptr;
     std::size_t bytes = 0;
   };
+  struct Pinned {
+    cuda::PinnedBuffer memory;
+    RegistrationRef registration;
+  };
   Result<std::byte*> room(std::size_t slot, std::size_t bytes, const void* device);
   Result<void> begin_parts(Call& call);
 
-  std::vector<std::optional<cuda::PinnedBuffer>> pinned_;  // input, output; or one a part
+  RegistrationCache* cache_ = nullptr;
+  std::vector<std::optional<Pinned>> pinned_;  // input, output; or one a part
   std::vector<Copy> results_;
   bool used_ = false;
 };

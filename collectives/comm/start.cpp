@@ -28,7 +28,7 @@ Result<void> Communicator::start(Operation& operation) {
   if (config_.timeout.count() > 0) {
     operation.deadline = Deadline::after(steady_clock(), config_.timeout);
   }
-  GDRX_TRY(staging_.begin(operation.call, size(), rank_));
+  GDRX_TRY(staging_.begin(operation.call, size(), rank_, *registrations_));
   operation.info.staged = staging_.used();
   if (operation.call.collective == Collective::send_recv) {
     operation.info.path = PathKind::fabric;
@@ -69,6 +69,9 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   if (operation.info.path == PathKind::fabric) return make_plan_execution(operation, word_);
   const plan::Spec spec{Collective::all_reduce, choice->chosen.algorithm, size(), Rank{}};
   operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
+  operation.info.registered = registrations_->size() > 0 &&
+                              registrations_->find({call.input, bytes}) != nullptr &&
+                              registrations_->find({call.output, bytes}) != nullptr;
   const exec::ArenaCall arena{word_, word_.sequence, stage_, call.input, call.output};
   return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
 }
@@ -90,6 +93,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.finish_over = size();
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
   operation.info.planned = execution->planned();
+  operation.info.registered = execution->registered();
   return execution;
 }
 
@@ -125,9 +129,9 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Oper
   }
   bound.program = std::make_shared<const exec::Program>(exec::compile(program));
   bound.parts = true;
-  std::unique_ptr<exec::Execution> execution =
-      GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
-  return execution;
+  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  operation.info.registered = execution->registered();
+  return std::unique_ptr<exec::Execution>(std::move(execution));
 }
 
 Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const plan::Spec& spec) {

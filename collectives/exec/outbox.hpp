@@ -9,6 +9,7 @@
 
 #include "collectives/exec/inbox.hpp"
 #include "gdrx/transport.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx::exec {
 
@@ -23,9 +24,11 @@ class Outbox {
       : endpoint_(std::move(endpoint)), inbox_(inbox), shape_(shape), self_(self) {}
 
   /// Sends one message if the peer has room and the endpoint too. `credit` is Inbox::credit of the
-  /// peer and lane. The payload is read until the write with `cookie` is done.
+  /// peer and lane. The payload is read until the write with `cookie` is done; `local` is the
+  /// region that holds it, or null.
   Result<Progress> send(std::uint32_t lane, std::uint64_t credit, const MessageHeader& header,
-                        std::span<const std::byte> payload, std::uint64_t cookie) {
+                        std::span<const std::byte> payload, const MemoryRegion* local,
+                        std::uint64_t cookie) {
     const std::uint64_t sent = sent_[lane];
     if (credit > sent) {
       return fail(Errc::protocol, "rank " + std::to_string(index(endpoint_->peer())) +
@@ -36,6 +39,7 @@ class Outbox {
     WriteOp op;
     op.header = std::as_bytes(std::span(&header, 1));
     op.payload = payload;
+    op.local = local;
     op.remote = inbox_;
     op.offset = shape_.slot_offset(self_, lane, slot);
     op.has_immediate = true;
@@ -75,6 +79,14 @@ class Links {
   /// Only where a program talks to others: there is none without a fabric.
   virtual Inbox& inbox() noexcept = 0;
   virtual Rank self() const noexcept = 0;
+  /// What is registered and covers `memory`, or null.
+  virtual RegistrationRef registered(std::span<const std::byte> memory) noexcept = 0;
+  /// Memory for one execution at a time, registered where that can be. Reused by the next one.
+  struct Scratch {
+    std::span<std::byte> bytes;
+    RegistrationRef registration;  // or null
+  };
+  virtual Result<Scratch> scratch(std::size_t bytes) = 0;
 };
 
 }  // namespace gdrx::exec

@@ -45,8 +45,28 @@ void PlanExecution::choose_slices() {
   }
 }
 
+// Looked up once a call: what is found stays registered until the execution is gone.
+Result<void> PlanExecution::find_memory() {
+  for (Binding& buffer : call_.buffers) {
+    const std::size_t bytes = buffer.partition.elements * call_.element;
+    if (buffer.base != nullptr && bytes > 0)
+      buffer.registration = links_.registered({buffer.base, bytes});
+  }
+  scratch_bytes_ = call_.program->scratch_chunks * per_slice_ * call_.element;
+  const std::size_t lanes = call_.program->channels.size() * lane_step_;
+  if (scratch_bytes_ > 0) scratch_ = GDRX_TRY(links_.scratch(lanes * scratch_bytes_));
+  return {};
+}
+
+bool PlanExecution::registered() const noexcept {
+  return std::all_of(call_.buffers.begin(), call_.buffers.end(), [](const Binding& buffer) {
+    return buffer.base == nullptr || buffer.partition.elements == 0 || buffer.registration;
+  });
+}
+
 Result<void> PlanExecution::prepare() {
   choose_slices();
+  GDRX_TRY(find_memory());
   const Program& program = *call_.program;
   if (program.channels.size() > links_.shape().lanes) {
     return fail(Errc::unsupported, fmt::format("the plan has {} channels and the communicator {} "
@@ -70,8 +90,8 @@ Result<void> PlanExecution::prepare() {
       lane.number = static_cast<std::uint32_t>(channel * lane_step_ + i);
       lane.channel = channel;
       lane.instance = i;
-      lane.scratch.resize(program.scratch_chunks * per_slice_ * call_.element);
-      lanes_.push_back(std::move(lane));
+      lane.scratch = lanes_.size() * scratch_bytes_;
+      lanes_.push_back(lane);
     }
   }
   operands_.resize(program.widest_gather);
@@ -91,12 +111,20 @@ Range PlanExecution::range_of(const Lane& lane, plan::ChunkRef chunk) const noex
   return buffer.partition.slice(chunk.chunk, lane.instance, per_slice_);
 }
 
-std::byte* PlanExecution::address(Lane& lane, plan::ChunkRef chunk) const noexcept {
+std::byte* PlanExecution::address(const Lane& lane, plan::ChunkRef chunk) const noexcept {
   if (!call_.parts && chunk.buffer == plan::Buffer::scratch) {
-    return lane.scratch.data() + chunk.chunk * per_slice_ * call_.element;
+    return scratch_.bytes.data() + lane.scratch + chunk.chunk * per_slice_ * call_.element;
   }
   const std::size_t buffer = call_.parts ? chunk.chunk : static_cast<std::size_t>(chunk.buffer);
   return call_.buffers[buffer].base + range_of(lane, chunk).begin * call_.element;
+}
+
+const MemoryRegion* PlanExecution::region_of(plan::ChunkRef chunk) const noexcept {
+  const bool in_scratch = !call_.parts && chunk.buffer == plan::Buffer::scratch;
+  const std::size_t buffer = call_.parts ? chunk.chunk : static_cast<std::size_t>(chunk.buffer);
+  const RegistrationRef& found =
+      in_scratch ? scratch_.registration : call_.buffers[buffer].registration;
+  return found != nullptr ? found->region() : nullptr;
 }
 
 MessageHeader PlanExecution::header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
@@ -145,7 +173,7 @@ Result<bool> PlanExecution::run(Lane& lane) {
 bool PlanExecution::end_of_instance(Lane& lane) {
   const bool last = lane.instance + lane_step_ >= instances_;
   // The scratch belongs to the next instance now, and the caller's buffers to him after the last.
-  if ((last || !lane.scratch.empty()) && lane.unfinished_writes > 0) return false;
+  if ((last || scratch_bytes_ > 0) && lane.unfinished_writes > 0) return false;
   if (last) {
     lane.done = true;
   } else {
@@ -175,9 +203,9 @@ Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
       header_for(lane, instruction.chunk, instruction.index, links_.self());
   Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(instruction.peer))];
   const auto cookie = static_cast<std::uint64_t>(&lane - lanes_.data());
-  const Progress sent =
-      GDRX_TRY(outbox.send(lane.number, links_.inbox().credit(instruction.peer, lane.number),
-                           header, {address(lane, instruction.chunk), header.bytes}, cookie));
+  const Progress sent = GDRX_TRY(outbox.send(
+      lane.number, links_.inbox().credit(instruction.peer, lane.number), header,
+      {address(lane, instruction.chunk), header.bytes}, region_of(instruction.chunk), cookie));
   if (sent == Progress::pending) return false;
   ++lane.unfinished_writes;
   ++counters_.sent;

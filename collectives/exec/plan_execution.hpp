@@ -21,6 +21,7 @@ namespace gdrx::exec {
 struct Binding {
   std::byte* base = nullptr;
   Partition partition;
+  RegistrationRef registration{};  // found by the execution; null: its payloads are copied
 };
 
 struct PlanCall {
@@ -43,6 +44,8 @@ class PlanExecution final : public Execution {
   std::string waiting_for() const override;
   /// Of the program that runs: messages a slice.
   const plan::Traffic& planned() const noexcept { return call_.program->traffic; }
+  /// Every buffer of the call is registered.
+  bool registered() const noexcept;
 
  private:
   struct Lane {
@@ -52,7 +55,7 @@ class PlanExecution final : public Execution {
     std::uint32_t pc = 0;
     std::uint32_t unfinished_writes = 0;
     bool done = false;
-    std::vector<std::byte> scratch;
+    std::size_t scratch = 0;  // where its part of the scratch memory begins
   };
   struct OwedCredit {
     Rank peer{};
@@ -63,6 +66,7 @@ class PlanExecution final : public Execution {
   explicit PlanExecution(PlanCall call, Links& links) : call_(std::move(call)), links_(links) {}
   Result<void> prepare();
   void choose_slices();
+  Result<void> find_memory();
   Result<bool> run(Lane& lane);
   Result<bool> execute(Lane& lane, const Instruction& instruction);
   Result<bool> send(Lane& lane, const Instruction& instruction);
@@ -73,7 +77,8 @@ class PlanExecution final : public Execution {
   Result<void> pay_credits();
   bool end_of_instance(Lane& lane);
   Range range_of(const Lane& lane, plan::ChunkRef chunk) const noexcept;
-  std::byte* address(Lane& lane, plan::ChunkRef chunk) const noexcept;
+  std::byte* address(const Lane& lane, plan::ChunkRef chunk) const noexcept;
+  const MemoryRegion* region_of(plan::ChunkRef chunk) const noexcept;
   MessageHeader header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
                            Rank source) const noexcept;
   bool skipped(const Lane& lane, plan::ChunkRef chunk) const noexcept;
@@ -84,6 +89,8 @@ class PlanExecution final : public Execution {
   PlanCall call_;
   Links& links_;
   std::vector<Lane> lanes_;
+  Links::Scratch scratch_;
+  std::size_t scratch_bytes_ = 0;  // of a lane
   std::vector<Outbox*> outboxes_;  // by rank, null where the program sends nothing
   std::vector<const void*> operands_;
   std::vector<OwedCredit> owed_;

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "config_nccl.hpp"
+
 extern char** environ;
 
 namespace gdrx {
@@ -124,30 +126,32 @@ Parse count_into(int Config::*member, int most) {
   };
 }
 
-Parse whole_into(int IbConfig::*member, int least, int most) {
-  return [=](Config& config, std::string_view text) -> Result<void> {
-    const double value = GDRX_TRY(parse_number(text));
-    if (value < least || value > most || value != std::floor(value)) {
-      return fail(Errc::invalid_argument,
-                  fmt::format("a whole number from {} to {} is expected", least, most));
-    }
-    config.ib.*member = static_cast<int>(value);
-    return {};
-  };
+constexpr std::array<std::string_view, 4> kGpuDirect{"auto", "dma-buf", "peermem", "staged"};
+
+Result<void> parse_gpu_direct(Config& config, std::string_view text) {
+  const auto at = std::find(kGpuDirect.begin(), kGpuDirect.end(), text);
+  if (at == kGpuDirect.end()) {
+    return fail(Errc::invalid_argument,
+                fmt::format("one of {} is expected", fmt::join(kGpuDirect, ", ")));
+  }
+  config.gpu_direct = static_cast<GpuDirect>(at - kGpuDirect.begin());
+  return {};
 }
 
-Knob whole_knob(std::string_view name, std::string_view help, int IbConfig::*member, int least,
-                int most) {
-  return {name, "", help, whole_into(member, least, most),
-          [member](const Config& c) { return std::to_string(c.ib.*member); }};
+Result<void> parse_gpu_flush(Config& config, std::string_view text) {
+  if (text != "auto" && text != "always") {
+    return fail(Errc::invalid_argument, "auto or always is expected");
+  }
+  config.gpu_flush = text == "always";
+  return {};
 }
 
 std::string seconds(milliseconds value) {
   return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
 }
 
-const std::vector<Knob>& table() {
-  static const std::vector<Knob> kTable{
+std::vector<Knob> own_knobs() {
+  return {
       {"GDRX_ALGO", "",
        "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot",
        choice_into(&Config::algo,
@@ -180,23 +184,6 @@ const std::vector<Knob>& table() {
       {"GDRX_HCA", "",
        "NICs of the verbs transport: prefixes, ^ excludes, = exact, name:port; empty: all",
        text_into(&Config::hca), [](const Config& c) { return c.hca; }},
-      {"NCCL_IB_HCA", "", "as GDRX_HCA, which comes first",
-       [](Config& c, std::string_view text) -> Result<void> {
-         c.ib.hca = std::string(text);
-         return {};
-       },
-       [](const Config& c) { return c.ib.hca; }},
-      whole_knob("NCCL_IB_GID_INDEX", "entry of the GID table; -1: chosen", &IbConfig::gid_index,
-                 -1, 255),
-      whole_knob("NCCL_IB_TC", "traffic class", &IbConfig::traffic_class, 0, 255),
-      whole_knob("NCCL_IB_SL", "service level", &IbConfig::service_level, 0, 15),
-      whole_knob("NCCL_IB_TIMEOUT", "wait for an acknowledgement: 4.096 us * 2^this",
-                 &IbConfig::timeout, 1, 31),
-      whole_knob("NCCL_IB_RETRY_CNT", "repeats before a queue pair fails", &IbConfig::retries, 0,
-                 7),
-      whole_knob("NCCL_IB_PKEY", "index of the partition key", &IbConfig::pkey_index, 0, 65535),
-      whole_knob("NCCL_IB_QPS_PER_CONNECTION", "queue pairs of a rail to one peer", &IbConfig::qps,
-                 1, 8),
       {"GDRX_PEER_TIMEOUT", "seconds",
        "verbs: a peer of which no NIC acknowledges or answers for so long is lost",
        duration_into(&Config::peer_timeout, 1000, 10),
@@ -204,6 +191,15 @@ const std::vector<Knob>& table() {
       {"GDRX_VERBS_STAGING", "bytes", "verbs: registered memory for payloads that are not",
        bytes_into(&Config::verbs_staging, 1 << 20, Bytes{4} << 30, false),
        [](const Config& c) { return std::to_string(c.verbs_staging); }},
+      {"GDRX_GPU_DIRECT", "",
+       "verbs: how NICs reach GPU memory: auto, dma-buf, peermem, staged (through the host)",
+       parse_gpu_direct,
+       [](const Config& c) {
+         return std::string(kGpuDirect.at(static_cast<std::size_t>(c.gpu_direct)));
+       }},
+      {"GDRX_GPU_FLUSH", "",
+       "verbs: read back what NICs wrote to a GPU: auto (where it does not order it), always",
+       parse_gpu_flush, [](const Config& c) { return c.gpu_flush ? "always" : "auto"; }},
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
@@ -227,6 +223,15 @@ const std::vector<Knob>& table() {
        bytes_into(&Config::arena_block, 4096, Bytes{64} << 20, false),
        [](const Config& c) { return std::to_string(c.arena_block); }},
   };
+}
+
+const std::vector<Knob>& table() {
+  static const std::vector<Knob> kTable = [] {
+    std::vector<Knob> all = own_knobs();
+    const std::vector<Knob> ib = nccl_knobs();
+    all.insert(all.end(), ib.begin(), ib.end());
+    return all;
+  }();
   return kTable;
 }
 
@@ -277,7 +282,7 @@ Result<LoadedConfig> load_config(const Environment& environment) {
   for (const Knob& knob : table()) known.push_back(knob.env);
   for (const std::string_view entry : environment) {
     const bool ours = entry.starts_with("GDRX_");
-    if (!ours && !entry.starts_with("NCCL_IB_")) continue;
+    if (!ours && !entry.starts_with("NCCL_")) continue;
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = entry.substr(0, equals);

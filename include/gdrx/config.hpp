@@ -2,7 +2,9 @@
 // Every knob with its default, unit, environment name and help text, in one table.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,17 +18,35 @@
 
 namespace gdrx {
 
+/// A range of addresses, as the 16 bytes of a GID.
+struct IbRange {
+  std::array<std::uint8_t, 16> prefix{};
+  int bits = 0;
+  std::string text;
+};
+
 /// What NCCL's variables for InfiniBand say, so that a tuned cluster works unchanged.
 struct IbConfig {
-  std::string hca;        // NCCL_IB_HCA; GDRX_HCA comes first
-  int gid_index = -1;     // NCCL_IB_GID_INDEX; -1: chosen
-  int traffic_class = 0;  // NCCL_IB_TC
-  int service_level = 0;  // NCCL_IB_SL
-  int timeout = 16;       // NCCL_IB_TIMEOUT: 4.096 us * 2^timeout
-  int retries = 7;        // NCCL_IB_RETRY_CNT
-  int pkey_index = 0;     // NCCL_IB_PKEY
-  int qps = 1;            // NCCL_IB_QPS_PER_CONNECTION
+  std::string hca;                // NCCL_IB_HCA; GDRX_HCA comes first
+  int gid_index = -1;             // NCCL_IB_GID_INDEX; -1: chosen
+  int traffic_class = 0;          // NCCL_IB_TC
+  int service_level = 0;          // NCCL_IB_SL
+  int timeout = 16;               // NCCL_IB_TIMEOUT: 4.096 us * 2^timeout
+  int retries = 7;                // NCCL_IB_RETRY_CNT
+  int pkey_index = 0;             // NCCL_IB_PKEY
+  int qps = 1;                    // NCCL_IB_QPS_PER_CONNECTION
+  bool ipv6 = false;              // NCCL_IB_ADDR_FAMILY
+  IbRange range;                  // NCCL_IB_ADDR_RANGE
+  int roce_version = 2;           // NCCL_IB_ROCE_VERSION_NUM
+  int adaptive_routing = -1;      // NCCL_IB_ADAPTIVE_ROUTING; -1: on InfiniBand
+  int adaptive_threshold = 8192;  // NCCL_IB_AR_THRESHOLD, bytes
+  int relaxed_ordering = 2;       // NCCL_IB_PCI_RELAXED_ORDERING; 2: where it can be
+  bool ece = true;                // NCCL_IB_ECE_ENABLE
+  bool dma_buf = true;            // NCCL_DMABUF_ENABLE
 };
+
+/// How NICs are to reach GPU memory: as well as they can, or in one way alone.
+enum class GpuDirect : std::uint8_t { automatic, dma_buf, peermem, staged };
 
 struct Config {
   std::string algo = "auto";                       // GDRX_ALGO
@@ -43,6 +63,8 @@ struct Config {
   std::chrono::milliseconds heartbeat{1'000};      // GDRX_HEARTBEAT, milliseconds
   std::chrono::milliseconds peer_timeout{10'000};  // GDRX_PEER_TIMEOUT, seconds
   Bytes verbs_staging = Bytes{32} << 20;           // GDRX_VERBS_STAGING, bytes
+  GpuDirect gpu_direct = GpuDirect::automatic;     // GDRX_GPU_DIRECT
+  bool gpu_flush = false;                          // GDRX_GPU_FLUSH: always
   Bytes slice = 0;                                 // GDRX_SLICE, bytes; 0: chosen
   Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
   int lanes = 0;                                   // GDRX_LANES; 0: chosen

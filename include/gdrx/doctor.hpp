@@ -6,12 +6,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gdrx/result.hpp"
+
+namespace gdrx::topo {
+class FileTree;
+}
 
 namespace gdrx::doctor {
 
@@ -37,10 +42,17 @@ struct Finding {
 /// "docs/gdr-setup.md#memlock"
 std::string doc_link(const Finding& finding);
 
+/// "mlx5_0 firmware": "28.43.1014". Hosts that are meant to be equal have equal traits.
+struct Trait {
+  std::string name;
+  std::string value;
+};
+
 struct Report {
   std::string host;  // a line: GPUs, NICs, kernel, distribution. No host name.
   std::vector<Finding> findings;
   std::vector<std::string> not_applicable;  // ids of checks with nothing to look at here
+  std::vector<Trait> traits;                // for comparing hosts
 };
 Severity worst(const Report& report);
 
@@ -85,11 +97,22 @@ struct VerbsFacts {
   std::vector<VerbsDevice> devices;
 };
 
+/// Memory that a NIC wrote and read back by talking to itself, with the data compared.
+struct Proof {
+  std::string nic;
+  int port = 1;
+  std::string gpu;      // bus id, or empty: host memory
+  std::string way;      // "host memory", "dma-buf", "nvidia-peermem"
+  std::string problem;  // empty: it worked
+  int native = 0;       // errno of what failed, 0 if there is none
+};
+
 enum class Resource : std::uint8_t { memlock, nofile };
 inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
 /// What cannot be read from files alone. A failed Result says why there is no answer.
 struct Calls {
+  bool libraries_asked = true;  // false: cuda, nvml and verbs fail because this is only a copy
   std::function<std::string()> kernel_release;
   std::function<std::optional<std::uint64_t>(Resource)> limit;  // bytes or descriptors, soft
   std::function<std::optional<std::uint64_t>()> capabilities;   // effective, a bit each
@@ -100,6 +123,8 @@ struct Calls {
   std::function<Result<CudaFacts>()> cuda;
   std::function<Result<NvmlFacts>()> nvml;
   std::function<Result<VerbsFacts>()> verbs;
+  /// By default nobody proves anything: this module moves no bytes. `gdrx doctor` sets it.
+  std::function<Result<std::vector<Proof>>()> proofs;
 };
 /// The running system. CUDA, NVML and libibverbs are loaded when asked, never linked. The CUDA
 /// question allocates 2 MiB on each GPU for a moment.
@@ -110,6 +135,7 @@ Calls file_calls(const std::string& root);
 struct Host {
   std::string root = "/";  // holds sys/, proc/, dev/, etc/
   Calls calls = live_calls();
+  std::shared_ptr<const topo::FileTree> files = nullptr;  // a snapshot's, instead of the root
 };
 
 struct CheckName {

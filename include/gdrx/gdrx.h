@@ -86,6 +86,7 @@ typedef enum { gdrxSum = 0, gdrxProd = 1, gdrxMin = 2, gdrxMax = 3, gdrxAvg = 4 
 
 typedef struct gdrxComm* gdrxComm_t;
 typedef struct gdrxRequest* gdrxRequest_t;
+typedef struct gdrxRegistration* gdrxRegistration_t;
 typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or NULL */
 
 /* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address
@@ -139,6 +140,21 @@ GDRX_API gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error
 GDRX_API gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count);
 GDRX_API gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank);
 
+/* Registered memory: an RDMA NIC sends straight from it, where it copies from any other memory
+ * first. Of one communicator, on this rank alone; nothing is registered that was not asked for, so
+ * memory that was never registered may be freed at any time.
+ *
+ * gdrxMemAlloc: `bytes` of host memory, zero at first, page-aligned, registered, until gdrxMemFree
+ * or gdrxCommDestroy. Free it when no operation is pending. */
+GDRX_API gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes);
+GDRX_API gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory); /* NULL is allowed */
+/* Memory of the caller's. Deregister it before freeing it: until then the NIC keeps the pages it
+ * had, and would send those. Registering what is registered is cheap and counted; operations under
+ * way keep it registered until they end. A handle ends with gdrxDeregister or gdrxCommDestroy. */
+GDRX_API gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes,
+                                   gdrxRegistration_t* handle);
+GDRX_API gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle);
+
 /* recvbuff[i] = op over ranks of sendbuff[i], `count` elements each. */
 GDRX_API gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                     gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
@@ -190,6 +206,7 @@ typedef struct {
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
   double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
+  int registered; /* 1: all its buffers were registered (gdrxRegister, gdrxMemAlloc) */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.

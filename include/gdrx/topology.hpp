@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -229,10 +230,13 @@ std::vector<std::size_t> ring_order(const Topology& topology);
 /// parent[gpu], kNone at the root: a tree of near links, two children at most.
 std::vector<std::size_t> tree_order(const Topology& topology, std::size_t root);
 
+class FileTree;  // a host's files in memory: see gdrx/snapshot.hpp
+
 /// Where to look: a file-system root that holds sys/ and proc/, and whether to ask NVML.
 struct HostSource {
-  std::string root = "/";
-  bool nvml = true;  // only ever asked when root is "/"
+  std::string root = "/";                           // with `files`: only the name to show
+  bool nvml = true;                                 // only ever asked when root is "/"
+  std::shared_ptr<const FileTree> files = nullptr;  // instead of the root
 };
 Result<Topology> discover(const HostSource& source);
 

@@ -29,6 +29,27 @@ inline constexpr std::size_t kMaxWriteHeader = 64;
 
 enum class RemoteRegionId : std::uint32_t {};  // an imported key, an index of its Endpoint
 
+/// How NICs reach a region. The last three are of GPU memory.
+enum class MemoryPath : std::uint8_t {
+  host,
+  dma_buf,  // directly: its pages were exported to the NIC's driver
+  peermem,  // directly: nvidia-peermem gave them
+  staged,   // a pinned copy on the host is sent from and written to
+};
+constexpr std::string_view to_string(MemoryPath path) noexcept {
+  switch (path) {
+    case MemoryPath::host:
+      return "host";
+    case MemoryPath::dma_buf:
+      return "dma-buf";
+    case MemoryPath::peermem:
+      return "nvidia-peermem";
+    case MemoryPath::staged:
+      return "staged";
+  }
+  return "?";
+}
+
 /// Local memory registered with a Device; deregistered when destroyed. The memory stays the
 /// caller's and must outlive it and every write in flight.
 class MemoryRegion {
@@ -37,6 +58,7 @@ class MemoryRegion {
   virtual std::span<std::byte> bytes() const noexcept = 0;
   /// What a peer needs to write here; opaque, a few hundred bytes at most.
   virtual Blob export_key() const = 0;
+  virtual MemoryPath path() const noexcept { return MemoryPath::host; }
 };
 
 /// One write: [header | payload] lands at `offset` of the remote region, then, if `immediate` is
@@ -45,12 +67,19 @@ class MemoryRegion {
 struct WriteOp {
   std::span<const std::byte> header;    // <= kMaxWriteHeader bytes, may be empty
   std::span<const std::byte> payload;   // may be empty
-  const MemoryRegion* local = nullptr;  // region that holds the payload; may be null on ucx
+  const MemoryRegion* local = nullptr;  // region that holds the payload; null: host memory, copied
   RemoteRegionId remote{};
   Bytes offset = 0;
   bool has_immediate = false;
   std::uint32_t immediate = 0;
   std::uint64_t cookie = 0;  // returned by this write's own completion
+};
+
+/// What Device::flush() did.
+enum class Flush : std::uint8_t {
+  not_needed,  // all that has been reported is visible
+  started,     // a write_done with the cookie and this Device's own rank will tell
+  pending,     // no room now: poll and try again
 };
 
 enum class CompletionKind : std::uint8_t {
@@ -82,11 +111,20 @@ class Device {
   virtual ~Device() = default;
   /// To be handed to the peers' connect().
   virtual Blob address() const = 0;
+  /// GPU memory is reached as MemoryRegion::path() says, chosen once a GPU and logged with the
+  /// reason. Staged regions cost a blocking copy in post() and before a completion is reported.
   virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
                                                                 MemoryKind kind) = 0;
   /// Memory of the kind into which peers write fastest (shared, where they are on this host), zero
   /// at first and committed only where it is touched.
   virtual Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) = 0;
+  /// Makes what peers have written into a region of GPU memory, and of which poll() has told,
+  /// visible to the GPU: by a read through every NIC, where the GPU does not order it itself.
+  virtual Result<Flush> flush(const MemoryRegion& region, std::uint64_t cookie) {
+    (void)region;
+    (void)cookie;
+    return Flush::not_needed;
+  }
   /// Non-blocking; the connection is made while poll() is called on both sides.
   virtual Result<std::unique_ptr<Endpoint>> connect(Rank peer,
                                                     std::span<const std::byte> address) = 0;
@@ -96,6 +134,8 @@ class Device {
   /// True while something of ours still needs poll() to leave this process (unfinished writes,
   /// protocol answers). A caller may sleep or return when it is false.
   virtual bool busy() const noexcept = 0;
+  /// NICs, how GPU memory is reached and why, counters: one line, for people.
+  virtual std::string describe() const = 0;
 };
 
 class Fabric {

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "gdrx/snapshot.hpp"
 #include "tests/doctor/host_tree.hpp"
 #include "tools/doctor/view.hpp"
 
@@ -179,6 +180,7 @@ const Fault kFaults[] = {
     {"nofile", Severity::warn, "1024", "ulimit -n",
      [](HostTree& h) { h.answers.limits[Resource::nofile] = 1024; }},
     {"shm", Severity::fail, "64 MiB", "remount", [](HostTree& h) { h.answers.shm = 64 << 20; }},
+    {"shm", Severity::warn, "512 MiB", "remount", [](HostTree& h) { h.answers.shm = 512 << 20; }},
     {"rdma-cgroup", Severity::warn, "hca_handle=2", "hca_handle=max",
      [](HostTree& h) {
        h.write("sys/fs/cgroup/user.slice/rdma.max", "mlx5_0 hca_handle=2 hca_object=max");
@@ -208,10 +210,29 @@ const Fault kFaults[] = {
      }},
     {"environment", Severity::fail, "NCCL_IB_DISABLE=1", "unset",
      [](HostTree& h) { h.answers.environment = {"NCCL_IB_DISABLE=1"}; }},
-    {"libibverbs", Severity::unknown, "no library", "ibverbs-utils",
+    {"libibverbs", Severity::fail, "no library", "ibverbs-utils",
      [](HostTree& h) { h.answers.verbs = fail(Errc::unsupported, "no library"); }},
     {"gpu-nic-distance", Severity::slow, "SYS", "gdrx topo --map",
      [](HostTree& h) { h.move_gpu("pci0000:80/0000:80:01.0/0000:81:00.0", 1); }},
+    {"gdr-proof", Severity::fail, "dma-buf: ibv_reg_dmabuf_mr", "modprobe nvidia-peermem",
+     [](HostTree& h) {
+       h.answers.proofs->at(1).problem = "ibv_reg_dmabuf_mr";
+       h.answers.proofs->at(1).native = EOPNOTSUPP;
+     }},
+    {"gdr-proof", Severity::fail, "differ from 4096 on", "acs",
+     [](HostTree& h) {
+       h.answers.proofs->pop_back();
+       h.answers.proofs->at(1).problem = "the bytes written differ from 4096 on";
+     }},
+    {"gdr-proof", Severity::unknown, "not tried", "gdrx doctor",
+     [](HostTree& h) { h.answers.proofs = fail(Errc::unsupported, "not tried"); }},
+    {"rdma-loopback", Severity::fail, "status 12", "4791",
+     [](HostTree& h) { h.answers.proofs->at(0).problem = "completion status 12"; }},
+    {"rdma-loopback", Severity::fail, "ibv_reg_mr", "ulimit -l",
+     [](HostTree& h) {
+       h.answers.proofs->at(0).problem = "ibv_reg_mr";
+       h.answers.proofs->at(0).native = ENOMEM;
+     }},
     {"virtual-machine", Severity::warn, "hypervisor", "NCCL_TOPO_FILE",
      [](HostTree& h) {
        h.write("proc/cpuinfo", "flags : fpu hypervisor");
@@ -247,6 +268,26 @@ TEST_P(Faults, AreFoundWithEvidenceAndAFix) {
   EXPECT_NE(fix.find(fault.fix), std::string::npos) << fix;
   std::istringstream lines(tools::doctor_text(report, {}));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST_P(Faults, AreFoundInASnapshotOfTheHostToo) {
+  HostTree host;
+  GetParam().break_it(host);
+  const auto bytes = capture(host.host(), {});
+  ASSERT_TRUE(bytes) << bytes.error().what;
+  const auto snapshot = topo::parse_snapshot(*bytes, "host.tar.gz");
+  ASSERT_TRUE(snapshot) << snapshot.error().what;
+  const auto report = diagnose(host_of(*snapshot));
+  ASSERT_TRUE(report) << report.error().what;
+  const auto lines = [](const Report& from) {
+    std::string text = from.host + "\n";
+    for (const Finding& one : from.findings) {
+      text +=
+          fmt::format("{} {} {} {}\n", to_string(one.severity), one.id, one.subject, one.summary);
+    }
+    return text;
+  };
+  EXPECT_EQ(lines(*report), lines(host.diagnose()));
 }
 
 INSTANTIATE_TEST_SUITE_P(EachCheck, Faults, ::testing::ValuesIn(kFaults), [](const auto& info) {

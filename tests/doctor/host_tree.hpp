@@ -44,6 +44,10 @@ struct Answers {
                   std::uint64_t{141} << 30, false, true}}};
   Result<VerbsFacts> verbs =
       VerbsFacts{true, {{"mlx5_0", 0, EBADF, 5, 5}, {"mlx5_1", 0, EBADF, 5, 5}}};
+  Result<std::vector<Proof>> proofs =
+      std::vector<Proof>{{"mlx5_0", 1, {}, "host memory", {}, 0},
+                         {"mlx5_0", 1, "0000:13:00.0", "dma-buf", {}, 0},
+                         {"mlx5_0", 1, "0000:13:00.0", "nvidia-peermem", "ibv_reg_mr", EFAULT}};
 };
 
 class HostTree {
@@ -106,6 +110,7 @@ class HostTree {
   Host host() const {
     Calls calls = file_calls(root());
     const Answers a = answers;
+    calls.libraries_asked = true;
     calls.limit = [a](Resource which) -> std::optional<std::uint64_t> {
       const auto found = a.limits.find(which);
       return found == a.limits.end() ? std::nullopt : std::optional(found->second);
@@ -122,6 +127,7 @@ class HostTree {
     calls.cuda = [a] { return a.cuda; };
     calls.nvml = [a] { return a.nvml; };
     calls.verbs = [a] { return a.verbs; };
+    calls.proofs = [a] { return a.proofs; };
     return {root(), calls};
   }
   Report diagnose() const {

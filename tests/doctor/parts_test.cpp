@@ -76,6 +76,9 @@ TEST(FileCalls, ReadLimitsCapabilitiesAndSizesOfACopy) {
   EXPECT_EQ(calls.file_system_bytes("/dev/shm"), std::uint64_t{64} << 20);
   EXPECT_EQ(calls.affinity(), "0-3");
   EXPECT_FALSE(calls.cuda());
+  const auto report = diagnose({host.root(), calls});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(test::of(*report, "libibverbs")[0].severity, Severity::unknown);
 }
 
 // Root is told why the limit does not matter to it.

@@ -35,14 +35,25 @@ struct ClusterSettings {
   std::uint64_t seed = 1;
   int timeout = 8;  // 1 ms, and so 8 ms until a QP gives up
   std::chrono::milliseconds heartbeat{10};
+  int unresolved = 0;  // so many ibv_create_ah of each host time out, as when nobody answers
   std::chrono::milliseconds peer_timeout{2000};
   std::vector<int> nics_of;  // by host, instead of nics
+  const cuda::GpuCalls* gpu = &cuda::gpu_calls();
+  bool dma_buf = true;  // of every NIC
+  bool peermem = true;
+  GpuDirect gpu_direct = GpuDirect::automatic;
+  bool gpu_flush = false;
+  std::vector<std::uint32_t> ece;  // of each host's NICs
+  bool use_ece = true;
+  int adaptive_routing = 0;
+  Level log_level = Level::warn;
 };
 
 class Cluster {
  public:
   explicit Cluster(const ClusterSettings& settings)
       : network(Network::Mode::deterministic, settings.seed), settings_(settings) {
+    network.set_gpu(*settings.gpu);
     for (int rank = 0; rank < settings.hosts; ++rank) open(rank);
     for (int rank = 0; rank < settings.hosts; ++rank) connect(rank);
   }
@@ -117,18 +128,35 @@ class Cluster {
     NicSettings nics;
     nics.nics = settings_.nics_of.empty() ? settings_.nics
                                           : settings_.nics_of[static_cast<std::size_t>(rank)];
+    nics.dma_buf = settings_.dma_buf;
+    nics.peermem = settings_.peermem;
+    if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];
     host->verbs = network.add_host(nics);
+    if (settings_.unresolved > 0) {
+      auto table = std::make_shared<verbs::VerbsTable>(*host->verbs);
+      table->create_ah = [real = table->create_ah, left = settings_.unresolved](
+                             ibv_pd* pd, ibv_ah_attr* attributes) mutable -> ibv_ah* {
+        errno = ETIMEDOUT;
+        return left-- > 0 ? nullptr : real(pd, attributes);
+      };
+      host->verbs = std::move(table);
+    }
     verbs::Options options;
     options.qps = static_cast<std::uint8_t>(settings_.qps);
     options.timeout = static_cast<std::uint8_t>(settings_.timeout);
     options.heartbeat = settings_.heartbeat;
     options.peer_timeout = settings_.peer_timeout;
     options.staging = 4 << 20;
+    options.gpu_direct = settings_.gpu_direct;
+    options.gpu_flush = settings_.gpu_flush;
+    options.ece = settings_.use_ece;
+    options.adaptive_routing = settings_.adaptive_routing;
     Host* raw = host.get();
-    const Log log(Level::warn,
+    const Log log(settings_.log_level,
                   [raw](Level, std::string_view line) { raw->log.emplace_back(line); });
-    auto device = verbs::VerbsDevice::create(host->verbs, Rank{rank}, options, network.clock(), log,
-                                             0x1000 + static_cast<std::uint64_t>(rank));
+    auto device =
+        verbs::VerbsDevice::create(host->verbs, Rank{rank}, options, network.clock(), log,
+                                   0x1000 + static_cast<std::uint64_t>(rank), *settings_.gpu);
     if (!device) throw std::runtime_error(describe(device.error()));
     host->device = *device;
     host->inbox = *host->device->allocate_memory(settings_.inbox);

@@ -3,6 +3,8 @@
 // needs exactly its attributes, an object that others use is not destroyed.
 #include "tests/fabric/control_verbs.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "tests/fabric/objects.hpp"
@@ -79,7 +81,7 @@ struct Verbs {
     if (port != 1) return EINVAL;
     const Nic& nic = Nic::of(context);
     *attributes = {};
-    attributes->state = nic.usable() ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    attributes->state = nic.up && !nic.dead ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attributes->max_mtu = attributes->active_mtu = IBV_MTU_4096;
     attributes->gid_tbl_len = 4;
     attributes->lid = nic.infiniband ? nic.lid : std::uint16_t{0};
@@ -126,6 +128,28 @@ struct Verbs {
 
   ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) const {
     const auto guard = lock();
+    const bool gpu = network.gpu_->kind_of(address) == MemoryKind::cuda;
+    if (gpu && !Nic::of(pd->context).peermem) {
+      errno = EFAULT;  // to the kernel these are no pages of the process
+      return nullptr;
+    }
+    return add_mr(pd, address, length, access, gpu);
+  }
+
+  // Of a descriptor that seeks to its end, as dma-bufs do: what is beyond is not exported.
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                        int fd, int access) const {
+    const auto guard = lock();
+    const off_t end = lseek(fd, 0, SEEK_END);
+    errno = !Nic::of(pd->context).dma_buf ? EOPNOTSUPP : end < 0 ? EBADF : EINVAL;
+    if (!Nic::of(pd->context).dma_buf || end < 0 || offset > static_cast<std::uint64_t>(end) ||
+        length > static_cast<std::uint64_t>(end) - offset || (iova - offset) % 4096 != 0) {
+      return nullptr;
+    }
+    return add_mr(pd, reinterpret_cast<void*>(iova), length, access, true);
+  }
+
+  ibv_mr* add_mr(ibv_pd* pd, void* address, std::size_t length, int access, bool gpu) const {
     if ((access & IBV_ACCESS_REMOTE_WRITE) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
       errno = EINVAL;
       return nullptr;
@@ -138,6 +162,7 @@ struct Verbs {
     mr->raw.lkey = network.next_key_++;
     mr->raw.rkey = mr->raw.lkey ^ 0x5a000000U;  // a mix-up of the two is found
     mr->access = access;
+    mr->gpu = gpu;
     Nic& nic = Nic::of(pd->context);
     nic.by_lkey[mr->raw.lkey] = mr;
     nic.by_rkey[mr->raw.rkey] = mr;
@@ -150,6 +175,7 @@ struct Verbs {
     const auto guard = lock();
     auto* mr = reinterpret_cast<Mr*>(raw);
     Nic& nic = Nic::of(raw->context);
+    Transport::push_held(nic);  // what was accepted lands before the memory is given back
     nic.by_lkey.erase(raw->lkey);
     nic.by_rkey.erase(raw->rkey);
     --reinterpret_cast<Pd*>(raw->pd)->users;
@@ -201,6 +227,7 @@ struct Verbs {
     qp->raw.qp_type = attributes->qp_type;
     qp->raw.state = IBV_QPS_RESET;
     qp->cap = cap;
+    qp->ece = nic.ece;
     qp->signal_all = attributes->sq_sig_all != 0;
     network.qps_[qp->raw.qp_num] = qp;
     ++reinterpret_cast<Pd*>(pd)->users;
@@ -236,6 +263,27 @@ struct Verbs {
     if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retries = a->rnr_retry;
     raw->state = a->qp_state;
     network.trace(4, raw->qp_num, raw->state);
+    return 0;
+  }
+
+  static constexpr std::uint32_t kVendor = 0x5157;
+
+  int query_ece(ibv_qp* raw, ibv_ece* ece) const {
+    const auto guard = lock();
+    const auto& qp = *reinterpret_cast<Qp*>(raw);
+    if (qp.nic().ece == 0) return EOPNOTSUPP;
+    *ece = {kVendor, qp.ece, 0};
+    return 0;
+  }
+
+  // Before the QP can receive, as its provider sets its hardware up then.
+  int set_ece(ibv_qp* raw, ibv_ece* ece) const {
+    const auto guard = lock();
+    auto& qp = *reinterpret_cast<Qp*>(raw);
+    if (qp.nic().ece == 0) return EOPNOTSUPP;
+    if (ece->vendor_id != kVendor || ece->comp_mask != 0) return EINVAL;
+    if (raw->state != IBV_QPS_RESET && raw->state != IBV_QPS_INIT) return EINVAL;
+    qp.ece = ece->options & qp.nic().ece;
     return 0;
   }
 
@@ -317,12 +365,18 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
   t->reg_mr = [v](ibv_pd* pd, void* address, std::size_t length, int access) {
     return v.reg_mr(pd, address, length, access);
   };
+  t->reg_dmabuf_mr = [v](ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                         int fd, int access) {
+    return v.reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+  };
   t->dereg_mr = [v](ibv_mr* mr) { return v.dereg_mr(mr); };
   t->create_cq = [v](ibv_context* c, int entries) { return v.create_cq(c, entries); };
   t->destroy_cq = [v](ibv_cq* cq) { return v.destroy_cq(cq); };
   t->create_qp = [v](ibv_pd* pd, ibv_qp_init_attr* a) { return v.create_qp(pd, a); };
   t->modify_qp = [v](ibv_qp* qp, ibv_qp_attr* a, int mask) { return v.modify_qp(qp, a, mask); };
   t->destroy_qp = [v](ibv_qp* qp) { return v.destroy_qp(qp); };
+  t->query_ece = [v](ibv_qp* qp, ibv_ece* ece) { return v.query_ece(qp, ece); };
+  t->set_ece = [v](ibv_qp* qp, ibv_ece* ece) { return v.set_ece(qp, ece); };
   t->create_ah = [v](ibv_pd* pd, ibv_ah_attr* a) { return v.create_ah(pd, a); };
   t->destroy_ah = [v](ibv_ah* ah) { return v.destroy_ah(ah); };
   t->set_nonblocking = [](ibv_context*) { return 0; };

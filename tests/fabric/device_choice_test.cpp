@@ -27,7 +27,7 @@ TEST(DeviceChoice, TakesAllActivePortsInTheOrderOfNamesWithTheirRoutableGid) {
   Network network(Network::Mode::deterministic);
   const auto opened = open(network, network.add_host({.nics = 3}), "");
   ASSERT_TRUE(opened.device.has_value());
-  EXPECT_EQ((*opened.device)->describe(),
+  EXPECT_EQ((*opened.device)->ports(),
             "sim0:1 (10.0.0.1, 100 Gb/s), sim1:1 (10.1.0.1, 100 Gb/s), sim2:1 (10.2.0.1, 100 "
             "Gb/s)");
 }
@@ -38,7 +38,7 @@ TEST(DeviceChoice, SkipsAndNamesWhatIsDownOrNotChosen) {
   network.set_port(0, 1, false);
   const auto opened = open(network, table, "^sim2");
   ASSERT_TRUE(opened.device.has_value());
-  EXPECT_EQ((*opened.device)->describe(), "sim0:1 (10.0.0.1, 100 Gb/s)");
+  EXPECT_EQ((*opened.device)->ports(), "sim0:1 (10.0.0.1, 100 Gb/s)");
   EXPECT_NE(opened.log.find("sim1:1 is down"), std::string::npos);
   EXPECT_NE(opened.log.find("sim2:1 is not chosen by GDRX_HCA"), std::string::npos);
 }

@@ -8,9 +8,10 @@ namespace gdrx::sim {
 
 std::string_view to_string(Fault fault) noexcept {
   constexpr std::array<std::string_view, kFaults> kNames{
-      "delay",    "drop_packet",   "drop_ack",       "ack_blackout",    "hold",       "scatter",
-      "rnr",      "drop_datagram", "twice_datagram", "late_completion", "link_flap",  "outage",
-      "blackout", "qp_fatal",      "device_fatal",   "create_qp_fails", "post_fails", "slow_host"};
+      "delay",           "drop_packet", "drop_ack",      "ack_blackout",   "hold",
+      "scatter",         "rnr",         "drop_datagram", "twice_datagram", "late_completion",
+      "link_flap",       "outage",      "blackout",      "qp_fatal",       "device_fatal",
+      "create_qp_fails", "post_fails",  "gpu_hold",      "slow_host"};
   return kNames.at(static_cast<std::size_t>(fault));
 }
 
@@ -32,6 +33,9 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->number = number;
     nic->infiniband = settings.infiniband;
     nic->max_inline = settings.max_inline;
+    nic->dma_buf = settings.dma_buf;
+    nic->ece = settings.ece;
+    nic->peermem = settings.peermem;
     std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", number);
     nic->context.device = &nic->device;
     nic->context.ops.post_send = &Transport::post_send;
@@ -122,6 +126,12 @@ void Network::kill_nic(int host, int nic) {
   which.tell(IBV_EVENT_DEVICE_FATAL);
 }
 
+void Network::cut(int host, int nic) {
+  const std::lock_guard lock(mutex_);
+  trace(9, static_cast<std::uint64_t>(host * 64 + nic));
+  hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)]->cut = true;
+}
+
 void Network::break_qps(int host, int nic) {
   const std::lock_guard lock(mutex_);
   Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];
@@ -132,6 +142,17 @@ void Network::break_qps(int host, int nic) {
     which.tell(IBV_EVENT_QP_FATAL, &qp->raw);
     Transport::to_error(*qp);
   }
+}
+
+std::set<std::uint32_t> Network::agreed_ece(int host) {
+  const std::lock_guard lock(mutex_);
+  std::set<std::uint32_t> agreed;
+  for (auto& [number, qp] : qps_) {
+    if (qp->nic().host == host && qp->raw.qp_type == IBV_QPT_RC && qp->raw.state == IBV_QPS_RTS) {
+      agreed.insert(qp->ece);
+    }
+  }
+  return agreed;
 }
 
 void Network::schedule(Duration in, std::function<void()> what) {

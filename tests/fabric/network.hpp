@@ -10,11 +10,13 @@
 #include <memory>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "gdrx/clock.hpp"
 #include "tests/fabric/random.hpp"
+#include "transport/memory/gpu_calls.hpp"
 #include "transport/verbs/verbs_table.hpp"
 
 namespace gdrx::sim {
@@ -37,9 +39,10 @@ enum class Fault : std::uint8_t {
   device_fatal,     // a NIC dies for good
   create_qp_fails,  // out of resources, for the moment
   post_fails,       // ibv_post_send returns ENOMEM
+  gpu_hold,         // what was written to a GPU is in flight until a read of the NIC pushes it
   slow_host,        // a process does not poll for a while (the harness's)
 };
-inline constexpr std::size_t kFaults = 18;
+inline constexpr std::size_t kFaults = 19;
 std::string_view to_string(Fault fault) noexcept;
 
 class VirtualClock final : public Clock {
@@ -55,6 +58,9 @@ struct NicSettings {
   int nics = 1;
   bool infiniband = false;
   int max_inline = 256;
+  bool dma_buf = true;    // its driver registers dma-bufs
+  std::uint32_t ece = 0;  // options its provider offers; 0: it knows no ECE
+  bool peermem = true;    // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
 };
 
 struct Nic;
@@ -72,6 +78,9 @@ class Network {
   /// A host with NICs "sim0", "sim1" and so on, and the verbs that see them.
   std::shared_ptr<const verbs::VerbsTable> add_host(const NicSettings& settings = {});
 
+  /// Whose GPUs there are: the driver's at first.
+  void set_gpu(const cuda::GpuCalls& gpu) noexcept { gpu_ = &gpu; }
+
   const Clock& clock() const noexcept;
   Instant now() const noexcept { return clock().now(); }
   /// Deterministic: moves the clock by `by` at most, to what happens next. False: nothing is left.
@@ -88,7 +97,10 @@ class Network {
   bool draw(Fault fault) noexcept;
   void set_port(int host, int nic, bool up);
   void kill_nic(int host, int nic);
+  void cut(int host, int nic);        // behind the first switch: its port stays active
   void break_qps(int host, int nic);  // all its connected QPs go to error
+  /// What the connected QPs of a host have agreed on, each once.
+  std::set<std::uint32_t> agreed_ece(int host);
   int hosts() {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(hosts_.size());
@@ -101,6 +113,11 @@ class Network {
   /// Objects that verbs made and nobody destroyed.
   std::size_t live_objects() const noexcept { return objects_; }
   std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
+  /// Work requests that QPs took, and bytes of those that were writes with immediate.
+  std::uint64_t posted(ibv_wr_opcode opcode) const noexcept {
+    return posted_[static_cast<std::size_t>(opcode)];
+  }
+  std::uint64_t bytes_told() const noexcept { return bytes_told_; }
 
  private:
   friend struct Verbs;      // the control verbs
@@ -119,6 +136,7 @@ class Network {
   bool live() const noexcept { return mode_ == Mode::live; }
 
   Mode mode_;
+  const cuda::GpuCalls* gpu_ = &cuda::gpu_calls();
   VirtualClock virtual_clock_;
   Random random_;
   std::recursive_mutex mutex_;  // of the whole network; live only
@@ -129,6 +147,8 @@ class Network {
   std::uint64_t hash_ = 14695981039346656037ULL;
   std::size_t objects_ = 0;
   std::uint64_t bytes_moved_ = 0;
+  std::array<std::uint64_t, 16> posted_{};
+  std::uint64_t bytes_told_ = 0;
   std::vector<std::vector<std::unique_ptr<Nic>>> hosts_;
   std::map<std::uint32_t, Qp*> qps_;  // by number, of all NICs
   std::uint32_t next_qp_ = 0x11;

@@ -15,6 +15,13 @@ namespace gdrx::sim {
 struct Mr {
   ibv_mr raw{};
   int access = 0;
+  bool gpu = false;
+};
+
+/// Bytes on their way over PCIe into a GPU.
+struct Held {
+  std::byte* to = nullptr;
+  std::vector<std::byte> bytes;
 };
 
 struct Nic {
@@ -26,8 +33,13 @@ struct Nic {
   bool infiniband = false;
   bool up = true;
   bool dead = false;
+  bool cut = false;    // nothing passes, and the port does not know
   int down_count = 0;  // outages that overlap
   int max_inline = 256;
+  std::uint32_t ece = 0;
+  bool dma_buf = true;
+  bool peermem = true;
+  std::deque<Held> held;  // oldest first
   ibv_gid gid{};
   std::uint16_t lid = 0;
   std::deque<ibv_async_event> events;
@@ -37,7 +49,7 @@ struct Nic {
   static Nic& of(ibv_context* context) noexcept {
     return *reinterpret_cast<Nic*>(reinterpret_cast<char*>(context) - offsetof(Nic, context));
   }
-  bool usable() const noexcept { return up && !dead; }
+  bool usable() const noexcept { return up && !dead && !cut; }
   void tell(ibv_event_type type, ibv_qp* qp = nullptr, ibv_cq* cq = nullptr);
 };
 
@@ -98,6 +110,7 @@ struct Qp {
   std::uint32_t qkey = 0;
   ibv_ah_attr route{};
   std::uint32_t peer = 0;
+  std::uint32_t ece = 0;
   std::uint32_t timeout = 14;
   int retries = 7;
   int rnr_retries = 7;
@@ -145,6 +158,9 @@ struct Transport {
   static void execute(Qp& qp, const std::shared_ptr<Packet>& packet);
   static void datagram(Qp& qp, const Packet& packet);
   static ibv_wc_status land(Qp& qp, const Packet& packet, std::size_t from, std::size_t bytes);
+  static bool fetch(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n);
+  static bool store(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n);
+  static void push_held(Nic& nic);
   static ibv_wc_status read(Qp& qp, Packet& packet);
   static void acknowledge(Network& network, const std::shared_ptr<Packet>& packet);
   static void acknowledged(Qp& qp, std::uint32_t psn);

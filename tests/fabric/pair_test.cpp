@@ -95,5 +95,59 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Pair,
                                   std::to_string(info.param.qps);
                          });
 
+TEST(AdaptiveRouting, LongMessagesGoByPlainWritesAndAnEmptyOneThatTells) {
+  ClusterSettings settings;
+  settings.nics = 2;
+  settings.adaptive_routing = 1;
+  Cluster cluster(settings);
+  for (const std::size_t size : {100UL, 8192UL, 8193UL, 30'000UL, 500'000UL}) {
+    const auto data = pattern(size, size);
+    const std::uint64_t plain = cluster.network.posted(IBV_WR_RDMA_WRITE);
+    const std::uint64_t telling = cluster.network.posted(IBV_WR_RDMA_WRITE_WITH_IMM);
+    const std::uint64_t bytes = cluster.network.bytes_told();
+    const std::size_t before = cluster.count(1, CompletionKind::immediate);
+    cluster.send(0, 1, data, 0, 7, 7);
+    ASSERT_TRUE(cluster.run_until(
+        [&] { return cluster.count(1, CompletionKind::immediate) == before + 1; }));
+    const auto landed = cluster[1].inbox->bytes().first(size);
+    EXPECT_TRUE(std::equal(landed.begin(), landed.end(), data.begin())) << size;
+    if (size > 8192) {
+      EXPECT_GT(cluster.network.posted(IBV_WR_RDMA_WRITE), plain);
+      EXPECT_GT(cluster.network.posted(IBV_WR_RDMA_WRITE_WITH_IMM), telling);
+    }
+    EXPECT_EQ(cluster.network.bytes_told() - bytes, size > 1024 && size <= 8192 ? size : 0U);
+  }
+}
+
+struct EceCase {
+  std::vector<std::uint32_t> offers;  // of two hosts' NICs; 0: none
+  bool used;
+  std::set<std::uint32_t> agreed;
+};
+
+class Ece : public ::testing::TestWithParam<EceCase> {};
+
+TEST_P(Ece, BothEndsUseWhatBothCan) {
+  ClusterSettings settings;
+  settings.nics = 2;
+  settings.qps = 2;
+  settings.ece = GetParam().offers;
+  settings.use_ece = GetParam().used;
+  Cluster cluster(settings);
+  const auto data = pattern(100'000, 1);
+  cluster.send(0, 1, data, 0, 7, 7);
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
+  cluster.run_for(std::chrono::milliseconds(20));
+  if (GetParam().agreed.empty()) return;
+  EXPECT_EQ(cluster.network.agreed_ece(0), GetParam().agreed);
+  EXPECT_EQ(cluster.network.agreed_ece(1), GetParam().agreed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Offers, Ece,
+                         ::testing::Values(EceCase{{7, 5}, true, {5}}, EceCase{{5, 7}, true, {5}},
+                                           EceCase{{3, 3}, true, {3}}, EceCase{{7, 0}, true, {}},
+                                           EceCase{{0, 7}, true, {}}, EceCase{{0, 0}, true, {0}},
+                                           EceCase{{7, 7}, false, {7}}));
+
 }  // namespace
 }  // namespace gdrx::sim

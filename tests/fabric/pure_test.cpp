@@ -166,11 +166,41 @@ TEST(Wire, ADatagramThatIsShortLongOldOrGarbageIsRefused) {
   EXPECT_TRUE(refused([](Control& c) { c.rail.mtu = 77; }));
 }
 
+TEST(GidChoice, ARangeComesFirstThenTheWishedFamilyAndVersion) {
+  Gid ten = gid(2, IBV_GID_TYPE_ROCE_V2, {}, true);
+  Gid other = gid(3, IBV_GID_TYPE_ROCE_V2, {}, true);
+  ten.raw.raw[12] = 10;
+  ten.raw.raw[13] = 1;
+  other.raw.raw[12] = 192;
+  const Gid v1 = gid(4, IBV_GID_TYPE_ROCE_V1, {}, true);
+  const Gid six = gid(5, IBV_GID_TYPE_ROCE_V2, {0xfd, 0}, false);
+  const std::vector<Gid> all{ten, other, v1, six};
+  const auto choose = [&](const GidWish& wish) { return choose_gid(all, true, wish)->index; };
+  const auto range = [](const char* text) {
+    const auto loaded = load_config({std::string("NCCL_IB_ADDR_RANGE=") + text});
+    return Options::from(loaded->config)->gid;
+  };
+  EXPECT_EQ(choose({}), 2U);
+  EXPECT_EQ(choose(range("192.0.0.0/8")), 3U);
+  EXPECT_EQ(choose(range("10.0.0.0/15")), 2U);
+  EXPECT_EQ(choose(range("fd00::/8")), 5U);
+  EXPECT_EQ(choose(range("11.0.0.0/8")), 2U) << "none of that range";
+  GidWish ipv6;
+  ipv6.ipv6 = true;
+  EXPECT_EQ(choose(ipv6), 5U);
+  GidWish version1;
+  version1.version = 1;
+  EXPECT_EQ(choose(version1), 4U);
+}
+
 TEST(VerbsConfig, HonoursNcclsVariablesAndItsOwnFirst) {
-  const auto loaded =
-      load_config({"NCCL_IB_HCA=mlx5_1", "NCCL_IB_GID_INDEX=3", "NCCL_IB_TC=106", "NCCL_IB_SL=5",
-                   "NCCL_IB_TIMEOUT=22", "NCCL_IB_RETRY_CNT=3", "NCCL_IB_PKEY=2",
-                   "NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_SOMETHING_ELSE=1", "NCCL_DEBUG=INFO"});
+  const auto loaded = load_config(
+      {"NCCL_IB_HCA=mlx5_1", "NCCL_IB_GID_INDEX=3", "NCCL_IB_TC=106", "NCCL_IB_SL=5",
+       "NCCL_IB_TIMEOUT=22", "NCCL_IB_RETRY_CNT=3", "NCCL_IB_PKEY=2",
+       "NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_ADAPTIVE_ROUTING=1", "NCCL_IB_AR_THRESHOLD=4096",
+       "NCCL_IB_PCI_RELAXED_ORDERING=0", "NCCL_IB_ECE_ENABLE=0", "NCCL_IB_ADDR_FAMILY=AF_INET6",
+       "NCCL_IB_ADDR_RANGE=10.1.0.0/16", "NCCL_IB_ROCE_VERSION_NUM=1", "NCCL_DMABUF_ENABLE=0",
+       "NCCL_IB_SOMETHING_ELSE=1", "NCCL_DEBUG=INFO"});
   ASSERT_TRUE(loaded.has_value());
   EXPECT_TRUE(loaded->warnings.empty());
   auto options = Options::from(loaded->config);
@@ -184,6 +214,15 @@ TEST(VerbsConfig, HonoursNcclsVariablesAndItsOwnFirst) {
   EXPECT_EQ(options->retries, 3);
   EXPECT_EQ(options->pkey_index, 2);
   EXPECT_EQ(options->qps, 4);
+  EXPECT_EQ(options->adaptive_routing, 1);
+  EXPECT_EQ(options->adaptive_threshold, 4096U);
+  EXPECT_FALSE(options->relaxed_ordering);
+  EXPECT_FALSE(options->ece);
+  EXPECT_FALSE(options->dma_buf);
+  EXPECT_TRUE(options->gid.ipv6);
+  EXPECT_EQ(options->gid.version, 1U);
+  EXPECT_EQ(options->gid.bits, 112);
+  EXPECT_FALSE(load_config({"NCCL_IB_ADDR_RANGE=10.1/99"}).has_value());
   const auto ours = load_config({"GDRX_HCA=mlx5_0", "NCCL_IB_HCA=mlx5_1"});
   EXPECT_TRUE(Options::from(ours->config)->filter.takes("mlx5_0", 1));
   EXPECT_FALSE(load_config({"NCCL_IB_SL=16"}).has_value());

@@ -79,6 +79,9 @@ int Transport::accept(Qp& qp, const ibv_send_wr& wr) {
     }
   }
   request.psn = qp.next_psn++;
+  Network& network = *qp.nic().network;
+  ++network.posted_.at(static_cast<std::size_t>(wr.opcode));
+  if (wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) network.bytes_told_ += request.bytes;
   qp.sends.push_back(request);
   return 0;
 }
@@ -140,7 +143,10 @@ void Transport::transmit(Qp& qp, SendRequest& request) {
       const ibv_sge& piece = request.pieces[static_cast<std::size_t>(i)];
       const auto* from = request.inlined ? request.inline_data.data() + at
                                          : reinterpret_cast<const std::byte*>(piece.addr);
-      if (piece.length > 0) std::memcpy(packet->payload.data() + at, from, piece.length);
+      const Mr* mr = request.inlined ? nullptr : local(nic, piece, qp.raw.pd, 0);
+      if (!fetch(nic, mr, packet->payload.data() + at, from, piece.length)) {
+        return fail(qp, IBV_WC_LOC_PROT_ERR);
+      }
       at += piece.length;
     }
   }

@@ -139,6 +139,39 @@ void write_as_a_nic(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
+bool Transport::fetch(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n) {
+  if (n == 0) return true;
+  if (mr != nullptr && mr->gpu) return nic.network->gpu_->to_host(to, from, n).has_value();
+  std::memcpy(to, from, n);
+  return true;
+}
+
+// PCIe keeps writes in order: behind one that is on its way, all are.
+bool Transport::store(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n) {
+  if (n == 0) return true;
+  if (mr == nullptr || !mr->gpu) {
+    write_as_a_nic(to, from, n);
+    return true;
+  }
+  Network& network = *nic.network;
+  if (nic.held.empty() && !network.draw(Fault::gpu_hold)) {
+    return network.gpu_->to_device(to, from, n).has_value();
+  }
+  if (nic.held.empty()) {
+    network.schedule(microseconds(network.random_.between(500, 20'000)),
+                     [&nic] { push_held(nic); });
+  }
+  nic.held.push_back({to, {from, from + n}});
+  return true;
+}
+
+void Transport::push_held(Nic& nic) {
+  for (const Held& held : nic.held) {
+    (void)nic.network->gpu_->to_device(held.to, held.bytes.data(), held.bytes.size());
+  }
+  nic.held.clear();
+}
+
 ibv_wc_status Transport::land(Qp& qp, const Packet& packet, std::size_t from, std::size_t bytes) {
   if (packet.payload.empty()) return IBV_WC_SUCCESS;  // no bytes: the key is not looked at
   const SendRequest& request = packet.request;
@@ -154,9 +187,9 @@ ibv_wc_status Transport::land(Qp& qp, const Packet& packet, std::size_t from, st
       packet.payload.size() > mr.raw.length - (request.address - base)) {
     return IBV_WC_REM_ACCESS_ERR;
   }
-  write_as_a_nic(reinterpret_cast<std::byte*>(request.address) + from, packet.payload.data() + from,
-                 bytes);
-  return IBV_WC_SUCCESS;
+  auto* to = reinterpret_cast<std::byte*>(request.address) + from;
+  return store(nic, &mr, to, packet.payload.data() + from, bytes) ? IBV_WC_SUCCESS
+                                                                  : IBV_WC_REM_OP_ERR;
 }
 
 ibv_wc_status Transport::read(Qp& qp, Packet& packet) {
@@ -173,9 +206,11 @@ ibv_wc_status Transport::read(Qp& qp, Packet& packet) {
       request.bytes > mr.raw.length - (request.address - base)) {
     return IBV_WC_REM_ACCESS_ERR;
   }
+  if (mr.gpu) push_held(nic);
+  packet.payload.resize(request.bytes);
   const auto* bytes = reinterpret_cast<const std::byte*>(request.address);
-  packet.payload.assign(bytes, bytes + request.bytes);
-  return IBV_WC_SUCCESS;
+  return fetch(nic, &mr, packet.payload.data(), bytes, request.bytes) ? IBV_WC_SUCCESS
+                                                                      : IBV_WC_REM_OP_ERR;
 }
 
 void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
@@ -212,7 +247,8 @@ void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
         wc.status = IBV_WC_LOC_PROT_ERR;
         theirs = IBV_WC_REM_OP_ERR;
       } else {
-        std::memcpy(reinterpret_cast<void*>(receive.piece.addr), packet->payload.data(),
+        (void)store(qp.nic(), local(qp.nic(), receive.piece, qp.raw.pd, 0),
+                    reinterpret_cast<std::byte*>(receive.piece.addr), packet->payload.data(),
                     wc.byte_len);
       }
     }
@@ -242,7 +278,8 @@ void Transport::acknowledge(Network& network, const std::shared_ptr<Packet>& pac
         std::size_t at = 0;
         for (int i = 0; i < request.count; ++i) {
           const ibv_sge& piece = request.pieces[static_cast<std::size_t>(i)];
-          std::memcpy(reinterpret_cast<void*>(piece.addr), packet->payload.data() + at,
+          (void)store(qp->nic(), local(qp->nic(), piece, qp->raw.pd, 0),
+                      reinterpret_cast<std::byte*>(piece.addr), packet->payload.data() + at,
                       piece.length);
           at += piece.length;
         }

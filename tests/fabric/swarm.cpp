@@ -18,25 +18,18 @@ struct Mix {
 // Packet faults have thousands of opportunities in a run, those of ports and processes one a
 // millisecond.
 constexpr std::array<Mix, kFaults> kMix{{
-    {Fault::delay, 0.02},
-    {Fault::drop_packet, 0.01},
-    {Fault::drop_ack, 0.02},
-    {Fault::ack_blackout, 0.003},
-    {Fault::hold, 0.003},
-    {Fault::scatter, 0.5},
-    {Fault::rnr, 0.01},
-    {Fault::drop_datagram, 0.3},
-    {Fault::twice_datagram, 0.3},
-    {Fault::late_completion, 0.03},
-    {Fault::link_flap, 0.1},
-    {Fault::outage, 0.04},
-    {Fault::blackout, 0.05},
-    {Fault::qp_fatal, 0.05},
-    {Fault::device_fatal, 0.1},
-    {Fault::create_qp_fails, 0.5},
-    {Fault::post_fails, 0.002},
+    {Fault::delay, 0.02},         {Fault::drop_packet, 0.01},
+    {Fault::drop_ack, 0.02},      {Fault::ack_blackout, 0.003},
+    {Fault::hold, 0.003},         {Fault::scatter, 0.5},
+    {Fault::rnr, 0.01},           {Fault::drop_datagram, 0.3},
+    {Fault::twice_datagram, 0.3}, {Fault::late_completion, 0.03},
+    {Fault::link_flap, 0.1},      {Fault::outage, 0.04},
+    {Fault::blackout, 0.05},      {Fault::qp_fatal, 0.05},
+    {Fault::device_fatal, 0.1},   {Fault::create_qp_fails, 0.5},
+    {Fault::post_fails, 0.002},   {Fault::gpu_hold, 0.3},
     {Fault::slow_host, 0.1},
 }};
+constexpr double kOnGpu = 0.4;    // a seed's messages are in GPU memory
 constexpr double kChosen = 0.35;  // a fault kind is in a seed's mix
 constexpr milliseconds kSafety{120};
 constexpr milliseconds kLiveness{20'000};
@@ -44,7 +37,9 @@ constexpr milliseconds kLiveness{20'000};
 class Swarm {
  public:
   explicit Swarm(std::uint64_t seed)
-      : random_(seed * 2 + 1), cluster_(shape(seed)), traffic_(cluster_, seed) {
+      : random_(seed * 2 + 1),
+        cluster_(shape(seed)),
+        traffic_(cluster_, seed, gpu_ ? &*gpu_ : nullptr) {
     for (const Mix& mix : kMix) {
       if (random_.chance(kChosen)) cluster_.network.set_fault(mix.fault, mix.probability);
     }
@@ -69,6 +64,8 @@ class Swarm {
       result.counters.rails_down += counters.rails_down;
       result.counters.resent += counters.resent;
       result.counters.settled += counters.settled;
+      result.counters.flushes += counters.flushes;
+      result.counters.staged += counters.staged;
     }
     result.shape = shape_;
     return result;
@@ -86,6 +83,17 @@ class Swarm {
       shape_ += fmt::format(" {}", settings.nics_of.back());
     }
     settings.inbox = Traffic::inbox_bytes(settings.hosts);
+    settings.adaptive_routing = random_.chance(0.3) ? 1 : 0;
+    for (int i = 0; i < settings.hosts; ++i) {
+      settings.ece.push_back(static_cast<std::uint32_t>(random_.below(4)));
+    }
+    if (random_.chance(kOnGpu)) {
+      gpu_.emplace(Traffic::gpu_bytes(settings.hosts));
+      settings.gpu = &gpu_->calls();
+      settings.dma_buf = random_.chance(0.6);
+      settings.peermem = random_.chance(0.5);
+      shape_ += !settings.dma_buf && !settings.peermem ? ", GPU memory staged" : ", GPU memory";
+    }
     settings.timeout = 7;  // 0.5 ms: 4 ms until a QP gives up
     settings.peer_timeout = milliseconds(5000);
     return settings;
@@ -173,6 +181,7 @@ class Swarm {
   };
   std::string shape_;
   Random random_;
+  std::optional<FakeGpu> gpu_;
   Cluster cluster_;
   Traffic traffic_;
   std::vector<Revival> revivals_;

@@ -61,13 +61,14 @@ int main(int argc, char** argv) {
     sum.rails_down += result.counters.rails_down;
     sum.resent += result.counters.resent;
     sum.settled += result.counters.settled;
+    sum.flushes += result.counters.flushes;
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(
       "{} seeds, {} failed, {:.1f} s; {} messages, {} rails down, {} units resent, {} found "
-      "received by the fence\n",
-      seeds, failed, seconds, messages, sum.rails_down, sum.resent, sum.settled);
+      "received by the fence, {} flushes\n",
+      seeds, failed, seconds, messages, sum.rails_down, sum.resent, sum.settled, sum.flushes);
   bool rare = false;
   for (std::size_t i = 0; i < kFaults; ++i) {
     const double share = static_cast<double>(in_seeds[i]) / static_cast<double>(seeds);

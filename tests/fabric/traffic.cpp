@@ -17,24 +17,29 @@ bool all(std::span<const std::byte> bytes, std::byte value) {
 
 }  // namespace
 
-Traffic::Traffic(Cluster& cluster, std::uint64_t seed)
+Traffic::Traffic(Cluster& cluster, std::uint64_t seed, FakeGpu* gpu)
     : cluster_(cluster),
+      gpu_(gpu),
       hosts_(static_cast<int>(cluster.hosts.size())),
       random_(seed ^ 0xabcdef),
       seed_(seed) {
   flows_.resize(static_cast<std::size_t>(hosts_ * hosts_));
   taken_.resize(cluster.hosts.size());
-  for (int from = 0; from < hosts_; ++from) {
-    for (int to = 0; to < hosts_; ++to) {
+  inboxes_.resize(cluster.hosts.size());
+  for (int to = 0; to < hosts_; ++to) {
+    Inbox& inbox = inboxes_[static_cast<std::size_t>(to)];
+    inbox.slots = allocate(to, static_cast<std::size_t>(hosts_) * kSlots * kStride);
+    for (int from = 0; from < hosts_; ++from) {
+      inbox.remote.push_back({});
       if (from == to) continue;
+      auto& endpoint = cluster[from].endpoints[static_cast<std::size_t>(to)];
+      inbox.remote.back() = *endpoint->import_region(inbox.slots->export_key());
       Flow& f = flow(from, to);
       f.from = from;
       f.to = to;
-      for (Source& source : f.sources) {
-        source.region = *cluster[from].device->allocate_memory(kLongest);
-      }
-      for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
-        const auto bytes = cluster[to].inbox->bytes().subspan(slot_at(from, slot), kStride);
+      for (Source& source : f.sources) source.region = allocate(from, kLongest);
+      for (std::uint64_t number = 0; number < kSlots; ++number) {
+        const auto bytes = slot(f, number);
         std::fill(bytes.begin(), bytes.end(), kPoison);
         std::fill_n(bytes.begin(), kCanary, kCanaryByte);
         std::fill_n(bytes.end() - kCanary, kCanary, kCanaryByte);
@@ -43,9 +48,23 @@ Traffic::Traffic(Cluster& cluster, std::uint64_t seed)
   }
 }
 
-std::size_t Traffic::slot_at(int from, std::uint64_t number) const {
-  const auto credits = static_cast<std::size_t>(hosts_) * 64;
-  return credits + (static_cast<std::size_t>(from) * kSlots + number % kSlots) * kStride;
+std::unique_ptr<MemoryRegion> Traffic::allocate(int rank, std::size_t bytes) {
+  verbs::VerbsDevice& device = *cluster_[rank].device;
+  if (gpu_ == nullptr) return *device.allocate_memory(bytes);
+  return *device.register_memory(gpu_->allocate(bytes), MemoryKind::cuda);
+}
+
+std::span<std::byte> Traffic::seen(const MemoryRegion& region) const {
+  return gpu_ == nullptr ? region.bytes() : gpu_->seen(region.bytes());
+}
+
+std::size_t Traffic::slot_at(int from, std::uint64_t number) {
+  return (static_cast<std::size_t>(from) * kSlots + number % kSlots) * kStride;
+}
+
+std::span<std::byte> Traffic::slot(const Flow& f, std::uint64_t number) {
+  return seen(*inboxes_[static_cast<std::size_t>(f.to)].slots)
+      .subspan(slot_at(f.from, number), kStride);
 }
 
 std::uint64_t Traffic::seed_of(const Flow& f, std::uint64_t number) const {
@@ -83,6 +102,7 @@ std::string Traffic::round() {
     }
     host.completions.clear();
     seen = 0;
+    if (auto wrong = flush_next(rank); !wrong.empty()) return wrong;
   }
   for (Flow& f : flows_) {
     if (f.from == f.to) continue;
@@ -95,8 +115,9 @@ std::string Traffic::round() {
 std::string Traffic::take(int rank, const Completion& completion) {
   const int peer = index(completion.peer);
   if (completion.kind == CompletionKind::immediate) {
-    return receive(flow(peer, rank), completion.immediate);
+    return arrive(flow(peer, rank), completion.immediate);
   }
+  if (peer == rank) return flushed(rank, completion.cookie);
   if (completion.cookie == kCreditCookie) return {};
   Flow& f = flow(rank, peer);
   const auto found = f.open.find(completion.cookie);
@@ -107,11 +128,47 @@ std::string Traffic::take(int rank, const Completion& completion) {
   f.open.erase(found);
   ++f.done;
   Source& source = f.sources[completion.cookie % f.sources.size()];
-  const auto bytes = source.region->bytes();
+  const auto bytes = seen(*source.region);
   // It may be reused: a later look at it by the NIC sends nonsense, which the receiver notices.
   std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
   source.busy = false;
   return {};
+}
+
+// What is in GPU memory is looked at when it is flushed: in the order in which it came.
+std::string Traffic::arrive(Flow& f, std::uint32_t immediate) {
+  if (gpu_ == nullptr) return receive(f, immediate);
+  inboxes_[static_cast<std::size_t>(f.to)].arrived.push_back({&f, immediate, false});
+  return flush_next(f.to);
+}
+
+std::string Traffic::flush_next(int rank) {
+  Inbox& inbox = inboxes_[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < inbox.arrived.size(); ++i) {
+    if (inbox.arrived[i].flushing) continue;
+    auto flush = cluster_[rank].device->flush(*inbox.slots, inbox.flushed + i);
+    if (!flush) return describe(flush.error());
+    if (*flush == Flush::pending) return {};
+    inbox.arrived[i].flushing = true;
+    if (*flush == Flush::started) continue;
+    const Arrival first = inbox.arrived.front();
+    inbox.arrived.pop_front();
+    ++inbox.flushed;
+    --i;
+    if (auto wrong = receive(*first.flow, first.immediate); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string Traffic::flushed(int rank, std::uint64_t cookie) {
+  Inbox& inbox = inboxes_[static_cast<std::size_t>(rank)];
+  if (inbox.arrived.empty() || !inbox.arrived.front().flushing || cookie != inbox.flushed) {
+    return fmt::format("rank {}: flush {} ended, not {}", rank, cookie, inbox.flushed);
+  }
+  const Arrival first = inbox.arrived.front();
+  inbox.arrived.pop_front();
+  ++inbox.flushed;
+  return receive(*first.flow, first.immediate);
 }
 
 std::string Traffic::receive(Flow& f, std::uint32_t immediate) {
@@ -125,19 +182,19 @@ std::string Traffic::receive(Flow& f, std::uint32_t immediate) {
                        immediate_of(f, number));
   }
   const std::size_t size = size_of(f, number);
-  const auto slot = cluster_[f.to].inbox->bytes().subspan(slot_at(f.from, number), kStride);
+  const auto place = slot(f, number);
   std::uint64_t head = 0;
-  std::memcpy(&head, slot.data() + kCanary, sizeof head);
+  std::memcpy(&head, place.data() + kCanary, sizeof head);
   const auto expected = pattern(size, seed_of(f, number));
   if (head != number) return where() + ": its header is that of " + std::to_string(head);
-  if (size > 0 && std::memcmp(slot.data() + kCanary + kHeader, expected.data(), size) != 0) {
+  if (size > 0 && std::memcmp(place.data() + kCanary + kHeader, expected.data(), size) != 0) {
     return where() + ": wrong bytes";
   }
-  if (!all(slot.first(kCanary), kCanaryByte) || !all(slot.last(kCanary), kCanaryByte) ||
-      !all(slot.subspan(kCanary + kHeader + size, kLongest - size), kPoison)) {
+  if (!all(place.first(kCanary), kCanaryByte) || !all(place.last(kCanary), kCanaryByte) ||
+      !all(place.subspan(kCanary + kHeader + size, kLongest - size), kPoison)) {
     return where() + ": bytes beside it were written";
   }
-  std::fill(slot.begin() + kCanary, slot.end() - kCanary, kPoison);
+  std::fill(place.begin() + kCanary, place.end() - kCanary, kPoison);
   const std::chrono::microseconds keep(random_.below(random_.chance(0.1) ? 40'000 : 50));
   const Instant at = std::max(cluster_.network.now() + keep,
                               f.consumed.empty() ? Instant{} : f.consumed.back().first);
@@ -150,8 +207,8 @@ std::string Traffic::give_credits(Flow& f) {
   while (!f.consumed.empty() && f.consumed.front().first <= cluster_.network.now() &&
          !cluster_[f.to].slow) {
     const std::uint64_t credit = f.consumed.front().second;
-    const auto slot = cluster_[f.to].inbox->bytes().subspan(slot_at(f.from, credit - 1), kStride);
-    if (!all(slot.subspan(kCanary, kStride - 2 * kCanary), kPoison)) {
+    const auto place = slot(f, credit - 1);
+    if (!all(place.subspan(kCanary, kStride - 2 * kCanary), kPoison)) {
       return fmt::format("rank {}: a slot of rank {} was written after its message had been taken",
                          f.to, f.from);
     }
@@ -174,13 +231,20 @@ std::string Traffic::post(Flow& f) {
     if (source.busy) return {};
     const std::size_t size = size_of(f, f.sent);
     const auto data = pattern(size, seed_of(f, f.sent));
-    const auto bytes = source.region->bytes().first(size);
+    const auto bytes = seen(*source.region).first(size);
     std::copy(data.begin(), data.end(), bytes.begin());
     std::array<std::uint64_t, 2> header{f.sent, 0x2222};
-    const bool staged = seed_of(f, f.sent) % 3 == 0;
-    auto posted = cluster_.post(f.from, f.to, std::as_bytes(std::span(header)), bytes,
-                                slot_at(f.from, f.sent) + kCanary, immediate_of(f, f.sent), f.sent,
-                                staged ? nullptr : source.region.get());
+    const bool unregistered = gpu_ == nullptr && seed_of(f, f.sent) % 3 == 0;
+    WriteOp op;
+    op.header = std::as_bytes(std::span(header));
+    op.payload = source.region->bytes().first(size);
+    op.local = unregistered ? nullptr : source.region.get();
+    op.remote = inboxes_[static_cast<std::size_t>(f.to)].remote[static_cast<std::size_t>(f.from)];
+    op.offset = slot_at(f.from, f.sent) + kCanary;
+    op.has_immediate = true;
+    op.immediate = immediate_of(f, f.sent);
+    op.cookie = f.sent;
+    auto posted = cluster_[f.from].endpoints[static_cast<std::size_t>(f.to)]->post(op);
     if (!posted) return describe(posted.error());
     if (*posted == Progress::pending) return {};
     source.busy = true;

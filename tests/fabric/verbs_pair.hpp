@@ -30,6 +30,12 @@ Subject& subject();
 /// Opens what subject().device names.
 Result<void> open_subject();
 
+/// A failure by its name in the specification. A real NIC may use another of its names: soft-RoCE
+/// says IBV_WC_LOC_QP_OP_ERR and IBV_WC_REM_OP_ERR for what has names of its own (10.10.3).
+inline bool failed_as(const ibv_wc& done, ibv_wc_status name) {
+  return subject().device.empty() ? done.status == name : done.status != IBV_WC_SUCCESS;
+}
+
 constexpr std::size_t kMemory = 64 * 1024;
 constexpr int kEverything =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;

@@ -13,7 +13,7 @@ ALLOWED = {
     "transport/memory": [],
     "transport/fabric": [],
     "transport/ucx": ["transport/fabric"],
-    "transport/verbs": ["transport/fabric"],
+    "transport/verbs": ["transport/fabric", "transport/memory"],
     "collectives/plan": [],
     "collectives/reduce": [],
     "collectives/exec": ["collectives/reduce", "transport/memory"],
@@ -33,6 +33,7 @@ OWNERS = {
     r"^cuda_": ["collectives/kernels", "collectives/gpu", "mpi-tests"],
     r"^nccl": [],
     r"^hwloc": ["topo"],
+    r"^zlib": ["topo"],
     r"^CLI/": ["mpi-tests", "tools"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "tools"],
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrx doctor.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
-#include "gdrx/config.hpp"
+#include "gdrx/snapshot.hpp"
+#include "tools/cluster/cluster.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/view.hpp"
+#include "tools/perf/proof.hpp"
+#include "tools/support.hpp"
 
 namespace gdrx::tools {
 namespace {
 
 constexpr int kSlow = 3;
+constexpr std::size_t kMostReport = std::size_t{16} << 20;
+constexpr std::size_t kMostSnapshot = std::size_t{64} << 20;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -27,57 +27,47 @@ constexpr const char* kExamples =
     "  gdrx doctor --fix-script fix.sh      the fixes as a script to read; nothing is changed\n"
     "  gdrx doctor --format json > good.json\n"
     "  gdrx doctor --expect good.json       is this host as good as that one was?\n"
+    "  gdrx doctor --snapshot FILE          another host, from what `gdrx snapshot` saved there\n"
+    "  mpirun -N 1 gdrx doctor --cluster    all hosts, and which is the odd one out\n"
+    "  gdrx doctor --cluster --hosts node1,node2\n"
+    "  gdrx doctor --compare node1.json node2.json\n"
     "  gdrx doctor --root /tmp/host         a copy of another host's sys/, proc/, dev/, etc/\n"
     "Exit status: 0 if nothing is worse than WARN (OK, UNKNOWN, WARN), 3 if something is SLOW,\n"
     "1 if something FAILs or a file cannot be read, 2 for bad usage. With --expect: 0 if nothing\n"
-    "is worse than in the saved report, else 1.\n";
+    "is worse than in the saved report, else 1. With --cluster: 0 if all hosts are alike, 3 if\n"
+    "they differ, 1 if one gave no report.\n";
 
 struct Options {
   std::string root = "/";
+  std::string snapshot;
   std::string format = "text";
   std::string script;
   std::string expect;
+  bool no_proof = false;
+  bool cluster = false;
+  ClusterOptions hosts;
 };
-
-bool no_colour() {
-  const auto environment = process_environment();
-  return std::any_of(environment.begin(), environment.end(), [](const std::string& entry) {
-    return entry.starts_with("NO_COLOR=") && entry.size() > 9;
-  });
-}
-
-Result<std::string> read_report(const std::string& name) {
-  constexpr std::uintmax_t kMost = 16u << 20;
-  std::error_code error;
-  if (std::filesystem::is_directory(name, error)) {
-    return fail(Errc::invalid_argument, name + " is a folder, not a report");
-  }
-  std::ifstream file(name, std::ios::binary);
-  if (!file) return fail(Errc::system, "open " + name, errno);
-  std::string text;
-  std::string block(1 << 16, '\0');
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-    text.append(block, 0, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMost) return fail(Errc::invalid_argument, name + ": larger than 16 MiB");
-  }
-  return text;
-}
-
-Result<void> write_script(const std::string& name, const std::string& text) {
-  std::ofstream file(name, std::ios::binary | std::ios::trunc);
-  if (!file) return fail(Errc::system, "write " + name, errno);
-  file << text;
-  file.close();
-  if (!file) return fail(Errc::system, "write " + name, errno);
-  return {};
-}
 
 std::string shown(const doctor::Report& report, const std::string& format) {
   if (format == "json") return doctor_json(report);
   if (format == "html") return doctor_html(report);
   DoctorStyle style;
-  style.colour = isatty(STDOUT_FILENO) == 1 && !no_colour();
+  style.colour = terminal().colour;
   return doctor_text(report, style);
+}
+
+doctor::Host host_of(const Options& options) {
+  if (!options.snapshot.empty()) {
+    const std::string bytes = value_or_fail(read_input(options.snapshot, kMostSnapshot), kFailed);
+    return doctor::host_of(value_or_fail(topo::parse_snapshot(bytes, options.snapshot), kFailed));
+  }
+  doctor::Host host;
+  std::error_code error;
+  const bool live = std::filesystem::equivalent(options.root, "/", error);
+  host.root = live ? "/" : options.root;
+  if (!live) host.calls = doctor::file_calls(host.root);
+  if (live && !options.no_proof) host.calls.proofs = perf::prove_here;
+  return host;
 }
 
 [[noreturn]] void stop(int status, const std::string& line) {
@@ -85,20 +75,36 @@ std::string shown(const doctor::Report& report, const std::string& format) {
   throw Failure{status, line};
 }
 
+void run_cluster(const Options& options) {
+  ClusterOptions hosts = options.hosts;
+  hosts.no_proof = options.no_proof;
+  const bool remote = !hosts.hosts.empty() || !hosts.hostfile.empty() || !hosts.saved.empty();
+  doctor::Report own;
+  if (!remote) own = value_or_fail(doctor::diagnose(host_of(options)), kFailed);
+  const auto reports = value_or_fail(cluster_reports(hosts, own), kFailed);
+  if (!reports) return;
+  const Comparison comparison = compare(*reports);
+  fmt::print("{}",
+             options.format == "json" ? comparison_json(comparison) : comparison_text(comparison));
+  if (!comparison.silent.empty()) {
+    stop(kFailed,
+         fmt::format("{} of {} hosts gave no report", comparison.silent.size(), comparison.hosts));
+  }
+  if (!comparison.differences.empty()) stop(kSlow, "the hosts differ");
+}
+
 void run(const Options& options) {
+  if (options.cluster || !options.hosts.saved.empty()) return run_cluster(options);
   doctor::Report saved;
   if (!options.expect.empty()) {
-    saved = value_or_fail(parse_doctor_json(value_or_fail(read_report(options.expect), kFailed)),
-                          kFailed);
+    saved = value_or_fail(
+        parse_doctor_json(value_or_fail(read_input(options.expect, kMostReport), kFailed)),
+        kFailed);
   }
-  doctor::Host host;
-  std::error_code error;
-  const bool live = std::filesystem::equivalent(options.root, "/", error);
-  host.root = live ? "/" : options.root;
-  if (!live) host.calls = doctor::file_calls(host.root);
+  const doctor::Host host = host_of(options);
   const doctor::Report report = value_or_fail(doctor::diagnose(host), kFailed);
   if (!options.script.empty()) {
-    value_or_fail(write_script(options.script, doctor_script(report)), kFailed);
+    value_or_fail(write_output(options.script, doctor_script(report)), kFailed);
   }
   fmt::print("{}", shown(report, options.format));
   if (!options.expect.empty()) {
@@ -122,11 +128,31 @@ void run(const Options& options) {
 void add_doctor(CLI::App& app) {
   auto* command = app.add_subcommand("doctor", "does GPUDirect RDMA work here, and how well");
   auto options = std::make_shared<Options>();
-  command->add_option("--root", options->root,
-                      "a folder with another host's sys/, proc/, dev/ and etc/");
+  auto* root = command->add_option("--root", options->root,
+                                   "a folder with another host's sys/, proc/, dev/ and etc/");
+  command->add_option("--snapshot", options->snapshot, "another host's snapshot (gdrx snapshot)")
+      ->excludes(root);
   command->add_option("--format", options->format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->capture_default_str();
+  command->add_flag("--no-proof", options->no_proof,
+                    "register and move no memory: files and questions only");
+  auto* cluster =
+      command->add_flag("--cluster", options->cluster,
+                        "all hosts, and what is not the same on each: under mpirun with "
+                        "a rank a host, or with --hosts");
+  command->add_option("--hosts", options->hosts.hosts, "with --cluster: node1,node2,...")
+      ->needs(cluster);
+  command->add_option("--hostfile", options->hosts.hostfile, "with --cluster: a host in each line")
+      ->needs(cluster);
+  command
+      ->add_option("--launcher", options->hosts.launcher,
+                   "with --cluster: how a host is reached; default: ssh -o BatchMode=yes {host}")
+      ->needs(cluster);
+  command->add_option("--deadline", options->hosts.deadline, "with --cluster: seconds for a host")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  command->add_option("--compare", options->hosts.saved, "saved JSON reports, beside each other");
   command->add_option("--fix-script", options->script,
                       "write the fixes to a script; it is not run");
   command->add_option("--expect", options->expect,

@@ -17,6 +17,7 @@ constexpr std::string_view kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;color:#202124;background:#fff;margin:2em auto;"
     "max-width:1000px;padding:0 1em}h1{font-size:1.5em}table{border-collapse:collapse;width:100%}"
     "td,th{border-bottom:1px solid #dadce0;padding:6px 8px;text-align:left;vertical-align:top}"
+    "td:nth-child(2){white-space:nowrap}"
     "pre{margin:.3em 0;padding:6px 8px;background:#f1f3f4;overflow-x:auto}"
     "b.s{display:inline-block;min-width:5.5em;text-align:center;border-radius:3px;padding:1px 6px}"
     ".e{color:#5f6368;font-size:13px;overflow-wrap:anywhere}";

@@ -20,6 +20,11 @@ std::string named(const Finding& one) {
   return one.subject.empty() ? one.id : fmt::format("{} ({})", one.id, one.subject);
 }
 
+std::string word_of(const nlohmann::json& one, const char* key) {
+  const bool there = one.is_object() && one.contains(key) && one[key].is_string();
+  return there ? one[key].get<std::string>() : std::string();
+}
+
 }  // namespace
 
 std::string doctor_json(const Report& report) {
@@ -33,11 +38,16 @@ std::string doctor_json(const Report& report) {
                         {"fix", one.fix},
                         {"doc", doc_link(one)}});
   }
+  auto traits = nlohmann::ordered_json::array();
+  for (const doctor::Trait& one : report.traits) {
+    traits.push_back({{"name", one.name}, {"value", one.value}});
+  }
   const nlohmann::ordered_json all{{"schema", kSchema},
                                    {"host", report.host},
                                    {"worst", to_string(worst(report))},
                                    {"findings", findings},
-                                   {"not_applicable", report.not_applicable}};
+                                   {"not_applicable", report.not_applicable},
+                                   {"traits", traits}};
   return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -54,18 +64,20 @@ Result<Report> parse_doctor_json(std::string_view text) {
   if (!all.contains("findings") || !all["findings"].is_array()) return bad("no findings");
   Report report;
   for (const auto& one : all["findings"]) {
-    const auto word = [&](const char* key) {
-      const bool there = one.is_object() && one.contains(key) && one[key].is_string();
-      return there ? one[key].get<std::string>() : std::string();
-    };
     Finding found;
-    found.id = word("id");
-    found.subject = word("subject");
-    found.summary = word("summary");
-    const auto severity = doctor::parse_severity(word("severity"));
+    found.id = word_of(one, "id");
+    found.subject = word_of(one, "subject");
+    found.summary = word_of(one, "summary");
+    const auto severity = doctor::parse_severity(word_of(one, "severity"));
     if (found.id.empty() || !severity) return bad("a finding without id or severity");
     found.severity = *severity;
     report.findings.push_back(std::move(found));
+  }
+  const auto traits = all.value("traits", nlohmann::json::array());  // older reports have none
+  for (const auto& one : traits) {
+    doctor::Trait trait{word_of(one, "name"), word_of(one, "value")};
+    if (trait.name.empty()) return bad("a trait without a name");
+    report.traits.push_back(std::move(trait));
   }
   return report;
 }

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrx topo.
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
-#include <vector>
 
-#include "gdrx/config.hpp"
+#include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
+#include "tools/support.hpp"
 #include "tools/topo/view.hpp"
 
 namespace gdrx::tools {
@@ -28,6 +22,8 @@ constexpr const char* kExamples =
     "  gdrx topo host.xml --format html > host.html a picture of another host\n"
     "  gdrx topo --cluster '2 hosts x 8 H200' --format env\n"
     "Exit status: 0, 1 if a source cannot be read or a device is not there, 2 for bad usage.\n";
+
+constexpr std::size_t kMostSource = std::size_t{64} << 20;
 
 struct Options {
   std::string source;
@@ -44,23 +40,6 @@ struct Loaded {
   int hosts = 1;
 };
 
-Result<std::string> read_file(const std::string& name) {
-  constexpr std::streamsize kMost = 64 << 20;
-  std::ifstream file(name, std::ios::binary);
-  if (!file) return fail(Errc::system, fmt::format("open {}", name), errno);
-  std::ostringstream text;
-  std::vector<char> block(1 << 16);
-  std::streamsize total = 0;
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-    total += file.gcount();
-    if (total > kMost) {
-      return fail(Errc::invalid_argument, fmt::format("{}: larger than 64 MiB", name));
-    }
-    text.write(block.data(), file.gcount());
-  }
-  return text.str();
-}
-
 Result<Loaded> load(const Options& options) {
   if (!options.cluster.empty()) {
     topo::Cluster cluster = GDRX_TRY(topo::parse_cluster(options.cluster));
@@ -71,27 +50,20 @@ Result<Loaded> load(const Options& options) {
   if (std::filesystem::is_directory(options.source, error)) {
     return Loaded{GDRX_TRY(topo::discover({options.source, false})), 1};
   }
-  const std::string text = GDRX_TRY(read_file(options.source));
-  return Loaded{GDRX_TRY(topo::parse(text, options.source)), 1};
-}
-
-bool has_variable(std::string_view name) {
-  for (const std::string& variable : process_environment()) {
-    const bool named = variable.starts_with(name) && variable.size() > name.size() + 1 &&
-                       variable[name.size()] == '=';
-    if (named) return true;
+  const std::string text = GDRX_TRY(read_input(options.source, kMostSource));
+  if (topo::is_snapshot(text)) {
+    const topo::Snapshot snapshot = GDRX_TRY(topo::parse_snapshot(text, options.source));
+    return Loaded{GDRX_TRY(topo::discover({snapshot.source, false, snapshot.files})), 1};
   }
-  return false;
+  return Loaded{GDRX_TRY(topo::parse(text, options.source)), 1};
 }
 
 TextStyle style_of(const Options& options) {
   TextStyle style;
   style.pci_only = options.pci_only;
-  if (isatty(STDOUT_FILENO) == 1) {
-    winsize window{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) style.columns = window.ws_col;
-    style.colour = !has_variable("NO_COLOR");
-  }
+  const Terminal shown = terminal();
+  style.colour = shown.colour;
+  if (shown.columns > 0) style.columns = static_cast<decltype(style.columns)>(shown.columns);
   return style;
 }
 
@@ -130,8 +102,10 @@ void add_topo(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto* source = command->add_option(
       "SOURCE", options->source,
-      "an hwloc XML, an NCCL topology XML, or a folder with another host's sys/ and "
-      "proc/; without it: this host");
+      "an hwloc XML, an NCCL topology XML, a snapshot (gdrx snapshot), or a folder with another "
+      "host's sys/ and proc/; without it: this host");
+  command->add_option("--snapshot", options->source, "a snapshot: the same as SOURCE")
+      ->excludes(source);
   command
       ->add_option("--cluster", options->cluster,
                    "hosts in words: '2 hosts x 8 H200, one 400 Gb/s NIC a GPU'")

@@ -26,6 +26,9 @@ Findings check_nv_peer_mem_retired(const Facts&);
 Findings check_peermem_symbols(const Facts&);
 Findings check_dmabuf_kernel(const Facts&);
 Findings check_dmabuf_verbs(const Facts&);
+// proof.cpp
+Findings check_rdma_loopback(const Facts&);
+Findings check_gdr_proof(const Facts&);
 // nic.cpp
 Findings check_rdma_nic(const Facts&);
 Findings check_libibverbs(const Facts&);
@@ -70,5 +73,7 @@ Findings check_hugepages(const Facts&);
 // surroundings.cpp
 Findings check_container(const Facts&);
 Findings check_environment(const Facts&);
+
+std::vector<Trait> traits_of(const Facts&);  // traits.cpp
 
 }  // namespace gdrx::doctor

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topo/doctor/config_space.hpp"
 
-#include <fstream>
+#include <filesystem>
 
 namespace gdrx::doctor {
 
 ConfigSpace ConfigSpace::read(const topo::HostFiles& files, const std::string& bus) {
-  std::ifstream file(files.root() / "sys/bus/pci/devices" / bus / "config", std::ios::binary);
-  std::string bytes(4096, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  std::string bytes =
+      files.bytes(std::filesystem::path("sys/bus/pci/devices") / bus / "config", 4096);
+  // A copy by tar has 4096 bytes also where only 64 could be read: the rest is zero, which no PCI
+  // Express function is.
+  constexpr std::size_t kPublic = 64;
+  if (bytes.size() > kPublic && bytes.find_first_not_of('\0', kPublic) == bytes.npos) {
+    bytes.resize(kPublic);
+  }
   return ConfigSpace(std::move(bytes));
 }
 

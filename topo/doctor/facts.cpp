@@ -68,8 +68,9 @@ bool in_container(const Facts& facts) {
 }  // namespace
 
 Result<Facts> gather(const Host& host) {
-  topo::Topology topology = GDRX_TRY(topo::discover({host.root, false}));
-  const topo::HostFiles files(host.root);
+  topo::Topology topology = GDRX_TRY(topo::discover({host.root, false, host.files}));
+  const topo::HostFiles files =
+      host.files ? topo::HostFiles(host.files) : topo::HostFiles(host.root);
   Facts facts{files,
               host.calls,
               std::move(topology),
@@ -80,6 +81,7 @@ Result<Facts> gather(const Host& host) {
               host.calls.cuda(),
               host.calls.nvml(),
               host.calls.verbs(),
+              host.calls.proofs(),
               host.calls.capabilities().value_or(0),
               false,
               false};

@@ -45,11 +45,14 @@ struct Facts {
   Result<CudaFacts> cuda;
   Result<NvmlFacts> nvml;
   Result<VerbsFacts> verbs;
+  Result<std::vector<Proof>> proofs;
   std::uint64_t capabilities = 0;  // 0 also where it is not known
   bool in_container = false;
   bool has_nvidia_gpu = false;
 };
 Result<Facts> gather(const Host& host);
+/// As far as files answer.
+Calls file_calls(const topo::HostFiles& files);
 
 inline constexpr int kCapIpcLock = 14;
 inline constexpr int kCapSysAdmin = 21;

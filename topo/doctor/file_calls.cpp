@@ -57,12 +57,14 @@ std::optional<std::uint64_t> tmpfs_bytes(const std::string& mounts, const std::s
 
 }  // namespace
 
-Calls file_calls(const std::string& root) {
-  const HostFiles files(root);
+Calls file_calls(const std::string& root) { return file_calls(HostFiles(root)); }
+
+Calls file_calls(const topo::HostFiles& files) {
   const auto not_here = [](const char* library) {
     return fail(Errc::unsupported, fmt::format("{} is only asked on the running host", library));
   };
   Calls calls;
+  calls.libraries_asked = false;
   calls.kernel_release = [files] { return files.read("proc/sys/kernel/osrelease"); };
   calls.limit = [files](Resource resource) {
     return limit_in(files.read("proc/self/limits"),
@@ -85,6 +87,7 @@ Calls file_calls(const std::string& root) {
   calls.cuda = [=]() -> Result<CudaFacts> { return not_here("CUDA"); };
   calls.nvml = [=]() -> Result<NvmlFacts> { return not_here("NVML"); };
   calls.verbs = [=]() -> Result<VerbsFacts> { return not_here("libibverbs"); };
+  calls.proofs = [=]() -> Result<std::vector<Proof>> { return not_here("RDMA"); };
   return calls;
 }
 

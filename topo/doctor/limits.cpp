@@ -2,6 +2,7 @@
 // What a process may have.
 #include <charconv>
 
+#include "topo/doctor/cgroup.hpp"
 #include "topo/doctor/checks.hpp"
 #include "topo/read/text.hpp"
 
@@ -9,6 +10,7 @@ namespace gdrx::doctor {
 namespace {
 
 constexpr std::uint64_t kEnoughShm = std::uint64_t{1} << 30;
+constexpr std::uint64_t kTinyShm = std::uint64_t{128} << 20;  // containers have 64 MiB
 constexpr std::uint64_t kEnoughFiles = 4096;
 constexpr int kEnoughMaps = 65530;  // the kernel's default
 
@@ -22,32 +24,6 @@ Lines memlock_lines(const Facts& facts) {
           "# log in again. Services have their own limit (slurmd, sshd, containerd):",
           "systemctl edit slurmd   # [Service] LimitMEMLOCK=infinity",
           "# Slurm: PropagateResourceLimitsExcept=MEMLOCK in slurm.conf"};
-}
-
-// Where this process's cgroup is: "0::/path" of version 2, or the line of a controller of
-// version 1.
-std::string cgroup_file(const Facts& facts, std::string_view controller, std::string_view file) {
-  const std::string text = facts.files.read("proc/self/cgroup");
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    const auto first = line.find(':');
-    const auto second = first == line.npos ? first : line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const std::string_view names = line.substr(first + 1, second - first - 1);
-    const std::string_view path = line.substr(second + 1);
-    if (path.find("..") != path.npos || (names != controller && !names.empty())) continue;
-    const std::string folder =
-        names.empty() ? "sys/fs/cgroup" : fmt::format("sys/fs/cgroup/{}", controller);
-    // Inside a container the path may name the host's folder: then the limit is at the mount.
-    for (const std::string& at :
-         {fmt::format("{}{}/{}", folder, path, file), fmt::format("{}/{}", folder, file)}) {
-      if (facts.files.exists(at)) return at;
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -98,8 +74,9 @@ Findings check_shm(const Facts& facts) {
   const std::string evidence = "statvfs(/dev/shm): " + bytes_text(*bytes);
   if (*bytes >= kEnoughShm) return {ok(bytes_text(*bytes), evidence)};
   return {finding(
-      Severity::fail,
-      bytes_text(*bytes) + ": ranks of one host share memory there, and will get SIGBUS", evidence,
+      *bytes <= kTinyShm ? Severity::fail : Severity::warn,
+      bytes_text(*bytes) + ": ranks of one host share memory there; SIGBUS when it is full",
+      evidence,
       facts.in_container
           ? Lines{"docker run --ipc host ...", "# or --shm-size 8g; Kubernetes: an emptyDir",
                   "# with medium: Memory on /dev/shm"}
@@ -107,7 +84,7 @@ Findings check_shm(const Facts& facts) {
 }
 
 Findings check_rdma_cgroup(const Facts& facts) {
-  const std::string path = cgroup_file(facts, "rdma", "rdma.max");
+  const std::string path = cgroup_file(facts.files, "rdma", "rdma.max");
   if (path.empty()) return {};
   const std::string text = facts.files.read(path);
   const std::string evidence = fmt::format("{}: {}", path, text.empty() ? "no limit" : text);
@@ -124,8 +101,8 @@ Findings check_rdma_cgroup(const Facts& facts) {
 }
 
 Findings check_memory_cgroup(const Facts& facts) {
-  std::string path = cgroup_file(facts, "memory", "memory.max");
-  if (path.empty()) path = cgroup_file(facts, "memory", "memory.limit_in_bytes");
+  std::string path = cgroup_file(facts.files, "memory", "memory.max");
+  if (path.empty()) path = cgroup_file(facts.files, "memory", "memory.limit_in_bytes");
   if (path.empty()) return {};
   const std::string text = facts.files.read(path);
   // Version 1 says "no limit" as a number near 2^63.

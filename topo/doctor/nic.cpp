@@ -60,9 +60,8 @@ Findings check_libibverbs(const Facts& facts) {
     return {ok("loaded",
                fmt::format("dlopen(libibverbs.so.1): {} devices", facts.verbs->devices.size()))};
   }
-  const bool asked = facts.files.root() == "/";
-  return {finding(asked ? Severity::fail : Severity::unknown, facts.verbs.error().what,
-                  "dlopen(libibverbs.so.1): " + facts.verbs.error().what,
+  return {finding(facts.calls.libraries_asked ? Severity::fail : Severity::unknown,
+                  facts.verbs.error().what, "dlopen(libibverbs.so.1): " + facts.verbs.error().what,
                   {install_line(facts.distribution, kVerbsPackage)})};
 }
 

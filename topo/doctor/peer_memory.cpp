@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "topo/doctor/checks.hpp"
 
@@ -23,8 +22,10 @@ bool peermem_loaded(const Facts& facts) {
                      [&](const char* path) { return facts.files.exists(path); });
 }
 
-// Every layer says yes, as far as it was asked.
+// Done, or every layer says yes, as far as it was asked.
 bool dmabuf_proven(const Facts& facts) {
+  const auto done = [](const Proof& one) { return one.way == "dma-buf" && one.problem.empty(); };
+  if (facts.proofs && std::any_of(facts.proofs->begin(), facts.proofs->end(), done)) return true;
   const bool gpus = facts.cuda && !facts.cuda->devices.empty() &&
                     std::all_of(facts.cuda->devices.begin(), facts.cuda->devices.end(),
                                 [](const CudaDevice& device) {
@@ -44,12 +45,9 @@ bool dmabuf_possible(const Facts& facts) {
 }
 
 bool in_kallsyms(const Facts& facts, std::string_view symbol, bool& readable) {
-  std::ifstream file(facts.files.root() / "proc/kallsyms");
-  readable = static_cast<bool>(file);
-  for (std::string line; std::getline(file, line);) {
-    if (line.find(symbol) != line.npos) return true;
-  }
-  return false;
+  const std::string text = facts.files.bytes("proc/kallsyms", std::size_t{64} << 20);
+  readable = !text.empty();
+  return text.find(symbol) != text.npos;
 }
 
 }  // namespace

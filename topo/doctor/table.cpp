@@ -32,6 +32,8 @@ constexpr Check kChecks[] = {
     {"peermem-symbols", "the RDMA stack offers peer memory", check_peermem_symbols},
     {"dmabuf-kernel", "the kernel registers dma-buf", check_dmabuf_kernel},
     {"dmabuf-verbs", "the NIC's driver registers dma-buf", check_dmabuf_verbs},
+    {"gdr-proof", "NICs reach GPU memory: done, not believed", check_gdr_proof},
+    {"rdma-loopback", "NICs reach host memory: done, not believed", check_rdma_loopback},
     {"rdma-nic", "an RDMA device is seen", check_rdma_nic},
     {"libibverbs", "the verbs library", check_libibverbs},
     {"uverbs-nodes", "the NICs' device nodes", check_uverbs_nodes},
@@ -93,6 +95,7 @@ Result<Report> diagnose(const Host& host) {
   const Facts facts = GDRX_TRY(gather(host));
   Report report;
   report.host = host_line(facts);
+  report.traits = traits_of(facts);
   for (const Check& check : kChecks) {
     Findings found = check.run(facts);
     if (found.empty()) report.not_applicable.emplace_back(check.id);

@@ -3,22 +3,33 @@
 #include <fmt/format.h>
 
 #include "topo/read/hwloc.hpp"
+#include "topo/read/links_text.hpp"
 #include "topo/read/sysfs.hpp"
 
 namespace gdrx::topo {
 
 Result<Topology> discover(const HostSource& source) {
-  const HostFiles files(source.root);
+  const HostFiles files = source.files ? HostFiles(source.files) : HostFiles(source.root);
   if (!files.exists("sys")) {
     return fail(Errc::invalid_argument, fmt::format("{}: no sys folder in it", source.root));
   }
-  const bool live = source.root == "/";
+  const bool live = !source.files && source.root == "/";
   Parts parts = sysfs_parts(files, !live);
-  if (!live) parts.source = source.root;
+  if (!live) {
+    parts.source = source.root;
+    add_links_text(parts, files.read(kLinksFile));
+  }
   if (live) {
     auto numa = hwloc_numa();
     parts.numa = numa ? *std::move(numa) : sysfs_numa(files);
     if (source.nvml) add_nvml(parts);
+  }
+  // What a virtual machine's provider says of the real host: NCCL reads it from there.
+  constexpr const char* kProvided = "var/run/nvidia-topologyd/virtualTopology.xml";
+  if (parts.in_vm && files.exists(kProvided)) {
+    parts.notes.push_back(
+        fmt::format("the provider of this virtual machine describes the host: gdrx topo /{}",
+                    kProvided));
   }
   return Topology::make(std::move(parts));
 }

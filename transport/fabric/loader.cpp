@@ -20,7 +20,11 @@ fs::path own_folder() {
     return {};
   }
   std::error_code error;
-  return fs::weakly_canonical(info.dli_fname, error).parent_path();
+  // A program that was found in PATH has only its name there.
+  const fs::path file = fs::path(info.dli_fname).has_parent_path()
+                            ? fs::path(info.dli_fname)
+                            : fs::read_symlink("/proc/self/exe", error);
+  return fs::weakly_canonical(file, error).parent_path();
 }
 
 // Beside this code (the library, or a test program in bin/), then beside that.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only CUDA of the transport: what memory a pointer is, and copies between it and the host. The
+// What memory a pointer is, memory of the GPU and pinned memory, and copies between them. The
 // driver is loaded at run time, so that nothing here needs CUDA to build or to start.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
+#include "transport/memory/cuda_driver.hpp"
 
 namespace gdrx::cuda {
 
@@ -35,8 +36,7 @@ class PinnedBuffer {
   PinnedBuffer() = default;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  void* context_ = nullptr;  // the device's primary one, held
-  int device_ = 0;
+  PrimaryContext context_;  // the caller may give up his, and the memory with it
 };
 
 /// GPU memory of a device, in its primary context, which the object holds. Freed with it.
@@ -54,15 +54,18 @@ class DeviceBuffer {
  private:
   DeviceBuffer() = default;
   std::byte* data_ = nullptr;
-  void* context_ = nullptr;
-  int device_ = 0;
+  PrimaryContext context_;
 };
 
-/// Blocking, in the context that owns the device pointer. Any thread.
+/// Blocking, behind what the default stream of the memory's context has to do. Any thread.
 Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
 Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes);
 
 /// Blocks until a stream has done what was given to it. Errc::unsupported while it is captured.
 Result<void> synchronize(void* stream);
+/// Blocking, on a stream of its own that waits for no other: a kernel that waits for what is copied
+/// may be running. What other streams write is to be there before. Any thread.
+Result<void> copy_aside_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
+Result<void> copy_aside_to_device(std::byte* device, const std::byte* host, std::size_t bytes);
 
 }  // namespace gdrx::cuda

@@ -60,6 +60,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override { return pool_.size() != free_.size(); }
+  std::string describe() const override { return "ucx: CUDA memory is staged"; }
 
   // For endpoints and UCX's callbacks, on the polling thread.
   Rank self() const noexcept { return self_; }

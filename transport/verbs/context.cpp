@@ -71,6 +71,19 @@ Result<std::unique_ptr<Registration>> ProtectionDomain::register_memory(std::spa
   return std::make_unique<Registration>(shared_from_this(), mr);
 }
 
+Result<std::unique_ptr<Registration>> ProtectionDomain::register_dma_buf(int fd, Bytes offset,
+                                                                         std::span<std::byte> bytes,
+                                                                         int access) {
+  const VerbsTable& verbs = context_->verbs();
+  if (!verbs.reg_dmabuf_mr) {
+    return fail(Errc::unsupported, "libibverbs has no ibv_reg_dmabuf_mr: it is older than 34");
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  ibv_mr* mr = verbs.reg_dmabuf_mr(pd_, offset, bytes.size(), address, fd, access);
+  if (mr == nullptr) return fail(Errc::system, "ibv_reg_dmabuf_mr on " + context_->name(), errno);
+  return std::make_unique<Registration>(shared_from_this(), mr);
+}
+
 Result<std::unique_ptr<AddressHandle>> ProtectionDomain::make_address(ibv_ah_attr attributes) {
   ibv_ah* ah = context_->verbs().create_ah(pd_, &attributes);
   if (ah == nullptr) return fail(Errc::system, "ibv_create_ah on " + context_->name(), errno);

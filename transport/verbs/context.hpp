@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gdrx/types.hpp"
 #include "transport/verbs/gid.hpp"
 #include "transport/verbs/verbs_table.hpp"
 
@@ -55,6 +56,10 @@ class ProtectionDomain : public std::enable_shared_from_this<ProtectionDomain> {
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
   ibv_pd* raw() const noexcept { return pd_; }
   Result<std::unique_ptr<Registration>> register_memory(std::span<std::byte> bytes, int access);
+  /// GPU memory that was exported as `fd`, from `offset` on; the NIC knows it by its address. The
+  /// descriptor may be closed afterwards.
+  Result<std::unique_ptr<Registration>> register_dma_buf(int fd, Bytes offset,
+                                                         std::span<std::byte> bytes, int access);
   Result<std::unique_ptr<AddressHandle>> make_address(ibv_ah_attr attributes);
 
  private:

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "transport/memory/gpu_calls.hpp"
 #include "transport/verbs/rail.hpp"
 #include "transport/verbs/staging.hpp"
 
@@ -15,6 +16,10 @@ namespace gdrx::verbs {
 /// again.
 struct LocalRegion {
   std::span<std::byte> bytes;
+  std::span<std::byte> reached;  // what NICs read and write: the bytes, or their copy on the host
+  MemoryPath path = MemoryPath::host;
+  bool flush = false;     // what lands is visible to its GPU after a read through the same NIC
+  cuda::HostMemory copy;  // staged
   std::uint32_t nonce = 0;
   std::vector<std::unique_ptr<Registration>> registrations;  // by rail
 };
@@ -25,6 +30,9 @@ struct Counters {
   std::uint64_t stripes = 0;
   std::uint64_t rails_down = 0;  // links that failed
   std::uint64_t resent = 0;      // units sent again after one of them
+  std::uint64_t copied = 0;      // bytes of payloads that were not registered
+  std::uint64_t staged = 0;      // bytes of GPU memory that went through the host
+  std::uint64_t flushes = 0;     // of GPU memory
   std::uint64_t settled = 0;     // units found received by the fence, that had no acknowledgement
 };
 
@@ -37,6 +45,8 @@ struct Core {
   std::vector<std::unique_ptr<Rail>> rails;
   std::vector<LocalRegion> regions;
   Staging staging;
+  const cuda::GpuCalls* gpu = nullptr;
+  std::vector<std::string> gpus;  // one line a GPU and path, with the reason
   Counters counters;
   std::optional<Error> error;  // final
 

@@ -39,13 +39,15 @@ struct DeviceList {
 Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(std::shared_ptr<const VerbsTable> table,
                                                          Rank self, const Options& options,
                                                          const Clock& clock, const Log& log,
-                                                         std::uint64_t nonce) {
+                                                         std::uint64_t nonce,
+                                                         const cuda::GpuCalls& gpu) {
   auto device = std::shared_ptr<VerbsDevice>(new VerbsDevice);
   device->core_.self = self;
   device->core_.nonce = nonce;
   device->core_.options = options;
   device->core_.clock = &clock;
   device->core_.log = log;
+  device->core_.gpu = &gpu;
   device->core_.reserve(kReadyCompletions);
   GDRX_TRY(device->open(std::move(table)));
   return device;
@@ -106,7 +108,7 @@ Result<void> VerbsDevice::open_rails(const std::shared_ptr<const VerbsTable>& ta
                                                  : "no RDMA NIC can be used: " + skipped);
 }
 
-std::string VerbsDevice::describe() const {
+std::string VerbsDevice::ports() const {
   std::string text;
   for (const auto& rail : core_.rails) {
     ibv_gid gid{};
@@ -115,6 +117,16 @@ std::string VerbsDevice::describe() const {
                         to_string(gid), rail->address().speed / 1000);
   }
   return text;
+}
+
+std::string VerbsDevice::describe() const {
+  std::string text = ports();
+  const Counters& seen = core_.counters;
+  for (const std::string& gpu : core_.gpus) text += "; " + gpu;
+  return fmt::format(
+      "{}; {} messages, {} bytes copied to be sent, {} staged, {} flushes, {} rails down, {} units "
+      "resent",
+      text, seen.messages, seen.copied, seen.staged, seen.flushes, seen.rails_down, seen.resent);
 }
 
 std::string VerbsDevice::state() const {
@@ -134,10 +146,11 @@ Blob VerbsDevice::address() const {
 }
 
 Result<std::unique_ptr<MemoryRegion>> VerbsDevice::register_memory(std::span<std::byte> memory,
-                                                                   MemoryKind) {
-  // CUDA memory too: ibv_reg_mr takes a device pointer where nvidia-peermem is loaded.
+                                                                   MemoryKind kind) {
   std::unique_ptr<MemoryRegion> region =
-      GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, Buffer()));
+      kind == MemoryKind::cuda
+          ? GDRX_TRY(VerbsRegion::create_gpu(shared_from_this(), core_, memory))
+          : GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, Buffer()));
   return region;
 }
 
@@ -147,6 +160,10 @@ Result<std::unique_ptr<MemoryRegion>> VerbsDevice::allocate_memory(std::size_t b
   std::unique_ptr<MemoryRegion> region =
       GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, std::move(own)));
   return region;
+}
+
+Result<Flush> VerbsDevice::flush(const MemoryRegion& region, std::uint64_t cookie) {
+  return flusher_.start(static_cast<const VerbsRegion&>(region).id(), cookie);
 }
 
 Result<std::unique_ptr<Endpoint>> VerbsDevice::connect(Rank peer,
@@ -246,6 +263,7 @@ Result<std::size_t> VerbsDevice::poll(std::span<Completion> completions) {
   if (core_.ready() < kEnoughReady) {
     const bool any = poll_rails();
     for (const auto& [rank, peer] : peers_) peer->round(!any);
+    if (flusher_.busy()) flusher_.poll();
     if (polls_++ % kClockEvery == 0) {
       const Instant now = core_.clock->now();
       if (now >= next_tick_) tick(now);
@@ -257,8 +275,8 @@ Result<std::size_t> VerbsDevice::poll(std::span<Completion> completions) {
 }
 
 bool VerbsDevice::busy() const noexcept {
-  return std::any_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->busy(); });
+  return flusher_.busy() || std::any_of(peers_.begin(), peers_.end(),
+                                        [](const auto& entry) { return entry.second->busy(); });
 }
 
 }  // namespace gdrx::verbs

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/verbs/flush.hpp"
 #include "transport/verbs/peer.hpp"
 #include "transport/verbs/region.hpp"
 
@@ -17,17 +18,20 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   static Result<std::shared_ptr<VerbsDevice>> create(std::shared_ptr<const VerbsTable> table,
                                                      Rank self, const Options& options,
                                                      const Clock& clock, const Log& log,
-                                                     std::uint64_t nonce);
+                                                     std::uint64_t nonce,
+                                                     const cuda::GpuCalls& gpu = cuda::gpu_calls());
   Blob address() const override;
   Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
                                                         MemoryKind kind) override;
   Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) override;
+  Result<Flush> flush(const MemoryRegion& region, std::uint64_t cookie) override;
   Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override;
 
   const Counters& counters() const noexcept { return core_.counters; }
-  std::string describe() const;
+  std::string describe() const override;
+  std::string ports() const;
   std::string state() const;
 
  private:
@@ -45,6 +49,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   void tick(Instant now);
 
   Core core_;
+  Flusher flusher_{core_};
   std::map<Rank, std::unique_ptr<Peer>> peers_;
   std::vector<PathPlace> paths_;  // by id
   std::uint32_t polls_ = 0;

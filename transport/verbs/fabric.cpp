@@ -21,7 +21,7 @@ class VerbsFabric final : public Fabric {
       return fail(Errc::system, "getrandom", errno);
     }
     auto device = GDRX_TRY(VerbsDevice::create(table_, self, options, steady_clock(), log, nonce));
-    log.info("rank {}: {}: {}, {} QPs a rail", index(self), describe(), device->describe(),
+    log.info("rank {}: {}: {}, {} QPs a rail", index(self), describe(), device->ports(),
              options.qps);
     return std::shared_ptr<Device>(std::move(device));
   }

@@ -9,13 +9,24 @@
 namespace gdrx::verbs {
 namespace {
 
-auto score(const Gid& gid, bool ethernet) {
-  int version = 0;
-  if (ethernet) {
-    version = gid.type == IBV_GID_TYPE_ROCE_V2 ? 0 : (gid.type == ~0U ? 1 : 2);
+bool in_range(const ibv_gid& gid, const GidWish& wish) {
+  for (int bit = 0; bit < wish.bits; bit += 8) {
+    const auto at = static_cast<std::size_t>(bit / 8);
+    const int rest = std::min(8, wish.bits - bit);
+    const auto mask = static_cast<std::uint8_t>(0xff << (8 - rest));
+    if (((gid.raw[at] ^ wish.prefix[at]) & mask) != 0) return false;
   }
-  return std::tuple(is_link_local(gid.raw) && ethernet, version, ethernet && !is_ipv4(gid.raw),
-                    gid.index);
+  return true;
+}
+
+auto score(const Gid& gid, bool ethernet, const GidWish& wish) {
+  int version = 0;
+  if (ethernet && gid.type == ~0U) version = 1;
+  if (ethernet && gid.type != ~0U) {
+    version = (gid.type == IBV_GID_TYPE_ROCE_V2) == (wish.version == 2) ? 0 : 2;
+  }
+  return std::tuple(!in_range(gid.raw, wish), is_link_local(gid.raw) && ethernet, version,
+                    ethernet && is_ipv4(gid.raw) == wish.ipv6, gid.index);
 }
 
 }  // namespace
@@ -44,11 +55,11 @@ std::string to_string(const ibv_gid& gid) {
   return text;
 }
 
-std::optional<Gid> choose_gid(std::span<const Gid> readable, bool ethernet) {
+std::optional<Gid> choose_gid(std::span<const Gid> readable, bool ethernet, const GidWish& wish) {
   std::optional<Gid> best;
   for (const Gid& gid : readable) {
     if (is_zero(gid.raw)) continue;
-    if (!best || score(gid, ethernet) < score(*best, ethernet)) best = gid;
+    if (!best || score(gid, ethernet, wish) < score(*best, ethernet, wish)) best = gid;
   }
   return best;
 }

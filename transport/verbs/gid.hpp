@@ -3,6 +3,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <array>
 #include <cstdint>
 
 #include <optional>
@@ -17,10 +18,19 @@ struct Gid {
   std::uint32_t type = 0;  // ibv_gid_type, ~0u: unknown
 };
 
-/// The best of the readable entries: RoCE v2 before unknown before v1 (on Ethernet), routable
-/// before link-local, IPv4 before IPv6 (it is what switches and firewalls are set up for), then the
-/// lowest index. Nothing if all are zero.
-std::optional<Gid> choose_gid(std::span<const Gid> readable, bool ethernet);
+/// What is preferred among the entries of an Ethernet port.
+struct GidWish {
+  bool ipv6 = false;                      // else IPv4: switches and firewalls are set up for it
+  std::uint32_t version = 2;              // of RoCE
+  std::array<std::uint8_t, 16> prefix{};  // this range before all others
+  int bits = 0;
+};
+
+/// The best of the readable entries: of the range, routable before link-local, then the RoCE
+/// version that is wished before unknown ones, the address family, and the lowest index. Nothing if
+/// all are zero.
+std::optional<Gid> choose_gid(std::span<const Gid> readable, bool ethernet,
+                              const GidWish& wish = {});
 
 bool is_zero(const ibv_gid& gid) noexcept;
 bool is_link_local(const ibv_gid& gid) noexcept;

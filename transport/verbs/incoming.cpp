@@ -25,13 +25,15 @@ Result<void> Incoming::on_send(std::span<const std::byte> bytes) {
     return fail(Errc::protocol, "a send of a wrong form");
   }
   Arrival& found = *GDRX_TRY(arrival(head.sequence, 0));
+  found.head = head;
   found.need = static_cast<std::uint16_t>((1U << (head.stripes + 1)) - 1);
   found.has_immediate = head.has_immediate != 0;
   found.immediate = head.immediate;
+  found.copied =
+      head.region < core_.regions.size() && core_.regions[head.region].path == MemoryPath::staged;
   if (head.sequence == next_) {
     GDRX_TRY(copy(head, body.data()));  // in turn: straight to its place
   } else if (!body.empty()) {
-    found.head = head;
     found.holds = true;
     std::memcpy(stored(head.sequence), body.data(), body.size());
   }
@@ -65,6 +67,7 @@ Result<void> Incoming::deliver() {
       return {};
     }
     if (first.holds) GDRX_TRY(copy(first.head, stored(next_)));
+    if (first.copied) GDRX_TRY(copy_to_gpu(first.head));
     if (first.has_immediate) {
       core_.finish({CompletionKind::immediate, peer_, first.immediate, 0});
     }
@@ -74,18 +77,39 @@ Result<void> Incoming::deliver() {
 }
 
 // Nothing here is trusted: not the region, not the nonce, not the bounds.
-Result<void> Incoming::copy(const Head& head, const std::byte* bytes) {
+Result<const LocalRegion*> Incoming::target_of(const Head& head) {
   if (head.region >= core_.regions.size() || core_.regions[head.region].bytes.empty() ||
       core_.regions[head.region].nonce != head.nonce) {
     return fail(Errc::protocol, "a write to a region that is not there");
   }
-  const std::span<std::byte> target = core_.regions[head.region].bytes;
-  if (head.offset > target.size() || head.bytes > target.size() - head.offset) {
+  const LocalRegion& region = core_.regions[head.region];
+  const Bytes size = region.bytes.size();
+  if (head.offset > size || head.bytes > size - head.offset ||
+      head.payload > size - head.offset - head.bytes) {
     return fail(Errc::protocol, fmt::format("a write of {} bytes at {} of a region of {}",
-                                            head.bytes, head.offset, target.size()));
+                                            head.bytes + head.payload, head.offset, size));
   }
-  if (head.bytes > 0) std::memcpy(target.data() + head.offset, bytes, head.bytes);
-  return {};
+  return &region;
+}
+
+Result<void> Incoming::copy(const Head& head, const std::byte* bytes) {
+  const LocalRegion& region = *GDRX_TRY(target_of(head));
+  if (head.bytes == 0) return {};
+  std::byte* target = region.reached.data() + head.offset;
+  if (region.path == MemoryPath::host || region.path == MemoryPath::staged) {
+    std::memcpy(target, bytes, head.bytes);
+    return {};
+  }
+  return core_.gpu->to_device(target, bytes, head.bytes);
+}
+
+Result<void> Incoming::copy_to_gpu(const Head& head) {
+  const LocalRegion& region = *GDRX_TRY(target_of(head));
+  const Bytes bytes = head.bytes + head.payload;
+  if (region.path != MemoryPath::staged || bytes == 0) return {};
+  core_.counters.staged += bytes;
+  return core_.gpu->to_device(region.bytes.data() + head.offset,
+                              region.reached.data() + head.offset, bytes);
 }
 
 }  // namespace gdrx::verbs

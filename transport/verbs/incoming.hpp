@@ -27,13 +27,16 @@ class Incoming {
     std::uint16_t got = 0;   // bit a unit: 0 the send, then the stripes
     std::uint16_t need = 0;  // 0: not known yet
     bool has_immediate = false;
-    bool holds = false;  // head and stored bytes wait to be copied
+    bool holds = false;   // stored bytes wait to be copied
+    bool copied = false;  // to GPU memory that NICs do not reach
     std::uint32_t immediate = 0;
     Head head;
   };
   Result<Arrival*> arrival(std::uint64_t sequence, unsigned unit);
   Result<void> deliver();
+  Result<const LocalRegion*> target_of(const Head& head);
   Result<void> copy(const Head& head, const std::byte* bytes);
+  Result<void> copy_to_gpu(const Head& head);
   std::byte* stored(std::uint64_t sequence) noexcept {
     return stored_.get() + sequence % kWindow * kEagerBytes;
   }

@@ -55,6 +55,12 @@ void Link::say_hello(std::uint8_t flags) noexcept {
   message.credit_rkey = setup_.credit_rkey;
   message.psn = (setup_.psn + generation_) & 0xffffff;
   for (std::size_t i = 0; i < setup_.qps; ++i) message.qp[i] = paths_[i].number();
+  if (const auto ece = options_.ece ? paths_[0].ece() : std::nullopt) {
+    message.flags |= kEce;
+    message.ece_vendor = ece->vendor_id;
+    message.ece_options = ece->options;
+    message.ece_mask = ece->comp_mask;
+  }
   owner_.send_control(message, setup_.number, false);
 }
 
@@ -68,7 +74,18 @@ void Link::say_fenced(std::uint32_t generation, const std::array<std::uint32_t, 
   owner_.send_control(message, setup_.number, true);  // over the rails that live
 }
 
+// The leading end offers, the other one connects with what both can and tells it; then the first
+// connects with that.
+bool Link::waits_for_ece(const Control& hello) const noexcept {
+  const bool both = options_.ece && (hello.flags & kEce) != 0 && paths_[0].ece().has_value();
+  return both && setup_.leads && (hello.flags & kReady) == 0;
+}
+
 bool Link::connect_paths(const Control& hello, Instant now) {
+  if (options_.ece && (hello.flags & kEce) != 0 && paths_[0].ece()) {
+    const ibv_ece wanted{hello.ece_vendor, hello.ece_options, hello.ece_mask};
+    for (Path& path : paths()) path.set_ece(wanted);
+  }
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     QpRoute route;
     route.address = rail().route_to(peer_);
@@ -97,6 +114,7 @@ void Link::on_hello(const Control& message, Instant now) {
     return owner_.give_up("it uses another number of QPs: set NCCL_IB_QPS_PER_CONNECTION alike");
   }
   owner_.peer_delivered(message.delivered);
+  if (!connected_ && waits_for_ece(message)) return say_hello(0);
   if (!connected_ && !connect_paths(message, now)) return;
   if ((message.flags & kReady) != 0 && state_ == LinkState::connecting) {
     state_ = LinkState::up;
@@ -127,6 +145,7 @@ void Link::finish_fence(Instant now) {
     paths_[i].close();
   }
   opened_ = false;
+  rail().count_landed();  // units that will be said not to have come
   state_ = LinkState::waiting;
   restart_timer(now);
   if (peer_fenced_) {
@@ -162,12 +181,20 @@ void Link::on_fenced(const Control& message, Instant now) {
 // Both ends are fenced and have told what they got: the rest is sent again elsewhere.
 void Link::settle(Instant now) {
   bool good = true;
+  std::uint32_t arrived = 0;
+  std::uint32_t lost = 0;
+  const auto on_arrived = [&](const Unit& unit) {
+    ++arrived;
+    owner_.unit_acknowledged(unit);
+  };
+  const auto on_lost = [&](const Unit& unit) {
+    ++lost;
+    owner_.unit_lost(unit);
+  };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    good = paths_[i].settle(
-               peer_received_[i], [this](const Unit& unit) { owner_.unit_acknowledged(unit); },
-               [this](const Unit& unit) { owner_.unit_lost(unit); }) &&
-           good;
+    good = paths_[i].settle(peer_received_[i], on_arrived, on_lost) && good;
   }
+  owner_.link_settled(setup_.number, arrived, lost);
   ++generation_;
   peer_fenced_ = false;
   state_ = rail().dead() ? LinkState::dead : LinkState::connecting;

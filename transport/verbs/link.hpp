@@ -25,6 +25,8 @@ class LinkOwner {
   /// Sends over this link's ports, or over all links' (`everywhere`).
   virtual void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept = 0;
   virtual void link_failed(std::uint8_t link, const std::string& why) = 0;
+  /// Both ends know what became of the units without an acknowledgement: `lost` are sent again.
+  virtual void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) = 0;
   virtual void link_up(std::uint8_t link) = 0;
   virtual void give_up(std::string why) = 0;  // the peer broke the protocol
 
@@ -49,6 +51,7 @@ class Link {
     std::uint32_t credit_rkey = 0;
     std::uint32_t psn = 0;
     std::uint8_t qps = 1;
+    bool leads = false;  // of two ends one asks for what its NIC can, the other one says what is
   };
   Link(LinkOwner& owner, const Options& options, const Setup& setup)
       : owner_(owner), options_(options), setup_(setup) {}
@@ -77,6 +80,7 @@ class Link {
  private:
   void open_paths(Instant now);
   bool connect_paths(const Control& hello, Instant now);
+  bool waits_for_ece(const Control& hello) const noexcept;
   void say_hello(std::uint8_t flags) noexcept;
   void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
                   std::uint8_t flags) noexcept;

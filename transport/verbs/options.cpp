@@ -16,6 +16,15 @@ Result<Options> Options::from(const Config& config) {
   options.heartbeat = config.heartbeat;
   options.peer_timeout = config.peer_timeout;
   options.staging = config.verbs_staging;
+  options.gpu_direct = config.gpu_direct;
+  options.gid = {config.ib.ipv6, static_cast<std::uint32_t>(config.ib.roce_version),
+                 config.ib.range.prefix, config.ib.range.bits};
+  options.adaptive_routing = config.ib.adaptive_routing;
+  options.adaptive_threshold = static_cast<Bytes>(config.ib.adaptive_threshold);
+  options.relaxed_ordering = config.ib.relaxed_ordering != 0;
+  options.ece = config.ib.ece;
+  options.dma_buf = config.ib.dma_buf;
+  options.gpu_flush = config.gpu_flush;
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "gdrx/config.hpp"
+#include "transport/verbs/gid.hpp"
 #include "transport/verbs/hca_filter.hpp"
 
 namespace gdrx::verbs {
@@ -13,6 +14,7 @@ namespace gdrx::verbs {
 struct Options {
   HcaFilter filter;
   int gid_index = -1;  // -1: chosen
+  GidWish gid;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
   std::uint8_t timeout = 16;
@@ -22,6 +24,14 @@ struct Options {
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds peer_timeout{10'000};
   Bytes staging = Bytes{32} << 20;
+
+  GpuDirect gpu_direct = GpuDirect::automatic;
+  bool gpu_flush = false;
+  bool dma_buf = true;
+  int adaptive_routing = -1;  // -1: on InfiniBand
+  Bytes adaptive_threshold = 8192;
+  bool relaxed_ordering = true;  // where libibverbs knows it
+  bool ece = true;
 
   static Result<Options> from(const Config& config);
 };

@@ -13,6 +13,11 @@ std::uint64_t address_of(const std::byte* memory) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
+bool contains(std::span<const std::byte> region, std::span<const std::byte> payload) {
+  return payload.empty() || (payload.data() >= region.data() &&
+                             payload.data() + payload.size() <= region.data() + region.size());
+}
+
 }  // namespace
 
 Path* Outgoing::path_of(Link& link) noexcept {
@@ -45,6 +50,9 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
       total > remote.key.length - op.offset) {
     return fail(Errc::internal, "a write beyond its region");
   }
+  if (op.local != nullptr && !contains(op.local->bytes(), op.payload)) {
+    return fail(Errc::internal, "a payload that is not in the region it is said to be in");
+  }
   Message& fresh = message(next_);
   if (lost_ != 0 || fresh.unacknowledged != 0 || next_ - delivered_ >= kWindow) {
     return Progress::pending;
@@ -53,19 +61,8 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   Path* path = choose(&link);
   if (path == nullptr) return Progress::pending;
   prepare(op, remote, fresh);
+  if (GDRX_TRY(hold_payload(op, fresh)) == Progress::pending) return Progress::pending;
   if (fresh.form != Form::eager) {
-    if (fresh.local == nullptr && !op.payload.empty()) {
-      if (op.payload.size() > core_.staging.capacity()) {
-        return fail(Errc::unsupported,
-                    "a payload that is not registered and larger than "
-                    "GDRX_VERBS_STAGING: raise it");
-      }
-      std::byte* place = core_.staging.take(op.payload.size());
-      if (place == nullptr) return Progress::pending;
-      std::memcpy(place, op.payload.data(), op.payload.size());
-      fresh.payload = {place, op.payload.size()};
-      fresh.staged = true;
-    }
     if (!cut(fresh)) return Progress::pending;
     if (op.payload.size() >= kLeastStripe) {  // the striper has found the rail that is free first
       link = links_[fresh.stripes.item[0].rail].get();
@@ -76,8 +73,8 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   if (fresh.form == Form::eager) {
     std::byte* body = slot(next_) + sizeof(Head);
     if (!op.header.empty()) std::memcpy(body, op.header.data(), op.header.size());
-    if (!op.payload.empty()) {
-      std::memcpy(body + op.header.size(), op.payload.data(), op.payload.size());
+    if (!fresh.payload.empty()) {
+      std::memcpy(body + op.header.size(), fresh.payload.data(), fresh.payload.size());
     }
     core_.finish({CompletionKind::write_done, peer_, 0, op.cookie});  // it is ours from here on
   }
@@ -102,9 +99,39 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   return Progress::done;
 }
 
+// The payload has to be where our NICs can read it, and for small messages the processor too.
+Result<Progress> Outgoing::hold_payload(const WriteOp& op, Message& fresh) {
+  if (op.payload.empty()) return Progress::done;
+  if (fresh.local != nullptr) {
+    const LocalRegion& region = fresh.local->region();
+    if (region.path != MemoryPath::staged) return Progress::done;
+    std::byte* copy = region.reached.data() + (op.payload.data() - region.bytes.data());
+    GDRX_TRY(core_.gpu->to_host(copy, op.payload.data(), op.payload.size()));
+    core_.counters.staged += op.payload.size();
+    fresh.payload = {copy, op.payload.size()};
+    return Progress::done;
+  }
+  if (fresh.form == Form::eager) return Progress::done;
+  if (op.payload.size() > core_.staging.capacity()) {
+    return fail(Errc::unsupported,
+                "a payload that is not registered and larger than GDRX_VERBS_STAGING: raise it");
+  }
+  std::byte* place = core_.staging.take(op.payload.size());
+  if (place == nullptr) return Progress::pending;
+  std::memcpy(place, op.payload.data(), op.payload.size());
+  core_.counters.copied += op.payload.size();
+  fresh.payload = {place, op.payload.size()};
+  fresh.staged = true;
+  return Progress::done;
+}
+
 void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) {
-  const Bytes total = op.header.size() + op.payload.size();
-  fresh.form = total <= kEagerBytes ? Form::eager : Form::whole;
+  const auto* local = static_cast<const VerbsRegion*>(op.local);
+  // A small message is put together and taken apart by processors, which see no GPU's memory.
+  const bool readable = local == nullptr || !local->direct() || op.payload.empty();
+  const bool writable = (remote.key.flags & kNoProcessor) == 0 || op.payload.empty();
+  const bool small = op.header.size() + op.payload.size() <= kEagerBytes;
+  fresh.form = small && readable && writable ? Form::eager : Form::whole;
   fresh.has_immediate = op.has_immediate;
   fresh.staged = false;
   fresh.header_bytes = static_cast<std::uint8_t>(op.header.size());
@@ -112,13 +139,13 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
   fresh.cookie = op.cookie;
   fresh.offset = op.offset;
   fresh.payload = op.payload;
-  fresh.local = static_cast<const VerbsRegion*>(op.local);
+  fresh.local = local;
   fresh.key = remote.key;
   fresh.stripes = {};
 }
 
 // Decides whole or striped. An immediate that does not fit beside the sequence number needs the
-// envelope.
+// envelope, and so does a receiver that has to copy what landed.
 bool Outgoing::cut(Message& fresh) {
   std::array<RailLoad, kMaxRails> loads{};
   for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -132,7 +159,8 @@ bool Outgoing::cut(Message& fresh) {
     if (fresh.staged) core_.staging.give_back(fresh.payload.data(), fresh.payload.size());
     return false;
   }
-  const bool fits = !fresh.has_immediate || fresh.immediate <= 0xffff;
+  const bool fits =
+      (!fresh.has_immediate || fresh.immediate <= 0xffff) && (fresh.key.flags & kCopied) == 0;
   fresh.form = fresh.stripes.count == 1 && fits ? Form::whole : Form::striped;
   return true;
 }
@@ -150,6 +178,7 @@ void Outgoing::write_head(const Message& fresh, std::span<const std::byte> heade
   head.immediate = fresh.immediate;
   head.bytes = static_cast<std::uint32_t>(header.size() +
                                           (fresh.form == Form::eager ? fresh.payload.size() : 0));
+  head.payload = fresh.form == Form::eager ? 0 : fresh.payload.size();
   std::memcpy(place, &head, sizeof head);
   if (!header.empty()) std::memcpy(place + sizeof head, header.data(), header.size());
 }
@@ -196,6 +225,18 @@ int Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool
     }
     request.wr.rdma.remote_addr = of.key.base + lands;
     request.wr.rdma.rkey = of.key.rkey[link.number() % of.key.rails];
+  }
+  // Between two ends of a fabric that reroutes packets a write with immediate has to come in order;
+  // plain writes need not. So the bytes go by one, and an empty write with immediate follows.
+  if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && link.rail().adaptive() &&
+      bytes > core_.options.adaptive_threshold) {
+    request.opcode = IBV_WR_RDMA_WRITE;
+    if (const int error = path.post_part(request); error != 0) {
+      link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
+      return error;
+    }
+    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    request.num_sge = 0;
   }
   const int error = path.post(request, {sequence, bytes, static_cast<std::uint8_t>(unit)}, soon);
   if (error != 0)

@@ -63,6 +63,7 @@ class Outgoing {
   Path* choose(Link** link) noexcept;
   Path* path_of(Link& link) noexcept;
   void prepare(const WriteOp& op, const Remote& remote, Message& fresh);
+  Result<Progress> hold_payload(const WriteOp& op, Message& fresh);
   bool cut(Message& fresh);
   void write_head(const Message& fresh, std::span<const std::byte> header) noexcept;
   int post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept;

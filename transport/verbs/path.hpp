@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "transport/verbs/rail.hpp"
 
@@ -45,6 +46,8 @@ class Path {
   /// The QP is made, receives are posted; `id` comes back in every completion's wr_id.
   Result<void> open(Rail& rail, std::uint32_t id, const PathMemory& memory);
   Result<void> connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit);
+  std::optional<ibv_ece> ece() const noexcept { return qp_.qp->ece(); }
+  void set_ece(const ibv_ece& wanted) noexcept { qp_.qp->set_ece(wanted); }
   void to_error() noexcept;
   void close() noexcept;
 
@@ -62,6 +65,8 @@ class Path {
 
   /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno.
   int post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept;
+  /// Posts a write that is part of the unit posted next, and takes no receive. 0 or errno.
+  int post_part(ibv_send_wr& request) noexcept { return submit(request, Unit{}, false); }
   /// Tells the peer how many receives were posted and messages delivered, when due.
   void grant(std::uint64_t delivered) noexcept;
   /// Asks for a completion if what is posted would get none.

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "transport/verbs/wc_text.hpp"
 
@@ -15,6 +16,14 @@ constexpr std::size_t kPage = 4096;
 // A rail on which nothing is heard for so many heartbeats, while another one answers, is given up
 // without waiting for its QPs' own time-outs.
 constexpr int kSilentBeats = 2;
+
+constexpr std::chrono::seconds kReachAgain{1};
+
+/// Failures to resolve an address that may be over later.
+bool passes(int error) noexcept {
+  return error == ETIMEDOUT || error == EAGAIN || error == EHOSTUNREACH || error == ENETUNREACH ||
+         error == ENETDOWN;
+}
 
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -49,6 +58,7 @@ Result<void> Peer::open(std::size_t rails, std::uint32_t first_path) {
   }
   outgoing_.set_place(std::move(place));
   handles_.resize(links);
+  reach_.resize(links);
   for (std::size_t number = 0; number < links; ++number) {
     Link::Setup setup;
     setup.number = static_cast<std::uint8_t>(number);
@@ -56,6 +66,7 @@ Result<void> Peer::open(std::size_t rails, std::uint32_t first_path) {
     setup.rail = core_.rails[setup.rail_index].get();
     setup.first_path = first_path + static_cast<std::uint32_t>(number * qps);
     setup.qps = static_cast<std::uint8_t>(qps);
+    setup.leads = core_.nonce < nonce_;
     setup.credit_address =
         reinterpret_cast<std::uintptr_t>(base) + number * qps * sizeof(CreditWord);
     setup.credit_rkey = credits_[setup.rail_index]->rkey();
@@ -81,8 +92,29 @@ Result<void> Peer::learn(std::uint8_t number, const RailAddress& rail) {
                                                "(InfiniBand and Ethernet): set GDRX_HCA",
                                                index(rank_), rail.name.data(), link.rail().name()));
   }
-  handles_[number] = GDRX_TRY(link.rail().domain()->make_address(link.rail().route_to(rail)));
   link.set_peer(rail);
+  reach_[number].known = true;
+  return reach(link, core_.clock->now());
+}
+
+// On Ethernet the driver asks the network for the peer's hardware address. A peer that does not
+// answer now (its port is down, its host is busy) may do so later.
+Result<void> Peer::reach(Link& link, Instant now) {
+  Reach& state = reach_[link.number()];
+  if (now < state.again) return {};
+  auto made = link.rail().domain()->make_address(link.rail().route_to(link.peer()));
+  if (made) {
+    handles_[link.number()] = std::move(*made);
+    return {};
+  }
+  const Error& error = made.error();
+  if (!passes(error.native)) return tl::unexpected(error);
+  state.again = core_.clock->now() + kReachAgain;  // the call itself may have taken a second
+  if (!state.told) {
+    core_.log.warn("rail {} does not reach {} of rank {} yet: {}", link.rail().name(),
+                   link.peer().name.data(), index(rank_), gdrx::describe(error));
+  }
+  state.told = true;
   return {};
 }
 
@@ -140,6 +172,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
     return;
   }
   path.count_received();
+  link.rail().count_landed();
   auto taken = done.opcode == IBV_WC_RECV
                    ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
                    : incoming_.on_signal(be32toh(done.imm_data));
@@ -160,9 +193,28 @@ void Peer::round(bool idle) noexcept {
   }
 }
 
-void Peer::tick(Instant now) {
+// Another rail carries on at once; the QPs' own time-outs would take seconds. The last rail that is
+// up is left to them: its port may be back before they end.
+void Peer::leave_ports_that_are_down(Instant now) {
+  const auto carries = [](const auto& link) {
+    return link->state() == LinkState::up && link->rail().port_up();
+  };
+  if (std::none_of(links_.begin(), links_.end(), carries)) return;
   for (const auto& link : links_) {
-    if (handles_[link->number()] != nullptr) link->tick(now);
+    if (link->state() == LinkState::up && !link->rail().port_up()) {
+      link->fail("its port is down", now);
+    }
+  }
+}
+
+void Peer::tick(Instant now) {
+  leave_ports_that_are_down(now);
+  for (const auto& link : links_) {
+    const std::size_t number = link->number();
+    if (handles_[number] == nullptr && reach_[number].known) {
+      if (auto tried = reach(*link, now); !tried) core_.fail_with(std::move(tried).error());
+    }
+    if (handles_[number] != nullptr) link->tick(now);
   }
   look_for_silence(now);
 }
@@ -257,6 +309,11 @@ void Peer::link_failed(std::uint8_t link, const std::string& why) {
   core_.log.warn("rail {} down: {} (peer rank {})", links_[link]->rail().name(), why, index(rank_));
 }
 
+void Peer::link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) {
+  core_.log.warn("rail {} settled: {} sent again, {} had arrived unacknowledged (peer rank {})",
+                 links_[link]->rail().name(), lost, arrived, index(rank_));
+}
+
 void Peer::link_up(std::uint8_t link) {
   ever_up_ = true;
   heard_ = core_.clock->now();
@@ -264,7 +321,7 @@ void Peer::link_up(std::uint8_t link) {
   if (up.generation() > 1) {
     core_.log.warn("rail {} is back (peer rank {})", up.rail().name(), index(rank_));
   } else {
-    core_.log.info("{}, {} QPs", ends_of(up), core_.options.qps);
+    core_.log.info("verbs: {}, {} QP(s)", ends_of(up), core_.options.qps);
   }
 }
 

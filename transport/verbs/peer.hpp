@@ -42,6 +42,7 @@ class Peer final : public LinkOwner {
   std::uint64_t delivered() const noexcept override { return incoming_.delivered(); }
   void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept override;
   void link_failed(std::uint8_t link, const std::string& why) override;
+  void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) override;
   void link_up(std::uint8_t link) override;
   void give_up(std::string why) override;
 
@@ -53,6 +54,8 @@ class Peer final : public LinkOwner {
         incoming_(core, rank),
         outgoing_(core, rank, links_) {}
   Result<void> open(std::size_t rails, std::uint32_t first_path);
+  Result<void> reach(Link& link, Instant now);
+  void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
   void ping(Link& link, ControlKind kind) noexcept;
   std::string ends_of(Link& link) const;
@@ -63,7 +66,13 @@ class Peer final : public LinkOwner {
   Buffer memory_;
   std::vector<std::unique_ptr<Registration>> buffers_;  // by rail of ours
   std::vector<std::unique_ptr<Registration>> credits_;
-  std::vector<std::unique_ptr<AddressHandle>> handles_;  // by link
+  struct Reach {
+    bool known = false;  // the peer's address
+    bool told = false;   // that it is not reached
+    Instant again{};
+  };
+  std::vector<Reach> reach_;                             // by link
+  std::vector<std::unique_ptr<AddressHandle>> handles_;  // by link; null: not reached yet
   std::vector<std::unique_ptr<Link>> links_;
   Incoming incoming_;
   Outgoing outgoing_;

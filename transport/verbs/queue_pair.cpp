@@ -50,6 +50,20 @@ Result<void> QueuePair::modify(ibv_qp_attr& attributes, int mask, QpState from, 
   return {};
 }
 
+std::optional<ibv_ece> QueuePair::ece() const noexcept {
+  const VerbsTable& verbs = domain_->context()->verbs();
+  ibv_ece ece{};
+  if (!verbs.query_ece || !verbs.set_ece || verbs.query_ece(qp_, &ece) != 0 || ece.vendor_id == 0) {
+    return std::nullopt;
+  }
+  return ece;
+}
+
+void QueuePair::set_ece(const ibv_ece& wanted) noexcept {
+  ibv_ece ece = wanted;
+  (void)domain_->context()->verbs().set_ece(qp_, &ece);  // refused (another vendor's): it stays off
+}
+
 Result<void> QueuePair::to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
@@ -70,7 +84,7 @@ Result<void> QueuePair::connect(const QpRoute& route) {
   attributes.path_mtu = route.mtu;
   attributes.dest_qp_num = route.peer_qp;
   attributes.rq_psn = route.peer_psn;
-  attributes.max_dest_rd_atomic = 1;
+  attributes.max_dest_rd_atomic = route.reads;
   attributes.min_rnr_timer = kRnrTimer;
   GDRX_TRY(modify(attributes,
                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -82,7 +96,7 @@ Result<void> QueuePair::connect(const QpRoute& route) {
   attributes.retry_cnt = route.retries;
   attributes.rnr_retry = route.rnr_retries;
   attributes.sq_psn = route.psn;
-  attributes.max_rd_atomic = 1;
+  attributes.max_rd_atomic = route.reads;
   return modify(attributes,
                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "transport/verbs/context.hpp"
 
@@ -26,6 +27,7 @@ struct QpRoute {
   ibv_mtu mtu = IBV_MTU_1024;
   std::uint8_t timeout = 16;  // 4.096 us * 2^timeout
   std::uint8_t retries = 7;
+  std::uint8_t reads = 1;        // RDMA reads on their way at once, in each direction
   std::uint8_t rnr_retries = 7;  // for ever: credits keep it from happening, a stray one may wait
 };
 
@@ -41,6 +43,11 @@ class QueuePair {
   QpState state() const noexcept { return state_; }
   std::uint32_t number() const noexcept { return qp_->qp_num; }
   std::uint32_t inline_bytes() const noexcept { return inline_bytes_; }
+  /// What its provider has to offer to a peer's (enhanced connection establishment), or what was
+  /// agreed on when connected; nothing where there is none.
+  std::optional<ibv_ece> ece() const noexcept;
+  /// Before connect(). What the provider does not know of it stays off.
+  void set_ece(const ibv_ece& wanted) noexcept;
   Result<void> to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey);
   Result<void> connect(const QpRoute& route);  // reliable: init to ready_to_send
   Result<void> activate();                     // datagram: init to ready_to_send

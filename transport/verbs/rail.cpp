@@ -70,7 +70,7 @@ Result<void> Rail::read_port() {
   const ibv_port_attr port = GDRX_TRY(context_->query_port(port_));
   const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
   const std::vector<Gid> gids = context_->gids(port_, port.gid_tbl_len);
-  std::optional<Gid> gid = choose_gid(gids, ethernet);
+  std::optional<Gid> gid = choose_gid(gids, ethernet, options_.gid);
   if (options_.gid_index >= 0) {
     const auto wanted = static_cast<std::uint32_t>(options_.gid_index);
     const auto found = std::find_if(gids.begin(), gids.end(),
@@ -87,6 +87,7 @@ Result<void> Rail::read_port() {
                                                "interface an address",
                                                context_->name(), port_));
   }
+  adaptive_ = options_.adaptive_routing > 0 || (options_.adaptive_routing < 0 && !ethernet);
   grh_ = ethernet || options_.gid_index >= 0;
   if (gid) {
     gid_index_ = static_cast<std::uint8_t>(gid->index);
@@ -155,6 +156,20 @@ void Rail::destroy_qp(RailQp& qp, const QpLimits& limits) noexcept {
   if (!qp.qp) return;
   qp.qp.reset();
   shards_[qp.queue].used -= limits.sends + limits.receives;
+}
+
+Result<std::unique_ptr<QueuePair>> Rail::make_loopback(std::shared_ptr<CompletionQueue> queue,
+                                                       const QpLimits& limits) const {
+  auto made = GDRX_TRY(QueuePair::create(domain_, std::move(queue), IBV_QPT_RC, limits));
+  GDRX_TRY(made->to_init(port_, options_.pkey_index, 0));
+  QpRoute route;
+  route.address = route_to(address_);
+  route.peer_qp = made->number();
+  route.mtu = static_cast<ibv_mtu>(address_.mtu);
+  route.timeout = options_.timeout;
+  route.retries = options_.retries;
+  GDRX_TRY(made->connect(route));
+  return made;
 }
 
 ibv_ah_attr Rail::route_to(const RailAddress& peer) const noexcept {

@@ -31,14 +31,22 @@ class Rail {
   const RailAddress& address() const noexcept { return address_; }
   const char* name() const noexcept { return address_.name.data(); }
   const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+  /// Switches may send its packets on any way: what is long goes by writes that need no order.
+  bool adaptive() const noexcept { return adaptive_; }
   bool port_up() const noexcept { return port_up_ && !dead_; }
   bool dead() const noexcept { return dead_; }  // the NIC said so: for good
   /// A completion queue is unusable: nothing that completed there will be known.
   void set_broken() noexcept { dead_ = broken_ = true; }
   bool broken() const noexcept { return broken_; }
+  /// Counts what may have been written over this rail, for those who have to flush it.
+  void count_landed() noexcept { ++landed_; }
+  std::uint64_t landed() const noexcept { return landed_; }
 
   Result<RailQp> make_qp(const QpLimits& limits);
   void destroy_qp(RailQp& qp, const QpLimits& limits) noexcept;
+  /// A QP that is its own peer, with completions of its own.
+  Result<std::unique_ptr<QueuePair>> make_loopback(std::shared_ptr<CompletionQueue> queue,
+                                                   const QpLimits& limits) const;
   ibv_ah_attr route_to(const RailAddress& peer) const noexcept;
 
   /// Fills from all completion queues, a dead NIC's too: what it completed before is in our memory.
@@ -71,10 +79,12 @@ class Rail {
   RailAddress address_;
   std::uint8_t gid_index_ = 0;
   bool grh_ = false;
+  bool adaptive_ = false;
   bool port_up_ = true;
   bool dead_ = false;
   bool broken_ = false;
   bool quiet_ = false;
+  std::uint64_t landed_ = 0;
   Instant next_look_{};
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;

@@ -3,22 +3,51 @@
 
 #include <sys/random.h>
 
+#include "transport/verbs/gpu_region.hpp"
+
 namespace gdrx::verbs {
+namespace {
+
+Result<std::uint32_t> make_nonce() {
+  std::uint32_t nonce = 0;
+  if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) {
+    return fail(Errc::system, "getrandom", errno);
+  }
+  return nonce;
+}
+
+}  // namespace
+
+int region_access(const Core& core, const Rail& rail) {
+  // Relaxed ordering is safe: who reads the memory has seen a completion first. Never for the words
+  // that are read without one (Peer's credits).
+  const bool relaxed =
+      core.options.relaxed_ordering && rail.domain()->context()->verbs().relaxed_ordering;
+  return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+         (relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0);
+}
 
 Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create(std::shared_ptr<void> keep, Core& core,
                                                          std::span<std::byte> bytes, Buffer own) {
   LocalRegion region;
-  region.bytes = bytes;
-  if (getrandom(&region.nonce, sizeof region.nonce, 0) != sizeof region.nonce) {
-    return fail(Errc::system, "getrandom", errno);
-  }
+  region.bytes = region.reached = bytes;
+  region.nonce = GDRX_TRY(make_nonce());
   for (const auto& rail : core.rails) {
-    // Relaxed ordering is safe: who reads the memory has seen a completion first.
-    const int access =
-        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-        (rail->domain()->context()->verbs().relaxed_ordering ? IBV_ACCESS_RELAXED_ORDERING : 0);
-    region.registrations.push_back(GDRX_TRY(rail->domain()->register_memory(bytes, access)));
+    region.registrations.push_back(
+        GDRX_TRY(rail->domain()->register_memory(bytes, region_access(core, *rail))));
   }
+  return add(std::move(keep), core, std::move(region), std::move(own));
+}
+
+Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create_gpu(std::shared_ptr<void> keep, Core& core,
+                                                             std::span<std::byte> bytes) {
+  LocalRegion region = GDRX_TRY(reach_gpu_memory(core, bytes));
+  region.nonce = GDRX_TRY(make_nonce());
+  return add(std::move(keep), core, std::move(region), Buffer());
+}
+
+std::unique_ptr<VerbsRegion> VerbsRegion::add(std::shared_ptr<void> keep, Core& core,
+                                              LocalRegion region, Buffer own) {
   core.regions.push_back(std::move(region));
   const auto id = static_cast<std::uint32_t>(core.regions.size() - 1);
   return std::unique_ptr<VerbsRegion>(new VerbsRegion(std::move(keep), core, id, std::move(own)));
@@ -31,9 +60,10 @@ Blob VerbsRegion::export_key() const {
   RegionKey key;
   key.region = id_;
   key.nonce = region.nonce;
-  key.rails = static_cast<std::uint32_t>(region.registrations.size());
-  key.base = reinterpret_cast<std::uintptr_t>(region.bytes.data());
-  key.length = region.bytes.size();
+  key.rails = static_cast<std::uint8_t>(region.registrations.size());
+  key.flags = direct() ? kNoProcessor : path() == MemoryPath::staged ? kCopied : std::uint8_t{0};
+  key.base = reinterpret_cast<std::uintptr_t>(region.reached.data());
+  key.length = region.reached.size();
   for (std::size_t i = 0; i < region.registrations.size(); ++i) {
     key.rkey[i] = region.registrations[i]->rkey();
   }

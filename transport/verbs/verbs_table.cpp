@@ -117,6 +117,12 @@ void fill_queues(Loader& load, VerbsTable& table) {
   table.create_qp = load.need<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)>("ibv_create_qp", "IBVERBS_1.1");
   table.modify_qp = load.need<int(ibv_qp*, ibv_qp_attr*, int)>("ibv_modify_qp", "IBVERBS_1.1");
   table.destroy_qp = load.need<int(ibv_qp*)>("ibv_destroy_qp", "IBVERBS_1.1");
+  if (auto* query = load.find<int(ibv_qp*, ibv_ece*)>("ibv_query_ece", "IBVERBS_1.10")) {
+    table.query_ece = query;
+  }
+  if (auto* set = load.find<int(ibv_qp*, ibv_ece*)>("ibv_set_ece", "IBVERBS_1.10")) {
+    table.set_ece = set;
+  }
   table.create_ah = load.need<ibv_ah*(ibv_pd*, ibv_ah_attr*)>("ibv_create_ah", "IBVERBS_1.1");
   table.destroy_ah = load.need<int(ibv_ah*)>("ibv_destroy_ah", "IBVERBS_1.1");
 }

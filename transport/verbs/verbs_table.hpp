@@ -35,6 +35,9 @@ struct VerbsTable {
   std::function<ibv_qp*(ibv_pd*, ibv_qp_init_attr*)> create_qp;
   std::function<int(ibv_qp*, ibv_qp_attr*, int mask)> modify_qp;
   std::function<int(ibv_qp*)> destroy_qp;
+  /// Empty before rdma-core 29.
+  std::function<int(ibv_qp*, ibv_ece*)> query_ece;
+  std::function<int(ibv_qp*, ibv_ece*)> set_ece;
   std::function<ibv_ah*(ibv_pd*, ibv_ah_attr*)> create_ah;
   std::function<int(ibv_ah*)> destroy_ah;
   /// Makes get_async_event() return at once when there is none.

@@ -16,7 +16,7 @@
 namespace gdrx::verbs {
 
 inline constexpr std::uint32_t kMagic = 0x67647632;  // "gdv2"
-inline constexpr std::uint8_t kWireVersion = 1;
+inline constexpr std::uint8_t kWireVersion = 2;
 inline constexpr std::size_t kMaxRails = 8;
 inline constexpr std::size_t kMaxQps = 8;         // a rail
 inline constexpr std::size_t kMaxStripes = 8;     // of a message
@@ -63,9 +63,10 @@ struct Head {
   std::uint32_t nonce = 0;   // of that region: a stale or guessed key is refused
   std::uint64_t offset = 0;  // where what follows lands
   std::uint32_t immediate = 0;
-  std::uint32_t bytes = 0;  // that follow
+  std::uint32_t bytes = 0;    // that follow
+  std::uint64_t payload = 0;  // envelope: bytes of its stripes, which land behind those
 };
-static_assert(sizeof(Head) == 40 && std::is_trivially_copyable_v<Head>);
+static_assert(sizeof(Head) == 48 && std::is_trivially_copyable_v<Head>);
 inline constexpr std::size_t kSendBytes = sizeof(Head) + kEagerBytes;
 
 /// One port of a device, as its peers need it.
@@ -92,11 +93,15 @@ struct DeviceAddress {
 };
 static_assert(sizeof(DeviceAddress) == 464 && std::is_trivially_copyable_v<DeviceAddress>);
 
+inline constexpr std::uint8_t kNoProcessor = 1;  // only NICs write there: no eager messages
+inline constexpr std::uint8_t kCopied = 2;  // the owner has to know what landed: envelopes always
 struct RegionKey {
   std::uint32_t magic = kMagic;
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
-  std::uint32_t rails = 0;
+  std::uint8_t rails = 0;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
   std::uint64_t base = 0;
   std::uint64_t length = 0;
   std::array<std::uint32_t, kMaxRails> rkey{};
@@ -112,6 +117,7 @@ struct CreditWord {
 enum class ControlKind : std::uint8_t { hello = 1, fenced = 2, ping = 3, pong = 4 };
 inline constexpr std::uint8_t kReady = 1;   // hello: your QPs are known and mine can receive
 inline constexpr std::uint8_t kUp = 2;      // hello: I know that you are ready
+inline constexpr std::uint8_t kEce = 4;     // hello: it carries what the QPs' provider offers
 inline constexpr std::uint8_t kAnswer = 1;  // fenced: not to be answered
 
 /// A datagram between two devices about one of their links.
@@ -133,11 +139,13 @@ struct Control {
   std::uint64_t credit_address = 0;  // hello: CreditWord[qps]
   std::uint64_t delivered = 0;
   std::uint32_t psn = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t ece_vendor = 0;  // hello, and so the next two
+  std::uint32_t ece_options = 0;
+  std::uint32_t ece_mask = 0;
   std::array<std::uint32_t, kMaxQps> qp{};        // hello
   std::array<std::uint32_t, kMaxQps> received{};  // fenced: receives that completed on each QP
 };
-static_assert(sizeof(Control) == 184 && std::is_trivially_copyable_v<Control>);
+static_assert(sizeof(Control) == 192 && std::is_trivially_copyable_v<Control>);
 inline constexpr std::size_t kGrhBytes = 40;  // in front of every datagram received
 
 /// Errc::protocol says what is wrong with it.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrxMemAlloc, gdrxRegister and their ends.
+#include "collectives/comm/c_state.hpp"
+
+using namespace gdrx;         // NOLINT: this file is the C API's implementation
+using namespace gdrx::c_api;  // NOLINT
+
+namespace {
+
+Result<void> check(const gdrxComm* comm, bool given, const char* what) {
+  if (comm == nullptr || !comm->impl) {
+    return fail(Errc::invalid_argument, "the communicator is NULL");
+  }
+  if (!given) return fail(Errc::invalid_argument, std::string(what) + " is NULL");
+  return {};
+}
+
+}  // namespace
+
+gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check(comm, memory != nullptr, "memory"));
+    *memory = nullptr;
+    if (bytes == 0) return {};
+    *memory = GDRX_TRY(comm->impl->allocate_memory(bytes));
+    return {};
+  });
+}
+
+gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check(comm, true, "memory"));
+    if (memory == nullptr) return {};
+    return comm->impl->free_memory(static_cast<const std::byte*>(memory));
+  });
+}
+
+// A handle is the registration itself: one that is not in the communicator's table is refused.
+gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes, gdrxRegistration_t* handle) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check(comm, memory != nullptr, "memory"));
+    GDRX_TRY(check(comm, handle != nullptr, "handle"));
+    *handle = nullptr;
+    const RegistrationRef made =
+        GDRX_TRY(comm->impl->register_memory({static_cast<std::byte*>(memory), bytes}));
+    *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Registration*>(made.get()));
+    return {};
+  });
+}
+
+gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check(comm, handle != nullptr, "handle"));
+    return comm->impl->release_memory(reinterpret_cast<const Registration*>(handle));
+  });
+}

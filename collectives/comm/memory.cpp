@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator's registered memory: the user's, and its own.
+#include <fmt/format.h>
+
+#include "collectives/comm/communicator.hpp"
+
+namespace gdrx {
+
+// The driver's lock: the device is used by one thread at a time, and the mesh's may be in it.
+Result<RegistrationRef> Communicator::register_memory(std::span<std::byte> memory) {
+  if (cuda::kind_of(memory.data()) == MemoryKind::cuda) {
+    return fail(Errc::unsupported,
+                "GPU buffers of collectives go through pinned host memory, which is registered "
+                "already: there is nothing to register");
+  }
+  const std::lock_guard lock(driver_);
+  return registrations_->acquire(memory, MemoryKind::host);
+}
+
+Result<void> Communicator::release_memory(const Registration* registration) {
+  const std::lock_guard lock(driver_);
+  if (registrations_->release(registration)) return {};
+  return fail(Errc::invalid_argument, "this is not registered with the communicator (any more)");
+}
+
+Result<std::byte*> Communicator::allocate_memory(std::size_t bytes) {
+  const std::lock_guard lock(driver_);
+  Allocation fresh;
+  fresh.pages = GDRX_TRY(Pages::create(bytes));
+  fresh.registration = GDRX_TRY(registrations_->acquire_new(fresh.pages.bytes(), MemoryKind::host));
+  std::byte* memory = fresh.pages.data();
+  allocations_.emplace(memory, std::move(fresh));
+  return memory;
+}
+
+Result<void> Communicator::free_memory(const std::byte* memory) {
+  const std::lock_guard lock(driver_);
+  const auto found = allocations_.find(memory);
+  if (found == allocations_.end()) {
+    return fail(Errc::invalid_argument, "this memory is not from gdrxMemAlloc of the communicator");
+  }
+  if (!queue_.empty()) {
+    return fail(Errc::invalid_argument,
+                "memory is not freed while operations are pending: wait for them first");
+  }
+  registrations_->remove(found->second.registration.get());
+  allocations_.erase(found);
+  return {};
+}
+
+RegistrationRef Communicator::registered(std::span<const std::byte> memory) noexcept {
+  return registrations_->find(memory);
+}
+
+// One execution runs at a time, and ends when all its writes are done: the memory is free then.
+Result<exec::Links::Scratch> Communicator::scratch(std::size_t bytes) {
+  if (scratch_.pages.bytes().size() < bytes) {
+    if (scratch_.registration) registrations_->remove(scratch_.registration.get());
+    scratch_ = {};
+    scratch_.pages = GDRX_TRY(Pages::create(bytes));
+    // Refused (a limit of locked memory, say): then what is sent from it is copied, as any other.
+    if (auto made = registrations_->acquire_new(scratch_.pages.bytes(), MemoryKind::host)) {
+      scratch_.registration = std::move(*made);
+    }
+  }
+  return Scratch{scratch_.pages.bytes(), scratch_.registration};
+}
+
+}  // namespace gdrx

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "gdrx/config.hpp"
+
+namespace gdrx {
+
+/// The rows for NCCL's variables.
+std::vector<Knob> nccl_knobs();
+
+}  // namespace gdrx

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cluster/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace gdrx::tools {
+namespace {
+
+constexpr const char* kNone = "not there";
+
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
+
+// Values by host of each name, in the order in which the names first come.
+class Table {
+ public:
+  void put(const std::string& name, std::size_t host, std::string value) {
+    const auto [found, fresh] = rows_.try_emplace(name);
+    if (fresh) order_.push_back(name);
+    std::string& known = found->second[host];
+    known += (known.empty() ? "" : "; ") + value;
+  }
+  std::vector<Difference> differences(const std::vector<std::string>& hosts, bool findings) const {
+    std::vector<Difference> all;
+    for (const std::string& name : order_) {
+      const auto& row = rows_.at(name);
+      Difference one{name, {}, findings};
+      for (std::size_t host = 0; host < hosts.size(); ++host) {
+        const auto found = row.find(host);
+        const std::string value = found == row.end() ? kNone : found->second;
+        auto group = std::find_if(one.groups.begin(), one.groups.end(),
+                                  [&](const Group& each) { return each.value == value; });
+        if (group == one.groups.end()) group = one.groups.insert(group, {value, {}});
+        group->hosts.push_back(hosts[host]);
+      }
+      if (one.groups.size() < 2) continue;
+      std::stable_sort(one.groups.begin(), one.groups.end(), [](const Group& a, const Group& b) {
+        return a.hosts.size() > b.hosts.size();
+      });
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::string> order_;
+  std::map<std::string, std::map<std::size_t, std::string>> rows_;
+};
+
+std::string odd_one(const std::vector<Difference>& differences) {
+  std::map<std::string, int> times;
+  for (const Difference& one : differences) {
+    const bool clear = one.groups[0].hosts.size() > one.groups[1].hosts.size();
+    for (std::size_t i = 1; clear && i < one.groups.size(); ++i) {
+      for (const std::string& host : one.groups[i].hosts) ++times[host];
+    }
+  }
+  const auto most = std::max_element(
+      times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == times.end() ? std::string() : most->first;
+}
+
+std::string hosts_text(const std::vector<std::string>& hosts) {
+  constexpr std::size_t kNamed = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(hosts.size(), kNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + hosts[i];
+  }
+  return hosts.size() > kNamed ? fmt::format("{} and {} more", text, hosts.size() - kNamed) : text;
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<HostReport>& reports) {
+  Comparison comparison;
+  std::vector<std::string> hosts;
+  Table traits;
+  Table findings;
+  for (const HostReport& one : reports) {
+    if (!one.problem.empty()) {
+      comparison.silent.push_back(one);
+      continue;
+    }
+    const std::size_t host = hosts.size();
+    hosts.push_back(printable(one.host));
+    comparison.worst = std::max(comparison.worst, worst(one.report));
+    for (const doctor::Trait& trait : one.report.traits) {
+      traits.put(printable(trait.name), host, printable(trait.value));
+    }
+    for (const doctor::Finding& found : one.report.findings) {
+      const std::string name =
+          found.subject.empty() ? found.id : fmt::format("{} ({})", found.id, found.subject);
+      findings.put(printable(name), host, std::string(to_string(found.severity)));
+    }
+  }
+  comparison.hosts = reports.size();
+  comparison.differences = traits.differences(hosts, false);
+  for (Difference& one : findings.differences(hosts, true)) {
+    comparison.differences.push_back(std::move(one));
+  }
+  comparison.odd = odd_one(comparison.differences);
+  return comparison;
+}
+
+std::string comparison_text(const Comparison& comparison) {
+  std::string text =
+      fmt::format("{} hosts, {} differences\n", comparison.hosts, comparison.differences.size());
+  for (const HostReport& one : comparison.silent) {
+    text += fmt::format("\nno report of {}: {}\n", printable(one.host), printable(one.problem));
+  }
+  bool findings = false;
+  for (const Difference& one : comparison.differences) {
+    if (one.is_finding && !findings) text += "\nfindings that differ\n";
+    findings = one.is_finding;
+    text += fmt::format("\n{}\n", one.what);
+    for (const Group& group : one.groups) {
+      text += fmt::format("    {:<24} {}\n", group.value, hosts_text(group.hosts));
+    }
+  }
+  if (!comparison.odd.empty()) text += fmt::format("\nthe odd one out: {}\n", comparison.odd);
+  return text;
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  using Json = nlohmann::ordered_json;
+  Json differences = Json::array();
+  for (const Difference& one : comparison.differences) {
+    Json groups = Json::array();
+    for (const Group& group : one.groups) {
+      groups.push_back(Json{{"value", group.value}, {"hosts", group.hosts}});
+    }
+    differences.push_back(Json{
+        {"what", one.what}, {"kind", one.is_finding ? "finding" : "trait"}, {"groups", groups}});
+  }
+  Json silent = Json::array();
+  for (const HostReport& one : comparison.silent) {
+    silent.push_back(Json{{"host", one.host}, {"problem", one.problem}});
+  }
+  const Json all{
+      {"schema", 1},           {"hosts", comparison.hosts},  {"worst", to_string(comparison.worst)},
+      {"odd", comparison.odd}, {"differences", differences}, {"without_report", silent}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace gdrx::tools

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/perf/nic_port.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace gdrx::perf {
+namespace {
+
+constexpr std::uint8_t kHopLimit = 64;
+constexpr std::uint8_t kReads = 16;  // outstanding RDMA reads, where the NIC has as many
+
+Result<std::shared_ptr<verbs::Context>> open_named(
+    const std::shared_ptr<const verbs::VerbsTable>& table, const std::string& name) {
+  int count = 0;
+  ibv_device** list = table->get_device_list(&count);
+  Result<std::shared_ptr<verbs::Context>> found =
+      fail(Errc::invalid_argument, "no RDMA device " + name + " here");
+  for (int i = 0; list != nullptr && i < count; ++i) {
+    if (name == static_cast<const char*>(list[i]->name)) {
+      found = verbs::Context::open(table, list[i]);
+    }
+  }
+  if (list != nullptr) table->free_device_list(list);
+  return found;
+}
+
+std::vector<std::string> device_names(const verbs::VerbsTable& table) {
+  std::vector<std::string> names;
+  int count = 0;
+  ibv_device** list = table.get_device_list(&count);
+  for (int i = 0; list != nullptr && i < count; ++i) names.emplace_back(list[i]->name);
+  if (list != nullptr) table.free_device_list(list);
+  return names;
+}
+
+std::optional<std::uint8_t> first_up(const verbs::Context& context) {
+  for (std::uint8_t port = 1; port <= context.attributes().phys_port_cnt; ++port) {
+    const auto found = context.query_port(port);
+    if (found && found->state == IBV_PORT_ACTIVE) return port;
+  }
+  return std::nullopt;
+}
+
+Result<ibv_mtu> mtu_of(const ibv_port_attr& port, int bytes) {
+  if (bytes == 0) return port.active_mtu;
+  for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; ++mtu) {
+    if (128 << mtu != bytes) continue;
+    if (mtu > port.active_mtu) break;
+    return static_cast<ibv_mtu>(mtu);
+  }
+  return fail(Errc::invalid_argument,
+              fmt::format("the port's packets have at most {} bytes", 128 << port.active_mtu));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<NicPort>> NicPort::open(std::shared_ptr<const verbs::VerbsTable> table,
+                                               const PortChoice& choice) {
+  std::vector<std::string> names{choice.device};
+  if (choice.device.empty()) names = device_names(*table);
+  if (names.empty()) return fail(Errc::unsupported, "this host has no RDMA device");
+  Result<std::shared_ptr<NicPort>> last = fail(Errc::unsupported, "no RDMA port is up");
+  for (const std::string& name : names) {
+    auto context = open_named(table, name);
+    if (!context) {
+      last = tl::unexpected(context.error());
+      continue;
+    }
+    const auto up = first_up(**context);
+    if (choice.port == 0 && !up) {
+      last = fail(Errc::unsupported, name + ": no port of it is up");
+      continue;
+    }
+    std::shared_ptr<NicPort> port(new NicPort);
+    port->port_ = choice.port != 0 ? choice.port : *up;
+    const ibv_port_attr attributes = GDRX_TRY((*context)->query_port(port->port_));
+    if (attributes.state != IBV_PORT_ACTIVE) {
+      return fail(Errc::unsupported, fmt::format("{} port {} is not up", name, port->port_));
+    }
+    port->domain_ = GDRX_TRY(verbs::ProtectionDomain::create(*std::move(context)));
+    port->mtu_ = GDRX_TRY(mtu_of(attributes, choice.mtu));
+    GDRX_TRY(port->find_address(attributes, choice));
+    return port;
+  }
+  return last;
+}
+
+Result<void> NicPort::find_address(const ibv_port_attr& attributes, const PortChoice& choice) {
+  const bool ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
+  address_.port_num = port_;
+  address_.dlid = attributes.lid;
+  if (!ethernet && !choice.gid_index) return {};
+  auto gids = context().gids(port_, attributes.gid_tbl_len);
+  if (choice.gid_index) {
+    std::erase_if(gids, [&](const verbs::Gid& gid) { return gid.index != *choice.gid_index; });
+  }
+  const auto gid = verbs::choose_gid(gids, ethernet);
+  if (!gid) {
+    return fail(
+        Errc::unsupported,
+        fmt::format("{} port {} has no such GID: has its interface an address?", name(), port_));
+  }
+  address_.is_global = 1;
+  address_.grh.dgid = gid->raw;
+  address_.grh.sgid_index = static_cast<std::uint8_t>(gid->index);
+  address_.grh.hop_limit = kHopLimit;
+  gid_ = verbs::to_string(gid->raw);
+  return {};
+}
+
+Result<std::unique_ptr<QpPair>> QpPair::connect(const NicPort& here, const NicPort& there,
+                                                const PairOptions& options) {
+  auto pair = std::make_unique<QpPair>();
+  const int entries = static_cast<int>(options.depth) * 2;
+  const auto make = [&](const NicPort& port, std::shared_ptr<verbs::CompletionQueue>& queue,
+                        std::unique_ptr<verbs::QueuePair>& qp) -> Result<void> {
+    queue = GDRX_TRY(verbs::CompletionQueue::create(port.domain()->context(), entries));
+    qp = GDRX_TRY(verbs::QueuePair::create(port.domain(), queue, IBV_QPT_RC,
+                                           {options.depth, 1, options.inline_bytes}));
+    return qp->to_init(port.port(), 0, 0);
+  };
+  GDRX_TRY(make(here, pair->here_queue, pair->here));
+  GDRX_TRY(make(there, pair->there_queue, pair->there));
+  const auto route = [&](const NicPort& from, const NicPort& to, std::uint32_t number) {
+    verbs::QpRoute made;
+    made.address = to.address();
+    made.address.port_num = from.port();
+    made.address.grh.sgid_index = from.address().grh.sgid_index;
+    made.address.grh.traffic_class = options.traffic_class;
+    made.address.sl = options.service_level;
+    made.peer_qp = number;
+    made.peer_psn = made.psn = 77;
+    made.mtu = std::min(from.mtu(), to.mtu());
+    made.timeout = options.timeout;
+    made.retries = options.retries;
+    const int reads = std::min(from.context().attributes().max_qp_rd_atom,
+                               to.context().attributes().max_qp_rd_atom);
+    made.reads = static_cast<std::uint8_t>(std::clamp<int>(reads, 1, kReads));
+    return made;
+  };
+  GDRX_TRY(pair->here->connect(route(here, there, pair->there->number())));
+  GDRX_TRY(pair->there->connect(route(there, here, pair->here->number())));
+  return pair;
+}
+
+std::string completion_problem(const ibv_wc& completion) {
+  struct Text {
+    ibv_wc_status status;
+    const char* text;
+  };
+  constexpr std::array kTexts{
+      Text{IBV_WC_LOC_PROT_ERR, "local protection error: the memory is not what was registered"},
+      Text{IBV_WC_REM_ACCESS_ERR, "remote access error"},
+      Text{IBV_WC_REM_OP_ERR, "remote operation error: the target could not be reached by the NIC"},
+      Text{IBV_WC_LOC_QP_OP_ERR, "local operation error"},
+      Text{IBV_WC_RETRY_EXC_ERR, "no answer after all retries: wrong GID, a firewall, or no route"},
+      Text{IBV_WC_WR_FLUSH_ERR, "flushed after an earlier error"}};
+  for (const Text& one : kTexts) {
+    if (one.status == completion.status) {
+      return fmt::format("completion status {} ({})", static_cast<int>(completion.status),
+                         one.text);
+    }
+  }
+  return fmt::format("completion status {}", static_cast<int>(completion.status));
+}
+
+}  // namespace gdrx::perf

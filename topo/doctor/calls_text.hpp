@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answers of calls, as lines of a snapshot. Pure functions but for asking.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gdrx/doctor.hpp"
+
+namespace gdrx::doctor {
+
+inline constexpr const char* kCallsFile = "gdrx/calls";
+
+/// Asks everything; `nodes` are the paths whose opening is tried. Of the environment only the
+/// variables that a check looks at; paths in them only where names are kept.
+std::string calls_text(const Calls& calls, const std::vector<std::string>& nodes, bool keep_names);
+/// `otherwise` with what the lines answer. What does not parse is not known.
+Calls calls_of_text(Calls otherwise, std::string_view text);
+
+}  // namespace gdrx::doctor

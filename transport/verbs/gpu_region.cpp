@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/gpu_region.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gdrx::verbs {
+namespace {
+
+using Registrations = std::vector<std::unique_ptr<Registration>>;
+
+// A flush reads through the NIC.
+int gpu_access(const Core& core, const Rail& rail) {
+  return region_access(core, rail) | IBV_ACCESS_REMOTE_READ;
+}
+
+Result<Registrations> by_dma_buf(const Core& core, const cuda::GpuFacts& gpu,
+                                 std::span<std::byte> memory) {
+  if (!core.options.dma_buf) return fail(Errc::unsupported, "NCCL_DMABUF_ENABLE is 0");
+  if (!gpu.dma_buf) return fail(Errc::unsupported, "its driver exports no dma-buf");
+  const cuda::DmaBuf exported = GDRX_TRY(core.gpu->export_dma_buf(memory));
+  Registrations made;
+  for (const auto& rail : core.rails) {
+    made.push_back(GDRX_TRY(rail->domain()->register_dma_buf(exported.fd(), exported.offset(),
+                                                             memory, gpu_access(core, *rail))));
+  }
+  return made;
+}
+
+Result<Registrations> by_peermem(const Core& core, const cuda::GpuFacts& gpu,
+                                 std::span<std::byte> memory) {
+  if (!gpu.rdma) return fail(Errc::unsupported, "its driver allows no GPUDirect RDMA");
+  Registrations made;
+  for (const auto& rail : core.rails) {
+    auto one = rail->domain()->register_memory(memory, gpu_access(core, *rail));
+    if (!one) {
+      return fail(one.error().code, one.error().what + " (nvidia-peermem is not loaded?)",
+                  one.error().native);
+    }
+    made.push_back(std::move(*one));
+  }
+  return made;
+}
+
+Result<Registrations> by_copy(const Core& core, std::span<std::byte> memory, LocalRegion& region) {
+  region.copy = GDRX_TRY(core.gpu->allocate_host(memory.size(), memory.data()));
+  region.reached = region.copy.bytes;
+  Registrations made;
+  for (const auto& rail : core.rails) {
+    made.push_back(
+        GDRX_TRY(rail->domain()->register_memory(region.reached, region_access(core, *rail))));
+  }
+  return made;
+}
+
+void tell(Core& core, const cuda::GpuFacts& gpu, const LocalRegion& region,
+          const std::string& reason) {
+  std::string line = fmt::format("GPU {} ({}): {}", gpu.ordinal, gpu.name, to_string(region.path));
+  if (region.flush) line += ", flushed by reads";
+  if (!reason.empty()) line += "; " + reason;
+  const auto same_start = [&](const std::string& old) {
+    return old.substr(0, old.find(';')) == line.substr(0, line.find(';'));
+  };
+  if (std::any_of(core.gpus.begin(), core.gpus.end(), same_start)) return;
+  core.log.info("verbs: {}", line);
+  core.gpus.push_back(std::move(line));
+}
+
+}  // namespace
+
+Result<LocalRegion> reach_gpu_memory(Core& core, std::span<std::byte> memory) {
+  const cuda::GpuFacts gpu = GDRX_TRY(core.gpu->facts_of(memory.data()));
+  const GpuDirect wanted = core.options.gpu_direct;
+  LocalRegion region;
+  region.bytes = region.reached = memory;
+  std::string reason;
+  const auto take = [&](GpuDirect way, MemoryPath path, auto&& make) {
+    if (wanted != GpuDirect::automatic && wanted != way) return false;
+    Result<Registrations> made = make();
+    if (!made) {
+      reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", to_string(path),
+                            describe(made.error()));
+      return false;
+    }
+    region.registrations = std::move(*made);
+    region.path = path;
+    return true;
+  };
+  const bool direct =
+      take(GpuDirect::dma_buf, MemoryPath::dma_buf,
+           [&] { return by_dma_buf(core, gpu, memory); }) ||
+      take(GpuDirect::peermem, MemoryPath::peermem, [&] { return by_peermem(core, gpu, memory); });
+  if (direct) {
+    // Refused for memory of cuMemCreate, which has no synchronous copies to keep in order.
+    (void)core.gpu->keep_in_order(memory.data());
+    region.flush = !gpu.ordered || core.options.gpu_flush;
+  } else if (!take(GpuDirect::staged, MemoryPath::staged,
+                   [&] { return by_copy(core, memory, region); })) {
+    return fail(Errc::unsupported, fmt::format("memory of GPU {} ({}) cannot be registered: {}",
+                                               gpu.ordinal, gpu.name, reason));
+  }
+  tell(core, gpu, region, reason);
+  return region;
+}
+
+}  // namespace gdrx::verbs
