@@ -16,12 +16,13 @@
  * A communicator whose calls change streams keeps their order by an event: the stream of the call
  * before must then still exist.
  *
- * Buffers are host memory or CUDA memory. AllReduce of CUDA memory runs on the GPUs if all ranks are
- * on one host, had a CUDA context current when the communicator was made, and can reach each
+ * Buffers are host memory or CUDA memory. AllReduce of CUDA memory runs on the GPUs if all ranks
+ * are on one host, had a CUDA context current when the communicator was made, and can reach each
  * other's GPUs; it needs no registration. Everything else is staged through pinned host memory:
  * such a call first waits for its stream, and blocks until it is done if it has no request. Buffers
  * belong to the caller and stay untouched by him until the operation is done. All ranks give
- * buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
+ * buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment; any
+ * count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
@@ -206,7 +207,7 @@ typedef struct {
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
   double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
-  int registered; /* 1: all its buffers were registered (gdrxRegister, gdrxMemAlloc) */
+  int registered;      /* 1: all its buffers were registered (gdrxRegister, gdrxMemAlloc) */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.
