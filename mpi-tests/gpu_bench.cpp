@@ -25,6 +25,13 @@ class CudaBench final : public GpuBench {
     cudaEventDestroy(end_);
     cudaStreamDestroy(stream_);
   }
+  std::string device_name() const override {
+    int device = 0;
+    cudaDeviceProp properties{};
+    if (cudaGetDevice(&device) != cudaSuccess) return "unknown GPU";
+    if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return "unknown GPU";
+    return properties.name;
+  }
   void* stream() const noexcept override { return stream_; }
   Result<void> synchronize() override {
     return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gdrx/result.hpp"
@@ -36,6 +38,8 @@ class GpuBench {
   /// are enqueued one by one. Before each sample as many calls line the ranks up; the first
   /// `warmup` samples do not count.
   virtual Result<GpuTimes> time(Mode mode, int warmup, int samples, const Enqueue& call) = 0;
+  /// "NVIDIA H200".
+  virtual std::string device_name() const = 0;
   virtual void* stream() const noexcept = 0;
   virtual Result<void> synchronize() = 0;
 };

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -70,6 +71,7 @@ int count_hosts(int ranks) {
   char name[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
   MPI_Get_processor_name(name, &length);
+  if (const char* id = std::getenv("GDRX_HOST_ID")) std::snprintf(name, sizeof name, "%s", id);
   std::vector<char> all(static_cast<std::size_t>(ranks) * sizeof name);
   MPI_Allgather(name, sizeof name, MPI_CHAR, all.data(), sizeof name, MPI_CHAR, MPI_COMM_WORLD);
   std::set<std::string> hosts;
@@ -138,8 +140,10 @@ int run(const Options& options, const std::string& command) {
   const int hosts = count_hosts(ranks);
   if (rank == 0) print_head(ranks, hosts, options);
   std::vector<Row> rows;
+  std::string gpu_name;
   {
     Gpu gpu = open_gpu(options, rank, ranks);
+    if (gpu.bench) gpu_name = gpu.bench->device_name();
     Communicators communicators(options, rank);
     rows = run_all(options, communicators, rank, ranks, gpu);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -149,7 +153,8 @@ int run(const Options& options, const std::string& command) {
   if (rank == 0) {
     print_verdict(rows, ranks);
     if (!options.json.empty()) {
-      if (auto written = write_json(options.json, command, ranks, hosts, rows); !written) {
+      if (auto written = write_json(options.json, command, ranks, hosts, gpu_name, rows);
+          !written) {
         die(rank, describe(written.error()));
       }
     }

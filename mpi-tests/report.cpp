@@ -103,7 +103,7 @@ void print_verdict(const std::vector<Row>& rows, int ranks) {
 }
 
 Result<void> write_json(const std::string& path, const std::string& command, int ranks, int hosts,
-                        const std::vector<Row>& rows) {
+                        const std::string& gpu, const std::vector<Row>& rows) {
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
     nlohmann::json entry{{"ranks", ranks},
@@ -135,8 +135,10 @@ Result<void> write_json(const std::string& path, const std::string& command, int
     }
     list.push_back(std::move(entry));
   }
-  const nlohmann::json all{
-      {"machine", machine()}, {"command", command}, {"commit", commit()}, {"rows", list}};
+  const nlohmann::json all{{"machine", machine() + (gpu.empty() ? "" : ", " + gpu)},
+                           {"command", command},
+                           {"commit", commit()},
+                           {"rows", list}};
   std::ofstream file(path);
   file << all.dump(1) << '\n';
   file.close();

@@ -16,7 +16,8 @@ void print_row(const Row& row, const Options& options);
 void print_measured(const Row& row);
 /// The verdict, and with --vs mpi the geometric means.
 void print_verdict(const std::vector<Row>& rows, int ranks);
+/// `gpu`: the name of rank 0's, empty for host memory.
 Result<void> write_json(const std::string& path, const std::string& command, int ranks, int hosts,
-                        const std::vector<Row>& rows);
+                        const std::string& gpu, const std::vector<Row>& rows);
 
 }  // namespace gdrx::bench

@@ -15,7 +15,7 @@ namespace gdrx::gpu {
 
 struct Host {
   int ranks = 1;
-  int blocks = 64;            // that a call of one rank may keep busy
+  int blocks = 132;           // that a call of one rank may keep busy
   bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
 };
 

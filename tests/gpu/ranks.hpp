@@ -75,7 +75,7 @@ class Ranks {
       must(all_[static_cast<std::size_t>(r)].path->connect(tickets, Rank{r}));
     }
     host_.ranks = ranks;
-    host_.blocks = co_resident_blocks(tickets, 64);
+    host_.blocks = co_resident_blocks(tickets, 1024);
   }
   ~Ranks() {
     synchronize();

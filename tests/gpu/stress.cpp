@@ -17,11 +17,11 @@ void record(const Ranks& ranks, int r, StressState* state) {
   auto* in = reinterpret_cast<std::uint32_t*>(ranks.in(r));
   auto* out = reinterpret_cast<std::uint32_t*>(ranks.out(r));
   for (int i = 0; i < kCallsOfGraph; ++i) {
-    const std::uint32_t words = i % 50 == 49 ? 600000 : kWords[i % 6];
+    const std::uint32_t words = i % 50 == 49 ? 60000 : kWords[i % 6];
     const auto kernel = static_cast<Kernel>(i / 7 % 8 == 0 ? 2 : i / 7 % 2);
     auto shape = shape_of(kernel, ranks.host(), words * 4ULL);
     if (!shape) shape = choose(ranks.host(), words * 4ULL);
-    enqueue_fill(in, words, r, 3000, state, ranks.stream(r));
+    enqueue_fill(in, words, r, 2000, state, ranks.stream(r));
     ranks.launch(r, {in, out, words * 4ULL, DataType::uint32, ReduceOp::sum}, *shape);
     enqueue_check(out, words, ranks.size(), state, ranks.stream(r));
   }
