@@ -2,6 +2,8 @@
 #include "collectives/gpu/arena.hpp"
 
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "collectives/gpu/error.hpp"
@@ -25,6 +27,22 @@ struct Pool {
 Pool& pool() {
   static Pool& instance = *new Pool;
   return instance;
+}
+
+// CUDA refuses a second time, and tools report a refused call as an error.
+Result<void> enable_peer_access(int from, int to) {
+  static std::mutex mutex;
+  static std::set<std::pair<int, int>> enabled;
+  const std::lock_guard lock(mutex);
+  if (enabled.contains({from, to})) return {};
+  const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled) {
+    cudaGetLastError();  // by somebody else in this process
+  } else {
+    GDRX_TRY(check(status, "cudaDeviceEnablePeerAccess"));
+  }
+  enabled.insert({from, to});
+  return {};
 }
 
 Result<void> clear(std::uint8_t* data) {
@@ -85,12 +103,7 @@ Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer) {
   cudaPointerAttributes attributes{};
   GDRX_TRY(check(cudaPointerGetAttributes(&attributes, pointer), "cudaPointerGetAttributes"));
   if (attributes.device != arena->device_) {
-    const cudaError_t enabled = cudaDeviceEnablePeerAccess(attributes.device, 0);
-    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();
-    } else {
-      GDRX_TRY(check(enabled, "cudaDeviceEnablePeerAccess"));
-    }
+    GDRX_TRY(enable_peer_access(arena->device_, attributes.device));
   }
   arena->data_ = pointer;
   return arena;

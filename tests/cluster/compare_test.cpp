@@ -79,6 +79,19 @@ TEST(Compare, JsonHoldsEveryGroup) {
   EXPECT_EQ(all["differences"][0]["groups"][1]["hosts"][0], "b");
 }
 
+TEST(Compare, SaysWhichRailsDoNotReach) {
+  const std::vector<HostReport> hosts{host("a", "1", Severity::ok), host("b", "1", Severity::ok)};
+  const Comparison found =
+      compare(hosts, {{0, "mlx5_0 port 1", 1, "mlx5_0 port 1", {}},
+                      {1, "mlx5_0 port 1", 0, "mlx5_0 port 1", "no answer"},
+                      {0, "mlx5_0 port 1", 1, "mlx5_1 port 1", "no route"},
+                      {0, "mlx5_0 port 1", 9, "mlx5_0 port 1", "no such host"}});
+  EXPECT_EQ(found.rails, 2u);
+  ASSERT_EQ(found.unreached.size(), 1u);
+  EXPECT_EQ(found.unreached[0], "b mlx5_0 port 1 to a: no answer");
+  EXPECT_NE(comparison_text(found).find("NCCL_CROSS_NIC=0"), std::string::npos);
+}
+
 TEST(Hosts, AreReadFromListsAndHostfiles) {
   EXPECT_EQ(*parse_hosts("a,b,a"), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(*parse_hosts("node1 slots=8\n# x\n\nnode-2.lan slots=8 # y\r\n10.0.0.1\r\n"),

@@ -66,12 +66,14 @@ const Fault kFaults[] = {
     {"nvidia-peermem", Severity::fail, "not there", "modprobe nvidia-peermem",
      [](HostTree& h) {
        h.remove("sys/module/nvidia_peermem");
+       h.answers.proofs = fail(Errc::unsupported, "not tried");
        h.write("proc/sys/kernel/osrelease", "5.4.0");
        gpu(h).dmabuf = false;
      }},
     {"nvidia-peermem", Severity::warn, "not there", "modules-load.d",
      [](HostTree& h) {
        h.remove("sys/module/nvidia_peermem");
+       h.answers.proofs = fail(Errc::unsupported, "not tried");
        h.answers.verbs = fail(Errc::unsupported, "no answer");
      }},
     {"nv-peer-mem-retired", Severity::warn, "nv_peer_mem", "rmmod nv_peer_mem",

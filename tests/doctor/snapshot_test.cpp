@@ -198,8 +198,9 @@ TEST(Snapshot, WithWrongBytesIsReadOrRefused) {
     std::string bad = good;
     // Below gdrx/ and in contents: a header's sum would refuse most of the others.
     const std::size_t calls = bad.find("# what calls answered");
+    const std::size_t length = bad.find('\0', calls) - calls;
     for (int i = 0; i < 8; ++i) {
-      const std::size_t at = round % 2 == 0 ? random(bad.size()) : calls + random(1500);
+      const std::size_t at = round % 2 == 0 ? random(bad.size()) : calls + random(length);
       bad[at] = static_cast<char>(random(256));
     }
     const auto snapshot = topo::parse_snapshot(bad, "bad");

@@ -186,21 +186,6 @@ TEST_F(Sysfs, AFlatVirtualMachineIsNamed) {
 }
 
 // Trap 8: one PCI domain a device, and no NUMA node.
-TEST_F(Sysfs, AVirtualMachinesProviderMayDescribeTheHost) {
-  write("proc/cpuinfo", "flags : fpu hypervisor");
-  write("sys/bus/pci/devices/x", "");
-  const auto noted = [&] {
-    const auto topology = discover({root_.string(), false});
-    EXPECT_TRUE(topology);
-    return std::any_of(topology->notes().begin(), topology->notes().end(), [](const auto& note) {
-      return note.find("virtualTopology.xml") != std::string::npos;
-    });
-  };
-  EXPECT_FALSE(noted());
-  write("var/run/nvidia-topologyd/virtualTopology.xml", "<system/>");
-  EXPECT_TRUE(noted());
-}
-
 TEST_F(Sysfs, ADomainADeviceWithoutNumaIsSysWithARemark) {
   pci("pci0001:00/0001:00:00.0", "0x10de", "0x030200", -1);
   pci("pci0101:00/0101:00:00.0", "0x15b3", "0x020700", -1);

@@ -18,10 +18,9 @@ struct ClusterOptions {
   int deadline = 120;  // seconds, for each host
 };
 
-/// `own`: this host's report. Nothing: this process is a rank of mpirun other than 0, and is done.
-Result<std::optional<std::vector<HostReport>>> cluster_reports(const ClusterOptions& options,
-                                                               const doctor::Report& own);
-/// Those that need no report of this host.
-Result<std::vector<HostReport>> remote_reports(const ClusterOptions& options);
+/// `own`: this host's report, used under mpirun only. Nothing: this process is a rank of mpirun
+/// other than 0, and is done. Under mpirun NICs of all hosts also try to reach each other, unless
+/// no_proof.
+Result<std::optional<Comparison>> cluster(const ClusterOptions& options, const doctor::Report& own);
 
 }  // namespace gdrx::tools

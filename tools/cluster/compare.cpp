@@ -79,7 +79,48 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
 
 }  // namespace
 
-Comparison compare(const std::vector<HostReport>& reports) {
+namespace {
+
+void add_reached(Comparison& into, const std::vector<HostReport>& reports,
+                 const std::vector<perf::Reached>& reached) {
+  for (const perf::Reached& one : reached) {
+    if (one.from_rank >= reports.size() || one.to_rank >= reports.size()) continue;
+    const bool rail = one.from == one.to;
+    ++(rail ? into.rails : into.crossing);
+    if (one.problem.empty()) {
+      into.crossing_reached += rail ? 0 : 1;
+    } else if (rail) {
+      into.unreached.push_back(
+          printable(fmt::format("{} {} to {}: {}", reports[one.from_rank].host, one.from,
+                                reports[one.to_rank].host, one.problem)));
+    }
+  }
+}
+
+std::string reached_text(const Comparison& comparison) {
+  constexpr std::size_t kMost = 20;
+  if (comparison.rails + comparison.crossing == 0) return {};
+  std::string text = fmt::format("\nNICs of one name reach each other: {} of {} pairs\n",
+                                 comparison.rails - comparison.unreached.size(), comparison.rails);
+  for (std::size_t i = 0; i < std::min(kMost, comparison.unreached.size()); ++i) {
+    text += "    " + comparison.unreached[i] + "\n";
+  }
+  if (comparison.unreached.size() > kMost) {
+    text += fmt::format("    and {} more\n", comparison.unreached.size() - kMost);
+  }
+  if (comparison.crossing == 0) return text;
+  text += fmt::format("NICs of other names: {} of {} pairs\n", comparison.crossing_reached,
+                      comparison.crossing);
+  if (comparison.crossing_reached == 0) {
+    text += "    the rails are networks of their own: NCCL_CROSS_NIC=0\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<HostReport>& reports,
+                   const std::vector<perf::Reached>& reached) {
   Comparison comparison;
   std::vector<std::string> hosts;
   Table traits;
@@ -107,6 +148,7 @@ Comparison compare(const std::vector<HostReport>& reports) {
     comparison.differences.push_back(std::move(one));
   }
   comparison.odd = odd_one(comparison.differences);
+  add_reached(comparison, reports, reached);
   return comparison;
 }
 
@@ -125,6 +167,7 @@ std::string comparison_text(const Comparison& comparison) {
       text += fmt::format("    {:<24} {}\n", group.value, hosts_text(group.hosts));
     }
   }
+  text += reached_text(comparison);
   if (!comparison.odd.empty()) text += fmt::format("\nthe odd one out: {}\n", comparison.odd);
   return text;
 }
@@ -144,9 +187,16 @@ std::string comparison_json(const Comparison& comparison) {
   for (const HostReport& one : comparison.silent) {
     silent.push_back(Json{{"host", one.host}, {"problem", one.problem}});
   }
-  const Json all{
-      {"schema", 1},           {"hosts", comparison.hosts},  {"worst", to_string(comparison.worst)},
-      {"odd", comparison.odd}, {"differences", differences}, {"without_report", silent}};
+  const Json all{{"schema", 1},
+                 {"hosts", comparison.hosts},
+                 {"worst", to_string(comparison.worst)},
+                 {"odd", comparison.odd},
+                 {"differences", differences},
+                 {"without_report", silent},
+                 {"rail_pairs", comparison.rails},
+                 {"rails_not_reached", comparison.unreached},
+                 {"crossing_pairs", comparison.crossing},
+                 {"crossing_reached", comparison.crossing_reached}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

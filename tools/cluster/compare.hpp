@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gdrx/doctor.hpp"
+#include "tools/perf/reach.hpp"
 
 namespace gdrx::tools {
 
@@ -33,8 +34,15 @@ struct Comparison {
   std::vector<HostReport> silent;  // hosts without a report
   std::string odd;                 // the host that is in a minority most often, empty: none
   doctor::Severity worst = doctor::Severity::ok;
+  /// Pairs of NICs of the same name on two hosts, and of others.
+  std::size_t rails = 0;
+  std::size_t crossing = 0;
+  std::size_t crossing_reached = 0;
+  std::vector<std::string> unreached;  // rails that do not work, a line each
 };
-Comparison compare(const std::vector<HostReport>& reports);
+/// `reached` may be empty: not tried. Its ranks are places in `reports`.
+Comparison compare(const std::vector<HostReport>& reports,
+                   const std::vector<perf::Reached>& reached = {});
 
 /// Fits 80 columns but for long values.
 std::string comparison_text(const Comparison& comparison);

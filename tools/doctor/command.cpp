@@ -35,7 +35,7 @@ constexpr const char* kExamples =
     "Exit status: 0 if nothing is worse than WARN (OK, UNKNOWN, WARN), 3 if something is SLOW,\n"
     "1 if something FAILs or a file cannot be read, 2 for bad usage. With --expect: 0 if nothing\n"
     "is worse than in the saved report, else 1. With --cluster: 0 if all hosts are alike, 3 if\n"
-    "they differ, 1 if one gave no report.\n";
+    "they differ, 1 if one gave no report or a NIC does not reach its peer.\n";
 
 struct Options {
   std::string root = "/";
@@ -81,14 +81,18 @@ void run_cluster(const Options& options) {
   const bool remote = !hosts.hosts.empty() || !hosts.hostfile.empty() || !hosts.saved.empty();
   doctor::Report own;
   if (!remote) own = value_or_fail(doctor::diagnose(host_of(options)), kFailed);
-  const auto reports = value_or_fail(cluster_reports(hosts, own), kFailed);
-  if (!reports) return;
-  const Comparison comparison = compare(*reports);
+  const auto answer = value_or_fail(cluster(hosts, own), kFailed);
+  if (!answer) return;
+  const Comparison& comparison = *answer;
   fmt::print("{}",
              options.format == "json" ? comparison_json(comparison) : comparison_text(comparison));
   if (!comparison.silent.empty()) {
     stop(kFailed,
          fmt::format("{} of {} hosts gave no report", comparison.silent.size(), comparison.hosts));
+  }
+  if (!comparison.unreached.empty()) {
+    stop(kFailed, fmt::format("{} of {} pairs of NICs do not reach each other",
+                              comparison.unreached.size(), comparison.rails));
   }
   if (!comparison.differences.empty()) stop(kSlow, "the hosts differ");
 }

@@ -8,7 +8,7 @@
 #include <array>
 #include <cctype>
 
-namespace gdrx::cuda {
+namespace gdrx::perf::cuda {
 namespace {
 
 // Numbers of the driver's documented ABI.
@@ -196,4 +196,4 @@ Result<int> Memory::export_dmabuf() const {
   return fd;
 }
 
-}  // namespace gdrx::cuda
+}  // namespace gdrx::perf::cuda

@@ -12,7 +12,7 @@
 
 #include "gdrx/result.hpp"
 
-namespace gdrx::cuda {
+namespace gdrx::perf::cuda {
 
 using Status = int;
 using Address = unsigned long long;  // of GPU memory
@@ -120,4 +120,4 @@ class Memory {
   std::size_t bytes_;
 };
 
-}  // namespace gdrx::cuda
+}  // namespace gdrx::perf::cuda

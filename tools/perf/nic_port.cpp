@@ -112,6 +112,23 @@ Result<void> NicPort::find_address(const ibv_port_attr& attributes, const PortCh
   return {};
 }
 
+std::vector<PortChoice> ports_up(const std::shared_ptr<const verbs::VerbsTable>& table) {
+  std::vector<PortChoice> found;
+  int count = 0;
+  ibv_device** list = table->get_device_list(&count);
+  for (int i = 0; list != nullptr && i < count; ++i) {
+    const auto context = verbs::Context::open(table, list[i]);
+    if (!context) continue;  // uverbs-nodes says it
+    for (std::uint8_t port = 1; port <= (*context)->attributes().phys_port_cnt; ++port) {
+      const auto attributes = (*context)->query_port(port);
+      if (!attributes || attributes->state != IBV_PORT_ACTIVE) continue;
+      found.push_back({(*context)->name(), port, std::nullopt, 0});
+    }
+  }
+  if (list != nullptr) table->free_device_list(list);
+  return found;
+}
+
 Result<std::unique_ptr<QpPair>> QpPair::connect(const NicPort& here, const NicPort& there,
                                                 const PairOptions& options) {
   auto pair = std::make_unique<QpPair>();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "transport/verbs/queue_pair.hpp"
 
@@ -42,6 +43,9 @@ class NicPort {
   ibv_mtu mtu_ = IBV_MTU_1024;
   std::string gid_;
 };
+
+/// Every port of every device that is up.
+std::vector<PortChoice> ports_up(const std::shared_ptr<const verbs::VerbsTable>& table);
 
 struct PairOptions {
   std::uint32_t depth = 128;

@@ -50,6 +50,7 @@ class Measurement {
     if (back.access) back.load = GDRX_TRY(rate({load(b, a)}));
     if (!there.access || !back.access) return {};
     there.store_both = back.store_both = GDRX_TRY(rate({store(a, b), store(b, a)}));
+    there.load_both = back.load_both = GDRX_TRY(rate({load(a, b), load(b, a)}));
     there.round_trip = GDRX_TRY(round_trip(a, b, there));
     back.round_trip = GDRX_TRY(round_trip(b, a, back));
     return {};
@@ -59,12 +60,11 @@ class Measurement {
   Result<double> all(bool by_kernel) {
     const std::size_t peers = gpus_.size() - 1;
     const std::size_t slice = options_.bytes / gpus_.size() / 4096 * 4096;
-    const int blocks = std::max(1, options_.blocks / static_cast<int>(peers));
     std::vector<Job> jobs;
     for (std::size_t step = 1; step <= peers; ++step) {
       for (std::size_t a = 0; a < gpus_.size(); ++a) {
         const std::size_t b = (a + step) % gpus_.size();
-        jobs.push_back(by_kernel ? store(a, b, slice, a * slice, blocks)
+        jobs.push_back(by_kernel ? store(a, b, slice, a * slice, options_.blocks)
                                  : copy(a, b, slice, a * slice));
       }
     }

@@ -26,7 +26,8 @@ struct P2pPair {
   double copy_both = 0;  // both ways at once
   double store = 0;      // stores of the first's kernel
   double store_both = 0;
-  double load = 0;        // loads of the first's kernel, from the second
+  double load = 0;  // loads of the first's kernel, from the second
+  double load_both = 0;
   double round_trip = 0;  // microseconds of a flag there and back, by kernels
 };
 

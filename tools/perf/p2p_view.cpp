@@ -114,6 +114,7 @@ std::string p2p_text(const P2pReport& report, const topo::Topology& topology) {
   show("kernel stores, one way, GB/s", &P2pPair::store, "{:.1f}");
   show("kernel stores, both ways at once, GB/s each", &P2pPair::store_both, "{:.1f}");
   show("kernel loads, from the column, GB/s", &P2pPair::load, "{:.1f}");
+  show("kernel loads, both ways at once, GB/s each", &P2pPair::load_both, "{:.1f}");
   show("a flag there and back by kernels, us", &P2pPair::round_trip, "{:.2f}");
   text +=
       matrix(report, "what the link carries one way, GB/s", [&](std::size_t from, std::size_t to) {
@@ -145,6 +146,7 @@ std::string p2p_json(const P2pReport& report, const topo::Topology& topology) {
                                  {"store_gbytes", pair.store},
                                  {"store_both_gbytes", pair.store_both},
                                  {"load_gbytes", pair.load},
+                                 {"load_both_gbytes", pair.load_both},
                                  {"round_trip_us", pair.round_trip}};
       if (const auto limit = p2p_limit(report, topology, from, to)) {
         one["limit_gbytes"] = limit->gbytes;

@@ -104,23 +104,6 @@ doctor::Proof attempt(const NicPort& port, const Result<std::unique_ptr<Buffer>>
   return done ? proof : failed(done.error());
 }
 
-std::vector<PortChoice> ports_up(const std::shared_ptr<const verbs::VerbsTable>& table) {
-  std::vector<PortChoice> found;
-  int count = 0;
-  ibv_device** list = table->get_device_list(&count);
-  for (int i = 0; list != nullptr && i < count; ++i) {
-    const auto context = verbs::Context::open(table, list[i]);
-    if (!context) continue;  // uverbs-nodes says it
-    for (std::uint8_t port = 1; port <= (*context)->attributes().phys_port_cnt; ++port) {
-      const auto attributes = (*context)->query_port(port);
-      if (!attributes || attributes->state != IBV_PORT_ACTIVE) continue;
-      found.push_back({(*context)->name(), port, std::nullopt, 0});
-    }
-  }
-  if (list != nullptr) table->free_device_list(list);
-  return found;
-}
-
 }  // namespace
 
 std::vector<doctor::Proof> prove(const std::shared_ptr<const verbs::VerbsTable>& table,

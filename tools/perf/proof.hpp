@@ -12,7 +12,7 @@
 namespace gdrx::verbs {
 struct VerbsTable;
 }
-namespace gdrx::cuda {
+namespace gdrx::perf::cuda {
 class Device;
 }
 

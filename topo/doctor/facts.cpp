@@ -65,6 +65,12 @@ bool in_container(const Facts& facts) {
                      [&](const char* word) { return groups.find(word) != groups.npos; });
 }
 
+// NVML writes eight digits of the domain, CUDA capital letters.
+std::string plain_bus(const std::string& text) {
+  const auto bus = topo::parse_bus_id(text);
+  return bus ? topo::to_string(*bus) : text;
+}
+
 }  // namespace
 
 Result<Facts> gather(const Host& host) {
@@ -85,6 +91,12 @@ Result<Facts> gather(const Host& host) {
               host.calls.capabilities().value_or(0),
               false,
               false};
+  if (facts.cuda) {
+    for (CudaDevice& one : facts.cuda->devices) one.bus = plain_bus(one.bus);
+  }
+  if (facts.nvml) {
+    for (NvmlDevice& one : facts.nvml->devices) one.bus = plain_bus(one.bus);
+  }
   facts.kernel = kernel_version(facts.release);
   facts.ports = ports_of(files, facts.topology);
   facts.in_container = in_container(facts);

@@ -22,15 +22,20 @@ bool peermem_loaded(const Facts& facts) {
                      [&](const char* path) { return facts.files.exists(path); });
 }
 
+// Every GPU exported 2 MiB.
+bool gpus_export(const Facts& facts) {
+  return facts.cuda && !facts.cuda->devices.empty() &&
+         std::all_of(facts.cuda->devices.begin(), facts.cuda->devices.end(),
+                     [](const CudaDevice& device) {
+                       return device.dmabuf && device.dmabuf_export.empty();
+                     });
+}
+
 // Done, or every layer says yes, as far as it was asked.
 bool dmabuf_proven(const Facts& facts) {
   const auto done = [](const Proof& one) { return one.way == "dma-buf" && one.problem.empty(); };
   if (facts.proofs && std::any_of(facts.proofs->begin(), facts.proofs->end(), done)) return true;
-  const bool gpus = facts.cuda && !facts.cuda->devices.empty() &&
-                    std::all_of(facts.cuda->devices.begin(), facts.cuda->devices.end(),
-                                [](const CudaDevice& device) {
-                                  return device.dmabuf && device.dmabuf_export.empty();
-                                });
+  const bool gpus = gpus_export(facts);
   const bool nics = facts.verbs && !facts.verbs->devices.empty() &&
                     std::all_of(facts.verbs->devices.begin(), facts.verbs->devices.end(),
                                 [](const VerbsDevice& one) { return one.dmabuf_errno == EBADF; });
@@ -59,6 +64,10 @@ Findings check_nvidia_peermem(const Facts& facts) {
   }
   const std::string evidence = std::string(kModule) + ": not there";
   if (dmabuf_proven(facts)) return {ok("not loaded and not needed: dma-buf works", evidence)};
+  if (facts.topology.nics().empty() && gpus_export(facts) && dmabuf_possible(facts)) {
+    return {ok("not loaded; GPU memory is exported as dma-buf, and no NIC is there to take it",
+               evidence)};
+  }
   if (dmabuf_possible(facts)) {
     return {finding(Severity::warn, "not loaded: dma-buf is the only way left, and not proven here",
                     evidence, load_module_lines("nvidia-peermem"))};

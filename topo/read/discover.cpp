@@ -24,12 +24,6 @@ Result<Topology> discover(const HostSource& source) {
     parts.numa = numa ? *std::move(numa) : sysfs_numa(files);
     if (source.nvml) add_nvml(parts);
   }
-  // What a virtual machine's provider says of the real host: NCCL reads it from there.
-  constexpr const char* kProvided = "var/run/nvidia-topologyd/virtualTopology.xml";
-  if (parts.in_vm && files.exists(kProvided)) {
-    parts.notes.push_back(fmt::format(
-        "the provider of this virtual machine describes the host: gdrx topo /{}", kProvided));
-  }
   return Topology::make(std::move(parts));
 }
 
