@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -23,9 +24,11 @@ class Processes {
   Processes(int ranks, const gdrxConfig_t& config, const Life& life) {
     int pipes[2] = {-1, -1};
     if (pipe(pipes) != 0) ADD_FAILURE() << "pipe";
+    std::fflush(nullptr);  // or each rank would print it again
     for (int rank = 0; rank < ranks; ++rank) {
       const pid_t pid = fork();
-      if (pid == 0) _exit(live(ranks, rank, pipes, config, life));
+      // exit, not _exit: the id's root is joined, and a sanitizer has the last word.
+      if (pid == 0) std::exit(live(ranks, rank, pipes, config, life));
       pids_.push_back(pid);
     }
     close(pipes[0]);
