@@ -29,6 +29,7 @@ class CommunicatorBuilder {
   Result<std::unique_ptr<Communicator>> run() {
     Communicator& comm = *comm_;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
+    GDRX_TRY(check_reproducible());
     const std::string id = host_id(comm.config_);
     const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
                                     GDRX_TRY(Secret::load(comm.config_.secret_file))};
@@ -152,6 +153,18 @@ class CommunicatorBuilder {
         config.arena_block, config.gpu ? 1 : 0, config.gpu_blocks, config.reproducible ? 1 : 0);
   }
 
+  Result<void> check_reproducible() const {
+    const auto fixed = comm_->fixed_;
+    const bool in_order =
+        !fixed || *fixed == plan::Algorithm::one_shot || *fixed == plan::Algorithm::two_shot;
+    if (!comm_->config_.reproducible || in_order) return {};
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("GDRX_REPRODUCIBLE=1 adds in the order of ranks, {} does not: use auto, "
+                    "one-shot or two-shot",
+                    plan::to_string(*fixed)));
+  }
+
   Result<void> check_settings() {
     const std::vector<Hello>& peers = comm_->peers_;
     for (std::size_t rank = 1; rank < peers.size(); ++rank) {
@@ -171,6 +184,7 @@ class CommunicatorBuilder {
 
   void describe_machine() {
     Machine& machine = comm_->machine_;
+    machine.reproducible = comm_->config_.reproducible;
     std::map<std::string, CpuSet> hosts;
     machine.fabric = true;
     for (const Hello& peer : comm_->peers_) {

@@ -103,6 +103,7 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
   for (const Algorithm algorithm : algorithms) {
     if (known && algorithm != *fixed) continue;
     const bool direct = algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
+    if (machine.reproducible && !direct && collective == Collective::all_reduce) continue;
     if (machine.shm && direct && collective == Collective::all_reduce) {
       choice.candidates.push_back({algorithm, PathKind::shm, shm_us(machine, algorithm, size)});
     } else if (machine.fabric || machine.ranks == 1) {

@@ -19,9 +19,10 @@ enum class PathKind : std::uint8_t { shm, fabric, gpu };
 struct Machine {
   int ranks = 1;
   int hosts = 1;
-  int cpus = 1;         // that the ranks of one host may use together
-  bool shm = false;     // every rank has mapped the arena
-  bool fabric = false;  // every rank has opened the fabric
+  int cpus = 1;               // that the ranks of one host may use together
+  bool shm = false;           // every rank has mapped the arena
+  bool fabric = false;        // every rank has opened the fabric
+  bool reproducible = false;  // allReduce adds in the order of ranks, whatever the size
   std::string fabric_name;
   Bytes arena_block = 256 * 1024;
 };

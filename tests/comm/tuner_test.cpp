@@ -32,6 +32,20 @@ TEST(Tuner, ObeysTheUser) {
   EXPECT_EQ(choice->chosen.path, PathKind::fabric);
 }
 
+TEST(Tuner, TakesWhatAddsInTheOrderOfRanksWhereResultsMustRepeat) {
+  for (const bool shm : {true, false}) {
+    Machine machine = sixteen_on_two();
+    machine.reproducible = true;
+    machine.shm = shm;
+    const auto choice = choose(machine, Collective::all_reduce, 16 << 20, std::nullopt);
+    ASSERT_TRUE(choice);
+    for (const Candidate& candidate : choice->candidates) {
+      EXPECT_TRUE(candidate.algorithm == plan::Algorithm::one_shot ||
+                  candidate.algorithm == plan::Algorithm::two_shot);
+    }
+  }
+}
+
 TEST(Tuner, LeavesSharedMemoryOutBetweenHosts) {
   Machine machine = sixteen_on_two();
   machine.hosts = 2;
