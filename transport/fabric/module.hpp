@@ -9,8 +9,9 @@
 
 namespace gdrx {
 
-/// Bumped whenever transport.hpp changes what a module must implement.
-inline constexpr int kFabricAbi = 2;
+/// The first number is bumped whenever transport.hpp changes what a module must implement. A module
+/// reads the Config that it is handed, so that one of another layout is refused, too.
+inline constexpr int kFabricAbi = 2 * 65536 + static_cast<int>(sizeof(Config));
 inline constexpr const char* kFabricSymbol = "gdrx_fabric_v1";
 
 struct FabricModule {
