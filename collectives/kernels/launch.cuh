@@ -32,31 +32,27 @@ cudaError_t launch_one_shot(const Call& call, const Shape& shape, cudaStream_t s
   return enqueue(one_shot<E, 15>, shape, stream, call);
 }
 
-// At most eight packs in flight a thread, but for over eight ranks.
-template <class E>
-cudaError_t launch_two_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
-  if (call.ranks > 8) return enqueue(two_shot<E, 1, 15>, shape, stream, call);
-  if (call.ranks > 4) return enqueue(two_shot<E, 1, 7>, shape, stream, call);
-  if (call.ranks > 2) {
-    if (shape.unroll == 2) return enqueue(two_shot<E, 2, 3>, shape, stream, call);
-    return enqueue(two_shot<E, 1, 3>, shape, stream, call);
+template <bool kTiled, class E, int kUnroll, int kPeers>
+cudaError_t enqueue_two_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if constexpr (kTiled) {
+    return enqueue(two_shot_tiled<E, kUnroll, kPeers>, shape, stream, call);
+  } else {
+    return enqueue(two_shot<E, kUnroll, kPeers>, shape, stream, call);
   }
-  if (shape.unroll == 4) return enqueue(two_shot<E, 4, 1>, shape, stream, call);
-  if (shape.unroll == 2) return enqueue(two_shot<E, 2, 1>, shape, stream, call);
-  return enqueue(two_shot<E, 1, 1>, shape, stream, call);
 }
 
-template <class E>
-cudaError_t launch_tiled(const Call& call, const Shape& shape, cudaStream_t stream) {
-  if (call.ranks > 8) return enqueue(two_shot_tiled<E, 1, 15>, shape, stream, call);
-  if (call.ranks > 4) return enqueue(two_shot_tiled<E, 1, 7>, shape, stream, call);
+// At most eight packs in flight a thread, but for over eight ranks.
+template <bool kTiled, class E>
+cudaError_t launch_two_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks > 8) return enqueue_two_shot<kTiled, E, 1, 15>(call, shape, stream);
+  if (call.ranks > 4) return enqueue_two_shot<kTiled, E, 1, 7>(call, shape, stream);
   if (call.ranks > 2) {
-    if (shape.unroll == 2) return enqueue(two_shot_tiled<E, 2, 3>, shape, stream, call);
-    return enqueue(two_shot_tiled<E, 1, 3>, shape, stream, call);
+    if (shape.unroll == 2) return enqueue_two_shot<kTiled, E, 2, 3>(call, shape, stream);
+    return enqueue_two_shot<kTiled, E, 1, 3>(call, shape, stream);
   }
-  if (shape.unroll == 4) return enqueue(two_shot_tiled<E, 4, 1>, shape, stream, call);
-  if (shape.unroll == 2) return enqueue(two_shot_tiled<E, 2, 1>, shape, stream, call);
-  return enqueue(two_shot_tiled<E, 1, 1>, shape, stream, call);
+  if (shape.unroll == 4) return enqueue_two_shot<kTiled, E, 4, 1>(call, shape, stream);
+  if (shape.unroll == 2) return enqueue_two_shot<kTiled, E, 2, 1>(call, shape, stream);
+  return enqueue_two_shot<kTiled, E, 1, 1>(call, shape, stream);
 }
 
 /// The shape fits(): see shape.hpp.
@@ -66,8 +62,8 @@ cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
     case Kernel::one_shot:
       return launch_one_shot<E>(call, shape, stream);
     case Kernel::two_shot:
-      if (shape.whole) return launch_tiled<E>(call, shape, stream);
-      return launch_two_shot<E>(call, shape, stream);
+      if (shape.whole) return launch_two_shot<true, E>(call, shape, stream);
+      return launch_two_shot<false, E>(call, shape, stream);
     case Kernel::ring:
       if (shape.unroll == 1) return enqueue(ring<E, 1>, shape, stream, call);
       if (shape.unroll == 2) return enqueue(ring<E, 2>, shape, stream, call);
