@@ -122,7 +122,7 @@ class Communicator final : private exec::Links {
   Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
-  Result<gpu::Shape> gpu_shape(Bytes bytes) const;
+  gpu::Shape gpu_shape(Bytes bytes) const;
   Result<bool> reached(Operation& operation);
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();

@@ -39,7 +39,7 @@ bool Communicator::runs_on_gpu(const Call& call) const {
          cuda::kind_of(call.output) == MemoryKind::cuda;
 }
 
-Result<gpu::Shape> Communicator::gpu_shape(Bytes bytes) const {
+gpu::Shape Communicator::gpu_shape(Bytes bytes) const {
   if (!fixed_) return gpu::choose(gpu_host_, bytes);
   const auto kernel = kernel_of(*fixed_);
   const auto shape = kernel ? gpu::shape_of(*kernel, gpu_host_, bytes) : std::nullopt;
@@ -51,7 +51,7 @@ Result<gpu::Shape> Communicator::gpu_shape(Bytes bytes) const {
 Result<void> Communicator::launch_on_gpu(const Call& call) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   const Bytes bytes = call.count * size_of(call.type);
-  const gpu::Shape shape = GDRX_TRY(gpu_shape(bytes));
+  const gpu::Shape shape = gpu_shape(bytes);
   const std::lock_guard lock(gpu_mutex_);
   GDRX_TRY(gpu_->launch({call.input, call.output, bytes, call.type, call.op}, shape, call.stream));
   gpu_info_.algorithm = algorithm_of(shape.kernel);

@@ -6,7 +6,7 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr int kKernelCount = 3;
+constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring};
 
 int round_up(std::uint64_t value, int unit) {
   return static_cast<int>((value + static_cast<std::uint64_t>(unit) - 1) /
@@ -103,21 +103,36 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   return std::nullopt;
 }
 
+namespace {
+
+// Empty if the kernel cannot run the call, or must not.
+std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes) {
+  if (kernel == Kernel::ring && host.reproducible) return std::nullopt;
+  const auto shape = shape_of(kernel, host, bytes);
+  if (!shape) return std::nullopt;
+  return Prediction{*shape, predict(*shape, host.ranks, bytes)};
+}
+
+}  // namespace
+
 std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes) {
   std::vector<Prediction> all;
-  for (int i = 0; i < kKernelCount; ++i) {
-    const auto kernel = static_cast<Kernel>(i);
-    if (kernel == Kernel::ring && host.reproducible) continue;
-    const auto shape = shape_of(kernel, host, bytes);
-    if (shape) all.push_back({*shape, predict(*shape, host.ranks, bytes)});
+  for (const Kernel kernel : kKernels) {
+    if (const auto made = prediction_of(kernel, host, bytes)) all.push_back(*made);
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Prediction& a, const Prediction& b) { return a.us < b.us; });
   return all;
 }
 
+// On the way of every call: no list, no heap.
 Shape choose(const Host& host, std::uint64_t bytes) {
-  return candidates(host, bytes).front().shape;
+  std::optional<Prediction> best;
+  for (const Kernel kernel : kKernels) {
+    const auto made = prediction_of(kernel, host, bytes);
+    if (made && (!best || made->us < best->us)) best = made;
+  }
+  return best->shape;  // two-shot in tiles carries any size
 }
 
 std::string_view to_string(Kernel kernel) noexcept {

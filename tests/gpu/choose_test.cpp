@@ -29,6 +29,8 @@ TEST(GpuChoice, EveryChoiceFitsTheArena) {
         const Host host{ranks, blocks, false};
         const auto all = candidates(host, bytes);
         ASSERT_FALSE(all.empty()) << ranks << " ranks, " << bytes << " bytes";
+        EXPECT_EQ(choose(host, bytes).kernel, all.front().shape.kernel);
+        EXPECT_EQ(choose(host, bytes).blocks, all.front().shape.blocks);
         for (const Prediction& prediction : all) {
           EXPECT_TRUE(fits(prediction.shape, ranks, packs_of(bytes)));
           EXPECT_LE(prediction.shape.blocks, blocks);
