@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -26,6 +27,15 @@ Result<Handle> make_handle() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return fail(Errc::system, "hwloc_topology_init", errno);
   return Handle(raw);
+}
+
+/// An enumeration's value as it stands in memory: what a file gives may be none of its enumerators.
+template <class Enumeration>
+unsigned number_of(const Enumeration& value) {
+  unsigned number = 0;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
 }
 
 std::vector<NumaNode> numa_nodes(hwloc_topology_t topology) {
@@ -128,7 +138,7 @@ class Reader {
   std::size_t bridge(hwloc_obj_t object, std::size_t parent, int numa) {
     const auto& attributes = object->attr->bridge;
     PciNode node;
-    if (attributes.upstream_type == HWLOC_OBJ_BRIDGE_HOST) {
+    if (number_of(attributes.upstream_type) == HWLOC_OBJ_BRIDGE_HOST) {
       node.kind = NodeKind::root;
       node.name = fmt::format("pci{:04x}:{:02x}", attributes.downstream.pci.domain,
                               attributes.downstream.pci.secondary_bus);
@@ -155,11 +165,12 @@ class Reader {
         const char* model = hwloc_obj_get_info_by_name(io, "GPUModel");
         if (model) gpu.model = model;
       }
-      if (io->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
+      const unsigned type = number_of(io->attr->osdev.type);
+      if (type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
         saw_verbs_ = true;
         parts_.nics.push_back({std::string(name), at, kNone, 0, 0, {}, false});
       }
-      if (io->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK && interface.empty()) interface = name;
+      if (type == HWLOC_OBJ_OSDEV_NETWORK && interface.empty()) interface = name;
     }
     const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
     if (gpu.model.empty() && model) gpu.model = model;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 
 namespace gdrx::topo {
@@ -138,7 +137,7 @@ Result<FileTree> parse_tar(std::string_view bytes) {
 void TarWriter::header(std::string_view path, char type, std::size_t size, std::string_view link) {
   std::array<char, kBlock> block{};
   const auto put = [&](Field field, std::string_view text) {
-    std::memcpy(block.data() + field.at, text.data(), std::min(text.size(), field.size));
+    std::copy_n(text.begin(), std::min(text.size(), field.size), block.begin() + field.at);
   };
   put(kName, path);
   put(kMode, type == '5' ? "0000755" : "0000644");
