@@ -45,6 +45,13 @@ Result<void> UcxDevice::open(const Config& config) {
       status != UCS_OK) {
     return failed("UCX_MM_ERROR_HANDLING", status);
   }
+  // UCX's other ways, transparent huge pages and the heap, give memory that was somebody else's: an
+  // inbox has to be zero at first.
+  if (const auto status =
+          ucp_config_modify(holder.config, "ALLOC_PRIO", "md:sysv,md:posix,huge,md:*,mmap");
+      status != UCS_OK) {
+    return failed("UCX_ALLOC_PRIO", status);
+  }
   if (!config.ucx_tls.empty()) {
     if (const auto status = ucp_config_modify(holder.config, "TLS", config.ucx_tls.c_str());
         status != UCS_OK) {
