@@ -4,8 +4,8 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "collectives/plan/json_guard.hpp"
 #include "collectives/plan/words.hpp"
 #include "gdrx/plan_text.hpp"
 
@@ -21,67 +21,12 @@ tl::unexpected<Error> bad(const std::string& where, const std::string& what) {
   return fail(Errc::invalid_argument, fmt::format("plan JSON: {}: {}", where, what));
 }
 
-// Text of a stranger, fit to stand in one line of ours.
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 32;
-  std::string out = "'";
-  for (const char c : text.substr(0, kLongest)) out += c >= ' ' && c <= '~' ? c : '?';
-  return out + (text.size() > kLongest ? "...'" : "'");
-}
-
-struct Refused {
-  std::string why;
-};
-
-/// Refuses depth, masses and doubled keys while the text is still being read.
-class Guard {
- public:
-  // An op with all that it can have is 30 events; a rank and the plan have few besides.
-  explicit Guard(const JsonLimits& limits)
-      : left_(32 * limits.ops + 64 * static_cast<std::size_t>(limits.ranks) + 64) {}
-
-  bool operator()(int depth, json::parse_event_t event, json& parsed) {
-    if (left_-- == 0) throw Refused{"more values than a plan of so many ops can have"};
-    switch (event) {
-      case json::parse_event_t::object_start:
-        keys_.emplace_back();
-        [[fallthrough]];
-      case json::parse_event_t::array_start:
-        if (depth >= kDeepest) throw Refused{"nested too deeply"};
-        break;
-      case json::parse_event_t::object_end:
-        keys_.pop_back();
-        break;
-      case json::parse_event_t::key: {
-        const auto& key = parsed.get_ref<const std::string&>();
-        if (!keys_.back().insert(key).second)
-          throw Refused{"the key " + shown(key) + " stands twice"};
-        break;
-      }
-      case json::parse_event_t::array_end:
-      case json::parse_event_t::value:
-        break;
-    }
-    return true;
-  }
-
- private:
-  std::size_t left_;  // events: keys, values, begins and ends
-  std::vector<std::set<std::string>> keys_;
-};
-
-// The library reports by exceptions; they end here.
 Result<json> parse(std::string_view text, const JsonLimits& limits) {
-  Guard guard(limits);
-  try {
-    return json::parse(text, std::ref(guard));
-  } catch (const json::parse_error& error) {
-    return bad(fmt::format("byte {}", error.byte), "this is not JSON");
-  } catch (const Refused& refused) {
-    return bad("text", refused.why);
-  } catch (const json::exception&) {  // a number beyond any type
-    return bad("text", "this is not JSON");
-  }
+  // An op with all that it can have is 30 events; a rank and the plan have few besides.
+  const std::size_t events = 32 * limits.ops + 64 * static_cast<std::size_t>(limits.ranks) + 64;
+  auto parsed = parse_guarded(text, {events, kDeepest});
+  if (!parsed) return bad(parsed.error().where, parsed.error().why);
+  return *std::move(parsed);
 }
 
 /// An object whose every key must be asked for, once.

@@ -170,7 +170,7 @@ TEST(PlanJson, KeepsItsLimits) {
   limits.ranks = 3;
   std::string numbers = "[0";
   for (int i = 0; i < 1000; ++i) numbers += ",0";
-  refuses(numbers + "]", "more values than a plan", limits);
+  refuses(numbers + "]", "more values than it may have", limits);
   std::string many = "{\"op\": \"wait\", \"src\": {\"buffer\": \"input\", \"chunk\": 0}}";
   std::string list;
   for (int i = 0; i < 100; ++i) list += many + ",";
