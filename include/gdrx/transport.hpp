@@ -110,6 +110,13 @@ class Endpoint {
   virtual const Error* error() const noexcept = 0;
 };
 
+/// What has happened to a Device since it was opened.
+struct DeviceEvents {
+  std::uint64_t rails_down = 0;
+  std::uint64_t resent = 0;  // parts of messages, after a rail went down
+  std::uint64_t copied = 0;  // bytes of payloads that were not registered
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -119,6 +126,15 @@ class Device {
   /// reason. Staged regions cost a blocking copy in post() and before a completion is reported.
   virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
                                                                 MemoryKind kind) = 0;
+  /// GPU memory whose pages somebody has exported: `fd` is the caller's, and `offset` where the
+  /// memory begins in it. Errc::unsupported where the NICs take no dma-buf.
+  virtual Result<std::unique_ptr<MemoryRegion>> register_dma_buf(std::span<std::byte> memory,
+                                                                 int fd, Bytes offset) {
+    (void)memory;
+    (void)fd;
+    (void)offset;
+    return fail(Errc::unsupported, "this fabric takes no dma-buf");
+  }
   /// Memory of the kind into which peers write fastest (shared, where they are on this host), zero
   /// at first and committed only where it is touched.
   virtual Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) = 0;
@@ -141,6 +157,7 @@ class Device {
   /// From here on the loss of a peer, and what a peer does wrong, ends its Endpoint and nothing
   /// else: poll() goes on for the others. Late writes to regions that have ended are dropped.
   virtual void isolate_peers() noexcept = 0;
+  virtual DeviceEvents events() const noexcept { return {}; }
   /// NICs, how GPU memory is reached and why, counters: one line, for people.
   virtual std::string describe() const = 0;
 };

@@ -35,6 +35,9 @@ struct ClusterSettings {
   std::uint64_t seed = 1;
   int timeout = 8;  // 1 ms, and so 8 ms until a QP gives up
   std::chrono::milliseconds heartbeat{10};
+  std::uint32_t max_message = 1U << 30;
+  std::vector<int> first_subnet;  // of each host
+  bool routed = true;             // between subnets
   int unresolved = 0;  // so many ibv_create_ah of each host time out, as when nobody answers
   std::chrono::milliseconds peer_timeout{2000};
   std::vector<int> nics_of;  // by host, instead of nics
@@ -128,6 +131,11 @@ class Cluster {
     NicSettings nics;
     nics.nics = settings_.nics_of.empty() ? settings_.nics
                                           : settings_.nics_of[static_cast<std::size_t>(rank)];
+    nics.max_message = settings_.max_message;
+    nics.routed = settings_.routed;
+    if (!settings_.first_subnet.empty()) {
+      nics.first_subnet = settings_.first_subnet[static_cast<std::size_t>(rank)];
+    }
     nics.dma_buf = settings_.dma_buf;
     nics.peermem = settings_.peermem;
     if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];

@@ -84,6 +84,7 @@ struct Verbs {
     attributes->state = nic.up && !nic.dead ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attributes->max_mtu = attributes->active_mtu = IBV_MTU_4096;
     attributes->gid_tbl_len = 4;
+    attributes->max_msg_sz = nic.max_message;
     attributes->lid = nic.infiniband ? nic.lid : std::uint16_t{0};
     attributes->active_width = 2;
     attributes->active_speed = 32;
@@ -384,6 +385,7 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
     return v.get_async_event(c, event);
   };
   t->ack_async_event = [](ibv_async_event*) {};
+  t->subnet_bits = [](const ibv_gid&) { return 112; };  // 10.<subnet>.0.0/16
   t->relaxed_ordering = true;
   return t;
 }

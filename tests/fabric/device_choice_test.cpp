@@ -100,5 +100,52 @@ TEST(DeviceChoice, InfinibandNeedsNoGlobalRoute) {
   EXPECT_EQ(std::memcmp(inbox->bytes().data(), data.data(), data.size()), 0);
 }
 
+/// NICs that refuse one registration: the `left`-th from now on.
+std::shared_ptr<const verbs::VerbsTable> refusing(Network& network, std::shared_ptr<int> left) {
+  auto table = std::make_shared<verbs::VerbsTable>(*network.add_host({.nics = 2}));
+  table->reg_mr = [real = table->reg_mr, left](ibv_pd* pd, void* address, std::size_t length,
+                                               int access) -> ibv_mr* {
+    errno = ENOMEM;
+    return --*left == 0 ? nullptr : real(pd, address, length, access);
+  };
+  return table;
+}
+
+TEST(Registration, ThatOneOfTwoNicsRefusesFailsAndLeavesNothingBehind) {
+  Network network(Network::Mode::deterministic);
+  const auto left = std::make_shared<int>(0);
+  const auto opened = open(network, refusing(network, left), "");
+  ASSERT_TRUE(opened.device.has_value());
+  std::vector<std::byte> memory(10'000);
+  const std::size_t before = network.live_objects();
+  *left = 2;
+  const auto refused = (*opened.device)->register_memory(memory, MemoryKind::host);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().native, ENOMEM);
+  EXPECT_NE(refused.error().what.find("sim1"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(network.live_objects(), before);
+  EXPECT_TRUE((*opened.device)->register_memory(memory, MemoryKind::host).has_value());
+}
+
+TEST(Registration, ThatIsRefusedWhileADeviceIsOpenedCostsAPortOrTheDevice) {
+  bool failed = false;
+  bool went_on = false;
+  for (int nth = 1; nth <= 4; ++nth) {
+    Network network(Network::Mode::deterministic);
+    const auto left = std::make_shared<int>(nth);
+    auto opened = open(network, refusing(network, left), "");
+    if (opened.device) {
+      went_on = true;
+      EXPECT_NE(opened.log.find("Cannot allocate memory"), std::string::npos) << opened.log;
+    } else {
+      failed = true;
+      EXPECT_EQ(opened.device.error().native, ENOMEM);
+    }
+    opened.device = fail(Errc::internal, "closed");
+    EXPECT_EQ(network.live_objects(), 0U) << nth;
+  }
+  EXPECT_TRUE(failed && went_on);
+}
+
 }  // namespace
 }  // namespace gdrx::sim

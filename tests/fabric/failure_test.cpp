@@ -118,6 +118,25 @@ TEST(RailFailure, ADeadNicLeavesItsRailForGood) {
   EXPECT_TRUE(logged(cluster[1], "rail sim1:1 dead"));
 }
 
+// With adaptive routing a write goes in two parts. The second one is refused, and the first is on
+// its way: it must not land when the message has come over another rail and its buffer is
+// another's.
+TEST(RailFailure, WhatWasPostedInPartIsSentAgainOnlyWhenItsQpIsFenced) {
+  std::uint64_t refused = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    ClusterSettings settings = rails(2);
+    settings.seed = seed;
+    settings.adaptive_routing = 1;
+    Cluster cluster(settings);
+    Traffic traffic(cluster, seed);
+    cluster.network.set_fault(Fault::delay, 0.3);
+    EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.set_fault(Fault::post_fails, 0.01); }),
+              "");
+    refused += cluster.network.fired(Fault::post_fails);
+  }
+  EXPECT_GT(refused, 20U);
+}
+
 TEST(RailFailure, AFailedQpIsReplacedAtOnce) {
   Cluster cluster(rails(1));
   Traffic traffic(cluster, 7);
@@ -247,6 +266,26 @@ TEST(Objects, NothingIsLeftBehind) {
   EXPECT_GT(cluster->network.live_objects(), 0U);
   cluster->hosts.clear();
   EXPECT_EQ(cluster->network.live_objects(), 0U);
+}
+
+// A communicator's connections close one by one, while others of the same peer go on.
+TEST(Isolated, WhatIsLateForARegionThatHasEndedIsDropped) {
+  ClusterSettings settings = rails(1);
+  Cluster cluster(settings);
+  for (int rank : {0, 1}) cluster[rank].device->isolate_peers();
+  auto ended = *cluster[1].device->allocate_memory(4096);
+  const auto remote = *cluster[0].endpoints[1]->import_region(ended->export_key());
+  ended.reset();
+  std::uint64_t word = 7;
+  WriteOp op;
+  op.header = std::as_bytes(std::span(&word, 1));
+  op.remote = remote;
+  ASSERT_TRUE(
+      cluster.run_until([&] { return *cluster[0].endpoints[1]->post(op) == Progress::done; }));
+  cluster.send(0, 1, {}, 0, 5U);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
+  EXPECT_EQ(cluster[0].endpoints[1]->error(), nullptr);
+  EXPECT_EQ(cluster[1].endpoints[0]->error(), nullptr);
 }
 
 }  // namespace

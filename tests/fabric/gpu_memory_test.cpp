@@ -171,6 +171,18 @@ TEST_P(GpuMemory, IsFlushedWhileARailGoesDownAndAfterItsNicHasDied) {
   }
 }
 
+// As with soft-RoCE: an idle QP fails, and what is posted on it then is never heard of again.
+TEST_P(GpuMemory, IsFlushedWhenTheQpOfTheFlushNeverAnswers) {
+  Cluster cluster(settings(GetParam()));
+  Regions regions(cluster, *gpu_);
+  regions.write({}, 4000, 0, 1);
+  regions.flush();
+  cluster.network.set_fault(Fault::unflushed, 1.0);
+  for (int nic = 0; nic < 2; ++nic) cluster.network.break_qps(1, nic);
+  regions.write({}, 4000, 0, 2);
+  regions.flush();
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Ways, GpuMemory,
     ::testing::Values(Way{"DmaBuf", GpuDirect::automatic, MemoryPath::dma_buf},
@@ -187,6 +199,33 @@ TEST_F(GpuMemoryOf, AWayThatIsAskedForAndCannotBeIsRefusedWithTheReason) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_NE(refused.error().what.find("ibv_reg_dmabuf_mr on sim0"), std::string::npos)
       << refused.error().what;
+}
+
+TEST_F(GpuMemoryOf, SomebodyElsesExportIsRegisteredByItsDescriptor) {
+  Cluster cluster(settings({"", GpuDirect::automatic, MemoryPath::dma_buf}));
+  Regions regions(cluster, *gpu_);
+  const std::span<std::byte> memory = gpu_->allocate(kRegion);
+  {
+    const cuda::DmaBuf exported = *gpu_->calls().export_dma_buf(memory);
+    regions.target = *cluster[1].device->register_dma_buf(memory, exported.fd(), exported.offset());
+  }  // closed, as NCCL does
+  EXPECT_EQ(regions.target->path(), MemoryPath::dma_buf);
+  regions.remote = *cluster[0].endpoints[1]->import_region(regions.target->export_key());
+  const auto data = pattern(100'000, 4);
+  gpu_->put(regions.from.first(data.size()), data);
+  regions.write({}, data.size(), 512, 5);
+  regions.flush();
+  EXPECT_TRUE(gpu_->get(memory.subspan(512, data.size())) == data);
+}
+
+TEST_F(GpuMemoryOf, AnExportThatIsNoneOrThatNicsDoNotTakeIsRefused) {
+  const auto attempt = [&](bool nics_take_it, int fd) {
+    Cluster cluster(settings({"", GpuDirect::automatic, MemoryPath::dma_buf, nics_take_it}));
+    const auto refused = cluster[0].device->register_dma_buf(gpu_->allocate(4096), fd, 0);
+    return refused ? std::string("taken") : describe(refused.error());
+  };
+  EXPECT_NE(attempt(true, -1).find("Bad file descriptor"), std::string::npos);
+  EXPECT_NE(attempt(false, 0).find("not supported"), std::string::npos);
 }
 
 TEST_F(GpuMemoryOf, HostMemoryTalksToGpuMemoryBothWays) {

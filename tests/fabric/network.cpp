@@ -8,10 +8,11 @@ namespace gdrx::sim {
 
 std::string_view to_string(Fault fault) noexcept {
   constexpr std::array<std::string_view, kFaults> kNames{
-      "delay",           "drop_packet", "drop_ack",      "ack_blackout",   "hold",
-      "scatter",         "rnr",         "drop_datagram", "twice_datagram", "late_completion",
-      "link_flap",       "outage",      "blackout",      "qp_fatal",       "device_fatal",
-      "create_qp_fails", "post_fails",  "gpu_hold",      "slow_host"};
+      "delay",           "drop_packet",  "drop_ack",      "ack_blackout",    "hold",
+      "scatter",         "rnr",          "drop_datagram", "twice_datagram",  "late_datagram",
+      "late_completion", "link_flap",    "outage",        "blackout",        "dark",
+      "qp_fatal",        "device_fatal", "unflushed",     "create_qp_fails", "post_fails",
+      "gpu_hold",        "slow_host",    "stall"};
   return kNames.at(static_cast<std::size_t>(fault));
 }
 
@@ -33,6 +34,9 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->number = number;
     nic->infiniband = settings.infiniband;
     nic->max_inline = settings.max_inline;
+    nic->max_message = settings.max_message;
+    nic->subnet = (settings.first_subnet + number) % settings.nics;
+    nic->routed = settings.routed;
     nic->dma_buf = settings.dma_buf;
     nic->ece = settings.ece;
     nic->peermem = settings.peermem;
@@ -41,7 +45,7 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->context.ops.post_send = &Transport::post_send;
     nic->context.ops.post_recv = &Transport::post_recv;
     nic->context.ops.poll_cq = &Transport::poll;
-    // ::ffff:10.<nic>.<host>.1
+    // ::ffff:10.<subnet>.<host>.1
     const std::array<std::uint8_t, 16> gid{0,
                                            0,
                                            0,
@@ -55,7 +59,7 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
                                            0xff,
                                            0xff,
                                            10,
-                                           static_cast<std::uint8_t>(number),
+                                           static_cast<std::uint8_t>(nic->subnet),
                                            static_cast<std::uint8_t>(host),
                                            1};
     std::copy(gid.begin(), gid.end(), nic->gid.raw);

@@ -31,18 +31,22 @@ enum class Fault : std::uint8_t {
   rnr,           // the receiver says that it is not ready
   drop_datagram,
   twice_datagram,   // arrives twice, the second time late
+  late_datagram,    // arrives when its sender has repeated it often, or gone on to another life
   late_completion,  // of the CQ: visible long after the bytes are
   link_flap,        // a port goes down, shortly
   outage,           // a port goes down for longer than the QPs retry
   blackout,         // all ports of a host go down, shortly
+  dark,             // all ports of all hosts go down, and come back each at its own time
   qp_fatal,         // a QP goes to error by itself
   device_fatal,     // a NIC dies for good
+  unflushed,        // what is posted on a QP in error never completes, as with soft-RoCE
   create_qp_fails,  // out of resources, for the moment
   post_fails,       // ibv_post_send returns ENOMEM
   gpu_hold,         // what was written to a GPU is in flight until a read of the NIC pushes it
   slow_host,        // a process does not poll for a while (the harness's)
+  stall,            // the same, for many heartbeats and longer than a fence waits (the harness's)
 };
-inline constexpr std::size_t kFaults = 19;
+inline constexpr std::size_t kFaults = 23;
 std::string_view to_string(Fault fault) noexcept;
 
 class VirtualClock final : public Clock {
@@ -58,9 +62,12 @@ struct NicSettings {
   int nics = 1;
   bool infiniband = false;
   int max_inline = 256;
-  bool dma_buf = true;    // its driver registers dma-bufs
-  std::uint32_t ece = 0;  // options its provider offers; 0: it knows no ECE
-  bool peermem = true;    // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
+  std::uint32_t max_message = 1U << 30;  // of one work request
+  int first_subnet = 0;                  // NIC i is in subnet first_subnet + i, modulo the NICs
+  bool routed = true;                    // between subnets
+  bool dma_buf = true;                   // its driver registers dma-bufs
+  std::uint32_t ece = 0;                 // options its provider offers; 0: it knows no ECE
+  bool peermem = true;  // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
 };
 
 struct Nic;

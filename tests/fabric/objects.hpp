@@ -36,6 +36,9 @@ struct Nic {
   bool cut = false;    // nothing passes, and the port does not know
   int down_count = 0;  // outages that overlap
   int max_inline = 256;
+  std::uint32_t max_message = 0;
+  int subnet = 0;
+  bool routed = true;
   std::uint32_t ece = 0;
   bool dma_buf = true;
   bool peermem = true;

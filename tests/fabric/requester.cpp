@@ -53,10 +53,13 @@ int Transport::accept(Qp& qp, const ibv_send_wr& wr) {
   request.signalled = qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   request.imm = wr.imm_data;
   request.count = wr.num_sge;
+  std::uint64_t bytes = 0;
   for (int i = 0; i < wr.num_sge; ++i) {
     request.pieces[static_cast<std::size_t>(i)] = wr.sg_list[i];
-    request.bytes += wr.sg_list[i].length;
+    bytes += wr.sg_list[i].length;
   }
+  if (bytes > qp.nic().max_message) return EINVAL;  // 9.2.5
+  request.bytes = static_cast<std::uint32_t>(bytes);
   if (qp.raw.qp_type == IBV_QPT_UD) {
     if (wr.opcode != IBV_WR_SEND || wr.wr.ud.ah == nullptr || request.bytes > 4096) return EINVAL;
     request.to = reinterpret_cast<Ah*>(wr.wr.ud.ah)->attributes;
@@ -105,6 +108,7 @@ int Transport::post_send(ibv_qp* raw, ibv_send_wr* requests, ibv_send_wr** bad) 
     }
   }
   if (raw->state == IBV_QPS_ERR) {
+    if (network.draw(Fault::unflushed)) qp.sends.clear();
     to_error(qp);  // flushes what was just posted
   } else {
     kick(qp);
@@ -159,6 +163,7 @@ void Transport::transmit(Qp& qp, SendRequest& request) {
   network.trace(6, qp.raw.qp_num, request.psn);
   network.bytes_moved_ += request.bytes;
   if (!nic.usable() || packet->target == nullptr || qp.muted) return;
+  if (!nic.routed && packet->target->subnet != nic.subnet) return;
   if (datagram) {
     if (network.draw(Fault::drop_datagram)) return;
   } else {
@@ -171,6 +176,9 @@ void Transport::transmit(Qp& qp, SendRequest& request) {
   if (network.draw(Fault::delay)) in += microseconds(network.random_.between(50, 3000));
   const auto go = [&network, packet] { arrive(network, packet); };
   if (datagram) {
+    if (network.draw(Fault::late_datagram)) {
+      in += milliseconds(network.random_.between(1, 60));
+    }
     network.schedule(in, go);  // datagrams overtake each other
     if (network.draw(Fault::twice_datagram)) {
       network.schedule(in + microseconds(network.random_.between(10, 20'000)), go);

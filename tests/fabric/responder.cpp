@@ -37,7 +37,10 @@ int Transport::post_recv(ibv_qp* raw, ibv_recv_wr* requests, ibv_recv_wr** bad) 
     if (request.count > 0) request.piece = requests->sg_list[0];
     qp.receives.push_back(request);
   }
-  if (raw->state == IBV_QPS_ERR) to_error(qp);
+  if (raw->state == IBV_QPS_ERR) {
+    if (qp.nic().network->draw(Fault::unflushed)) qp.receives.clear();
+    to_error(qp);
+  }
   return error;
 }
 

@@ -18,16 +18,29 @@ struct Mix {
 // Packet faults have thousands of opportunities in a run, those of ports and processes one a
 // millisecond.
 constexpr std::array<Mix, kFaults> kMix{{
-    {Fault::delay, 0.02},         {Fault::drop_packet, 0.01},
-    {Fault::drop_ack, 0.02},      {Fault::ack_blackout, 0.003},
-    {Fault::hold, 0.003},         {Fault::scatter, 0.5},
-    {Fault::rnr, 0.01},           {Fault::drop_datagram, 0.3},
-    {Fault::twice_datagram, 0.3}, {Fault::late_completion, 0.03},
-    {Fault::link_flap, 0.1},      {Fault::outage, 0.04},
-    {Fault::blackout, 0.05},      {Fault::qp_fatal, 0.05},
-    {Fault::device_fatal, 0.1},   {Fault::create_qp_fails, 0.5},
-    {Fault::post_fails, 0.002},   {Fault::gpu_hold, 0.3},
+    {Fault::delay, 0.02},
+    {Fault::drop_packet, 0.01},
+    {Fault::drop_ack, 0.02},
+    {Fault::ack_blackout, 0.003},
+    {Fault::hold, 0.003},
+    {Fault::scatter, 0.5},
+    {Fault::rnr, 0.01},
+    {Fault::drop_datagram, 0.3},
+    {Fault::twice_datagram, 0.3},
+    {Fault::late_datagram, 0.3},
+    {Fault::late_completion, 0.03},
+    {Fault::link_flap, 0.1},
+    {Fault::outage, 0.04},
+    {Fault::blackout, 0.05},
+    {Fault::dark, 0.03},
+    {Fault::qp_fatal, 0.05},
+    {Fault::device_fatal, 0.1},
+    {Fault::unflushed, 1.0},
+    {Fault::create_qp_fails, 0.5},
+    {Fault::post_fails, 0.002},
+    {Fault::gpu_hold, 0.3},
     {Fault::slow_host, 0.1},
+    {Fault::stall, 0.02},
 }};
 constexpr double kOnGpu = 0.4;    // a seed's messages are in GPU memory
 constexpr double kChosen = 0.35;  // a fault kind is in a seed's mix
@@ -82,6 +95,10 @@ class Swarm {
       settings.nics_of.push_back(static_cast<int>(random_.between(1, 3)));
       shape_ += fmt::format(" {}", settings.nics_of.back());
     }
+    crossed_ = random_.chance(0.3);
+    for (int i = 0; crossed_ && i < settings.hosts; ++i) {
+      settings.first_subnet.push_back(static_cast<int>(random_.below(3)));
+    }
     settings.inbox = Traffic::inbox_bytes(settings.hosts);
     settings.adaptive_routing = random_.chance(0.3) ? 1 : 0;
     for (int i = 0; i < settings.hosts; ++i) {
@@ -94,7 +111,8 @@ class Swarm {
       settings.peermem = random_.chance(0.5);
       shape_ += !settings.dma_buf && !settings.peermem ? ", GPU memory staged" : ", GPU memory";
     }
-    settings.timeout = 7;  // 0.5 ms: 4 ms until a QP gives up
+    if (random_.chance(0.3)) settings.max_message = 64 * 1024;  // the longest messages need more
+    settings.timeout = 7;                                       // 0.5 ms: 4 ms until a QP gives up
     settings.peer_timeout = milliseconds(5000);
     return settings;
   }
@@ -149,12 +167,20 @@ class Swarm {
       const std::uint64_t time = random_.between(500, 10'000);
       for (int i = 0; i < network.nics(host); ++i) down(host, i, time);
     }
-    // The first NIC of each host lives, so that a path remains.
-    if (nic > 0 && network.draw(Fault::device_fatal)) network.kill_nic(host, nic);
-    if (network.draw(Fault::slow_host)) {
-      cluster_[host].slow = true;
-      revivals_.push_back({network.now() + microseconds(random_.between(100, 15'000)), host, -1});
+    if (network.draw(Fault::dark)) {
+      for (int at = 0; at < network.hosts(); ++at) {
+        for (int i = 0; i < network.nics(at); ++i) down(at, i, random_.between(500, 60'000));
+      }
     }
+    // The first NIC of each host lives, so that a path remains: where first NICs are joined.
+    if (nic > 0 && !crossed_ && network.draw(Fault::device_fatal)) network.kill_nic(host, nic);
+    if (network.draw(Fault::slow_host)) stop(host, random_.between(100, 15'000));
+    if (network.draw(Fault::stall)) stop(host, random_.between(25'000, 110'000));
+  }
+
+  void stop(int host, std::uint64_t micros) {
+    cluster_[host].slow = true;
+    revivals_.push_back({cluster_.network.now() + microseconds(micros), host, -1});
   }
 
   void down(int host, int nic, std::uint64_t micros) {
@@ -180,6 +206,7 @@ class Swarm {
     int nic;
   };
   std::string shape_;
+  bool crossed_ = false;  // hosts number their NICs in another order
   Random random_;
   std::optional<FakeGpu> gpu_;
   Cluster cluster_;

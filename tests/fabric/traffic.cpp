@@ -11,8 +11,11 @@ constexpr std::byte kCanaryByte{0xca};
 constexpr std::uint64_t kCreditCookie = ~std::uint64_t{0};
 constexpr std::size_t kHeader = 16;
 
+// By memcmp of the bytes with themselves one further: a loop over bytes takes minutes under
+// ThreadSanitizer.
 bool all(std::span<const std::byte> bytes, std::byte value) {
-  return std::all_of(bytes.begin(), bytes.end(), [&](std::byte b) { return b == value; });
+  return bytes.empty() ||
+         (bytes[0] == value && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <sstream>
 #include <vector>
 
 #include "transport/fabric/module.hpp"
@@ -29,7 +30,14 @@ fs::path own_folder() {
 
 // Beside this code (the library, or a test program in bin/), then beside that.
 std::vector<fs::path> places(const Config& config, const std::string& file) {
-  if (!config.module_path.empty()) return {fs::path(config.module_path) / file};
+  if (!config.module_path.empty()) {
+    std::vector<fs::path> given;
+    std::istringstream folders(config.module_path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (!folder.empty()) given.push_back(fs::path(folder) / file);
+    }
+    return given;
+  }
   const fs::path here = own_folder();
   return {here / file, here / "gdrx" / file, here.parent_path() / "lib" / file, file};
 }

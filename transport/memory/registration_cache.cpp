@@ -32,6 +32,13 @@ void RegistrationCache::index_from(std::size_t first) noexcept {
 }
 
 Result<RegistrationRef> RegistrationCache::acquire(std::span<std::byte> memory, MemoryKind kind) {
+  return acquire(memory, [&]() -> Result<std::unique_ptr<MemoryRegion>> {
+    if (!device_) return nullptr;
+    return device_->register_memory(memory, kind);
+  });
+}
+
+Result<RegistrationRef> RegistrationCache::acquire(std::span<std::byte> memory, const Maker& make) {
   if (memory.empty()) return fail(Errc::invalid_argument, "memory of no bytes is not registered");
   if (const Entry* known = covering(memory); known != nullptr) {
     ++counters_.shared;
@@ -39,8 +46,7 @@ Result<RegistrationRef> RegistrationCache::acquire(std::span<std::byte> memory, 
     ++entry.owners;
     return entry.registration;
   }
-  std::unique_ptr<MemoryRegion> region;
-  if (device_) region = GDRX_TRY(device_->register_memory(memory, kind));
+  std::unique_ptr<MemoryRegion> region = GDRX_TRY(make());
   Entry entry;
   entry.begin = begin_of(memory);
   entry.end = entry.begin + memory.size();

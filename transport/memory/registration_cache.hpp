@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,6 +49,9 @@ class RegistrationCache {
   /// Registers memory, or counts one owner more of what covers it already. The memory stays the
   /// caller's, until his release().
   Result<RegistrationRef> acquire(std::span<std::byte> memory, MemoryKind kind);
+  /// The same, registered by `make` where it has to be.
+  using Maker = std::function<Result<std::unique_ptr<MemoryRegion>>()>;
+  Result<RegistrationRef> acquire(std::span<std::byte> memory, const Maker& make);
   /// The same for memory that was allocated just now: what is in here for its addresses is of
   /// memory that was freed without a word, and would reach the pages it had. It is taken out.
   Result<RegistrationRef> acquire_new(std::span<std::byte> memory, MemoryKind kind);

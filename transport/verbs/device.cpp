@@ -154,6 +154,13 @@ Result<std::unique_ptr<MemoryRegion>> VerbsDevice::register_memory(std::span<std
   return region;
 }
 
+Result<std::unique_ptr<MemoryRegion>> VerbsDevice::register_dma_buf(std::span<std::byte> memory,
+                                                                    int fd, Bytes offset) {
+  std::unique_ptr<MemoryRegion> region =
+      GDRX_TRY(VerbsRegion::create_exported(shared_from_this(), core_, memory, fd, offset));
+  return region;
+}
+
 Result<std::unique_ptr<MemoryRegion>> VerbsDevice::allocate_memory(std::size_t bytes) {
   Buffer own = GDRX_TRY(Buffer::create(bytes));
   const std::span<std::byte> memory = own.bytes();
@@ -173,15 +180,19 @@ Result<std::unique_ptr<Endpoint>> VerbsDevice::connect(Rank peer,
     return fail(Errc::protocol,
                 fmt::format("rank {} sent a verbs address: {}", index(peer), decoded.error().what));
   }
-  Peer* made = GDRX_TRY(make_peer(peer, decoded->nonce, decoded->rails, decoded->qps));
+  std::vector<RailAddress> own;
+  for (const auto& rail : core_.rails) own.push_back(rail->address());
+  const Pairing pairing =
+      pair_rails(own, std::span(decoded->rail).first(decoded->rails), core_.nonce < decoded->nonce);
+  Peer* made = GDRX_TRY(make_peer(peer, decoded->nonce, pairing, decoded->qps));
   for (const auto& link : made->links()) {
-    GDRX_TRY(made->learn(link->number(), decoded->rail[link->number() % decoded->rails]));
+    GDRX_TRY(made->learn(link->number(), decoded->rail[link->peer_rail()]));
   }
   next_tick_ = {};
   return std::make_unique<VerbsEndpoint>(shared_from_this(), *made, decoded->rails);
 }
 
-Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, std::size_t rails,
+Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairing& pairing,
                                      std::size_t qps) {
   if (qps != core_.options.qps) {
     return fail(Errc::mismatch, fmt::format("rank {} uses {} QPs a rail and this rank {}: set "
@@ -190,15 +201,24 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, std::size_t
   }
   auto& place = peers_[rank];
   if (place) {
-    if (place->nonce() == nonce) return place.get();
-    return fail(Errc::protocol, fmt::format("two devices claim to be rank {}", index(rank)));
+    if (place->nonce() != nonce) {
+      return fail(Errc::protocol, fmt::format("two devices claim to be rank {}", index(rank)));
+    }
+    if (place->pairing().own_word() != pairing.own_word() ||
+        place->pairing().peer_word() != pairing.peer_word()) {
+      return fail(Errc::protocol,
+                  fmt::format("rank {} joins other ports than this rank does: is it "
+                              "another version of gdrx?",
+                              index(rank)));
+    }
+    return place.get();
   }
-  const std::size_t count = Peer::paths_needed(core_, rails);
+  const std::size_t count = pairing.count * core_.options.qps;
   if (paths_.size() + count > Path::kMaxPaths) {
     return fail(Errc::unsupported, "too many queue pairs: lower NCCL_IB_QPS_PER_CONNECTION");
   }
   const auto first = static_cast<std::uint32_t>(paths_.size());
-  place = GDRX_TRY(Peer::create(core_, rank, nonce, rails, first));
+  place = GDRX_TRY(Peer::create(core_, rank, nonce, pairing, first));
   for (const auto& link : place->links()) {
     for (Path& path : link->paths()) paths_.push_back({place.get(), link.get(), &path});
   }
@@ -229,6 +249,15 @@ bool VerbsDevice::poll_rails() {
   return any;
 }
 
+// Somebody whom this rank has not connected to yet, and who knows this device's nonce.
+Result<Peer*> VerbsDevice::welcome(const Control& hello) {
+  const auto pairing = read_pairing(hello, core_.rails.size());
+  if (!pairing) {
+    return fail(Errc::protocol, fmt::format("rank {} joins ports that are not there", hello.rank));
+  }
+  return make_peer(Rank{hello.rank}, hello.from, *pairing, hello.qps);
+}
+
 void VerbsDevice::read_control(Instant now) {
   Control message;
   for (const auto& rail : core_.rails) {
@@ -237,7 +266,7 @@ void VerbsDevice::read_control(Instant now) {
       const auto found = peers_.find(Rank{message.rank});
       Peer* peer = found == peers_.end() ? nullptr : found->second.get();
       if (peer == nullptr && message.kind == ControlKind::hello) {
-        auto made = make_peer(Rank{message.rank}, message.from, message.rails, message.qps);
+        auto made = welcome(message);
         if (!made) {
           if (core_.isolating) {
             core_.log.warn("{}", made.error().what);

@@ -23,6 +23,8 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Blob address() const override;
   Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
                                                         MemoryKind kind) override;
+  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(std::span<std::byte> memory, int fd,
+                                                         Bytes offset) override;
   Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) override;
   Result<Flush> flush(const MemoryRegion& region, std::uint64_t cookie) override;
   Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;
@@ -31,6 +33,9 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   void isolate_peers() noexcept override { core_.isolating = true; }
 
   const Counters& counters() const noexcept { return core_.counters; }
+  DeviceEvents events() const noexcept override {
+    return {core_.counters.rails_down, core_.counters.resent, core_.counters.copied};
+  }
   std::string describe() const override;
   std::string ports() const;
   std::string state() const;
@@ -44,7 +49,8 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   VerbsDevice() = default;
   Result<void> open(std::shared_ptr<const VerbsTable> table);
   Result<void> open_rails(const std::shared_ptr<const VerbsTable>& table);
-  Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, std::size_t rails, std::size_t qps);
+  Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, const Pairing& pairing, std::size_t qps);
+  Result<Peer*> welcome(const Control& hello);
   bool poll_rails();
   void read_control(Instant now);
   void tick(Instant now);

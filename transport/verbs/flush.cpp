@@ -16,6 +16,8 @@ constexpr std::size_t kPage = 4096;
 // PCIe transaction (PCI Express Base Specification, Device Control 2).
 constexpr Duration kPcieTime = std::chrono::milliseconds(50);
 constexpr Duration kAgain = std::chrono::milliseconds(1);
+// A read to ourselves takes microseconds. On a QP in error some drivers never complete it.
+constexpr Duration kLongestRead = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -96,6 +98,7 @@ void Flusher::read(Loop& loop, std::size_t rail) {
     return cannot_read(loop, rail, std::strerror(error));
   }
   loop.reading = true;
+  loop.overdue = core_.clock->now() + kLongestRead;
   loop.covers = started_;
   loop.seen = landed;
 }
@@ -103,7 +106,8 @@ void Flusher::read(Loop& loop, std::size_t rail) {
 void Flusher::take_completion(Loop& loop, std::size_t rail) {
   ibv_wc done{};
   const int count = loop.queue->poll({&done, 1});
-  if (count == 0 && !core_.rails[rail]->dead()) return;
+  const bool dead = core_.rails[rail]->dead();
+  if (count == 0 && !dead && core_.clock->now() < loop.overdue) return;
   loop.reading = false;
   if (count == 1 && done.status == IBV_WC_SUCCESS) {
     loop.waiting = false;
@@ -111,7 +115,8 @@ void Flusher::take_completion(Loop& loop, std::size_t rail) {
     return;
   }
   loop.seen = ~std::uint64_t{0};  // nothing was pushed
-  cannot_read(loop, rail, count == 1 ? text_of(done.status) : "the NIC is dead");
+  cannot_read(loop, rail,
+              count == 1 ? text_of(done.status) : (dead ? "the NIC is dead" : "it does not end"));
 }
 
 // The driver may do what the NIC cannot; else nothing is left but to wait until the writes have

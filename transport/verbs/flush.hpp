@@ -35,7 +35,8 @@ class Flusher {
     bool reading = false;
     bool waiting = false;  // it cannot read: time passes instead
     Instant until{};
-    Instant again{};  // when to try again
+    Instant again{};    // when to try again
+    Instant overdue{};  // when the read under way is given up
   };
   struct Entry {
     std::uint64_t cookie = 0;

@@ -15,17 +15,22 @@ int gpu_access(const Core& core, const Rail& rail) {
   return region_access(core, rail) | IBV_ACCESS_REMOTE_READ;
 }
 
+Result<Registrations> by_exported(const Core& core, std::span<std::byte> memory, int fd,
+                                  Bytes offset) {
+  Registrations made;
+  for (const auto& rail : core.rails) {
+    made.push_back(
+        GDRX_TRY(rail->domain()->register_dma_buf(fd, offset, memory, gpu_access(core, *rail))));
+  }
+  return made;
+}
+
 Result<Registrations> by_dma_buf(const Core& core, const cuda::GpuFacts& gpu,
                                  std::span<std::byte> memory) {
   if (!core.options.dma_buf) return fail(Errc::unsupported, "NCCL_DMABUF_ENABLE is 0");
   if (!gpu.dma_buf) return fail(Errc::unsupported, "its driver exports no dma-buf");
   const cuda::DmaBuf exported = GDRX_TRY(core.gpu->export_dma_buf(memory));
-  Registrations made;
-  for (const auto& rail : core.rails) {
-    made.push_back(GDRX_TRY(rail->domain()->register_dma_buf(exported.fd(), exported.offset(),
-                                                             memory, gpu_access(core, *rail))));
-  }
-  return made;
+  return by_exported(core, memory, exported.fd(), exported.offset());
 }
 
 Result<Registrations> by_peermem(const Core& core, const cuda::GpuFacts& gpu,
@@ -67,7 +72,24 @@ void tell(Core& core, const cuda::GpuFacts& gpu, const LocalRegion& region,
   core.gpus.push_back(std::move(line));
 }
 
+void reached_directly(Core& core, const cuda::GpuFacts& gpu, LocalRegion& region) {
+  // Refused for memory of cuMemCreate, which has no synchronous copies to keep in order.
+  (void)core.gpu->keep_in_order(region.bytes.data());
+  region.flush = !gpu.ordered || core.options.gpu_flush;
+}
+
 }  // namespace
+
+Result<LocalRegion> reach_exported(Core& core, std::span<std::byte> memory, int fd, Bytes offset) {
+  const cuda::GpuFacts gpu = GDRX_TRY(core.gpu->facts_of(memory.data()));
+  LocalRegion region;
+  region.bytes = region.reached = memory;
+  region.registrations = GDRX_TRY(by_exported(core, memory, fd, offset));
+  region.path = MemoryPath::dma_buf;
+  reached_directly(core, gpu, region);
+  tell(core, gpu, region, {});
+  return region;
+}
 
 Result<LocalRegion> reach_gpu_memory(Core& core, std::span<std::byte> memory) {
   const cuda::GpuFacts gpu = GDRX_TRY(core.gpu->facts_of(memory.data()));
@@ -92,9 +114,7 @@ Result<LocalRegion> reach_gpu_memory(Core& core, std::span<std::byte> memory) {
            [&] { return by_dma_buf(core, gpu, memory); }) ||
       take(GpuDirect::peermem, MemoryPath::peermem, [&] { return by_peermem(core, gpu, memory); });
   if (direct) {
-    // Refused for memory of cuMemCreate, which has no synchronous copies to keep in order.
-    (void)core.gpu->keep_in_order(memory.data());
-    region.flush = !gpu.ordered || core.options.gpu_flush;
+    reached_directly(core, gpu, region);
   } else if (!take(GpuDirect::staged, MemoryPath::staged,
                    [&] { return by_copy(core, memory, region); })) {
     return fail(Errc::unsupported, fmt::format("memory of GPU {} ({}) cannot be registered: {}",

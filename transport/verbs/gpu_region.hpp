@@ -12,5 +12,7 @@ int region_access(const Core& core, const Rail& rail);
 /// The first way that every rail takes, or the one that Options ask for. Which and why is logged
 /// once a GPU, and kept in Core::gpus.
 Result<LocalRegion> reach_gpu_memory(Core& core, std::span<std::byte> memory);
+/// By a dma-buf that the caller has exported and keeps.
+Result<LocalRegion> reach_exported(Core& core, std::span<std::byte> memory, int fd, Bytes offset);
 
 }  // namespace gdrx::verbs

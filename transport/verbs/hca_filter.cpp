@@ -7,6 +7,30 @@
 #include <charconv>
 
 namespace gdrx::verbs {
+namespace {
+
+constexpr int kMostRails = 32767;  // NCCL has 16 bits for it
+
+/// What stands before the next colon, taken off.
+std::string_view next_field(std::string_view& rest) {
+  const auto colon = rest.find(':');
+  const std::string_view field = rest.substr(0, colon);
+  rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+  return field;
+}
+
+Result<int> number(std::string_view field, int missing, int most, std::string_view whole) {
+  if (field.empty()) return missing;
+  int value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (error == std::errc{} && end == field.data() + field.size() && value >= 0 && value <= most) {
+    return value;
+  }
+  return fail(Errc::invalid_argument,
+              fmt::format("'{}' of '{}' is no number of a port, rail or plane", field, whole));
+}
+
+}  // namespace
 
 Result<HcaFilter> HcaFilter::parse(std::string_view text) {
   HcaFilter filter;
@@ -21,19 +45,10 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
     if (item.empty()) continue;
     Entry entry;
-    const auto colon = item.find(':');
-    entry.name = std::string(item.substr(0, colon));
-    if (colon != std::string_view::npos) {
-      // A third field (NCCL's rail and plane) groups ports that we group by index.
-      std::string_view port = item.substr(colon + 1);
-      port = port.substr(0, port.find(':'));
-      const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), entry.port);
-      if (!port.empty() && (error != std::errc{} || end != port.data() + port.size() ||
-                            entry.port < 0 || entry.port > 255)) {
-        return fail(Errc::invalid_argument,
-                    fmt::format("'{}' of '{}' is no port number", port, text));
-      }
-    }
+    entry.name = std::string(next_field(item));
+    entry.port = GDRX_TRY(number(next_field(item), 0, 255, text));
+    entry.place.rail = GDRX_TRY(number(next_field(item), -1, kMostRails, text));
+    entry.place.plane = GDRX_TRY(number(next_field(item), -1, kMostRails, text));
     if (entry.name.empty()) {
       return fail(Errc::invalid_argument, fmt::format("'{}' has an entry without a name", text));
     }
@@ -42,13 +57,22 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
   return filter;
 }
 
-bool HcaFilter::takes(std::string_view device, std::uint8_t port) const {
-  if (entries_.empty()) return true;
-  const bool listed = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+const HcaFilter::Entry* HcaFilter::entry_of(std::string_view device, std::uint8_t port) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     const bool same = exact_ ? device == entry.name : device.starts_with(entry.name);
     return same && (entry.port == 0 || entry.port == port);
   });
-  return listed != exclude_;
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+bool HcaFilter::takes(std::string_view device, std::uint8_t port) const {
+  if (entries_.empty()) return true;
+  return (entry_of(device, port) != nullptr) != exclude_;
+}
+
+HcaFilter::Place HcaFilter::place_of(std::string_view device, std::uint8_t port) const {
+  const Entry* entry = entry_of(device, port);
+  return entry == nullptr || exclude_ ? Place{} : entry->place;
 }
 
 }  // namespace gdrx::verbs

@@ -5,7 +5,13 @@ namespace gdrx::verbs {
 
 Result<Incoming::Arrival*> Incoming::arrival(std::uint64_t sequence, unsigned unit) {
   if (sequence - next_ >= kWindow) {
-    return fail(Errc::protocol, "a message that is outside of the window");
+    // Signals are told from what was delivered only modulo their bits.
+    const std::uint64_t behind = (next_ - sequence) % (1U << kSequenceBits);
+    return fail(Errc::protocol,
+                behind <= 2 * kWindow
+                    ? fmt::format("message {} again, of which part {} came when {} were delivered",
+                                  next_ - behind, unit, next_)
+                    : "a message that is outside of the window");
   }
   Arrival& found = window_[sequence % kWindow];
   if ((found.got & 1U << unit) != 0) return fail(Errc::protocol, "a part of a message came twice");
@@ -76,8 +82,13 @@ Result<void> Incoming::deliver() {
   }
 }
 
-// Nothing here is trusted: not the region, not the nonce, not the bounds.
+// Nothing here is trusted: not the region, not the nonce, not the bounds. Null: it has ended, and
+// what is late for it is dropped, where peers are isolated.
 Result<const LocalRegion*> Incoming::target_of(const Head& head) {
+  if (core_.isolating && head.region < core_.regions.size() &&
+      core_.regions[head.region].bytes.empty()) {
+    return nullptr;
+  }
   if (head.region >= core_.regions.size() || core_.regions[head.region].bytes.empty() ||
       core_.regions[head.region].nonce != head.nonce) {
     return fail(Errc::protocol, "a write to a region that is not there");
@@ -93,8 +104,9 @@ Result<const LocalRegion*> Incoming::target_of(const Head& head) {
 }
 
 Result<void> Incoming::copy(const Head& head, const std::byte* bytes) {
-  const LocalRegion& region = *GDRX_TRY(target_of(head));
-  if (head.bytes == 0) return {};
+  const LocalRegion* found = GDRX_TRY(target_of(head));
+  if (found == nullptr || head.bytes == 0) return {};
+  const LocalRegion& region = *found;
   std::byte* target = region.reached.data() + head.offset;
   if (region.path == MemoryPath::host || region.path == MemoryPath::staged) {
     std::memcpy(target, bytes, head.bytes);
@@ -104,7 +116,9 @@ Result<void> Incoming::copy(const Head& head, const std::byte* bytes) {
 }
 
 Result<void> Incoming::copy_to_gpu(const Head& head) {
-  const LocalRegion& region = *GDRX_TRY(target_of(head));
+  const LocalRegion* found = GDRX_TRY(target_of(head));
+  if (found == nullptr) return {};
+  const LocalRegion& region = *found;
   const Bytes bytes = head.bytes + head.payload;
   if (region.path != MemoryPath::staged || bytes == 0) return {};
   core_.counters.staged += bytes;

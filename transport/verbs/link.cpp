@@ -180,7 +180,8 @@ void Link::on_fenced(const Control& message, Instant now) {
 
 // Both ends are fenced and have told what they got: the rest is sent again elsewhere.
 void Link::settle(Instant now) {
-  bool good = true;
+  bool fewer = false;
+  bool more = false;
   std::uint32_t arrived = 0;
   std::uint32_t lost = 0;
   const auto on_arrived = [&](const Unit& unit) {
@@ -192,14 +193,17 @@ void Link::settle(Instant now) {
     owner_.unit_lost(unit);
   };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    good = paths_[i].settle(peer_received_[i], on_arrived, on_lost) && good;
+    const auto all = paths_[i].settle(peer_received_[i], on_arrived, on_lost);
+    fewer = fewer || all < 0;
+    more = more || all > 0;
   }
   owner_.link_settled(setup_.number, arrived, lost);
   ++generation_;
   peer_fenced_ = false;
   state_ = rail().dead() ? LinkState::dead : LinkState::connecting;
   restart_timer(now);
-  if (!good) owner_.give_up("it does not have what its NIC acknowledged");
+  if (fewer) owner_.give_up("it does not have what its NIC acknowledged");
+  if (more) owner_.give_up("it got more than was sent: a NIC delivered something twice");
 }
 
 void Link::tick(Instant now) {

@@ -45,6 +45,7 @@ class Link {
     std::uint8_t number = 0;
     Rail* rail = nullptr;
     std::size_t rail_index = 0;  // of ours
+    std::size_t peer_rail = 0;   // of the peer's
     std::array<PathMemory, kMaxQps> memory;
     std::uint32_t first_path = 0;  // id
     std::uint64_t credit_address = 0;
@@ -60,6 +61,7 @@ class Link {
   std::uint8_t number() const noexcept { return setup_.number; }
   Rail& rail() const noexcept { return *setup_.rail; }
   std::size_t rail_index() const noexcept { return setup_.rail_index; }
+  std::size_t peer_rail() const noexcept { return setup_.peer_rail; }
   std::uint32_t generation() const noexcept { return generation_; }
   std::span<Path> paths() noexcept { return {paths_.data(), setup_.qps}; }
   std::uint32_t qp_number() const noexcept { return last_qp_; }

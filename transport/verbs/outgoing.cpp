@@ -13,6 +13,10 @@ std::uint64_t address_of(const std::byte* memory) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
+ibv_sge piece_of(const std::byte* memory, Bytes bytes, std::uint32_t lkey) {
+  return {address_of(memory), static_cast<std::uint32_t>(bytes), lkey};
+}
+
 bool contains(std::span<const std::byte> region, std::span<const std::byte> payload) {
   return payload.empty() || (payload.data() >= region.data() &&
                              payload.data() + payload.size() <= region.data() + region.size());
@@ -20,21 +24,22 @@ bool contains(std::span<const std::byte> region, std::span<const std::byte> payl
 
 }  // namespace
 
-Path* Outgoing::path_of(Link& link) noexcept {
+Path* Outgoing::path_of(Link& link, Bytes bytes) noexcept {
   const std::span<Path> paths = link.paths();
+  const std::uint32_t requests = link.rail().requests_for(bytes);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     Path& path = paths[(path_turn_ + i) % paths.size()];
-    if (path.room()) return &path;
+    if (path.room(requests)) return &path;
   }
   return nullptr;
 }
 
 // Small messages rotate over links and QPs on a counter of their own.
-Path* Outgoing::choose(Link** link) noexcept {
+Path* Outgoing::choose(Link** link, Bytes bytes) noexcept {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& candidate = *links_[(link_turn_ + i) % links_.size()];
     if (candidate.state() != LinkState::up) continue;
-    if (Path* path = path_of(candidate); path != nullptr) {
+    if (Path* path = path_of(candidate, bytes); path != nullptr) {
       link_turn_ = (link_turn_ + i + 1) % links_.size();
       if (link_turn_ == 0) ++path_turn_;
       *link = &candidate;
@@ -63,10 +68,14 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   prepare(op, remote, fresh);
   if (GDRX_TRY(hold_payload(op, fresh)) == Progress::pending) return Progress::pending;
   if (fresh.form != Form::eager) {
-    if (!cut(fresh)) return Progress::pending;
+    auto cut_up = cut(fresh);
+    if (!cut_up || *cut_up == Progress::pending) {
+      if (fresh.staged) core_.staging.give_back(fresh.payload.data(), fresh.payload.size());
+      return cut_up;
+    }
     if (op.payload.size() >= kLeastStripe) {  // the striper has found the rail that is free first
       link = links_[fresh.stripes.item[0].rail].get();
-      path = path_of(*link);
+      path = path_of(*link, bytes_of(fresh, 0));
     }
   }
   write_head(fresh, op.header);
@@ -88,11 +97,13 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   for (unsigned unit = 0; unit < units; ++unit) {
     if (unit > 0) {
       link = links_[fresh.stripes.item[unit - 1].rail].get();
-      path = link->state() == LinkState::up ? path_of(*link) : nullptr;
+      path = link->state() == LinkState::up ? path_of(*link, bytes_of(fresh, unit)) : nullptr;
     }
-    if (path == nullptr || post_unit(fresh, unit, *link, *path, fresh.form != Form::eager) != 0) {
+    if (path == nullptr) {
       fresh.todo = static_cast<std::uint16_t>(fresh.todo | 1U << unit);
       ++lost_;  // resend() finds it a path
+    } else {
+      post_unit(fresh, unit, *link, *path, fresh.form != Form::eager);
     }
   }
   core_.counters.stripes += units;
@@ -149,7 +160,7 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
 
 // Decides whole or striped. An immediate that does not fit beside the sequence number needs the
 // envelope, and so does a receiver that has to copy what landed.
-bool Outgoing::cut(Message& fresh) {
+Result<Progress> Outgoing::cut(Message& fresh) {
   std::array<RailLoad, kMaxRails> loads{};
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
@@ -158,14 +169,30 @@ bool Outgoing::cut(Message& fresh) {
     for (const Path& path : link.paths()) loads[i].outstanding += path.outstanding();
   }
   fresh.stripes = stripe(fresh.payload.size(), std::span(loads).first(links_.size()));
-  if (fresh.stripes.count == 0) {
-    if (fresh.staged) core_.staging.give_back(fresh.payload.data(), fresh.payload.size());
-    return false;
+  if (fresh.stripes.count == 0) return Progress::pending;
+  for (const Stripe& part : std::span(fresh.stripes.item).first(fresh.stripes.count)) {
+    Link& link = *links_[part.rail];
+    const Bytes bytes = part.bytes + kMaxWriteHeader;
+    const std::uint32_t requests = link.rail().requests_for(bytes);
+    if (requests == 1) continue;
+    if (requests > kLongestUnit) {
+      return fail(Errc::unsupported,
+                  fmt::format("a write of {} bytes: {} takes {} at once and {} such requests; "
+                              "write less at a time",
+                              fresh.payload.size(), link.rail().name(), link.rail().longest_write(),
+                              kLongestUnit));
+    }
+    if (path_of(link, bytes) == nullptr) return Progress::pending;
   }
   const bool fits =
       (!fresh.has_immediate || fresh.immediate <= 0xffff) && (fresh.key.flags & kCopied) == 0;
   fresh.form = fresh.stripes.count == 1 && fits ? Form::whole : Form::striped;
-  return true;
+  return Progress::done;
+}
+
+Bytes Outgoing::bytes_of(const Message& of, unsigned unit) noexcept {
+  if (of.form == Form::whole) return of.header_bytes + of.payload.size();
+  return unit == 0 ? Bytes{0} : of.stripes.item[unit - 1].bytes;
 }
 
 void Outgoing::write_head(const Message& fresh, std::span<const std::byte> header) noexcept {
@@ -190,61 +217,72 @@ std::uint32_t Outgoing::payload_lkey(const Message& of, const Link& link) const 
   return of.staged ? core_.staging.lkey(link.rail_index()) : of.lkeys[link.rail_index()];
 }
 
-int Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept {
+// What fails here fails its link, and is sent again when that is fenced.
+void Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept {
   const auto sequence =
       oldest_ + ((static_cast<std::uint64_t>(&of - ring_.data()) - oldest_) % kWindow);
-  std::byte* place = slot(sequence);
+  const auto index = static_cast<std::uint8_t>(unit);
+  const int error = unit == 0 && of.form != Form::whole
+                        ? post_head(of, {sequence, 0, index}, link, path, soon)
+                        : post_write(of, {sequence, bytes_of(of, unit), index}, link, path, soon);
+  if (error != 0) {
+    link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
+  }
+}
+
+int Outgoing::post_head(const Message& of, Unit unit, Link& link, Path& path, bool soon) noexcept {
+  unit.bytes = sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
+  ibv_sge piece = piece_of(slot(unit.sequence), unit.bytes, place_.lkeys[link.rail_index()]);
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  if (unit.bytes <= path.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return path.post(request, unit, soon);
+}
+
+// The last write has the immediate. Plain writes go before it: what is more than the NIC takes at
+// once, and all bytes where the fabric reroutes packets: there a write with immediate has to come
+// in order, and plain ones need not.
+int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& path,
+                         bool soon) noexcept {
+  const bool whole = of.form == Form::whole;
+  const Stripe& part = of.stripes.item[whole ? 0 : unit.index - 1U];
+  const bool apart = link.rail().adaptive() && unit.bytes > core_.options.adaptive_threshold;
   std::array<ibv_sge, 2> pieces{};
   ibv_send_wr request{};
   request.sg_list = pieces.data();
-  const auto add = [&](const std::byte* memory, Bytes bytes, std::uint32_t lkey) {
-    pieces[static_cast<std::size_t>(request.num_sge++)] = {address_of(memory),
-                                                           static_cast<std::uint32_t>(bytes), lkey};
-  };
-  Bytes bytes = 0;
-  const std::uint32_t slot_lkey = place_.lkeys[link.rail_index()];
-  if (unit == 0 && of.form != Form::whole) {
-    bytes = sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
-    request.opcode = IBV_WR_SEND;
-    add(place, bytes, slot_lkey);
-    if (bytes <= path.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
-  } else {
-    const bool whole = of.form == Form::whole;
-    const Stripe& part = of.stripes.item[whole ? 0 : unit - 1];
-    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    Signal signal{SignalKind::stripe, sequence, static_cast<std::uint16_t>(unit - 1)};
-    Bytes lands = of.offset + of.header_bytes + part.offset;
-    if (whole) {
-      signal.kind = of.has_immediate ? SignalKind::whole_immediate : SignalKind::whole;
-      signal.low = static_cast<std::uint16_t>(of.immediate);
-      lands = of.offset;
-      if (of.header_bytes > 0) add(place + sizeof(Head), of.header_bytes, slot_lkey);
-      bytes = of.header_bytes;
-    }
-    request.imm_data = htobe32(encode(signal));
-    bytes += part.bytes;
-    if (part.bytes > 0) {
-      add(of.payload.data() + part.offset, part.bytes, payload_lkey(of, link));
-    }
-    request.wr.rdma.remote_addr = of.key.base + lands;
-    request.wr.rdma.rkey = of.key.rkey[link.number() % of.key.rails];
-  }
-  // Between two ends of a fabric that reroutes packets a write with immediate has to come in order;
-  // plain writes need not. So the bytes go by one, and an empty write with immediate follows.
-  if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && link.rail().adaptive() &&
-      bytes > core_.options.adaptive_threshold) {
-    request.opcode = IBV_WR_RDMA_WRITE;
-    if (const int error = path.post_part(request); error != 0) {
-      link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
-      return error;
-    }
-    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.wr.rdma.rkey = of.key.rkey[link.peer_rail()];
+  std::uint64_t to = of.key.base + of.offset + (whole ? 0 : of.header_bytes + part.offset);
+  const std::byte* from = of.payload.data() + part.offset;
+  Bytes header = whole ? of.header_bytes : 0;
+  for (Bytes left = part.bytes;;) {
+    const Bytes now = std::min(left, link.rail().longest_write() - header);
     request.num_sge = 0;
+    const auto add = [&](const ibv_sge& piece) {
+      if (piece.length > 0) pieces[static_cast<std::size_t>(request.num_sge++)] = piece;
+    };
+    add(piece_of(slot(unit.sequence) + sizeof(Head), header, place_.lkeys[link.rail_index()]));
+    add(piece_of(from, now, payload_lkey(of, link)));
+    request.wr.rdma.remote_addr = to;
+    if (now == left && !apart) break;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    if (const int error = path.post_part(request, unit); error != 0) return error;
+    request.num_sge = 0;  // of the write with immediate, if this was all
+    if (now == left) break;
+    left -= now;
+    from += now;
+    to += header + now;
+    header = 0;
   }
-  const int error = path.post(request, {sequence, bytes, static_cast<std::uint8_t>(unit)}, soon);
-  if (error != 0)
-    link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
-  return error;
+  Signal signal{SignalKind::stripe, unit.sequence, static_cast<std::uint16_t>(unit.index - 1)};
+  if (whole) {
+    signal.kind = of.has_immediate ? SignalKind::whole_immediate : SignalKind::whole;
+    signal.low = static_cast<std::uint16_t>(of.immediate);
+  }
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htobe32(encode(signal));
+  return path.post(request, unit, soon);
 }
 
 void Outgoing::acknowledged(const Unit& unit) noexcept {
@@ -281,10 +319,10 @@ void Outgoing::resend() noexcept {
     Message& of = message(sequence);
     while (of.todo != 0) {
       Link* link = nullptr;
-      Path* path = choose(&link);
-      if (path == nullptr) return;
       const auto unit = static_cast<unsigned>(std::countr_zero(of.todo));
-      if (post_unit(of, unit, *link, *path, true) != 0) continue;
+      Path* path = choose(&link, bytes_of(of, unit));
+      if (path == nullptr) return;
+      post_unit(of, unit, *link, *path, true);
       of.todo = static_cast<std::uint16_t>(of.todo & ~(1U << unit));
       --lost_;
     }

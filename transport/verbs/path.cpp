@@ -56,8 +56,8 @@ void Path::close() noexcept {
 
 std::uint64_t Path::peer_delivered() const noexcept { return load(memory_.granted->delivered); }
 
-bool Path::room() noexcept {
-  if (posted_ - retired_ >= kSends - kReserved) return false;
+bool Path::room(std::uint32_t requests) noexcept {
+  if (posted_ - retired_ + requests > kLongestUnit) return false;
   if (units_ < granted_) return true;
   // A peer that claims more than our ring holds gains nothing: the ring bounds what is posted.
   granted_ = std::max(granted_, load(memory_.granted->receives));
@@ -98,10 +98,20 @@ int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept {
 int Path::post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept {
   const bool signal = soon || signalled_ == 0 || unsignalled_ + 1 >= kSignalEvery;
   const int error = submit(request, unit, signal);
-  if (error != 0) return error;
+  if (error != 0) {
+    doubt(unit);
+    return error;
+  }
   ++units_;
   outstanding_ += unit.bytes;
   return 0;
+}
+
+// A part of it may be on its way, or all of it: not to be sent again before nothing of this QP can
+// land any more.
+void Path::doubt(const Unit& unit) noexcept {
+  fifo_[posted_++ % kSends] = unit;
+  outstanding_ += unit.bytes;
 }
 
 void Path::grant(std::uint64_t delivered) noexcept {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 
@@ -15,6 +16,7 @@ namespace gdrx::verbs {
 inline constexpr std::uint32_t kSends = 128;    // work requests posted on a QP
 inline constexpr std::uint32_t kReceives = 64;  // receives posted on a QP: the peer's credits
 inline constexpr std::uint32_t kReserved = 4;   // sends that only credits and flushes may take
+inline constexpr std::uint32_t kLongestUnit = kSends - kReserved;  // work requests
 inline constexpr std::uint32_t kInlineBytes = 128;
 inline constexpr std::size_t kReceiveSlot = 1088;
 static_assert(kReceiveSlot >= kSendBytes);
@@ -59,14 +61,20 @@ class Path {
   std::uint32_t received() const noexcept { return received_; }
   /// In error: every receive has come back, so that received() is final.
   bool drained() const noexcept { return receives_left_ == 0; }
-  /// May a unit be posted now? Reads the credits that the peer has written.
-  bool room() noexcept;
+  /// May a unit of so many work requests be posted now? Reads the credits that the peer has
+  /// written.
+  bool room(std::uint32_t requests = 1) noexcept;
   std::uint64_t peer_delivered() const noexcept;
 
-  /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno.
+  /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error this
+  /// path has to be fenced, which tells whether the unit, or a part of it, left after all.
   int post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept;
-  /// Posts a write that is part of the unit posted next, and takes no receive. 0 or errno.
-  int post_part(ibv_send_wr& request) noexcept { return submit(request, Unit{}, false); }
+  /// Posts a write that is part of `unit`, which is posted next, and takes no receive. As post().
+  int post_part(ibv_send_wr& request, const Unit& unit) noexcept {
+    const int error = submit(request, Unit{}, false);
+    if (error != 0) doubt(unit);
+    return error;
+  }
   /// Tells the peer how many receives were posted and messages delivered, when due.
   void grant(std::uint64_t delivered) noexcept;
   /// Asks for a completion if what is posted would get none.
@@ -81,9 +89,10 @@ class Path {
     if (signalled_ > 0) --signalled_;
     while (retired_ != end) take_oldest(acked);
   }
-  /// The QP is gone; the peer got `count` units of it. False: fewer than were acknowledged.
+  /// The QP is gone; the peer got `count` units of it. Less: than were acknowledged. Greater: than
+  /// were posted.
   template <class Acked, class Lost>
-  bool settle(std::uint32_t count, Acked&& acked, Lost&& lost) noexcept {
+  std::strong_ordering settle(std::uint32_t count, Acked&& acked, Lost&& lost) noexcept {
     while (retired_ != posted_) {
       const Unit& unit = fifo_[retired_++ % kSends];
       if (unit.index == kNoUnit) continue;
@@ -95,7 +104,7 @@ class Path {
         lost(unit);
       }
     }
-    const bool all = acknowledged_ == count;
+    const auto all = count <=> acknowledged_;
     acknowledged_ = 0;
     return all;
   }
@@ -121,6 +130,7 @@ class Path {
     each(unit);
   }
   int submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept;
+  void doubt(const Unit& unit) noexcept;
 
   Rail* rail_ = nullptr;
   RailQp qp_;

@@ -30,16 +30,16 @@ constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) /
 }  // namespace
 
 Result<std::unique_ptr<Peer>> Peer::create(Core& core, Rank rank, std::uint64_t nonce,
-                                           std::size_t rails, std::uint32_t first_path) {
-  auto peer = std::unique_ptr<Peer>(new Peer(core, rank, nonce));
-  GDRX_TRY(peer->open(rails, first_path));
+                                           const Pairing& pairing, std::uint32_t first_path) {
+  auto peer = std::unique_ptr<Peer>(new Peer(core, rank, nonce, pairing));
+  GDRX_TRY(peer->open(first_path));
   return peer;
 }
 
 // One block: the words that the peer's NICs may write (whole pages, their own registration), the
 // words we send, the slots of what goes out, the receives.
-Result<void> Peer::open(std::size_t rails, std::uint32_t first_path) {
-  const std::size_t links = std::max(core_.rails.size(), rails);
+Result<void> Peer::open(std::uint32_t first_path) {
+  const std::size_t links = pairing_.count;
   const std::size_t qps = core_.options.qps;
   const std::size_t paths = links * qps;
   const std::size_t words = round_up(paths * sizeof(CreditWord));
@@ -62,7 +62,8 @@ Result<void> Peer::open(std::size_t rails, std::uint32_t first_path) {
   for (std::size_t number = 0; number < links; ++number) {
     Link::Setup setup;
     setup.number = static_cast<std::uint8_t>(number);
-    setup.rail_index = number % core_.rails.size();
+    setup.rail_index = pairing_.links[number].own;
+    setup.peer_rail = pairing_.links[number].peer;
     setup.rail = core_.rails[setup.rail_index].get();
     setup.first_path = first_path + static_cast<std::uint32_t>(number * qps);
     setup.qps = static_cast<std::uint8_t>(qps);
@@ -125,6 +126,8 @@ void Peer::send_control(Control& message, std::uint8_t link, bool everywhere) no
   message.to = nonce_;
   message.rails = static_cast<std::uint8_t>(core_.rails.size());
   message.qps = core_.options.qps;
+  message.own_rails = pairing_.own_word();
+  message.peer_rails = pairing_.peer_word();
   message.delivered = delivered();
   message.rail = links_[link]->rail().address();
   for (const auto& over : links_) {
@@ -176,7 +179,10 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
   auto taken = done.opcode == IBV_WC_RECV
                    ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
                    : incoming_.on_signal(be32toh(done.imm_data));
-  if (!taken) return give_up("it sent " + taken.error().what);
+  if (!taken) {
+    return give_up(fmt::format("it sent {} ({} to qp {:#x}, unit {} of it)", taken.error().what,
+                               link.rail().name(), path.number(), path.received()));
+  }
   if (link.state() != LinkState::connecting && link.state() != LinkState::up) return;
   if (path.post_receive(mark.index) != 0) link.fail("ibv_post_recv failed", core_.clock->now());
 }
@@ -322,7 +328,9 @@ void Peer::link_up(std::uint8_t link) {
   if (up.generation() > 1) {
     core_.log.warn("rail {} is back (peer rank {})", up.rail().name(), index(rank_));
   } else {
-    core_.log.info("verbs: {}, {} QP(s)", ends_of(up), core_.options.qps);
+    core_.log.info(
+        "verbs: {}, {} QP(s), {}", ends_of(up), core_.options.qps,
+        same_subnet(up.rail().address(), up.peer()) ? "of one subnet" : "joined by number");
   }
 }
 

@@ -8,21 +8,20 @@
 
 #include "transport/verbs/incoming.hpp"
 #include "transport/verbs/outgoing.hpp"
+#include "transport/verbs/pairing.hpp"
 
 namespace gdrx::verbs {
 
 class Peer final : public LinkOwner {
  public:
-  /// `rails` is how many the peer has; `first_path` the id of the first of links() * qps paths.
+  /// `first_path` is the id of the first of links() * qps paths.
   static Result<std::unique_ptr<Peer>> create(Core& core, Rank rank, std::uint64_t nonce,
-                                              std::size_t rails, std::uint32_t first_path);
-  static std::size_t paths_needed(const Core& core, std::size_t rails) {
-    return std::max(core.rails.size(), rails) * core.options.qps;
-  }
+                                              const Pairing& pairing, std::uint32_t first_path);
 
   Rank rank() const noexcept { return rank_; }
   std::uint64_t nonce() const noexcept { return nonce_; }
   std::vector<std::unique_ptr<Link>>& links() noexcept { return links_; }
+  const Pairing& pairing() const noexcept { return pairing_; }
   Outgoing& outgoing() noexcept { return outgoing_; }
   /// Of an isolated peer.
   const Error* error() const noexcept { return error_ ? &*error_ : nullptr; }
@@ -50,13 +49,14 @@ class Peer final : public LinkOwner {
   void give_up(std::string why) override;
 
  private:
-  Peer(Core& core, Rank rank, std::uint64_t nonce)
+  Peer(Core& core, Rank rank, std::uint64_t nonce, const Pairing& pairing)
       : core_(core),
         rank_(rank),
         nonce_(nonce),
+        pairing_(pairing),
         incoming_(core, rank),
         outgoing_(core, rank, links_) {}
-  Result<void> open(std::size_t rails, std::uint32_t first_path);
+  Result<void> open(std::uint32_t first_path);
   Result<void> reach(Link& link, Instant now);
   void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
@@ -66,6 +66,7 @@ class Peer final : public LinkOwner {
   Core& core_;
   Rank rank_;
   std::uint64_t nonce_;
+  Pairing pairing_;
   Buffer memory_;
   std::vector<std::unique_ptr<Registration>> buffers_;  // by rail of ours
   std::vector<std::unique_ptr<Registration>> credits_;

@@ -12,7 +12,10 @@ constexpr std::size_t kControlSlots = 64;  // datagrams posted each way
 constexpr std::size_t kControlSlot = 256;
 static_assert(kGrhBytes + sizeof(Control) <= kControlSlot);
 constexpr std::uint64_t kReceiveMark = 1ULL << 32;
-constexpr int kQueueEntries = 4096;  // of one completion queue; more QPs get another
+// Of one write. The specification allows 2 GiB (9.2.5); a length of 32 bits wraps at 4.
+constexpr Bytes kLongestWrite = Bytes{1} << 30;
+constexpr Bytes kLeastLongest = Bytes{64} << 10;  // whatever a driver says of itself
+constexpr int kQueueEntries = 4096;               // of one completion queue; more QPs get another
 
 // Between two looks at a port of which no event has told: some containers hide events.
 constexpr std::chrono::seconds kLook{1};
@@ -92,6 +95,9 @@ Result<void> Rail::read_port() {
   if (gid) {
     gid_index_ = static_cast<std::uint8_t>(gid->index);
     std::copy_n(gid->raw.raw, 16, address_.gid.begin());
+    // InfiniBand's subnet managers give each subnet its prefix, or leave all the same default.
+    const int bits = ethernet ? context_->verbs().subnet_bits(gid->raw) : 64;
+    address_.subnet_bits = static_cast<std::uint8_t>(bits);
   }
   address_.lid = port.lid;
   address_.ethernet = ethernet ? 1 : 0;
@@ -100,6 +106,7 @@ Result<void> Rail::read_port() {
   const std::string name = fmt::format("{}:{}", context_->name(), port_);
   std::copy_n(name.begin(), std::min(name.size(), address_.name.size() - 1), address_.name.begin());
   port_up_ = port.state == IBV_PORT_ACTIVE;
+  longest_ = std::clamp(Bytes{port.max_msg_sz}, kLeastLongest, kLongestWrite);
   return {};
 }
 

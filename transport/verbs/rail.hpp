@@ -31,6 +31,11 @@ class Rail {
   const RailAddress& address() const noexcept { return address_; }
   const char* name() const noexcept { return address_.name.data(); }
   const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+  /// Work requests that a write of so many bytes takes: a NIC has a longest one (max_msg_sz).
+  std::uint32_t requests_for(Bytes bytes) const noexcept {
+    return bytes <= longest_ ? 1 : static_cast<std::uint32_t>((bytes - 1) / longest_ + 1);
+  }
+  Bytes longest_write() const noexcept { return longest_; }
   /// Switches may send its packets on any way: what is long goes by writes that need no order.
   bool adaptive() const noexcept { return adaptive_; }
   bool port_up() const noexcept { return port_up_ && !dead_; }
@@ -80,6 +85,7 @@ class Rail {
   std::uint8_t gid_index_ = 0;
   bool grh_ = false;
   bool adaptive_ = false;
+  Bytes longest_ = 0;
   bool port_up_ = true;
   bool dead_ = false;
   bool broken_ = false;

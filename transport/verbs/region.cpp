@@ -46,6 +46,15 @@ Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create_gpu(std::shared_ptr<voi
   return add(std::move(keep), core, std::move(region), Buffer());
 }
 
+Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create_exported(std::shared_ptr<void> keep,
+                                                                  Core& core,
+                                                                  std::span<std::byte> bytes,
+                                                                  int fd, Bytes offset) {
+  LocalRegion region = GDRX_TRY(reach_exported(core, bytes, fd, offset));
+  region.nonce = GDRX_TRY(make_nonce());
+  return add(std::move(keep), core, std::move(region), Buffer());
+}
+
 std::unique_ptr<VerbsRegion> VerbsRegion::add(std::shared_ptr<void> keep, Core& core,
                                               LocalRegion region, Buffer own) {
   core.regions.push_back(std::move(region));

@@ -17,6 +17,10 @@ class VerbsRegion final : public MemoryRegion {
   /// GPU memory; `bytes` are addresses there.
   static Result<std::unique_ptr<VerbsRegion>> create_gpu(std::shared_ptr<void> keep, Core& core,
                                                          std::span<std::byte> bytes);
+  static Result<std::unique_ptr<VerbsRegion>> create_exported(std::shared_ptr<void> keep,
+                                                              Core& core,
+                                                              std::span<std::byte> bytes, int fd,
+                                                              Bytes offset);
   ~VerbsRegion() override;
   VerbsRegion(const VerbsRegion&) = delete;
   VerbsRegion& operator=(const VerbsRegion&) = delete;

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <string>
 
+#include "transport/verbs/subnet.hpp"
+
 namespace gdrx::verbs {
 namespace {
 
@@ -142,6 +144,7 @@ Result<std::shared_ptr<const VerbsTable>> load_verbs() {
   fill_device(load, *table);
   fill_queues(load, *table);
   fill_registration(load, *table);
+  table->subnet_bits = &subnet_bits_of;
   // Pages that a NIC writes stay with the parent when the process forks.
   auto* fork_init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
   if (!load.missing().empty()) {

@@ -44,6 +44,8 @@ struct VerbsTable {
   std::function<int(ibv_context*)> set_nonblocking;
   std::function<int(ibv_context*, ibv_async_event*)> get_async_event;
   std::function<void(ibv_async_event*)> ack_async_event;
+  /// No verb: subnet_bits_of() of an Ethernet port's GID.
+  std::function<int(const ibv_gid&)> subnet_bits;
   /// IBV_ACCESS_RELAXED_ORDERING is understood (ibv_reg_mr_iova2 is there).
   bool relaxed_ordering = false;
 };

@@ -16,7 +16,7 @@
 namespace gdrx::verbs {
 
 inline constexpr std::uint32_t kMagic = 0x67647632;  // "gdv2"
-inline constexpr std::uint8_t kWireVersion = 2;
+inline constexpr std::uint8_t kWireVersion = 3;
 inline constexpr std::size_t kMaxRails = 8;
 inline constexpr std::size_t kMaxQps = 8;         // a rail
 inline constexpr std::size_t kMaxStripes = 8;     // of a message
@@ -77,8 +77,9 @@ struct RailAddress {
   std::uint32_t speed = 0;  // Mb/s
   std::uint16_t lid = 0;
   std::uint8_t ethernet = 0;
-  std::uint8_t mtu = 0;         // ibv_mtu
-  std::array<char, 24> name{};  // "mlx5_0:1"
+  std::uint8_t mtu = 0;          // ibv_mtu
+  std::uint8_t subnet_bits = 0;  // of the GID, that name its subnet; 0: not known
+  std::array<char, 23> name{};   // "mlx5_0:1"
 };
 static_assert(sizeof(RailAddress) == 56 && std::is_trivially_copyable_v<RailAddress>);
 
@@ -134,7 +135,9 @@ struct Control {
   RailAddress rail{};  // sender's, of this link
   std::uint8_t rails = 0;
   std::uint8_t qps = 0;
-  std::uint16_t receives = 0;  // hello: posted on each QP
+  std::uint16_t receives = 0;    // hello: posted on each QP
+  std::uint32_t own_rails = 0;   // which of the sender's rails each link joins: 4 bits a link
+  std::uint32_t peer_rails = 0;  // and which of the receiver's
   std::uint32_t credit_rkey = 0;
   std::uint64_t credit_address = 0;  // hello: CreditWord[qps]
   std::uint64_t delivered = 0;
@@ -145,7 +148,7 @@ struct Control {
   std::array<std::uint32_t, kMaxQps> qp{};        // hello
   std::array<std::uint32_t, kMaxQps> received{};  // fenced: receives that completed on each QP
 };
-static_assert(sizeof(Control) == 192 && std::is_trivially_copyable_v<Control>);
+static_assert(sizeof(Control) == 200 && std::is_trivially_copyable_v<Control>);
 inline constexpr std::size_t kGrhBytes = 40;  // in front of every datagram received
 
 /// Errc::protocol says what is wrong with it.
