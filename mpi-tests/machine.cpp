@@ -4,28 +4,18 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <fstream>
 #include <thread>
+
+#include "collectives/tune/table.hpp"
 #include "commit.h"  // written at each build
 
 namespace gdrx::bench {
-namespace {
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown CPU";
-}
-
-}  // namespace
-
 std::string machine() {
   utsname system{};
   uname(&system);
-  return fmt::format("{}, {} CPUs, Linux {}", cpu_model(), std::thread::hardware_concurrency(),
-                     system.release);
+  const std::string cpu = tune::cpu_model();
+  return fmt::format("{}, {} CPUs, Linux {}", cpu.empty() ? "unknown CPU" : cpu,
+                     std::thread::hardware_concurrency(), system.release);
 }
 
 std::string commit() { return GDRX_COMMIT; }

@@ -44,20 +44,25 @@ class Communicators {
     if (gdrxCommInitMPI(&comm, MPI_COMM_WORLD, &config) != gdrxSuccess) {
       die(rank_, gdrxGetLastError(nullptr));
     }
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - begin;
+    Creation creation{algorithm, spent.count(), std::string(1024, '\0')};
+    MPI_Allreduce(MPI_IN_PLACE, &creation.ms, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    gdrxCommDescribe(comm, creation.description.data(), creation.description.size());
+    creation.description.resize(creation.description.find('\0'));
     if (rank_ == 0) {
-      const std::chrono::duration<double, std::milli> spent =
-          std::chrono::steady_clock::now() - begin;
-      std::string text(1024, '\0');
-      gdrxCommDescribe(comm, text.data(), text.size());
-      fmt::print("# communicator made in {:.0f} ms: {}\n", spent.count(), text.c_str());
+      fmt::print("# communicator made in {:.0f} ms: {}\n", creation.ms, creation.description);
     }
+    creations_.push_back(std::move(creation));
     return made_[algorithm] = comm;
   }
+  const std::vector<Creation>& creations() const { return creations_; }
 
  private:
   const Options& options_;
   int rank_;
   std::map<std::string, gdrxComm_t> made_;
+  std::vector<Creation> creations_;
 };
 
 void explain(gdrxComm_t comm, std::uint64_t bytes) {
@@ -140,12 +145,13 @@ int run(const Options& options, const std::string& command) {
   const int hosts = count_hosts(ranks);
   if (rank == 0) print_head(ranks, hosts, options);
   std::vector<Row> rows;
-  std::string gpu_name;
+  Where where{ranks, hosts, {}, {}};
   {
     Gpu gpu = open_gpu(options, rank, ranks);
-    if (gpu.bench) gpu_name = gpu.bench->device_name();
+    if (gpu.bench) where.gpu = gpu.bench->device_name();
     Communicators communicators(options, rank);
     rows = run_all(options, communicators, rank, ranks, gpu);
+    where.creations = communicators.creations();
     MPI_Barrier(MPI_COMM_WORLD);
   }
   std::uint64_t wrong = 0;
@@ -153,8 +159,7 @@ int run(const Options& options, const std::string& command) {
   if (rank == 0) {
     print_verdict(rows, ranks);
     if (!options.json.empty()) {
-      if (auto written = write_json(options.json, command, ranks, hosts, gpu_name, rows);
-          !written) {
+      if (auto written = write_json(options.json, command, where, rows); !written) {
         die(rank, describe(written.error()));
       }
     }

@@ -102,11 +102,11 @@ void print_verdict(const std::vector<Row>& rows, int ranks) {
   std::fflush(stdout);
 }
 
-Result<void> write_json(const std::string& path, const std::string& command, int ranks, int hosts,
-                        const std::string& gpu, const std::vector<Row>& rows) {
+Result<void> write_json(const std::string& path, const std::string& command, const Where& where,
+                        const std::vector<Row>& rows) {
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
-    nlohmann::json entry{{"ranks", ranks},
+    nlohmann::json entry{{"ranks", where.ranks},
                          {"bytes", row.bytes},
                          {"count", row.count},
                          {"type", to_string(row.type)},
@@ -116,7 +116,7 @@ Result<void> write_json(const std::string& path, const std::string& command, int
                          {"memory", row.cuda ? "cuda" : "host"},
                          {"mode", mode_name(row.mode)},
                          {"registered", row.registered},
-                         {"hosts", hosts},
+                         {"hosts", where.hosts},
                          {"in_place", row.in_place},
                          {"time_us", {{"p50", row.time.p50}, {"p99", row.time.p99}}},
                          {"algbw", row.algbw},
@@ -135,9 +135,17 @@ Result<void> write_json(const std::string& path, const std::string& command, int
     }
     list.push_back(std::move(entry));
   }
-  const nlohmann::json all{{"machine", machine() + (gpu.empty() ? "" : ", " + gpu)},
+  nlohmann::json communicators = nlohmann::json::array();
+  for (const Creation& creation : where.creations) {
+    communicators.push_back({{"algorithm", creation.algorithm},
+                             {"made_ms", creation.ms},
+                             {"description", creation.description}});
+  }
+  const nlohmann::json all{{"machine", machine() + (where.gpu.empty() ? "" : ", " + where.gpu)},
+                           {"gpu", where.gpu},
                            {"command", command},
                            {"commit", commit()},
+                           {"communicators", communicators},
                            {"rows", list}};
   std::ofstream file(path);
   file << all.dump(1) << '\n';

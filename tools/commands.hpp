@@ -32,5 +32,6 @@ void add_plan(CLI::App& app);
 void add_snapshot(CLI::App& app);
 void add_stats(CLI::App& app);
 void add_topo(CLI::App& app);
+void add_tune(CLI::App& app);
 
 }  // namespace gdrx::tools

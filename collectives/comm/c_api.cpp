@@ -165,8 +165,10 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
   const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
+    trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxCommDestroy");
     GDRX_TRY(comm->impl->drain());
     if (!comm->siblings) return comm->impl->leave();
+    mark.end();  // another's destruction ends the communicator
     comm->impl->mute();
     const std::lock_guard lock(comm->siblings->mutex);
     comm->siblings->destroyed.push_back(std::move(comm->impl));

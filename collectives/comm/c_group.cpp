@@ -11,6 +11,26 @@
 namespace gdrx::c_api {
 namespace {
 
+std::string_view api_name(const Call& call) {
+  switch (call.collective) {
+    case Collective::all_reduce:
+      return "gdrxAllReduce";
+    case Collective::reduce_scatter:
+      return "gdrxReduceScatter";
+    case Collective::all_gather:
+      return "gdrxAllGather";
+    case Collective::broadcast:
+      return "gdrxBroadcast";
+    case Collective::reduce:
+      return "gdrxReduce";
+    case Collective::barrier:
+      return "gdrxBarrier";
+    case Collective::send_recv:
+      return call.parts.front().send ? "gdrxSend" : "gdrxRecv";
+  }
+  return "?";
+}
+
 /// A call between gdrxGroupStart and gdrxGroupEnd; `requests` of a merged send_recv are its parts'.
 struct Pending {
   gdrxComm* comm = nullptr;
@@ -23,6 +43,18 @@ struct Pending {
 
 thread_local int group_depth = 0;
 thread_local std::vector<Pending> group;
+
+/// What the user called, and how much he moves by it.
+trace::Span api_mark(gdrxComm* comm, const Call& call) {
+  trace::Track* const track = comm->impl->track();
+  if (track == nullptr) return {};
+  const bool one_part = call.collective == Collective::send_recv;
+  trace::Detail detail;
+  detail.bytes = one_part ? call.parts.front().count * size_of(call.parts.front().type)
+                          : call.count * size_of(call.type);
+  if (one_part) detail.peer = index(call.parts.front().peer);
+  return {track, trace::Row::calls, trace::Kind::call, api_name(call), detail};
+}
 
 bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest_t* request) {
   return call.stream != nullptr && request == nullptr && comm->impl->runs_on_gpu(call);
@@ -108,6 +140,7 @@ gdrxResult_t run_group(std::vector<Pending> posted) {
 }  // namespace
 
 Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
+  const trace::Span mark = api_mark(comm, call);
   call.stream = stream;
   if (request != nullptr) *request = nullptr;
   if (group_depth > 0) return enqueue(comm, std::move(call), request);
@@ -135,6 +168,9 @@ gdrxResult_t gdrxGroupEnd(void) {
     });
   }
   if (--group_depth > 0) return gdrxSuccess;
+  // Of several communicators, so that no trace file has it; what it waits for their plans show.
+  const trace::Span mark(trace::Track::process(), trace::Row::calls, trace::Kind::call,
+                         "gdrxGroupEnd");
   gdrxResult_t result = gdrxSuccess;
   const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
     result = run_group(std::exchange(group, {}));
@@ -162,8 +198,10 @@ gdrxResult_t gdrxWait(gdrxRequest_t* request) {
   if (request == nullptr) return gdrxInvalidArgument;
   if (*request == nullptr) return gdrxSuccess;
   gdrxComm* comm = (*request)->comm;
-  const gdrxResult_t result =
-      guarded(comm, [&]() -> Result<void> { return comm->impl->wait(*(*request)->operation); });
+  const gdrxResult_t result = guarded(comm, [&]() -> Result<void> {
+    const trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxWait");
+    return comm->impl->wait(*(*request)->operation);
+  });
   delete *request;
   *request = nullptr;
   return result;

@@ -67,6 +67,11 @@ Result<void> check_place(gdrxComm_t* comm, int nranks, int rank) {
   return {};
 }
 
+// Before there is a communicator there is no trace file: for NVTX.
+trace::Span init_mark(std::string_view name) {
+  return {trace::Track::process(), trace::Row::calls, trace::Kind::call, name};
+}
+
 UniqueId from_c(const gdrxUniqueId& id) {
   static_assert(sizeof(UniqueId) == sizeof id);
   return std::bit_cast<UniqueId>(id);
@@ -107,6 +112,7 @@ gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id) {
 gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
                               const gdrxConfig_t* config) {
   return guarded(nullptr, [&]() -> Result<void> {
+    const trace::Span mark = init_mark("gdrxCommInitRank");
     GDRX_TRY(check_place(comm, nranks, rank));
     Communicator::Options options = GDRX_TRY(make_options(config));
     const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
@@ -119,6 +125,7 @@ gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int
 
 gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config) {
   return guarded(nullptr, [&]() -> Result<void> {
+    const trace::Span mark = init_mark("gdrxCommInitAll");
     if (comms == nullptr || nranks < 1) {
       return fail(Errc::invalid_argument, "comms is NULL or nranks is not positive");
     }
@@ -152,6 +159,7 @@ gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
                                    gdrxAllGatherFunction all_gather, void* user,
                                    const gdrxConfig_t* config) {
   return guarded(nullptr, [&]() -> Result<void> {
+    const trace::Span mark = init_mark("gdrxCommInitMPI");
     GDRX_TRY(check_place(comm, nranks, rank));
     FunctionBootstrap bootstrap(Rank{rank}, nranks,
                                 [=](const void* mine, void* all, std::size_t bytes) {

@@ -15,6 +15,12 @@ Result<void> check(const gdrxComm* comm, bool given, const char* what) {
   return {};
 }
 
+trace::Span mark(const gdrxComm* comm, std::string_view name, std::size_t bytes) {
+  trace::Detail detail;
+  detail.bytes = bytes;
+  return {comm->impl->track(), trace::Row::calls, trace::Kind::call, name, detail};
+}
+
 }  // namespace
 
 gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes) {
@@ -22,6 +28,7 @@ gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes) {
     GDRX_TRY(check(comm, memory != nullptr, "memory"));
     *memory = nullptr;
     if (bytes == 0) return {};
+    const trace::Span marked = mark(comm, "gdrxMemAlloc", bytes);
     *memory = GDRX_TRY(comm->impl->allocate_memory(bytes));
     return {};
   });
@@ -31,6 +38,7 @@ gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory) {
   return guarded(comm, [&]() -> Result<void> {
     GDRX_TRY(check(comm, true, "memory"));
     if (memory == nullptr) return {};
+    const trace::Span marked = mark(comm, "gdrxMemFree", 0);
     return comm->impl->free_memory(static_cast<const std::byte*>(memory));
   });
 }
@@ -41,6 +49,7 @@ gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes, gdrxRegis
     GDRX_TRY(check(comm, memory != nullptr, "memory"));
     GDRX_TRY(check(comm, handle != nullptr, "handle"));
     *handle = nullptr;
+    const trace::Span marked = mark(comm, "gdrxRegister", bytes);
     const RegistrationRef made =
         GDRX_TRY(comm->impl->register_memory({static_cast<std::byte*>(memory), bytes}));
     *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Registration*>(made.get()));
@@ -51,6 +60,7 @@ gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes, gdrxRegis
 gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle) {
   return guarded(comm, [&]() -> Result<void> {
     GDRX_TRY(check(comm, handle != nullptr, "handle"));
+    const trace::Span marked = mark(comm, "gdrxDeregister", 0);
     return comm->impl->release_memory(reinterpret_cast<const Registration*>(handle));
   });
 }

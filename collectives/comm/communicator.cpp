@@ -36,13 +36,20 @@ constexpr std::chrono::seconds kLeaveTime{60};
 
 Communicator::~Communicator() {
   mesh_.reset();  // first: its thread uses everything else
+  queue_.clear();
+  plan_.end();
+  if (track_) track_->write(log_);
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
-  // Host buffers and staged ones: what the stream does before the call must have happened.
-  if (call.stream != nullptr) GDRX_TRY(cuda::synchronize(call.stream));
   auto operation = std::make_shared<Operation>(std::move(call));
+  if (runs_on_hosts(operation->call)) {
+    operation->before = GDRX_TRY(mark_before(operation->call.stream));
+  } else if (operation->call.stream != nullptr) {
+    // Host buffers and staged ones: what the stream does before the call must have happened.
+    GDRX_TRY(cuda::synchronize(operation->call.stream));
+  }
   const std::lock_guard lock(driver_);
   if (failure_.happened()) return tl::unexpected(failure_.error());
   queue_.push_back(operation);
@@ -116,6 +123,7 @@ void Communicator::mute() {
 
 // One round: the failure, the fabric, the running operation. driver_ is held.
 Result<bool> Communicator::progress() {
+  if (hierarchy_) look_at_gpu();
   if (failure_.happened()) fail_queue();
   if (queue_.empty()) return false;
   Operation& front = *queue_.front();
@@ -216,6 +224,7 @@ void Communicator::finish_front(std::optional<Error> error) {
       }
       front->execution.reset();
     }
+    plan_.end();
     last_ = front->info;
     last_was_gpu_ = false;
     front->error = std::move(error);
@@ -239,6 +248,7 @@ void Communicator::fail_queue() {
     const std::shared_ptr<Operation> front = queue_.front();
     queue_.pop_front();
     front->execution.reset();
+    plan_.end();
     front->error = failure_.error();
     front->done.store(true, std::memory_order_release);  // publishes error
   }
@@ -257,6 +267,7 @@ Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
   if (gpu_) gpu_->abort();
   if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
+  if (track_) track_->write(log_);  // before on_error_, which may end the process
   const std::lock_guard lock(on_error_mutex_);
   if (on_error_) on_error_(error);
   return error;
@@ -305,7 +316,9 @@ OperationInfo Communicator::last_operation() const { return last_was_gpu_ ? gpu_
 Result<std::string> Communicator::explain(Bytes bytes) const {
   const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
   if (!choice) return fail(Errc::unsupported, "nothing carries an allReduce here");
-  return (gpu_ ? explain_gpu(bytes) : "") +
+  return (hierarchy_ ? explain_hosts(bytes)
+          : gpu_     ? explain_gpu(bytes)
+                     : "") +
          gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
 }
 

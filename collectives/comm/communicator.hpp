@@ -16,6 +16,7 @@
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/hello.hpp"
+#include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/staging.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/exec/arena_execution.hpp"
@@ -24,6 +25,7 @@
 #include "collectives/exec/plan_execution.hpp"
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/path.hpp"
+#include "collectives/trace/span.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
@@ -50,7 +52,8 @@ struct Operation {
   explicit Operation(Call what) : call(std::move(what)) {}
   Call call;
   std::unique_ptr<exec::Execution> execution;  // while it runs
-  std::unique_ptr<gpu::Mark> mark;             // of a call that a GPU runs
+  std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
+  std::unique_ptr<gpu::Mark> before;           // in front of one that GPUs and network run
   OperationInfo info;
   Deadline deadline = Deadline::never();
   std::atomic<bool> done{false};  // release publishes error
@@ -78,6 +81,8 @@ class Communicator final : private exec::Links {
   /// Whether the GPUs run it: then launch_on_gpu() does the same without an operation to wait for.
   bool runs_on_gpu(const Call& call) const;
   Result<void> launch_on_gpu(const Call& call);
+  /// Whether the GPUs of several hosts and the network between them run it.
+  bool runs_on_hosts(const Call& call) const;
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
@@ -103,6 +108,8 @@ class Communicator final : private exec::Links {
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
   std::string describe() const;
+  /// Null where nobody watches.
+  trace::Track* track() const noexcept { return track_.get(); }
 
  private:
   friend class CommunicatorBuilder;
@@ -121,13 +128,28 @@ class Communicator final : private exec::Links {
   RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
   Result<Scratch> scratch(std::size_t bytes) override;
 
+  static bool on_gpu(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
-  gpu::Shape gpu_shape(Bytes bytes) const;
+  gpu::Prediction gpu_choice(const Call& call) const;
+  Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
+  Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
+                                                                   exec::Word word,
+                                                                   std::span<std::byte> part);
+  Result<std::byte*> host_memory();
+  Machine rail_machine() const;
+  std::string explain_hosts(Bytes bytes) const;
+  Result<std::unique_ptr<gpu::Mark>> mark_before(void* stream);
   Result<bool> reached(Operation& operation);
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();
   std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
+  void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm) {
+    if (!track_) return;
+    plan_ = trace::Span(
+        track_.get(), trace::Row::plans, trace::Kind::plan, what,
+        {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(algorithm)});
+  }
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
                                                                exec::Word word);
@@ -165,6 +187,8 @@ class Communicator final : private exec::Links {
   Staging staging_;                              // of the front operation
   exec::Word word_;                              // of the running collective
   OperationInfo last_;
+  std::unique_ptr<trace::Track> track_;  // null: nobody watches
+  trace::Span plan_;                     // of the front operation
   std::uint64_t idle_ = 0;
   Instant active_{};     // when the queue was last not empty
   Instant suspected_{};  // when the fabric first missed a peer
@@ -183,7 +207,10 @@ class Communicator final : private exec::Links {
   bool warned_of_slow_path_ = false;
   std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
-  gpu::Host gpu_host_;
+  gpu::Host gpu_host_;                  // of this rank's host
+  std::optional<Hierarchy> hierarchy_;  // with gpu_ on several hosts
+  std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
+  std::string gpu_measured_by_;
   OperationInfo gpu_info_;
   bool last_was_gpu_ = false;
   std::vector<Completion> completions_;

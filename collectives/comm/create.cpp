@@ -9,6 +9,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_share.hpp"
+#include "collectives/comm/tuning.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
 
@@ -34,6 +35,7 @@ class CommunicatorBuilder {
     const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
                                     GDRX_TRY(Secret::load(comm.config_.secret_file))};
     comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
+    tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
     GDRX_TRY(open_fabric_and_inbox());
     GDRX_TRY(exchange_hellos(id));
     GDRX_TRY(check_settings());
@@ -43,6 +45,7 @@ class CommunicatorBuilder {
     GDRX_TRY(share_gpu());
     comm.pair_sequence_[0].assign(comm.peers_.size(), 0);
     comm.pair_sequence_[1].assign(comm.peers_.size(), 0);
+    comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     comm.mesh_->start({[&comm](const Notice& notice) { comm.on_notice(notice); },
                        [&comm] { return comm.on_tick(); }});
@@ -83,6 +86,7 @@ class CommunicatorBuilder {
     mine.host_id = id;
     mine.host_name = host_name();
     mine.settings = settings();
+    mine.cpu = tune::cpu_model();
     mine.cpus = usable_cpus();
     if (index(comm.rank_) == 0 && shm_wanted()) offer_arena(mine);
     offer_gpu(mine);
@@ -120,7 +124,7 @@ class CommunicatorBuilder {
 
   void offer_gpu(Hello& mine) {
     Communicator& comm = *comm_;
-    if (!comm.config_.gpu || comm.config_.transport != "auto") return;
+    if (!comm.config_.gpu) return;
     auto path = gpu::open_path(comm.config_);
     if (!path) {
       comm.log_.info("no GPU: {}", describe(path.error()));
@@ -128,18 +132,42 @@ class CommunicatorBuilder {
     }
     comm.gpu_ = std::move(*path);
     mine.gpu = comm.gpu_->ticket();
+    mine.gpu_name = comm.gpu_->device_name();
   }
 
   Result<void> share_gpu() {
     Communicator& comm = *comm_;
+    const bool one_host = comm.machine_.hosts == 1;
+    // A transport that was asked for carries what it can. Between hosts GPUs add host by host,
+    // which is not the order of ranks.
+    if (one_host ? comm.config_.transport != "auto" : comm.config_.reproducible) {
+      comm.gpu_.reset();
+      return {};
+    }
     std::vector<gpu::Ticket> tickets;
-    for (const Hello& peer : comm.peers_) tickets.push_back(peer.gpu);
-    comm.gpu_ = GDRX_TRY(share_gpus(std::move(comm.gpu_), tickets, comm.rank_,
-                                    comm.machine_.hosts == 1, *comm.mesh_, comm.log_, deadline_));
+    std::vector<std::string> hosts;
+    for (const Hello& peer : comm.peers_) {
+      tickets.push_back(peer.gpu);
+      hosts.push_back(peer.host_id);
+    }
+    auto hierarchy = hierarchy_of(hosts, comm.rank_);
+    if (!one_host && comm.gpu_) {
+      if (auto memory = comm.host_memory(); !memory) {
+        comm.log_.warn("no pinned memory: {}", describe(memory.error()));
+        comm.gpu_.reset();  // then nobody uses GPUs between hosts
+      }
+    }
+    comm.gpu_ = GDRX_TRY(share_gpus(std::move(comm.gpu_), tickets, comm.rank_, hierarchy,
+                                    *comm.mesh_, comm.log_, deadline_));
     if (!comm.gpu_) return {};
     const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
-    comm.gpu_host_ = {comm.machine_.ranks, gpu::co_resident_blocks(tickets, budget),
-                      comm.config_.reproducible};
+    comm.gpu_host_ = {static_cast<int>(hierarchy->host.size()),
+                      gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};
+    if (one_host) {
+      comm.gpu_measured_by_ = tuning_.gpu(comm.peers_, comm.gpu_host_);
+    } else {
+      comm.hierarchy_ = std::move(*hierarchy);
+    }
     return {};
   }
 
@@ -148,9 +176,11 @@ class CommunicatorBuilder {
     const Config& config = comm_->config_;
     return fmt::format(
         "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
-        "GDRX_ARENA_BLOCK={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={}",
+        "GDRX_ARENA_BLOCK={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={} "
+        "GDRX_TUNE_FILE={:x}",
         config.algo, config.transport, config.shared_memory ? 1 : 0, config.lanes, config.slice,
-        config.arena_block, config.gpu ? 1 : 0, config.gpu_blocks, config.reproducible ? 1 : 0);
+        config.arena_block, config.gpu ? 1 : 0, config.gpu_blocks, config.reproducible ? 1 : 0,
+        tuning_.fingerprint());
   }
 
   Result<void> check_reproducible() const {
@@ -197,6 +227,10 @@ class CommunicatorBuilder {
       machine.cpus = std::max(1, std::min(machine.cpus, static_cast<int>(cpus.count())));
     }
     machine.fabric_name = comm_->fabric_ ? std::string(comm_->fabric_->name()) : "none";
+    const bool speaks = index(comm_->rank_) == 0;  // once, not on every rank
+    auto measured = tuning_.host(comm_->peers_, machine, speaks ? comm_->log_ : Log({}, nullptr));
+    machine.measured = std::move(measured.curves);
+    machine.measured_by = std::move(measured.by);
   }
 
   // All or nobody: a second round tells whether every rank could map it.
@@ -245,6 +279,7 @@ class CommunicatorBuilder {
   Bootstrap& bootstrap_;
   std::unique_ptr<Communicator> comm_;
   Deadline deadline_ = Deadline::never();
+  Tuning tuning_;
 };
 
 Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, Options options) {

@@ -17,6 +17,9 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
       return plan::Algorithm::two_shot;
     case gpu::Kernel::ring:
       return plan::Algorithm::ring;
+    case gpu::Kernel::reduce_scatter:
+    case gpu::Kernel::all_gather:
+      return plan::Algorithm::two_shot;  // one half of it
   }
   return plan::Algorithm::ring;
 }
@@ -30,32 +33,52 @@ std::optional<gpu::Kernel> kernel_of(plan::Algorithm algorithm) {
 
 }  // namespace
 
-// The answer is the same on every rank as long as all give buffers of one kind, as they must.
-bool Communicator::runs_on_gpu(const Call& call) const {
-  if (!gpu_ || call.collective != Collective::all_reduce) return false;
-  if (fixed_ && !kernel_of(*fixed_)) return false;
-  if (call.count == 0) return true;
+bool Communicator::on_gpu(const Call& call) {
   return cuda::kind_of(call.input) == MemoryKind::cuda &&
          cuda::kind_of(call.output) == MemoryKind::cuda;
 }
 
-gpu::Shape Communicator::gpu_shape(Bytes bytes) const {
-  if (!fixed_) return gpu::choose(gpu_host_, bytes);
-  const auto kernel = kernel_of(*fixed_);
-  const auto shape = kernel ? gpu::shape_of(*kernel, gpu_host_, bytes) : std::nullopt;
-  if (shape) return *shape;
+// The answer is the same on every rank as long as all give buffers of one kind, as they must.
+bool Communicator::runs_on_gpu(const Call& call) const {
+  if (!gpu_ || hierarchy_) return false;
+  const bool all_reduce = call.collective == Collective::all_reduce;
+  const bool blocks =
+      call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
+  if (!all_reduce && !blocks) return false;
+  if (all_reduce && fixed_ && !kernel_of(*fixed_)) return false;
+  return call.count == 0 || on_gpu(call);
+}
+
+gpu::Prediction Communicator::gpu_choice(const Call& call) const {
+  const Bytes bytes = call.count * size_of(call.type);
+  if (call.collective == Collective::reduce_scatter) {
+    return {gpu::shape_of_blocks(gpu::Kernel::reduce_scatter, gpu_host_, bytes)};
+  }
+  if (call.collective == Collective::all_gather) {
+    return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
+  }
+  const auto kernel = fixed_ ? kernel_of(*fixed_) : std::nullopt;
+  const auto asked = kernel ? gpu::prediction_of(*kernel, gpu_host_, bytes) : std::nullopt;
   // An algorithm that was asked for and cannot carry this size gives way, as on the host.
-  return gpu::choose(gpu_host_, bytes);
+  return asked ? *asked : gpu::best(gpu_host_, bytes);
 }
 
 Result<void> Communicator::launch_on_gpu(const Call& call) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  const Bytes bytes = call.count * size_of(call.type);
-  const gpu::Shape shape = gpu_shape(bytes);
+  const Bytes block = call.count * size_of(call.type);
+  const bool blocks = call.collective != Collective::all_reduce;
+  const Bytes bytes = blocks ? block * static_cast<Bytes>(size()) : block;
+  const gpu::Prediction choice = gpu_choice(call);
+  const gpu::Shape& shape = choice.shape;
+  // The host's part: what the GPU does from then on its own tools show.
+  const trace::Span launch(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
+                           {bytes, trace::kNobody, trace::kNoIndex, gpu::to_string(shape.kernel)});
   const std::lock_guard lock(gpu_mutex_);
-  GDRX_TRY(gpu_->launch({call.input, call.output, bytes, call.type, call.op}, shape, call.stream));
+  GDRX_TRY(gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape,
+                        call.stream));
   gpu_info_.algorithm = algorithm_of(shape.kernel);
   gpu_info_.path = PathKind::gpu;
+  gpu_info_.predicted_us = choice.us;
   last_was_gpu_ = true;
   return {};
 }
@@ -87,13 +110,16 @@ void Communicator::look_at_gpu() {
   if (!gpu_ || failure_.happened()) return;
   const gpu::Trouble trouble = gpu_->trouble();
   if (!trouble.happened) return;
+  const auto peer = static_cast<std::size_t>(index(trouble.peer));
+  const Rank late =
+      hierarchy_ && peer < hierarchy_->host.size() ? hierarchy_->host[peer] : trouble.peer;
   stop(Error{Errc::timeout,
              fmt::format("rank {}: a GPU kernel (call {}) waited over {:g} s for rank {} while {}, "
                          "pack {}. That rank is alive: slow, stopped, or in another call "
                          "(GDRX_TIMEOUT sets the limit)",
                          index(rank_), trouble.call,
-                         std::chrono::duration<double>(config_.timeout).count(),
-                         index(trouble.peer), trouble.stage, trouble.pack),
+                         std::chrono::duration<double>(config_.timeout).count(), index(late),
+                         trouble.stage, trouble.pack),
              0},
        true);
 }
@@ -102,6 +128,7 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
   std::string text = fmt::format("GPU buffers of {} bytes, {} on each of {} ranks, {} blocks\n",
                                  bytes, gpu_->device_name(), size(), gpu_host_.blocks);
   const auto all = gpu::candidates(gpu_host_, bytes);
+  text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
   for (const gpu::Prediction& candidate : all) {
     const bool chosen = &candidate == &all.front();
     text += fmt::format(

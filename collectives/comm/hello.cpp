@@ -61,6 +61,8 @@ Blob encode(const Hello& hello) {
   put_field(out, std::as_bytes(std::span(hello.host_id)));
   put_field(out, std::as_bytes(std::span(hello.host_name)));
   put_field(out, std::as_bytes(std::span(hello.settings)));
+  put_field(out, std::as_bytes(std::span(hello.cpu)));
+  put_field(out, std::as_bytes(std::span(hello.gpu_name)));
   put(out, hello.cpus);
   put(out, hello.arena);
   put_field(out, hello.device_address);
@@ -76,7 +78,8 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   if (!reader.get(magic) || magic != kMagic) return fail(Errc::protocol, "not a hello of gdrx");
   const bool whole = reader.get(hello.version) && reader.get(hello.pid) &&
                      reader.get_field(hello.host_id) && reader.get_field(hello.host_name) &&
-                     reader.get_field(hello.settings) && reader.get(hello.cpus) &&
+                     reader.get_field(hello.settings) && reader.get_field(hello.cpu) &&
+                     reader.get_field(hello.gpu_name) && reader.get(hello.cpus) &&
                      reader.get(hello.arena) && reader.get_field(hello.device_address) &&
                      reader.get_field(hello.inbox_key) && reader.get(hello.gpu);
   if (!whole) return fail(Errc::protocol, "a hello that ends early");

@@ -20,6 +20,8 @@ struct Hello {
   std::string host_id;
   std::string host_name;
   std::string settings;  // every knob that all ranks must agree on, printed
+  std::string cpu;       // model
+  std::string gpu_name;  // of the GPU that is offered; empty: none
   CpuSet cpus;
   ArenaTicket arena;    // rank 0 only; pid 0 where there is none
   Blob device_address;  // empty where no fabric could be opened

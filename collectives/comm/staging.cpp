@@ -53,6 +53,14 @@ Result<std::byte*> Staging::room(std::size_t slot, std::size_t bytes, const void
   return pinned->memory.data();
 }
 
+Result<std::byte*> Staging::memory(std::size_t bytes, const void* device,
+                                   RegistrationCache& cache) {
+  cache_ = &cache;
+  results_.clear();
+  used_ = false;
+  return room(0, bytes, device);
+}
+
 Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache& cache) {
   cache_ = &cache;
   results_.clear();

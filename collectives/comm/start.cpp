@@ -28,6 +28,10 @@ Result<void> Communicator::start(Operation& operation) {
   if (config_.timeout.count() > 0) {
     operation.deadline = Deadline::after(steady_clock(), config_.timeout);
   }
+  if (operation.before) {
+    operation.execution = GDRX_TRY(make_hierarchical(operation));
+    return {};
+  }
   GDRX_TRY(staging_.begin(operation.call, size(), rank_, *registrations_));
   operation.info.staged = staging_.used();
   if (operation.call.collective == Collective::send_recv) {
@@ -54,6 +58,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.algorithm = choice->chosen.algorithm;
   operation.info.path = choice->chosen.path;
   operation.info.predicted_us = choice->chosen.predicted_us;
+  mark_plan("plan", bytes, choice->chosen.algorithm);
   word_ = exec::Word{};
   word_.collective = call.collective;
   word_.type = call.type;
@@ -72,7 +77,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.registered = registrations_->size() > 0 &&
                               registrations_->find({call.input, bytes}) != nullptr &&
                               registrations_->find({call.output, bytes}) != nullptr;
-  const exec::ArenaCall arena{word_, word_.sequence, stage_, call.input, call.output};
+  const exec::ArenaCall arena{word_, word_.sequence, stage_, call.input, call.output, track_.get()};
   return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
 }
 
@@ -91,6 +96,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.words = {word};
   bound.element = size_of(call.type);
   bound.finish_over = size();
+  bound.track = track_.get();
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
   operation.info.planned = execution->planned();
   operation.info.registered = execution->registered();
@@ -111,6 +117,8 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Oper
   plan::RankProgram program;
   program.channels.resize(1);
   exec::PlanCall bound;
+  plan_ = trace::Span(track_.get(), trace::Row::plans, trace::Kind::plan, "plan",
+                      {0, trace::kNobody, trace::kNoIndex, "send-recv"});
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     plan::Op op;
@@ -129,6 +137,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Oper
   }
   bound.program = std::make_shared<const exec::Program>(exec::compile(program));
   bound.parts = true;
+  bound.track = track_.get();
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
   operation.info.registered = execution->registered();
   return std::unique_ptr<exec::Execution>(std::move(execution));

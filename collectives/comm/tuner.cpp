@@ -90,6 +90,21 @@ double fabric_us(const Machine& machine, Algorithm algorithm, Collective collect
          turns * bytes * (shape.moved * kFabric.wire + shape.reduced * kFabric.reduce);
 }
 
+// A measured time is compared with measured times, the model's with the model's: where one way was
+// not measured, the model decides among all.
+bool use_measured(const Machine& machine, Bytes bytes, std::vector<Candidate>& candidates) {
+  std::vector<Candidate> timed = candidates;
+  for (Candidate& candidate : timed) {
+    const auto points =
+        tune::find(machine.measured, path_name(machine, candidate.path), candidate.algorithm);
+    const auto us = tune::time_of(points, bytes);
+    if (!us) return false;
+    candidate.predicted_us = *us;
+  }
+  candidates = std::move(timed);
+  return true;
+}
+
 }  // namespace
 
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
@@ -112,6 +127,9 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
     }
   }
   if (choice.candidates.empty()) return std::nullopt;
+  if (collective == Collective::all_reduce && !machine.measured.empty()) {
+    choice.measured = use_measured(machine, bytes, choice.candidates);
+  }
   std::stable_sort(
       choice.candidates.begin(), choice.candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
@@ -136,6 +154,7 @@ std::string explain(const Machine& machine, Collective collective, Bytes bytes,
   std::string text =
       fmt::format("{} of {} bytes, {} ranks on {} host(s), {} cpu(s) a host\n",
                   to_string(collective), bytes, machine.ranks, machine.hosts, machine.cpus);
+  text += fmt::format("  times from {}\n", choice.measured ? machine.measured_by : "the model");
   for (const Candidate& candidate : choice.candidates) {
     const bool chosen = &candidate == &choice.candidates.front();
     text += fmt::format(

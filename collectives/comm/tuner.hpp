@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks an algorithm and a path by a cost model, and says why. Pure.
+// Picks an algorithm and a path by measured times or a cost model, and says why. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/tune/table.hpp"
 #include "gdrx/plan.hpp"
 #include "gdrx/types.hpp"
 
@@ -25,6 +26,8 @@ struct Machine {
   bool reproducible = false;  // allReduce adds in the order of ranks, whatever the size
   std::string fabric_name;
   Bytes arena_block = 256 * 1024;
+  std::vector<tune::Curve> measured{};  // here, with so many ranks; empty: the model alone
+  std::string measured_by{};            // "GDRX_TUNE_FILE=host.json"
 };
 
 struct Candidate {
@@ -36,6 +39,7 @@ struct Candidate {
 struct Choice {
   Candidate chosen;
   std::vector<Candidate> candidates;  // by predicted time
+  bool measured = false;              // the times are of Machine::measured, all of them
 };
 
 /// `fixed`: the algorithm the user asked for. Empty if nothing can carry the collective.

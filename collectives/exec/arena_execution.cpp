@@ -28,6 +28,7 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
   blocks_ = count == 0 ? 1 : (count + per_block_ - 1) / per_block_;
   stages_ = blocks_ + (two_shot_ ? 2 : 1);
   operands_.resize(ranks);
+  if (call.track != nullptr) marks_.emplace(*call.track, trace::Row::shared_memory);
   counters_.slices = blocks_;
 }
 
@@ -37,7 +38,12 @@ Range ArenaExecution::block_range(std::uint64_t block) const noexcept {
 }
 
 Result<Step> ArenaExecution::step() {
-  if (next_ > 0 && !all_reached(call_.base + next_)) return Step::idle;
+  if (marks_ && !marks_->has_chunk()) marks_->begin_chunk("stage", next_, layout_.block());
+  if (next_ > 0 && !all_reached(call_.base + next_)) {
+    if (marks_) marks_->waits("wait for", waiting_for_, layout_.block());
+    return Step::idle;
+  }
+  if (marks_) marks_->goes_on();
   if (next_ == 1) GDRX_TRY(check_words());  // everybody has published by now
   run_stage(next_);
   ++next_;
@@ -45,6 +51,7 @@ Result<Step> ArenaExecution::step() {
   // release: publishes the slots and results written above; jumps to the next operation's base
   layout_.line(self_).stage.store(last ? end_stage() : call_.base + next_,
                                   std::memory_order_release);
+  if (marks_) marks_->end_chunk();
   waiting_for_ = 0;
   return last ? Step::done : Step::advanced;
 }
@@ -83,7 +90,15 @@ void ArenaExecution::run_stage(std::uint64_t t) noexcept {
   if (t < blocks_) copy_in(t);
 }
 
+trace::Span ArenaExecution::step_mark(const char* what, std::uint64_t block) noexcept {
+  if (!marks_) return {};
+  return marks_->step(
+      what,
+      {block_range(block).count * element_, trace::kNobody, static_cast<std::uint32_t>(block), {}});
+}
+
 void ArenaExecution::copy_in(std::uint64_t block) noexcept {
+  const trace::Span mark = step_mark("copy in", block);
   const Range range = block_range(block);
   const std::byte* from = call_.input + range.begin * element_;
   std::byte* to = layout_.slot(call_.base + block, self_);
@@ -100,6 +115,7 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
 }
 
 void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
+  const trace::Span mark = step_mark("reduce", block);
   const Range range = block_range(block);
   Range part{0, range.count};
   if (two_shot_) {
@@ -124,6 +140,7 @@ void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
 }
 
 void ArenaExecution::copy_out(std::uint64_t block) noexcept {
+  const trace::Span mark = step_mark("copy out", block);
   const Range range = block_range(block);
   reduce::copy(call_.output + range.begin * element_, layout_.result(call_.base + block),
                range.count * element_, streaming_);

@@ -12,12 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/word.hpp"
+#include "collectives/trace/span.hpp"
 
 namespace gdrx::exec {
 
@@ -27,6 +29,7 @@ struct ArenaCall {
   std::uint64_t base = 0;  // stage at which it starts, the same on every rank
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  trace::Track* track = nullptr;  // outlives the execution; null: nobody watches
 };
 
 class ArenaExecution final : public Execution {
@@ -46,6 +49,7 @@ class ArenaExecution final : public Execution {
   void copy_in(std::uint64_t block) noexcept;
   void reduce_block(std::uint64_t block) noexcept;
   void copy_out(std::uint64_t block) noexcept;
+  trace::Span step_mark(const char* what, std::uint64_t block) noexcept;
   Range block_range(std::uint64_t block) const noexcept;
 
   ArenaLayout layout_;
@@ -60,6 +64,7 @@ class ArenaExecution final : public Execution {
   std::uint64_t next_ = 0;  // stage to run, relative to base
   int waiting_for_ = 0;     // first rank not known to have reached it
   std::vector<const void*> operands_;
+  std::optional<trace::RowMarks> marks_;  // empty where nobody watches
   Counters counters_;
 };
 

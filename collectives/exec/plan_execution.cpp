@@ -94,6 +94,11 @@ Result<void> PlanExecution::prepare() {
       lanes_.push_back(lane);
     }
   }
+  if (call_.track != nullptr) {
+    for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+      marks_.emplace_back(*call_.track, trace::lane_row(i));
+    }
+  }
   operands_.resize(program.widest_gather);
   owed_.reserve(lanes_.size() * outboxes_.size());
   return {};
@@ -159,6 +164,9 @@ Result<bool> PlanExecution::run(Lane& lane) {
   bool advanced = false;
   const std::vector<Instruction>& code = call_.program->channels[lane.channel].code;
   while (!lane.done) {
+    if (auto* row = marks(lane); row != nullptr && !row->has_chunk()) {
+      row->begin_chunk("chunk", lane.instance, per_slice_ * call_.element);
+    }
     if (lane.pc == code.size()) {
       if (!end_of_instance(lane)) break;
     } else {
@@ -173,7 +181,10 @@ Result<bool> PlanExecution::run(Lane& lane) {
 bool PlanExecution::end_of_instance(Lane& lane) {
   const bool last = lane.instance + lane_step_ >= instances_;
   // The scratch belongs to the next instance now, and the caller's buffers to him after the last.
-  if ((last || scratch_bytes_ > 0) && lane.unfinished_writes > 0) return false;
+  if ((last || scratch_bytes_ > 0) && lane.unfinished_writes > 0) {
+    return waits(lane, "wait for own writes", Rank{trace::kNobody});
+  }
+  if (auto* row = marks(lane)) row->end_chunk();
   if (last) {
     lane.done = true;
   } else {
@@ -192,9 +203,20 @@ Result<bool> PlanExecution::execute(Lane& lane, const Instruction& instruction) 
     // Waiting for all of the lane's writes is more than asked for, and as good: a write completes
     // without any further step of this program.
     case Instruction::Kind::wait:
-      return lane.unfinished_writes == 0;
+      if (lane.unfinished_writes > 0)
+        return waits(lane, "wait for own writes", Rank{trace::kNobody});
+      if (auto* row = marks(lane)) row->goes_on();
+      return true;
   }
   return fail(Errc::internal, "an instruction of no kind");
+}
+
+// Nothing can be done on the lane: false, for the caller to return.
+bool PlanExecution::waits(const Lane& lane, std::string_view what, Rank peer) noexcept {
+  if (auto* row = marks(lane)) {
+    row->waits(what, gdrx::index(peer), per_slice_ * call_.element);
+  }
+  return false;
 }
 
 Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
@@ -206,7 +228,11 @@ Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
   const Progress sent = GDRX_TRY(outbox.send(
       lane.number, links_.inbox().credit(instruction.peer, lane.number), header,
       {address(lane, instruction.chunk), header.bytes}, region_of(instruction.chunk), cookie));
-  if (sent == Progress::pending) return false;
+  if (sent == Progress::pending) return waits(lane, "wait for room at", instruction.peer);
+  if (auto* row = marks(lane)) {
+    row->goes_on();
+    row->step("send to", {header.bytes, index(instruction.peer), instruction.index, {}});
+  }
   ++lane.unfinished_writes;
   ++counters_.sent;
   return true;
@@ -232,9 +258,10 @@ Result<bool> PlanExecution::gather(Lane& lane, const Instruction& instruction) {
       continue;
     }
     const std::byte* payload = GDRX_TRY(message(lane, sources[i], instruction));
-    if (payload == nullptr) return false;
+    if (payload == nullptr) return waits(lane, "wait for", sources[i].peer);
     operands_[i] = payload;
   }
+  if (auto* row = marks(lane)) row->goes_on();
   combine(lane, instruction, std::span(operands_).first(sources.size()));
   for (const Source& source : sources) {
     if (!source.local) GDRX_TRY(release(source.peer, lane.number));
@@ -248,6 +275,11 @@ void PlanExecution::combine(Lane& lane, const Instruction& instruction,
   const std::uint64_t count = range_of(lane, instruction.chunk).count;
   const Word& word = word_of(instruction.chunk);
   const int finish = instruction.finish && word.op == ReduceOp::avg ? call_.finish_over : 0;
+  trace::Span step;
+  if (auto* row = marks(lane)) {
+    step = row->step(operands.size() > 1 ? "reduce" : "copy",
+                     {count * call_.element, trace::kNobody, instruction.chunk.chunk, {}});
+  }
   if (operands.size() > 1 || finish > 0) {
     reduce::reduce(target, operands, count, word.type, word.op, finish);
   } else if (operands[0] != target) {

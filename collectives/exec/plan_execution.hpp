@@ -14,6 +14,7 @@
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/program.hpp"
 #include "collectives/exec/word.hpp"
+#include "collectives/trace/span.hpp"
 
 namespace gdrx::exec {
 
@@ -32,6 +33,7 @@ struct PlanCall {
   int finish_over = 0;           // ranks, for avg
   /// send_recv: a chunk's number is its buffer's, and nothing is sent behind a part's end.
   bool parts = false;
+  trace::Track* track = nullptr;  // outlives the execution; null: nobody watches
 };
 
 class PlanExecution final : public Execution {
@@ -76,6 +78,11 @@ class PlanExecution final : public Execution {
   Result<void> release(Rank peer, std::uint32_t lane);
   Result<void> pay_credits();
   bool end_of_instance(Lane& lane);
+  // Null where nobody watches.
+  trace::RowMarks* marks(const Lane& lane) noexcept {
+    return marks_.empty() ? nullptr : &marks_[lane.number];
+  }
+  bool waits(const Lane& lane, std::string_view what, Rank peer) noexcept;
   Range range_of(const Lane& lane, plan::ChunkRef chunk) const noexcept;
   std::byte* address(const Lane& lane, plan::ChunkRef chunk) const noexcept;
   const MemoryRegion* region_of(plan::ChunkRef chunk) const noexcept;
@@ -89,6 +96,7 @@ class PlanExecution final : public Execution {
   PlanCall call_;
   Links& links_;
   std::vector<Lane> lanes_;
+  std::vector<trace::RowMarks> marks_;  // by lane; empty where nobody watches
   Links::Scratch scratch_;
   std::size_t scratch_bytes_ = 0;  // of a lane
   std::vector<Outbox*> outboxes_;  // by rank, null where the program sends nothing

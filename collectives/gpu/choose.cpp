@@ -55,6 +55,9 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
       return time(shape.whole ? kTwoShotTiled : kTwoShot, 2 * (n - 1) / n * size);
     case Kernel::ring:
       return time(kRing, 2 * (n - 1) / n * size);
+    case Kernel::reduce_scatter:
+    case Kernel::all_gather:
+      break;  // nothing to choose from
   }
   return 0;
 }
@@ -103,9 +106,21 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   return std::nullopt;
 }
 
-namespace {
+Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block) {
+  const std::uint64_t packs = packs_of(block);
+  const auto unroll = static_cast<std::uint64_t>(unroll_of_blocks(host.ranks));
+  Shape shape;
+  shape.kernel = kernel;
+  shape.unroll = static_cast<int>(unroll);
+  spread(shape, (packs + unroll - 1) / unroll, host.blocks);
+  if (fits(shape, host.ranks, packs)) return shape;  // one tile, no barrier at entry
+  shape.whole = true;
+  shape.threads = kThreads;
+  shape.blocks = host.blocks;
+  while (shape.blocks > 1 && !fits(shape, host.ranks, packs)) --shape.blocks;
+  return shape;
+}
 
-// Empty if the kernel cannot run the call, or must not.
 std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes) {
   if (kernel == Kernel::ring && host.reproducible) return std::nullopt;
   const auto shape = shape_of(kernel, host, bytes);
@@ -113,12 +128,33 @@ std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::ui
   return Prediction{*shape, predict(*shape, host.ranks, bytes)};
 }
 
+namespace {
+
+// By Kernel. Measured times are compared with measured ones, the model's with the model's.
+std::array<std::optional<Prediction>, kAllReduceKernels> predictions(const Host& host,
+                                                                     std::uint64_t bytes) {
+  std::array<std::optional<Prediction>, kAllReduceKernels> all;
+  bool measured = true;
+  for (const Kernel kernel : kKernels) {
+    const auto i = static_cast<std::size_t>(kernel);
+    all[i] = prediction_of(kernel, host, bytes);
+    measured = measured && (!all[i] || tune::time_of(host.measured[i], bytes));
+  }
+  if (!measured) return all;
+  for (std::size_t i = 0; i < kAllReduceKernels; ++i) {
+    if (!all[i]) continue;
+    all[i]->us = *tune::time_of(host.measured[i], bytes);
+    all[i]->measured = true;
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes) {
   std::vector<Prediction> all;
-  for (const Kernel kernel : kKernels) {
-    if (const auto made = prediction_of(kernel, host, bytes)) all.push_back(*made);
+  for (const auto& made : predictions(host, bytes)) {
+    if (made) all.push_back(*made);
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Prediction& a, const Prediction& b) { return a.us < b.us; });
@@ -126,13 +162,12 @@ std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes) {
 }
 
 // On the way of every call: no list, no heap.
-Shape choose(const Host& host, std::uint64_t bytes) {
-  std::optional<Prediction> best;
-  for (const Kernel kernel : kKernels) {
-    const auto made = prediction_of(kernel, host, bytes);
-    if (made && (!best || made->us < best->us)) best = made;
+Prediction best(const Host& host, std::uint64_t bytes) {
+  std::optional<Prediction> found;
+  for (const auto& made : predictions(host, bytes)) {
+    if (made && (!found || made->us < found->us)) found = made;
   }
-  return best->shape;  // two-shot in tiles carries any size
+  return *found;  // two-shot in tiles carries any size
 }
 
 std::string_view to_string(Kernel kernel) noexcept {
@@ -143,6 +178,10 @@ std::string_view to_string(Kernel kernel) noexcept {
       return "two-shot";
     case Kernel::ring:
       return "ring";
+    case Kernel::reduce_scatter:
+      return "reduce-scatter";
+    case Kernel::all_gather:
+      return "all-gather";
   }
   return "?";
 }

@@ -2,6 +2,7 @@
 // Which kernel a call takes, and over how many blocks. Pure; the same on every rank.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,13 +11,18 @@
 
 #include "collectives/gpu/path.hpp"
 #include "collectives/kernels/shape.hpp"
+#include "collectives/tune/table.hpp"
 
 namespace gdrx::gpu {
+
+inline constexpr std::size_t kAllReduceKernels = 3;  // the first of Kernel
 
 struct Host {
   int ranks = 1;
   int blocks = 132;           // that a call of one rank may keep busy
   bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
+  /// Times by Kernel, measured here with so many ranks; empty: the model alone.
+  std::array<std::vector<tune::Point>, kAllReduceKernels> measured{};
 };
 
 /// Blocks of a call: the user's budget, and no more than run at once beside those of other ranks
@@ -26,14 +32,21 @@ int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept;
 struct Prediction {
   Shape shape;
   double us = 0;
+  bool measured = false;  // by Host::measured; then all of a call's are
 };
 
 /// Every kernel that can run the call, the best first. Never empty for 1 to kMaxRanks ranks.
 std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes);
 /// The best, without the list.
-Shape choose(const Host& host, std::uint64_t bytes);
-/// As choose(), of one kernel; empty if that kernel cannot run the call.
+Prediction best(const Host& host, std::uint64_t bytes);
+inline Shape choose(const Host& host, std::uint64_t bytes) { return best(host, bytes).shape; }
+/// As best(), of one kernel; empty if that kernel cannot run the call, or must not.
+std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes);
 std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t bytes);
+
+/// Of reduce_scatter and all_gather, whose blocks have `block` bytes. Fits for 1 to kMaxRanks
+/// ranks.
+Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block);
 
 std::string_view to_string(Kernel kernel) noexcept;
 

@@ -3,8 +3,6 @@
 
 #include <sys/random.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 #include "collectives/gpu/error.hpp"
@@ -37,8 +35,10 @@ Result<unsigned long long> capture_of(cudaStream_t stream) {
 
 class EventMark final : public Mark {
  public:
-  static Result<std::unique_ptr<Mark>> create(cudaStream_t stream) {
+  /// `device`: the stream's, and current.
+  static Result<std::unique_ptr<Mark>> create(cudaStream_t stream, int device) {
     std::unique_ptr<EventMark> mark(new EventMark);
+    mark->device_ = device;
     GDRX_TRY(
         check(cudaEventCreateWithFlags(&mark->event_, cudaEventDisableTiming), "cudaEventCreate"));
     GDRX_TRY(check(cudaEventRecord(mark->event_, stream), "cudaEventRecord"));
@@ -47,7 +47,9 @@ class EventMark final : public Mark {
   ~EventMark() override {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
+  // A thread that has used no GPU yet would make itself a context on the first one.
   Result<bool> reached() override {
+    const OnDevice here(device_);
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
       cudaGetLastError();
@@ -56,16 +58,17 @@ class EventMark final : public Mark {
     GDRX_TRY(check(status, "waiting for the GPU"));
     return true;
   }
+  Result<void> hold(void* stream) override {
+    const OnDevice here(device_);
+    return check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event_, 0),
+                 "cudaStreamWaitEvent");
+  }
 
  private:
   EventMark() = default;
   cudaEvent_t event_ = nullptr;
+  int device_ = 0;
 };
-
-// A larger call is several kernels. A kernel reads and writes its n parts side by side, and from
-// 4 x 256 MiB on their pages no longer fit what the GPU's address translation holds: 17 times
-// slower was measured at 1 GiB on 4 GPUs.
-constexpr std::uint64_t kPiece = std::uint64_t{256} << 20;
 
 constexpr std::string_view kStages[] = {"entering the call", "reducing", "gathering results"};
 
@@ -83,6 +86,9 @@ Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
   path->report_ = new (pinned) Report{};
   GDRX_TRY(
       check(cudaEventCreateWithFlags(&path->order_, cudaEventDisableTiming), "cudaEventCreate"));
+  // Not when it is first needed: a kernel of another rank in this process may be waiting then.
+  GDRX_TRY(check(cudaStreamCreateWithFlags(&path->own_stream_, cudaStreamNonBlocking),
+                 "cudaStreamCreate"));
   Ticket& ticket = path->ticket_;
   ticket.process = process_id();
   ticket.pointer = reinterpret_cast<std::uintptr_t>(path->own_->data());
@@ -101,6 +107,7 @@ CudaPath::~CudaPath() {
   const OnDevice here(device_);
   peers_.clear();
   if (order_ != nullptr) cudaEventDestroy(order_);
+  if (own_stream_ != nullptr) cudaStreamDestroy(own_stream_);
   if (report_ != nullptr) cudaFreeHost(report_);
 }
 
@@ -142,25 +149,33 @@ Result<void> CudaPath::follow(cudaStream_t stream) {
   return {};
 }
 
-Result<void> CudaPath::launch(const AllReduce& what, const Shape& shape, void* stream) {
+// Blocks of one rank: the copy engine is as fast, and leaves the multiprocessors alone.
+Result<void> CudaPath::copy(const Work& what, cudaStream_t stream) {
+  if (what.input == what.output) return {};
+  return check(cudaMemcpyAsync(what.output, what.input, what.bytes, cudaMemcpyDefault, stream),
+               "cudaMemcpyAsync");
+}
+
+Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream) {
   if (what.bytes == 0) return {};
-  if (!fits(shape, call_.ranks, packs_of(what.bytes))) {
+  const bool blocks = shape.kernel == Kernel::reduce_scatter || shape.kernel == Kernel::all_gather;
+  if (!fits(shape, call_.ranks, packs_of(blocks ? what.block : what.bytes))) {
     return fail(Errc::internal, fmt::format("a kernel of {} x {} threads does not fit {} bytes",
                                             shape.blocks, shape.threads, what.bytes));
   }
   const OnDevice here(device_);
   GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
-  call_.op = static_cast<std::int32_t>(what.op);
-  call_.finish_over = what.op == ReduceOp::avg ? call_.ranks : 0;
-  const Launch launch = launches()[static_cast<std::size_t>(what.type)];
   launched_ = true;
-  for (std::uint64_t at = 0; at < what.bytes; at += kPiece) {
-    call_.input = static_cast<const std::byte*>(what.input) + at;
-    call_.output = static_cast<std::byte*>(what.output) + at;
-    call_.bytes = std::min(kPiece, what.bytes - at);
-    GDRX_TRY(check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch"));
-  }
-  return {};
+  const bool divides = what.op == ReduceOp::avg && what.finish;
+  if (blocks && call_.ranks == 1) return copy(what, static_cast<cudaStream_t>(stream));
+  call_.op = static_cast<std::int32_t>(what.op);
+  call_.finish_over = divides ? call_.ranks : 0;
+  const Launch launch = launches()[static_cast<std::size_t>(what.type)];
+  call_.input = what.input;
+  call_.output = what.output;
+  call_.bytes = what.bytes;
+  call_.block = what.block;
+  return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
 Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
@@ -170,7 +185,7 @@ Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
                 "a request cannot be waited for while its stream is captured: "
                 "pass NULL for the request");
   }
-  return EventMark::create(static_cast<cudaStream_t>(stream));
+  return EventMark::create(static_cast<cudaStream_t>(stream), device_);
 }
 
 Result<void> CudaPath::finish() {

@@ -19,7 +19,8 @@ class CudaPath final : public Path {
 
   const Ticket& ticket() const noexcept override { return ticket_; }
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
-  Result<void> launch(const AllReduce& what, const Shape& shape, void* stream) override;
+  Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
+  void* own_stream() const noexcept override { return own_stream_; }
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish() override;
   Result<void> synchronize(void* stream) override;
@@ -31,6 +32,7 @@ class CudaPath final : public Path {
  private:
   CudaPath() = default;
   Result<void> follow(cudaStream_t stream);
+  Result<void> copy(const Work& what, cudaStream_t stream);
 
   int device_ = 0;
   std::string device_name_;
@@ -40,6 +42,7 @@ class CudaPath final : public Path {
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Report* report_ = nullptr;  // pinned
   cudaEvent_t order_ = nullptr;
+  cudaStream_t own_stream_ = nullptr;
   cudaStream_t last_stream_ = nullptr;
   unsigned long long last_capture_ = 0;  // 0: it was not captured
   bool launched_ = false;

@@ -27,12 +27,16 @@ struct Ticket {
   std::int32_t reserved = 0;
 };
 
-struct AllReduce {
-  const void* input = nullptr;  // device memory, any alignment
-  void* output = nullptr;       // may be input
-  std::uint64_t bytes = 0;
+/// What a kernel is to do; which collective it is its Shape says. Memory that this GPU reaches, at
+/// any alignment.
+struct Work {
+  const void* input = nullptr;  // all_gather: this rank's block
+  void* output = nullptr;       // reduce_scatter: this rank's block; may be where the input lies
+  std::uint64_t bytes = 0;      // of the vector
   DataType type{};
   ReduceOp op{};
+  std::uint64_t block = 0;  // reduce_scatter, all_gather: bytes of a rank's part; the last may lack
+  bool finish = true;       // avg: divides by the ranks; false: leaves the sum
 };
 
 /// Why a kernel stopped waiting.
@@ -50,6 +54,8 @@ class Mark {
   virtual ~Mark() = default;
   /// Whether everything before it has ended. Errc::system: the GPU has failed.
   virtual Result<bool> reached() = 0;
+  /// What `stream` is given from now on waits for everything before the mark. Enqueues.
+  virtual Result<void> hold(void* stream) = 0;
 };
 
 /// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
@@ -62,7 +68,9 @@ class Path {
   /// Enqueues on a stream of this path's GPU (nullptr: the legacy default stream); nothing blocks,
   /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
   /// order of calls even when the stream changes; the stream of the call before must still exist.
-  virtual Result<void> launch(const AllReduce& what, const Shape& shape, void* stream) = 0;
+  virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
+  /// A stream of the path's own that waits for no other.
+  virtual void* own_stream() const noexcept = 0;
   /// Errc::unsupported while the stream is captured.
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
   /// Waits until everything that was launched here has ended.
@@ -83,7 +91,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 1;
+inline constexpr int kModuleAbi = 2;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -23,6 +23,8 @@ struct alignas(256) Control {
   std::uint32_t whole;     // 1: the last of them used the whole arena
   std::uint32_t arrivals;  // blocks of the running one that have read the two
   std::uint32_t failed;    // 1: some thread gave up; the report is taken
+  std::uint32_t aborted;   // 1: no thread waits any more
+  std::uint32_t looked;    // when a thread last looked at the report, in ticks
   alignas(256) std::uint32_t entered[kMaxRanks];  // written by peer r: the call it is in
 };
 
@@ -58,7 +60,8 @@ enum class Stage : std::uint32_t { entering, reducing, gathering };
 struct Call {
   const void* input = nullptr;
   void* output = nullptr;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;              // of the vector
+  std::uint64_t block = 0;              // reduce_scatter, all_gather: of a rank's part
   std::uint8_t* arena[kMaxRanks] = {};  // mapped here; [rank] is this rank's own
   Report* report = nullptr;             // the device's address of it
   std::uint64_t timeout_ns = 0;

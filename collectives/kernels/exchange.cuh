@@ -53,6 +53,7 @@ struct Batch {
       }
       if (missing < 0 || !patience.more(rank_of(call, missing), stage, place(0))) break;
     }
+    patience.arrived();
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
 #pragma unroll

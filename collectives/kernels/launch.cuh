@@ -2,27 +2,14 @@
 // Launch of one element type's kernels; each .cu file made from kernels.cu.in instantiates one.
 #pragma once
 
+#include "collectives/kernels/blocks.cuh"
+#include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
 #include "collectives/kernels/one_shot.cuh"
 #include "collectives/kernels/ring.cuh"
 #include "collectives/kernels/two_shot.cuh"
 
 namespace gdrx::gpu {
-
-template <class... Parameters, class... Arguments>
-cudaError_t enqueue(void (*kernel)(Parameters...), const Shape& shape, cudaStream_t stream,
-                    const Arguments&... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
-  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
 
 template <class E>
 cudaError_t launch_one_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
@@ -55,6 +42,14 @@ cudaError_t launch_two_shot(const Call& call, const Shape& shape, cudaStream_t s
   return enqueue_two_shot<kTiled, E, 1, 1>(call, shape, stream);
 }
 
+template <class E>
+cudaError_t launch_reduce_scatter(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks <= 2) return enqueue(reduce_scatter<E, 4, 1>, shape, stream, call, shape.whole);
+  if (call.ranks <= 4) return enqueue(reduce_scatter<E, 2, 3>, shape, stream, call, shape.whole);
+  if (call.ranks <= 8) return enqueue(reduce_scatter<E, 1, 7>, shape, stream, call, shape.whole);
+  return enqueue(reduce_scatter<E, 1, 15>, shape, stream, call, shape.whole);
+}
+
 /// The shape fits(): see shape.hpp.
 template <class E>
 cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
@@ -69,6 +64,10 @@ cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
       if (shape.unroll == 2) return enqueue(ring<E, 2>, shape, stream, call);
       if (shape.unroll == 4) return enqueue(ring<E, 4>, shape, stream, call);
       break;
+    case Kernel::reduce_scatter:
+      return launch_reduce_scatter<E>(call, shape, stream);
+    case Kernel::all_gather:
+      return launch_all_gather(call, shape, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -17,6 +17,9 @@ using Launch = cudaError_t (*)(const Call& call, const Shape& shape, cudaStream_
 /// By DataType. The same kernels for every operator.
 const std::array<Launch, kDataTypeCount>& launches();
 
+/// Of any element type.
+cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream);
+
 /// Empties an arena: zeroes before the slots, a sentinel in each slot. Enqueues.
 cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream);
 

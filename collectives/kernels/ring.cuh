@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collectives/kernels/exchange.cuh"
+#include "collectives/kernels/tiling.cuh"
 
 namespace gdrx::gpu {
 
@@ -14,21 +15,30 @@ template <class E, int kUnroll>
 __global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call call) {
   begin();
   Patience patience(call);
-  const Entry entry = enter(call, true, patience);
-  book(call, entry, true);
   const UserBuffer input(call.input, call.bytes);
   const UserBuffer output(call.output, call.bytes);
-  const std::uint64_t packs = packs_of(call.bytes);
-  const auto ranks = static_cast<std::uint32_t>(call.ranks);
-  const std::uint64_t part = (packs + ranks - 1) / ranks;
   const std::uint32_t threads = gridDim.x * blockDim.x;
   const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   const int left = (call.rank + call.ranks - 1) % call.ranks;
   std::uint8_t* const arena = call.arena[call.rank];
   std::uint8_t* const right = call.arena[(call.rank + 1) % call.ranks];
-  const std::uint64_t width = std::uint64_t{kUnroll} * threads;
+  const Tiling tiling(call, kUnroll * threads);
+  const auto at = [&](int i) { return static_cast<std::uint32_t>(i) * threads + thread; };
+  // What the next tile begins with: on its way while the ranks meet, and while a tile ends.
+  Pack own[kUnroll];
+  const auto fetch = [&](std::uint32_t tile) {
+    const Tile parts = tiling.tile(tile);
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (parts.has(call.rank, at(i))) own[i] = input.load(parts.place(call.rank, at(i)));
+    }
+  };
+  fetch(0);
+  const Entry entry = enter(call, true, patience);
+  book(call, entry, true);
   // Every thread of a block goes through every tile: they fence together.
-  for (std::uint64_t begin = thread; begin - thread < part; begin += width) {
+  for (std::uint32_t tile = 0; tile < tiling.tiles(); ++tile) {
+    const Tile parts = tiling.tile(tile);
     int owner = call.rank;
     for (int step = 0; step < 2 * call.ranks - 1; ++step) {
       const bool reducing = step < call.ranks;
@@ -38,10 +48,10 @@ __global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call ca
       bool has[kUnroll];
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        const std::uint64_t at = begin + std::uint64_t(i) * threads;
-        has[i] = at < part && static_cast<std::uint64_t>(owner) * part + at < packs;
-        if (has[i] && reducing) mine[i] = input.load(static_cast<std::uint64_t>(owner) * part + at);
+        has[i] = parts.has(owner, at(i));
+        if (has[i] && reducing && step > 0) mine[i] = input.load(parts.place(owner, at(i)));
       }
+      if (!sending && tile + 1 < tiling.tiles()) fetch(tile + 1);
       const auto slot = [&](int of_step, int i) {
         return static_cast<std::uint32_t>(of_step * kUnroll + i) * threads + thread;
       };
@@ -59,13 +69,14 @@ __global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call ca
           }
           packs_in[i] = take(arena, slot(step - 1, i), packs_in[i]);
         }
+        patience.arrived();
       }
       const bool last_reduction = step == call.ranks - 1;
       if (last_reduction) block_fence();
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
         if (!has[i]) continue;
-        Pack value = step == 0 ? mine[i] : packs_in[i];
+        Pack value = step == 0 ? own[i] : packs_in[i];
         if (reducing && step > 0) {
           const Pack so_far = value;
           value = with_operator(call.op, [&](auto op) {
@@ -76,10 +87,7 @@ __global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call ca
           });
         }
         if (sending) send(right, slot(step, i), value);
-        if (step >= call.ranks - 1) {
-          output.store(
-              static_cast<std::uint64_t>(owner) * part + begin + std::uint64_t(i) * threads, value);
-        }
+        if (step >= call.ranks - 1) output.store(parts.place(owner, at(i)), value);
       }
       owner = owner == 0 ? call.ranks - 1 : owner - 1;
     }

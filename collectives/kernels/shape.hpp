@@ -8,7 +8,10 @@
 
 namespace gdrx::gpu {
 
-enum class Kernel : std::uint8_t { one_shot, two_shot, ring };
+enum class Kernel : std::uint8_t { one_shot, two_shot, ring, reduce_scatter, all_gather };
+
+/// Packs of a block a thread and tile, of the kernels whose blocks are given.
+constexpr int unroll_of_blocks(int ranks) noexcept { return ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1; }
 
 struct Shape {
   Kernel kernel{};
@@ -23,6 +26,7 @@ constexpr std::uint64_t packs_of(std::uint64_t bytes) noexcept {
 }
 
 /// Whether the kernel may run so: its slots fit into the arena, or into the half that a call gets.
+/// `packs`: of the vector; reduce_scatter and all_gather: of a block.
 constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept {
   const auto n = static_cast<std::uint64_t>(ranks);
   const auto unroll = static_cast<std::uint64_t>(shape.unroll);
@@ -34,13 +38,20 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
     case Kernel::one_shot:
       return !shape.whole && (n - 1) * packs <= kSlots / 2;
     case Kernel::two_shot: {
-      if (shape.unroll > (ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1)) return false;
+      if (shape.unroll > unroll_of_blocks(ranks)) return false;
       const std::uint64_t lane = unroll * threads;
       if (shape.whole) return 5 * (n - 1) * lane <= kSlots;
       return lane >= (packs + n - 1) / n && 2 * (n - 1) * lane <= kSlots / 2;
     }
     case Kernel::ring:
       return shape.whole && ranks > 1 && (2 * n - 2) * unroll * threads <= kSlots;
+    case Kernel::reduce_scatter:
+    case Kernel::all_gather: {
+      if (shape.unroll != unroll_of_blocks(ranks)) return false;
+      const std::uint64_t lane = unroll * threads;
+      if (shape.whole) return 4 * (n - 1) * lane <= kSlots;
+      return lane >= packs && (n - 1) * lane <= kSlots / 2;
+    }
   }
   return false;
 }

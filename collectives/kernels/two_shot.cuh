@@ -4,10 +4,11 @@
 #pragma once
 
 #include "collectives/kernels/exchange.cuh"
+#include "collectives/kernels/tiling.cuh"
 
 namespace gdrx::gpu {
 
-/// One thread's packs: of each n-th, tile by tile, `kUnroll` of a tile, a grid's width apart.
+/// One thread's packs, tile by tile: `kUnroll` of each n-th of the tile, a grid's width apart.
 template <class E, int kUnroll, int kPeers>
 class TwoShot {
  public:
@@ -16,39 +17,38 @@ class TwoShot {
         patience_(patience),
         input_(call.input, call.bytes),
         output_(call.output, call.bytes),
-        packs_(packs_of(call.bytes)),
-        part_((packs_ + static_cast<std::uint32_t>(call.ranks) - 1) /
-              static_cast<std::uint32_t>(call.ranks)),
+        tiling_(call, kUnroll * gridDim.x * blockDim.x),
         threads_(gridDim.x * blockDim.x),
         thread_(blockIdx.x * blockDim.x + threadIdx.x) {}
 
-  __device__ __forceinline__ std::uint32_t lane() const { return kUnroll * threads_; }
-  __device__ __forceinline__ std::uint32_t tiles() const {
-    return static_cast<std::uint32_t>((part_ + lane() - 1) / lane());
-  }
+  __device__ __forceinline__ const Tiling& tiling() const { return tiling_; }
 
   __device__ __forceinline__ void scatter(std::uint32_t tile, const Lanes& lanes) const {
+    const Tile parts = tiling_.tile(tile);
     for (int step = 1; step < call_.ranks; ++step) {
       const int to =
           call_.rank + step < call_.ranks ? call_.rank + step : call_.rank + step - call_.ranks;
       Pack packs[kUnroll];
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (has(tile, to, i)) packs[i] = input_.load(place(tile, to, i));
+        if (parts.has(to, at(i))) packs[i] = input_.load(parts.place(to, at(i)));
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (has(tile, to, i)) send(call_.arena[to], lanes.slot(to, call_.rank, at(i)), packs[i]);
+        if (parts.has(to, at(i))) {
+          send(call_.arena[to], lanes.slot(to, call_.rank, at(i)), packs[i]);
+        }
       }
     }
   }
 
   __device__ __forceinline__ void reduce(std::uint32_t tile, const Lanes& from, const Lanes& to) {
+    const Tile parts = tiling_.tile(tile);
     Pack mine[kUnroll];
-    const auto wants = [&](int i) { return has(tile, call_.rank, i); };
+    const auto wants = [&](int i) { return parts.has(call_.rank, at(i)); };
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (wants(i)) mine[i] = input_.load(place(tile, call_.rank, i));
+      if (wants(i)) mine[i] = input_.load(parts.place(call_.rank, at(i)));
     }
     Batch<kUnroll, kPeers> batch;
     batch.receive(
@@ -59,12 +59,13 @@ class TwoShot {
       if (!wants(i)) continue;
       const Pack sum = batch.template reduce<E>(call_, i, mine[i]);
       send_all(call_, to, at(i), sum);
-      output_.store(place(tile, call_.rank, i), sum);
+      output_.store(parts.place(call_.rank, at(i)), sum);
     }
   }
 
   __device__ __forceinline__ void gather(std::uint32_t tile, const Lanes& from) {
-    const auto wants = [&](int rank, int i) { return has(tile, rank, i); };
+    const Tile parts = tiling_.tile(tile);
+    const auto wants = [&](int rank, int i) { return parts.has(rank, at(i)); };
     Batch<kUnroll, kPeers> batch;
     batch.receive(
         call_, from, [&](int i) { return at(i); }, wants, patience_, Stage::gathering);
@@ -74,7 +75,7 @@ class TwoShot {
       for (int peer = 0; peer < kPeers; ++peer) {
         const int rank = batch.rank_of(call_, peer);
         if (rank >= call_.ranks || !wants(rank, i)) continue;
-        output_.store(place(tile, rank, i), batch.packs[i][peer]);
+        output_.store(parts.place(rank, at(i)), batch.packs[i][peer]);
       }
     }
   }
@@ -83,23 +84,12 @@ class TwoShot {
   __device__ __forceinline__ std::uint32_t at(int i) const {
     return static_cast<std::uint32_t>(i) * threads_ + thread_;
   }
-  __device__ __forceinline__ std::uint64_t in_part(std::uint32_t tile, int i) const {
-    return static_cast<std::uint64_t>(tile) * lane() + at(i);
-  }
-  __device__ __forceinline__ std::uint64_t place(std::uint32_t tile, int owner, int i) const {
-    return static_cast<std::uint64_t>(owner) * part_ + in_part(tile, i);
-  }
-  /// The last n-th may be short.
-  __device__ __forceinline__ bool has(std::uint32_t tile, int owner, int i) const {
-    return in_part(tile, i) < part_ && place(tile, owner, i) < packs_;
-  }
 
   const Call& call_;
   Patience& patience_;
   UserBuffer input_;
   UserBuffer output_;
-  std::uint64_t packs_;
-  std::uint64_t part_;
+  Tiling tiling_;
   std::uint32_t threads_;
   std::uint32_t thread_;
 };
@@ -111,9 +101,9 @@ __global__ void __launch_bounds__(kThreads) two_shot(const __grid_constant__ Cal
   Patience patience(call);
   TwoShot<E, kUnroll, kPeers> work(call, patience);
   const Entry entry = enter(call, false, patience);
-  const Lanes parts{entry.half, work.lane()};
-  const Lanes results{entry.half + static_cast<std::uint32_t>(call.ranks - 1) * work.lane(),
-                      work.lane()};
+  const std::uint32_t lane = work.tiling().lane();
+  const Lanes parts{entry.half, lane};
+  const Lanes results{entry.half + static_cast<std::uint32_t>(call.ranks - 1) * lane, lane};
   work.scatter(0, parts);
   book(call, entry, false);
   work.reduce(0, parts, results);
@@ -130,9 +120,9 @@ __global__ void __launch_bounds__(kThreads) two_shot_tiled(const __grid_constant
   Patience patience(call);
   TwoShot<E, kUnroll, kPeers> work(call, patience);
   const Entry entry = enter(call, true, patience);
-  const std::uint32_t lane = work.lane();
+  const std::uint32_t lane = work.tiling().lane();
   const std::uint32_t set = static_cast<std::uint32_t>(call.ranks - 1) * lane;
-  const std::uint32_t tiles = work.tiles();
+  const std::uint32_t tiles = work.tiling().tiles();
   work.scatter(0, {0, lane});
   book(call, entry, true);
   for (std::uint32_t tile = 0; tile <= tiles; ++tile) {

@@ -26,35 +26,54 @@ class Patience {
 
   /// False: stop waiting. `peer` is waited for.
   __device__ __forceinline__ bool more(int peer, Stage stage, std::uint32_t pack) {
-    if (++polls_ % kPollsBetweenLooks != 0) return !over_;
-    return look(peer, stage, pack);
+    if (!over_ && ++polls_ % kPollsBetweenLooks == 0) {
+      over_ = !look(call_, since_, peer, stage, pack);
+    }
+    return !over_;
+  }
+
+  /// What was waited for has come. Polls of a long kernel must not add up: when all threads look at
+  /// the same time they keep each other, and their peers, waiting for it.
+  __device__ __forceinline__ void arrived() {
+    if (polls_ >= kPollsBetweenLooks) since_ = 0;
+    polls_ = 0;
   }
 
  private:
   static constexpr std::uint32_t kPollsBetweenLooks = 2048;  // about a millisecond
+  static constexpr int kTickShift = 17;                      // 131 us
 
-  __device__ __noinline__ bool look(int peer, Stage stage, std::uint32_t pack) {
-    if (over_) return false;
+  static __device__ __noinline__ bool look(const Call& call, std::uint64_t& since, int peer,
+                                           Stage stage, std::uint32_t pack) {
+    Control* control = control_of(call, call.rank);
+    volatile Control* shared = control;
+    if (shared->aborted != 0) return false;
     const std::uint64_t now = nanoseconds();
-    if (since_ == 0) since_ = now;
-    volatile Report* report = call_.report;
-    const bool late = call_.timeout_ns > 0 && now - since_ > call_.timeout_ns;
-    if (report->abort == 0 && !late) return true;
-    over_ = true;
-    if (late && atomicExch(&control_of(call_, call_.rank)->failed, 1) == 0) {
-      report->peer = static_cast<std::uint32_t>(peer);
-      report->call = control_of(call_, call_.rank)->calls;
-      report->stage = static_cast<std::uint32_t>(stage);
-      report->pack = pack;
-      fence_system();
-      report->failed = 1;
-      report->abort = 1;
+    if (since == 0) since = now;
+    volatile Report* report = call.report;
+    if (call.timeout_ns > 0 && now - since > call.timeout_ns) {
+      if (atomicExch(&control->failed, 1) == 0) {
+        report->peer = static_cast<std::uint32_t>(peer);
+        report->call = control->calls;
+        report->stage = static_cast<std::uint32_t>(stage);
+        report->pack = pack;
+        fence_system();
+        report->failed = 1;
+        report->abort = 1;
+      }
+    } else {
+      // The report is in the host's memory, far away: one thread a tick asks, for all.
+      const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
+      const std::uint32_t last = shared->looked;
+      if (tick == last || atomicCAS(&control->looked, last, tick) != last) return true;
+      if (report->abort == 0) return true;
     }
+    shared->aborted = 1;
     return false;
   }
 
   const Call& call_;
-  std::uint64_t since_ = 0;
+  std::uint64_t since_ = 0;  // the first look of this wait
   std::uint32_t polls_ = 0;
   bool over_ = false;
 };
@@ -102,6 +121,7 @@ __device__ __forceinline__ Entry enter(const Call& call, bool whole, Patience& p
       while (static_cast<std::int32_t>(load_word(entered) - (calls + 1)) < 0 &&
              patience.more(peer, Stage::entering, 0)) {
       }
+      patience.arrived();
       fence_system();
     }
     __syncthreads();

@@ -184,7 +184,7 @@ std::vector<Knob> own_knobs() {
        [](const Config& c) { return c.nccl_socket_ifname; }},
       {"GDRX_HOST_ID", "", "name of the host this rank believes to be on; empty: the real one",
        text_into(&Config::host_id), [](const Config& c) { return c.host_id; }},
-      {"GDRX_MODULE_PATH", "", "folder of the fabric modules; empty: beside libgdrx.so",
+      {"GDRX_MODULE_PATH", "", "folders of gdrx's modules, a:b; empty: beside libgdrx.so",
        text_into(&Config::module_path), [](const Config& c) { return c.module_path; }},
       {"GDRX_UCX_TLS", "", "transports UCX may use, as UCX_TLS; empty: UCX chooses",
        text_into(&Config::ucx_tls), [](const Config& c) { return c.ucx_tls; }},
@@ -207,6 +207,14 @@ std::vector<Knob> own_knobs() {
       {"GDRX_GPU_FLUSH", "",
        "verbs: read back what NICs wrote to a GPU: auto (where it does not order it), always",
        parse_gpu_flush, [](const Config& c) { return c.gpu_flush ? "always" : "auto"; }},
+      {"GDRX_TRACE", "",
+       "file for a trace of every call, as Chrome and Perfetto read it; %r: rank, %p: process id; "
+       "empty: none",
+       text_into(&Config::trace), [](const Config& c) { return c.trace; }},
+      {"GDRX_TUNE_FILE", "",
+       "table of `gdrx tune` to choose algorithms by; empty: gdrx's own for such a host, or the "
+       "model",
+       text_into(&Config::tune_file), [](const Config& c) { return c.tune_file; }},
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};

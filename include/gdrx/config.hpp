@@ -79,6 +79,8 @@ struct Config {
   bool gpu = true;                                 // GDRX_GPU
   int gpu_blocks = 0;                              // GDRX_GPU_BLOCKS; 0: all processors
   bool reproducible = false;                       // GDRX_REPRODUCIBLE
+  std::string trace;                               // GDRX_TRACE
+  std::string tune_file;                           // GDRX_TUNE_FILE
 };
 
 /// One row of the table: what `gdrx config` prints.

@@ -97,6 +97,14 @@ struct VerbsFacts {
   std::vector<VerbsDevice> devices;
 };
 
+/// What the kernel's data centre bridging says of one network interface.
+struct Dcb {
+  unsigned pfc = 0;  // priorities that are paused instead of dropped, a bit each
+  std::uint64_t pauses_sent = 0;
+  std::uint64_t pauses_received = 0;
+  bool dscp = false;  // packets' DSCP is mapped to priorities
+};
+
 /// Memory that a NIC wrote and read back by talking to itself, with the data compared.
 struct Proof {
   std::string nic;
@@ -123,6 +131,7 @@ struct Calls {
   std::function<Result<CudaFacts>()> cuda;
   std::function<Result<NvmlFacts>()> nvml;
   std::function<Result<VerbsFacts>()> verbs;
+  std::function<Result<Dcb>(const std::string& interface)> dcb;
   /// By default nobody proves anything: this module moves no bytes. `gdrx doctor` sets it.
   std::function<Result<std::vector<Proof>>()> proofs;
 };

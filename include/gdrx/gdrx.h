@@ -16,10 +16,13 @@
  * A communicator whose calls change streams keeps their order by an event: the stream of the call
  * before must then still exist.
  *
- * Buffers are host memory or CUDA memory. AllReduce of CUDA memory runs on the GPUs if all ranks
- * are on one host, had a CUDA context current when the communicator was made, and can reach each
- * other's GPUs; it needs no registration. Everything else is staged through pinned host memory:
- * such a call first waits for its stream, and blocks until it is done if it has no request. Buffers
+ * Buffers are host memory or CUDA memory. AllReduce, reduceScatter and allGather of CUDA memory run
+ * on the GPUs if all ranks are on one host, had a CUDA context current when the communicator was
+ * made, and can reach each other's GPUs; nothing needs registration. AllReduce between hosts with
+ * as many ranks each runs on GPUs and network, and blocks until it is done if it has no request.
+ * Everything else is staged through pinned host memory: such a call first waits for its stream,
+ * and blocks likewise. Ranks of one process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in
+ * the environment: streams that share a queue would let a kernel wait for one behind it. Buffers
  * belong to the caller and stay untouched by him until the operation is done. All ranks give
  * buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0
  * too.

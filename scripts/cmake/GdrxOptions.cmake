@@ -3,6 +3,7 @@
 option(GDRX_BUILD_TESTS "Build the tests" ON)
 option(GDRX_FUZZ "Build the libFuzzer targets (clang)" OFF)
 option(GDRX_CUDA "Build the GPU kernels where there is a CUDA toolkit" ON)
+option(GDRX_NVTX "Ranges for NVTX tools (Nsight Systems) where its headers are" ON)
 option(GDRX_WERROR "Warnings are errors" ON)
 set(GDRX_TEST_PARTS "" CACHE STRING "Folders of tests/ to build, all if empty")
 set(GDRX_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")

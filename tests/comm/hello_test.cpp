@@ -14,6 +14,8 @@ Hello sample() {
   hello.host_id = "boot/host-a";
   hello.host_name = "host-a";
   hello.settings = "GDRX_ALGO=auto";
+  hello.cpu = "AMD EPYC";
+  hello.gpu_name = "NVIDIA H200";
   hello.cpus.set(3);
   hello.arena = {4711, 5, 1 << 20, 99};
   hello.device_address = Blob(300, std::byte{7});
@@ -24,6 +26,8 @@ TEST(Hello, SurvivesTheWire) {
   const auto decoded = decode_hello(encode(sample()));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->host_id, "boot/host-a");
+  EXPECT_EQ(decoded->cpu, "AMD EPYC");
+  EXPECT_EQ(decoded->gpu_name, "NVIDIA H200");
   EXPECT_TRUE(decoded->cpus.test(3));
   EXPECT_EQ(decoded->arena.nonce, 99u);
   EXPECT_EQ(decoded->device_address.size(), 300u);

@@ -64,6 +64,50 @@ TEST(Tuner, SaysThatNothingCarriesACollectiveWithoutAFabric) {
   EXPECT_TRUE(choose(machine, Collective::all_reduce, 64, std::nullopt));
 }
 
+std::vector<tune::Curve> every_way(double us) {
+  std::vector<tune::Curve> all;
+  for (const auto algorithm : plan::algorithms_of(Collective::all_reduce)) {
+    const bool direct =
+        algorithm == plan::Algorithm::one_shot || algorithm == plan::Algorithm::two_shot;
+    all.push_back({direct ? "shm" : "ucx", algorithm, 16, 1, {{64, us}, {1 << 20, us}}});
+  }
+  return all;
+}
+
+TEST(Tuner, TakesWhatWasMeasuredAsTheFastestAgainstItsModel) {
+  Machine machine = sixteen_on_two();
+  machine.measured = every_way(10);
+  machine.measured_by = "a test";
+  machine.measured[1].points = {{64, 9}, {1 << 20, 9}};
+  const auto choice = choose(machine, Collective::all_reduce, 4096, std::nullopt);
+  ASSERT_TRUE(choice);
+  EXPECT_TRUE(choice->measured);
+  EXPECT_EQ(choice->chosen.algorithm, plan::Algorithm::tree);
+  EXPECT_EQ(choice->chosen.predicted_us, 9);
+  EXPECT_NE(explain(machine, Collective::all_reduce, 4096, *choice).find("times from a test"),
+            std::string::npos);
+  machine.measured.clear();
+  EXPECT_NE(choose(machine, Collective::all_reduce, 4096, std::nullopt)->chosen.algorithm,
+            plan::Algorithm::tree);
+}
+
+TEST(Tuner, ComparesNoMeasuredTimeWithTheModels) {
+  Machine machine = sixteen_on_two();
+  const auto by_model = choose(machine, Collective::all_reduce, 4096, std::nullopt);
+  machine.measured = every_way(0.001);  // as if all were faster than anything the model says
+  for (const Bytes outside : {Bytes{63}, Bytes{(1 << 20) + 1}}) {
+    EXPECT_FALSE(choose(machine, Collective::all_reduce, outside, std::nullopt)->measured);
+  }
+  EXPECT_FALSE(choose(machine, Collective::broadcast, 4096, std::nullopt)->measured);
+  machine.measured.pop_back();  // one way was not measured
+  const auto choice = choose(machine, Collective::all_reduce, 4096, std::nullopt);
+  EXPECT_FALSE(choice->measured);
+  EXPECT_EQ(choice->chosen.algorithm, by_model->chosen.algorithm);
+  EXPECT_EQ(choice->chosen.predicted_us, by_model->chosen.predicted_us);
+  // What was asked for needs no rival.
+  EXPECT_TRUE(choose(machine, Collective::all_reduce, 4096, plan::Algorithm::ring)->measured);
+}
+
 TEST(Tuner, ExplainsEveryCandidateAndMarksTheChoice) {
   const auto choice = choose(sixteen_on_two(), Collective::all_reduce, 1 << 20, std::nullopt);
   ASSERT_TRUE(choice);

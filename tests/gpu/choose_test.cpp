@@ -54,6 +54,29 @@ TEST(GpuChoice, SmallCallsDoNotEnterByABarrier) {
   }
 }
 
+TEST(GpuChoice, TakesTheKernelThatWasMeasuredAsTheFastest) {
+  Host host{4, 132, false};
+  ASSERT_EQ(choose(host, 4096).kernel, Kernel::one_shot);
+  EXPECT_FALSE(best(host, 4096).measured);
+  for (auto& points : host.measured) points = {{8, 10}, {1 << 20, 20}};
+  host.measured[static_cast<std::size_t>(Kernel::ring)] = {{8, 2}, {1 << 20, 19}};
+  EXPECT_EQ(best(host, 4096).shape.kernel, Kernel::ring);
+  EXPECT_TRUE(best(host, 4096).measured);
+  EXPECT_LT(best(host, 4096).us, 3);
+  EXPECT_EQ(candidates(host, 4096).front().shape.kernel, Kernel::ring);
+  // Outside of the sizes, or with a kernel that was not measured, the model decides among all.
+  EXPECT_EQ(best(host, 4).shape.kernel, Kernel::one_shot);
+  EXPECT_FALSE(best(host, 4).measured);
+  host.measured[0].clear();
+  EXPECT_EQ(best(host, 4096).shape.kernel, Kernel::one_shot);
+  EXPECT_FALSE(best(host, 4096).measured);
+  // A kernel that may not run is nobody's rival.
+  host.reproducible = true;
+  host.measured[0] = {{8, 5}, {1 << 20, 50}};
+  EXPECT_EQ(best(host, 1 << 20).shape.kernel, Kernel::two_shot);
+  EXPECT_TRUE(best(host, 1 << 20).measured);
+}
+
 TEST(GpuChoice, RanksOnOneGpuShareItsProcessors) {
   Ticket a;
   a.processors = 132;
@@ -62,6 +85,20 @@ TEST(GpuChoice, RanksOnOneGpuShareItsProcessors) {
   EXPECT_EQ(co_resident_blocks(std::vector{a, b}, 128), 128);
   EXPECT_EQ(co_resident_blocks(std::vector{a, b, a}, 128), 66);
   EXPECT_EQ(co_resident_blocks(std::vector<Ticket>(16, a), 128), 8);
+}
+
+TEST(GpuChoose, BlocksOfAnySizeFit) {
+  for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
+    for (const Kernel kernel : {Kernel::reduce_scatter, Kernel::all_gather}) {
+      for (std::uint64_t block = 1; block < std::uint64_t{1} << 34; block = block * 5 + 3) {
+        for (const int blocks : {1, 32, 132}) {
+          const Shape shape = shape_of_blocks(kernel, {ranks, blocks, false}, block);
+          EXPECT_TRUE(fits(shape, ranks, packs_of(block))) << ranks << ' ' << block;
+          EXPECT_LE(shape.blocks, blocks);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -339,6 +339,21 @@ TEST_F(GpuKernels, AKernelThatWaitsTooLongSaysForWhomAndEnds) {
   EXPECT_FALSE(ranks.path(0).trouble().happened);
 }
 
+// The limit is of one wait. A kernel of thousands of short ones may take many times as long.
+TEST_F(GpuKernels, ALongKernelOfShortWaitsIsNotLate) {
+  const std::uint64_t bytes = 256 << 20;
+  for (const double timeout : {20.0, 0.004}) {  // the first loads the kernel
+    const Ranks ranks(2, bytes, timeout);
+    Shape shape = *shape_of(Kernel::ring, ranks.host(), bytes);
+    shape.blocks = 1;
+    for (int r = 0; r < 2; ++r) {
+      ranks.launch(r, {ranks.in(r), ranks.out(r), bytes, DataType::float32, ReduceOp::sum}, shape);
+    }
+    ranks.synchronize();
+    for (int r = 0; r < 2; ++r) EXPECT_FALSE(ranks.path(r).trouble().happened);
+  }
+}
+
 TEST_F(GpuKernels, AnAbortEndsAWaitingKernel) {
   const Ranks ranks(2, 1 << 20, 100);
   ranks.launch(0, {ranks.in(0), ranks.out(0), 1 << 20, DataType::float32, ReduceOp::sum},

@@ -98,7 +98,7 @@ class Ranks {
   cudaStream_t stream(int r) const { return at(r).stream; }
   Path& path(int r) const { return *at(r).path; }
 
-  void launch(int r, const AllReduce& what, const Shape& shape) const {
+  void launch(int r, const Work& what, const Shape& shape) const {
     use(r);
     must(path(r).launch(what, shape, stream(r)));
   }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/tuning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gdrx {
+namespace {
+
+constexpr gpu::Kernel kKernels[] = {gpu::Kernel::one_shot, gpu::Kernel::two_shot,
+                                    gpu::Kernel::ring};
+constexpr plan::Algorithm kAlgorithms[] = {plan::Algorithm::one_shot, plan::Algorithm::two_shot,
+                                           plan::Algorithm::ring};
+
+// What all ranks have; empty if they differ.
+template <class Member>
+std::string common(std::span<const Hello> ranks, Member member) {
+  const bool same = std::all_of(ranks.begin(), ranks.end(), [&](const Hello& rank) {
+    return rank.*member == ranks[0].*member;
+  });
+  return same ? ranks[0].*member : std::string();
+}
+
+// A GPU for each rank, all of its processors for one call.
+bool fills_its_gpu(std::span<const Hello> ranks, const gpu::Host& host) {
+  std::vector<gpu::Ticket> tickets;
+  for (const Hello& rank : ranks) tickets.push_back(rank.gpu);
+  return std::all_of(tickets.begin(), tickets.end(), [&](const gpu::Ticket& ticket) {
+    const auto sharing = std::count_if(tickets.begin(), tickets.end(), [&](const auto& other) {
+      return other.device == ticket.device;
+    });
+    return sharing == 1 && host.blocks == ticket.processors;
+  });
+}
+
+}  // namespace
+
+Result<Tuning> Tuning::load(const std::string& file) {
+  Tuning tuning;
+  if (file.empty()) return tuning;
+  tuning.file_ = file;
+  auto loaded = tune::load(file);
+  if (!loaded) {
+    Error error = std::move(loaded).error();
+    error.what = "GDRX_TUNE_FILE: " + error.what;
+    return tl::unexpected(std::move(error));
+  }
+  tuning.loaded_ = *std::move(loaded);
+  return tuning;
+}
+
+Tuning::Measured Tuning::host(std::span<const Hello> ranks, const Machine& machine,
+                              const Log& log) const {
+  const tune::Platform here{common(ranks, &Hello::cpu), machine.cpus, {}};
+  const tune::Table* table = file_.empty() ? tune::known(here) : &loaded_.table;
+  if (table == nullptr) return {};
+  std::vector<tune::Curve> curves = tune::curves_at(*table, machine.ranks, machine.hosts);
+  std::erase_if(curves, [](const tune::Curve& curve) { return curve.transport == "gpu"; });
+  if (curves.empty()) return {};
+  if (table->platform.cpus != machine.cpus) {
+    log.warn(
+        "GDRX_TUNE_FILE={} was measured with {} CPUs a host, here are {}: not used for host memory",
+        file_, table->platform.cpus, machine.cpus);
+    return {};
+  }
+  return {std::move(curves), file_.empty() ? "a table that came with gdrx for " + here.cpu
+                                           : "GDRX_TUNE_FILE=" + file_};
+}
+
+std::string Tuning::gpu(std::span<const Hello> ranks, gpu::Host& host) const {
+  const std::string name = common(ranks, &Hello::gpu_name);
+  const tune::Table* table = file_.empty() ? tune::known({{}, 0, name}) : &loaded_.table;
+  if (table == nullptr || name.empty() || table->platform.gpu != name) return {};
+  if (!fills_its_gpu(ranks, host)) return {};
+  const auto curves = tune::curves_at(*table, host.ranks, 1);
+  for (std::size_t i = 0; i < std::size(kKernels); ++i) {
+    const auto points = tune::find(curves, "gpu", kAlgorithms[i]);
+    host.measured[static_cast<std::size_t>(kKernels[i])].assign(points.begin(), points.end());
+  }
+  return file_.empty() ? "a table that came with gdrx for " + name : "GDRX_TUNE_FILE=" + file_;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduce-scatter and all-gather: the halves of two-shot, each of a vector whose n-ths the caller
+// gives: block r belongs to rank r. Thread i of every rank works on the same packs.
+#pragma once
+
+#include "collectives/kernels/exchange.cuh"
+
+namespace gdrx::gpu {
+
+/// One thread's packs of each block, tile by tile: `kUnroll` of a tile, a grid's width apart. All
+/// blocks have the same packs: one that is short or empty counts as full, its packs read as zero
+/// and go nowhere. So every thread hears of every peer in every tile, and that is what lets a slot
+/// be written again four tiles later: its writer has by then received what its reader sent after
+/// the fence that followed the slot's clearing.
+template <int kUnroll>
+class Blocks {
+ public:
+  static constexpr std::uint32_t kSets = 4;
+
+  __device__ __forceinline__ Blocks(const Call& call, const Entry& entry)
+      : call_(call),
+        begin_(entry.half),
+        packs_(packs_of(call.block)),
+        threads_(gridDim.x * blockDim.x),
+        thread_(blockIdx.x * blockDim.x + threadIdx.x) {}
+
+  __device__ __forceinline__ std::uint32_t lane() const { return kUnroll * threads_; }
+  __device__ __forceinline__ std::uint32_t tiles() const {
+    return static_cast<std::uint32_t>((packs_ + lane() - 1) / lane());
+  }
+  __device__ __forceinline__ std::uint32_t at(int i) const {
+    return static_cast<std::uint32_t>(i) * threads_ + thread_;
+  }
+  /// Of the block.
+  __device__ __forceinline__ std::uint64_t place(std::uint32_t tile, int i) const {
+    return static_cast<std::uint64_t>(tile) * lane() + at(i);
+  }
+  __device__ __forceinline__ bool has(std::uint32_t tile, int i) const {
+    return place(tile, i) < packs_;
+  }
+  __device__ __forceinline__ Lanes lanes(std::uint32_t tile) const {
+    const std::uint32_t set = static_cast<std::uint32_t>(call_.ranks - 1) * lane();
+    return {begin_ + tile % kSets * set, lane()};
+  }
+  /// Bytes of a block that lie in the vector.
+  __device__ __forceinline__ std::uint64_t bytes(int owner) const {
+    const std::uint64_t begin = static_cast<std::uint64_t>(owner) * call_.block;
+    const std::uint64_t rest = begin < call_.bytes ? call_.bytes - begin : 0;
+    return rest < call_.block ? rest : call_.block;
+  }
+  __device__ __forceinline__ UserBuffer of(const void* vector, int owner) const {
+    const std::uint64_t begin = static_cast<std::uint64_t>(owner) * call_.block;
+    return {static_cast<const std::uint8_t*>(vector) + begin, bytes(owner)};
+  }
+
+ private:
+  const Call& call_;
+  std::uint32_t begin_;
+  std::uint64_t packs_;
+  std::uint32_t threads_;
+  std::uint32_t thread_;
+};
+
+/// `whole`: any grid, tile after tile; else the grid covers a block.
+template <class E, int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kThreads)
+    reduce_scatter(const __grid_constant__ Call call, bool whole) {
+  begin();
+  Patience patience(call);
+  const Entry entry = enter(call, whole, patience);
+  const Blocks<kUnroll> blocks(call, entry);
+  const UserBuffer input = blocks.of(call.input, call.rank);
+  const UserBuffer output(call.output, blocks.bytes(call.rank));
+  const auto scatter = [&](std::uint32_t tile) {
+    const Lanes lanes = blocks.lanes(tile);
+    for (int step = 1; step < call.ranks; ++step) {
+      const int to =
+          call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+      const UserBuffer theirs = blocks.of(call.input, to);
+      Pack packs[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (blocks.has(tile, i)) packs[i] = theirs.load(blocks.place(tile, i));
+      }
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (!blocks.has(tile, i)) continue;
+        send(call.arena[to], lanes.slot(to, call.rank, blocks.at(i)), packs[i]);
+      }
+    }
+  };
+  scatter(0);
+  book(call, entry, whole);
+  const std::uint32_t tiles = blocks.tiles();
+  for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+    if (tile + 1 < tiles) {
+      block_fence();
+      scatter(tile + 1);
+    }
+    Pack mine[kUnroll];
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (blocks.has(tile, i)) mine[i] = input.load(blocks.place(tile, i));
+    }
+    Batch<kUnroll, kPeers> batch;
+    batch.receive(
+        call, blocks.lanes(tile), [&](int i) { return blocks.at(i); },
+        [&](int, int i) { return blocks.has(tile, i); }, patience, Stage::reducing);
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (!blocks.has(tile, i)) continue;
+      output.store(blocks.place(tile, i), batch.template reduce<E>(call, i, mine[i]));
+    }
+  }
+}
+
+/// As reduce_scatter. The input is this rank's block, the output the vector.
+template <int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kThreads)
+    all_gather(const __grid_constant__ Call call, bool whole) {
+  begin();
+  Patience patience(call);
+  const Entry entry = enter(call, whole, patience);
+  const Blocks<kUnroll> blocks(call, entry);
+  const UserBuffer input(call.input, blocks.bytes(call.rank));
+  const UserBuffer own = blocks.of(call.output, call.rank);
+  const auto share = [&](std::uint32_t tile) {
+    const Lanes lanes = blocks.lanes(tile);
+    Pack packs[kUnroll];
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (blocks.has(tile, i)) packs[i] = input.load(blocks.place(tile, i));
+    }
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (!blocks.has(tile, i)) continue;
+      send_all(call, lanes, blocks.at(i), packs[i]);
+      own.store(blocks.place(tile, i), packs[i]);
+    }
+  };
+  share(0);
+  book(call, entry, whole);
+  const std::uint32_t tiles = blocks.tiles();
+  for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+    if (tile + 1 < tiles) {
+      block_fence();
+      share(tile + 1);
+    }
+    Batch<kUnroll, kPeers> batch;
+    batch.receive(
+        call, blocks.lanes(tile), [&](int i) { return blocks.at(i); },
+        [&](int, int i) { return blocks.has(tile, i); }, patience, Stage::gathering);
+#pragma unroll
+    for (int peer = 0; peer < kPeers; ++peer) {
+      if (peer >= call.ranks - 1) break;
+      const UserBuffer theirs = blocks.of(call.output, batch.rank_of(call, peer));
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (blocks.has(tile, i)) theirs.store(blocks.place(tile, i), batch.packs[i][peer]);
+      }
+    }
+  }
+}
+
+}  // namespace gdrx::gpu

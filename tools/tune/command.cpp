@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrx tune: runs allreduce_test under mpirun for every way and writes what it measured.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tools/commands.hpp"
+#include "tools/support.hpp"
+#include "tools/tune/rows.hpp"
+#include "tools/units.hpp"
+
+namespace gdrx::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  gdrx tune -o host.json                 every algorithm and transport, 2, 4, ... ranks\n"
+    "  GDRX_TUNE_FILE=host.json mpirun ...    and then the tuner chooses by it\n"
+    "  gdrx tune --ranks 2,4 -b 4 -e 64M -f 2 --iters 50 -o host.json\n"
+    "  gdrx tune --memory cuda -o gpu.json    the GPU kernels, a rank a GPU\n"
+    "  gdrx tune --show host.json             the best way of each size in a table\n"
+    "It measures this host as it is: nothing else should run. mpirun, allreduce_test and their\n"
+    "environment are those of env.sh. Exit status: 0, 1 if a run fails, 2 for bad usage.\n";
+
+constexpr const char* kHostEnd = "16M";
+constexpr const char* kGpuEnd = "256M";
+
+struct Options {
+  std::string ranks;
+  std::string begin = "4";
+  std::string end;  // empty: kHostEnd or kGpuEnd
+  double factor = 4;
+  std::string transports = "auto,ucx";
+  std::string memory;
+  std::string mpirun = "mpirun";
+  int iterations = 20;
+  std::string output = "gdrx-tune.json";
+  std::string show;
+};
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int gpus() {
+  int count = 0;
+  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count))) ++count;
+  return count;
+}
+
+std::vector<int> ranks_of(const Options& options, bool cuda) {
+  std::vector<int> all;
+  if (options.ranks.empty()) {
+    const int most = cuda ? gpus() : std::max(2, usable_cpus());
+    for (int ranks = 2; ranks <= most; ranks += cuda ? 1 : ranks) all.push_back(ranks);
+    return all;
+  }
+  for (const std::string& word : split(options.ranks, ',')) {
+    const double ranks = value_or_fail(parse_positive("--ranks", word));
+    if (ranks != static_cast<int>(ranks) || ranks > 4096) {
+      throw Failure{kBadUsage, "--ranks takes whole numbers from 1 to 4096, not '" + word + "'"};
+    }
+    all.push_back(static_cast<int>(ranks));
+  }
+  return all;
+}
+
+std::string end_of(const Options& options, bool cuda) {
+  if (!options.end.empty()) return options.end;
+  return cuda ? kGpuEnd : kHostEnd;
+}
+
+// The one of this build or this installation, before any other.
+std::string allreduce_test() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto beside = self.parent_path() / "allreduce_test";
+  return !error && std::filesystem::exists(beside) ? beside.string() : "allreduce_test";
+}
+
+/// A name in the temporary folder that is removed at the end.
+class TemporaryFile {
+ public:
+  TemporaryFile() : name_((std::filesystem::temp_directory_path() / "gdrx-tune-XXXXXX").string()) {
+    const int made = mkstemp(name_.data());
+    if (made < 0) throw Failure{kFailed, describe({Errc::system, "create " + name_, errno})};
+    close(made);
+  }
+  ~TemporaryFile() { std::remove(name_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+// What it prints on stderr stays to be seen; its table is not wanted.
+void run_program(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = -1;
+  const int error =
+      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    throw Failure{kFailed, describe({Errc::system, "starting " + words[0], error})};
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  throw Failure{kFailed,
+                fmt::format("'{}' failed with status {}", fmt::join(words, " "),
+                            WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status))};
+}
+
+void measure(const Options& options, int ranks, const std::string& transport, bool cuda,
+             tune::Table& table) {
+  const TemporaryFile rows;
+  std::vector<std::string> words = split(options.mpirun, ' ');
+  const std::vector<std::string> more{"-np",
+                                      std::to_string(ranks),
+                                      allreduce_test(),
+                                      "-b",
+                                      options.begin,
+                                      "-e",
+                                      end_of(options, cuda),
+                                      "-f",
+                                      fmt::format("{:g}", options.factor),
+                                      "-n",
+                                      std::to_string(options.iterations),
+                                      "--out-of-place",
+                                      "--json",
+                                      rows.name()};
+  words.insert(words.end(), more.begin(), more.end());
+  const std::vector<std::string> kind =
+      cuda ? std::vector<std::string>{"--memory", "cuda",   "--mode",
+                                      "graph",    "--algo", "one-shot,two-shot,ring"}
+           : std::vector<std::string>{"--transport", transport, "--algo", "all"};
+  words.insert(words.end(), kind.begin(), kind.end());
+  fmt::print("# {}\n", fmt::join(words, " "));
+  std::fflush(stdout);
+  run_program(words);
+  const std::string json = value_or_fail(read_input(rows.name(), std::size_t{64} << 20), kFailed);
+  value_or_fail(add_rows(json, table), kFailed);
+  if (cuda) table.platform.gpu = nlohmann::json::parse(json).value("gpu", "");
+}
+
+void run(const Options& options) {
+  if (!options.show.empty()) {
+    fmt::print("{}", to_text(value_or_fail(tune::load(options.show), kFailed).table));
+    return;
+  }
+  const Bytes begin = value_or_fail(parse_size("-b", options.begin));
+  const Bytes end = value_or_fail(parse_size("-e", end_of(options, false)));
+  if (begin > end) throw Failure{kBadUsage, "-b is greater than -e"};
+  const bool both = options.memory.empty();
+  tune::Table table{{tune::cpu_model(), usable_cpus(), {}}, {}};
+  if (both || options.memory == "host") {
+    for (const int ranks : ranks_of(options, false)) {
+      for (const std::string& transport : split(options.transports, ',')) {
+        measure(options, ranks, transport, false, table);
+      }
+    }
+  }
+  if (options.memory == "cuda" || (both && gpus() > 1)) {
+    for (const int ranks : ranks_of(options, true)) measure(options, ranks, "auto", true, table);
+  }
+  // What is written can be read: the reader is stricter than any file system.
+  const std::string text = tune::to_json(table);
+  value_or_fail(tune::from_json(text), kFailed);
+  value_or_fail(write_output(options.output, text), kFailed);
+  fmt::print("{}# written to {}: GDRX_TUNE_FILE={} makes the tuner choose by it\n", to_text(table),
+             options.output, options.output);
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command =
+      app.add_subcommand("tune", "measure every way of an allReduce here, for the tuner");
+  command->add_option("--ranks", o.ranks,
+                      "such as 2,4; without it 2, 4, ... to the CPUs, 2, 3, ... to the GPUs");
+  command->add_option("-b,--minbytes", o.begin, "smallest size (K, M, G)")->capture_default_str();
+  command->add_option("-e,--maxbytes", o.end, "largest size; without it 16M, on GPUs 256M");
+  command->add_option("-f,--stepfactor", o.factor, "factor between sizes")
+      ->check(CLI::Range(1.1, 1e6))
+      ->capture_default_str();
+  command->add_option("-n,--iters", o.iterations, "timed calls of each")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--transports", o.transports, "of host memory: auto, ucx, verbs")
+      ->capture_default_str();
+  command->add_option("--memory", o.memory, "host or cuda; without it both, as far as there is")
+      ->check(CLI::IsMember({"host", "cuda"}));
+  command->add_option("--mpirun", o.mpirun, "the launcher and its options")->capture_default_str();
+  command->add_option("-o,--output", o.output, "the table")->capture_default_str();
+  command->add_option("--show", o.show, "print this table instead of measuring");
+  command->footer(kExamples);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace gdrx::tools
