@@ -79,7 +79,8 @@ Result<void> Nccl::check(int status, const char* call) const {
 }
 
 Result<Gpu> Gpu::open(int ordinal) {
-  GDRX_TRY(load_driver());
+  static const Result<void> loaded = load_driver();  // once, whichever thread comes first
+  if (!loaded) return tl::unexpected(loaded.error());
   GDRX_TRY(cuda(driver.init(0), "cuInit"));
   int count = 0;
   GDRX_TRY(cuda(driver.count(&count), "cuDeviceGetCount"));

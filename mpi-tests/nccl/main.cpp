@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nccl_test: NCCL's collectives by MPI, one GPU a process, checked element by element. For NCCL
-// over gdrx's plugin and over its own networks, in the same layout.
+// nccl_test: NCCL's collectives, one GPU a process by MPI or all GPUs in one process, checked
+// element by element. For NCCL over gdrx's plugin and over its own networks, in the same layout.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mpi-tests/nccl/cases.hpp"
+#include "mpi-tests/nccl/meeting.hpp"
 
 namespace gdrx::bench {
 namespace {
@@ -28,6 +29,7 @@ struct Options {
   std::vector<std::string> collectives{"all_reduce"}, types{"float"};
   std::uint64_t least = 8, most = 64 << 20;
   int factor = 4, iterations = 20, warmup = 5;
+  int threads = 0;
   bool apart = false;
 };
 
@@ -39,7 +41,8 @@ struct Row {
 };
 
 struct World {
-  int rank = 0, ranks = 1;
+  Meeting& meeting;
+  int rank, ranks;
   Nccl nccl;
   NcclComm comm = nullptr;
   std::byte *in = nullptr, *out = nullptr;
@@ -86,41 +89,32 @@ Result<Row> measure(Gpu& gpu, const World& world, const Case& one, const Element
                   count,      type.width, type.type,    world.rank, world.ranks};
   for (int i = 0; i < options.warmup; ++i) GDRX_TRY(one.run(call));
   GDRX_TRY(gpu.synchronize());
-  MPI_Barrier(MPI_COMM_WORLD);
+  world.meeting.barrier();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < options.iterations; ++i) GDRX_TRY(one.run(call));
   GDRX_TRY(gpu.synchronize());
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-  double mine = took.count() / options.iterations;
-  double slowest = 0;
-  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  std::uint64_t bad = GDRX_TRY(wrong(gpu, world, one, type, count));
-  MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  const double slowest = world.meeting.most(took.count() / options.iterations);
+  const std::uint64_t bad = world.meeting.sum(GDRX_TRY(wrong(gpu, world, one, type, count)));
   const double moved = static_cast<double>(count * type.width) *
                        static_cast<double>(each ? world.ranks : 1) * one.bus_factor(world.ranks);
   return Row{one.name, type.name, bytes, slowest, moved / slowest / 1e3, bad};
 }
 
-Result<World> join(const Options& options) {
-  World world;
-  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world.ranks);
+Result<World> join(Meeting& meeting, const Options& options) {
+  World world{meeting, meeting.rank(), meeting.ranks(), {}, nullptr, nullptr, nullptr};
   // NCCL then believes every process to be on a host of its own.
   if (options.apart) setenv("NCCL_HOSTID", fmt::format("host-{}", world.rank).c_str(), 1);
   world.nccl = GDRX_TRY(Nccl::load(options.library));
   return world;
 }
 
-Result<std::uint64_t> run(const Options& options, std::vector<Row>& rows) {
-  World world = GDRX_TRY(join(options));
-  MPI_Comm local = MPI_COMM_NULL;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
-  int local_rank = 0;
-  MPI_Comm_rank(local, &local_rank);
-  Gpu gpu = GDRX_TRY(Gpu::open(local_rank));
+Result<void> run(Meeting& meeting, const Options& options, std::vector<Row>& rows) {
+  World world = GDRX_TRY(join(meeting, options));
+  Gpu gpu = GDRX_TRY(Gpu::open(meeting.local_rank()));
   NcclId id{};
   if (world.rank == 0) GDRX_TRY(world.nccl.check(world.nccl.unique_id(&id), "ncclGetUniqueId"));
-  MPI_Bcast(id.bytes.data(), static_cast<int>(id.bytes.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  id = meeting.from_first(id);
   GDRX_TRY(world.nccl.check(world.nccl.init_rank(&world.comm, world.ranks, id, world.rank),
                             "ncclCommInitRank"));
   cpu_set_t cpus;
@@ -142,7 +136,6 @@ Result<std::uint64_t> run(const Options& options, std::vector<Row>& rows) {
     fmt::print("{:>15} {:>9} {:>12} {:>11} {:>10} {:>6}\n", "collective", "type", "bytes", "us",
                "bus GB/s", "wrong");
   }
-  std::uint64_t bad = 0;
   for (const Case& one : cases()) {
     if (std::find(options.collectives.begin(), options.collectives.end(), one.name) ==
         options.collectives.end()) {
@@ -155,17 +148,25 @@ Result<std::uint64_t> run(const Options& options, std::vector<Row>& rows) {
       for (std::uint64_t bytes = options.least; bytes <= options.most;
            bytes *= static_cast<std::uint64_t>(options.factor)) {
         const Row row = GDRX_TRY(measure(gpu, world, one, type, bytes, options));
-        bad += row.wrong;
-        rows.push_back(row);
         if (world.rank != 0) continue;
+        rows.push_back(row);
         fmt::print("{:>15} {:>9} {:>12} {:>11.1f} {:>10.3f} {:>6}\n", row.collective, row.type,
                    row.bytes, row.microseconds, row.bus, row.wrong);
         std::fflush(stdout);
       }
     }
   }
-  GDRX_TRY(world.nccl.check(world.nccl.destroy(world.comm), "ncclCommDestroy"));
-  return bad;
+  return world.nccl.check(world.nccl.destroy(world.comm), "ncclCommDestroy");
+}
+
+// Each process for itself: a rank by MPI, or all ranks as threads of it.
+Result<void> run_all(const Options& options, std::vector<Row>& rows) {
+  if (options.threads > 0) {
+    run_in_threads(options.threads, [&](Meeting& place) { return run(place, options, rows); });
+    return {};
+  }
+  MpiMeeting place;
+  return run(place, options, rows);
 }
 
 void write_json(const std::string& path, const std::vector<Row>& rows) {
@@ -204,19 +205,27 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100000));
   app.add_option("-w,--warmup", options.warmup, "calls before")->check(CLI::Range(0, 100000));
   app.add_flag("--apart", options.apart, "every process is a host of its own to NCCL");
+  app.add_option("--threads", options.threads,
+                 "so many ranks, each a thread with a GPU, in this one process; no mpirun")
+      ->check(CLI::Range(1, 64));
   app.add_option("--nccl", options.library, "NCCL's library; empty: the loader's libnccl.so.2");
   app.add_option("--json", options.json, "also write the rows to this file");
   CLI11_PARSE(app, argc, argv);
+  if (options.threads > 0 && options.apart) {
+    fmt::print(stderr, "nccl_test: --apart is for processes: threads have one NCCL_HOSTID\n");
+    return 2;
+  }
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::vector<Row> rows;
-  const auto bad = run(options, rows);
-  if (!bad) {
-    fmt::print(stderr, "nccl_test: rank {}: {}\n", rank, gdrx::describe(bad.error()));
+  const auto done = run_all(options, rows);
+  if (!done) {
+    fmt::print(stderr, "nccl_test: rank {}: {}\n", rank, gdrx::describe(done.error()));
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   if (rank == 0 && !options.json.empty()) write_json(options.json, rows);
   MPI_Finalize();
-  return *bad == 0 ? 0 : 1;
+  return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong == 0; }) ? 0
+                                                                                              : 1;
 }

@@ -33,34 +33,62 @@ Comm* find_comm_of(const Lane& lane, std::uint16_t index) noexcept {
   return find_comm(index);
 }
 
-Result<void> Comm::enter() {
+namespace {
+
+Result<std::uint16_t> take_index(Comm* comm, const Lane* lane) {
   const std::lock_guard lock(table_mutex);
   // Round and round, so that what is late for a closed communicator finds nobody.
   for (std::size_t tried = 1; tried < kMaxComms; ++tried) {
     const std::size_t index = next_index;
     next_index = next_index + 1 == kMaxComms ? 1 : next_index + 1;
     if (table[index].load(std::memory_order_relaxed) != nullptr) continue;
-    index_ = static_cast<std::uint16_t>(index);
-    table[index].store(this, std::memory_order_release);
-    owners[index].store(lane_.get(), std::memory_order_release);
-    return {};
+    table[index].store(comm, std::memory_order_release);
+    owners[index].store(lane, std::memory_order_release);
+    return static_cast<std::uint16_t>(index);
   }
-  return fail(Errc::unsupported, "65535 connections are open in this process");
+  return fail(Errc::unsupported, "too many connections are open in this process: 65535 numbers");
+}
+
+void give_back(std::uint16_t index) noexcept {
+  if (index == 0) return;
+  owners[index].store(nullptr, std::memory_order_release);
+  table[index].store(nullptr, std::memory_order_release);
+}
+
+}  // namespace
+
+Result<void> Comm::enter() {
+  index_ = GDRX_TRY(take_index(this, lane_.get()));
+  return {};
+}
+
+Result<std::uint16_t> Comm::enter_again() {
+  second_index_ = GDRX_TRY(take_index(this, lane_.get()));
+  return second_index_;
 }
 
 Comm::~Comm() {
   if (counters_ != nullptr) stats::give_back(*counters_);
-  if (index_ == 0) return;
-  owners[index_].store(nullptr, std::memory_order_release);
-  table[index_].store(nullptr, std::memory_order_release);
+  give_back(index_);
+  give_back(second_index_);
 }
 
 Error& Comm::break_with(Error error) {
   if (!error_) {
     lane_->log().warn("{}", describe(error));
+    dump();
     error_ = std::move(error);
   }
   return *error_;
+}
+
+void Comm::dump() const {
+  lane_->account();
+  lane_->log().info("{} (peer {}, {} open requests, {} messages and {} bytes before; {}: {})",
+                    state(), peer_name_, open_,
+                    counters_ == nullptr ? 0 : counters_->messages.get(),
+                    counters_ == nullptr ? 0 : counters_->bytes.get(), lane_->fabric(),
+                    lane_->device().describe());
 }
 
 Result<void> Comm::healthy() const {
@@ -73,15 +101,15 @@ Result<void> Comm::healthy() const {
 
 Result<void> Comm::read_channel() {
   if (!channel_) return {};
+  GDRX_TRY(channel_->push());
   while (const auto frame = GDRX_TRY(channel_->pull())) GDRX_TRY(on_frame(*frame));
   return {};
 }
 
-bool Comm::tell(std::span<const std::byte> payload) noexcept {
-  // What is left of the last one goes first.
-  if (!channel_ || channel_->push() != Progress::done) return false;
+void Comm::tell(std::span<const std::byte> payload) {
+  if (!channel_) return;
   channel_->say(FrameKind::data, payload);
-  return channel_->push().has_value();
+  (void)channel_->push();  // a peer that is gone is noticed by look_at_peer()
 }
 
 void Comm::count_as(stats::Way way) {
@@ -105,6 +133,7 @@ void Comm::ended(Instant at, Bytes bytes, bool small) noexcept {
 
 Result<void> Comm::look_at_peer() {
   if (++idle_ % kLookEvery != 0) return {};
+  lane_->account();
   const Instant now = steady_clock().now();
   if (!still_since_) {
     still_since_ = now;

@@ -36,8 +36,8 @@ class Comm {
   Lane& lane() const noexcept { return *lane_; }
   const std::shared_ptr<Lane>& shared_lane() const noexcept { return lane_; }
 
-  /// A chunk has come. From the lane's poll.
-  virtual void on_immediate() = 0;
+  /// What it stands for has come: of index() a chunk. From the lane's poll.
+  virtual void on_immediate(std::uint16_t index) = 0;
   /// A write of ours is done. From the lane's poll.
   virtual void on_written(std::uint32_t slot) = 0;
   /// Drives the request. After `done` it is dead. Errors stay.
@@ -49,8 +49,11 @@ class Comm {
   bool has_open() const noexcept { return counters_ != nullptr && open_ > 0; }
   /// Makes GPU memory known to the other side; its number there, 0 where that is not needed.
   virtual Result<std::uint32_t> hand_over(std::span<std::byte>) { return 0U; }
-  /// The same for a region that the fabric writes into.
-  virtual Result<std::uint32_t> hand_over(const MemoryRegion&) { return 0U; }
+  /// The same for a region that the fabric writes into, until take_back(); counted.
+  virtual std::uint32_t hand_over(const MemoryRegion&) { return 0; }
+  virtual void take_back(const MemoryRegion&) {}
+  /// One line of everything, where a communicator is aborted or has failed.
+  void dump() const;
   /// What the oldest open request waits for, for a person; empty if none is open.
   virtual std::string state() const = 0;
 
@@ -58,6 +61,8 @@ class Comm {
   explicit Comm(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
   /// Errc::unsupported when there are too many communicators in the process.
   Result<void> enter();
+  /// One more number under which immediates come here.
+  Result<std::uint16_t> enter_again();
   /// The endpoint's error or what was wrong before, else done. Cheap.
   Result<void> healthy() const;
   Error& break_with(Error error);
@@ -66,8 +71,8 @@ class Comm {
   virtual Result<void> on_frame(const Frame&) {
     return fail(Errc::protocol, peer_name_ + " says what is not of the protocol");
   }
-  /// False if it cannot be sent at once.
-  bool tell(std::span<const std::byte> payload) noexcept;
+  /// Over the side channel, in order; what cannot be sent at once goes when tests find time.
+  void tell(std::span<const std::byte> payload);
   /// For a request that does not move: now and then, not on every call, notices that the peer has
   /// closed, and reports a stall.
   Result<void> look_at_peer();
@@ -87,6 +92,7 @@ class Comm {
  private:
   std::shared_ptr<Lane> lane_;
   std::uint16_t index_ = 0;  // 0: not in the table
+  std::uint16_t second_index_ = 0;
   std::optional<Error> error_;
   std::optional<Greeting> channel_;
   std::uint32_t idle_ = 0;

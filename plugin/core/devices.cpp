@@ -67,7 +67,9 @@ Result<DeviceSet> find_devices(const Config& config, const Log& log) {
   DeviceSet set;
   const std::string& wanted = config.hca.empty() ? config.ib.hca : config.hca;
   if (config.transport != "ucx") {
-    set.devices = GDRX_TRY(list_rdma_ports("", wanted));
+    for (NetDevice& port : GDRX_TRY(list_rdma_ports("", wanted))) {
+      set.devices.push_back(std::move(port));
+    }
     auto opened = open_fabric("verbs", config, log);
     if (!opened && config.transport == "verbs") return tl::unexpected(opened.error());
     if (opened && set.devices.empty() && config.transport == "verbs") {
@@ -82,6 +84,7 @@ Result<DeviceSet> find_devices(const Config& config, const Log& log) {
     set.devices.push_back(GDRX_TRY(ucx_device(config, ucx->describe())));
   }
   for (NetDevice& device : set.devices) {
+    device.reg_is_global = set.fabric == "verbs";  // one registration for all of a lane
     if (config.net_speed > 0) device.speed = config.net_speed;
   }
   return set;

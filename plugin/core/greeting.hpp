@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side channel's state: a socket on which one frame goes out and one comes in, without waiting.
+// The side channel's state: a socket on which frames go out and come in, without waiting.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,14 @@ class Greeting {
  public:
   explicit Greeting(Socket socket) : socket_(std::move(socket)), reader_(kMaxGreeting) {}
 
+  /// Behind what has not been sent yet.
   void say(FrameKind kind, std::span<const std::byte> payload) {
-    out_ = encode_frame(kind, payload);
-    sent_ = 0;
+    if (sent_ == out_.size()) {
+      out_.clear();
+      sent_ = 0;
+    }
+    const Blob frame = encode_frame(kind, payload);
+    out_.insert(out_.end(), frame.begin(), frame.end());
   }
   /// Sends what can be sent now.
   Result<Progress> push();

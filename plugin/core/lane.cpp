@@ -21,19 +21,36 @@ Result<void> random_bytes(std::span<std::byte> bytes) {
   return fail(Errc::system, "getrandom", errno);
 }
 
-Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, std::string device_name,
+Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDevice& on,
                                          const Config& config, const Log& log) {
   auto lane = std::shared_ptr<Lane>(new Lane(config, log));
   // A fabric for each lane: one opened for all would make the simulated NICs one host's.
   const std::shared_ptr<Fabric> opened = GDRX_TRY(open_fabric(fabric, config, log));
   lane->fabric_ = fabric;
-  lane->device_name_ = std::move(device_name);
+  lane->device_name_ = on.name;
+  lane->pointers_ = on.pointers;
   lane->id_.nonce = GDRX_TRY(random_value<std::uint64_t>());
   // The transport knows its peers by ranks; ours only have to differ.
   lane->id_.rank = static_cast<std::int32_t>(lane->id_.nonce & 0x7fffffff);
   lane->device_ = GDRX_TRY(opened->open_device(Rank{lane->id_.rank}, config, log));
   lane->device_->isolate_peers();
+  lane->memory_.emplace(lane->device_);
   return lane;
+}
+
+void Lane::release(const RegistrationRef& registration) noexcept {
+  const std::size_t before = memory_->size();
+  memory_->release(registration.get());
+  if (memory_->size() < before) loop_.forget(*registration->region());
+}
+
+void Lane::account() noexcept {
+  const DeviceEvents now = device_->events();
+  stats::Page& page = stats::page();
+  page.rails_down.add(now.rails_down - accounted_.rails_down);
+  page.resent.add(now.resent - accounted_.resent);
+  page.copied.add(now.copied - accounted_.copied);
+  accounted_ = now;
 }
 
 Blob Lane::export_key(const MemoryRegion& region) {
@@ -73,7 +90,7 @@ Result<void> Lane::poll() {
     Comm* comm = find_comm_of(*this, index);
     if (comm == nullptr) continue;  // late for one that is closed, or a peer's invention
     if (immediate) {
-      comm->on_immediate();
+      comm->on_immediate(index);
     } else {
       comm->on_written(static_cast<std::uint32_t>(done.cookie));
     }

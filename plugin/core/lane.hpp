@@ -3,18 +3,22 @@
 // progress thread of its own, and lanes spare them each other's locks.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "gdrx/config.hpp"
 #include "gdrx/transport.hpp"
+#include "plugin/core/devices.hpp"
 #include "plugin/core/loop.hpp"
 #include "plugin/core/turn.hpp"
 #include "plugin/core/wire.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx::net {
 
@@ -29,7 +33,7 @@ Result<T> random_value() {
 
 class Lane {
  public:
-  static Result<std::shared_ptr<Lane>> open(const std::string& fabric, std::string device_name,
+  static Result<std::shared_ptr<Lane>> open(const std::string& fabric, const NetDevice& on,
                                             const Config& config, const Log& log);
 
   /// Taken around everything below.
@@ -40,10 +44,23 @@ class Lane {
   const Config& config() const noexcept { return config_; }
   const std::string& fabric() const noexcept { return fabric_; }
   const std::string& device_name() const noexcept { return device_name_; }
+  int pointers() const noexcept { return pointers_; }  // of NCCL's kinds, which it may register
 
   /// A region's key for a peer, which may be this lane itself.
   Blob export_key(const MemoryRegion& region);
   void forget(const MemoryRegion& region) noexcept { loop_.forget(region); }
+
+  /// How many peers are to be received from at once, as NCCL says; negative: it does not.
+  void expect_peers(std::int32_t peers) noexcept { peers_hint_.store(peers); }
+  std::int32_t expected_peers() const noexcept { return peers_hint_.load(); }
+
+  /// What is registered over and over, NCCL's or a user's, is registered once: reg_is_global.
+  RegistrationCache& memory() noexcept { return *memory_; }
+  /// Brings what has happened to the device and the registrations into the process's counters. Not
+  /// on the way of messages.
+  void account() noexcept;
+  /// One owner less of what memory() gave.
+  void release(const RegistrationRef& registration) noexcept;
 
   /// The one endpoint to that lane, connected on first use, open as long as this lane.
   Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);
@@ -61,8 +78,12 @@ class Lane {
   Log log_;
   std::string fabric_;
   std::string device_name_;
+  int pointers_ = nccl::kPtrHost;
+  std::atomic<std::int32_t> peers_hint_{nccl::kUndefined};
   LaneId id_;
   std::shared_ptr<Device> device_;
+  std::optional<RegistrationCache> memory_;
+  DeviceEvents accounted_;
   Loop loop_;
   std::map<std::uint64_t, std::unique_ptr<Endpoint>> peers_;  // by nonce; before device_ goes
 };

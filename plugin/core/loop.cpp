@@ -25,6 +25,11 @@ class LoopEndpoint final : public Endpoint {
     if (op.offset > region->bytes().size() || length > region->bytes().size() - op.offset) {
       return fail(Errc::internal, "a write beyond its region");
     }
+    // NCCL sends nothing of a GPU's to itself: it connects so to probe and to register.
+    if (region->path() != MemoryPath::host ||
+        (op.local != nullptr && op.local->path() != MemoryPath::host)) {
+      return fail(Errc::unsupported, "GPU memory over a connection of a communicator to itself");
+    }
     std::byte* to = region->bytes().data() + op.offset;
     if (!op.header.empty()) std::memcpy(to, op.header.data(), op.header.size());
     if (!op.payload.empty()) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "plugin/core/gpu_reach.hpp"
 #include "plugin/core/log.hpp"
 #include "plugin/gpu/driver.hpp"
 #include "plugin/stats/writer.hpp"
@@ -14,16 +15,22 @@
 
 namespace gdrx::net {
 
-Result<std::shared_ptr<Lane>> Context::lane(int device) {
+Result<std::shared_ptr<Lane>> Context::lane(int index, const NetDevice& on) {
   const std::lock_guard lock(mutex_);
-  auto& place = lanes_[device];
-  if (auto open = place.lock()) return open;
-  const NetDevice& found = set_.devices[static_cast<std::size_t>(device)];
-  Config config = config_;
-  if (!found.hca.empty()) config.hca = found.hca;
-  auto made = GDRX_TRY(Lane::open(set_.fabric, found.name, config, nccl_log()));
-  place = made;
-  return made;
+  auto& place = lanes_[index];
+  auto open = place.lock();
+  if (!open) {
+    Config config = config_;
+    if (!on.hca.empty()) config.hca = on.hca;
+    open = GDRX_TRY(Lane::open(fabric_, on, config, nccl_log()));
+    place = open;
+  }
+  open->expect_peers(peers_.load(std::memory_order_relaxed));
+  return open;
+}
+
+void Context::expect(const nccl::NetAttributes& hints) noexcept {
+  peers_.store(hints.recv.max_concurrent_peers, std::memory_order_relaxed);  // only a hint
 }
 
 namespace {
@@ -64,6 +71,7 @@ Result<void> Plugin::start(int abi) {
     opened = {};
   }
   started_ = opened.has_value();
+  physical_ = set_.devices.size();
   return opened;
 }
 
@@ -75,18 +83,23 @@ Result<void> Plugin::open(int abi) {
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));
   const bool wanted = config_.net_gpu && set_.fabric == "ucx";
-  gpu_ = wanted && gpu::driver().missing.empty();
-  if (config_.net_gpu && !gpu_) {
-    log_.warn("GDRX_NET_GPU=1 but GPU memory is not taken: {}",
-              wanted ? gpu::driver().missing : "only the ucx fabric's ranks hand it over");
+  const bool handed_over = wanted && gpu::driver().missing.empty();
+  if (config_.net_gpu && !handed_over) {
+    log_.warn("GDRX_NET_GPU=1 has no effect: {}",
+              wanted ? gpu::driver().missing
+                     : "it is of the ucx fabric; RDMA NICs reach GPU memory by themselves");
   }
-  config_.net_gpu = gpu_;
+  config_.net_gpu = handed_over;
   for (NetDevice& device : set_.devices) {
-    if (gpu_ && config_.net_speed == 0) device.speed = std::max(device.speed, kGpuSpeed);
+    if (set_.fabric != "ucx") find_gpu_reach(set_.fabric, config_, log_, device);
+    if (!handed_over) continue;
+    device.pointers |= nccl::kPtrCuda;
+    device.memory = "host and GPU memory of this host";
+    if (config_.net_speed == 0) device.speed = std::max(device.speed, kGpuSpeed);
   }
   for (const NetDevice& device : set_.devices) {
     log_.info("plugin ABI v{}, device {}: {}, {} Mb/s, {}", abi, device.name, device.description,
-              device.speed, gpu_ ? "host and GPU memory of this host" : "host memory");
+              device.speed, device.memory);
   }
   if (config_.net_stats) stats::start(abi, log_);
   return {};
@@ -97,33 +110,47 @@ Result<std::unique_ptr<Context>> Plugin::make_context(const nccl::CommConfig* co
   if (config != nullptr && config->traffic_class != nccl::kUndefined) {
     own.ib.traffic_class = config->traffic_class;
   }
-  return std::make_unique<Context>(set_, std::move(own));
+  return std::make_unique<Context>(set_.fabric, std::move(own));
 }
 
 Context& Plugin::context_of_thread() {
   // Leaked with its thread on purpose: it holds no lane by itself.
-  thread_local auto* context = new Context(set_, config_);
+  thread_local auto* context = new Context(set_.fabric, config_);
   return *context;
 }
 
 Result<const NetDevice*> Plugin::device(int index) const {
+  const std::lock_guard lock(mutex_);
   if (index < 0 || static_cast<std::size_t>(index) >= set_.devices.size()) {
     return fail(Errc::invalid_argument, fmt::format("there is no device {}", index));
   }
   return &set_.devices[static_cast<std::size_t>(index)];
 }
 
+Result<int> Plugin::make_virtual(std::span<const int> parts) {
+  const std::lock_guard lock(mutex_);
+  const auto as_before = [&](const NetDevice& one) {
+    return std::equal(one.parts.begin(), one.parts.end(), parts.begin(), parts.end());
+  };
+  const auto known = std::find_if(set_.devices.begin(), set_.devices.end(), as_before);
+  if (known != set_.devices.end()) return static_cast<int>(known - set_.devices.begin());
+  set_.devices.push_back(GDRX_TRY(merge(set_.devices, parts)));
+  const NetDevice& made = set_.devices.back();
+  log_.info("device {}: {}, {} Mb/s, {}", made.name, made.description, made.speed, made.memory);
+  return static_cast<int>(set_.devices.size()) - 1;
+}
+
 Result<std::unique_ptr<Listener>> Plugin::listen(Context& context, int index, void* handle) {
-  GDRX_TRY(device(index));
+  const NetDevice& on = *GDRX_TRY(device(index));
   if (refusal_) return tl::unexpected(*refusal_);
-  auto listener = GDRX_TRY(Listener::open(GDRX_TRY(context.lane(index)), address_));
+  auto listener = GDRX_TRY(Listener::open(GDRX_TRY(context.lane(index, on)), address_));
   std::memset(handle, 0, nccl::kHandleMaxSize);
   std::memcpy(handle, &listener->handle(), sizeof(Handle));
   return listener;
 }
 
 Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, void* handle) {
-  GDRX_TRY(device(index));
+  const NetDevice& on = *GDRX_TRY(device(index));
   const std::span bytes(static_cast<std::byte*>(handle), nccl::kHandleMaxSize);
   std::byte* kept = bytes.data() + kAttemptOffset;
   std::uint64_t number = 0;
@@ -140,7 +167,7 @@ Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, voi
   }
   if (!attempt) {
     const Handle to = GDRX_TRY(decode_handle(bytes));
-    attempt = GDRX_TRY(Connector::begin(GDRX_TRY(context.lane(index)), to));
+    attempt = GDRX_TRY(Connector::begin(GDRX_TRY(context.lane(index, on)), to));
     do {
       number = GDRX_TRY(random_value<std::uint64_t>());
     } while (number == 0);

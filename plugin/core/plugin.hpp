@@ -5,6 +5,7 @@
 // registering from its service thread, at the same time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -25,13 +26,17 @@ namespace gdrx::net {
 /// One for each communicator of NCCL (v11 and later), or for each of its threads (before).
 class Context {
  public:
-  Context(const DeviceSet& set, Config config) : set_(set), config_(std::move(config)) {}
-  /// Opened on first use.
-  Result<std::shared_ptr<Lane>> lane(int device);
+  Context(std::string fabric, Config config)
+      : fabric_(std::move(fabric)), config_(std::move(config)) {}
+  /// Opened on first use. `on` is the device of that index.
+  Result<std::shared_ptr<Lane>> lane(int index, const NetDevice& on);
+  /// NCCL's hints about what is to come.
+  void expect(const nccl::NetAttributes& hints) noexcept;
 
  private:
-  const DeviceSet& set_;
+  std::string fabric_;
   Config config_;
+  std::atomic<std::int32_t> peers_{nccl::kUndefined};
   std::mutex mutex_;
   std::map<int, std::weak_ptr<Lane>> lanes_;
 };
@@ -47,10 +52,11 @@ class Plugin {
   Result<std::unique_ptr<Context>> make_context(const nccl::CommConfig* config);
   /// Before v11: the calling thread's, which is one communicator's service thread.
   Context& context_of_thread();
-  const std::vector<NetDevice>& devices() const { return set_.devices; }
+  /// Without those that make_virtual() has made.
+  std::size_t devices() const noexcept { return physical_; }
   Result<const NetDevice*> device(int index) const;
-  /// Whether NCCL may register GPU memory.
-  bool takes_gpu_memory() const noexcept { return gpu_; }
+  /// makeVDevice(): the index of the device of these; the same for the same ones.
+  Result<int> make_virtual(std::span<const int> parts);
 
   Result<std::unique_ptr<Listener>> listen(Context& context, int device, void* handle);
   /// Null: call again with the same handle.
@@ -61,9 +67,9 @@ class Plugin {
   Result<void> open(int abi);
   Config config_;
   Log log_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool started_ = false;
-  bool gpu_ = false;
+  std::size_t physical_ = 0;
   std::optional<Error> refusal_;  // GDRX_NET_STRICT: why nothing will be connected
   DeviceSet set_;
   SocketAddress address_;

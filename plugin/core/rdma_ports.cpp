@@ -71,11 +71,45 @@ Result<std::vector<NetDevice>> list_rdma_ports(const std::string& root, const st
       // "4: ACTIVE": one that is down would be refused when it is used.
       if (!first_line(entry.path() / "state").starts_with("4:")) continue;
       devices.push_back(port_device(hca.path(), port));
+      const auto place =
+          filter.place_of(hca.path().filename().string(), static_cast<std::uint8_t>(port));
+      devices.back().rail = place.rail;
+      devices.back().plane = place.plane;
     }
   }
   std::sort(devices.begin(), devices.end(),
             [](const NetDevice& a, const NetDevice& b) { return a.hca < b.hca; });
   return devices;
+}
+
+Result<NetDevice> merge(const std::deque<NetDevice>& devices, std::span<const int> parts) {
+  if (parts.empty()) return fail(Errc::invalid_argument, "a device of no ports");
+  NetDevice merged;
+  for (const int index : parts) {
+    if (index < 0 || static_cast<std::size_t>(index) >= devices.size() ||
+        std::count(parts.begin(), parts.end(), index) != 1) {
+      return fail(Errc::invalid_argument, fmt::format("device {} cannot be merged", index));
+    }
+    const NetDevice& part = devices[static_cast<std::size_t>(index)];
+    if (part.hca.empty() || !part.parts.empty()) {
+      return fail(Errc::invalid_argument, part.name + " is no single RDMA port");
+    }
+    if (merged.parts.empty()) {
+      merged = part;
+    } else {
+      merged.name += "+" + part.name;
+      merged.hca += "," + part.hca.substr(1);  // one '=' is for all
+      merged.description += " and " + part.description;
+      merged.speed += part.speed;
+      merged.latency = std::max(merged.latency, part.latency);
+      merged.pointers &= part.pointers;
+      merged.force_flush = merged.force_flush || part.force_flush;
+      if (merged.rail != part.rail) merged.rail = nccl::kUndefined;
+      if (merged.plane != part.plane) merged.plane = nccl::kUndefined;
+    }
+    merged.parts.push_back(index);
+  }
+  return merged;
 }
 
 }  // namespace gdrx::net

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -17,7 +18,14 @@ namespace {
 // little beside its copy.
 constexpr Bytes kChunkBytes = 128 * 1024;
 constexpr std::uint32_t kChunks = 16;
-constexpr std::uint64_t kReturnAt = kChunks / 4;
+// Where NCCL says that many peers send at once (all-to-all), each gets a part of that room: they
+// share the wire, and the room would add up to gigabytes, all of it out of the cache.
+constexpr std::uint32_t kFewestChunks = 4;
+constexpr std::int32_t kManyPeers = 8;
+
+std::uint32_t chunks_for(std::int32_t peers) noexcept {
+  return peers > kManyPeers ? kFewestChunks : kChunks;
+}
 
 }  // namespace
 
@@ -33,7 +41,8 @@ Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, c
 
 Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> address,
                             std::span<const std::byte> board_key) {
-  inbox_region_ = GDRX_TRY(lane().device().allocate_memory(kChunks * kChunkBytes));
+  chunks_ = chunks_for(lane().expected_peers());
+  inbox_region_ = GDRX_TRY(lane().device().allocate_memory(chunks_ * kChunkBytes));
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
   board_ = GDRX_TRY(endpoint->import_region(board_key));
   endpoint_ = endpoint;
@@ -42,6 +51,12 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
     giver_ = GDRX_TRY(gpu::Giver::listen(gpu_name_));
   }
   GDRX_TRY(enter());
+  filled_index_ = GDRX_TRY(enter_again());
+  // Not over UCX, where small messages may overtake large ones; not where a receive may be in a
+  // GPU's memory, into which no processor can put what came early.
+  if (lane().fabric() != "ucx" && (lane().pointers() & nccl::kPtrCuda) == 0) {
+    early_memory_.resize(kMostEarly * kEarlyBytes);
+  }
   count_as(stats::Way::receive);
   return {};
 }
@@ -55,24 +70,12 @@ Welcome Receiver::welcome() const {
   Welcome welcome;
   welcome.lane = lane().id();
   welcome.comm = index();
-  welcome.chunks = kChunks;
+  welcome.chunks = chunks_;
   welcome.chunk_bytes = kChunkBytes;
   welcome.gpu = gpu_name_;
+  welcome.filled = filled_index_;
+  welcome.early = early_memory_.empty() ? 0 : 1;
   return welcome;
-}
-
-Result<std::uint32_t> Receiver::hand_over(std::span<std::byte> memory) {
-  if (!giver_) return fail(Errc::internal, "GPU memory is not taken here");
-  return giver_->give(memory);
-}
-
-Result<std::uint32_t> Receiver::hand_over(const MemoryRegion& region) {
-  const Given given{kMagic, given_ + 1, region.bytes().size()};
-  Blob payload;
-  append_blob(payload, std::as_bytes(std::span(&given, 1)));
-  append_blob(payload, lane().export_key(region));
-  if (!tell(payload)) return 0U;  // through the inbox, then
-  return ++given_;
 }
 
 Result<Progress> Receiver::wire_up() {
@@ -111,9 +114,9 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     if (!target.memory->holds(target.bytes.data(), target.bytes.size())) {
       return fail(Errc::invalid_argument, "irecv() beyond the memory that was registered");
     }
-    group.items[i].memory = target.memory->handed_over;
+    group.items[i].memory = target.memory->handed_over | (target.memory->gpu ? kOnlyDirect : 0U);
     group.items[i].offset =
-        static_cast<std::uint64_t>(target.bytes.data() - target.memory->bytes.data());
+        static_cast<std::uint64_t>(target.bytes.data() - target.memory->origin());
   }
   const auto bytes = std::as_bytes(std::span(&group, 1));
   WriteOp op;
@@ -140,20 +143,31 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     receive.gpu[i] = receive.handed_over[i] && targets[i].memory->gpu;
     receive.sizes[i] = 0;
   }
+  if (auto settled = settle_early(); !settled) {
+    return tl::unexpected(break_with(std::move(settled).error()));
+  }
   return encode({index(), static_cast<std::uint16_t>(place), receive.life});
 }
 
-// Chunks may become visible out of order where small messages overtake large ones; they are taken
-// in order all the same.
-void Receiver::on_immediate() {
+void Receiver::on_immediate(std::uint16_t index) {
   if (!greeted_) {
     greeted_ = true;
     return;
   }
-  ++arrived_;
-  if (!healthy()) return;
+  if (index != filled_index_) {
+    ++arrived_;
+    if (healthy()) take_chunks();
+  } else if (healthy()) {
+    if (auto taken = take_filled(); !taken) break_with(std::move(taken).error());
+    moved();
+  }
+}
+
+// Chunks may become visible out of order where small messages overtake large ones; they are taken
+// in order all the same.
+void Receiver::take_chunks() {
   while (taken_ < arrived_) {
-    const std::byte* place = inbox_region_->bytes().data() + taken_ % kChunks * kChunkBytes;
+    const std::byte* place = inbox_region_->bytes().data() + taken_ % chunks_ * kChunkBytes;
     ChunkHead head;
     std::memcpy(&head, place, sizeof head);
     if (head.sequence != taken_ + 1) return;
@@ -164,19 +178,58 @@ void Receiver::on_immediate() {
     ++taken_;
     counters_->chunks.add(1);
     moved();
-    if (taken_ - returned_ >= kReturnAt) {
+    if (taken_ - returned_ >= chunks_ / 4) {
       if (auto given = give_room_back(); !given) break_with(std::move(given).error());
     }
   }
 }
 
+Result<void> Receiver::take_filled() {
+  const auto item = static_cast<std::uint32_t>(std::countr_one(claimed_));
+  Receive& receive = receives_[claiming_ % kBoardGroups];
+  if (!receive.active || receive.group != claiming_ || !receive.handed_over[item]) {
+    return fail(Errc::protocol, peer_name_ + " filled a receive that is none of ours");
+  }
+  GDRX_TRY(claim(claiming_, item));
+  receive.got[item] = receive.targets[item].size();
+  counters_->direct.add(1);
+  finish(receive, item);
+  return {};
+}
+
+Result<void> Receiver::claim(std::uint64_t group, std::uint32_t item) {
+  GDRX_TRY(mark(group, item));
+  return settle_early();  // the group that is open now may be another one
+}
+
+Result<void> Receiver::mark(std::uint64_t group, std::uint32_t item) {
+  if (group != claiming_ || (claimed_ & 1U << item) != 0) {
+    return fail(Errc::protocol, peer_name_ + " sends to receives out of their order");
+  }
+  claimed_ |= 1U << item;
+  if (claimed_ == (1U << receives_[group % kBoardGroups].count) - 1) {
+    claimed_ = 0;
+    ++claiming_;
+  }
+  return {};
+}
+
+void Receiver::finish(Receive& receive, std::uint32_t item) noexcept {
+  receive.done[item] = true;
+  receive.sizes[item] =
+      static_cast<int>(std::min<Bytes>(receive.got[item], Bytes{std::numeric_limits<int>::max()}));
+  --receive.open;
+}
+
 // Nothing in the head is trusted.
 Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
+  if (head.group == 0) return take_early(head, bytes);
   Receive& receive = receives_[head.group % kBoardGroups];
   if (!receive.active || receive.group != head.group || head.item >= receive.count ||
       receive.done[head.item]) {
     return fail(Errc::protocol, peer_name_ + " sent a chunk for no receive of ours");
   }
+  if (head.offset == 0) GDRX_TRY(claim(head.group, head.item));
   const std::span<std::byte> target = receive.targets[head.item];
   Bytes& got = receive.got[head.item];
   if (head.direct != 0 && receive.handed_over[head.item] && head.bytes == 0 && head.offset == 0 &&
@@ -193,10 +246,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
   if (head.bytes > 0) copy_in_order(target.data() + head.offset, bytes, head.bytes);
   got += head.bytes;
   if (got < head.total) return {};
-  receive.done[head.item] = true;
-  receive.sizes[head.item] =
-      static_cast<int>(std::min<Bytes>(got, Bytes{std::numeric_limits<int>::max()}));
-  --receive.open;
+  finish(receive, head.item);
   return {};
 }
 
@@ -226,13 +276,14 @@ std::string Receiver::state() const {
 }
 
 Result<Answer> Receiver::test(RequestId id) {
-  if (id.slot >= kBoardGroups || !receives_[id.slot].active || receives_[id.slot].life != id.life) {
+  if (id.slot >= kBoardGroups) return test_flush(id);
+  if (!receives_[id.slot].active || receives_[id.slot].life != id.life) {
     return fail(Errc::invalid_argument, "test() of a request that is done already");
   }
   Receive& receive = receives_[id.slot];
   if (receive.open > 0) {
     GDRX_TRY(lane().poll());
-    if (taken_ - returned_ >= kReturnAt) GDRX_TRY(give_room_back());
+    if (taken_ - returned_ >= chunks_ / 4) GDRX_TRY(give_room_back());
   }
   if (receive.open > 0) {
     GDRX_TRY(healthy());

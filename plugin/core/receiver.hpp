@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving end of a connection: tells the sender on its board what may come, empties the inbox
-// into NCCL's buffers and gives the room back.
+// into NCCL's buffers and gives the room back; names the memory that needs no inbox.
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plugin/core/comm.hpp"
 #include "plugin/core/memory.hpp"
@@ -40,9 +43,13 @@ class Receiver final : public Comm {
   Result<void*> irecv(std::span<const Target> targets);
 
   Result<std::uint32_t> hand_over(std::span<std::byte> memory) override;
-  Result<std::uint32_t> hand_over(const MemoryRegion& region) override;
-  void on_immediate() override;
-  void on_written(std::uint32_t) override {}
+  std::uint32_t hand_over(const MemoryRegion& region) override;
+  void take_back(const MemoryRegion& region) override;
+  /// What has been received into GPU memory becomes visible to the GPU when the request is done.
+  /// Null: it is already.
+  Result<void*> flush(const MemoryRegion& region);
+  void on_immediate(std::uint16_t index) override;
+  void on_written(std::uint32_t slot) override;
   Result<Answer> test(RequestId id) override;
   std::string state() const override;
 
@@ -61,25 +68,65 @@ class Receiver final : public Comm {
     std::array<int, kMaxGroup> sizes;
     Instant begun{};
   };
+  struct Flushing {
+    std::uint32_t life = 0;
+    bool active = false;
+    bool started = false;
+    bool done = false;
+    const MemoryRegion* region = nullptr;
+  };
+  struct HandedOver {
+    std::uint32_t id = 0;
+    std::uint32_t owners = 0;
+  };
+  Result<bool> start(Flushing& flush);  // false: it needs nothing
+  Result<Answer> test_flush(RequestId id);
   explicit Receiver(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
                     std::span<const std::byte> board_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);
+  void take_chunks();
+  /// The first item that no message has come for is in its place.
+  Result<void> take_filled();
+  /// A message has come for it: in the order in which the sender matches them.
+  Result<void> claim(std::uint64_t group, std::uint32_t item);
+  void finish(Receive& receive, std::uint32_t item) noexcept;
+  Result<void> mark(std::uint64_t group, std::uint32_t item);
+  /// An early message goes to its receive, or is kept until that is posted.
+  Result<void> take_early(const ChunkHead& head, const std::byte* bytes);
+  Result<void> settle_early();
+  std::optional<std::uint32_t> open_item(int tag) const noexcept;
+  Result<void> deliver(std::uint32_t item, std::span<const std::byte> bytes);
   Result<void> give_room_back();
 
+  std::uint32_t chunks_ = 0;  // of the inbox
   std::unique_ptr<MemoryRegion> inbox_region_;
   gpu::SocketName gpu_name_{};
   std::unique_ptr<gpu::Giver> giver_;  // where GPU memory is taken
-  std::uint32_t given_ = 0;            // regions
+  std::uint32_t given_ = 0;            // regions, ever
+  std::map<const MemoryRegion*, HandedOver> handed_over_;
   RemoteRegionId board_{};
   std::uint64_t next_group_ = 1;
-  bool greeted_ = false;  // the sender's first immediate has come
+  std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
+  std::uint32_t claimed_ = 0;   // its other items, as bits
+  std::uint16_t filled_index_ = 0;
+  struct Early {
+    int tag = 0;
+    std::uint16_t bytes = 0;
+    std::uint8_t place = 0;  // in early_memory_
+  };
+  std::array<Early, kMostEarly> early_{};  // that no receive is posted for, in their order
+  std::size_t early_count_ = 0;
+  std::uint32_t early_places_ = 0;       // taken, as bits
+  std::vector<std::byte> early_memory_;  // empty: none are taken
+  bool greeted_ = false;                 // the sender's first immediate has come
   bool answered_ = false;
   std::uint64_t arrived_ = 0;                 // immediates; only then is a chunk's head looked at
   std::uint64_t taken_ = 0;                   // chunks
   std::uint64_t returned_ = 0;                // of them, told to the sender
   std::array<Group, kBoardGroups> groups_{};  // what is being written to the board
   std::array<Receive, kBoardGroups> receives_{};
+  std::array<Flushing, nccl::kMaxRequests> flushes_{};
 };
 
 }  // namespace gdrx::net

@@ -30,21 +30,26 @@ Sender::~Sender() {
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
     endpoint_->release_region(inbox_);
-    for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
+    for (const GivenRegion& given : given_) {
+      if (given.bytes > 0) endpoint_->release_region(given.region);
+    }
   }
   if (board_region_) lane().forget(*board_region_);
 }
 
 Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> address,
                             std::span<const std::byte> inbox_key, std::string peer_name) {
-  if (welcome.comm == 0 || welcome.comm > 0xffff || welcome.chunks == 0 ||
-      welcome.chunk_bytes <= kChunkHead || welcome.chunk_bytes > (Bytes{1} << 30)) {
+  if (welcome.comm == 0 || welcome.comm > 0xffff || welcome.filled == 0 ||
+      welcome.filled > 0xffff || welcome.chunks == 0 || welcome.chunk_bytes <= kChunkHead ||
+      welcome.chunk_bytes > (Bytes{1} << 30)) {
     return fail(Errc::protocol, "an impossible inbox from " + peer_name);
   }
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(welcome.lane, address));
   inbox_ = GDRX_TRY(endpoint->import_region(inbox_key));
   endpoint_ = endpoint;
   peer_comm_ = welcome.comm;
+  peer_filled_ = welcome.filled;
+  early_ = welcome.early == 1;
   chunks_ = welcome.chunks;
   chunk_bytes_ = welcome.chunk_bytes;
   peer_name_ = std::move(peer_name);
@@ -75,16 +80,27 @@ Result<Progress> Sender::wire_up() {
   return greeted_ && board_->ready == 1 ? Progress::done : Progress::pending;
 }
 
-Result<std::optional<std::uint32_t>> Sender::match(int tag) const {
+Result<const Group*> Sender::open_group() const {
   const Group& group = board_->groups[group_ % kBoardGroups];
-  if (group.sequence != group_) return std::optional<std::uint32_t>();
+  if (group.sequence != group_) return nullptr;
   if (group.count == 0 || group.count > kMaxGroup) {
     return fail(Errc::protocol, peer_name_ + " posted a group of an impossible size");
   }
+  return &group;
+}
+
+std::optional<std::uint32_t> Sender::open_item(const Group& group, int tag) const noexcept {
   for (std::uint32_t i = 0; i < group.count; ++i) {
-    if ((matched_ & 1U << i) == 0 && group.items[i].tag == tag) return std::optional(i);
+    if ((matched_ & 1U << i) == 0 && group.items[i].tag == tag) return i;
   }
-  return std::optional<std::uint32_t>();
+  return std::nullopt;
+}
+
+Result<std::optional<std::uint32_t>> Sender::match(int tag) {
+  if (early_count_ > 0) GDRX_TRY(settle_early());
+  const Group* group = GDRX_TRY(open_group());
+  if (group == nullptr) return std::optional<std::uint32_t>();
+  return open_item(*group, tag);
 }
 
 void Sender::take_item(std::uint32_t item) noexcept {
@@ -92,6 +108,11 @@ void Sender::take_item(std::uint32_t item) noexcept {
   if (matched_ != (1U << board_->groups[group_ % kBoardGroups].count) - 1) return;
   matched_ = 0;
   ++group_;
+}
+
+// What the receiver knows without being told: the first item that no message has come for.
+bool Sender::is_next(std::uint32_t item) const noexcept {
+  return (matched_ & ((1U << item) - 1)) == (1U << item) - 1;
 }
 
 Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Memory* memory) {
@@ -102,6 +123,13 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
     GDRX_TRY(lane().poll());
     found = GDRX_TRY(match(tag));
   }
+  if (!found && may_go_early(bytes, memory)) {
+    const std::uint16_t slot = begin(bytes, tag, memory);
+    sends_[slot].item = static_cast<std::uint32_t>(tag);
+    early_tags_[early_count_++] = tag;
+    counters_->early.add(1);
+    return send(slot);
+  }
   if (!found) {
     counters_->waits.add(1);
     GDRX_TRY(look_at_peer());
@@ -110,35 +138,49 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   const Item& item = board_->groups[group_ % kBoardGroups].items[*found];
   // More than the receive takes is cut: NCCL may do so with registered user buffers.
   bytes = bytes.first(static_cast<std::size_t>(std::min<Bytes>(bytes.size(), item.size)));
-  const auto target = GDRX_TRY(gpu_target(item, bytes.size(), memory));
-  if (!target) return nullptr;
-  const std::uint16_t slot = free_.back();
-  Send& send = sends_[slot];
-  if (!target->empty()) GDRX_TRY(copier_->start(slot, target->data(), bytes));
-  moved();
-  free_.pop_back();
-  send.active = true;
-  send.queued = true;
-  const auto region = region_for(item, bytes.size(), memory);
-  send.copied = !target->empty();
-  send.direct = send.copied || region;
-  send.region = region.value_or(RemoteRegionId{});
-  send.offset = item.offset;
-  send.written = false;
-  send.bytes = bytes;
-  send.local = memory == nullptr ? nullptr : memory->region.get();
-  send.group = group_;
-  send.item = *found;
-  send.tag = tag;
-  send.posted = 0;
-  send.unwritten = 0;
-  begun(&send.begun);
-  send.size =
-      static_cast<int>(std::min<Bytes>(bytes.size(), Bytes{std::numeric_limits<int>::max()}));
+  const Route to = GDRX_TRY(route(item, bytes.size(), memory));
+  if (to.way == Route::Way::later) {
+    GDRX_TRY(look_at_peer());
+    return nullptr;
+  }
+  if (to.way == Route::Way::copy) GDRX_TRY(copier_->start(free_.back(), to.target.data(), bytes));
+  const std::uint16_t slot = begin(bytes, tag, memory);
+  Send& send_to = sends_[slot];
+  send_to.copied = to.way == Route::Way::copy;
+  send_to.direct = to.way != Route::Way::inbox;
+  send_to.filled = to.way == Route::Way::write && bytes.size() == item.size && is_next(*found);
+  send_to.region = to.region;
+  send_to.offset = item.offset;
+  send_to.group = group_;
+  send_to.item = *found;
   take_item(*found);
+  return send(slot);
+}
+
+std::uint16_t Sender::begin(std::span<const std::byte> bytes, int tag,
+                            const Memory* memory) noexcept {
+  const std::uint16_t slot = free_.back();
+  free_.pop_back();
+  Send& fresh = sends_[slot];
+  const std::uint32_t life = fresh.life;
+  fresh = {};
+  fresh.life = life;
+  fresh.active = true;
+  fresh.queued = true;
+  fresh.bytes = bytes;
+  if (memory != nullptr) fresh.local = memory->registration;
+  fresh.tag = tag;
+  fresh.size =
+      static_cast<int>(std::min<Bytes>(bytes.size(), Bytes{std::numeric_limits<int>::max()}));
+  begun(&fresh.begun);
+  moved();
+  return slot;
+}
+
+Result<void*> Sender::send(std::uint16_t slot) {
   queue_[(queue_first_ + queue_count_++) % kMaxSends] = slot;
   GDRX_TRY(pump());
-  return encode({index(), slot, send.life});
+  return encode({index(), slot, sends_[slot].life});
 }
 
 // In order: the chunks of a message follow each other, and so do messages.
@@ -154,6 +196,13 @@ Result<void> Sender::pump() {
 }
 
 Result<Progress> Sender::post_chunk(std::uint16_t slot) {
+  if (sends_[slot].filled) {
+    if (GDRX_TRY(post_direct(slot)) == Progress::pending) return Progress::pending;
+    counters_->direct.add(1);
+    sends_[slot].posted = sends_[slot].bytes.size();
+    sends_[slot].queued = false;
+    return Progress::done;
+  }
   const std::uint64_t consumed = board_->consumed;
   if (consumed > next_chunk_) {
     return tl::unexpected(
@@ -176,7 +225,7 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
   WriteOp op;
   op.header = padded;
   op.payload = send.bytes.subspan(static_cast<std::size_t>(send.posted), head.bytes);
-  op.local = send.local;
+  op.local = send.local ? send.local->region() : nullptr;
   op.remote = inbox_;
   op.offset = next_chunk_ % chunks_ * chunk_bytes_;
   op.has_immediate = true;
@@ -234,6 +283,7 @@ Result<Answer> Sender::test(RequestId id) {
     return Answer{};
   }
   send.active = false;
+  send.local.reset();
   ++send.life;
   ended(send.begun, send.bytes.size(), send.bytes.size() <= chunk_bytes_ - kChunkHead);
   free_.push_back(id.slot);

@@ -35,7 +35,7 @@ class Sender final : public Comm {
   /// registered. The bytes are read until the request is done.
   Result<void*> isend(std::span<const std::byte> bytes, int tag, const Memory* memory);
 
-  void on_immediate() override {}
+  void on_immediate(std::uint16_t) override {}
   void on_written(std::uint32_t slot) override;
   Result<Answer> test(RequestId id) override;
   std::string state() const override;
@@ -47,11 +47,12 @@ class Sender final : public Comm {
     bool queued = false;      // not all chunks are posted
     bool direct = false;      // straight to its place, then a head without bytes
     bool copied = false;      // by a copy engine, into the peer's GPU memory
+    bool filled = false;      // the write itself tells the receiver: no head
     RemoteRegionId region{};  // otherwise written by the fabric, here
     Bytes offset = 0;
     bool written = false;  // that write is posted
     std::span<const std::byte> bytes;
-    const MemoryRegion* local = nullptr;
+    RegistrationRef local;  // of the bytes; held until the send is done
     std::uint64_t group = 0;
     std::uint32_t item = 0;
     Bytes posted = 0;
@@ -63,16 +64,36 @@ class Sender final : public Comm {
   explicit Sender(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
   Result<void> open();
   /// The item of the oldest group that takes this tag; nothing if it is not there yet.
-  Result<std::optional<std::uint32_t>> match(int tag) const;
+  Result<std::optional<std::uint32_t>> match(int tag);
+  std::optional<std::uint32_t> open_item(const Group& group, int tag) const noexcept;
+  /// Early messages take their items, exactly as the receiver gives them out.
+  Result<void> settle_early();
+  /// The oldest group that is not all matched; null: not there yet.
+  Result<const Group*> open_group() const;
+  bool may_go_early(std::span<const std::byte> bytes, const Memory* memory) const noexcept;
+  /// A slot for a message, queued to be posted once its other fields are set.
+  std::uint16_t begin(std::span<const std::byte> bytes, int tag, const Memory* memory) noexcept;
+  Result<void*> send(std::uint16_t slot);
   void take_item(std::uint32_t item) noexcept;
-  /// Where in the peer's GPU memory a message goes; empty: through the inbox. Nothing: not yet.
-  Result<std::optional<std::span<std::byte>>> gpu_target(const Item& item, Bytes size,
-                                                         const Memory* memory);
+  bool is_next(std::uint32_t item) const noexcept;
+  /// How a message gets to its place.
+  struct Route {
+    enum class Way : std::uint8_t {
+      inbox,  // in chunks, which the receiver copies
+      copy,   // by a copy engine, to `target` in the peer's GPU memory
+      write,  // by the fabric, to `region`
+      later,  // what is to be known of the peer's memory is on its way
+    };
+    Way way = Way::inbox;
+    std::span<std::byte> target;
+    RemoteRegionId region{};
+  };
+  Result<Route> route(const Item& item, Bytes size, const Memory* memory);
+  Result<Route> route_to_gpu(std::uint32_t id, Bytes offset, Bytes size);
   Result<void> prepare_copies();
-  /// The region that a message is written into without the inbox; nothing: through the inbox.
-  std::optional<RemoteRegionId> region_for(const Item& item, Bytes size, const Memory* memory);
   Result<Progress> post_direct(std::uint16_t slot);
   Result<void> on_frame(const Frame& frame) override;
+  Result<void> forget_given(std::uint32_t id);
   Result<void> pump();
   Result<Progress> post_chunk(std::uint16_t slot);
 
@@ -81,17 +102,21 @@ class Sender final : public Comm {
   RemoteRegionId inbox_{};
   struct GivenRegion {
     RemoteRegionId region{};
-    Bytes bytes = 0;
+    Bytes bytes = 0;  // 0: taken back
   };
   std::vector<GivenRegion> given_;
   std::unique_ptr<gpu::Taker> taker_;  // where the peer takes GPU memory
   std::unique_ptr<gpu::Copier> copier_;
   std::uint32_t peer_comm_ = 0;
-  Bytes chunk_bytes_ = 0;  // with the head
+  std::uint32_t peer_filled_ = 0;  // as in Welcome
+  Bytes chunk_bytes_ = 0;          // with the head
   std::uint64_t chunks_ = 0;
-  std::uint64_t next_chunk_ = 0;  // posted so far
-  std::uint64_t group_ = 1;       // the oldest that is not all matched
-  std::uint32_t matched_ = 0;     // its items, as bits
+  std::uint64_t next_chunk_ = 0;              // posted so far
+  std::uint64_t group_ = 1;                   // the oldest that is not all matched
+  std::uint32_t matched_ = 0;                 // its items, as bits
+  bool early_ = false;                        // the peer takes early messages
+  std::array<int, kMostEarly> early_tags_{};  // of those that have no item yet, in their order
+  std::size_t early_count_ = 0;
   std::array<Send, kMaxSends> sends_{};
   std::vector<std::uint16_t> free_;
   std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post

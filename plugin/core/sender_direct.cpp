@@ -18,22 +18,38 @@ Result<void> Sender::prepare_copies() {
   return {};
 }
 
-Result<std::optional<std::span<std::byte>>> Sender::gpu_target(const Item& item, Bytes size,
-                                                               const Memory* memory) {
-  if (size == 0) return std::optional(std::span<std::byte>());
-  if (item.memory == 0 || lane().fabric() != "ucx") {
-    if (memory == nullptr || !memory->gpu) return std::optional(std::span<std::byte>());
+Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* memory) {
+  const std::uint32_t id = item.memory & ~kOnlyDirect;
+  const bool only_direct = (item.memory & kOnlyDirect) != 0;
+  if (size == 0) return Route{};
+  if (lane().fabric() == "ucx") {
+    if (id != 0) return route_to_gpu(id, item.offset, size);
+    if (memory == nullptr || !memory->gpu) return Route{};
     return fail(Errc::unsupported, "GPU memory for a peer that receives in host memory");
   }
+  // What is not registered would be copied for a write, too.
+  if (id == 0 || (!only_direct && (size < kLeastDirect || memory == nullptr))) return Route{};
+  // Its description comes over another way than the group that names it.
+  const bool known = id <= given_.size() || (read_channel() && id <= given_.size());
+  if (!known) return Route{only_direct ? Route::Way::later : Route::Way::inbox, {}, {}};
+  const GivenRegion& given = given_[id - 1];
+  if (item.offset > given.bytes || size > given.bytes - item.offset) {
+    return fail(Errc::protocol, peer_name_ + " names memory beyond what it gave");
+  }
+  return Route{Route::Way::write, {}, given.region};
+}
+
+Result<Sender::Route> Sender::route_to_gpu(std::uint32_t id, Bytes offset, Bytes size) {
   if (!taker_) return fail(Errc::protocol, peer_name_ + " names GPU memory that it never gave");
   GDRX_TRY(prepare_copies());
-  const auto memory_there = GDRX_TRY(taker_->find(item.memory));
-  if (!memory_there) return std::optional<std::span<std::byte>>();
-  if (item.offset > memory_there->size() || size > memory_there->size() - item.offset) {
+  const auto there = GDRX_TRY(taker_->find(id));
+  if (!there) return Route{Route::Way::later, {}, {}};
+  if (offset > there->size() || size > there->size() - offset) {
     return fail(Errc::protocol, peer_name_ + " names GPU memory beyond what it gave");
   }
-  return std::optional(
-      memory_there->subspan(static_cast<std::size_t>(item.offset), static_cast<std::size_t>(size)));
+  const auto part =
+      there->subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+  return Route{Route::Way::copy, part, {}};
 }
 
 // Before the head: messages of a pair are delivered in the order in which they were posted.
@@ -43,9 +59,11 @@ Result<Progress> Sender::post_direct(std::uint16_t slot) {
   if (send.written) return Progress::done;
   WriteOp op;
   op.payload = send.bytes;
-  op.local = send.local;
+  op.local = send.local ? send.local->region() : nullptr;
   op.remote = send.region;
   op.offset = send.offset;
+  op.has_immediate = send.filled;
+  op.immediate = peer_filled_;
   op.cookie = cookie_of(index(), slot);
   ++send.unwritten;
   ++unwritten_;
@@ -59,20 +77,6 @@ Result<Progress> Sender::post_direct(std::uint16_t slot) {
   return *posted;
 }
 
-std::optional<RemoteRegionId> Sender::region_for(const Item& item, Bytes size,
-                                                 const Memory* memory) {
-  if (item.memory == 0 || size < kLeastDirect || memory == nullptr || !memory->region ||
-      taker_ != nullptr) {
-    return std::nullopt;
-  }
-  // Its description comes over another way than the group that names it.
-  if (item.memory > given_.size() && !read_channel()) return std::nullopt;
-  if (item.memory > given_.size()) return std::nullopt;
-  const GivenRegion& given = given_[item.memory - 1];
-  if (item.offset > given.bytes || size > given.bytes - item.offset) return std::nullopt;
-  return given.region;
-}
-
 Result<void> Sender::on_frame(const Frame& frame) {
   Given given;
   const auto parts = GDRX_TRY(split_blobs(frame.payload, 2));
@@ -80,10 +84,25 @@ Result<void> Sender::on_frame(const Frame& frame) {
     return fail(Errc::protocol, peer_name_ + " says what is not of the protocol");
   }
   std::memcpy(&given, parts[0].data(), sizeof given);
+  if (given.magic == kMagic && given.bytes == 0) return forget_given(given.id);
   if (given.magic != kMagic || given.id != given_.size() + 1) {
     return fail(Errc::protocol, peer_name_ + " gives a region out of turn");
   }
   given_.push_back({GDRX_TRY(endpoint_->import_region(parts[1])), given.bytes});
+  return {};
+}
+
+Result<void> Sender::forget_given(std::uint32_t id) {
+  if (id == 0 || id > given_.size() || given_[id - 1].bytes == 0) {
+    return fail(Errc::protocol, peer_name_ + " takes back a region that it has not given");
+  }
+  GivenRegion& given = given_[id - 1];
+  given.bytes = 0;
+  // Of a receiver that aborts: a write that waits for room may name it still.
+  for (const Send& send : sends_) {
+    if (send.active && send.queued && send.direct && send.region == given.region) return {};
+  }
+  endpoint_->release_region(given.region);
   return {};
 }
 

@@ -15,7 +15,7 @@
 namespace gdrx::net {
 
 inline constexpr std::uint32_t kMagic = 0x6e786467;  // "gdxn"
-inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::uint32_t kWireVersion = 2;
 inline constexpr std::size_t kMaxGroup = 8;      // receives in one irecv()
 inline constexpr std::size_t kBoardGroups = 64;  // irecv() under way; NCCL asks for 32
 inline constexpr std::size_t kMaxSends = nccl::kMaxRequests * kMaxGroup;
@@ -69,17 +69,22 @@ struct Welcome {
   std::uint32_t chunks = 0;
   std::uint64_t chunk_bytes = 0;
   std::array<std::uint64_t, 2> gpu{};  // the socket over which GPU memory is handed over; or zeros
+  std::uint32_t filled = 0;  // the immediate that says: the next item, to its end, is in its place
+  std::uint32_t early = 0;   // 1: small messages may come before their receive is posted
 };
-static_assert(sizeof(Welcome) == 56 && std::is_trivially_copyable_v<Welcome>);
+static_assert(sizeof(Welcome) == 64 && std::is_trivially_copyable_v<Welcome>);
 
-/// Over the side channel, from the receiver: a region that writes may go straight into. Its key
-/// follows.
+/// Over the side channel, from the receiver: a region that writes may go straight into, and its
+/// key; or, with no bytes and an empty key, that it is no longer one.
 struct Given {
   std::uint32_t magic = kMagic;
-  std::uint32_t id = 0;  // 1, 2, ...
+  std::uint32_t id = 0;  // 1, 2, ...; never used again
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(Given) == 16 && std::is_trivially_copyable_v<Given>);
+
+/// In Item::memory: no processor reaches it, so that nothing for it may go through the inbox.
+inline constexpr std::uint32_t kOnlyDirect = 1U << 31;
 
 /// One receive of a group.
 struct Item {
@@ -108,7 +113,11 @@ struct Board {
 static_assert(sizeof(Board) == 64 + kBoardGroups * sizeof(Group));
 static_assert(std::is_trivially_copyable_v<Board>);
 
-/// In front of a chunk's bytes in the inbox.
+/// Early messages: most bytes of one, most of a connection that no receive is known for.
+inline constexpr std::size_t kEarlyBytes = 8192;
+inline constexpr std::size_t kMostEarly = 16;
+
+/// In front of a chunk's bytes in the inbox. Of group 0: a whole early message, `item` its tag.
 struct ChunkHead {
   std::uint64_t sequence = 0;  // 1, 2, ...: whether it is there
   std::uint64_t group = 0;

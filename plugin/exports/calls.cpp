@@ -15,7 +15,7 @@ NetResult start(int abi, nccl::LogFunction log) {
 }
 
 NetResult devices(int* count) {
-  *count = static_cast<int>(Plugin::instance().devices().size());
+  *count = static_cast<int>(Plugin::instance().devices());
   return NetResult::success;
 }
 
@@ -37,7 +37,12 @@ NetResult finalize(void* context) {
   });
 }
 
-NetResult set_net_attr(void*, nccl::NetAttributes*) { return NetResult::success; }
+NetResult set_net_attr(void* context, nccl::NetAttributes* attributes) {
+  if (context != nullptr && attributes != nullptr) {
+    static_cast<Context*>(context)->expect(*attributes);
+  }
+  return NetResult::success;
+}
 
 namespace {
 
@@ -99,45 +104,28 @@ NetResult accept(void* listen_comm, void** recv_comm, NetDeviceHandle** device_c
 NetResult reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) {
   return guarded("regMr", [&]() -> Result<void> {
     *mhandle = nullptr;
-    const bool gpu = type == nccl::kPtrCuda && Plugin::instance().takes_gpu_memory();
-    if (type != nccl::kPtrHost && !gpu) {
-      return fail(Errc::invalid_argument, "this device takes host memory: NCCL has to stage");
-    }
-    auto* owner = static_cast<Comm*>(comm);
-    const auto& lane = owner->shared_lane();
-    auto memory = std::make_unique<Memory>();
-    memory->lane = lane;
-    memory->bytes = {static_cast<std::byte*>(data), size};
-    memory->gpu = gpu;
-    if (gpu && size > 0) {
-      const std::lock_guard turn(lane->turn());
-      memory->handed_over = GDRX_TRY(owner->hand_over(memory->bytes));
-    }
-    if (lane->fabric() != "ucx" && size > 0) {
-      const std::lock_guard turn(lane->turn());
-      memory->region = GDRX_TRY(lane->device().register_memory(memory->bytes, MemoryKind::host));
-      memory->handed_over = GDRX_TRY(owner->hand_over(*memory->region));
-    }
-    *mhandle = memory.release();
+    auto made = GDRX_TRY(register_memory(*static_cast<Comm*>(comm),
+                                         {static_cast<std::byte*>(data), size}, type, nullptr));
+    *mhandle = made.release();
     return {};
   });
 }
 
-NetResult reg_mr_dma_buf(void*, void*, std::size_t, int, std::uint64_t, int, void** mhandle) {
-  *mhandle = nullptr;
+NetResult reg_mr_dma_buf(void* comm, void* data, std::size_t size, int type, std::uint64_t offset,
+                         int fd, void** mhandle) {
   return guarded("regMrDmaBuf", [&]() -> Result<void> {
-    return fail(Errc::unsupported, "this device takes host memory");
+    *mhandle = nullptr;
+    const Exported exported{fd, offset};
+    auto made = GDRX_TRY(register_memory(*static_cast<Comm*>(comm),
+                                         {static_cast<std::byte*>(data), size}, type, &exported));
+    *mhandle = made.release();
+    return {};
   });
 }
 
 NetResult dereg_mr(void*, void* mhandle) {
   return guarded("deregMr", [&]() -> Result<void> {
-    if (mhandle == nullptr) return {};
-    auto* memory = static_cast<Memory*>(mhandle);
-    const std::shared_ptr<Lane> lane = memory->lane;  // outlives the turn
-    const std::lock_guard turn(lane->turn());
-    if (memory->region) lane->forget(*memory->region);
-    const std::unique_ptr<Memory> owner(memory);
+    if (mhandle != nullptr) deregister(std::unique_ptr<Memory>(static_cast<Memory*>(mhandle)));
     return {};
   });
 }
@@ -166,10 +154,20 @@ NetResult irecv_targets(void* recv_comm, std::span<const Target> targets, void**
   });
 }
 
-// Host memory: what is received is visible when test() says so.
-NetResult iflush(void*, int, void**, int*, void**, void** request) {
-  *request = nullptr;
-  return NetResult::success;
+NetResult iflush(void* recv_comm, int n, void**, int* sizes, void** mhandles, void** request) {
+  return guarded("iflush", [&]() -> Result<void> {
+    *request = nullptr;  // nothing to do, unless it says otherwise
+    const Memory* last = nullptr;
+    for (int i = 0; i < n; ++i) {
+      if (sizes[i] > 0 && mhandles[i] != nullptr) last = static_cast<const Memory*>(mhandles[i]);
+    }
+    if (last == nullptr || !last->gpu || last->region() == nullptr) return {};
+    auto* receiver = static_cast<Receiver*>(static_cast<Comm*>(recv_comm));
+    // There is no "later" for a flush, so that this waits, for a registration at most.
+    const std::lock_guard turn(receiver->lane().turn());
+    *request = GDRX_TRY(receiver->flush(*last->region()));
+    return {};
+  });
 }
 
 NetResult test(void* request, int* done, int* sizes) {
@@ -197,9 +195,10 @@ NetResult close_comm(const char* name, void* comm) {
     const std::shared_ptr<Lane> lane = closing->shared_lane();  // outlives the turn
     const std::lock_guard turn(lane->turn());
     const std::unique_ptr<Comm> owner(closing);
+    lane->account();
     if (closing->has_open()) {
-      lane->log().info("{}: closed with requests open: {} (peer {})", name, closing->state(),
-                       closing->peer_name());
+      lane->log().info("{}: closed with requests open", name);
+      closing->dump();
     }
     return {};
   });

@@ -2,6 +2,10 @@
 // A device's properties in the form of each version of the ABI.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+
 #include "plugin/exports/calls.hpp"
 
 namespace gdrx::net {
@@ -15,8 +19,8 @@ void fill_head(const NetDevice& device, Properties& out) {
   out.name = const_cast<char*>(device.name.c_str());
   out.pci_path = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
   out.guid = device.guid;
-  out.ptr_support = nccl::kPtrHost | (Plugin::instance().takes_gpu_memory() ? nccl::kPtrCuda : 0);
-  out.reg_is_global = 0;
+  out.ptr_support = device.pointers;
+  out.reg_is_global = device.reg_is_global ? 1 : 0;
   out.speed = device.speed;
   out.port = device.port;
   out.latency = device.latency;
@@ -33,17 +37,33 @@ NetResult get_properties(int index, Properties* out) {
     *out = {};
     fill_head(device, *out);
     if constexpr (requires { out->v_props; }) {
-      out->force_flush = 0;
-      out->v_props.ndevs = 1;
+      out->force_flush = device.force_flush ? 1 : 0;
+      if (device.parts.size() > std::size(out->v_props.devs)) {
+        return fail(Errc::invalid_argument, device.name + " has more ports than this ABI can name");
+      }
+      out->v_props.ndevs = std::max(1, static_cast<int>(device.parts.size()));
       out->v_props.devs[0] = index;
+      std::copy(device.parts.begin(), device.parts.end(), out->v_props.devs);
       out->max_p2p_bytes = kMaxMessage;
       out->max_coll_bytes = kMaxMessage;
     }
     if constexpr (requires { out->max_multi_request_size; }) out->max_multi_request_size = 1;
     if constexpr (requires { out->rail_id; }) {
-      out->rail_id = nccl::kUndefined;
-      out->plane_id = nccl::kUndefined;
+      out->rail_id = static_cast<std::int16_t>(device.rail);
+      out->plane_id = static_cast<std::int16_t>(device.plane);
     }
+    return {};
+  });
+}
+
+template <class Parts>
+NetResult make_v_device(int* device, Parts* parts) {
+  return guarded("makeVDevice", [&]() -> Result<void> {
+    if (parts->ndevs < 1 || static_cast<std::size_t>(parts->ndevs) > std::size(parts->devs)) {
+      return fail(Errc::invalid_argument, "a device of an impossible number of ports");
+    }
+    const std::span<const int> all(parts->devs, static_cast<std::size_t>(parts->ndevs));
+    *device = all.size() == 1 ? all[0] : GDRX_TRY(Plugin::instance().make_virtual(all));
     return {};
   });
 }

@@ -22,6 +22,8 @@ Driver look_up() {
   }
   find(library, "cuCtxGetCurrent", d.current, d.missing);
   find(library, "cuCtxGetDevice", d.device, d.missing);
+  find(library, "cuMemAlloc_v2", d.allocate, d.missing);
+  find(library, "cuMemFree_v2", d.free, d.missing);
   find(library, "cuMemGetAddressRange_v2", d.address_range, d.missing);
   find(library, "cuMemRetainAllocationHandle", d.retain, d.missing);
   find(library, "cuMemRelease", d.release, d.missing);

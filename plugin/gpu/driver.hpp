@@ -32,6 +32,8 @@ static_assert(sizeof(AccessTo) == 12);
 struct Driver {
   Status (*current)(Context*) = nullptr;
   Status (*device)(int*) = nullptr;  // of the current context
+  Status (*allocate)(Pointer*, std::size_t) = nullptr;
+  Status (*free)(Pointer) = nullptr;
   Status (*address_range)(Pointer*, std::size_t*, Pointer) = nullptr;
   Status (*retain)(Allocation*, void*) = nullptr;
   Status (*release)(Allocation) = nullptr;

@@ -11,7 +11,7 @@
 namespace gdrx::stats {
 
 inline constexpr std::uint32_t kMagic = 0x73786467;  // "gdxs"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kConnections = 1024;
 inline constexpr std::size_t kBuckets = 24;  // latency: below 2^i us
 
@@ -42,7 +42,8 @@ struct alignas(64) Connection {
   Counter bytes;
   Counter small;                          // messages of one chunk
   Counter chunks;                         // written or taken
-  Counter direct;                         // messages between GPUs, without the host's memory
+  Counter direct;                         // messages written straight to their place
+  Counter early;                          // messages before their receive was known
   Counter waits;                          // calls that had to be tried again
   Counter stalls;                         // reported
   Counter open;                           // requests under way
@@ -58,6 +59,11 @@ struct Page {
   Counter completions;        // that they brought
   Counter connections;        // made since the start
   Counter full;               // connections that found no slot here
+  Counter registrations;      // of memory with a device
+  Counter registration_hits;  // asked for and there already
+  Counter rails_down;         // that failed, over all lanes
+  Counter resent;             // parts of messages sent again after that
+  Counter copied;             // bytes copied to be sent, since they were not registered
   std::array<Connection, kConnections> connection;
 };
 

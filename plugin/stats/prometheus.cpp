@@ -27,7 +27,10 @@ constexpr Metric kMetrics[] = {
     {"bytes_total", "counter", "Bytes of these.", &Connection::bytes},
     {"small_messages_total", "counter", "Messages of one chunk.", &Connection::small},
     {"chunks_total", "counter", "Chunks written to or taken from an inbox.", &Connection::chunks},
-    {"direct_messages_total", "counter", "Messages straight from GPU to GPU.", &Connection::direct},
+    {"direct_messages_total", "counter",
+     "Messages written straight to their place, past the inbox.", &Connection::direct},
+    {"early_messages_total", "counter", "Messages before their receive was known.",
+     &Connection::early},
     {"waits_total", "counter", "Calls that NCCL had to repeat.", &Connection::waits},
     {"stalls_total", "counter", "Stalls that were reported.", &Connection::stalls},
     {"requests_open", "gauge", "Requests under way.", &Connection::open},
@@ -110,6 +113,12 @@ std::string prometheus(const Page& page) {
   whole("polls_total", "Polls of the transport that brought something.", page.polls);
   whole("completions_total", "What these polls brought.", page.completions);
   whole("connections_total", "Connections made.", page.connections);
+  whole("registrations_total", "Registrations of memory with a device.", page.registrations);
+  whole("registration_hits_total", "Registrations that were there already.",
+        page.registration_hits);
+  whole("rails_down_total", "Rails that failed.", page.rails_down);
+  whole("resent_total", "Parts of messages sent again after a rail failed.", page.resent);
+  whole("copied_bytes_total", "Bytes copied to be sent, for want of a registration.", page.copied);
   for (const Metric& metric : kMetrics) {
     out += fmt::format("# HELP gdrx_net_{0} {1}\n# TYPE gdrx_net_{0} {2}\n", metric.name,
                        metric.help, metric.type);

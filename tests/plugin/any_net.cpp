@@ -38,8 +38,15 @@ class NetOf final : public AnyNet {
     const NetResult result = net_.get_properties(device, &props);
     if (result != NetResult::success) return result;
     *out = {props.name, props.ptr_support, props.max_comms, props.max_recvs, props.speed};
+    out->reg_is_global = props.reg_is_global;
+    if constexpr (requires { props.force_flush; }) out->force_flush = props.force_flush;
     if constexpr (requires { props.max_p2p_bytes; }) out->max_p2p_bytes = props.max_p2p_bytes;
     return result;
+  }
+  bool takes_hints() const override { return kHasContext<Net>; }
+  NetResult set_net_attr(void* context, nccl::NetAttributes hints) override {
+    if constexpr (kHasContext<Net>) return net_.set_net_attr(context, &hints);
+    return NetResult::success;
   }
   NetResult listen(void* context, int device, void* handle, void** comm) override {
     if constexpr (kHasContext<Net>) {
@@ -66,6 +73,10 @@ class NetOf final : public AnyNet {
   NetResult reg_mr(void* comm, void* data, std::size_t size, int type, void** mr) override {
     return net_.reg_mr(comm, data, size, type, mr);
   }
+  NetResult reg_mr_dma_buf(void* comm, void* data, std::size_t size, std::uint64_t offset, int fd,
+                           void** mr) override {
+    return net_.reg_mr_dma_buf(comm, data, size, nccl::kPtrCuda, offset, fd, mr);
+  }
   NetResult dereg_mr(void* comm, void* mr) override { return net_.dereg_mr(comm, mr); }
   NetResult isend(void* comm, void* data, std::size_t size, int tag, void* mr,
                   void** request) override {
@@ -89,6 +100,9 @@ class NetOf final : public AnyNet {
       return net_.irecv(comm, n, data.data(), sizes.data(), tags.data(), mrs.data(),
                         profiler.data(), request);
     }
+  }
+  NetResult iflush(void* comm, void* data, int size, void* mr, void** request) override {
+    return net_.iflush(comm, 1, &data, &size, &mr, request);
   }
   NetResult test(void* request, int* done, int* sizes) override {
     return net_.test(request, done, sizes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@ struct Properties {
   int max_comms = 0;
   int max_recvs = 0;
   int speed = 0;
+  int force_flush = 0;  // 0 before v9
+  int reg_is_global = 0;
   std::size_t max_p2p_bytes = nccl::kMaxNetSizeV8;
 };
 
@@ -36,15 +39,21 @@ class AnyNet {
   virtual NetResult finalize(void* context) = 0;
   virtual NetResult devices(int* count) = 0;
   virtual NetResult properties(int device, Properties* out) = 0;
+  virtual bool takes_hints() const = 0;  // v11 and later
+  virtual NetResult set_net_attr(void* context, nccl::NetAttributes hints) = 0;
   virtual NetResult listen(void* context, int device, void* handle, void** comm) = 0;
   virtual NetResult connect(void* context, int device, void* handle, void** comm) = 0;
   virtual NetResult accept(void* listener, void** comm) = 0;
   virtual NetResult reg_mr(void* comm, void* data, std::size_t size, int type, void** mr) = 0;
+  virtual NetResult reg_mr_dma_buf(void* comm, void* data, std::size_t size, std::uint64_t offset,
+                                   int fd, void** mr) = 0;
   virtual NetResult dereg_mr(void* comm, void* mr) = 0;
   virtual NetResult isend(void* comm, void* data, std::size_t size, int tag, void* mr,
                           void** request) = 0;
   virtual NetResult irecv(void* comm, std::vector<void*> data, std::vector<std::size_t> sizes,
                           std::vector<int> tags, std::vector<void*> mrs, void** request) = 0;
+  /// Of one buffer.
+  virtual NetResult iflush(void* comm, void* data, int size, void* mr, void** request) = 0;
   virtual NetResult test(void* request, int* done, int* sizes) = 0;
   virtual NetResult close_send(void* comm) = 0;
   virtual NetResult close_recv(void* comm) = 0;

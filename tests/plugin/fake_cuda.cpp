@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA driver of memory files: what one process exports another maps, no CPU may touch it, and
-// copies happen some time after they were asked for. Only what the plugin calls.
+// copies happen some time after they were asked for. Here what hands memory over by descriptors;
+// what NICs need is in fake_cuda_nic.cpp.
+#include "tests/plugin/fake_cuda.hpp"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,24 +11,49 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <map>
-#include <mutex>
-#include <vector>
 
-#define FAKE extern "C" __attribute__((visibility("default")))
+namespace fake_cuda {
+
+std::mutex mutex;
+std::map<Pointer, Memory> mapped;
+
+std::map<Pointer, Memory>::iterator find(Pointer at) {
+  auto found = mapped.upper_bound(at);
+  if (found == mapped.begin() || at >= (--found)->first + found->second.size) return mapped.end();
+  return found;
+}
+
+char* visible(Pointer at) {
+  const auto found = find(at);
+  if (found != mapped.end()) return found->second.shadow + (at - found->first);
+  return reinterpret_cast<char*>(at);  // host memory
+}
+
+Memory memory_of(int fd, std::size_t size) {
+  Memory memory{fd, size, nullptr};
+  memory.shadow =
+      static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  return memory;
+}
+
+void* allocate(std::size_t size) {
+  const std::lock_guard lock(mutex);
+  const int fd = memfd_create("gpu", 0);
+  if (ftruncate(fd, static_cast<off_t>(size)) != 0) return nullptr;
+  void* at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mapped[reinterpret_cast<Pointer>(at)] = memory_of(fd, size);
+  return at;
+}
+
+}  // namespace fake_cuda
 
 namespace {
 
-using Pointer = unsigned long long;
-constexpr int kInvalid = 1;
+using namespace fake_cuda;  // NOLINT(google-build-using-namespace): this file's own
+
 constexpr int kNotReady = 600;
 constexpr int kPollsUntilDone = 3;
 
-struct Memory {
-  int fd = -1;
-  std::size_t size = 0;
-  char* shadow = nullptr;  // where the "copy engine" sees it
-};
 struct Copy {
   Pointer to, from;
   std::size_t bytes;
@@ -40,37 +68,13 @@ struct Event {
   int polls = 0;
 };
 
-std::mutex mutex;
-std::map<Pointer, Memory> mapped;                  // by address
 std::map<unsigned long long, Memory> allocations;  // by handle
 unsigned long long next_handle = 1;
 int context;
 
-char* visible(Pointer at) {
-  auto found = mapped.upper_bound(at);
-  if (found != mapped.begin() && at < (--found)->first + found->second.size) {
-    return found->second.shadow + (at - found->first);
-  }
-  return reinterpret_cast<char*>(at);  // host memory
-}
-
-Memory memory_of(int fd, std::size_t size) {
-  Memory memory{fd, size, nullptr};
-  memory.shadow =
-      static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-  return memory;
-}
-
 }  // namespace
 
-FAKE void* fake_cuda_allocate(std::size_t size) {
-  const std::lock_guard lock(mutex);
-  const int fd = memfd_create("gpu", 0);
-  if (ftruncate(fd, static_cast<off_t>(size)) != 0) return nullptr;
-  void* at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  mapped[reinterpret_cast<Pointer>(at)] = memory_of(fd, size);
-  return at;
-}
+FAKE void* fake_cuda_allocate(std::size_t size) { return allocate(size); }
 FAKE void* fake_cuda_see(void* at) {
   const std::lock_guard lock(mutex);
   return visible(reinterpret_cast<Pointer>(at));
@@ -86,18 +90,18 @@ FAKE int cuCtxGetDevice(int* out) {
 }
 FAKE int cuMemGetAddressRange_v2(Pointer* base, std::size_t* size, Pointer at) {
   const std::lock_guard lock(mutex);
-  auto found = mapped.upper_bound(at);
-  if (found == mapped.begin() || at >= (--found)->first + found->second.size) return kInvalid;
+  const auto found = find(at);
+  if (found == mapped.end()) return kInvalid;
   *base = found->first;
   *size = found->second.size;
   return 0;
 }
 FAKE int cuMemRetainAllocationHandle(unsigned long long* handle, void* at) {
   const std::lock_guard lock(mutex);
-  auto found = mapped.upper_bound(reinterpret_cast<Pointer>(at));
-  if (found == mapped.begin()) return kInvalid;
+  const auto found = find(reinterpret_cast<Pointer>(at));
+  if (found == mapped.end()) return kInvalid;
   *handle = next_handle++;
-  allocations[*handle] = (--found)->second;
+  allocations[*handle] = found->second;
   return 0;
 }
 FAKE int cuMemRelease(unsigned long long handle) {

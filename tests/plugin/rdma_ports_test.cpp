@@ -2,6 +2,8 @@
 // Which RDMA ports become devices, and what is said of them: over a /sys of our own.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 
@@ -55,6 +57,40 @@ TEST_F(RdmaPorts, AreChosenByGdrxHca) {
 
 TEST_F(RdmaPorts, AreNoneWhereTheKernelHasNone) {
   EXPECT_TRUE(net::list_rdma_ports(root + "/nowhere", "").value().empty());
+}
+
+TEST_F(RdmaPorts, HaveTheRailAndPlaneThatTheUserGivesThem) {
+  const auto devices = net::list_rdma_ports(root, "mlx5_0:1:3:1,mlx5_1::4,rxe0").value();
+  ASSERT_EQ(devices.size(), 3U);
+  EXPECT_EQ(devices[0].rail, 3);
+  EXPECT_EQ(devices[0].plane, 1);
+  EXPECT_EQ(devices[1].rail, 4);
+  EXPECT_EQ(devices[1].plane, -1);
+  EXPECT_EQ(devices[2].rail, -1);
+  EXPECT_FALSE(net::list_rdma_ports(root, "mlx5_0:1:x").has_value());
+}
+
+TEST_F(RdmaPorts, MergeIntoOneDeviceThatUsesThemAll) {
+  const auto ports = net::list_rdma_ports(root, "mlx5_0::7,mlx5_1::7,rxe0").value();
+  std::deque<net::NetDevice> devices(ports.begin(), ports.end());
+  devices[0].pointers |= nccl::kPtrCuda | nccl::kPtrDmaBuf;
+  devices[1].pointers |= nccl::kPtrCuda;
+  devices[1].force_flush = true;
+  const auto merged = net::merge(devices, std::array{0, 1}).value();
+  EXPECT_EQ(merged.name, "mlx5_0+mlx5_1");
+  EXPECT_EQ(merged.speed, 500'000);
+  EXPECT_EQ(merged.parts, (std::vector{0, 1}));
+  EXPECT_EQ(merged.rail, 7);
+  EXPECT_EQ(merged.pointers, nccl::kPtrHost | nccl::kPtrCuda);  // what both can
+  EXPECT_TRUE(merged.force_flush);
+  EXPECT_EQ(net::list_rdma_ports(root, merged.hca).value().size(), 2U) << merged.hca;
+  EXPECT_EQ(net::merge(devices, std::array{0, 2}).value().rail, nccl::kUndefined);
+  for (const auto& wrong :
+       {std::vector{0, 0}, std::vector{0, 3}, std::vector{-1, 0}, std::vector<int>{}}) {
+    EXPECT_FALSE(net::merge(devices, wrong).has_value());
+  }
+  devices.push_back(merged);
+  EXPECT_FALSE(net::merge(devices, std::array{3, 2}).has_value()) << "merged twice";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "tests/conformance/net/bench/command.hpp"
 #include "tests/conformance/net/bench/pump.hpp"
+#include "tests/conformance/net/driver/peer.hpp"
 #include "tests/conformance/net/suite/report.hpp"
 #include "tests/conformance/net/suite/runner.hpp"
 
@@ -29,6 +30,7 @@ struct Arguments {
   std::string json;
   std::string versions = "newest";
   bool bench_mode = false;
+  int serve_peers = 0;
   BenchCommand bench;
   std::string sizes = "8,1K,8K,64K,512K,4M";
 };
@@ -110,6 +112,22 @@ int check(const Arguments& arguments, const std::vector<Rule>& rules) {
   return failed == 0 ? 0 : 1;
 }
 
+int serve_others(const Arguments& arguments) {
+  constexpr std::chrono::minutes kIdle{2};
+  const auto served = serve_peers(arguments.serve_peers, kIdle, arguments.run.plugin,
+                                  [](const char* id, Session& session) {
+                                    for (const Rule& rule : all_rules()) {
+                                      if (std::string(rule.id) == id) {
+                                        static_cast<void>(rule.check(session));
+                                      }
+                                    }
+                                  });
+  if (!served) {
+    fmt::print(stderr, "net_conformance: {}\n", describe(served.error()));
+  }
+  return served ? 0 : 1;
+}
+
 int measure(const Arguments& arguments) {
   BenchCommand command = arguments.bench;
   const auto sizes = parse_sizes(arguments.sizes);
@@ -142,6 +160,13 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--limit", arguments.limit_s, "Seconds after which a rule counts as hung")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--apart", arguments.run.plugin.apart,
+               "What listens is another communicator of NCCL's: no loop, the network carries it");
+  app.add_option("--peer", arguments.run.plugin.peer,
+                 "HOST:PORT where second processes run (net_conformance --serve-peers PORT)");
+  app.add_option("--serve-peers", arguments.serve_peers,
+                 "Run second processes for a suite on another host, until idle for two minutes")
+      ->check(CLI::Range(1, 65535));
   app.add_flag("--in-process", arguments.run.in_process,
                "No process for each rule: for a debugger");
 }
@@ -150,6 +175,7 @@ void add_bench_options(CLI::App& app, Arguments& arguments) {
   BenchCommand& bench = arguments.bench;
   app.add_flag("--bench", arguments.bench_mode, "Measure instead: latency, bandwidth, CPU time")
       ->excludes("--list")
+      ->excludes("--peer")
       ->excludes("--rule");
   app.add_option("--sizes", arguments.sizes, "Bytes of a message, with K or M")
       ->capture_default_str();
@@ -189,6 +215,9 @@ int main_of(int argc, char** argv) {
   if (arguments.run.plugin.plugin.empty()) {
     fmt::print(stderr, "net_conformance: name a plugin\n");
     return 2;
+  }
+  if (arguments.serve_peers != 0) {
+    return serve_others(arguments);
   }
   return arguments.bench_mode ? measure(arguments) : check(arguments, rules);
 }

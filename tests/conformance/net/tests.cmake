@@ -126,7 +126,22 @@ add_test(NAME net_mutant.careless
     $<TARGET_FILE:nccl_net_careless> ${reference} careless load.symbols load.own-runtime)
 set_tests_properties(net_mutant.careless PROPERTIES LABELS conformance TIMEOUT 300)
 
-# gdrx's own plugin: every version over UCX, and over simulated NICs, which are of one process.
+# Second processes made by a server, as on another host; a handle that another process cannot use.
+set(two_hosts ${CMAKE_CURRENT_SOURCE_DIR}/suite/two_hosts.py $<TARGET_FILE:net_conformance>)
+add_test(NAME net_conformance.TwoProcessesMayBeOfTwoHosts COMMAND ${two_hosts} ${reference})
+add_test(NAME net_conformance.AFaultBetweenTwoHostsIsSeen
+  COMMAND ${two_hosts} $<TARGET_FILE:nccl_net_mutant> process.two)
+set_tests_properties(net_conformance.AFaultBetweenTwoHostsIsSeen PROPERTIES
+  ENVIRONMENT "NET_MUTANT_BASE=${reference};NET_MUTANT=handle-is-of-this-process")
+set_tests_properties(net_conformance.TwoProcessesMayBeOfTwoHosts
+  net_conformance.AFaultBetweenTwoHostsIsSeen PROPERTIES LABELS conformance TIMEOUT 300)
+add_test(NAME net_conformance.TheReferencePluginKeepsAllRulesApart
+  COMMAND net_conformance --abi all --strict --apart ${reference})
+set_tests_properties(net_conformance.TheReferencePluginKeepsAllRulesApart PROPERTIES
+  LABELS conformance TIMEOUT 300)
+
+# gdrx's own plugin: every version over UCX, and over simulated NICs, which are of one process. What
+# listens is apart there: over a communicator's connection to itself no NIC carries anything.
 if(NOT TARGET nccl_net_gdrx)
   return()
 endif()
@@ -144,10 +159,25 @@ if(TARGET gdrx_fabric_ucx)
 endif()
 if(TARGET gdrx_fabric_verbs_sim)
   set(sim "GDRX_TRANSPORT=verbs;GDRX_MODULE_PATH=$<TARGET_FILE_DIR:gdrx_fabric_verbs_sim>")
-  foreach(abi 8 12)
-    gdrx_plugin_conforms(OverSimulatedNicsV${abi} "${sim};NCCL_IB_TIMEOUT=10" --abi ${abi}
+  foreach(abi 8 9 10 11 12)
+    gdrx_plugin_conforms(OverSimulatedNicsV${abi} "${sim};NCCL_IB_TIMEOUT=10" --abi ${abi} --apart
       --skip process.two --skip process.sender-killed --skip process.receiver-killed
       --skip process.death-noticed --skip process.dead-listener)
+  endforeach()
+endif()
+
+# Builds that export one version alone: that one loads, and the newest is not there.
+if(TARGET gdrx_fabric_ucx)
+  foreach(abi 8 9 10)
+    set(only $<TARGET_FILE:nccl_net_gdrx_only_v${abi}>)
+    add_test(NAME net_conformance.gdrx.OnlyV${abi}Loads
+      COMMAND net_conformance --strict --abi ${abi} --rule load ${only})
+    add_test(NAME net_conformance.gdrx.OnlyV${abi}HasNoOther COMMAND net_conformance --abi 12 --rule load ${only})
+    set_tests_properties(net_conformance.gdrx.OnlyV${abi}HasNoOther PROPERTIES
+      PASS_REGULAR_EXPRESSION "no symbol ncclNetPlugin_v12")
+    set_tests_properties(net_conformance.gdrx.OnlyV${abi}Loads net_conformance.gdrx.OnlyV${abi}HasNoOther
+      PROPERTIES LABELS conformance TIMEOUT 60 ENVIRONMENT "${ucx}")
+    add_dependencies(unit nccl_net_gdrx_only_v${abi})
   endforeach()
 endif()
 

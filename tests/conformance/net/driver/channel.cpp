@@ -72,11 +72,13 @@ Result<void> Channel::receive_bytes(std::span<std::byte> bytes, Duration limit) 
   return {};
 }
 
-bool Channel::readable() const noexcept { return ready(fd_, POLLIN, Duration::zero()); }
+bool Channel::wait(Duration limit) const noexcept { return ready(fd_, POLLIN, limit); }
 
-Result<Channel> serve(int port, Duration limit) {
+void Channel::half_close() noexcept { shutdown(fd_, SHUT_WR); }
+
+Result<Server> Server::listen(int port) {
   const int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const Channel owner(listener);
+  Server server(port, listener);
   const int on = 1, off = 0;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
@@ -84,17 +86,26 @@ Result<Channel> serve(int port, Duration limit) {
   address.sin6_family = AF_INET6;
   address.sin6_port = htons(static_cast<std::uint16_t>(port));
   if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listener, 1) != 0) {
+      ::listen(listener, 8) != 0) {
     return fail(Errc::system, "listen on port " + std::to_string(port), errno);
   }
-  if (!ready(listener, POLLIN, limit)) {
-    return fail(Errc::timeout, "nobody connected to port " + std::to_string(port));
+  return server;
+}
+
+Result<Channel> Server::accept(Duration limit) {
+  if (!socket_.wait(limit)) {
+    return fail(Errc::timeout, "nobody connected to port " + std::to_string(port_));
   }
-  const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
   if (fd < 0) {
     return fail(Errc::system, "accept", errno);
   }
   return no_delay(fd);
+}
+
+Result<Channel> serve(int port, Duration limit) {
+  Server server = GDRX_TRY(Server::listen(port));
+  return server.accept(limit);
 }
 
 Result<Channel> dial(const std::string& host_and_port, Duration limit) {

@@ -24,7 +24,12 @@ class Channel {
   Result<void> send_bytes(std::span<const std::byte> bytes);
   Result<void> receive_bytes(std::span<std::byte> bytes, Duration limit);
   /// True if a message is there to be received.
-  bool readable() const noexcept;
+  bool readable() const noexcept { return wait(Duration::zero()); }
+  /// True once something has come, or the other side's end.
+  bool wait(Duration limit) const noexcept;
+  /// Nothing more will be sent.
+  void half_close() noexcept;
+  int fd() const noexcept { return fd_; }
 
   template <class T>
   Result<void> send(const T& value) {
@@ -41,6 +46,19 @@ class Channel {
 
  private:
   int fd_;
+};
+
+/// Listens on a port of any address.
+class Server {
+ public:
+  static Result<Server> listen(int port);
+  /// Errc::timeout when nobody has come.
+  Result<Channel> accept(Duration limit);
+
+ private:
+  Server(int port, int fd) : port_(port), socket_(fd) {}
+  int port_;
+  Channel socket_;
 };
 
 /// Waits for one connection on `port` of any address / connects to "host:port".

@@ -35,10 +35,18 @@ NetResult Comm::close() noexcept {
 }
 
 Result<Comm> listen(Session& session, Handle& handle) {
+  void* const context = GDRX_TRY(session.listening_context());
   void* comm = nullptr;
-  GDRX_TRY(succeeds(
-      session.net().listen(session.context(), session.device(), handle.bytes.data(), &comm),
-      "listen"));
+  NetResult listened = NetResult::internal_error;
+  const auto call = [&] {
+    listened = session.net().listen(context, session.device(), handle.bytes.data(), &comm);
+  };
+  if (session.options().apart && context == nullptr) {
+    std::jthread(call).join();  // before v11 a communicator is known by its service thread
+  } else {
+    call();
+  }
+  GDRX_TRY(succeeds(listened, "listen"));
   if (comm == nullptr) {
     return broken("listen returned success and no communicator");
   }

@@ -89,8 +89,21 @@ Result<void> Session::init() {
   return succeeds(net_->properties(options_.device, &properties_, &overrun), "getProperties");
 }
 
+Result<void*> Session::listening_context() {
+  if (!options_.apart || context_ == nullptr) {
+    return context_;
+  }
+  if (second_context_ == nullptr) {
+    GDRX_TRY(succeeds(net_->init(&second_context_, 0x6764727800000002, logger()), "init"));
+  }
+  return second_context_;
+}
+
 void Session::finalize() noexcept {
   if (std::exchange(initialised_, false)) {
+    if (second_context_ != nullptr) {
+      net_->finalize(std::exchange(second_context_, nullptr));
+    }
     net_->finalize(std::exchange(context_, nullptr));
   }
 }

@@ -15,6 +15,9 @@ struct Options {
   std::string plugin;  // path, or a name that the loader finds
   int version = 0;     // 8 to 12; 0: the newest that the plugin has, as NCCL takes it
   int device = 0;
+  bool apart = false;          // what listens is another communicator of NCCL's than what connects
+  std::string peer;            // host:port where second processes run; empty: here
+  const char* rule = nullptr;  // that is being checked
 };
 
 /// One thread at a time, save net(), whose rules are the plugin's. Steps may be left out: each does
@@ -35,8 +38,11 @@ class Session {
   const Options& options() const noexcept { return options_; }
   Net& net() noexcept { return *net_; }
   void* context() noexcept { return context_; }
+  /// Where listen() goes: with Options::apart a context of its own, made when first asked for.
+  Result<void*> listening_context();
   int devices() const noexcept { return devices_; }
   int device() const noexcept { return options_.device; }
+  void use_device(int device) noexcept { options_.device = device; }     // properties() stay
   const Properties& properties() const noexcept { return properties_; }  // of device()
   int max_recvs() const noexcept { return properties_.max_recvs; }
   bool exports(int version) const noexcept;  // after load()
@@ -48,6 +54,7 @@ class Session {
   std::unique_ptr<Net> net_;
   bool initialised_ = false;
   void* context_ = nullptr;
+  void* second_context_ = nullptr;
   int devices_ = 0;
   Properties properties_{};
 };

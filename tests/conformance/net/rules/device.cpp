@@ -143,6 +143,43 @@ Result<void> attributes(Session& session) {
   return succeeds(session.net().set_net_attr(session.context(), &hints), "setNetAttr");
 }
 
+Result<void> merged(Session& session) {
+  constexpr std::size_t kSize = 1'000'003;
+  GDRX_TRY(ready(session));
+  if (session.devices() < 2 || !session.net().has(Optional::make_v_device)) {
+    return skipped("no two devices, or no makeVDevice");
+  }
+  nccl::VDevicePropsV12 parts{};
+  parts.ndevs = 2;
+  parts.devs[1] = 1;
+  int device = -1;
+  if (session.net().make_v_device(&device, parts) != NetResult::success) {
+    return skipped("these two are not merged");
+  }
+  int devices = 0;
+  GDRX_TRY(succeeds(session.net().devices(&devices), "devices"));
+  if (devices != session.devices() || device < devices) {
+    return broken(fmt::format("of {} devices, then {}, the merged one is {}", session.devices(),
+                              devices, device));
+  }
+  Properties properties{};
+  bool overrun = false;
+  GDRX_TRY(succeeds(session.net().properties(device, &properties, &overrun), "getProperties"));
+  GDRX_TRY(expect(properties.v_props.ndevs == 2 && properties.v_props.devs[0] == 0 &&
+                      properties.v_props.devs[1] == 1,
+                  "vProps of the merged device does not name its parts"));
+  GDRX_TRY(expect(std::string(properties.name) != session.properties().name,
+                  "the merged device is called like its first part"));
+  session.use_device(device);
+  Wired wired = GDRX_TRY(Wired::open(session, kSize, kSize));
+  fill(wired.from.bytes(), 1);
+  Exchange exchange(session, wired.link);
+  exchange.receive(whole(wired.to));
+  exchange.send(whole(wired.from));
+  GDRX_TRY(exchange.finish());
+  return holds(wired.to, 0, kSize, 1);
+}
+
 constexpr Severity kMust = Severity::must;
 constexpr const char* kInit = "load.init";
 
@@ -169,6 +206,8 @@ constexpr Rule kRules[] = {
      "reads beyond the array", kInit, parts},
     {"device.stable", kMust, "getProperties says the same each time",
      "builds its topology from one answer and its connections from another", kInit, stable},
+    {"device.merged", kMust, "makeVDevice makes one more device of two, over which messages go",
+     "merges the ports of a NIC, and then knows no other device", kInit, merged},
     {"device.hints", kMust, "setNetAttr takes hints, undefined ones too",
      "calls it before connecting and treats an error as fatal", kInit, attributes},
 };

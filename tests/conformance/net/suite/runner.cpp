@@ -32,7 +32,9 @@ struct Page {
 };
 
 void judge(const Rule& rule, const RunOptions& options, Page& page) {
-  Session session(options.plugin);
+  Options plugin = options.plugin;
+  plugin.rule = rule.id;
+  Session session(plugin);
   const Result<void> result = rule.check(session);
   const std::string seen = result ? std::string() : result.error().what;
   std::strncpy(page.seen, seen.c_str(), sizeof page.seen - 1);

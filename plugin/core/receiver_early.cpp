@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small messages that come before their receive is posted: see sender_early.cpp.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "plugin/core/copy.hpp"
+#include "plugin/core/receiver.hpp"
+
+namespace gdrx::net {
+
+Result<void> Receiver::take_early(const ChunkHead& head, const std::byte* bytes) {
+  if (early_memory_.empty() || early_count_ == kMostEarly || head.bytes > kEarlyBytes ||
+      head.total != head.bytes || head.offset != 0 || head.direct != 0) {
+    return fail(Errc::protocol, peer_name_ + " sent an early message that cannot be one");
+  }
+  const int tag = static_cast<int>(head.item);
+  // What waits has no receive yet, so that nothing of its tag is overtaken here.
+  if (const auto item = open_item(tag)) {
+    GDRX_TRY(deliver(*item, {bytes, head.bytes}));
+    return settle_early();
+  }
+  const auto place = static_cast<std::uint8_t>(std::countr_one(early_places_));
+  early_places_ |= 1U << place;
+  std::memcpy(early_memory_.data() + place * kEarlyBytes, bytes, head.bytes);
+  early_[early_count_++] = {tag, static_cast<std::uint16_t>(head.bytes), place};
+  return {};
+}
+
+std::optional<std::uint32_t> Receiver::open_item(int tag) const noexcept {
+  const std::size_t place = claiming_ % kBoardGroups;
+  const Receive& receive = receives_[place];
+  if (!receive.active || receive.group != claiming_) return std::nullopt;
+  for (std::uint32_t i = 0; i < receive.count; ++i) {
+    if ((claimed_ & 1U << i) == 0 && groups_[place].items[i].tag == tag) return i;
+  }
+  return std::nullopt;
+}
+
+Result<void> Receiver::deliver(std::uint32_t item, std::span<const std::byte> bytes) {
+  Receive& receive = receives_[claiming_ % kBoardGroups];
+  GDRX_TRY(mark(claiming_, item));
+  const std::span<std::byte> target = receive.targets[item];
+  bytes = bytes.first(std::min(bytes.size(), target.size()));  // the rest is cut
+  copy_in_order(target.data(), bytes.data(), bytes.size());
+  receive.got[item] = bytes.size();
+  counters_->early.add(1);
+  finish(receive, item);
+  return {};
+}
+
+Result<void> Receiver::settle_early() {
+  std::size_t i = 0;
+  while (i < early_count_) {
+    const Early waiting = early_[i];
+    const auto item = open_item(waiting.tag);
+    if (!item) {
+      ++i;
+      continue;
+    }
+    GDRX_TRY(deliver(*item, {early_memory_.data() + waiting.place * kEarlyBytes, waiting.bytes}));
+    early_places_ &= ~(1U << waiting.place);
+    std::copy(early_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+              early_.begin() + static_cast<std::ptrdiff_t>(early_count_),
+              early_.begin() + static_cast<std::ptrdiff_t>(i));
+    --early_count_;
+    i = 0;  // the next group may have what earlier ones wait for
+  }
+  return {};
+}
+
+}  // namespace gdrx::net
