@@ -2,6 +2,7 @@
 // gdrx perf.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "tools/commands.hpp"
@@ -14,15 +15,20 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  gdrx perf                              RDMA writes of the first NIC to itself\n"
-    "  gdrx perf -d mlx5_0 --use_cuda 0 -a    into memory of GPU 0, all sizes\n"
+    "  gdrx perf                          RDMA writes of the first NIC to itself\n"
+    "  gdrx perf -d mlx5_0 --use_cuda 0 -a   into memory of GPU 0, all sizes\n"
     "  gdrx perf -d mlx5_0 --use_cuda 0 --use_cuda_dmabuf --test read_bw\n"
     "  gdrx perf -d mlx5_0 --to mlx5_1 --test write_lat -s 8\n"
-    "  gdrx perf --p2p                        what the GPUs of this host reach of each other\n"
-    "Options have the names of perftest's. Exit status: 0, 1 if something cannot be measured or\n"
-    "arrives changed, 2 for bad usage.\n";
+    "  gdrx perf --listen -d mlx5_0       one side of two hosts: its NIC and memory\n"
+    "  gdrx perf node1 -d mlx5_0 -a       the other side: says what is measured\n"
+    "  gdrx perf --p2p                    what the GPUs here reach of each other\n"
+    "Options have the names of perftest's. Exit status: 0, 1 if something cannot be\n"
+    "measured or arrives changed, 2 for bad usage.\n";
 
 struct Options {
+  std::string host;
+  bool listen = false;
+  std::uint16_t tcp_port = perf::kPerfPort;
   bool p2p = false;
   bool all = false;
   std::string size;
@@ -69,7 +75,7 @@ std::vector<std::size_t> sizes_of(const Options& options) {
   return sizes;
 }
 
-void run_nic(const Options& options) {
+perf::NicPerfOptions nic_of(const Options& options) {
   perf::NicPerfOptions nic = options.nic;
   nic.test = *perf::parse_test(options.test);
   nic.sizes = sizes_of(options);
@@ -79,7 +85,31 @@ void run_nic(const Options& options) {
   if (nic.both_ways && options.test.ends_with("lat")) {
     throw Failure{kBadUsage, "-b is for bandwidth"};
   }
-  const perf::NicPerfReport report = value_or_fail(perf::measure_nic_here(nic), kFailed);
+  return nic;
+}
+
+void serve(const Options& options) {
+  const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
+  const auto judge = [&](const perf::NicPerfReport& report) {
+    return perf::expectation(report, topology);
+  };
+  const auto listening = [](std::uint16_t port) {
+    fmt::print("listening on port {}; on the other host: gdrx perf THIS_HOST -p {}\n", port, port);
+    std::fflush(stdout);
+  };
+  const perf::NicPerfReport report =
+      value_or_fail(perf::serve_here(options.tcp_port, nic_of(options), judge, listening), kFailed);
+  fmt::print("{} of {} with {} of {}: {} sizes, the data was compared: equal\n",
+             perf::to_string(report.options.test), report.from, report.to, report.host,
+             report.rows.size());
+}
+
+void run_nic(const Options& options) {
+  const perf::NicPerfOptions nic = nic_of(options);
+  const perf::NicPerfReport report = value_or_fail(
+      options.host.empty() ? perf::measure_nic_here(nic)
+                           : perf::measure_with_here(options.host, options.tcp_port, nic),
+      kFailed);
   const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
   fmt::print("{}", options.format == "json" ? perf::nic_perf_json(report, topology)
                                             : perf::nic_perf_text(report, topology));
@@ -112,7 +142,9 @@ void add_nic_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_option("-S,--sl", nic.service_level, "service level")->check(CLI::Range(0, 15));
   command.add_option("--tclass", nic.traffic_class, "traffic class")->check(CLI::Range(0, 255));
-  command.add_option("--use_cuda", nic.gpu, "the far memory is this GPU's")
+  command
+      .add_option("--use_cuda", nic.gpu,
+                  "memory of this GPU: the far one's, between two hosts this one's")
       ->check(CLI::Range(0, 1023));
   command.add_flag("--use_cuda_dmabuf", nic.dmabuf, "registered as dma-buf, not by peer memory");
 }
@@ -122,7 +154,16 @@ void add_nic_options(CLI::App& command, Options& options) {
 void add_perf(CLI::App& app) {
   auto* command = app.add_subcommand("perf", "how fast memory is reached: by NICs, by GPUs");
   auto options = std::make_shared<Options>();
-  command->add_flag("--p2p", options->p2p, "GPUs of this host among each other, not a NIC");
+  auto* host = command->add_option("host", options->host,
+                                   "where gdrx perf --listen runs; default: within this host");
+  auto* listen = command->add_flag("--listen", options->listen,
+                                   "serve one measurement for another host, which says of what");
+  command->add_option("-p,--port", options->tcp_port, "TCP, to agree on; 0 with --listen: any")
+      ->capture_default_str();
+  auto* p2p =
+      command->add_flag("--p2p", options->p2p, "GPUs of this host among each other, not a NIC");
+  host->excludes(listen)->excludes(p2p);
+  listen->excludes(p2p);
   command->add_option("-s,--size", options->size, "bytes of a message or transfer: 64K, 1M");
   command->add_option("-n,--iters", options->iterations, "messages or transfers of each size")
       ->check(CLI::Range(1, 100000000));
@@ -130,8 +171,11 @@ void add_perf(CLI::App& app) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   add_nic_options(*command, *options);
+  command->get_option("--to")->excludes(host)->excludes(listen);
   command->footer(kExamples);
-  command->callback([options] { options->p2p ? run_p2p(*options) : run_nic(*options); });
+  command->callback([options] {
+    options->p2p ? run_p2p(*options) : options->listen ? serve(*options) : run_nic(*options);
+  });
 }
 
 }  // namespace gdrx::tools

@@ -50,9 +50,9 @@ class Guests:
             os.close(terminal)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
-    def start(self, argv, seconds, env=()):
-        return Running(subprocess.Popen([SELF, "--name", self.name, "run", "--deadline", str(seconds), "--", "env", *env, *argv],
-                                        env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def start(self, argv, seconds, env=(), guest=0):
+        return Running(subprocess.Popen([SELF, "--name", self.name, "run", "-g", str(guest), "--deadline", str(seconds), "--",
+                                         "env", *env, *argv], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True, errors="replace"))
 
 
@@ -90,6 +90,11 @@ class Running:
     def text(self):
         self.read()
         return "\n".join(line for _, line in self.lines) + self.rest
+
+    def stop(self):
+        """Whatever it does: its guest's agent ends what it started."""
+        self.process.terminate()
+        self.process.wait()
 
     def finish(self, seconds):
         end = time.monotonic() + seconds

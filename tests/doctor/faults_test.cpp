@@ -120,6 +120,29 @@ const Fault kFaults[] = {
      [](HostTree& h) { h.answers.verbs->devices[0].active_mtu = 4; }},
     {"port-errors", Severity::warn, "link_downed 7", "mlxlink",
      [](HostTree& h) { h.write(path(kVerbs0) / "ports/1/counters/link_downed", "7"); }},
+    {"port-errors", Severity::warn, "symbol_error 3", "cable",
+     [](HostTree& h) { h.write(path(kVerbs0) / "ports/1/counters/symbol_error", "3"); }},
+    {"port-errors", Severity::warn, "out_of_sequence 9; hw_counters/packet_seq_err 4", "roce-pfc",
+     [](HostTree& h) {
+       h.write(path(kVerbs1) / "ports/1/hw_counters/out_of_sequence", "9");
+       h.write(path(kVerbs1) / "ports/1/hw_counters/packet_seq_err", "4");
+     }},
+    {"port-errors", Severity::warn, "rnr_nak_retry_err 2", "posted nothing",
+     [](HostTree& h) { h.write(path(kVerbs1) / "ports/1/hw_counters/rnr_nak_retry_err", "2"); }},
+    {"roce-pfc", Severity::warn, "pfc_en 0x00", "dcb pfc set dev eth1 prio-pfc",
+     [](HostTree& h) { h.answers.dcb.insert_or_assign("eth1", Dcb{0, 0, 0, false}); }},
+    {"roce-pfc", Severity::warn, "pfc_en 0xff; pauses sent 4, received 7", "all:off 3:on",
+     [](HostTree& h) { h.answers.dcb.insert_or_assign("eth1", Dcb{0xff, 4, 7, true}); }},
+    {"roce-pfc", Severity::unknown, "Operation not supported", "mlnx_qos -i eth1",
+     [](HostTree& h) { h.answers.dcb.clear(); }},
+    {"roce-congestion", Severity::warn, "rp_cnp_ignored 5", "roce_rp/enable/3",
+     [](HostTree& h) { h.write(path(kVerbs1) / "ports/1/hw_counters/rp_cnp_ignored", "5"); }},
+    {"roce-congestion", Severity::warn, "marked_roce_packets 8, np_cnp_sent 0", "roce_np/enable/3",
+     [](HostTree& h) {
+       h.write(path(kVerbs1) / "ports/1/hw_counters/np_ecn_marked_roce_packets", "8");
+     }},
+    {"roce-ecn", Severity::unknown, "not there", "np_cnp_sent",
+     [](HostTree& h) { h.remove("sys/class/net/eth1/ecn"); }},
     {"roce-gid", Severity::fail, "no entry", "ip addr add",
      [](HostTree& h) { h.remove(path(kVerbs1) / "ports/1/gids"); }},
     {"roce-gid", Severity::warn, "fe80", "ip addr add",

@@ -44,6 +44,7 @@ struct Answers {
                   std::uint64_t{141} << 30, false, true}}};
   Result<VerbsFacts> verbs =
       VerbsFacts{true, {{"mlx5_0", 0, EBADF, 5, 5}, {"mlx5_1", 0, EBADF, 5, 5}}};
+  std::map<std::string, Result<Dcb>> dcb{{"eth1", Dcb{1u << 3, 0, 0, true}}};
   Result<std::vector<Proof>> proofs =
       std::vector<Proof>{{"mlx5_0", 1, {}, "host memory", {}, 0},
                          {"mlx5_0", 1, "0000:13:00.0", "dma-buf", {}, 0},
@@ -127,6 +128,11 @@ class HostTree {
     calls.cuda = [a] { return a.cuda; };
     calls.nvml = [a] { return a.nvml; };
     calls.verbs = [a] { return a.verbs; };
+    calls.dcb = [a](const std::string& interface) -> Result<Dcb> {
+      const auto found = a.dcb.find(interface);
+      if (found != a.dcb.end()) return found->second;
+      return fail(Errc::unsupported, "dcbnl IEEE_GET", EOPNOTSUPP);
+    };
     calls.proofs = [a] { return a.proofs; };
     return {root(), calls};
   }
@@ -178,7 +184,11 @@ class HostTree {
     write(port / "link_layer", layer);
     write(port / "state", "4: ACTIVE");
     write(port / "phys_state", "5: LinkUp");
-    for (const char* file : {"counters/link_downed", "hw_counters/out_of_sequence"}) {
+    for (const char* file :
+         {"counters/link_downed", "counters/symbol_error", "hw_counters/out_of_sequence",
+          "hw_counters/packet_seq_err", "hw_counters/rnr_nak_retry_err", "hw_counters/np_cnp_sent",
+          "hw_counters/np_ecn_marked_roce_packets", "hw_counters/rp_cnp_handled",
+          "hw_counters/rp_cnp_ignored"}) {
       write(port / file, "0");
     }
     write(at / "board_id", "MT_0000000838");

@@ -7,17 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/doctor/view.hpp"
+
 namespace gdrx::tools {
 namespace {
 
 constexpr const char* kNone = "not there";
-
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  return text;
-}
 
 // Values by host of each name, in the order in which the names first come.
 class Table {

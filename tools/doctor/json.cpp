@@ -93,13 +93,14 @@ std::vector<std::string> doctor_worse(const Report& saved, const Report& now) {
     const auto found = before.find({one.id, one.subject});
     if (found == before.end()) {
       if (one.severity < Severity::slow) continue;  // new, and no reason to stop
-      lines.push_back(
-          fmt::format("{}: {} (new): {}", named(one), to_string(one.severity), one.summary));
+      lines.push_back(printable(
+          fmt::format("{}: {} (new): {}", named(one), to_string(one.severity), one.summary)));
       continue;
     }
     if (one.severity > found->second) {
-      lines.push_back(fmt::format("{}: was {}, is {}: {}", named(one), to_string(found->second),
-                                  to_string(one.severity), one.summary));
+      lines.push_back(
+          printable(fmt::format("{}: was {}, is {}: {}", named(one), to_string(found->second),
+                                to_string(one.severity), one.summary)));
     }
   }
   for (const Finding& one : saved.findings) {
@@ -108,7 +109,7 @@ std::vector<std::string> doctor_worse(const Report& saved, const Report& now) {
         [&](const auto& other) { return other.id == one.id && other.subject == one.subject; });
     // What was bad and is not there any more is no loss.
     if (!still && one.severity == Severity::ok && !one.subject.empty()) {
-      lines.push_back(fmt::format("{}: was OK, is not there any more", named(one)));
+      lines.push_back(printable(fmt::format("{}: was OK, is not there any more", named(one))));
     }
   }
   return lines;

@@ -18,16 +18,6 @@ constexpr std::array kWorstFirst{Severity::fail, Severity::slow, Severity::warn,
                                  Severity::ok};
 constexpr std::size_t kIndent = 9;
 
-// Names and values come from files: what would move a terminal's cursor becomes a blank.
-std::string printable(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    safe += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
-  return safe;
-}
-
 // Words of `text` in lines; the first follows `first`, the others an indent as wide.
 std::string wrapped(const std::string& first, std::string_view text, std::size_t columns) {
   std::string all;
@@ -98,7 +88,7 @@ std::string mark(Severity severity, const DoctorStyle& style) {
 }
 
 std::string heading(const Finding& one) {
-  return one.subject.empty() ? one.id : one.id + " (" + printable(one.subject) + ")";
+  return printable(one.subject.empty() ? one.id : one.id + " (" + one.subject + ")");
 }
 
 // Colour takes no columns: lines are cut for the bare word, which is coloured afterwards.
@@ -117,7 +107,7 @@ std::string problem(const Finding& one, const DoctorStyle& style) {
                                    : command_lines(blank + label, printable(line), style.columns);
     label = "      ";
   }
-  return text + blank + "see   " + doc_link(one) + "\n\n";
+  return text + blank + "see   " + printable(doc_link(one)) + "\n\n";
 }
 
 // Findings of one check that are well, in one line.
@@ -129,7 +119,7 @@ std::string good(const Report& report, const DoctorStyle& style) {
     for (; i < report.findings.size() && report.findings[i].id == id; ++i) {
       const Finding& one = report.findings[i];
       if (one.severity != Severity::ok) continue;
-      line += line.empty() ? fmt::format("{:<19} ", id) : "; ";
+      line += line.empty() ? fmt::format("{:<19} ", printable(id)) : "; ";
       line += one.subject.empty() ? one.summary : printable(one.subject) + " " + one.summary;
     }
     if (line.empty()) continue;
@@ -141,6 +131,14 @@ std::string good(const Report& report, const DoctorStyle& style) {
 }
 
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string safe(text);
+  std::replace_if(
+      safe.begin(), safe.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return safe;
+}
 
 std::string doctor_counts(const Report& report) {
   std::string text;

@@ -13,11 +13,9 @@ double seconds_since(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
-/// One queue pair as a source in one direction.
+/// A lane with requests on their way.
 struct Stream {
-  verbs::QueuePair* qp = nullptr;
-  verbs::CompletionQueue* queue = nullptr;
-  ibv_sge piece{};
+  Lane lane;
   ibv_send_wr request{};
   std::uint64_t posted = 0;
   std::uint64_t done = 0;
@@ -25,12 +23,15 @@ struct Stream {
 
 class Flood {
  public:
-  Flood(const NicPerfOptions& options, std::size_t bytes)
-      : options_(options), depth_(static_cast<std::uint64_t>(options.depth)) {
+  Flood(const std::vector<Lane>& lanes, int ways, const NicPerfOptions& options)
+      : options_(options), ways_(ways), depth_(static_cast<std::uint64_t>(options.depth)) {
+    for (const Lane& lane : lanes) {
+      streams_.push_back({lane, request_of(lane, opcode_of(options.test)), 0, 0});
+    }
     // Completions cost; with a quarter of the depth for each, the queue never runs dry.
+    const std::size_t bytes = lanes.front().piece.length;
     batch_ = bytes >= (1 << 16) ? 1 : std::max<std::uint64_t>(1, depth_ / 4);
   }
-  void add(Stream stream) { streams_.push_back(stream); }
 
   Result<NicPerfRow> run(std::uint64_t iterations) {
     const auto start = SteadyClock::now();
@@ -61,9 +62,8 @@ class Flood {
       for (std::uint64_t i = 0; i < count; ++i) {
         stream.request.send_flags = i + 1 == count ? unsigned{IBV_SEND_SIGNALED} : 0u;
         stream.request.wr_id = stream.posted + 1;
-        stream.request.sg_list = &stream.piece;
-        stream.request.num_sge = 1;
-        if (const int error = stream.qp->post(stream.request); error != 0) {
+        stream.request.sg_list = &stream.lane.piece;
+        if (const int error = stream.lane.end->qp->post(stream.request); error != 0) {
           return fail(Errc::system, "ibv_post_send", error);
         }
         ++stream.posted;
@@ -73,71 +73,42 @@ class Flood {
   }
   Result<bool> poll(Stream& stream) {
     std::array<ibv_wc, 16> done{};
-    const int count = stream.queue->poll(done);
+    const int count = stream.lane.end->queue->poll(done);
     if (count < 0) return fail(Errc::system, "ibv_poll_cq failed");
     for (int i = 0; i < count; ++i) {
       const ibv_wc& one = done[static_cast<std::size_t>(i)];
       if (one.status != IBV_WC_SUCCESS) return fail(Errc::system, completion_problem(one));
       for (Stream& owner : streams_) {
-        if (owner.qp->number() == one.qp_num) owner.done = one.wr_id;
+        if (owner.lane.end->qp->number() == one.qp_num) owner.done = one.wr_id;
       }
     }
     return count > 0;
   }
   NicPerfRow row(double seconds) const {
-    std::uint64_t most = 0;
     std::uint64_t all = 0;
-    for (const Stream& stream : streams_) {
-      most = std::max(most, stream.done);
-      all += stream.done;
-    }
-    const double ways = options_.both_ways ? 2 : 1;
+    for (const Stream& stream : streams_) all += stream.done;
     NicPerfRow row;
+    row.bytes = streams_.front().lane.piece.length;
     row.iterations = all;
-    row.messages = static_cast<double>(all) / ways / seconds;
-    row.gigabits = row.messages * static_cast<double>(streams_[0].piece.length) * 8 / 1e9;
+    row.messages = static_cast<double>(all) / ways_ / seconds;
+    row.gigabits = row.messages * static_cast<double>(row.bytes) * 8 / 1e9;
     return row;
   }
 
   const NicPerfOptions& options_;
+  int ways_;
   std::uint64_t depth_;
   std::uint64_t batch_;
   std::vector<Stream> streams_;
 };
 
-Stream stream_of(verbs::QueuePair& qp, verbs::CompletionQueue& queue, ibv_sge piece,
-                 std::uint64_t remote, std::uint32_t rkey, Test test) {
-  Stream stream;
-  stream.qp = &qp;
-  stream.queue = &queue;
-  stream.piece = piece;
-  stream.request.opcode = test == Test::write_bw ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-  stream.request.wr.rdma.remote_addr = remote;
-  stream.request.wr.rdma.rkey = rkey;
-  return stream;
-}
-
 }  // namespace
 
-Result<NicPerfRow> run_bandwidth(Session& session, const NicPerfOptions& options,
-                                 std::size_t bytes) {
-  Flood flood(options, bytes);
-  const auto length = static_cast<std::uint32_t>(bytes);
-  const std::size_t half = session.near->size() / 2;  // of both buffers
-  const std::uint64_t near = session.near->address();
-  const std::uint64_t far = session.far->address();
-  for (const auto& pair : session.pairs) {
-    flood.add(stream_of(*pair->here, *pair->here_queue, {near, length, session.near_mr->lkey()},
-                        far, session.far_mr->rkey(), options.test));
-    if (!options.both_ways) continue;
-    flood.add(stream_of(*pair->there, *pair->there_queue,
-                        {far + half, length, session.far_mr->lkey()}, near + half,
-                        session.near_mr->rkey(), options.test));
-  }
-  const int count = options.iterations > 0 ? options.iterations : 5000;
-  NicPerfRow row = GDRX_TRY(flood.run(static_cast<std::uint64_t>(count)));
-  row.bytes = bytes;
-  return row;
+Result<NicPerfRow> run_bandwidth(const std::vector<Lane>& lanes, int ways,
+                                 const NicPerfOptions& options) {
+  constexpr std::uint64_t kMessages = 5000;
+  const auto wanted = static_cast<std::uint64_t>(options.iterations);
+  return Flood(lanes, ways, options).run(options.iterations > 0 ? wanted : kMessages);
 }
 
 }  // namespace gdrx::perf

@@ -10,7 +10,16 @@
 namespace gdrx::perf {
 namespace {
 
-bool is_latency(Test test) { return test == Test::write_lat || test == Test::read_lat; }
+/// Memory on both sides of this host, registered, and what connects them.
+struct Session {
+  std::shared_ptr<NicPort> here;
+  std::shared_ptr<NicPort> there;
+  std::unique_ptr<Buffer> near;
+  std::unique_ptr<Buffer> far;
+  std::unique_ptr<verbs::Registration> near_mr;
+  std::unique_ptr<verbs::Registration> far_mr;
+  std::vector<std::unique_ptr<QpPair>> pairs;
+};
 
 Result<Session> open_session(const std::shared_ptr<const verbs::VerbsTable>& table,
                              const NicPerfOptions& options, std::size_t most,
@@ -60,20 +69,96 @@ struct Check {
   }
 };
 
-Result<NicPerfRow> measure(Session& session, const NicPerfOptions& options, std::size_t bytes) {
-  const bool read = options.test == Test::read_bw || options.test == Test::read_lat;
-  const Buffer& from = read ? *session.far : *session.near;
-  const Buffer& to = read ? *session.near : *session.far;
+// Each side is a source of the first half of its buffer and, for the way back, a target in the
+// second.
+Lane forth(const Session& session, const QpPair& pair, std::size_t bytes) {
+  const auto length = static_cast<std::uint32_t>(bytes);
+  return {&pair.here,
+          {session.near->address(), length, session.near_mr->lkey()},
+          session.far->address(),
+          session.far_mr->rkey()};
+}
+Lane back(const Session& session, const QpPair& pair, std::size_t bytes) {
+  const auto length = static_cast<std::uint32_t>(bytes);
   const std::size_t half = session.near->size() / 2;
-  const Check there{from, to, 0};
-  const Check back{to, from, half};
-  GDRX_TRY(there.fill(bytes, 1));
-  if (options.both_ways) GDRX_TRY(back.fill(bytes, 2));
-  const NicPerfRow row = is_latency(options.test)
-                             ? GDRX_TRY(run_latency(session, options, bytes))
-                             : GDRX_TRY(run_bandwidth(session, options, bytes));
-  GDRX_TRY(there.compare(bytes));
-  if (options.both_ways) GDRX_TRY(back.compare(bytes));
+  return {&pair.there,
+          {session.far->address() + half, length, session.far_mr->lkey()},
+          session.near->address() + half,
+          session.near_mr->rkey()};
+}
+
+/// A write there, seen by looking at the memory, and one back: half of the time of both. With GPU
+/// memory, which a CPU cannot watch, and for reads: until the completion.
+class Exchange {
+ public:
+  Exchange(const Session& session, const NicPerfOptions& options, std::size_t bytes)
+      : session_(session),
+        options_(options),
+        bytes_(bytes),
+        forth_(forth(session, *session.pairs.front(), bytes)),
+        back_(back(session, *session.pairs.front(), bytes)) {}
+
+  Result<double> once(std::uint8_t round) {
+    const auto start = std::chrono::steady_clock::now();
+    const GiveUp end = give_up_after(options_.deadline);
+    std::byte* near = session_.near->host_data();
+    std::byte* far = session_.far->host_data();
+    if (options_.test == Test::read_lat || far == nullptr) {
+      GDRX_TRY(post(forth_, opcode_of(options_.test)));
+      GDRX_TRY(completion(forth_, end));
+      return micros_since(start);
+    }
+    const std::size_t last = bytes_ - 1;
+    const std::size_t half = session_.near->size() / 2;
+    near[last] = std::byte{round};
+    GDRX_TRY(post(forth_, IBV_WR_RDMA_WRITE));
+    GDRX_TRY(arrival(far + last, before_, end));
+    far[half + last] = std::byte{round};
+    GDRX_TRY(post(back_, IBV_WR_RDMA_WRITE));
+    GDRX_TRY(arrival(near + half + last, before_, end));
+    const double both = micros_since(start);
+    GDRX_TRY(completion(forth_, end));  // not part of the time: perftest has it so
+    GDRX_TRY(completion(back_, end));
+    before_ = round;
+    return both / 2;
+  }
+
+ private:
+  const Session& session_;
+  const NicPerfOptions& options_;
+  std::size_t bytes_;
+  Lane forth_;
+  Lane back_;
+  std::uint8_t before_ = 0;
+};
+
+Result<NicPerfRow> run(const Session& session, const NicPerfOptions& options, std::size_t bytes) {
+  if (is_latency(options.test)) {
+    Exchange exchange(session, options, bytes);
+    return run_latency(options, [&](std::uint8_t round) { return exchange.once(round); });
+  }
+  std::vector<Lane> lanes;
+  for (const auto& pair : session.pairs) {
+    lanes.push_back(forth(session, *pair, bytes));
+    if (options.both_ways) lanes.push_back(back(session, *pair, bytes));
+  }
+  return run_bandwidth(lanes, options.both_ways ? 2 : 1, options);
+}
+
+Result<NicPerfRow> measure(const Session& session, const NicPerfOptions& options,
+                           std::size_t bytes) {
+  const Buffer& from = is_read(options.test) ? *session.far : *session.near;
+  const Buffer& to = is_read(options.test) ? *session.near : *session.far;
+  const std::size_t half = session.near->size() / 2;
+  const bool returns = options.both_ways || options.test == Test::write_lat;
+  const Check forwards{from, to, 0};
+  const Check backwards{to, from, half};
+  GDRX_TRY(forwards.fill(bytes, 1));
+  if (returns) GDRX_TRY(backwards.fill(bytes, 2));
+  NicPerfRow row = GDRX_TRY(run(session, options, bytes));
+  row.bytes = bytes;
+  GDRX_TRY(forwards.compare(bytes));
+  if (options.both_ways) GDRX_TRY(backwards.compare(bytes));
   return row;
 }
 
@@ -98,6 +183,7 @@ Result<NicPerfReport> measure_nic(const std::shared_ptr<const verbs::VerbsTable>
     report.far_memory = fmt::format("GPU {} by {}", gpu->bus(),
                                     to_string(options.dmabuf ? Way::dmabuf : Way::peermem));
   }
+  report.ping_pong = options.test == Test::write_lat && !gpu;
   for (const std::size_t bytes : options.sizes) {
     report.rows.push_back(GDRX_TRY(measure(session, options, bytes)));
   }

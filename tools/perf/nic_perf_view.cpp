@@ -4,18 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 namespace gdrx::perf {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTests{"write_bw", "read_bw", "write_lat", "read_lat"};
-
 bool is_latency(Test test) { return test == Test::write_lat || test == Test::read_lat; }
 
 const topo::Nic* nic_of(const NicPerfReport& report, const topo::Topology& topology) {
-  const std::string name = report.to.substr(0, report.to.find(' '));
+  const std::string& port = report.host.empty() ? report.to : report.from;
+  const std::string name = port.substr(0, port.find(' '));
   const auto found = std::find_if(topology.nics().begin(), topology.nics().end(),
                                   [&](const topo::Nic& nic) { return nic.name == name; });
   return found == topology.nics().end() ? nullptr : &*found;
@@ -45,14 +43,6 @@ std::string verdict(const NicPerfReport& report, const topo::Topology& topology)
 
 }  // namespace
 
-std::string_view to_string(Test test) { return kTests[static_cast<std::size_t>(test)]; }
-
-std::optional<Test> parse_test(std::string_view text) {
-  const auto found = std::find(kTests.begin(), kTests.end(), text);
-  if (found == kTests.end()) return std::nullopt;
-  return static_cast<Test>(found - kTests.begin());
-}
-
 std::optional<Expectation> expectation(const NicPerfReport& report,
                                        const topo::Topology& topology) {
   const topo::Nic* nic = nic_of(report, topology);
@@ -73,15 +63,19 @@ std::optional<Expectation> expectation(const NicPerfReport& report,
                            path.limit));
     }
   }
+  if (report.far_limit) limit_by(best, report.far_limit->gigabits, report.far_limit->why);
   if (best.gigabits <= 0) return std::nullopt;
   return best;
 }
 
 std::string nic_perf_text(const NicPerfReport& report, const topo::Topology& topology) {
   const NicPerfOptions& options = report.options;
-  std::string text = fmt::format("{}: {} to {}{}\n", to_string(options.test), report.from,
-                                 report.to == report.from ? "itself" : report.to,
+  const std::string to = !report.host.empty()       ? report.to + " of " + report.host
+                         : report.to == report.from ? "itself"
+                                                    : report.to;
+  std::string text = fmt::format("{}: {} to {}{}\n", to_string(options.test), report.from, to,
                                  options.both_ways ? ", both ways" : "");
+  if (!report.host.empty()) text += fmt::format("near memory: {}\n", report.near_memory);
   text += fmt::format("far memory: {}; MTU {}{}\n", report.far_memory, report.mtu,
                       report.gid.empty() ? "" : "; GID " + report.gid);
   if (!is_latency(options.test)) {
@@ -94,10 +88,9 @@ std::string nic_perf_text(const NicPerfReport& report, const topo::Topology& top
                           row.iterations, row.gigabits, row.gigabits / 8, row.messages / 1e6);
     }
   } else {
-    text +=
-        fmt::format("microseconds{}\n\n", options.test == Test::write_lat && report.gpu_bus.empty()
-                                              ? ", half of there and back, seen in memory"
-                                              : ", until the completion");
+    text += fmt::format("microseconds{}\n\n", report.ping_pong
+                                                  ? ", half of there and back, seen in memory"
+                                                  : ", until the completion");
     text += fmt::format("{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "bytes", "messages",
                         "least", "typical", "mean", "99%", "99.9%");
     for (const NicPerfRow& row : report.rows) {
@@ -128,9 +121,11 @@ std::string nic_perf_json(const NicPerfReport& report, const topo::Topology& top
   nlohmann::ordered_json all{{"schema", 1},
                              {"test", to_string(report.options.test)},
                              {"from", report.from},
+                             {"host", report.host},
                              {"to", report.to},
                              {"gid", report.gid},
                              {"mtu", report.mtu},
+                             {"near_memory", report.near_memory},
                              {"far_memory", report.far_memory},
                              {"qps", report.options.qps},
                              {"depth", report.options.depth},

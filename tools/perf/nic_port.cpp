@@ -7,11 +7,12 @@
 #include <array>
 #include <vector>
 
+#include "tools/perf/far_port.hpp"
+
 namespace gdrx::perf {
 namespace {
 
 constexpr std::uint8_t kHopLimit = 64;
-constexpr std::uint8_t kReads = 16;  // outstanding RDMA reads, where the NIC has as many
 
 Result<std::shared_ptr<verbs::Context>> open_named(
     const std::shared_ptr<const verbs::VerbsTable>& table, const std::string& name) {
@@ -129,38 +130,25 @@ std::vector<PortChoice> ports_up(const std::shared_ptr<const verbs::VerbsTable>&
   return found;
 }
 
+Result<QpEnd> QpEnd::open(const NicPort& port, const PairOptions& options) {
+  QpEnd end;
+  end.queue = GDRX_TRY(verbs::CompletionQueue::create(port.domain()->context(),
+                                                      static_cast<int>(options.depth) * 2));
+  end.qp = GDRX_TRY(verbs::QueuePair::create(port.domain(), end.queue, IBV_QPT_RC,
+                                             {options.depth, 1, options.inline_bytes}));
+  GDRX_TRY(end.qp->to_init(port.port(), 0, 0));
+  return end;
+}
+
 Result<std::unique_ptr<QpPair>> QpPair::connect(const NicPort& here, const NicPort& there,
                                                 const PairOptions& options) {
   auto pair = std::make_unique<QpPair>();
-  const int entries = static_cast<int>(options.depth) * 2;
-  const auto make = [&](const NicPort& port, std::shared_ptr<verbs::CompletionQueue>& queue,
-                        std::unique_ptr<verbs::QueuePair>& qp) -> Result<void> {
-    queue = GDRX_TRY(verbs::CompletionQueue::create(port.domain()->context(), entries));
-    qp = GDRX_TRY(verbs::QueuePair::create(port.domain(), queue, IBV_QPT_RC,
-                                           {options.depth, 1, options.inline_bytes}));
-    return qp->to_init(port.port(), 0, 0);
-  };
-  GDRX_TRY(make(here, pair->here_queue, pair->here));
-  GDRX_TRY(make(there, pair->there_queue, pair->there));
-  const auto route = [&](const NicPort& from, const NicPort& to, std::uint32_t number) {
-    verbs::QpRoute made;
-    made.address = to.address();
-    made.address.port_num = from.port();
-    made.address.grh.sgid_index = from.address().grh.sgid_index;
-    made.address.grh.traffic_class = options.traffic_class;
-    made.address.sl = options.service_level;
-    made.peer_qp = number;
-    made.peer_psn = made.psn = 77;
-    made.mtu = std::min(from.mtu(), to.mtu());
-    made.timeout = options.timeout;
-    made.retries = options.retries;
-    const int reads = std::min(from.context().attributes().max_qp_rd_atom,
-                               to.context().attributes().max_qp_rd_atom);
-    made.reads = static_cast<std::uint8_t>(std::clamp<int>(reads, 1, kReads));
-    return made;
-  };
-  GDRX_TRY(pair->here->connect(route(here, there, pair->there->number())));
-  GDRX_TRY(pair->there->connect(route(there, here, pair->here->number())));
+  pair->here = GDRX_TRY(QpEnd::open(here, options));
+  pair->there = GDRX_TRY(QpEnd::open(there, options));
+  verbs::QueuePair& near = *pair->here.qp;
+  verbs::QueuePair& far = *pair->there.qp;
+  GDRX_TRY(near.connect(GDRX_TRY(route(here, far_port(there), far.number(), options))));
+  GDRX_TRY(far.connect(GDRX_TRY(route(there, far_port(here), near.number(), options))));
   return pair;
 }
 

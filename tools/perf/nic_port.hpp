@@ -56,14 +56,19 @@ struct PairOptions {
   std::uint8_t traffic_class = 0;
 };
 
-/// Two connected queue pairs; each side has a completion queue of its own.
+/// A queue pair that is not connected yet, with a completion queue of its own.
+struct QpEnd {
+  static Result<QpEnd> open(const NicPort& port, const PairOptions& options);
+  std::shared_ptr<verbs::CompletionQueue> queue;
+  std::unique_ptr<verbs::QueuePair> qp;
+};
+
+/// Two of them, connected.
 struct QpPair {
   static Result<std::unique_ptr<QpPair>> connect(const NicPort& here, const NicPort& there,
                                                  const PairOptions& options);
-  std::shared_ptr<verbs::CompletionQueue> here_queue;
-  std::shared_ptr<verbs::CompletionQueue> there_queue;
-  std::unique_ptr<verbs::QueuePair> here;
-  std::unique_ptr<verbs::QueuePair> there;
+  QpEnd here;
+  QpEnd there;
 };
 
 /// "status 12 (transport retry counter exceeded)" for a person, with what it usually means.

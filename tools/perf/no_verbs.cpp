@@ -14,6 +14,15 @@ Result<NicPerfReport> measure_nic_here(const NicPerfOptions&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 
+Result<NicPerfReport> measure_with_here(const std::string&, std::uint16_t, const NicPerfOptions&) {
+  return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
+}
+
+Result<NicPerfReport> serve_here(std::uint16_t, const NicPerfOptions&, const Judge&,
+                                 const std::function<void(std::uint16_t)>&) {
+  return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
+}
+
 Result<std::vector<Reached>> reach_here(std::size_t, const Exchange& exchange) {
   for (int round = 0; round < 4; ++round) GDRX_TRY(exchange({}));  // as often as the others
   return std::vector<Reached>();

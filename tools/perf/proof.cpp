@@ -69,10 +69,10 @@ class Trial {
     request.num_sge = 1;
     request.wr.rdma.remote_addr = target_.address();
     request.wr.rdma.rkey = target_mr_->rkey();
-    if (const int error = pair_->here->post(request); error != 0) {
+    if (const int error = pair_->here.qp->post(request); error != 0) {
       return fail(Errc::system, "ibv_post_send", error);
     }
-    return wait(*pair_->here_queue);
+    return wait(*pair_->here.queue);
   }
   static Result<void> same(const std::vector<std::byte>& sent, const std::vector<std::byte>& seen,
                            const char* what) {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tools/perf/buffer.hpp"
+#include "tools/perf/far_port.hpp"
 
 namespace gdrx::perf {
 namespace {
@@ -18,14 +19,12 @@ namespace {
 constexpr std::size_t kMostPairs = 1024;  // queue pairs of a port
 constexpr std::size_t kMostPorts = 64;
 constexpr std::chrono::seconds kDeadline{20};
+// 67 ms, four times: who does not answer by then is not reached.
+constexpr PairOptions kPatience{.depth = 1, .timeout = 14, .retries = 4};
 
-/// What others have to know of a port.
-struct FarPort {
-  std::string name;
-  unsigned lid = 0;
-  bool ethernet = false;
-  int mtu = 0;
-  std::array<std::uint8_t, 16> gid{};
+/// A port of another host, and the memory there that is written to.
+struct Target {
+  FarPort port;
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
 };
@@ -47,10 +46,6 @@ struct Here {
   std::vector<Line> lines;
 };
 
-std::string shown(const NicPort& port) {
-  return fmt::format("{} port {}", port.name(), port.port());
-}
-
 Result<Here> open_port(const std::shared_ptr<const verbs::VerbsTable>& table,
                        const PortChoice& choice) {
   Here here;
@@ -64,47 +59,33 @@ Result<Here> open_port(const std::shared_ptr<const verbs::VerbsTable>& table,
 std::string port_text(const std::vector<Here>& ports) {
   std::string text;
   for (const Here& one : ports) {
-    const ibv_ah_attr& address = one.port->address();
-    std::string gid;
-    for (const std::uint8_t byte : address.grh.dgid.raw) gid += fmt::format("{:02x}", byte);
-    text += fmt::format("{} {} {} {} {} {} {} {}\n", one.port->name(), one.port->port(),
-                        address.dlid, int{one.port->ethernet()}, static_cast<int>(one.port->mtu()),
-                        gid, one.memory->address(), one.mr->rkey());
+    text += fmt::format("{} {} {}\n", port_words(far_port(*one.port)), one.memory->address(),
+                        one.mr->rkey());
   }
   return text;
 }
 
-Result<std::vector<FarPort>> parse_ports(const std::string& text) {
-  std::vector<FarPort> ports;
+Result<std::vector<Target>> parse_ports(const std::string& text) {
+  std::vector<Target> targets;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    FarPort port;
-    std::string device;
-    std::string gid;
-    int number = 0;
-    int ethernet = 0;
-    words >> device >> number >> port.lid >> ethernet >> port.mtu >> gid >> port.address >>
-        port.rkey;
-    const bool good = words && gid.size() == 32 && port.mtu >= IBV_MTU_256 &&
-                      port.mtu <= IBV_MTU_4096 && port.lid <= 0xffff && ports.size() < kMostPorts &&
-                      gid.find_first_not_of("0123456789abcdef") == gid.npos;
-    if (!good) return fail(Errc::protocol, "a host describes its ports in another way");
-    for (std::size_t i = 0; i < port.gid.size(); ++i) {
-      port.gid[i] = static_cast<std::uint8_t>(std::stoul(gid.substr(2 * i, 2), nullptr, 16));
+    Target target;
+    target.port = GDRX_TRY(read_port(words));
+    words >> target.address >> target.rkey;
+    if (!words || targets.size() >= kMostPorts) {
+      return fail(Errc::protocol, "a host describes its ports in another way");
     }
-    port.name = fmt::format("{} port {}", device, number);
-    port.ethernet = ethernet != 0;
-    ports.push_back(port);
+    targets.push_back(std::move(target));
   }
-  return ports;
+  return targets;
 }
 
 class Attempt {
  public:
   Attempt(std::vector<Here> ports, std::size_t rank) : here_(std::move(ports)), rank_(rank) {}
 
-  void make(const std::vector<std::vector<FarPort>>& far) {
+  void make(const std::vector<std::vector<Target>>& far) {
     std::size_t most = 0;
     std::size_t all = 0;
     for (const auto& ports : far) {
@@ -138,7 +119,7 @@ class Attempt {
     return text;
   }
 
-  void connect(const std::vector<std::vector<FarPort>>& far,
+  void connect(const std::vector<std::vector<Target>>& far,
                const std::vector<std::string>& numbers_of) {
     std::map<std::array<std::size_t, 3>, std::uint32_t> numbers;  // rank, its port, my port
     for (std::size_t rank = 0; rank < numbers_of.size(); ++rank) {
@@ -159,18 +140,20 @@ class Attempt {
           line.problem = "the other side could not make a queue pair";
           continue;
         }
-        const auto done = connect(here_[i], line, far[line.rank][line.far], found->second);
+        const auto way =
+            route(*here_[i].port, far[line.rank][line.far].port, found->second, kPatience);
+        const auto done = way ? line.qp->connect(*way) : tl::unexpected(way.error());
         if (!done) line.problem = describe(done.error());
       }
     }
   }
 
-  void write(const std::vector<std::vector<FarPort>>& far) {
+  void write(const std::vector<std::vector<Target>>& far) {
     for (Here& here : here_) {
       for (std::size_t at = 0; at < here.lines.size(); ++at) {
         Line& line = here.lines[at];
         if (!line.problem.empty()) continue;
-        const FarPort& to = far[line.rank][line.far];
+        const Target& to = far[line.rank][line.far];
         ibv_sge piece{here.memory->address(), 8, here.mr->lkey()};
         ibv_send_wr request{};
         request.wr_id = at;
@@ -188,14 +171,14 @@ class Attempt {
     wait();
   }
 
-  std::string results(const std::vector<std::vector<FarPort>>& far) const {
+  std::string results(const std::vector<std::vector<Target>>& far) const {
     std::string text;
     for (const Here& here : here_) {
       for (const Line& line : here.lines) {
         std::string problem = line.problem;
         std::replace(problem.begin(), problem.end(), '\n', ' ');
-        text += fmt::format("{}\t{}\t{}\t{}\n", shown(*here.port), line.rank,
-                            far[line.rank][line.far].name, problem);
+        text += fmt::format("{}\t{}\t{}\t{}\n", far_port(*here.port).name, line.rank,
+                            far[line.rank][line.far].port.name, problem);
       }
     }
     return text;
@@ -207,23 +190,6 @@ class Attempt {
         GDRX_TRY(verbs::QueuePair::create(here.port->domain(), here.queue, IBV_QPT_RC, {1, 1, 0}));
     GDRX_TRY(qp->to_init(here.port->port(), 0, 0));
     return qp;
-  }
-
-  static Result<void> connect(const Here& here, const Line& line, const FarPort& to,
-                              std::uint32_t number) {
-    if (to.ethernet != here.port->ethernet()) {
-      return fail(Errc::unsupported, "InfiniBand on one side, Ethernet on the other");
-    }
-    verbs::QpRoute route;
-    route.address = here.port->address();
-    route.address.dlid = static_cast<std::uint16_t>(to.lid);
-    std::copy(to.gid.begin(), to.gid.end(), route.address.grh.dgid.raw);
-    route.peer_qp = number;
-    route.peer_psn = route.psn = 77;
-    route.mtu = std::min(here.port->mtu(), static_cast<ibv_mtu>(to.mtu));
-    route.timeout = 14;
-    route.retries = 4;
-    return line.qp->connect(route);
   }
 
   void wait() {
@@ -285,7 +251,7 @@ Result<std::vector<Reached>> reach(const std::shared_ptr<const verbs::VerbsTable
     auto port = open_port(table, choice);
     if (port) ports.push_back(*std::move(port));  // what does not open is a finding of its own
   }
-  std::vector<std::vector<FarPort>> far;
+  std::vector<std::vector<Target>> far;
   for (const std::string& text : GDRX_TRY(exchange(port_text(ports)))) {
     far.push_back(GDRX_TRY(parse_ports(text)));
   }

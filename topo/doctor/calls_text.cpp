@@ -64,6 +64,15 @@ std::string verbs_lines(const Result<VerbsFacts>& verbs) {
   return text;
 }
 
+std::string dcb_line(const std::string& interface, const Result<Dcb>& dcb) {
+  if (!dcb) {
+    return fmt::format("dcb-error {} errno={} why={}\n", one_line(interface), dcb.error().native,
+                       one_line(dcb.error().what));
+  }
+  return fmt::format("dcb {} pfc={} sent={} received={} dscp={}\n", one_line(interface), dcb->pfc,
+                     dcb->pauses_sent, dcb->pauses_received, int{dcb->dscp});
+}
+
 // A way's blank would end its word.
 std::string joined(std::string text, char from, char to) {
   std::replace(text.begin(), text.end(), from, to);
@@ -111,6 +120,7 @@ struct Saved {
   std::map<std::string, std::string> words;  // kind: the rest of its line
   std::map<std::string, int> opened;
   std::map<std::string, std::uint64_t> file_systems;
+  std::map<std::string, Result<Dcb>> dcb;
   std::vector<std::string> environment;
   Result<CudaFacts> cuda = fail(Errc::unsupported, "the snapshot says nothing of CUDA");
   Result<NvmlFacts> nvml = fail(Errc::unsupported, "the snapshot says nothing of NVML");
@@ -154,6 +164,20 @@ void take_library(Saved& saved, const std::string& kind, const std::string& firs
   }
 }
 
+void take_dcb(Saved& saved, const std::string& kind, const std::string& first,
+              const std::string& rest) {
+  const Words words(rest);
+  if (kind == "dcb") {
+    saved.dcb.insert_or_assign(
+        first, Dcb{static_cast<unsigned>(words.small("pfc")) & 0xffu, words.number("sent"),
+                   words.number("received"), words.flag("dscp")});
+  }
+  if (kind == "dcb-error") {
+    saved.dcb.insert_or_assign(
+        first, fail(Errc::unsupported, std::string(words.value("why")), words.small("errno")));
+  }
+}
+
 void take_proof(Saved& saved, const std::string& kind, const std::string& first,
                 const std::string& rest) {
   const Words words(rest);
@@ -182,6 +206,7 @@ Saved saved_of(std::string_view text) {
     }
     if (kind == "environment") saved.environment.push_back(rest);
     take_library(saved, kind, first, rest);
+    take_dcb(saved, kind, first, rest);
     take_proof(saved, kind, first, rest);
   }
   return saved;
@@ -189,7 +214,7 @@ Saved saved_of(std::string_view text) {
 
 }  // namespace
 
-std::string calls_text(const Calls& calls, const std::vector<std::string>& nodes, bool keep_names) {
+std::string calls_text(const Calls& calls, const Asked& asked, bool keep_names) {
   std::string text = "# what calls answered when the snapshot was taken\n";
   text += fmt::format("kernel {}\n", one_line(calls.kernel_release()));
   text += fmt::format("memlock {}\n", number_or(calls.limit(Resource::memlock)));
@@ -208,9 +233,10 @@ std::string calls_text(const Calls& calls, const std::vector<std::string>& nodes
     text += path ? "environment NCCL_TOPO_FILE=/topology.xml\n"
                  : fmt::format("environment {}\n", one_line(entry));
   }
-  for (const std::string& path : nodes) {
+  for (const std::string& path : asked.nodes) {
     text += fmt::format("open {} {}\n", path, calls.open_errno(path));
   }
+  for (const std::string& name : asked.interfaces) text += dcb_line(name, calls.dcb(name));
   return text + cuda_lines(calls.cuda()) + nvml_lines(calls.nvml()) + verbs_lines(calls.verbs()) +
          proof_lines(calls.proofs());
 }
@@ -242,6 +268,11 @@ Calls calls_of_text(Calls otherwise, std::string_view text) {
   calls.cuda = [=] { return saved->cuda; };
   calls.nvml = [=] { return saved->nvml; };
   calls.verbs = [=] { return saved->verbs; };
+  calls.dcb = [=](const std::string& interface) -> Result<Dcb> {
+    const auto found = saved->dcb.find(interface);
+    if (found != saved->dcb.end()) return found->second;
+    return fail(Errc::unsupported, "the snapshot says nothing of it");
+  };
   calls.proofs = [=] { return saved->proofs; };
   return calls;
 }

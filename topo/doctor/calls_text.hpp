@@ -12,9 +12,15 @@ namespace gdrx::doctor {
 
 inline constexpr const char* kCallsFile = "gdrx/calls";
 
-/// Asks everything; `nodes` are the paths whose opening is tried. Of the environment only the
-/// variables that a check looks at; paths in them only where names are kept.
-std::string calls_text(const Calls& calls, const std::vector<std::string>& nodes, bool keep_names);
+/// What calls are asked about by name.
+struct Asked {
+  std::vector<std::string> nodes;       // paths below /dev whose opening is tried
+  std::vector<std::string> interfaces;  // of the network
+};
+
+/// Asks everything. Of the environment only the variables that a check looks at; paths in them only
+/// where names are kept.
+std::string calls_text(const Calls& calls, const Asked& asked, bool keep_names);
 /// `otherwise` with what the lines answer. What does not parse is not known.
 Calls calls_of_text(Calls otherwise, std::string_view text);
 

@@ -74,7 +74,7 @@ class Capture {
   void add(const fs::path& path, std::string_view text) {
     if (seen_.insert(path.string()).second) tar_.add(path.string(), FileTree::Kind::file, text);
   }
-  std::vector<std::string> nodes;  // below /dev
+  Asked asked;
   std::string finish() { return tar_.finish(); }
 
  private:
@@ -142,6 +142,8 @@ class Capture {
     for (const std::string& number : files_.list(folder / "ports")) port(folder / "ports" / number);
   }
   void interface(const std::string& name) {
+    constexpr std::size_t kMostAsked = 256;
+    if (asked.interfaces.size() < kMostAsked) asked.interfaces.push_back(name);
     const fs::path folder = linked("sys/class/net", name);
     for (const char* file : {"mtu", "operstate", "carrier", "speed", "dev_port"}) {
       copy(folder / file);
@@ -234,9 +236,9 @@ class Capture {
     for (const std::string& name : files_.list("dev/infiniband")) node("infiniband/" + name);
   }
   void node(const std::string& name) {
-    if (nodes.size() > 1024) return;
+    if (asked.nodes.size() > 1024) return;
     add("dev/" + name, {});
-    nodes.push_back("/dev/" + name);
+    asked.nodes.push_back("/dev/" + name);
   }
 
   const topo::HostFiles& files_;
@@ -262,7 +264,7 @@ Result<std::string> capture(const Host& host, const CaptureOptions& options) {
   }
   const std::string links = topo::links_text(topology);
   if (!links.empty()) capture.add(topo::kLinksFile, links);
-  capture.add(kCallsFile, calls_text(host.calls, capture.nodes, options.keep_names));
+  capture.add(kCallsFile, calls_text(host.calls, capture.asked, options.keep_names));
   return topo::gzip(capture.finish());
 }
 

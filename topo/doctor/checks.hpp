@@ -43,8 +43,11 @@ Findings check_port_mtu(const Facts&);
 Findings check_port_errors(const Facts&);
 // roce.cpp
 Findings check_roce_gid(const Facts&);
-Findings check_roce_ecn(const Facts&);
 Findings check_arp_flux(const Facts&);
+// congestion.cpp
+Findings check_roce_pfc(const Facts&);
+Findings check_roce_ecn(const Facts&);
+Findings check_roce_congestion(const Facts&);
 // pci.cpp
 Findings check_gpu_nic_distance(const Facts&);
 Findings check_pcie_link(const Facts&);

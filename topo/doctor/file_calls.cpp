@@ -87,6 +87,7 @@ Calls file_calls(const topo::HostFiles& files) {
   calls.cuda = [=]() -> Result<CudaFacts> { return not_here("CUDA"); };
   calls.nvml = [=]() -> Result<NvmlFacts> { return not_here("NVML"); };
   calls.verbs = [=]() -> Result<VerbsFacts> { return not_here("libibverbs"); };
+  calls.dcb = [=](const std::string&) -> Result<Dcb> { return not_here("the kernel's DCB"); };
   calls.proofs = [=]() -> Result<std::vector<Proof>> { return not_here("RDMA"); };
   return calls;
 }

@@ -41,6 +41,7 @@ Calls live_calls() {
   calls.cuda = probe_cuda;
   calls.nvml = probe_nvml;
   calls.verbs = probe_verbs;
+  calls.dcb = probe_dcb;
   calls.proofs = []() -> Result<std::vector<Proof>> {
     return fail(Errc::unsupported, "not tried");
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ports: up, at their rate, with large packets, without errors.
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "topo/doctor/checks.hpp"
 #include "topo/read/text.hpp"
@@ -126,24 +126,59 @@ Findings check_port_mtu(const Facts& facts) {
   return found;
 }
 
+namespace {
+
+// Counters since the card was reset, by what makes them grow.
+enum class Cause : std::uint8_t { wire, lost, late };
+struct Counter {
+  const char* file;
+  Cause cause;
+};
+constexpr Counter kErrors[] = {
+    {"counters/link_downed", Cause::wire},
+    {"counters/link_error_recovery", Cause::wire},
+    {"counters/symbol_error", Cause::wire},
+    {"counters/port_rcv_errors", Cause::wire},
+    {"counters/local_link_integrity_errors", Cause::wire},
+    {"hw_counters/out_of_sequence", Cause::lost},
+    {"hw_counters/packet_seq_err", Cause::lost},
+    {"hw_counters/implied_nak_seq_err", Cause::lost},
+    {"hw_counters/local_ack_timeout_err", Cause::lost},
+    {"hw_counters/rnr_nak_retry_err", Cause::late},
+};
+
+Lines fix_of(Cause cause, const Port& port) {
+  switch (cause) {
+    case Cause::wire:
+      return {fmt::format("mlxlink -d {} -p {} -c", shell_word(port.nic), shell_word(port.number)),
+              "# clean or change the cable or transceiver"};
+    case Cause::lost:
+      if (!port.ethernet) return {"perfquery -x  # again after a run: XmtWait, discards"};
+      return {"# lost packets: set up PFC and ECN; see docs/gdr-setup.md#roce-pfc"};
+    case Cause::late:
+      return {"# a receiver had posted nothing: is its process alive, on CPUs of its own?",
+              "taskset -pc <pid>"};
+  }
+  return {};
+}
+
+}  // namespace
+
 Findings check_port_errors(const Facts& facts) {
-  // Counters since the card was reset; each is a sign of a bad cable or of lost packets.
-  constexpr std::array kFiles{"counters/link_downed",
-                              "counters/symbol_error",
-                              "counters/port_rcv_errors",
-                              "counters/local_link_integrity_errors",
-                              "hw_counters/out_of_sequence",
-                              "hw_counters/packet_seq_err",
-                              "hw_counters/local_ack_timeout_err"};
   Findings found;
   for (const Port& port : facts.ports) {
     std::string bad;
+    Lines fix;
+    std::set<Cause> causes;
     int seen = 0;
-    for (const char* file : kFiles) {
+    for (const auto& [file, cause] : kErrors) {
       const std::string value = facts.files.read(port.folder / file);
       if (value.empty()) continue;
       ++seen;
-      if (value != "0") bad += fmt::format(" {} {};", file, value);
+      if (value == "0") continue;
+      bad += fmt::format(" {} {};", file, value);
+      if (!causes.insert(cause).second) continue;
+      for (std::string& line : fix_of(cause, port)) fix.push_back(std::move(line));
     }
     if (seen == 0) continue;
     if (bad.empty()) {
@@ -152,13 +187,8 @@ Findings check_port_errors(const Facts& facts) {
     }
     bad.pop_back();
     found.push_back(about(
-        port.name(),
-        finding(
-            Severity::warn, "errors were counted; do they grow during a run?",
-            fmt::format("{}:{}", port.folder.string(), bad),
-            {fmt::format("mlxlink -d {} -c", shell_word(port.nic)),
-             port.ethernet ? "# lost packets: set up PFC and ECN; see docs/gdr-setup.md#roce-ecn"
-                           : fmt::format("perfquery -x  # again after a run")})));
+        port.name(), finding(Severity::warn, "errors were counted; do they grow during a run?",
+                             fmt::format("{}:{}", port.folder.string(), bad), std::move(fix))));
   }
   return found;
 }

@@ -4,7 +4,10 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <memory>
+#include <span>
+#include <string>
 #include <type_traits>
 
 #include "gdrx/doctor.hpp"
@@ -14,6 +17,11 @@ namespace gdrx::doctor {
 Result<CudaFacts> probe_cuda();
 Result<NvmlFacts> probe_nvml();
 Result<VerbsFacts> probe_verbs();
+
+/// By netlink; needs no rights. The error's native code is EOPNOTSUPP where the driver has no DCB.
+Result<Dcb> probe_dcb(const std::string& interface);
+/// Of the kernel's answer. Errors: it is an error, or no answer to this question.
+Result<Dcb> parse_dcb(std::span<const std::byte> answer);
 
 struct CloseLibrary {
   void operator()(void* library) const { dlclose(library); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is special about RDMA over Ethernet: the choice of an address, and losing no packets.
+// What is special about RDMA over Ethernet: the choice of an address.
 #include <algorithm>
 #include <map>
 
@@ -81,41 +81,6 @@ Findings check_roce_gid(const Facts& facts) {
       found.push_back(about(port.name(), ok(fmt::format("index {}: RoCE v2, {}", best->index,
                                                         best->ipv4 ? "IPv4" : "global IPv6"),
                                             evidence)));
-    }
-  }
-  return found;
-}
-
-Findings check_roce_ecn(const Facts& facts) {
-  Findings found;
-  for (const Port& port : facts.ports) {
-    if (!port.ethernet || port.is_virtual || port.netdev.empty()) continue;
-    const std::filesystem::path folder =
-        std::filesystem::path("sys/class/net") / port.netdev / "ecn/roce_np/enable";
-    const auto priorities = facts.files.list(folder);
-    const std::string device = shell_word(port.netdev);
-    std::string on;
-    for (const std::string& name : priorities) {
-      if (facts.files.read(folder / name) == "1") on += " " + name;
-    }
-    if (!on.empty()) {
-      found.push_back(
-          about(port.name(), ok("ECN is on for priority" + on, folder.string() + ": 1 for" + on)));
-    } else if (!priorities.empty()) {
-      found.push_back(
-          about(port.name(),
-                finding(Severity::warn, "ECN is off: RoCE loses packets under congestion",
-                        folder.string() + ": 0 for all priorities",
-                        {fmt::format("mlnx_qos -i {} --trust dscp", device),
-                         fmt::format("mlnx_qos -i {} --pfc 0,0,0,1,0,0,0,0", device),
-                         fmt::format("echo 1 > /sys/class/net/{}/ecn/roce_np/enable/3", device),
-                         fmt::format("echo 1 > /sys/class/net/{}/ecn/roce_rp/enable/3", device),
-                         "# the switch must agree; then NCCL_IB_TC=106"})));
-    } else {
-      found.push_back(about(
-          port.name(), finding(Severity::unknown, "this driver does not show ECN and PFC in files",
-                               folder.string() + ": not there",
-                               {"dcb pfc show dev " + device, "dcb app show dev " + device})));
     }
   }
   return found;
