@@ -20,13 +20,6 @@ class GpuBlocks : public testing::Test {
   }
 };
 
-std::vector<int> rank_counts() {
-  std::vector<int> counts;
-  for (int n = 1; n <= std::max(3, gpu_count()); ++n) counts.push_back(n);
-  counts.push_back(2 * std::max(2, gpu_count()));
-  return counts;
-}
-
 void put(const Ranks& ranks, int r, std::byte* to, const void* from, std::uint64_t bytes) {
   ranks.use(r);
   must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copy");

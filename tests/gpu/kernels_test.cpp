@@ -23,13 +23,6 @@ class GpuKernels : public testing::Test {
   }
 };
 
-std::vector<int> rank_counts() {
-  std::vector<int> counts;
-  for (int n = 1; n <= std::max(3, gpu_count()); ++n) counts.push_back(n);
-  counts.push_back(2 * std::max(2, gpu_count()));
-  return counts;
-}
-
 struct Layout {
   std::uint64_t input_shift = 0;
   std::uint64_t output_shift = 0;

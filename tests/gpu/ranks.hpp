@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -48,6 +49,14 @@ T* allocate(std::uint64_t count) {
 inline int gpu_count() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+/// One to all GPUs, at least three, and two ranks on every GPU.
+inline std::vector<int> rank_counts() {
+  std::vector<int> counts;
+  for (int n = 1; n <= std::max(3, gpu_count()); ++n) counts.push_back(n);
+  counts.push_back(2 * std::max(2, gpu_count()));
+  return counts;
 }
 
 class Ranks {
