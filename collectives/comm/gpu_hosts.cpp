@@ -55,15 +55,14 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   operation.info.predicted_us = choice->chosen.predicted_us * static_cast<double>(pieces.count());
   operation.info.staged = true;
   mark_plan("plan of hosts", bytes, choice->chosen.algorithm);
-  word_ = exec::Word{};
-  word_.collective = call.collective;
-  word_.type = call.type;
-  word_.op = call.op;
-  word_.algorithm = choice->chosen.algorithm;
-  word_.count = call.count;
   // A number a piece, of those too whose part of this rank is empty: ranks count alike.
   const std::uint64_t first = calls_;
-  word_.sequence = first;
+  word_ = {.collective = call.collective,
+           .type = call.type,
+           .op = call.op,
+           .algorithm = choice->chosen.algorithm,
+           .sequence = first,
+           .count = call.count};
   calls_ += pieces.count();
   Hierarchical::Setup setup;
   setup.path = gpu_.get();

@@ -59,14 +59,13 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.path = choice->chosen.path;
   operation.info.predicted_us = choice->chosen.predicted_us;
   mark_plan("plan", bytes, choice->chosen.algorithm);
-  word_ = exec::Word{};
-  word_.collective = call.collective;
-  word_.type = call.type;
-  word_.op = call.op;
-  word_.algorithm = choice->chosen.algorithm;
-  word_.root = index(call.root);
-  word_.sequence = calls_++;
-  word_.count = call.count;
+  word_ = {.collective = call.collective,
+           .type = call.type,
+           .op = call.op,
+           .algorithm = choice->chosen.algorithm,
+           .root = index(call.root),
+           .sequence = calls_++,
+           .count = call.count};
   if (layout_) {
     layout_->publish(index(rank_), word_, word_.sequence);
     GDRX_TRY(look_for_strays());
