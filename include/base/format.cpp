@@ -4,11 +4,11 @@
 // process must not need. For fmt 9; another version is used as headers (include/CMakeLists.txt).
 #include <fmt/format-inl.h>
 
-namespace fmt::inline v9::detail {
+namespace fmt::v9::detail {
 
 template thousands_sep_result<char> thousands_sep_impl<char>(locale_ref);
 template char decimal_point_impl<char>(locale_ref);
 template dragonbox::decimal_fp<float> dragonbox::to_decimal<float>(float) noexcept;
 template dragonbox::decimal_fp<double> dragonbox::to_decimal<double>(double) noexcept;
 
-}  // namespace fmt::inline v9::detail
+}  // namespace fmt::v9::detail
