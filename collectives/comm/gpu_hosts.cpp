@@ -108,10 +108,9 @@ std::string Communicator::explain_hosts(Bytes bytes) const {
   const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
   if (!choice) return "";
   return fmt::format(
-      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs of "
-      "a "
-      "host reduce-scatter {} bytes a rank into pinned memory, rails of {} ranks reduce them by {} "
-      "over {}, the GPUs gather\n",
+      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
+      "of a host reduce-scatter {} bytes a rank into pinned memory, rails of {} ranks reduce them "
+      "by {} over {}, the GPUs gather\n",
       bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part,
       machine_.hosts, plan::to_string(choice->chosen.algorithm), machine_.fabric_name);
 }

@@ -38,7 +38,6 @@ class Hierarchical final : public exec::Execution {
     Network network;
   };
 
-  static std::uint64_t staging_bytes(const Pieces& pieces) noexcept { return kSlots * pieces.part; }
   static Result<std::unique_ptr<Hierarchical>> create(Setup setup);
   Result<exec::Step> step() override;
   void on_write_done(std::uint64_t cookie) noexcept override {
