@@ -250,26 +250,24 @@ int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& 
   const Stripe& part = of.stripes.item[whole ? 0 : unit.index - 1U];
   const bool apart = link.rail().adaptive() && unit.bytes > core_.options.adaptive_threshold;
   std::array<ibv_sge, 2> pieces{};
-  ibv_send_wr request{};
-  request.sg_list = pieces.data();
-  request.wr.rdma.rkey = of.key.rkey[link.peer_rail()];
+  ibv_send_wr bytes{};
+  bytes.opcode = IBV_WR_RDMA_WRITE;
+  bytes.sg_list = pieces.data();
+  bytes.wr.rdma.rkey = of.key.rkey[link.peer_rail()];
   std::uint64_t to = of.key.base + of.offset + (whole ? 0 : of.header_bytes + part.offset);
   const std::byte* from = of.payload.data() + part.offset;
   Bytes header = whole ? of.header_bytes : 0;
   for (Bytes left = part.bytes;;) {
     const Bytes now = std::min(left, link.rail().longest_write() - header);
-    request.num_sge = 0;
+    bytes.num_sge = 0;
     const auto add = [&](const ibv_sge& piece) {
-      if (piece.length > 0) pieces[static_cast<std::size_t>(request.num_sge++)] = piece;
+      if (piece.length > 0) pieces[static_cast<std::size_t>(bytes.num_sge++)] = piece;
     };
     add(piece_of(slot(unit.sequence) + sizeof(Head), header, place_.lkeys[link.rail_index()]));
     add(piece_of(from, now, payload_lkey(of, link)));
-    request.wr.rdma.remote_addr = to;
-    if (now == left && !apart) break;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    if (const int error = path.post_part(request, unit); error != 0) return error;
-    request.num_sge = 0;  // of the write with immediate, if this was all
+    bytes.wr.rdma.remote_addr = to;
     if (now == left) break;
+    if (const int error = path.post_part(bytes, unit); error != 0) return error;
     left -= now;
     from += now;
     to += header + now;
@@ -280,9 +278,12 @@ int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& 
     signal.kind = of.has_immediate ? SignalKind::whole_immediate : SignalKind::whole;
     signal.low = static_cast<std::uint16_t>(of.immediate);
   }
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  request.imm_data = htobe32(encode(signal));
-  return path.post(request, unit, soon);
+  ibv_send_wr last = bytes;
+  last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  last.imm_data = htobe32(encode(signal));
+  if (!apart) return path.post(last, unit, soon);
+  last.num_sge = 0;
+  return path.post(last, unit, soon, &bytes);
 }
 
 void Outgoing::acknowledged(const Unit& unit) noexcept {

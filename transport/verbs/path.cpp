@@ -24,7 +24,7 @@ Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) 
   memory_ = memory;
   ++generation_;
   posted_ = retired_ = signalled_ = unsignalled_ = acknowledged_ = received_ = 0;
-  receives_left_ = 0;
+  receives_left_ = returned_count_ = 0;
   units_ = granted_ = receives_posted_ = 0;
   outstanding_ = 0;
   told_receives_ = kReceives;  // the hello says it
@@ -32,7 +32,7 @@ Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) 
   *memory_.granted = CreditWord{};
   qp_ = GDRX_TRY(rail.make_qp(kPathLimits));
   for (std::uint32_t slot = 0; slot < kReceives; ++slot) {
-    if (const int error = post_receive(slot); error != 0) {
+    if (const int error = give_back(slot); error != 0) {
       close();
       return fail(Errc::system, std::string("ibv_post_recv on ") + rail.name(), error);
     }
@@ -64,27 +64,28 @@ bool Path::room(std::uint32_t requests) noexcept {
   return units_ < granted_;
 }
 
-int Path::post_receive(std::uint32_t slot) noexcept {
-  ibv_sge piece{};
-  piece.addr = reinterpret_cast<std::uintptr_t>(receive_slot(slot));
-  piece.length = kReceiveSlot;
-  piece.lkey = memory_.lkey;
-  ibv_recv_wr request{};
-  request.wr_id = mark(true, slot);
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  const int error = qp_.qp->post(request);
-  if (error == 0) {
-    ++receives_left_;
-    ++receives_posted_;
+int Path::post_receives() noexcept {
+  std::array<ibv_sge, kReceiveBatch> pieces{};
+  std::array<ibv_recv_wr, kReceiveBatch> requests{};
+  for (std::uint32_t i = 0; i < kReceiveBatch; ++i) {
+    pieces[i].addr = reinterpret_cast<std::uintptr_t>(receive_slot(returned_[i]));
+    pieces[i].length = kReceiveSlot;
+    pieces[i].lkey = memory_.lkey;
+    requests[i].wr_id = mark(true, returned_[i]);
+    requests[i].next = i + 1 < kReceiveBatch ? &requests[i + 1] : nullptr;
+    requests[i].sg_list = &pieces[i];
+    requests[i].num_sge = 1;
   }
+  returned_count_ = 0;
+  ibv_recv_wr* bad = nullptr;
+  const int error = qp_.qp->post(requests[0], bad);
+  const auto taken = error == 0 ? kReceiveBatch : static_cast<std::uint32_t>(bad - requests.data());
+  receives_left_ += taken;
+  receives_posted_ += taken;
   return error;
 }
 
-int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept {
-  request.wr_id = mark(false, posted_);
-  if (signal) request.send_flags |= IBV_SEND_SIGNALED;
-  if (const int error = qp_.qp->post(request); error != 0) return error;
+void Path::book(const Unit& unit, bool signal) noexcept {
   fifo_[posted_++ % kSends] = unit;
   if (signal) {
     ++signalled_;
@@ -92,12 +93,26 @@ int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept {
   } else {
     ++unsignalled_;
   }
-  return 0;
 }
 
-int Path::post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept {
+int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal,
+                 ibv_send_wr* before) noexcept {
+  if (before != nullptr) {
+    before->wr_id = mark(false, posted_);
+    before->next = &request;
+  }
+  request.wr_id = mark(false, posted_ + (before != nullptr ? 1 : 0));
+  if (signal) request.send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  const int error = qp_.qp->post(before != nullptr ? *before : request, bad);
+  if (before != nullptr && (error == 0 || bad == &request)) book(Unit{}, false);
+  if (error == 0) book(unit, signal);
+  return error;
+}
+
+int Path::post(ibv_send_wr& request, const Unit& unit, bool soon, ibv_send_wr* before) noexcept {
   const bool signal = soon || signalled_ == 0 || unsignalled_ + 1 >= kSignalEvery;
-  const int error = submit(request, unit, signal);
+  const int error = submit(request, unit, signal, before);
   if (error != 0) {
     doubt(unit);
     return error;

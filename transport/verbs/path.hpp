@@ -13,9 +13,11 @@
 
 namespace gdrx::verbs {
 
-inline constexpr std::uint32_t kSends = 128;    // work requests posted on a QP
-inline constexpr std::uint32_t kReceives = 64;  // receives posted on a QP: the peer's credits
-inline constexpr std::uint32_t kReserved = 4;   // sends that only credits and flushes may take
+inline constexpr std::uint32_t kSends = 128;       // work requests posted on a QP
+inline constexpr std::uint32_t kReceives = 64;     // receives posted on a QP: the peer's credits
+inline constexpr std::uint32_t kReceiveBatch = 8;  // receives posted together
+static_assert(kReceives % kReceiveBatch == 0);     // so that all of them come back
+inline constexpr std::uint32_t kReserved = 4;      // sends that only credits and flushes may take
 inline constexpr std::uint32_t kLongestUnit = kSends - kReserved;  // work requests
 inline constexpr std::uint32_t kInlineBytes = 128;
 inline constexpr std::size_t kReceiveSlot = 1088;
@@ -68,8 +70,10 @@ class Path {
 
   /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error this
   /// path has to be fenced, which tells whether the unit, or a part of it, left after all.
-  int post(ibv_send_wr& request, const Unit& unit, bool soon) noexcept;
-  /// Posts a write that is part of `unit`, which is posted next, and takes no receive. As post().
+  /// `before`: a write that is part of the unit and takes no receive, posted together with it.
+  int post(ibv_send_wr& request, const Unit& unit, bool soon,
+           ibv_send_wr* before = nullptr) noexcept;
+  /// Posts a part of `unit`, which comes later. As post().
   int post_part(ibv_send_wr& request, const Unit& unit) noexcept {
     const int error = submit(request, Unit{}, false);
     if (error != 0) doubt(unit);
@@ -114,8 +118,11 @@ class Path {
   }
   void count_received() noexcept { ++received_; }
   void receive_ended() noexcept { --receives_left_; }
-  /// Gives the slot back to the NIC. 0 or errno.
-  int post_receive(std::uint32_t slot) noexcept;
+  /// Gives the slot back to the NIC, kReceiveBatch of them together. 0 or errno.
+  int give_back(std::uint32_t slot) noexcept {
+    returned_[returned_count_++] = slot;
+    return returned_count_ < kReceiveBatch ? 0 : post_receives();
+  }
 
   static constexpr std::uint32_t kIndexSpan = 1U << 24;
 
@@ -129,7 +136,10 @@ class Path {
     outstanding_ -= unit.bytes;
     each(unit);
   }
-  int submit(ibv_send_wr& request, const Unit& unit, bool signal) noexcept;
+  int submit(ibv_send_wr& request, const Unit& unit, bool signal,
+             ibv_send_wr* before = nullptr) noexcept;
+  void book(const Unit& unit, bool signal) noexcept;
+  int post_receives() noexcept;
   void doubt(const Unit& unit) noexcept;
 
   Rail* rail_ = nullptr;
@@ -149,6 +159,8 @@ class Path {
   std::uint64_t granted_ = 0;  // receives of the peer, in all
   std::uint32_t received_ = 0;
   std::uint32_t receives_left_ = 0;
+  std::array<std::uint32_t, kReceiveBatch> returned_{};  // slots that are not posted yet
+  std::uint32_t returned_count_ = 0;
   std::uint64_t receives_posted_ = 0;
   std::uint64_t told_receives_ = 0;
   std::uint64_t told_delivered_ = 0;

@@ -184,7 +184,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
                                link.rail().name(), path.number(), path.received()));
   }
   if (link.state() != LinkState::connecting && link.state() != LinkState::up) return;
-  if (path.post_receive(mark.index) != 0) link.fail("ibv_post_recv failed", core_.clock->now());
+  if (path.give_back(mark.index) != 0) link.fail("ibv_post_recv failed", core_.clock->now());
 }
 
 void Peer::round(bool idle) noexcept {

@@ -57,11 +57,18 @@ class QueuePair {
   /// 0 or errno. Allowed from init on.
   int post(ibv_recv_wr& request) noexcept {
     ibv_recv_wr* bad = nullptr;
-    return ibv_post_recv(qp_, &request, &bad);
+    return post(request, bad);
   }
   /// 0 or errno. Allowed when ready_to_send.
-  int post(ibv_send_wr& chain) noexcept {
+  int post(ibv_send_wr& request) noexcept {
     ibv_send_wr* bad = nullptr;
+    return post(request, bad);
+  }
+  /// The same for a chain, with one ring of the NIC's bell; `bad`: the first that was not taken.
+  int post(ibv_recv_wr& chain, ibv_recv_wr*& bad) noexcept {
+    return ibv_post_recv(qp_, &chain, &bad);
+  }
+  int post(ibv_send_wr& chain, ibv_send_wr*& bad) noexcept {
     return ibv_post_send(qp_, &chain, &bad);
   }
 
