@@ -63,6 +63,7 @@ struct Config {
   std::string module_path;                         // GDRX_MODULE_PATH
   std::string ucx_tls;                             // GDRX_UCX_TLS
   std::string hca;                                 // GDRX_HCA
+  std::string gid_index;                           // GDRX_GID_INDEX
   IbConfig ib;                                     // NCCL_IB_*
   Level log_level = Level::warn;                   // GDRX_LOG
   std::chrono::milliseconds timeout{300'000};      // GDRX_TIMEOUT, seconds

@@ -11,10 +11,10 @@ struct Opened {
 };
 
 Opened open(Network& network, std::shared_ptr<const verbs::VerbsTable> table,
-            std::string_view filter, int gid_index = -1) {
+            std::string_view filter, std::string_view gid_indexes = "") {
   verbs::Options options;
   options.filter = *verbs::HcaFilter::parse(filter);
-  options.gid_index = gid_index;
+  options.gid_indexes = *verbs::GidIndexes::parse(gid_indexes);
   options.staging = 1 << 20;
   auto lines = std::make_shared<std::string>();
   const Log log(Level::info, [lines](Level, std::string_view line) { *lines += line; });
@@ -57,12 +57,22 @@ TEST(DeviceChoice, SaysWhyNoPortIsUsable) {
 TEST(DeviceChoice, AGidIndexIsUsedAsGivenAndRefusedIfItIsNotThere) {
   Network network(Network::Mode::deterministic);
   const auto table = network.add_host({.nics = 1});
-  const auto linklocal = open(network, table, "", 1);
+  const auto linklocal = open(network, table, "", "1");
   ASSERT_TRUE(linklocal.device.has_value());
   EXPECT_NE((*linklocal.device)->describe().find("fe80:"), std::string::npos);
-  const auto hidden = open(network, table, "", 2);
+  const auto hidden = open(network, table, "", "2");
   ASSERT_FALSE(hidden.device.has_value());
   EXPECT_EQ(hidden.device.error().code, Errc::invalid_argument);
+}
+
+TEST(DeviceChoice, AGidIndexOfOneNicLeavesTheOthersTheirs) {
+  Network network(Network::Mode::deterministic);
+  const auto opened = open(network, network.add_host({.nics = 3}), "", "sim1=1,sim2:2=1");
+  ASSERT_TRUE(opened.device.has_value());
+  const std::string ports = (*opened.device)->ports();
+  EXPECT_NE(ports.find("sim0:1 (10.0.0.1,"), std::string::npos) << ports;
+  EXPECT_NE(ports.find("sim1:1 (fe80:"), std::string::npos) << ports;
+  EXPECT_NE(ports.find("sim2:1 (10.2.0.1,"), std::string::npos) << "that was of port 2: " << ports;
 }
 
 TEST(DeviceChoice, InfinibandNeedsNoGlobalRoute) {

@@ -193,6 +193,35 @@ TEST(GidChoice, ARangeComesFirstThenTheWishedFamilyAndVersion) {
   EXPECT_EQ(choose(version1), 4U);
 }
 
+TEST(GidIndexes, OfAPortComeBeforeThoseOfItsDeviceAndThoseOfAll) {
+  const auto indexes = GidIndexes::parse("7,mlx5_1=3,mlx5_1:2=5");
+  ASSERT_TRUE(indexes.has_value());
+  EXPECT_EQ(indexes->of("mlx5_0", 1), 7U);
+  EXPECT_EQ(indexes->of("mlx5_1", 1), 3U);
+  EXPECT_EQ(indexes->of("mlx5_1", 2), 5U);
+  EXPECT_EQ(indexes->of("mlx5_10", 2), 7U) << "names are exact";
+  EXPECT_EQ(GidIndexes::parse("")->of("mlx5_0", 1), std::nullopt);
+  EXPECT_EQ(GidIndexes::parse("mlx5_1=0")->of("mlx5_0", 1), std::nullopt);
+}
+
+TEST(GidIndexes, RefuseWhatIsNone) {
+  for (const char* text : {"x", "mlx5_0", "mlx5_0=", "mlx5_0=-1", "mlx5_0=256", "mlx5_0:x=1", "=3",
+                           "mlx5_0=3 ", "mlx5_0=3=4"}) {
+    const auto refused = GidIndexes::parse(text);
+    ASSERT_FALSE(refused.has_value()) << text;
+    EXPECT_EQ(refused.error().code, Errc::invalid_argument);
+  }
+}
+
+TEST(VerbsConfig, ItsOwnGidIndexesComeBeforeNccls) {
+  const auto loaded = load_config({"NCCL_IB_GID_INDEX=3", "GDRX_GID_INDEX=mlx5_0=1"});
+  ASSERT_TRUE(loaded.has_value());
+  const auto options = Options::from(loaded->config);
+  ASSERT_TRUE(options.has_value());
+  EXPECT_EQ(options->gid_indexes.of("mlx5_0", 1), 1U);
+  EXPECT_EQ(options->gid_indexes.of("mlx5_1", 1), 3U);
+}
+
 TEST(VerbsConfig, HonoursNcclsVariablesAndItsOwnFirst) {
   const auto loaded = load_config(
       {"NCCL_IB_HCA=mlx5_1", "NCCL_IB_GID_INDEX=3", "NCCL_IB_TC=106", "NCCL_IB_SL=5",
@@ -207,7 +236,7 @@ TEST(VerbsConfig, HonoursNcclsVariablesAndItsOwnFirst) {
   ASSERT_TRUE(options.has_value());
   EXPECT_TRUE(options->filter.takes("mlx5_1", 1));
   EXPECT_FALSE(options->filter.takes("mlx5_0", 1));
-  EXPECT_EQ(options->gid_index, 3);
+  EXPECT_EQ(options->gid_indexes.of("mlx5_1", 1), 3U);
   EXPECT_EQ(options->traffic_class, 106);
   EXPECT_EQ(options->service_level, 5);
   EXPECT_EQ(options->timeout, 22);

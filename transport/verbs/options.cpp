@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/verbs/options.hpp"
 
+#include <string>
+
 namespace gdrx::verbs {
 
 Result<Options> Options::from(const Config& config) {
   Options options;
   options.filter = GDRX_TRY(HcaFilter::parse(config.hca.empty() ? config.ib.hca : config.hca));
-  options.gid_index = config.ib.gid_index;
+  // Of two that fit alike the first holds, so NCCL's is for the NICs that ours does not name.
+  const std::string nccls = config.ib.gid_index < 0 ? "" : std::to_string(config.ib.gid_index);
+  options.gid_indexes = GDRX_TRY(GidIndexes::parse(config.gid_index + "," + nccls));
   options.traffic_class = static_cast<std::uint8_t>(config.ib.traffic_class);
   options.service_level = static_cast<std::uint8_t>(config.ib.service_level);
   options.timeout = static_cast<std::uint8_t>(config.ib.timeout);

@@ -6,6 +6,7 @@
 
 #include "gdrx/config.hpp"
 #include "transport/verbs/gid.hpp"
+#include "transport/verbs/gid_indexes.hpp"
 #include "transport/verbs/hca_filter.hpp"
 
 namespace gdrx::verbs {
@@ -13,7 +14,7 @@ namespace gdrx::verbs {
 /// The fabric's share of the Config, checked.
 struct Options {
   HcaFilter filter;
-  int gid_index = -1;  // -1: chosen
+  GidIndexes gid_indexes;
   GidWish gid;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;

@@ -74,14 +74,15 @@ Result<void> Rail::read_port() {
   const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
   const std::vector<Gid> gids = context_->gids(port_, port.gid_tbl_len);
   std::optional<Gid> gid = choose_gid(gids, ethernet, options_.gid);
-  if (options_.gid_index >= 0) {
-    const auto wanted = static_cast<std::uint32_t>(options_.gid_index);
+  const auto wanted = options_.gid_indexes.of(context_->name(), port_);
+  if (wanted) {
     const auto found = std::find_if(gids.begin(), gids.end(),
-                                    [&](const Gid& entry) { return entry.index == wanted; });
+                                    [&](const Gid& entry) { return entry.index == *wanted; });
     if (found == gids.end() || is_zero(found->raw)) {
       return fail(Errc::invalid_argument,
-                  fmt::format("NCCL_IB_GID_INDEX={}: {} port {} has no such entry", wanted,
-                              context_->name(), port_));
+                  fmt::format("GDRX_GID_INDEX or NCCL_IB_GID_INDEX wants entry {} of {} port {}, "
+                              "which is empty or cannot be read: show_gids lists them",
+                              *wanted, context_->name(), port_));
     }
     gid = *found;
   }
@@ -91,7 +92,7 @@ Result<void> Rail::read_port() {
                                                context_->name(), port_));
   }
   adaptive_ = options_.adaptive_routing > 0 || (options_.adaptive_routing < 0 && !ethernet);
-  grh_ = ethernet || options_.gid_index >= 0;
+  grh_ = ethernet || wanted.has_value();
   if (gid) {
     gid_index_ = static_cast<std::uint8_t>(gid->index);
     std::copy_n(gid->raw.raw, 16, address_.gid.begin());

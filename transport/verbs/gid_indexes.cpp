@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/gid_indexes.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace gdrx::verbs {
+namespace {
+
+constexpr int kMost = 255;  // ports have 8 bits, and so has ibv_global_route::sgid_index
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && value >= 0 && value <= kMost ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+Result<GidIndexes> GidIndexes::parse(std::string_view text) {
+  GidIndexes indexes;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    if (item.empty()) continue;
+    Entry entry;
+    std::string_view value = item;
+    std::optional<int> port = 0;
+    if (const auto equals = item.find('='); equals != std::string_view::npos) {
+      std::string_view name = item.substr(0, equals);
+      value.remove_prefix(equals + 1);
+      if (const auto colon = name.find(':'); colon != std::string_view::npos) {
+        port = number(name.substr(colon + 1));
+        name = name.substr(0, colon);
+      }
+      entry.device = std::string(name);
+      if (name.empty()) port = std::nullopt;
+    }
+    const auto index = number(value);
+    if (!port || !index) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("GDRX_GID_INDEX: '{}' is not like mlx5_0=3,mlx5_1:1=5 or 3", item));
+    }
+    entry.port = *port;
+    entry.index = static_cast<std::uint32_t>(*index);
+    indexes.entries_.push_back(std::move(entry));
+  }
+  return indexes;
+}
+
+std::optional<std::uint32_t> GidIndexes::of(std::string_view device, std::uint8_t port) const {
+  const Entry* best = nullptr;
+  const auto exactness = [](const Entry& entry) {
+    return (entry.device.empty() ? 0 : 1) + (entry.port == 0 ? 0 : 1);
+  };
+  for (const Entry& entry : entries_) {
+    const bool fits =
+        (entry.device.empty() || entry.device == device) && (entry.port == 0 || entry.port == port);
+    if (fits && (best == nullptr || exactness(entry) > exactness(*best))) best = &entry;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->index);
+}
+
+}  // namespace gdrx::verbs
