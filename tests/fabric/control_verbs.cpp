@@ -253,7 +253,8 @@ struct Verbs {
     if ((mask & IBV_QP_ACCESS_FLAGS) != 0) qp.access = static_cast<int>(a->qp_access_flags);
     if ((mask & IBV_QP_QKEY) != 0) qp.qkey = a->qkey;
     if ((mask & IBV_QP_AV) != 0) {
-      if (Transport::find(network, a->ah_attr) == nullptr) return EINVAL;
+      const bool elsewhere = network.bridge_ != nullptr && a->ah_attr.is_global != 0;
+      if (!elsewhere && Transport::find(network, a->ah_attr) == nullptr) return EINVAL;
       qp.route = a->ah_attr;
     }
     if ((mask & IBV_QP_DEST_QPN) != 0) qp.peer = a->dest_qp_num;

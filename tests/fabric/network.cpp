@@ -23,24 +23,50 @@ const Clock& Network::clock() const noexcept {
   return live() ? steady_clock() : static_cast<const Clock&>(virtual_clock_);
 }
 
+Result<int> Network::claim_place() {
+  if (!bridge_) {
+    bridge_ =
+        GDRX_TRY(Bridge::create(joined_, [this](const Frame& frame, std::vector<std::byte> b) {
+          deliver(frame, std::move(b));
+        }));
+  }
+  const int place = GDRX_TRY(bridge_->claim());
+  ++bridged_;
+  return place;
+}
+
+void Network::release_place(int host, int place) {
+  std::unique_ptr<Bridge> last;  // ends without the lock, for which its thread may wait
+  const std::lock_guard lock(mutex_);
+  for (auto& nic : hosts_[static_cast<std::size_t>(host)]) nic->gid = {};
+  bridge_->release(place);
+  if (--bridged_ == 0) last = std::move(bridge_);
+}
+
 std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& settings) {
   const std::lock_guard lock(mutex_);
+  const int host = static_cast<int>(hosts_.size());
+  int number = host;  // in the whole network
+  if (!joined_.empty()) {
+    const auto claimed = claim_place();
+    if (!claimed) return nullptr;
+    number = *claimed;
+  }
   auto& nics = hosts_.emplace_back();
-  const int host = static_cast<int>(hosts_.size()) - 1;
-  for (int number = 0; number < settings.nics; ++number) {
+  for (int i = 0; i < settings.nics; ++i) {
     auto nic = std::make_unique<Nic>();
     nic->network = this;
     nic->host = host;
-    nic->number = number;
+    nic->number = i;
     nic->infiniband = settings.infiniband;
     nic->max_inline = settings.max_inline;
     nic->max_message = settings.max_message;
-    nic->subnet = (settings.first_subnet + number) % settings.nics;
+    nic->subnet = (settings.first_subnet + i) % settings.nics;
     nic->routed = settings.routed;
     nic->dma_buf = settings.dma_buf;
     nic->ece = settings.ece;
     nic->peermem = settings.peermem;
-    std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", number);
+    std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", i);
     nic->context.device = &nic->device;
     nic->context.ops.post_send = &Transport::post_send;
     nic->context.ops.post_recv = &Transport::post_recv;
@@ -60,13 +86,18 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
                                            0xff,
                                            10,
                                            static_cast<std::uint8_t>(nic->subnet),
-                                           static_cast<std::uint8_t>(host),
+                                           static_cast<std::uint8_t>(number),
                                            1};
     std::copy(gid.begin(), gid.end(), nic->gid.raw);
-    nic->lid = static_cast<std::uint16_t>(1 + host * 16 + number);
+    nic->lid = static_cast<std::uint16_t>(1 + number * 16 + i);
     nics.push_back(std::move(nic));
   }
-  return make_control_verbs(*this, host);
+  auto verbs = make_control_verbs(*this, host);
+  if (joined_.empty()) return verbs;
+  const auto release = [this, host, number, verbs](const verbs::VerbsTable*) {
+    release_place(host, number);
+  };
+  return {verbs.get(), release};
 }
 
 void Network::set_fault(Fault fault, double probability) noexcept {
@@ -176,6 +207,39 @@ void Network::run_for(Duration by) {
   const Instant until = virtual_clock_.now() + by;
   run_due(until);
   virtual_clock_.advance_to(until);
+}
+
+void Network::deliver(const Frame& frame, std::vector<std::byte> payload) {
+  const std::lock_guard lock(mutex_);
+  Nic* here = Transport::find(*this, frame.to);
+  if (here == nullptr || !bridge_ || frame.bytes > here->max_message) return;
+  auto packet = std::make_shared<Packet>();
+  packet->from = frame.asker;
+  packet->to = frame.asked;
+  packet->payload = std::move(payload);
+  SendRequest& request = packet->request;
+  request.opcode = static_cast<ibv_wr_opcode>(frame.opcode);
+  request.psn = frame.psn;
+  request.bytes = frame.bytes;
+  const bool read = request.opcode == IBV_WR_RDMA_READ;
+  const bool question = frame.kind == Frame::Kind::packet;
+  if (packet->payload.size() != (read == question ? 0 : frame.bytes) && (read || question)) return;
+  if (!question) {
+    packet->source = here;
+    return Transport::answered(*this, *packet, frame.kind,
+                               static_cast<ibv_wc_status>(frame.status));
+  }
+  if (!read && request.opcode != IBV_WR_SEND && request.opcode != IBV_WR_RDMA_WRITE &&
+      request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) {
+    return;
+  }
+  packet->target = here;
+  packet->away = frame.from;
+  request.imm = frame.imm;
+  request.rkey = frame.rkey;
+  request.to_key = frame.to_key;
+  request.address = frame.address;
+  Transport::arrive(*this, packet);
 }
 
 void Network::trace(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {

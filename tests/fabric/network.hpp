@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A simulated network of RDMA NICs behind the verbs table and ibv_context::ops. Deterministic: one
 // thread, a virtual clock that moves with step(), and a seed that decides every delay and fault.
-// Live: threads, the real clock, no delays.
+// Live: threads, the real clock, no delays; the networks of several processes can be joined.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gdrx/clock.hpp"
+#include "tests/fabric/bridge.hpp"
 #include "tests/fabric/random.hpp"
 #include "transport/memory/gpu_calls.hpp"
 #include "transport/verbs/verbs_table.hpp"
@@ -82,7 +83,10 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
+  /// Live: hosts made from here on are in one network with those of that name in other processes.
+  void join(std::string name) { joined_ = std::move(name); }
   /// A host with NICs "sim0", "sim1" and so on, and the verbs that see them.
+  /// Of a joined network, as long as the verbs exist; nothing where that has no place.
   std::shared_ptr<const verbs::VerbsTable> add_host(const NicSettings& settings = {});
 
   /// Whose GPUs there are: the driver's at first.
@@ -139,6 +143,9 @@ class Network {
   };
   void schedule(Duration in, std::function<void()> what);
   void run_due(Instant until);
+  Result<int> claim_place();
+  void release_place(int host, int place);
+  void deliver(const Frame& frame, std::vector<std::byte> payload);
   void trace(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) noexcept;
   bool live() const noexcept { return mode_ == Mode::live; }
 
@@ -160,6 +167,9 @@ class Network {
   std::map<std::uint32_t, Qp*> qps_;  // by number, of all NICs
   std::uint32_t next_qp_ = 0x11;
   std::uint32_t next_key_ = 0x1000;
+  std::string joined_;              // the name of the network of several processes
+  std::unique_ptr<Bridge> bridge_;  // while there are hosts; its thread calls deliver()
+  int bridged_ = 0;                 // hosts
 };
 
 }  // namespace gdrx::sim

@@ -142,8 +142,9 @@ struct Qp {
 struct Packet {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  Nic* source = nullptr;
+  Nic* source = nullptr;  // or target: of another process, if there is none
   Nic* target = nullptr;
+  Frame::Gid away{};  // the source of another process
   SendRequest request;
   std::vector<std::byte> payload;
 };
@@ -166,16 +167,20 @@ struct Transport {
   static void push_held(Nic& nic);
   static ibv_wc_status read(Qp& qp, Packet& packet);
   static void acknowledge(Network& network, const std::shared_ptr<Packet>& packet);
+  static void answer(Network& network, const std::shared_ptr<Packet>& packet, Frame::Kind what,
+                     ibv_wc_status status, Duration in);
+  static void answered(Network& network, Packet& packet, Frame::Kind what, ibv_wc_status status);
   static void acknowledged(Qp& qp, std::uint32_t psn);
-  static void refused(Network& network, const std::shared_ptr<Packet>& packet,
-                      ibv_wc_status status);
-  static void not_ready(Network& network, const std::shared_ptr<Packet>& packet);
+  static void store_read(Qp& qp, const Packet& packet);
+  static void not_ready(Qp& qp, std::uint32_t psn);
   static void arm(Qp& qp);
   static void timed_out(Qp& qp);
   static void complete(Qp& qp, Cq& cq, ibv_wc wc);
   static void fail(Qp& qp, ibv_wc_status status);
   static void to_error(Qp& qp);
   static Nic* find(Network& network, const ibv_ah_attr& route);
+  static Nic* find(Network& network, const Frame::Gid& gid);
+  static void send_away(Network& network, const Packet& packet, const ibv_ah_attr& route);
   static Mr* local(Nic& nic, const ibv_sge& piece, ibv_pd* pd, int access);
   static Qp* alive(Network& network, std::uint32_t number);
 };

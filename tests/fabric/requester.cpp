@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of the simulated HCA: posting, transmission, acknowledgements, time-outs.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -33,6 +34,33 @@ Nic* Transport::find(Network& network, const ibv_ah_attr& route) {
     }
   }
   return nullptr;
+}
+
+Nic* Transport::find(Network& network, const Frame::Gid& gid) {
+  ibv_ah_attr route{};
+  route.is_global = 1;
+  std::copy(gid.begin(), gid.end(), route.grh.dgid.raw);
+  return find(network, route);
+}
+
+void Transport::send_away(Network& network, const Packet& packet, const ibv_ah_attr& route) {
+  if (route.is_global == 0) return;
+  const SendRequest& request = packet.request;
+  Frame frame;
+  frame.kind = Frame::Kind::packet;
+  frame.opcode = static_cast<std::uint8_t>(request.opcode);
+  std::copy_n(route.grh.dgid.raw, frame.to.size(), frame.to.begin());
+  std::copy_n(packet.source->gid.raw, frame.from.size(), frame.from.begin());
+  frame.asker = packet.from;
+  frame.asked = packet.to;
+  frame.psn = request.psn;
+  frame.imm = request.imm;
+  frame.rkey = request.rkey;
+  frame.to_key = request.to_key;
+  frame.bytes = request.bytes;
+  frame.payload = static_cast<std::uint32_t>(packet.payload.size());
+  frame.address = request.address;
+  network.bridge_->send(frame, packet.payload);
 }
 
 Mr* Transport::local(Nic& nic, const ibv_sge& piece, ibv_pd* pd, int access) {
@@ -158,18 +186,21 @@ void Transport::transmit(Qp& qp, SendRequest& request) {
   packet->from = qp.raw.qp_num;
   packet->to = datagram ? request.to_qp : qp.peer;
   packet->source = &nic;
-  packet->target = find(network, datagram ? request.to : qp.route);
+  const ibv_ah_attr& route = datagram ? request.to : qp.route;
+  packet->target = find(network, route);
   packet->request = request;
   network.trace(6, qp.raw.qp_num, request.psn);
   network.bytes_moved_ += request.bytes;
-  if (!nic.usable() || packet->target == nullptr || qp.muted) return;
-  if (!nic.routed && packet->target->subnet != nic.subnet) return;
+  const bool away = packet->target == nullptr;
+  if (!nic.usable() || (away && !network.bridge_) || qp.muted) return;
+  if (!away && !nic.routed && packet->target->subnet != nic.subnet) return;
   if (datagram) {
     if (network.draw(Fault::drop_datagram)) return;
   } else {
     if (network.draw(Fault::ack_blackout)) qp.acks_lost = true;
     if (network.draw(Fault::drop_packet)) return;
   }
+  if (away) return send_away(network, *packet, route);
   if (network.live()) return arrive(network, packet);
   nanoseconds in(kLatency + network.random_.below(kLatency) +
                  request.bytes * 1000 / kBytesPerMicro);
@@ -259,38 +290,61 @@ void Transport::acknowledged(Qp& qp, std::uint32_t psn) {
   arm(qp);
 }
 
-void Transport::refused(Network& network, const std::shared_ptr<Packet>& packet,
-                        ibv_wc_status status) {
-  const auto back = [&network, packet, status] {
-    Qp* qp = packet->source->usable() ? alive(network, packet->from) : nullptr;
-    if (qp == nullptr || qp->raw.state != IBV_QPS_RTS || qp->sent == 0) return;
-    acknowledged(*qp, packet->request.psn - 1);
-    if (!qp->sends.empty() && qp->sends.front().psn == packet->request.psn) fail(*qp, status);
-  };
-  if (network.live()) return back();
-  network.schedule(nanoseconds(kLatency), back);
+// The bytes of a read are here.
+void Transport::store_read(Qp& qp, const Packet& packet) {
+  for (SendRequest& request : qp.sends) {
+    if (request.psn != packet.request.psn || request.answered) continue;
+    if (request.opcode != IBV_WR_RDMA_READ || request.bytes != packet.payload.size()) continue;
+    std::size_t at = 0;
+    for (int i = 0; i < request.count; ++i) {
+      const ibv_sge& piece = request.pieces[static_cast<std::size_t>(i)];
+      (void)store(qp.nic(), local(qp.nic(), piece, qp.raw.pd, 0),
+                  reinterpret_cast<std::byte*>(piece.addr), packet.payload.data() + at,
+                  piece.length);
+      at += piece.length;
+    }
+    request.answered = true;
+  }
 }
 
-void Transport::not_ready(Network& network, const std::shared_ptr<Packet>& packet) {
-  const auto back = [&network, packet] {
-    Qp* qp = packet->source->usable() ? alive(network, packet->from) : nullptr;
-    if (qp == nullptr || qp->raw.state != IBV_QPS_RTS || qp->waiting_rnr) return;
-    acknowledged(*qp, packet->request.psn - 1);
-    if (qp->sends.empty() || qp->sends.front().psn != packet->request.psn) return;
-    if (qp->rnr_retries < 7 && ++qp->rnr_tries > qp->rnr_retries) {
-      return fail(*qp, IBV_WC_RNR_RETRY_EXC_ERR);
-    }
-    qp->waiting_rnr = true;
-    network.schedule(kRnrWait, [&network, number = qp->raw.qp_num] {
-      Qp* again = alive(network, number);
-      if (again == nullptr || again->raw.state != IBV_QPS_RTS) return;
-      again->waiting_rnr = false;
-      again->sent = 0;
-      kick(*again);
-    });
-  };
-  if (network.live()) return back();
-  network.schedule(nanoseconds(kLatency), back);
+void Transport::not_ready(Qp& qp, std::uint32_t psn) {
+  if (qp.waiting_rnr) return;
+  acknowledged(qp, psn - 1);
+  if (qp.sends.empty() || qp.sends.front().psn != psn) return;
+  if (qp.rnr_retries < 7 && ++qp.rnr_tries > qp.rnr_retries) {
+    return fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+  }
+  qp.waiting_rnr = true;
+  Network& network = *qp.nic().network;
+  network.schedule(kRnrWait, [&network, number = qp.raw.qp_num] {
+    Qp* again = alive(network, number);
+    if (again == nullptr || again->raw.state != IBV_QPS_RTS) return;
+    again->waiting_rnr = false;
+    again->sent = 0;
+    kick(*again);
+  });
+}
+
+// What the peer's NIC says of a packet, back at the NIC that sent it.
+void Transport::answered(Network& network, Packet& packet, Frame::Kind what, ibv_wc_status status) {
+  Qp* qp = packet.source->usable() ? alive(network, packet.from) : nullptr;
+  if (qp == nullptr || qp->raw.state != IBV_QPS_RTS) return;
+  const std::uint32_t psn = packet.request.psn;
+  switch (what) {
+    case Frame::Kind::acknowledged:
+      if (qp->acks_lost || (packet.target != nullptr && !packet.target->usable())) return;
+      if (packet.request.opcode == IBV_WR_RDMA_READ) store_read(*qp, packet);
+      return acknowledged(*qp, psn);
+    case Frame::Kind::refused:
+      if (qp->sent == 0) return;
+      acknowledged(*qp, psn - 1);
+      if (!qp->sends.empty() && qp->sends.front().psn == psn) fail(*qp, status);
+      return;
+    case Frame::Kind::not_ready:
+      return not_ready(*qp, psn);
+    case Frame::Kind::packet:
+      return;
+  }
 }
 
 }  // namespace gdrx::sim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving half of the simulated HCA, completions and errors.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -13,6 +14,7 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::uint64_t kLatency = 2'000;  // ns
+constexpr nanoseconds kAnswer(kLatency);
 constexpr std::size_t kGrh = 40;
 
 }  // namespace
@@ -222,7 +224,7 @@ void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
   const bool send = request.opcode == IBV_WR_SEND;
   const bool takes_receive = send || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (takes_receive && (qp.receives.empty() || network.draw(Fault::rnr))) {
-    return not_ready(network, packet);
+    return answer(network, packet, Frame::Kind::not_ready, IBV_WC_SUCCESS, kAnswer);
   }
   ibv_wc wc{};
   wc.byte_len = static_cast<std::uint32_t>(packet->payload.size());
@@ -236,7 +238,7 @@ void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
   if (theirs != IBV_WC_SUCCESS) {
     qp.nic().tell(IBV_EVENT_QP_ACCESS_ERR, &qp.raw);
     to_error(qp);
-    return refused(network, packet, theirs);
+    return answer(network, packet, Frame::Kind::refused, theirs, kAnswer);
   }
   if (takes_receive) {
     const ReceiveRequest receive = qp.receives.front();
@@ -262,7 +264,7 @@ void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
     complete(qp, qp.recv_cq(), wc);
     if (theirs != IBV_WC_SUCCESS) {
       to_error(qp);
-      return refused(network, packet, theirs);
+      return answer(network, packet, Frame::Kind::refused, theirs, kAnswer);
     }
   }
   ++qp.expected_psn;
@@ -271,28 +273,33 @@ void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
 
 void Transport::acknowledge(Network& network, const std::shared_ptr<Packet>& packet) {
   if (network.draw(Fault::drop_ack)) return;
-  const auto back = [&network, packet] {
-    Qp* qp = packet->source->usable() && packet->target->usable() ? alive(network, packet->from)
-                                                                  : nullptr;
-    if (qp == nullptr || qp->raw.state != IBV_QPS_RTS || qp->acks_lost) return;
-    if (packet->request.opcode == IBV_WR_RDMA_READ) {
-      for (SendRequest& request : qp->sends) {
-        if (request.psn != packet->request.psn || request.answered) continue;
-        std::size_t at = 0;
-        for (int i = 0; i < request.count; ++i) {
-          const ibv_sge& piece = request.pieces[static_cast<std::size_t>(i)];
-          (void)store(qp->nic(), local(qp->nic(), piece, qp->raw.pd, 0),
-                      reinterpret_cast<std::byte*>(piece.addr), packet->payload.data() + at,
-                      piece.length);
-          at += piece.length;
-        }
-        request.answered = true;
-      }
-    }
-    acknowledged(*qp, packet->request.psn);
-  };
-  if (network.live()) return back();
-  network.schedule(nanoseconds(kLatency + network.random_.below(kLatency)), back);
+  const Duration in =
+      network.live() ? Duration::zero() : nanoseconds(kLatency + network.random_.below(kLatency));
+  answer(network, packet, Frame::Kind::acknowledged, IBV_WC_SUCCESS, in);
+}
+
+void Transport::answer(Network& network, const std::shared_ptr<Packet>& packet, Frame::Kind what,
+                       ibv_wc_status status, Duration in) {
+  if (packet->source == nullptr) {
+    Frame frame;
+    frame.kind = what;
+    frame.opcode = static_cast<std::uint8_t>(packet->request.opcode);
+    frame.status = static_cast<std::uint8_t>(status);
+    frame.to = packet->away;
+    std::copy_n(packet->target->gid.raw, frame.from.size(), frame.from.begin());
+    frame.asker = packet->from;
+    frame.asked = packet->to;
+    frame.psn = packet->request.psn;
+    frame.bytes = packet->request.bytes;
+    const bool bytes =
+        what == Frame::Kind::acknowledged && packet->request.opcode == IBV_WR_RDMA_READ;
+    if (!bytes) packet->payload.clear();
+    frame.payload = static_cast<std::uint32_t>(packet->payload.size());
+    return network.bridge_->send(frame, packet->payload);
+  }
+  if (network.live()) return answered(network, *packet, what, status);
+  network.schedule(in,
+                   [&network, packet, what, status] { answered(network, *packet, what, status); });
 }
 
 void Transport::datagram(Qp& qp, const Packet& packet) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs fabric's module with the simulated HCA in the place of libibverbs: each rank that opens
-// it is a host with two NICs of one live network of this process.
+// it is a host with two NICs of one live network of this process, or with SIM_NETWORK=NAME of all
+// processes of this user on this machine that say that name.
 #include <cstdlib>
 #include <string_view>
 
@@ -13,7 +14,11 @@ namespace {
 constexpr int kNics = 2;
 
 gdrx::sim::Network& network() {
-  static auto* made = new gdrx::sim::Network(gdrx::sim::Network::Mode::live);  // outlives all ranks
+  static auto* made = [] {  // outlives all ranks
+    auto* network = new gdrx::sim::Network(gdrx::sim::Network::Mode::live);
+    if (const char* name = std::getenv("SIM_NETWORK"); name != nullptr) network->join(name);
+    return network;
+  }();
   return *made;
 }
 
@@ -30,8 +35,9 @@ gdrx::sim::NicSettings settings_of_nics() {
 }
 
 gdrx::Result<std::shared_ptr<gdrx::Fabric>> create() {
-  const gdrx::sim::NicSettings settings = settings_of_nics();
-  return gdrx::verbs::make_fabric(network().add_host(settings));
+  auto host = network().add_host(settings_of_nics());
+  if (!host) return gdrx::fail(gdrx::Errc::unsupported, "the simulated network is full");
+  return gdrx::verbs::make_fabric(std::move(host));
 }
 
 }  // namespace

@@ -140,8 +140,9 @@ add_test(NAME net_conformance.TheReferencePluginKeepsAllRulesApart
 set_tests_properties(net_conformance.TheReferencePluginKeepsAllRulesApart PROPERTIES
   LABELS conformance TIMEOUT 300)
 
-# gdrx's own plugin: every version over UCX, and over simulated NICs, which are of one process. What
-# listens is apart there: over a communicator's connection to itself no NIC carries anything.
+# gdrx's own plugin: every version over UCX, and over simulated NICs, which are joined between
+# processes. What listens is apart there: over a communicator's connection to itself no NIC carries
+# anything.
 if(NOT TARGET nccl_net_gdrx)
   return()
 endif()
@@ -160,9 +161,8 @@ endif()
 if(TARGET gdrx_fabric_verbs_sim)
   set(sim "GDRX_TRANSPORT=verbs;GDRX_MODULE_PATH=$<TARGET_FILE_DIR:gdrx_fabric_verbs_sim>")
   foreach(abi 8 9 10 11 12)
-    gdrx_plugin_conforms(OverSimulatedNicsV${abi} "${sim};NCCL_IB_TIMEOUT=10" --abi ${abi} --apart
-      --skip process.two --skip process.sender-killed --skip process.receiver-killed
-      --skip process.death-noticed --skip process.dead-listener)
+    gdrx_plugin_conforms(OverSimulatedNicsV${abi} "${sim};NCCL_IB_TIMEOUT=10;SIM_NETWORK=conformance"
+      --abi ${abi} --apart)
   endforeach()
 endif()
 
