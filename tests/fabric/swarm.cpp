@@ -13,7 +13,8 @@ using std::chrono::milliseconds;
 
 struct Mix {
   Fault fault;
-  double probability;  // an opportunity
+  double probability;    // an opportunity
+  double chosen = 0.35;  // that it is in a seed's mix
 };
 // Packet faults have thousands of opportunities in a run, those of ports and processes one a
 // millisecond.
@@ -35,15 +36,14 @@ constexpr std::array<Mix, kFaults> kMix{{
     {Fault::dark, 0.03},
     {Fault::qp_fatal, 0.05},
     {Fault::device_fatal, 0.1},
-    {Fault::unflushed, 1.0},
+    {Fault::unflushed, 1.0, 0.7},  // few seeds post on a QP in error
     {Fault::create_qp_fails, 0.5},
     {Fault::post_fails, 0.002},
     {Fault::gpu_hold, 0.3},
     {Fault::slow_host, 0.1},
     {Fault::stall, 0.02},
 }};
-constexpr double kOnGpu = 0.4;    // a seed's messages are in GPU memory
-constexpr double kChosen = 0.35;  // a fault kind is in a seed's mix
+constexpr double kOnGpu = 0.4;  // a seed's messages are in GPU memory
 constexpr milliseconds kSafety{120};
 constexpr milliseconds kLiveness{20'000};
 
@@ -54,7 +54,7 @@ class Swarm {
         cluster_(shape(seed)),
         traffic_(cluster_, seed, gpu_ ? &*gpu_ : nullptr) {
     for (const Mix& mix : kMix) {
-      if (random_.chance(kChosen)) cluster_.network.set_fault(mix.fault, mix.probability);
+      if (random_.chance(mix.chosen)) cluster_.network.set_fault(mix.fault, mix.probability);
     }
   }
 
