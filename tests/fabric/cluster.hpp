@@ -40,7 +40,8 @@ struct ClusterSettings {
   bool routed = true;             // between subnets
   int unresolved = 0;  // so many ibv_create_ah of each host time out, as when nobody answers
   std::chrono::milliseconds peer_timeout{2000};
-  std::vector<int> nics_of;  // by host, instead of nics
+  std::vector<int> nics_of;              // by host, instead of nics
+  std::vector<std::string> pci_folders;  // of each host's NICs
   const cuda::GpuCalls* gpu = &cuda::gpu_calls();
   bool dma_buf = true;  // of every NIC
   bool peermem = true;
@@ -138,6 +139,7 @@ class Cluster {
     }
     nics.dma_buf = settings_.dma_buf;
     nics.peermem = settings_.peermem;
+    nics.pci_folders = settings_.pci_folders;
     if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];
     host->verbs = network.add_host(nics);
     if (settings_.unresolved > 0) {

@@ -66,6 +66,8 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->dma_buf = settings.dma_buf;
     nic->ece = settings.ece;
     nic->peermem = settings.peermem;
+    const auto at = static_cast<std::size_t>(i);
+    if (at < settings.pci_folders.size()) nic->pci_folder = settings.pci_folders[at];
     std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", i);
     nic->context.device = &nic->device;
     nic->context.ops.post_send = &Transport::post_send;
@@ -159,6 +161,11 @@ void Network::kill_nic(int host, int nic) {
   trace(2, static_cast<std::uint64_t>(host * 64 + nic));
   which.dead = true;
   which.tell(IBV_EVENT_DEVICE_FATAL);
+}
+
+std::uint64_t Network::bytes_sent(int host, int nic) {
+  const std::lock_guard lock(mutex_);
+  return hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)]->sent;
 }
 
 void Network::cut(int host, int nic) {

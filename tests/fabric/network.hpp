@@ -63,11 +63,12 @@ struct NicSettings {
   int nics = 1;
   bool infiniband = false;
   int max_inline = 256;
-  std::uint32_t max_message = 1U << 30;  // of one work request
-  int first_subnet = 0;                  // NIC i is in subnet first_subnet + i, modulo the NICs
-  bool routed = true;                    // between subnets
-  bool dma_buf = true;                   // its driver registers dma-bufs
-  std::uint32_t ece = 0;                 // options its provider offers; 0: it knows no ECE
+  std::uint32_t max_message = 1U << 30;    // of one work request
+  int first_subnet = 0;                    // NIC i is in subnet first_subnet + i, modulo the NICs
+  bool routed = true;                      // between subnets
+  bool dma_buf = true;                     // its driver registers dma-bufs
+  std::uint32_t ece = 0;                   // options its provider offers; 0: it knows no ECE
+  std::vector<std::string> pci_folders{};  // of the NICs in sysfs; none: they are nowhere
   bool peermem = true;  // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
 };
 
@@ -123,6 +124,7 @@ class Network {
   std::uint64_t trace_hash() const noexcept { return hash_; }
   /// Objects that verbs made and nobody destroyed.
   std::size_t live_objects() const noexcept { return objects_; }
+  std::uint64_t bytes_sent(int host, int nic);
   std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
   /// Work requests that QPs took, and bytes of those that were writes with immediate.
   std::uint64_t posted(ibv_wr_opcode opcode) const noexcept {

@@ -42,7 +42,9 @@ struct Nic {
   std::uint32_t ece = 0;
   bool dma_buf = true;
   bool peermem = true;
-  std::deque<Held> held;  // oldest first
+  std::string pci_folder;
+  std::uint64_t sent = 0;  // bytes of requests
+  std::deque<Held> held;   // oldest first
   ibv_gid gid{};
   std::uint16_t lid = 0;
   std::deque<ibv_async_event> events;

@@ -191,6 +191,7 @@ void Transport::transmit(Qp& qp, SendRequest& request) {
   packet->request = request;
   network.trace(6, qp.raw.qp_num, request.psn);
   network.bytes_moved_ += request.bytes;
+  nic.sent += request.bytes;
   const bool away = packet->target == nullptr;
   if (!nic.usable() || (away && !network.bridge_) || qp.muted) return;
   if (!away && !nic.routed && packet->target->subnet != nic.subnet) return;

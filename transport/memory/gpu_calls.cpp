@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/memory/gpu_calls.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <filesystem>
 
 #include "transport/memory/cuda_memory.hpp"
 
@@ -9,6 +12,9 @@ namespace gdrx::cuda {
 namespace {
 
 // CUdevice_attribute, CUpointer_attribute and others of cuda.h.
+constexpr int kPciBus = 33;
+constexpr int kPciDevice = 34;
+constexpr int kPciDomain = 50;
 constexpr int kRdmaSupported = 116;
 constexpr int kFlushOptions = 117;
 constexpr int kWritesOrdering = 118;
@@ -25,6 +31,14 @@ int attribute_of(int device, int attribute) {
   return driver().device_attribute(&value, attribute, device) == 0 ? value : 0;
 }
 
+std::string pci_folder_of(int device) {
+  const std::string link =
+      fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0", attribute_of(device, kPciDomain),
+                  attribute_of(device, kPciBus), attribute_of(device, kPciDevice));
+  std::error_code error;
+  return std::filesystem::canonical(link, error).string();
+}
+
 Result<GpuFacts> facts_of(const void* pointer) {
   const int ordinal = GDRX_TRY(ordinal_of(pointer));
   int device = 0;
@@ -38,6 +52,7 @@ Result<GpuFacts> facts_of(const void* pointer) {
   GpuFacts facts;
   facts.ordinal = ordinal;
   facts.name = name.data();
+  facts.pci_folder = pci_folder_of(device);
   facts.rdma = attribute_of(device, kRdmaSupported) != 0;
   facts.dma_buf = attribute_of(device, kDmaBufSupported) != 0 && driver().range_handle != nullptr;
   facts.ordered = attribute_of(device, kWritesOrdering) >= kOrderedForOwner;

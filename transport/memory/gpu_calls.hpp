@@ -43,8 +43,9 @@ struct HostMemory {
 struct GpuFacts {
   int ordinal = 0;
   std::string name;
-  bool rdma = false;     // third parties may reach its memory at all
-  bool dma_buf = false;  // and by dma-buf
+  std::string pci_folder;  // in sysfs, links resolved; empty: not known
+  bool rdma = false;       // third parties may reach its memory at all
+  bool dma_buf = false;    // and by dma-buf
   bool ordered =
       false;  // what a NIC wrote before its completion is seen by kernels without a flush
 };

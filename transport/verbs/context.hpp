@@ -27,6 +27,7 @@ class Context {
   const VerbsTable& verbs() const noexcept { return *table_; }
   ibv_context* raw() const noexcept { return context_; }
   const std::string& name() const noexcept { return name_; }
+  std::string pci_folder() const { return table_->pci_folder(context_->device); }
   const ibv_device_attr& attributes() const noexcept { return attributes_; }
   Result<ibv_port_attr> query_port(std::uint8_t port) const;
   /// Entries that cannot be read (containers hide some) are left out.

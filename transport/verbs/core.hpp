@@ -21,6 +21,7 @@ struct LocalRegion {
   bool flush = false;     // what lands is visible to its GPU after a read through the same NIC
   cuda::HostMemory copy;  // staged
   std::uint32_t nonce = 0;
+  std::uint16_t far = 0;  // GPU memory, bit a rail: others are nearer to it
   std::vector<std::unique_ptr<Registration>> registrations;  // by rail
 };
 

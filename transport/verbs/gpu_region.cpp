@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+
+#include "transport/verbs/pci_place.hpp"
 
 namespace gdrx::verbs {
 namespace {
@@ -59,10 +62,37 @@ Result<Registrations> by_copy(const Core& core, std::span<std::byte> memory, Loc
   return made;
 }
 
+/// Rails that lead a longer way to the GPU than others do. PCIe carries most between a GPU and NICs
+/// below one bridge, and a far NIC's share slows all of them (NCCL issue 2310).
+std::uint16_t far_rails(const Core& core, const cuda::GpuFacts& gpu) {
+  std::array<PciDistance, kMaxRails> distance{};
+  PciDistance nearest = PciDistance::unknown;
+  for (std::size_t i = 0; i < core.rails.size(); ++i) {
+    distance[i] = pci_distance(core.rails[i]->pci_folder(), gpu.pci_folder);
+    if (distance[i] == PciDistance::unknown) return 0;
+    nearest = std::min(nearest, distance[i]);
+  }
+  unsigned far = 0;
+  for (std::size_t i = 0; i < core.rails.size(); ++i) {
+    if (distance[i] > nearest) far |= 1U << i;
+  }
+  return static_cast<std::uint16_t>(far);
+}
+
+std::string names_of_near(const Core& core, std::uint16_t far) {
+  std::string names;
+  for (std::size_t i = 0; i < core.rails.size(); ++i) {
+    if ((far >> i & 1) == 0)
+      names += (names.empty() ? "" : ", ") + std::string(core.rails[i]->name());
+  }
+  return names;
+}
+
 void tell(Core& core, const cuda::GpuFacts& gpu, const LocalRegion& region,
           const std::string& reason) {
   std::string line = fmt::format("GPU {} ({}): {}", gpu.ordinal, gpu.name, to_string(region.path));
   if (region.flush) line += ", flushed by reads";
+  if (region.far != 0) line += ", over the nearest NICs (" + names_of_near(core, region.far) + ")";
   if (!reason.empty()) line += "; " + reason;
   const auto same_start = [&](const std::string& old) {
     return old.substr(0, old.find(';')) == line.substr(0, line.find(';'));
@@ -76,6 +106,7 @@ void reached_directly(Core& core, const cuda::GpuFacts& gpu, LocalRegion& region
   // Refused for memory of cuMemCreate, which has no synchronous copies to keep in order.
   (void)core.gpu->keep_in_order(region.bytes.data());
   region.flush = !gpu.ordered || core.options.gpu_flush;
+  region.far = far_rails(core, gpu);
 }
 
 }  // namespace

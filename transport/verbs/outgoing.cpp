@@ -73,7 +73,8 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
       if (fresh.staged) core_.staging.give_back(fresh.payload.data(), fresh.payload.size());
       return cut_up;
     }
-    if (op.payload.size() >= kLeastStripe) {  // the striper has found the rail that is free first
+    // The striper has found the rail that is free first, or the nearest one.
+    if (op.payload.size() >= kLeastStripe || (fresh.far | fresh.key.far) != 0) {
       link = links_[fresh.stripes.item[0].rail].get();
       path = path_of(*link, bytes_of(fresh, 0));
     }
@@ -155,6 +156,7 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
     fresh.lkeys[i] = local->lkey(i);
   }
   fresh.key = remote.key;
+  fresh.far = local == nullptr ? std::uint16_t{0} : local->region().far;
   fresh.stripes = {};
 }
 
@@ -162,9 +164,13 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
 // envelope, and so does a receiver that has to copy what landed.
 Result<Progress> Outgoing::cut(Message& fresh) {
   std::array<RailLoad, kMaxRails> loads{};
+  const bool near = std::any_of(links_.begin(), links_.end(), [&](const auto& link) {
+    return link->state() == LinkState::up && !far_away(fresh, *link);
+  });
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.state() != LinkState::up || path_of(link) == nullptr) continue;
+    if (near && far_away(fresh, link)) continue;
     loads[i].weight = std::max(1U, std::min(link.rail().address().speed, link.peer().speed));
     for (const Path& path : link.paths()) loads[i].outstanding += path.outstanding();
   }
@@ -188,6 +194,10 @@ Result<Progress> Outgoing::cut(Message& fresh) {
       (!fresh.has_immediate || fresh.immediate <= 0xffff) && (fresh.key.flags & kCopied) == 0;
   fresh.form = fresh.stripes.count == 1 && fits ? Form::whole : Form::striped;
   return Progress::done;
+}
+
+bool Outgoing::far_away(const Message& of, const Link& link) const noexcept {
+  return (of.far >> link.rail_index() & 1) != 0 || (of.key.far >> link.peer_rail() & 1) != 0;
 }
 
 Bytes Outgoing::bytes_of(const Message& of, unsigned unit) noexcept {

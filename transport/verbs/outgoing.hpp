@@ -56,6 +56,7 @@ class Outgoing {
     // Not the region: it may end while a dead peer's message waits for its acknowledgement.
     std::array<std::uint32_t, kMaxRails> lkeys{};
     RegionKey key;
+    std::uint16_t far = 0;  // of the payload's region, as RegionKey::far
     Stripes stripes;
   };
   Message& message(std::uint64_t sequence) noexcept { return ring_[sequence % kWindow]; }
@@ -67,6 +68,7 @@ class Outgoing {
   void prepare(const WriteOp& op, const Remote& remote, Message& fresh);
   Result<Progress> hold_payload(const WriteOp& op, Message& fresh);
   Result<Progress> cut(Message& fresh);
+  bool far_away(const Message& of, const Link& link) const noexcept;
   static Bytes bytes_of(const Message& of, unsigned unit) noexcept;
   void write_head(const Message& fresh, std::span<const std::byte> header) noexcept;
   void post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "transport/verbs/pci_place.hpp"
+
 namespace gdrx::verbs {
 namespace {
 
@@ -103,7 +105,11 @@ Result<void> Rail::read_port() {
   address_.lid = port.lid;
   address_.ethernet = ethernet ? 1 : 0;
   address_.mtu = static_cast<std::uint8_t>(port.active_mtu);
+  pci_folder_ = context_->pci_folder();
   address_.speed = width_of(port.active_width) * lane_speed(port.active_speed);
+  if (const std::uint32_t slot = slot_speed(pci_folder_); slot > 0) {
+    address_.speed = std::min(address_.speed, slot);
+  }
   const std::string name = fmt::format("{}:{}", context_->name(), port_);
   std::copy_n(name.begin(), std::min(name.size(), address_.name.size() - 1), address_.name.begin());
   port_up_ = port.state == IBV_PORT_ACTIVE;

@@ -36,6 +36,8 @@ class Rail {
     return bytes <= longest_ ? 1 : static_cast<std::uint32_t>((bytes - 1) / longest_ + 1);
   }
   Bytes longest_write() const noexcept { return longest_; }
+  /// Its NIC's in sysfs, links resolved; empty: not known.
+  const std::string& pci_folder() const noexcept { return pci_folder_; }
   /// Switches may send its packets on any way: what is long goes by writes that need no order.
   bool adaptive() const noexcept { return adaptive_; }
   bool port_up() const noexcept { return port_up_ && !dead_; }
@@ -82,6 +84,7 @@ class Rail {
   std::uint8_t port_;
   Options options_;
   RailAddress address_;
+  std::string pci_folder_;
   std::uint8_t gid_index_ = 0;
   bool grh_ = false;
   bool adaptive_ = false;

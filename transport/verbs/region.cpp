@@ -71,6 +71,7 @@ Blob VerbsRegion::export_key() const {
   key.nonce = region.nonce;
   key.rails = static_cast<std::uint8_t>(region.registrations.size());
   key.flags = direct() ? kNoProcessor : path() == MemoryPath::staged ? kCopied : std::uint8_t{0};
+  key.far = region.far;
   key.base = reinterpret_cast<std::uintptr_t>(region.reached.data());
   key.length = region.reached.size();
   for (std::size_t i = 0; i < region.registrations.size(); ++i) {

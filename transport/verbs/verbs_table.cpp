@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string>
 
 #include "transport/verbs/subnet.hpp"
@@ -145,6 +146,10 @@ Result<std::shared_ptr<const VerbsTable>> load_verbs() {
   fill_queues(load, *table);
   fill_registration(load, *table);
   table->subnet_bits = &subnet_bits_of;
+  table->pci_folder = [](const ibv_device* device) {
+    std::error_code error;
+    return std::filesystem::canonical(std::string(device->ibdev_path) + "/device", error).string();
+  };
   // Pages that a NIC writes stay with the parent when the process forks.
   auto* fork_init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
   if (!load.missing().empty()) {

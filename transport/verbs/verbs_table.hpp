@@ -46,6 +46,8 @@ struct VerbsTable {
   std::function<void(ibv_async_event*)> ack_async_event;
   /// No verb: subnet_bits_of() of an Ethernet port's GID.
   std::function<int(const ibv_gid&)> subnet_bits;
+  /// No verb: the device's folder in sysfs, links resolved; empty where there is none.
+  std::function<std::string(const ibv_device*)> pci_folder;
   /// IBV_ACCESS_RELAXED_ORDERING is understood (ibv_reg_mr_iova2 is there).
   bool relaxed_ordering = false;
 };

@@ -102,7 +102,7 @@ struct RegionKey {
   std::uint32_t nonce = 0;
   std::uint8_t rails = 0;
   std::uint8_t flags = 0;
-  std::uint16_t reserved = 0;
+  std::uint16_t far = 0;  // bit a rail: others of its owner are nearer to the memory
   std::uint64_t base = 0;
   std::uint64_t length = 0;
   std::array<std::uint32_t, kMaxRails> rkey{};
