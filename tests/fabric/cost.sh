@@ -18,7 +18,7 @@ idle 8 450 idle poll
 post 8 900 post, 8 bytes
 receive 8 1100 receive, 8 bytes
 complete 8 700 complete, 8 bytes
-post 65536 1300 post, 64 KiB
+post 65536 1500 post, 64 KiB
 receive 65536 900 receive, 64 KiB
 complete 65536 700 complete, 64 KiB
 STEPS

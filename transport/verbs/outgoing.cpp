@@ -164,9 +164,10 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
 // envelope, and so does a receiver that has to copy what landed.
 Result<Progress> Outgoing::cut(Message& fresh) {
   std::array<RailLoad, kMaxRails> loads{};
-  const bool near = std::any_of(links_.begin(), links_.end(), [&](const auto& link) {
-    return link->state() == LinkState::up && !far_away(fresh, *link);
-  });
+  const bool differ = (fresh.far | fresh.key.far) != 0;
+  const bool near = differ && std::any_of(links_.begin(), links_.end(), [&](const auto& link) {
+                      return link->state() == LinkState::up && !far_away(fresh, *link);
+                    });
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.state() != LinkState::up || path_of(link) == nullptr) continue;
