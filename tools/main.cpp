@@ -6,6 +6,7 @@
 
 #include "gdrx/config.hpp"
 #include "tools/commands.hpp"
+#include "tools/help.hpp"
 
 namespace {
 
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   setenv("HWLOC_HIDE_ERRORS", "2", 0);
   CLI::App app("Collective communication for GPU and host buffers: topology, plans, configuration.",
                "gdrx");
+  app.formatter(gdrx::tools::help_formatter());
   app.require_subcommand(1);
   app.footer(
       "`gdrx COMMAND --help` has examples.\n"
