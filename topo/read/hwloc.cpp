@@ -168,7 +168,7 @@ class Reader {
       const unsigned type = number_of(io->attr->osdev.type);
       if (type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
         saw_verbs_ = true;
-        parts_.nics.push_back({std::string(name), at, kNone, 0, 0, {}, false});
+        parts_.nics.push_back({std::string(name), at, kNone, 0, 0, {}, false, active(io)});
       }
       if (type == HWLOC_OBJ_OSDEV_NETWORK && interface.empty()) interface = name;
     }
@@ -182,6 +182,16 @@ class Reader {
     }
     by_gp_index_[object->gp_index] = at;
     return at;
+  }
+
+  // "Port1State" and so on; 4 is InfiniBand's number for an active port.
+  static std::optional<bool> active(hwloc_obj_t nic) {
+    std::optional<bool> found;
+    for (int port = 1; port <= 2; ++port) {
+      const char* state = hwloc_obj_get_info_by_name(nic, fmt::format("Port{}State", port).c_str());
+      if (state) found = found.value_or(false) || to_int(state, 0) == 4;
+    }
+    return found;
   }
 
   std::size_t node_of(hwloc_obj_t object) const {

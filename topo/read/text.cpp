@@ -67,11 +67,11 @@ std::string cpus_of_mask(std::string_view mask) {
 
 bool is_gpu_class(std::uint32_t class_code, std::uint16_t vendor) {
   const std::uint32_t kind = class_code >> 8;
-  // 3D and display controllers, processing accelerators: a server's own VGA chip (ASPEED, Matrox)
-  // is none of these vendors'.
-  const bool known = vendor == 0x10de || vendor == 0x1002 || vendor == 0x8086;
-  return kind == 0x0302 || (known && vendor != 0x8086 && kind == 0x0300) ||
-         (known && (kind == 0x0380 || kind == 0x1200));
+  // 3D and display controllers, AMD's accelerators: a server's own VGA chip (ASPEED, Matrox) is
+  // none of these vendors', and Intel's 0x1200 is the neural unit of a laptop.
+  const bool nvidia_or_amd = vendor == 0x10de || vendor == 0x1002;
+  return kind == 0x0302 || (nvidia_or_amd && (kind == 0x0300 || kind == 0x1200)) ||
+         ((nvidia_or_amd || vendor == 0x8086) && kind == 0x0380);
 }
 
 bool is_bridge_class(std::uint32_t class_code) { return class_code >> 8 == 0x0604; }
