@@ -124,6 +124,22 @@ TEST_F(Gb200, BindsToTheCpusNearestToTheGpusMemory) {
   EXPECT_EQ(topology.cpus_near(topology.gpus()[1].node), "0-71");
 }
 
+TEST_F(Gb200, IsExplainedByTheCpusNode) {
+  tray();
+  const Topology topology = load();
+  const auto words = [&](const char* gpu, const char* nic) {
+    std::string all;
+    for (const Hop& hop : hops(topology, *topology.find(gpu), *topology.find(nic))) {
+      all += hop.what + "\n";
+    }
+    return all;
+  };
+  EXPECT_NE(words("GPU3", "mlx5_2").find("pci0019:00, NUMA node 1\nthe CPU's fabric, in one NUMA"),
+            std::string::npos)
+      << words("GPU3", "mlx5_2");
+  EXPECT_NE(words("GPU3", "mlx5_1").find("between NUMA nodes (speed"), std::string::npos);
+}
+
 TEST_F(Machine, MemoryWithoutDistancesIsNearNothing) {
   numa(0, "0-31", 0);
   numa(2, "", -1);
@@ -176,6 +192,25 @@ TEST_F(Machine, AHostWithRootPortsHidesNothing) {
   const Topology topology = load();
   EXPECT_FALSE(topology.hides_switches());
   EXPECT_EQ(quality(topology, 0), "poor on most CPUs: crosses host bridges");
+}
+
+// sysfs has no NUMA node of a host bridge: that of its devices counts.
+TEST_F(Machine, NodeIsExplainedAsOneNumaNode) {
+  gpu(bridge("pci0000:00/0000:00:01.0") + "/0000:01:00.0");
+  nic(bridge("pci0000:20/0000:20:01.0") + "/0000:21:00.0", "mlx5_0");
+  const Topology topology = load();
+  EXPECT_EQ(smi(topology, "GPU0", "mlx5_0"), "NODE");
+  const auto path_up = hops(topology, topology.gpu(0), topology.nic(0));
+  EXPECT_EQ(path_up[2].what, "host bridge pci0000:00, NUMA node 0");
+  EXPECT_EQ(path_up[3].what, "the CPU's fabric, in one NUMA node");
+}
+
+TEST_F(Machine, WithoutNumaNodesNobodyKnowsWhatLiesBetween) {
+  gpu(bridge("pci0000:00/0000:00:01.0", "0x8086", -1) + "/0000:01:00.0", -1);
+  nic(bridge("pci0000:20/0000:20:01.0", "0x8086", -1) + "/0000:21:00.0", "mlx5_0", -1);
+  const Topology topology = load();
+  const auto path_up = hops(topology, topology.gpu(0), topology.nic(0));
+  EXPECT_EQ(path_up[3].what, "the CPU's fabric or between CPUs: not known which");
 }
 
 // ARM's cpuinfo has no word for a hypervisor.

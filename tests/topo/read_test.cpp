@@ -167,6 +167,23 @@ TEST(HwlocXml, AGoodFileIsRead) {
   EXPECT_NEAR(*path_up[0].gbytes, 31.5, 0.1);
 }
 
+TEST(HwlocXml, TellsWhetherAPortIsUp) {
+  std::string text = test::kHwlocXml;
+  const auto add = [&](const std::string& nic, const std::string& infos) {
+    const std::string end = "name=\"" + nic + "\" osdev_type=\"3\"/>";
+    const std::size_t at = text.find(end);
+    ASSERT_NE(at, text.npos) << nic;
+    text.replace(at + end.size() - 2, 2, ">" + infos + "</object>");
+  };
+  add("mlx5_0", "<info name=\"Port1State\" value=\"1\"/><info name=\"Port2State\" value=\"4\"/>");
+  add("mlx5_1", "<info name=\"Port1State\" value=\"1\"/>");
+  const auto topology = parse(text, "ports.xml");
+  ASSERT_TRUE(topology) << topology.error().what;
+  EXPECT_EQ(topology->nics()[0].active, true);
+  EXPECT_EQ(topology->nics()[1].active, false);
+  EXPECT_EQ(topology->nics()[2].active, std::nullopt);
+}
+
 // hwloc itself reads it after our reader: what passes that must not harm it either.
 TEST(HwlocXml, AFileWithWrongBytesNeverCrashes) {
   std::mt19937 random(11);
@@ -207,6 +224,35 @@ TEST(NcclXml, OddNumbersAreNotKnownAndNotTaken) {
   ASSERT_TRUE(topology) << topology.error().what;
   EXPECT_FALSE(way(*topology, "GPU0", "NIC0").bottleneck);
   EXPECT_EQ(topology->numa_of(topology->gpus()[0].node), -1);
+}
+
+// Class 0x068001 is a POWER9, which GPUs reach by NVLink; 0x068000 is an NVSwitch.
+TEST(NcclXml, AnNvlinkToThePower9IsNoneToAnotherGpu) {
+  const auto links = [](const char* target) {
+    std::string text = "<system><cpu numaid=\"0\">";
+    for (int gpu = 1; gpu < 3; ++gpu) {
+      text += fmt::format(
+          "<pci busid=\"0004:0{}:00.0\" class=\"0x030200\"><gpu sm=\"70\">"
+          "<nvlink target=\"0004:0{}:00.0\" count=\"3\" tclass=\"{}\"/>"
+          "</gpu></pci>",
+          gpu, gpu + 4, target);
+    }
+    const auto topology = parse(text + "</cpu></system>", "power9.xml");
+    EXPECT_TRUE(topology) << topology.error().what;
+    return smi(*topology, "GPU0", "GPU1");
+  };
+  EXPECT_EQ(links("0x068000"), "NV3");
+  EXPECT_EQ(links("0x068001"), "PHB?");
+}
+
+TEST(NcclXml, ACloudsFileWithoutNvlinksSaysSo) {
+  const auto topology = parse(
+      "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/>"
+      "<pci busid=\"0000:02:00.0\" class=\"0x030200\"/></cpu></system>",
+      "cloud.xml");
+  ASSERT_TRUE(topology);
+  ASSERT_EQ(topology->notes().size(), 1u);
+  EXPECT_NE(topology->notes()[0].find("NVLink is not in this file"), std::string::npos);
 }
 
 TEST(NcclXml, VirtualMachinesShowFlatBusesOnBusZero) {

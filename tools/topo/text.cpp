@@ -181,6 +181,11 @@ std::string explain_text(const Topology& topology, DeviceId a, DeviceId b) {
   text += fmt::format(", NCCL {}", to_string(way.nccl));
   text += "\n\n";
   if (way.nvlinks > 0) text += fmt::format("  over {} NVLinks; by PCI:\n", way.nvlinks);
+  if (way.nccl == topo::NcclClass::p2c) {
+    const topo::Gpu& gpu = topology.gpus()[index(topology.is_gpu(a) ? a : b)];
+    text += fmt::format("  over {} NVLink-C2C of {} to its CPU and from there; by PCI:\n",
+                        gpu.c2c_links, gpu.name);
+  }
   for (const topo::Hop& hop : hops(topology, a, b)) {
     text += fmt::format("  {}\n", hop.what);
     if (hop.gbytes) text += fmt::format("    | {:.1f} GB/s\n", *hop.gbytes);
