@@ -86,6 +86,10 @@ TEST(BadInput, GivesOneClearLineEach) {
       {"<system/>text", "not XML"},
       {"<!-- <system/>", "comment does not end"},
       {"<?xml", "instruction does not end"},
+      {"<?xml version='1.0' encoding='UT8-F'?><system/>", "encoding"},
+      {"<?xml encoding=UTF-8?><system/>", "encoding"},
+      {"<?xml encoding=?><system/>", "encoding"},
+      {"<?xml encoding", "does not end"},
       {"<!DOCTYPE", "does not end"},
       {bomb, "declarations"},
       {external, "entity"},
@@ -263,6 +267,13 @@ TEST(NcclXml, VirtualMachinesShowFlatBusesOnBusZero) {
   ASSERT_TRUE(topology);
   EXPECT_TRUE(topology->flattened());
   EXPECT_EQ(smi(*topology, "GPU0", "NIC0"), "PHB");
+}
+
+TEST(Xml, TakesTheEncodingsOfItsFiles) {
+  for (const std::string encoding : {"\"UTF-8\"", "'utf-8'", "\"US-ASCII\"", " = 'ISO-8859-1'"}) {
+    const auto document = parse_xml("<?xml version='1.0' encoding=" + encoding + "?><a/>", "x");
+    EXPECT_TRUE(document) << document.error().what;
+  }
 }
 
 TEST(Xml, ReadsTheFiveEntitiesAndNumbers) {
