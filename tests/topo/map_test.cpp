@@ -202,6 +202,17 @@ TEST(WhatIf, AMovedNicChangesTheMap) {
   EXPECT_EQ(test::smi(*under, "GPU0", "mlx5_0"), "PIX");
 }
 
+TEST(WhatIf, TakesTheWordSwitch) {
+  HostBuilder host;
+  const auto near = host.switch_below(host.root(0));
+  host.gpu_on(near);
+  host.nic(host.bridge(host.root(1)), "mlx5_0");
+  const auto under =
+      what_if(host.build(), "move mlx5_0 under switch " + host.parts.nodes[near].name);
+  ASSERT_TRUE(under) << under.error().what;
+  EXPECT_EQ(test::smi(*under, "GPU0", "mlx5_0"), "PIX");
+}
+
 TEST(WhatIf, WhatItDoesNotUnderstandIsRefused) {
   const Topology topology = equal_host(1, 1);
   for (const char* text : {"", "move", "move mlx5_0", "move mlx5_0 beside", "move x beside GPU0",

@@ -102,6 +102,9 @@ TEST(BadInput, GivesOneClearLineEach) {
       {"<system><cpu numaid=\"0\"><pci busid=\"x\"/></cpu></system>", "bus id"},
       {"<system><cpu numaid=\"0\"><pci/></cpu></system>", "bus id"},
       {"a line of text", "not understood"},
+      {"BZh91AY&SY\x01", "neither text nor a snapshot"},
+      {"<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x1\"/></topology>",
+       "Machine of no"},
   };
   for (const auto& bad : cases) {
     const std::string error = error_of(bad.text);
@@ -280,6 +283,25 @@ TEST(Xml, ReadsTheFiveEntitiesAndNumbers) {
   const auto document = parse_xml("<a b='&lt;&gt;&amp;&quot;&apos;&#65;&#x42;'/>", "x");
   ASSERT_TRUE(document) << document.error().what;
   EXPECT_EQ(document->root()["b"], "<>&\"'AB");
+}
+
+TEST(Text, ControlCharactersBecomeBlanks) {
+  EXPECT_EQ(without_controls("a\x1b[2Jb\n\x7f"), "a [2Jb  ");
+  EXPECT_EQ(without_controls("\xc2\x9b"
+                             "1m\xc3\xa9\xc2\xb5"),
+            "  1m\xc3\xa9\xc2\xb5")
+      << "letters stay";
+  EXPECT_EQ(without_controls("\xc2"), "\xc2");
+}
+
+TEST(Topology, LetsNoFileMoveTheCursor) {
+  const auto topology = parse(
+      "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x020700\"><nic>"
+      "<net name=\"m\x1b[31mx\" port=\"1\"/></nic></pci></cpu></system>",
+      "a\nb.xml");
+  ASSERT_TRUE(topology) << topology.error().what;
+  EXPECT_EQ(topology->nics()[0].name, "m [31mx");
+  EXPECT_EQ(topology->source(), "a b.xml");
 }
 
 TEST(Text, MasksBecomeLists) {

@@ -8,6 +8,7 @@
 
 #include "gdrx/topology.hpp"
 #include "topo/model/natural.hpp"
+#include "topo/read/text.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -132,6 +133,20 @@ void index_nvlinks(Parts& parts) {
 // Emulated bridges: QEMU's own ports and the TI switch that it models.
 bool is_emulated(const PciNode& node) { return node.vendor == 0x1b36 || node.vendor == 0x104c; }
 
+// Files may be anybody's: nothing in them reaches a terminal as more than text.
+void clean(Parts& parts) {
+  const auto each = [](std::string& text) { text = without_controls(text); };
+  each(parts.source);
+  for (PciNode& node : parts.nodes) each(node.cpus);
+  for (Gpu& gpu : parts.gpus) each(gpu.model);
+  for (NumaNode& node : parts.numa) each(node.cpus);
+  for (Nic& nic : parts.nics) {
+    each(nic.name);
+    each(nic.link_layer);
+  }
+  for (std::string& note : parts.notes) each(note);
+}
+
 struct Shape {
   std::size_t placed = 0;
   bool numa = false;         // a device says its node
@@ -173,6 +188,7 @@ Shape shape_of(const Topology& topology) {
 
 Result<Topology> Topology::make(Parts parts) {
   GDRX_TRY(check(parts));
+  clean(parts);
   sort_nodes(parts);
   sort_devices(parts);
   index_nvlinks(parts);
