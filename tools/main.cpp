@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrx: what the library knows, as a command. Bad input: one line on stderr, and not 0.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "gdrx/config.hpp"
 #include "tools/commands.hpp"
+#include "tools/doctor/view.hpp"
+#include "tools/help.hpp"
 
 namespace {
 
@@ -16,14 +17,10 @@ constexpr Add kCommands[] = {
     gdrx::tools::add_stats,  gdrx::tools::add_tune,
 };
 
+// One line, whatever a file or a name in it holds.
 int fail(int status, const std::string& line) {
-  std::fprintf(stderr, "gdrx: %s\n", line.c_str());
+  std::fprintf(stderr, "gdrx: %s\n", gdrx::tools::printable(line).c_str());
   return status;
-}
-
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 std::string no_such_command(const CLI::App& app, const std::string& name) {
@@ -48,6 +45,7 @@ int main(int argc, char** argv) {
   setenv("HWLOC_HIDE_ERRORS", "2", 0);
   CLI::App app("Collective communication for GPU and host buffers: topology, plans, configuration.",
                "gdrx");
+  app.formatter(gdrx::tools::help_formatter());
   app.require_subcommand(1);
   app.footer(
       "`gdrx COMMAND --help` has examples.\n"
@@ -62,10 +60,10 @@ int main(int argc, char** argv) {
     if (argc > 1 && app.get_subcommands().empty() && argv[1][0] != '-') {
       return fail(gdrx::tools::kBadUsage, no_such_command(app, argv[1]));
     }
-    return fail(gdrx::tools::kBadUsage, one_line(error.what()) + "; see --help");
+    return fail(gdrx::tools::kBadUsage, error.what() + std::string("; see --help"));
   } catch (const gdrx::tools::Failure& failure) {
-    return fail(failure.status, one_line(failure.line));
+    return fail(failure.status, failure.line);
   } catch (const std::exception& error) {
-    return fail(gdrx::tools::kFailed, one_line(error.what()));
+    return fail(gdrx::tools::kFailed, error.what());
   }
 }

@@ -8,11 +8,13 @@
 #include "tools/commands.hpp"
 #include "tools/perf/nic_perf_view.hpp"
 #include "tools/perf/p2p_view.hpp"
+#include "tools/support.hpp"
 #include "tools/units.hpp"
 
 namespace gdrx::tools {
 namespace {
 
+constexpr const char* kSecretFile = "GDRX_SECRET_FILE";
 constexpr const char* kExamples =
     "Examples:\n"
     "  gdrx perf                          RDMA writes of the first NIC to itself\n"
@@ -22,6 +24,7 @@ constexpr const char* kExamples =
     "  gdrx perf --listen -d mlx5_0       one side of two hosts: its NIC and memory\n"
     "  gdrx perf node1 -d mlx5_0 -a       the other side: says what is measured\n"
     "  gdrx perf --p2p                    what the GPUs here reach of each other\n"
+    "With GDRX_SECRET_FILE set, two hosts measure only if it holds the same on both.\n"
     "Options have the names of perftest's. Exit status: 0, 1 if something cannot be\n"
     "measured or arrives changed, 2 for bad usage.\n";
 
@@ -98,7 +101,9 @@ void serve(const Options& options) {
     std::fflush(stdout);
   };
   const perf::NicPerfReport report =
-      value_or_fail(perf::serve_here(options.tcp_port, nic_of(options), judge, listening), kFailed);
+      value_or_fail(perf::serve_here(options.tcp_port, nic_of(options), judge,
+                                     environment_value(kSecretFile), listening),
+                    kFailed);
   fmt::print("{} of {} with {} of {}: {} sizes, the data was compared: equal\n",
              perf::to_string(report.options.test), report.from, report.to, report.host,
              report.rows.size());
@@ -108,7 +113,8 @@ void run_nic(const Options& options) {
   const perf::NicPerfOptions nic = nic_of(options);
   const perf::NicPerfReport report = value_or_fail(
       options.host.empty() ? perf::measure_nic_here(nic)
-                           : perf::measure_with_here(options.host, options.tcp_port, nic),
+                           : perf::measure_with_here(options.host, options.tcp_port, nic,
+                                                     environment_value(kSecretFile)),
       kFailed);
   const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
   fmt::print("{}", options.format == "json" ? perf::nic_perf_json(report, topology)

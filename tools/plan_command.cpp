@@ -25,8 +25,7 @@ constexpr const char* kExamples =
     "  gdrx plan --algo all -n 8 --simulate --size 64K  every algorithm, the fastest first\n"
     "  gdrx plan --algo ring -n 4 --format json > ring.json\n"
     "  gdrx plan --load ring.json --simulate           a plan from a file is always proved first\n"
-    "  gdrx plan --collective broadcast --algo tree -n 5 --root 2 --format dot | dot -Tsvg > "
-    "t.svg\n"
+    "  gdrx plan --collective broadcast --algo tree -n 5 --format dot > tree.dot\n"
     "With --format, stdout holds that format alone; --simulate --format json is the prediction.\n"
     "Exit status: 0, 1 if the plan does not hold or a file cannot be read, 2 for bad usage.\n";
 

@@ -85,6 +85,7 @@ struct Nic {
   double gigabits = 0;           // port rate, 0 unknown
   std::string link_layer;        // "InfiniBand", "Ethernet" or empty
   bool is_virtual = false;       // no PCI device behind it
+  std::optional<bool> active = std::nullopt;  // a port is up; nothing: the source does not say
 };
 
 /// `count` NVLinks of one GPU, to another GPU or (peer == kNone) to NVSwitches.
@@ -99,7 +100,7 @@ struct NumaNode {
   int id = -1;
   int package = -1;
   std::string cpus;            // "0-15,32-47", empty unknown
-  std::vector<int> distances;  // by position in numa(), empty unknown
+  std::vector<int> distances;  // by position among all nodes in order of id, empty unknown
 };
 
 /// What a reader gathers, in any order.
@@ -136,6 +137,9 @@ class Topology {
   bool nvlink_known() const noexcept { return parts_.nvlink_known; }
   /// A virtual machine that shows devices on flat virtual buses: PCI classes say nothing there.
   bool flattened() const noexcept { return flattened_; }
+  /// NUMA nodes are told, PCIe switches are not: PHB and NODE say no more than "one NUMA node".
+  /// What most clouds show.
+  bool hides_switches() const noexcept { return hides_switches_; }
 
   std::size_t devices() const noexcept { return parts_.gpus.size() + parts_.nics.size(); }
   DeviceId gpu(std::size_t i) const noexcept { return DeviceId(i); }
@@ -147,17 +151,20 @@ class Topology {
   Result<DeviceId> find(std::string_view text) const;
 
   int numa_of(std::size_t node) const;  // the node's own, or of the nearest bridge above; -1
+  /// The node itself if it has CPUs; of a GPU's memory (Grace), the nearest node that has some.
+  int numa_with_cpus(int numa) const;
   int package_of(int numa) const;       // -1 unknown
   std::string cpus_of(int numa) const;  // empty unknown
   /// CPUs near a node: of its NUMA node, or what the kernel says of the device itself.
   std::string cpus_near(std::size_t node) const;
-  /// The NUMA node of those CPUs: numa_of(), or the one that has exactly them; -1.
+  /// The NUMA node of those CPUs; -1.
   int numa_near(std::size_t node) const;
   int nvlinks_between(std::size_t gpu_a, std::size_t gpu_b) const;
 
  private:
   Parts parts_;
   bool flattened_ = false;
+  bool hides_switches_ = false;
 };
 
 /// nvidia-smi's classes, nearest first.
@@ -207,7 +214,7 @@ Cost cost(const Topology& topology, const Path& path);
 /// nearer to it, where the GPU itself is not. The nearest one; kNone if there is none.
 std::size_t pxn_proxy(const Topology& topology, std::size_t gpu, std::size_t nic);
 
-/// NIC indices for GPU `gpu`, nearest first, ties in the order of nics().
+/// NIC indices for GPU `gpu`, nearest first, ports that are down last, ties in the order of nics().
 std::vector<std::size_t> nearest_nics(const Topology& topology, std::size_t gpu);
 
 struct RailChoice {
@@ -221,7 +228,7 @@ struct RailMap {
   std::vector<int> load;                        // GPUs per NIC
 };
 /// Each GPU gets the NICs at its smallest cost; among equal ones the load differs by at most one.
-/// NICs that are nobody's nearest stay unused.
+/// NICs that are nobody's nearest stay unused, and those whose port is down where others are up.
 RailMap rail_map(const Topology& topology);
 
 /// GPU indices in an order whose neighbours, the last and the first too, are near each other.

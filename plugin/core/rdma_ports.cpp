@@ -38,6 +38,18 @@ int speed_of(const std::string& rate) {
   return read.ec == std::errc() ? static_cast<int>(gigabits * 1000) : 0;
 }
 
+// One path for all functions of a card, as NCCL's own network gives it: with a path for each, NCCL
+// counts the card's PCIe link once for each. A virtual function's card is what the kernel says it
+// is; its number says nothing (in a guest, digits set to zero may name the host bridge).
+std::string card_of(const fs::path& device) {
+  std::error_code error;
+  const fs::path physical = fs::canonical(device / "physfn", error);
+  std::string path = (error ? device : physical).string();
+  const std::string function = path;
+  if (path.size() > 2 && path[path.size() - 2] == '.') path.back() = '0';
+  return fs::exists(path + "/vendor", error) ? path : function;
+}
+
 NetDevice port_device(const fs::path& hca, int port) {
   const fs::path at = hca / "ports" / std::to_string(port);
   std::error_code error;
@@ -45,7 +57,7 @@ NetDevice port_device(const fs::path& hca, int port) {
   NetDevice device;
   const std::string name = hca.filename().string();
   device.name = port == 1 ? name : fmt::format("{}:{}", name, port);
-  if (!error && fs::exists(pci / "vendor", error)) device.pci_path = pci.string();
+  if (!error && fs::exists(pci / "vendor", error)) device.pci_path = card_of(pci);
   device.guid = guid_of(first_line(hca / "node_guid"));
   device.speed = speed_of(first_line(at / "rate"));
   device.port = port;

@@ -9,6 +9,11 @@ except ImportError as missing:
     print(f"skipped: {missing} (python3-yaml, python3-jsonschema)")
     sys.exit(77)
 
+try:
+    import kubernetes_validate  # the API's own schemas, from PyPI
+except ImportError:
+    kubernetes_validate = None
+
 root, gdrx = pathlib.Path(sys.argv[1]), sys.argv[2]
 deploy = root / "scripts/deploy"
 errors = []
@@ -77,6 +82,23 @@ def pods(node):
             yield from pods(value)
 
 
+def published(name, document):
+    """What the API server itself would say, where its schemas are installed: of the kinds and pods that it has."""
+    if not kubernetes_validate or "kind" not in document:
+        return 0
+    version, checked = kubernetes_validate.latest_version(), 0
+    whole = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": pod} for pod in pods(document)]
+    for one in [document, *whole]:
+        try:
+            kubernetes_validate.validate(one, version, strict=True)
+            checked += 1
+        except kubernetes_validate.SchemaNotFoundError:
+            pass  # an operator's own kind: its shape above, its pods here
+        except kubernetes_validate.ValidationError as problem:
+            errors.append(f"{name}: Kubernetes {version}: {'/'.join(map(str, problem.path))}: {problem.message}")
+    return checked
+
+
 def shell(name, text):
     done = subprocess.run(["sh", "-n", "-c", text], capture_output=True, text=True)
     if done.returncode:
@@ -87,6 +109,7 @@ def check_yaml(path):
     document = yaml.safe_load(path.read_text())
     for problem in jsonschema.Draft7Validator(SHAPES[path.name]).iter_errors(document):
         errors.append(f"{path.name}: {'/'.join(map(str, problem.absolute_path))}: {problem.message}")
+    judged[0] += published(path.name, document)
     for pod in pods(document):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod["containers"]:
@@ -100,6 +123,12 @@ def check_yaml(path):
     return document
 
 
+judged = [0]
+if kubernetes_validate:  # what accepts anything checks nothing
+    before, wrong = len(errors), yaml.safe_load((deploy / "kubernetes/doctor-daemonset.yaml").read_text())
+    wrong["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+    published("a misspelled field", wrong)
+    errors = errors[:before] if len(errors) > before else errors + ["Kubernetes' schemas accept a misspelled field"]
 found = {path.name for path in (deploy / "kubernetes").glob("*.yaml")}
 if found != set(SHAPES):
     errors.append(f"files without a shape, or shapes without a file: {found ^ set(SHAPES)}")
@@ -140,5 +169,6 @@ for line in filter(None, (line.strip() for line in docker.splitlines() if not li
         if option not in options:
             errors.append(f"Dockerfile: CMake knows no {option}")
 
-print("\n".join(errors) or f"{len(texts)} files are well")
+by = f"{judged[0]} documents and pods by Kubernetes' own schemas" if kubernetes_validate else "Kubernetes' own schemas are not here"
+print("\n".join(errors) or f"{len(texts)} files are well; {by}")
 sys.exit(1 if errors else 0)

@@ -33,9 +33,19 @@ path at(const std::string& chain, const char* file) { return path("sys/devices")
 CudaDevice& gpu(HostTree& host) { return host.answers.cuda->devices[0]; }
 NvmlDevice& board(HostTree& host) { return host.answers.nvml->devices[0]; }
 
+// As most clouds show their devices: with NUMA nodes, straight on a host bridge.
+void hide_switches(HostTree& host) {
+  host.flatten();
+  for (const char* device : {"0000:00:05.0", "0000:00:06.0"}) {
+    host.write(at(std::string("pci0000:00/") + device, "numa_node"), "0");
+  }
+}
+
 const Fault kFaults[] = {
     {"gpu-present", Severity::fail, "0x10de", "lspci",
-     [](HostTree& h) { h.write(at(kGpu, "vendor"), "0x1af4"); }},
+     [](HostTree& h) { h.write(at(kGpu, "class"), "0x020000"); }},
+    {"gpu-present", Severity::unknown, "0000:13:00.0: vendor is not 0x10de", "gdrx topo --map",
+     [](HostTree& h) { h.write(at(kGpu, "vendor"), "0x1002"); }},
     {"nvidia-driver", Severity::fail, "not there", "apt-get install -y nvidia-open",
      [](HostTree& h) { h.remove("sys/module/nvidia"); }},
     {"nvidia-driver", Severity::fail, "460.32", "apt-get",
@@ -239,6 +249,10 @@ const Fault kFaults[] = {
      [](HostTree& h) { h.answers.verbs = fail(Errc::unsupported, "no library"); }},
     {"gpu-nic-distance", Severity::slow, "SYS", "gdrx topo --map",
      [](HostTree& h) { h.move_gpu("pci0000:80/0000:80:01.0/0000:81:00.0", 1); }},
+    {"gpu-nic-distance", Severity::unknown, "PHB", "gdrx perf -d mlx5_0 --use_cuda 0",
+     [](HostTree& h) { h.flatten(); }},
+    {"gpu-nic-distance", Severity::unknown, "PHB", "gdrx perf -d mlx5_0 --use_cuda 0",
+     [](HostTree& h) { hide_switches(h); }},
     {"gdr-proof", Severity::fail, "dma-buf: ibv_reg_dmabuf_mr", "modprobe nvidia-peermem",
      [](HostTree& h) {
        h.answers.proofs->at(1).problem = "ibv_reg_dmabuf_mr";
@@ -262,6 +276,11 @@ const Fault kFaults[] = {
      [](HostTree& h) {
        h.write("proc/cpuinfo", "flags : fpu hypervisor");
        h.flatten();
+     }},
+    {"virtual-machine", Severity::warn, "hypervisor", "NCCL_TOPO_FILE",
+     [](HostTree& h) {
+       h.write("proc/cpuinfo", "flags : fpu hypervisor");
+       hide_switches(h);
      }},
 };
 

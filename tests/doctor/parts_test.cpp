@@ -114,6 +114,18 @@ TEST(Ats, IsOnInAGoodVirtualMachine) {
   EXPECT_EQ(test::of(host.diagnose(), "ats")[0].severity, Severity::ok);
 }
 
+// A Grace's NIC is at another host bridge, and near all the same.
+TEST(Distance, OverC2cIsGood) {
+  HostTree host;
+  host.move_gpu("pci0000:80/0000:80:01.0/0000:81:00.0", 0);
+  host.write("gdrx/links", "gpu 0000:81:00.0 90 GH200\n");
+  EXPECT_EQ(test::of(host.diagnose(), "gpu-nic-distance")[0].severity, Severity::slow);
+  host.write("gdrx/links", "gpu 0000:81:00.0 90 GH200\nc2c 0000:81:00.0 10 400\n");
+  const Finding one = test::of(host.diagnose(), "gpu-nic-distance")[0];
+  EXPECT_EQ(one.severity, Severity::ok) << one.summary;
+  EXPECT_NE(one.summary.find("NVLink-C2C (NODE)"), std::string::npos) << one.summary;
+}
+
 TEST(Peermem, IsNotNeededWhereDmabufIsProven) {
   HostTree host;
   host.remove("sys/module/nvidia_peermem");

@@ -49,6 +49,45 @@ TEST_F(RdmaPorts, ThatAreUpAreDevicesInTheOrderOfTheirNames) {
   EXPECT_EQ(devices[2].speed, 2'500);
 }
 
+class PciPath : public RdmaPorts {
+ protected:
+  /// A PCI function and, unless it is empty, its RDMA device.
+  fs::path function(const std::string& bus, const std::string& hca) const {
+    const fs::path at = fs::path(root) / "sys/devices/pci0000:10" / bus;
+    fs::create_directories(at);
+    std::ofstream(at / "vendor") << "0x15b3\n";
+    if (hca.empty()) return at;
+    port(hca, 1, "4: ACTIVE", "400 Gb/sec (4X NDR)");
+    fs::create_directory_symlink(fs::canonical(at),
+                                 root + "/sys/class/infiniband/" + hca + "/device");
+    return at;
+  }
+  std::string path_of(const std::string& hca) const {
+    return fs::path(net::list_rdma_ports(root, "=" + hca).value().at(0).pci_path).filename();
+  }
+};
+
+TEST_F(PciPath, IsOneForTheFunctionsOfACard) {
+  function("0000:14:00.0", "mlx5_2");
+  function("0000:14:00.1", "mlx5_3");
+  EXPECT_EQ(path_of("mlx5_2"), "0000:14:00.0");
+  EXPECT_EQ(path_of("mlx5_3"), "0000:14:00.0");
+}
+
+TEST_F(PciPath, OfAVirtualFunctionIsItsCards) {
+  function("0000:14:00.0", "");
+  const fs::path virtual_function = function("0000:14:01.2", "mlx5_2");
+  fs::create_directory_symlink("../0000:14:00.0", virtual_function / "physfn");
+  EXPECT_EQ(path_of("mlx5_2"), "0000:14:00.0");
+}
+
+// In a guest the virtual function is all that there is of the card.
+TEST_F(PciPath, OfAGuestsVirtualFunctionIsNotTheHostBridge) {
+  function("0000:00:00.0", "");
+  function("0000:00:0c.1", "mlx5_2");
+  EXPECT_EQ(path_of("mlx5_2"), "0000:00:0c.1");
+}
+
 TEST_F(RdmaPorts, AreChosenByGdrxHca) {
   EXPECT_EQ(net::list_rdma_ports(root, "mlx5").value().size(), 2U);
   EXPECT_EQ(net::list_rdma_ports(root, "^mlx5").value().at(0).name, "rxe0");

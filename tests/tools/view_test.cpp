@@ -167,6 +167,24 @@ TEST(Settings, NameTheNicsForNcclAndUcx) {
   EXPECT_NE(text.find("  1) export UCX_NET_DEVICES=mlx5_1:1 ;;\n"), std::string::npos) << text;
 }
 
+// These lines are for a shell, and the names are from a file that may be anybody's.
+TEST(Settings, TakeNoNameThatIsMoreThanAWord) {
+  for (const char* name : {"mlx5_0;id", "mlx5_0 mlx5_1", "$(id)", "`id`", "a\nb", "a'b"}) {
+    topo::Parts parts;
+    for (const char* bus : {"0000:01:00.0", "0000:02:00.0"}) {
+      topo::PciNode node;
+      node.bus = topo::parse_bus_id(bus);
+      node.name = bus;
+      parts.nodes.push_back(node);
+    }
+    parts.gpus.push_back({{}, 0, {}, 0, 0, 0});
+    parts.nics.push_back({name, 1, topo::kNone, 1, 0, {}, false});
+    const auto topology = topo::Topology::make(parts);
+    ASSERT_TRUE(topology);
+    EXPECT_EQ(env_lines(*topology), "# a NIC's name is no plain word: nothing to set\n") << name;
+  }
+}
+
 TEST(CompareText, TellsWhatChanges) {
   const topo::Topology before = two_by_two();
   const auto after = what_if(before, "move mlx5_0 beside GPU1");

@@ -106,17 +106,56 @@ TEST(RailMap, EachChoiceSaysWhy) {
   EXPECT_NE(choice.quality.find("one PCIe switch"), std::string::npos);
 }
 
-TEST(RailMap, SixteenBySixteenTakesUnderTenMilliseconds) {
-  const Topology topology = equal_host(16, 16);
-  auto best = std::chrono::steady_clock::duration::max();
-  for (int round = 0; round < 5; ++round) {  // the machine may be busy with something else
-    const auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(rail_map(topology).of_gpu.size(), 16u);
-    best = std::min(best, std::chrono::steady_clock::now() - begin);
+// Eight switches of two GPUs and two NICs below four host bridges of two sockets.
+Topology eight_switches() {
+  HostBuilder host;
+  for (int i = 0; i < 8; ++i) {
+    const auto up = host.switch_below(host.root(i / 4));
+    for (int j = 0; j < 2; ++j) {
+      host.gpu_on(up);
+      host.nic_on(up, fmt::format("mlx5_{}", 2 * i + j));
+    }
   }
+  return host.build();
+}
+
+// GPUs whose links differ: to GPU i the NICs from i on are equally near, the others slower. No
+// formula fits, the exact method has to find the one way that serves all.
+Topology staircase() {
+  HostBuilder host;
+  const auto up = host.switch_below(host.root(0));
+  for (int i = 0; i < 16; ++i) {
+    host.parts.nodes[host.gpu_on(up)].link = Link{0, 0, 10.0 * (i + 1)};
+    host.parts.nodes[host.nic_on(up, fmt::format("mlx5_{}", i))].link = Link{0, 0, 10.0 * (i + 1)};
+  }
+  for (PciNode& node : host.parts.nodes) {
+    if (node.kind == NodeKind::bridge) node.link = Link{};
+  }
+  return host.build();
+}
+
+TEST(RailMap, OfUnequalLinksServesEachGpuByItsEqual) {
+  const auto map = names(staircase());
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(map[i], std::vector{fmt::format("mlx5_{}", i)});
+}
+
+TEST(RailMap, SixteenBySixteenTakesUnderTenMilliseconds) {
+  for (const Topology& topology : {equal_host(16, 16), eight_switches(), staircase()}) {
+    constexpr auto kLimit = std::chrono::milliseconds(10);
+    auto best = std::chrono::steady_clock::duration::max();
+    // The machine may be busy with something else: one of these has it to itself.
+    for (int round = 0; round < 50 && best >= kLimit; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      const RailMap map = rail_map(topology);
+      best = std::min(best, std::chrono::steady_clock::now() - begin);
+      ASSERT_EQ(map.of_gpu.size(), 16u);
+      EXPECT_EQ(map.load, std::vector<int>(16, 1));
+    }
+    RecordProperty("microseconds", static_cast<int>(best / std::chrono::microseconds(1)));
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(best, std::chrono::milliseconds(10));
+    EXPECT_LT(best, kLimit);
 #endif
+  }
 }
 
 TEST(Pxn, GoesByTheNvlinkNeighbourThatIsNearTheNic) {
@@ -159,6 +198,17 @@ TEST(WhatIf, AMovedNicChangesTheMap) {
   ASSERT_TRUE(beside) << beside.error().what;
   EXPECT_EQ(test::smi(*beside, "GPU0", "mlx5_0"), "PIX");
   const auto under = what_if(topology, "move mlx5_0 under " + host.parts.nodes[near].name);
+  ASSERT_TRUE(under) << under.error().what;
+  EXPECT_EQ(test::smi(*under, "GPU0", "mlx5_0"), "PIX");
+}
+
+TEST(WhatIf, TakesTheWordSwitch) {
+  HostBuilder host;
+  const auto near = host.switch_below(host.root(0));
+  host.gpu_on(near);
+  host.nic(host.bridge(host.root(1)), "mlx5_0");
+  const auto under =
+      what_if(host.build(), "move mlx5_0 under switch " + host.parts.nodes[near].name);
   ASSERT_TRUE(under) << under.error().what;
   EXPECT_EQ(test::smi(*under, "GPU0", "mlx5_0"), "PIX");
 }

@@ -86,6 +86,10 @@ TEST(BadInput, GivesOneClearLineEach) {
       {"<system/>text", "not XML"},
       {"<!-- <system/>", "comment does not end"},
       {"<?xml", "instruction does not end"},
+      {"<?xml version='1.0' encoding='UT8-F'?><system/>", "encoding"},
+      {"<?xml encoding=UTF-8?><system/>", "encoding"},
+      {"<?xml encoding=?><system/>", "encoding"},
+      {"<?xml encoding", "does not end"},
       {"<!DOCTYPE", "does not end"},
       {bomb, "declarations"},
       {external, "entity"},
@@ -98,6 +102,9 @@ TEST(BadInput, GivesOneClearLineEach) {
       {"<system><cpu numaid=\"0\"><pci busid=\"x\"/></cpu></system>", "bus id"},
       {"<system><cpu numaid=\"0\"><pci/></cpu></system>", "bus id"},
       {"a line of text", "not understood"},
+      {"BZh91AY&SY\x01", "neither text nor a snapshot"},
+      {"<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x1\"/></topology>",
+       "Machine of no"},
   };
   for (const auto& bad : cases) {
     const std::string error = error_of(bad.text);
@@ -167,6 +174,23 @@ TEST(HwlocXml, AGoodFileIsRead) {
   EXPECT_NEAR(*path_up[0].gbytes, 31.5, 0.1);
 }
 
+TEST(HwlocXml, TellsWhetherAPortIsUp) {
+  std::string text = test::kHwlocXml;
+  const auto add = [&](const std::string& nic, const std::string& infos) {
+    const std::string end = "name=\"" + nic + "\" osdev_type=\"3\"/>";
+    const std::size_t at = text.find(end);
+    ASSERT_NE(at, text.npos) << nic;
+    text.replace(at + end.size() - 2, 2, ">" + infos + "</object>");
+  };
+  add("mlx5_0", "<info name=\"Port1State\" value=\"1\"/><info name=\"Port2State\" value=\"4\"/>");
+  add("mlx5_1", "<info name=\"Port1State\" value=\"1\"/>");
+  const auto topology = parse(text, "ports.xml");
+  ASSERT_TRUE(topology) << topology.error().what;
+  EXPECT_EQ(topology->nics()[0].active, true);
+  EXPECT_EQ(topology->nics()[1].active, false);
+  EXPECT_EQ(topology->nics()[2].active, std::nullopt);
+}
+
 // hwloc itself reads it after our reader: what passes that must not harm it either.
 TEST(HwlocXml, AFileWithWrongBytesNeverCrashes) {
   std::mt19937 random(11);
@@ -209,6 +233,35 @@ TEST(NcclXml, OddNumbersAreNotKnownAndNotTaken) {
   EXPECT_EQ(topology->numa_of(topology->gpus()[0].node), -1);
 }
 
+// Class 0x068001 is a POWER9, which GPUs reach by NVLink; 0x068000 is an NVSwitch.
+TEST(NcclXml, AnNvlinkToThePower9IsNoneToAnotherGpu) {
+  const auto links = [](const char* target) {
+    std::string text = "<system><cpu numaid=\"0\">";
+    for (int gpu = 1; gpu < 3; ++gpu) {
+      text += fmt::format(
+          "<pci busid=\"0004:0{}:00.0\" class=\"0x030200\"><gpu sm=\"70\">"
+          "<nvlink target=\"0004:0{}:00.0\" count=\"3\" tclass=\"{}\"/>"
+          "</gpu></pci>",
+          gpu, gpu + 4, target);
+    }
+    const auto topology = parse(text + "</cpu></system>", "power9.xml");
+    EXPECT_TRUE(topology) << topology.error().what;
+    return smi(*topology, "GPU0", "GPU1");
+  };
+  EXPECT_EQ(links("0x068000"), "NV3");
+  EXPECT_EQ(links("0x068001"), "PHB?");
+}
+
+TEST(NcclXml, ACloudsFileWithoutNvlinksSaysSo) {
+  const auto topology = parse(
+      "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/>"
+      "<pci busid=\"0000:02:00.0\" class=\"0x030200\"/></cpu></system>",
+      "cloud.xml");
+  ASSERT_TRUE(topology);
+  ASSERT_EQ(topology->notes().size(), 1u);
+  EXPECT_NE(topology->notes()[0].find("NVLink is not in this file"), std::string::npos);
+}
+
 TEST(NcclXml, VirtualMachinesShowFlatBusesOnBusZero) {
   const auto topology = parse(
       "<system><cpu numaid=\"-1\"><pci busid=\"0000:00:06.0\" class=\"0x030200\"/>"
@@ -219,10 +272,36 @@ TEST(NcclXml, VirtualMachinesShowFlatBusesOnBusZero) {
   EXPECT_EQ(smi(*topology, "GPU0", "NIC0"), "PHB");
 }
 
+TEST(Xml, TakesTheEncodingsOfItsFiles) {
+  for (const std::string encoding : {"\"UTF-8\"", "'utf-8'", "\"US-ASCII\"", " = 'ISO-8859-1'"}) {
+    const auto document = parse_xml("<?xml version='1.0' encoding=" + encoding + "?><a/>", "x");
+    EXPECT_TRUE(document) << document.error().what;
+  }
+}
+
 TEST(Xml, ReadsTheFiveEntitiesAndNumbers) {
   const auto document = parse_xml("<a b='&lt;&gt;&amp;&quot;&apos;&#65;&#x42;'/>", "x");
   ASSERT_TRUE(document) << document.error().what;
   EXPECT_EQ(document->root()["b"], "<>&\"'AB");
+}
+
+TEST(Text, ControlCharactersBecomeBlanks) {
+  EXPECT_EQ(without_controls("a\x1b[2Jb\n\x7f"), "a [2Jb  ");
+  EXPECT_EQ(without_controls("\xc2\x9b"
+                             "1m\xc3\xa9\xc2\xb5"),
+            "  1m\xc3\xa9\xc2\xb5")
+      << "letters stay";
+  EXPECT_EQ(without_controls("\xc2"), "\xc2");
+}
+
+TEST(Topology, LetsNoFileMoveTheCursor) {
+  const auto topology = parse(
+      "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x020700\"><nic>"
+      "<net name=\"m\x1b[31mx\" port=\"1\"/></nic></pci></cpu></system>",
+      "a\nb.xml");
+  ASSERT_TRUE(topology) << topology.error().what;
+  EXPECT_EQ(topology->nics()[0].name, "m [31mx");
+  EXPECT_EQ(topology->source(), "a b.xml");
 }
 
 TEST(Text, MasksBecomeLists) {

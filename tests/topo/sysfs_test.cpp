@@ -1,79 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts as trees of files, of our own making: what sysfs shows and what it hides.
-#include <unistd.h>
-
-#include <filesystem>
-
-#include "tests/topo/builder.hpp"
 #include "topo/read/sysfs.hpp"
+#include "tests/topo/sysfs_tree.hpp"
 
 namespace gdrx::topo {
 namespace {
 
 namespace fs = std::filesystem;
 using test::smi;
+using test::Sysfs;
 using test::way;
-
-class Sysfs : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(::testing::TempDir()) / fmt::format("gdrx-{}-{}", info->name(), getpid());
-    fs::remove_all(root_);
-    fs::create_directories(root_ / "sys/bus/pci/devices");
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void write(const fs::path& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << '\n';
-  }
-
-  /// `chain`: "pci0000:00/0000:00:01.0/0000:01:00.0"; its last part is the device.
-  void pci(const std::string& chain, const char* vendor, const char* device_class, int numa = 0,
-           const char* device = "0x0001") const {
-    const fs::path at = fs::path("sys/devices") / chain;
-    const std::string name = fs::path(chain).filename().string();
-    write(at / "class", device_class);
-    write(at / "vendor", vendor);
-    write(at / "device", device);
-    write(at / "numa_node", fmt::format("{}", numa));
-    write(at / "max_link_speed", "32.0 GT/s PCIe");
-    write(at / "current_link_speed", "2.5 GT/s PCIe");
-    write(at / "current_link_width", "16");
-    const fs::path link = root_ / "sys/bus/pci/devices" / name;
-    if (!fs::exists(fs::symlink_status(link))) {
-      fs::create_directory_symlink("../../../devices/" + chain, link);
-    }
-  }
-  void rdma(const std::string& chain, const std::string& name, const char* rate) const {
-    const fs::path at = fs::path("sys/devices") / chain / "infiniband" / name;
-    write(at / "ports/1/rate", rate);
-    write(at / "ports/1/link_layer", "InfiniBand");
-    if (chain != "virtual") fs::create_directory_symlink("../..", root_ / at / "device");
-    fs::create_directories(root_ / "sys/class/infiniband");
-    fs::create_directory_symlink(fmt::format("../../devices/{}/infiniband/{}", chain, name),
-                                 root_ / "sys/class/infiniband" / name);
-  }
-  /// A root port and a switch with a GPU and a NIC, as on an HGX board.
-  void gpu_and_nic() const {
-    const std::string port = "pci0000:10/0000:10:01.0";
-    pci(port, "0x8086", "0x060400");
-    pci(port + "/0000:11:00.0", "0x1000", "0x060400");
-    pci(port + "/0000:11:00.0/0000:12:00.0", "0x1000", "0x060400");
-    pci(port + "/0000:11:00.0/0000:12:01.0", "0x1000", "0x060400");
-    pci(port + "/0000:11:00.0/0000:12:00.0/0000:13:00.0", "0x10de", "0x030200");
-    const std::string nic = port + "/0000:11:00.0/0000:12:01.0/0000:14:00.0";
-    pci(nic, "0x15b3", "0x020700");
-    rdma(nic, "mlx5_0", "400 Gb/sec (4X NDR)");
-  }
-  Topology load() const {
-    auto topology = discover({root_.string(), false});
-    EXPECT_TRUE(topology) << topology.error().what;
-    return topology ? *topology : Topology();
-  }
-  fs::path root_;
-};
 
 TEST_F(Sysfs, AnHgxBoardsPairIsPix) {
   gpu_and_nic();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/doctor/view.hpp"
+#include "tools/topo/view.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -72,9 +73,13 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
   return hosts.size() > kNamed ? fmt::format("{} and {} more", text, hosts.size() - kNamed) : text;
 }
 
-}  // namespace
-
-namespace {
+// Hosts beside a value, or below one that is long.
+std::string value_line(const Group& group) {
+  constexpr std::size_t kIndent = 29;
+  std::string text = fmt::format("    {:<24} ", wrapped(group.value, 4));
+  if (group.value.size() > 24) text += '\n' + std::string(kIndent, ' ');
+  return text + wrapped(hosts_text(group.hosts), kIndent) + '\n';
+}
 
 void add_reached(Comparison& into, const std::vector<HostReport>& reports,
                  const std::vector<perf::Reached>& reached) {
@@ -159,7 +164,7 @@ std::string comparison_text(const Comparison& comparison) {
     findings = one.is_finding;
     text += fmt::format("\n{}\n", one.what);
     for (const Group& group : one.groups) {
-      text += fmt::format("    {:<24} {}\n", group.value, hosts_text(group.hosts));
+      text += value_line(group);
     }
   }
   text += reached_text(comparison);

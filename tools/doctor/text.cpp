@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tools/doctor/view.hpp"
+#include "topo/read/text.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -132,13 +133,7 @@ std::string good(const Report& report, const DoctorStyle& style) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
-  std::string safe(text);
-  std::replace_if(
-      safe.begin(), safe.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  return safe;
-}
+std::string printable(std::string_view text) { return topo::without_controls(text); }
 
 std::string doctor_counts(const Report& report) {
   std::string text;

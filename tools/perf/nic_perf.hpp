@@ -99,14 +99,17 @@ Result<NicPerfReport> measure_nic_here(const NicPerfOptions& options);
 inline constexpr std::uint16_t kPerfPort = 18515;  // perftest's
 
 /// With a gdrx that serves on `host`. Sizes, counts and the like are this side's; device, port, GID
-/// and memory each side's own. Errors: as above, of either side.
+/// and memory each side's own. `secret_file`: GDRX_SECRET_FILE's, empty for none. Errors: as above,
+/// of either side, and a secret that is not the other's.
 Result<NicPerfReport> measure_with_here(const std::string& host, std::uint16_t port,
-                                        const NicPerfOptions& options);
+                                        const NicPerfOptions& options,
+                                        const std::string& secret_file);
 /// Tells its port (with 0 the kernel chooses), serves one client, and gives what was agreed on and
 /// this side's figures.
-/// Who can connect can have memory of this process written; nothing else.
+/// Who can connect, and has the secret if there is one, can have memory of this process written;
+/// nothing else.
 Result<NicPerfReport> serve_here(std::uint16_t port, const NicPerfOptions& options,
-                                 const Judge& judge,
+                                 const Judge& judge, const std::string& secret_file,
                                  const std::function<void(std::uint16_t)>& listening);
 
 }  // namespace gdrx::perf

@@ -14,12 +14,13 @@ Result<NicPerfReport> measure_nic_here(const NicPerfOptions&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 
-Result<NicPerfReport> measure_with_here(const std::string&, std::uint16_t, const NicPerfOptions&) {
+Result<NicPerfReport> measure_with_here(const std::string&, std::uint16_t, const NicPerfOptions&,
+                                        const std::string&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 
 Result<NicPerfReport> serve_here(std::uint16_t, const NicPerfOptions&, const Judge&,
-                                 const std::function<void(std::uint16_t)>&) {
+                                 const std::string&, const std::function<void(std::uint16_t)>&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 

@@ -7,6 +7,7 @@
 
 #include "tools/perf/far_port.hpp"
 #include "tools/perf/nic_traffic.hpp"
+#include "tools/perf/trust.hpp"
 #include "tools/perf/words.hpp"
 
 namespace gdrx::perf {
@@ -224,14 +225,17 @@ class Side {
 
 Result<NicPerfReport> lead(const Channel& channel,
                            const std::shared_ptr<const verbs::VerbsTable>& table,
-                           const NicPerfOptions& options) {
+                           const NicPerfOptions& options, const Secret& secret) {
   const Deadline soon = Deadline::after(steady_clock(), kHelloLimit);
+  GDRX_TRY(trust(channel, secret, true, soon));
   GDRX_TRY(channel.agree(plan_words(options), soon));
   return Side(channel, options, true).run(table, {});
 }
 
-Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own) {
+Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own,
+                             const Secret& secret) {
   const Deadline soon = Deadline::after(steady_clock(), kHelloLimit);
+  GDRX_TRY(trust(channel, secret, false, soon));
   return read_plan(GDRX_TRY(channel.agree(std::string("ready"), soon)), own);
 }
 
@@ -242,22 +246,25 @@ Result<NicPerfReport> follow(const Channel& channel,
 }
 
 Result<NicPerfReport> measure_with_here(const std::string& host, std::uint16_t port,
-                                        const NicPerfOptions& options) {
+                                        const NicPerfOptions& options,
+                                        const std::string& secret_file) {
   if (options.sizes.empty()) return fail(Errc::invalid_argument, "no size");
+  const Secret secret = GDRX_TRY(Secret::load(secret_file));
   const auto table = GDRX_TRY(verbs::load_verbs());
   const Channel channel = GDRX_TRY(Channel::connect(host, port));
-  return lead(channel, table, options);
+  return lead(channel, table, options, secret);
 }
 
 Result<NicPerfReport> serve_here(std::uint16_t port, const NicPerfOptions& options,
-                                 const Judge& judge,
+                                 const Judge& judge, const std::string& secret_file,
                                  const std::function<void(std::uint16_t)>& listening) {
+  const Secret secret = GDRX_TRY(Secret::load(secret_file));
   const auto table = GDRX_TRY(verbs::load_verbs());
   const Listener listener = GDRX_TRY(Listener::open(port));
   listening(listener.port());
   for (;;) {
     const Channel channel = GDRX_TRY(listener.accept());
-    const auto plan = greet(channel, options);
+    const auto plan = greet(channel, options, secret);
     if (plan) return follow(channel, table, *plan, judge);
     // Somebody else who tries ports does not end the service.
   }

@@ -5,15 +5,17 @@
 
 #include "tools/perf/channel.hpp"
 #include "tools/perf/nic_perf.hpp"
+#include "transport/bootstrap/secret.hpp"
 
 namespace gdrx::perf {
 
-/// Errors: as measure_nic(), of either side.
+/// Errors: as trust() and measure_nic(), of either side.
 Result<NicPerfReport> lead(const Channel& channel,
                            const std::shared_ptr<const verbs::VerbsTable>& table,
-                           const NicPerfOptions& options);
+                           const NicPerfOptions& options, const Secret& secret = {});
 /// What the one who connected wants. Errors: it is none of us, or says nothing for 10 s.
-Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own);
+Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own,
+                             const Secret& secret = {});
 /// `judge` may be empty.
 Result<NicPerfReport> follow(const Channel& channel,
                              const std::shared_ptr<const verbs::VerbsTable>& table,

@@ -71,12 +71,14 @@ std::string topo_json(const Topology& topology) {
   ordered_json json{{"schema", 1},
                     {"source", topology.source()},
                     {"flattened", topology.flattened()},
+                    {"hides_switches", topology.hides_switches()},
                     {"nvlink_known", topology.nvlink_known()},
                     {"notes", topology.notes()}};
   for (const topo::Gpu& gpu : topology.gpus()) {
     json["gpus"].push_back({{"name", gpu.name},
                             {"bus", bus_of(topology, gpu.node)},
                             {"model", gpu.model},
+                            {"c2c_links", gpu.c2c_links},
                             {"numa", topology.numa_of(gpu.node)},
                             {"cpus", topology.cpus_near(gpu.node)}});
   }
@@ -87,6 +89,7 @@ std::string topo_json(const Topology& topology) {
                             {"gbits_per_s", nic.gigabits},
                             {"link_layer", nic.link_layer},
                             {"virtual", nic.is_virtual},
+                            {"active", nic.active ? ordered_json(*nic.active) : ordered_json()},
                             {"numa", topology.numa_of(nic.node)}});
   }
   for (const topo::NumaNode& numa : topology.numa()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <map>
 
@@ -157,6 +158,13 @@ class NcclWriter {
   std::string text_;
 };
 
+// What a shell takes as it stands: the file that the name is from may be anybody's.
+bool is_word(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  });
+}
+
 std::string joined(const Topology& topology, const std::vector<topo::RailChoice>& choices,
                    std::string_view suffix) {
   std::string text;
@@ -176,17 +184,16 @@ std::string nccl_xml(const Topology& topology) { return NcclWriter(topology).wri
 std::string rankfile(const Topology& topology, int hosts) {
   std::string text =
       "# mpirun --mca rmaps_rank_file_physical 1 --rankfile FILE ...: rank i beside GPU i\n";
-  const auto numa_of = [&](const topo::Gpu& gpu) { return topology.numa_of(gpu.node); };
+  const auto cpus_of = [&](const topo::Gpu& gpu) { return topology.cpus_near(gpu.node); };
   int rank = 0;
   for (int host = 0; host < hosts; ++host) {
-    std::map<int, unsigned> seen;
+    std::map<std::string, unsigned> seen;
     for (const topo::Gpu& gpu : topology.gpus()) {
-      const int numa = numa_of(gpu);
+      const std::string near = cpus_of(gpu);
       const auto sharers =
           std::count_if(topology.gpus().begin(), topology.gpus().end(),
-                        [&](const topo::Gpu& other) { return numa_of(other) == numa; });
-      const std::string cpus =
-          share_of(topology.cpus_near(gpu.node), seen[numa]++, static_cast<unsigned>(sharers));
+                        [&](const topo::Gpu& other) { return cpus_of(other) == near; });
+      const std::string cpus = share_of(near, seen[near]++, static_cast<unsigned>(sharers));
       text += cpus.empty()
                   ? fmt::format("# rank {}: the CPUs near {} are not known\n", rank, gpu.name)
                   : fmt::format("rank {}=+n{} slot={}\n", rank, host, cpus);
@@ -207,6 +214,7 @@ std::string env_lines(const Topology& topology) {
     const topo::Nic& nic = topology.nics()[choice.nic];
     if (topo::parse_bus_id(nic.name))
       return "# this source does not name its NICs: nothing to set\n";
+    if (!is_word(nic.name)) return "# a NIC's name is no plain word: nothing to set\n";
   }
   std::string text = "# NCCL: '=' takes the names as they are, mlx5_1 is not mlx5_10\n";
   text += fmt::format("export NCCL_IB_HCA=={}\n", joined(topology, used, ""));

@@ -94,6 +94,9 @@ std::string notes_section(const Topology& topology) {
   if (topology.flattened()) {
     text += "  ! flattened by a virtual machine: PCI classes say nothing about the hardware\n";
   }
+  if (topology.hides_switches()) {
+    text += "  ! no PCIe switch is shown: PHB and NODE say no more than one NUMA node\n";
+  }
   for (const std::string& note : topology.notes())
     text += fmt::format("  - {}\n", wrapped(note, 4));
   return text.empty() ? text : "\nNotes:\n" + text;
@@ -162,9 +165,11 @@ std::string map_text(const Topology& topology, const TextStyle& style) {
   }
   std::string unused;
   for (std::size_t nic = 0; nic < map.load.size(); ++nic) {
-    if (map.load[nic] == 0) unused += " " + topology.nics()[nic].name;
+    if (map.load[nic] > 0) continue;
+    const bool down = topology.nics()[nic].active == false;
+    unused += " " + topology.nics()[nic].name + (down ? " (down)" : "");
   }
-  if (!unused.empty()) text += fmt::format("not used, nobody's nearest:{}\n", unused);
+  if (!unused.empty()) text += wrapped("not used, nobody's nearest:" + unused, 2) + "\n";
   return text;
 }
 
@@ -176,6 +181,11 @@ std::string explain_text(const Topology& topology, DeviceId a, DeviceId b) {
   text += fmt::format(", NCCL {}", to_string(way.nccl));
   text += "\n\n";
   if (way.nvlinks > 0) text += fmt::format("  over {} NVLinks; by PCI:\n", way.nvlinks);
+  if (way.nccl == topo::NcclClass::p2c) {
+    const topo::Gpu& gpu = topology.gpus()[index(topology.is_gpu(a) ? a : b)];
+    text += fmt::format("  over {} NVLink-C2C of {} to its CPU and from there; by PCI:\n",
+                        gpu.c2c_links, gpu.name);
+  }
   for (const topo::Hop& hop : hops(topology, a, b)) {
     text += fmt::format("  {}\n", hop.what);
     if (hop.gbytes) text += fmt::format("    | {:.1f} GB/s\n", *hop.gbytes);

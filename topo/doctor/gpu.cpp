@@ -41,6 +41,12 @@ Findings check_gpu_present(const Facts& facts) {
     return {
         ok(fmt::format("{} seen", facts.topology.gpus().size()), "sys/bus/pci/devices:" + buses)};
   }
+  if (!buses.empty()) {
+    return {finding(Severity::unknown,
+                    "GPUs of another vendor alone: these checks know NVIDIA's way to their memory",
+                    "sys/bus/pci/devices:" + buses + ": vendor is not 0x10de",
+                    {"gdrx topo --map  # where NICs are near them holds for any vendor"})};
+  }
   return {finding(Severity::fail, "no NVIDIA GPU is on the PCI bus: there is nothing to register",
                   "sys/bus/pci/devices: no class 0x0300 or 0x0302 of vendor 0x10de",
                   {"lspci -d 10de:", "# a virtual machine needs the GPU passed through"})};

@@ -96,6 +96,19 @@ Findings check_gpu_nic_distance(const Facts& facts) {
     const auto add = [&](Finding one) {
       found.push_back(about(facts.topology.gpus()[gpu].name, std::move(one)));
     };
+    if (choice.path.nccl == topo::NcclClass::p2c) {
+      add(ok(fmt::format("{} is near by NVLink-C2C ({})", nic.name, word), evidence));
+      continue;
+    }
+    const bool by_host = choice.path.near >= topo::PathClass::phb;
+    if (facts.topology.flattened() || (facts.topology.hides_switches() && by_host)) {
+      add(finding(Severity::unknown,
+                  fmt::format("how near {} is cannot be seen: no PCIe switch is shown", nic.name),
+                  evidence,
+                  {"# measure it:",
+                   fmt::format("gdrx perf -d {} --use_cuda {}", shell_word(nic.name), gpu)}));
+      continue;
+    }
     switch (choice.path.near) {
       case topo::PathClass::self:
       case topo::PathClass::nvlink:
@@ -175,15 +188,19 @@ Findings check_pcie_errors(const Facts& facts) {
 
 Findings check_virtual_machine(const Facts& facts) {
   if (relevant_devices(facts).empty()) return {};
-  if (!facts.topology.parts().in_vm) {
-    return {ok("no hypervisor", "proc/cpuinfo: no flag 'hypervisor'")};
+  const bool hidden = facts.topology.flattened() || facts.topology.hides_switches();
+  if (!facts.topology.parts().in_vm && !hidden) {
+    return {ok("no hypervisor", "proc/cpuinfo: no flag 'hypervisor'; no bridge of QEMU")};
   }
-  if (!facts.topology.flattened()) {
+  if (!hidden) {
     return {ok("a virtual machine that shows its PCIe switches", "proc/cpuinfo: hypervisor")};
   }
   return {finding(Severity::warn,
-                  "a virtual machine with a flat PCI tree: how near a NIC is cannot be seen, and "
-                  "NCCL guesses",
+                  facts.topology.flattened()
+                      ? "a virtual machine with a flat PCI tree: how near a NIC is cannot be seen, "
+                        "and NCCL guesses"
+                      : "a virtual machine that hides its PCIe switches: of how near a NIC is the "
+                        "NUMA node is all that can be seen",
                   "proc/cpuinfo: hypervisor; no bridge above the GPUs",
                   {"# the cloud's file, or one written from the machine type:",
                    "export NCCL_TOPO_FILE=/path/to/topology.xml",

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint16_t kMellanox = 0x15b3;
 constexpr std::uint16_t kBroadcom = 0x1000;
+constexpr std::uint16_t kAmdGraphics = 0x1002;  // its CPUs' root ports are 0x1022
 
 // Gen4 (c010, subsystem 1000:a0xx) and Gen5 (c030, subsystem 1000:0xxx or 1xxx) parts that present
 // one chip as two levels of switches. From NCCL's rule, as documented in the topology notes.
@@ -54,9 +55,12 @@ std::size_t common_bridges(const Chain& a, const Chain& b) {
   return static_cast<std::size_t>(end - a.bridges.begin());
 }
 
-Chain without_nic_bridges(const Topology& topology, Chain chain) {
-  while (!chain.bridges.empty() &&
-         topology.nodes()[chain.bridges.back().node].vendor == kMellanox) {
+Chain without_own_bridges(const Topology& topology, std::size_t node, Chain chain) {
+  const auto& nodes = topology.nodes();
+  // Not every source tells vendors.
+  const std::uint16_t vendor = nodes[node].vendor == 0 ? kMellanox : nodes[node].vendor;
+  if (vendor != kMellanox && vendor != kAmdGraphics) return chain;
+  while (!chain.bridges.empty() && nodes[chain.bridges.back().node].vendor == vendor) {
     chain.bridges.pop_back();
   }
   return chain;

@@ -26,8 +26,9 @@ Chain chain_above(const Topology& topology, std::size_t node);
 /// Length of the common prefix of two chains' bridges.
 std::size_t common_bridges(const Chain& a, const Chain& b);
 
-/// Without the bridges inside the card itself: ConnectX-6 and later, and BlueField, show own ones.
-Chain without_nic_bridges(const Topology& topology, Chain chain);
+/// The chain above `node` without the bridges of its own card: ConnectX-6 and later, BlueField and
+/// AMD's GPUs show some. A Grace's root ports have the vendor of the GPUs below, and stay.
+Chain without_own_bridges(const Topology& topology, std::size_t node, Chain chain);
 
 /// NCCL's tree: every second bridge upward from the device (it folds a switch into its upstream
 /// port and drops root ports); nearest first. Broadcom's two-level switches are one.

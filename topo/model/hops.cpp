@@ -57,11 +57,27 @@ std::vector<Hop> climb(const Topology& topology, DeviceId id, const Chain& chain
   return up;
 }
 
-std::string root_word(const Topology& topology, std::size_t root) {
+// sysfs tells NUMA nodes of devices, not of host bridges.
+int numa_at(const Topology& topology, std::size_t device) {
+  return topology.numa_with_cpus(topology.numa_of(device));
+}
+
+std::string root_word(const Topology& topology, std::size_t root, std::size_t device) {
   const PciNode& node = topology.nodes()[root];
-  const int numa = topology.numa_of(root);
+  const int numa = numa_at(topology, device);
   return fmt::format("{} {}{}", node.exact ? "host bridge" : "CPU", node.name,
                      numa < 0 ? ", NUMA node not known" : fmt::format(", NUMA node {}", numa));
+}
+
+std::string between(const Topology& topology, std::size_t a, std::size_t b) {
+  const int numa_a = numa_at(topology, a);
+  const int numa_b = numa_at(topology, b);
+  if (numa_a < 0 || numa_b < 0) return "the CPU's fabric or between CPUs: not known which";
+  if (numa_a == numa_b) return "the CPU's fabric, in one NUMA node";
+  const int package = topology.package_of(numa_a);
+  return package >= 0 && package == topology.package_of(numa_b)
+             ? "between NUMA nodes of one package (speed not known)"
+             : "between NUMA nodes (speed not known)";
 }
 
 void append_reversed(std::vector<Hop>& to, const std::vector<Hop>& up) {
@@ -97,15 +113,10 @@ std::vector<Hop> hops(const Topology& topology, DeviceId a, DeviceId b) {
     const Chain& longer = a_longer ? above_a : above_b;
     way.push_back({bridge_word(topology, longer, common - 1), std::nullopt});
   } else {
-    way.push_back({root_word(topology, above_a.root), std::nullopt});
+    way.push_back({root_word(topology, above_a.root, node_a), std::nullopt});
     if (!one_root) {
-      const int numa_a = topology.numa_of(above_a.root);
-      const int numa_b = topology.numa_of(above_b.root);
-      const bool one_node = numa_a >= 0 && numa_a == numa_b;
-      way.push_back(
-          {one_node ? "the CPU's fabric, in one NUMA node" : "between NUMA nodes (speed not known)",
-           std::nullopt});
-      way.push_back({root_word(topology, above_b.root), std::nullopt});
+      way.push_back({between(topology, node_a, node_b), std::nullopt});
+      way.push_back({root_word(topology, above_b.root, node_b), std::nullopt});
     }
   }
   append_reversed(way, climb(topology, b, above_b, common));

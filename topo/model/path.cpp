@@ -76,15 +76,14 @@ const Nic* as_nic(const Topology& topology, DeviceId id) {
   return topology.is_gpu(id) ? nullptr : &topology.nics()[index(id) - topology.gpus().size()];
 }
 
-// What the bytes see: a NIC's own bridges are no distance, and Data Direct moves them elsewhere.
+// What the bytes see: a card's own bridges are no distance, and Data Direct moves them elsewhere.
 PathClass effective(const Topology& topology, DeviceId a, DeviceId b, PathClass raw) {
   PathClass best = raw;
   const auto consider = [&](std::size_t x, std::size_t y) {
     if (x == kNone || y == kNone || x == y) return;
-    Chain above_x = chain_above(topology, x);
-    Chain above_y = chain_above(topology, y);
-    if (as_nic(topology, a)) above_x = without_nic_bridges(topology, std::move(above_x));
-    if (as_nic(topology, b)) above_y = without_nic_bridges(topology, std::move(above_y));
+    best = std::min(best, classify(topology, x, y).path);
+    const Chain above_x = without_own_bridges(topology, x, chain_above(topology, x));
+    const Chain above_y = without_own_bridges(topology, y, chain_above(topology, y));
     best = std::min(best, classify(topology, x, above_x, y, above_y).path);
   };
   const auto dma = [&](DeviceId id) {
@@ -211,6 +210,9 @@ std::string remark(const Topology& topology, DeviceId a, DeviceId b, const Path&
   if (path.pci == PathClass::unknown) return "the way up to the host bridge is hidden";
   if (topology.flattened()) return "flattened by the virtual machine: PCI classes say nothing";
   if (!path.certain) return "the file does not tell host bridges apart: at best this";
+  if (topology.hides_switches() && (path.pci == PathClass::phb || path.pci == PathClass::node)) {
+    return "no PCIe switch is shown: one NUMA node is all that is known";
+  }
   if (path.nvlinks == 0 && path.near < path.pci)
     return fmt::format("the bytes see {}", to_string(path.near));
   if (path.pci == PathClass::sys &&

@@ -33,8 +33,10 @@ std::string_view quality(const Topology& topology, const Path& path) {
     case PathClass::pxb:
       return "good: stays below the host bridge";
     case PathClass::phb:
+      if (topology.hides_switches()) return "not known, switches are hidden: measure it";
       return "as good as the CPU's host bridge: measure it";
     case PathClass::node:
+      if (topology.hides_switches()) return "not known, switches are hidden: measure it";
       return "poor on most CPUs: crosses host bridges";
     case PathClass::sys:
       return "poor: crosses NUMA nodes";
@@ -62,10 +64,21 @@ std::string reason(const Topology& topology, const Costs& costs, std::size_t gpu
     text = fmt::format("one of {} equally near", equals);
   }
   if (path.near != path.pci && path.near != PathClass::unknown) {
-    text += fmt::format(", {} behind the NIC's own bridges", to_string(path.near));
+    const bool direct = topology.nics()[nic].dma_node != kNone;
+    text += fmt::format(", {} {}", to_string(path.near),
+                        direct ? "by Data Direct" : "but for the card's own bridges");
   }
+  if (topology.nics()[nic].active == false) text += ", its port is down";
   if (load > 1) text += fmt::format(", shared by {} GPUs", load);
   return text;
+}
+
+// A port that is down leads nowhere: its NIC is taken where there is no other.
+Cost cost_to(const Topology& topology, std::size_t nic, const Path& path) {
+  constexpr int kDown = 16;  // after every class
+  Cost total = cost(topology, path);
+  if (topology.nics()[nic].active == false) total.rank += kDown;
+  return total;
 }
 
 bool is_nearest(const Costs& costs, std::size_t gpu, std::size_t nic) {
@@ -189,7 +202,7 @@ std::size_t pxn_proxy(const Topology& topology, std::size_t gpu, std::size_t nic
 std::vector<std::size_t> nearest_nics(const Topology& topology, std::size_t gpu) {
   std::vector<Cost> costs;
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
-    costs.push_back(cost(topology, path(topology, topology.gpu(gpu), topology.nic(nic))));
+    costs.push_back(cost_to(topology, nic, path(topology, topology.gpu(gpu), topology.nic(nic))));
   }
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -210,7 +223,7 @@ RailMap rail_map(const Topology& topology) {
   for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
     for (std::size_t nic = 0; nic < nics; ++nic) {
       paths[gpu].push_back(path(topology, topology.gpu(gpu), topology.nic(nic)));
-      costs[gpu].push_back(cost(topology, paths[gpu].back()));
+      costs[gpu].push_back(cost_to(topology, nic, paths[gpu].back()));
     }
   }
   const auto chosen = choose(costs, gpus, nics);

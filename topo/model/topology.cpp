@@ -8,6 +8,7 @@
 
 #include "gdrx/topology.hpp"
 #include "topo/model/natural.hpp"
+#include "topo/read/text.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -132,40 +133,74 @@ void index_nvlinks(Parts& parts) {
 // Emulated bridges: QEMU's own ports and the TI switch that it models.
 bool is_emulated(const PciNode& node) { return node.vendor == 0x1b36 || node.vendor == 0x104c; }
 
-// A hypervisor that passes devices through puts each on a virtual root port or straight on the
-// root bus, with no NUMA node. A physical GPU never sits on bus 0.
-bool looks_flattened(const Topology& topology) {
-  std::size_t placed = 0;
-  bool on_root_bus = false;
-  for (std::size_t i = 0; i < topology.devices(); ++i) {
-    const std::size_t node = topology.node(DeviceId(i));
-    if (node == kNone) continue;
-    ++placed;
-    if (topology.numa_of(node) >= 0) return false;
-    std::size_t bridges = 0;
-    for (std::size_t up = topology.nodes()[node].parent; up != kNone;
-         up = topology.nodes()[up].parent) {
-      const PciNode& above = topology.nodes()[up];
-      if (above.kind == NodeKind::pci_switch) return false;
-      if (above.kind == NodeKind::bridge && !is_emulated(above)) ++bridges;
-    }
-    if (bridges > 1) return false;
-    const auto& bus = topology.nodes()[node].bus;
-    on_root_bus |= topology.is_gpu(DeviceId(i)) && bridges == 0 && bus && bus->bus == 0;
+// Files may be anybody's: nothing in them reaches a terminal as more than text.
+void clean(Parts& parts) {
+  const auto each = [](std::string& text) { text = without_controls(text); };
+  each(parts.source);
+  for (PciNode& node : parts.nodes) each(node.cpus);
+  for (Gpu& gpu : parts.gpus) each(gpu.model);
+  for (NumaNode& node : parts.numa) each(node.cpus);
+  for (Nic& nic : parts.nics) {
+    each(nic.name);
+    each(nic.link_layer);
   }
-  return placed > 0 && (topology.parts().in_vm || on_root_bus);
+  for (std::string& note : parts.notes) each(note);
+}
+
+struct Shape {
+  std::size_t placed = 0;
+  bool numa = false;         // a device says its node
+  bool switches = false;     // a device is below a switch
+  bool emulated = false;     // a device is below QEMU's own root port
+  bool gpu_on_bus0 = false;  // a physical one never is
+  bool bare_gpu = false;     // straight on a host bridge: a physical one has a root port
+};
+
+void look_above(const Topology& topology, DeviceId id, Shape& shape) {
+  constexpr std::uint16_t kQemu = 0x1b36;
+  const auto& nodes = topology.nodes();
+  const std::size_t node = topology.node(id);
+  std::size_t bridges = 0;
+  bool exact = false;
+  for (std::size_t up = nodes[node].parent; up != kNone; up = nodes[up].parent) {
+    shape.switches |= nodes[up].kind == NodeKind::pci_switch;
+    shape.emulated |= nodes[up].kind == NodeKind::bridge && nodes[up].vendor == kQemu;
+    if (nodes[up].kind == NodeKind::bridge && !is_emulated(nodes[up])) ++bridges;
+    exact = nodes[up].kind == NodeKind::root && nodes[up].exact;
+  }
+  ++shape.placed;
+  shape.numa |= topology.numa_of(node) >= 0;
+  shape.switches |= bridges > 1;
+  if (!topology.is_gpu(id) || bridges > 0) return;
+  shape.gpu_on_bus0 |= nodes[node].bus && nodes[node].bus->bus == 0;
+  shape.bare_gpu |= exact;
+}
+
+Shape shape_of(const Topology& topology) {
+  Shape shape;
+  for (std::size_t i = 0; i < topology.devices(); ++i) {
+    if (topology.node(DeviceId(i)) != kNone) look_above(topology, DeviceId(i), shape);
+  }
+  return shape;
 }
 
 }  // namespace
 
 Result<Topology> Topology::make(Parts parts) {
   GDRX_TRY(check(parts));
+  clean(parts);
   sort_nodes(parts);
   sort_devices(parts);
   index_nvlinks(parts);
   Topology topology;
   topology.parts_ = std::move(parts);
-  topology.flattened_ = looks_flattened(topology);
+  // A hypervisor that passes devices through puts each on a virtual root port or straight on the
+  // root bus. Without NUMA nodes nothing is known, with them nothing but these.
+  const Shape shape = shape_of(topology);
+  const bool flat = shape.placed > 0 && !shape.switches;
+  const bool virtual_bus = topology.parts_.in_vm || shape.emulated || shape.gpu_on_bus0;
+  topology.flattened_ = flat && !shape.numa && virtual_bus;
+  topology.hides_switches_ = flat && shape.numa && shape.bare_gpu;
   return topology;
 }
 
@@ -205,7 +240,21 @@ int Topology::numa_of(std::size_t node) const {
   return -1;
 }
 
+int Topology::numa_with_cpus(int numa) const {
+  const auto& all = parts_.numa;
+  const auto own =
+      std::find_if(all.begin(), all.end(), [&](const NumaNode& node) { return node.id == numa; });
+  if (own == all.end() || !own->cpus.empty() || own->distances.size() != all.size()) return numa;
+  std::size_t best = kNone;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].cpus.empty()) continue;
+    if (best == kNone || own->distances[i] < own->distances[best]) best = i;
+  }
+  return best == kNone ? numa : all[best].id;
+}
+
 int Topology::package_of(int numa) const {
+  numa = numa_with_cpus(numa);
   for (const NumaNode& node : parts_.numa) {
     if (node.id == numa) return node.package;
   }
@@ -213,6 +262,7 @@ int Topology::package_of(int numa) const {
 }
 
 std::string Topology::cpus_of(int numa) const {
+  numa = numa_with_cpus(numa);
   for (const NumaNode& node : parts_.numa) {
     if (node.id == numa) return node.cpus;
   }
@@ -225,7 +275,7 @@ std::string Topology::cpus_near(std::size_t node) const {
 }
 
 int Topology::numa_near(std::size_t node) const {
-  if (const int own = numa_of(node); own >= 0 || node == kNone) return own;
+  if (const int own = numa_of(node); own >= 0 || node == kNone) return numa_with_cpus(own);
   const std::string cpus = cpus_near(node);
   for (const NumaNode& numa : parts_.numa) {
     if (!cpus.empty() && numa.cpus == cpus) return numa.id;

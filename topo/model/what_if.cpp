@@ -10,7 +10,7 @@ namespace gdrx::topo {
 namespace {
 
 constexpr std::string_view kSay =
-    "say 'move mlx5_1 under 0000:3b:00.0' (a bridge) or 'move mlx5_1 beside GPU3'";
+    "say 'move mlx5_1 under switch 0000:3b:00.0' or 'move mlx5_1 beside GPU3'";
 
 Result<std::size_t> bridge_named(const Topology& topology, const std::string& name) {
   const auto bus = parse_bus_id(name);
@@ -33,6 +33,7 @@ Result<Topology> what_if(const Topology& topology, std::string_view sentence) {
   std::string target;
   std::string more;
   words >> verb >> moved >> where >> target;
+  if (target == "switch" || target == "bridge") words >> target;
   const bool under = where == "under" || where == "below";
   if (verb != "move" || (!under && where != "beside") || target.empty() || (words >> more)) {
     return fail(Errc::invalid_argument,

@@ -6,6 +6,7 @@
 #include <hwloc/distances.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -168,7 +169,7 @@ class Reader {
       const unsigned type = number_of(io->attr->osdev.type);
       if (type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
         saw_verbs_ = true;
-        parts_.nics.push_back({std::string(name), at, kNone, 0, 0, {}, false});
+        parts_.nics.push_back({std::string(name), at, kNone, 0, 0, {}, false, active(io)});
       }
       if (type == HWLOC_OBJ_OSDEV_NETWORK && interface.empty()) interface = name;
     }
@@ -182,6 +183,16 @@ class Reader {
     }
     by_gp_index_[object->gp_index] = at;
     return at;
+  }
+
+  // "Port1State" and so on; 4 is InfiniBand's number for an active port.
+  static std::optional<bool> active(hwloc_obj_t nic) {
+    std::optional<bool> found;
+    for (int port = 1; port <= 2; ++port) {
+      const char* state = hwloc_obj_get_info_by_name(nic, fmt::format("Port{}State", port).c_str());
+      if (state) found = found.value_or(false) || to_int(state, 0) == 4;
+    }
+    return found;
   }
 
   std::size_t node_of(hwloc_obj_t object) const {
@@ -240,6 +251,25 @@ class Reader {
   std::map<std::uint64_t, std::size_t> by_gp_index_;
 };
 
+// hwloc writes both sets of each kind for every object of CPUs and memory, and reads through a null
+// pointer where one of two neighbours lacks one.
+Result<void> check_sets(const XmlDocument& document, std::string_view source) {
+  constexpr std::array<std::string_view, 4> kWithoutSets{"Bridge", "PCIDev", "OSDev", "Misc"};
+  for (const XmlElement& element : document.elements) {
+    const std::string_view type = element["type"];
+    const bool bare =
+        std::find(kWithoutSets.begin(), kWithoutSets.end(), type) != kWithoutSets.end();
+    if (element.name != "object" || bare) continue;
+    const bool cpus = !element["cpuset"].empty() && !element["complete_cpuset"].empty();
+    const bool nodes = element["nodeset"].empty() == element["complete_nodeset"].empty();
+    if (cpus && nodes) continue;
+    return fail(Errc::invalid_argument,
+                fmt::format("{}: a {} of no CPUs: this is no file of hwloc's", source,
+                            type.empty() ? "thing" : type.substr(0, 20)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Parts> hwloc_parts(std::string_view xml, std::string source) {
@@ -276,6 +306,7 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
     return fail(Errc::invalid_argument,
                 fmt::format("{}: <{}> is no hwloc topology", source, document.root().name));
   }
+  GDRX_TRY(check_sets(document, source));
   return Topology::make(GDRX_TRY(hwloc_parts(text, std::move(source))));
 }
 

@@ -40,6 +40,9 @@ class Reader {
                       "here they are neither GPU nor NIC",
                       unnamed_));
     }
+    if (!parts_.nvlink_known && parts_.gpus.size() > 1) {
+      parts_.notes.push_back("NVLink is not in this file: all pairs are shown by PCI");
+    }
     if (!outside_.empty()) parts_.notes.push_back(outside_ + ": no PCI device, left out");
     return std::move(parts_);
   }
@@ -126,7 +129,9 @@ class Reader {
         gpu.c2c_gbytes = leading_number(link["bw"]) / 1000;
       }
       if (link.name != "nvlink") continue;
+      constexpr std::uint32_t kPower9 = 0x068001;  // NVLink to the CPU
       const std::uint32_t target_class = to_hex(link["tclass"]) >> 16;
+      if (to_hex(link["tclass"]) == kPower9) continue;
       // "fffffff:ffff:ff.0" and the like: an NVSwitch that a hypervisor hides.
       const bool to_switch = target_class == 0x06 || link["target"].starts_with("ffff");
       const int count = to_int(link["count"], 0);

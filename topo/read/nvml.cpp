@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVLinks by NVML, loaded at run time: a machine without a driver neither needs nor misses it.
+// Links by NVML, loaded at run time: a machine without a driver neither needs nor misses it.
+#include "topo/read/nvml.hpp"
+
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -13,61 +14,51 @@
 namespace gdrx::topo {
 namespace {
 
-// The parts of NVML's stable C ABI that are used here.
-struct NvmlPci {
-  std::array<char, 16> legacy;
-  unsigned domain;
-  unsigned bus;
-  unsigned device;
-  unsigned device_id;
-  unsigned subsystem_id;
-  std::array<char, 32> bus_id;
-};
-static_assert(sizeof(NvmlPci) == 68);
-using NvmlDevice = void*;
-constexpr int kSuccess = 0;
-constexpr unsigned kMaxLinks = 18;  // Hopper's and Blackwell's
+constexpr std::uint16_t kIbm = 0x1014;
 
 struct Close {
   void operator()(void* library) const { dlclose(library); }
 };
 
-class Nvml {
+// Loaded and initialised, until it goes out of scope.
+class Library {
  public:
-  static std::unique_ptr<Nvml> load() {
-    std::unique_ptr<void, Close> library(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
-    if (!library) return nullptr;
-    auto nvml = std::make_unique<Nvml>();
-    const auto get = [&](auto& function, const char* name) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library.get(), name));
-      return function != nullptr;
-    };
-    const bool whole = get(nvml->init, "nvmlInit_v2") && get(nvml->shutdown, "nvmlShutdown") &&
-                       get(nvml->count, "nvmlDeviceGetCount_v2") &&
-                       get(nvml->handle, "nvmlDeviceGetHandleByIndex_v2") &&
-                       get(nvml->pci, "nvmlDeviceGetPciInfo_v3") &&
-                       get(nvml->name, "nvmlDeviceGetName") &&
-                       get(nvml->link_state, "nvmlDeviceGetNvLinkState") &&
-                       get(nvml->link_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
-    nvml->library_ = std::move(library);
-    return whole && nvml->init() == kSuccess ? std::move(nvml) : nullptr;
+  static std::unique_ptr<Library> load() {
+    auto nvml = std::make_unique<Library>();
+    nvml->library_.reset(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
+    if (!nvml->library_) return nullptr;
+    NvmlTable& table = nvml->table;
+    nvml->get(table.capability, "nvmlDeviceGetCudaComputeCapability");
+    nvml->get(table.fields, "nvmlDeviceGetFieldValues");
+    int (*init)() = nullptr;
+    const bool whole = nvml->get(table.count, "nvmlDeviceGetCount_v2") &&
+                       nvml->get(table.handle, "nvmlDeviceGetHandleByIndex_v2") &&
+                       nvml->get(table.pci, "nvmlDeviceGetPciInfo_v3") &&
+                       nvml->get(table.name, "nvmlDeviceGetName") &&
+                       nvml->get(table.link_state, "nvmlDeviceGetNvLinkState") &&
+                       nvml->get(table.link_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2") &&
+                       nvml->get(init, "nvmlInit_v2");
+    if (!whole || init() != kNvmlSuccess) return nullptr;
+    nvml->get(nvml->shutdown_, "nvmlShutdown");
+    return nvml;
   }
-  ~Nvml() {
-    if (shutdown) shutdown();
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (shutdown_) shutdown_();
   }
 
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, NvmlDevice*) = nullptr;
-  int (*pci)(NvmlDevice, NvmlPci*) = nullptr;
-  int (*name)(NvmlDevice, char*, unsigned) = nullptr;
-  int (*link_state)(NvmlDevice, unsigned, unsigned*) = nullptr;
-  int (*link_remote)(NvmlDevice, unsigned, NvmlPci*) = nullptr;
+  NvmlTable table;
 
  private:
+  template <class Function>
+  bool get(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(library_.get(), name));
+    return function != nullptr;
+  }
   std::unique_ptr<void, Close> library_;
+  int (*shutdown_)() = nullptr;
 };
 
 BusId bus_of(const NvmlPci& pci) {
@@ -80,15 +71,16 @@ std::size_t node_at(const Parts& parts, const BusId& bus) {
   return found == parts.nodes.end() ? kNone : static_cast<std::size_t>(found - parts.nodes.begin());
 }
 
-void add_links(const Nvml& nvml, NvmlDevice device, std::size_t node, Parts& parts) {
+void add_nvlinks(const NvmlTable& nvml, NvmlDevice device, std::size_t node, Parts& parts) {
   std::map<std::size_t, int> to;  // kNone: NVSwitches
-  for (unsigned link = 0; link < kMaxLinks; ++link) {
+  for (unsigned link = 0; link < kMostNvLinks; ++link) {
     unsigned active = 0;
     NvmlPci remote{};
-    if (nvml.link_state(device, link, &active) != kSuccess || active == 0) continue;
-    if (nvml.link_remote(device, link, &remote) != kSuccess) continue;
+    if (nvml.link_state(device, link, &active) != kNvmlSuccess || active == 0) continue;
+    if (nvml.link_remote(device, link, &remote) != kNvmlSuccess) continue;
     // A remote end that is none of this host's GPUs is an NVSwitch, also when a VM hides it.
     const std::size_t peer = node_at(parts, bus_of(remote));
+    if (peer != kNone && parts.nodes[peer].vendor == kIbm) continue;  // a POWER9 CPU
     const bool is_gpu = std::any_of(parts.gpus.begin(), parts.gpus.end(), [&](const Gpu& gpu) {
       return peer != kNone && gpu.node == peer;
     });
@@ -97,31 +89,66 @@ void add_links(const Nvml& nvml, NvmlDevice device, std::size_t node, Parts& par
   for (const auto& [peer, count] : to) parts.nvlinks.push_back({node, peer, count, 0});
 }
 
+std::optional<unsigned> field(const NvmlTable& nvml, NvmlDevice device, unsigned id,
+                              unsigned link) {
+  NvmlField asked;
+  asked.field = id;
+  asked.scope = link;
+  if (!nvml.fields || nvml.fields(device, 1, &asked) != kNvmlSuccess) return std::nullopt;
+  if (asked.status != kNvmlSuccess) return std::nullopt;
+  return static_cast<unsigned>(asked.value);
+}
+
+// NVLink-C2C to the CPU, as on Grace. Links that are there and down do not count.
+void add_c2c(const NvmlTable& nvml, NvmlDevice device, Gpu& gpu) {
+  const unsigned links = std::min(field(nvml, device, kC2cCount, 0).value_or(0), kMostC2cLinks);
+  for (unsigned link = 0; link < links; ++link) {
+    if (field(nvml, device, kC2cStatus, link) != 1u) continue;
+    ++gpu.c2c_links;
+    gpu.c2c_gbytes += field(nvml, device, kC2cBandwidth, link).value_or(0) / 1000.0;
+  }
+}
+
+void add_gpu(const NvmlTable& nvml, NvmlDevice device, Gpu& gpu) {
+  std::array<char, 96> name{};
+  if (nvml.name(device, name.data(), name.size()) == kNvmlSuccess) {
+    name.back() = '\0';
+    gpu.model = name.data();
+  }
+  int major = 0;
+  int minor = 0;
+  if (nvml.capability && nvml.capability(device, &major, &minor) == kNvmlSuccess) {
+    gpu.sm = 10 * major + minor;
+  }
+  add_c2c(nvml, device, gpu);
+}
+
 }  // namespace
 
-void add_nvml(Parts& parts) {
-  if (parts.gpus.empty()) return;
-  const auto nvml = Nvml::load();
+void add_nvml(const NvmlTable& nvml, Parts& parts) {
   unsigned count = 0;
-  if (!nvml || nvml->count(&count) != kSuccess) {
-    parts.notes.push_back("libnvidia-ml.so.1 is not usable: NVLinks are not known");
+  if (nvml.count(&count) != kNvmlSuccess) {
+    parts.notes.push_back("NVML gives no GPUs: NVLinks are not known");
     return;
   }
   parts.nvlink_known = true;
   for (unsigned i = 0; i < count; ++i) {
     NvmlDevice device = nullptr;
     NvmlPci pci{};
-    if (nvml->handle(i, &device) != kSuccess || nvml->pci(device, &pci) != kSuccess) continue;
+    if (nvml.handle(i, &device) != kNvmlSuccess || nvml.pci(device, &pci) != kNvmlSuccess) continue;
     const std::size_t node = node_at(parts, bus_of(pci));
-    if (node == kNone) continue;
-    std::array<char, 96> name{};
-    for (Gpu& gpu : parts.gpus) {
-      if (gpu.node == node && nvml->name(device, name.data(), name.size()) == kSuccess) {
-        gpu.model = name.data();
-      }
-    }
-    add_links(*nvml, device, node, parts);
+    const auto gpu = std::find_if(parts.gpus.begin(), parts.gpus.end(),
+                                  [&](const Gpu& one) { return one.node == node; });
+    if (node == kNone || gpu == parts.gpus.end()) continue;
+    add_gpu(nvml, device, *gpu);
+    add_nvlinks(nvml, device, node, parts);
   }
+}
+
+void add_nvml(Parts& parts) {
+  if (parts.gpus.empty()) return;
+  if (const auto nvml = Library::load()) return add_nvml(nvml->table, parts);
+  parts.notes.push_back("libnvidia-ml.so.1 is not usable: NVLinks are not known");
 }
 
 }  // namespace gdrx::topo

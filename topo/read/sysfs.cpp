@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "topo/read/text.hpp"
 
@@ -12,6 +13,9 @@ namespace gdrx::topo {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kPortActive = 4;  // "4: ACTIVE", InfiniBand's number for it
+constexpr std::uint16_t kQemu = 0x1b36;
 
 bool is_root_name(std::string_view name) {
   return name.starts_with("pci") && name.size() > 5 && name.find(':') != name.npos &&
@@ -41,7 +45,8 @@ class Reader {
     for (const std::string& name : files_.list("sys/class/infiniband")) rdma(name);
     pair_data_direct();
     const std::string cpuinfo = files_.read("proc/cpuinfo");
-    parts_.in_vm = cpuinfo.find(" hypervisor") != cpuinfo.npos;
+    // Only x86 has the flag; QEMU's root ports tell on any processor.
+    parts_.in_vm = qemu_ || cpuinfo.find(" hypervisor") != cpuinfo.npos;
     if (numa) parts_.numa = sysfs_numa(files_);
     notes();
     return std::move(parts_);
@@ -99,7 +104,7 @@ class Reader {
     return at;
   }
 
-  PciNode attributes(const fs::path& folder, const BusId& bus) const {
+  PciNode attributes(const fs::path& folder, const BusId& bus) {
     const auto hex = [&](const char* file) { return to_hex(files_.read(folder / file)); };
     PciNode node;
     node.bus = bus;
@@ -110,6 +115,7 @@ class Reader {
     node.subsystem_vendor = static_cast<std::uint16_t>(hex("subsystem_vendor"));
     node.subsystem_device = static_cast<std::uint16_t>(hex("subsystem_device"));
     if (is_bridge_class(node.class_code)) node.kind = NodeKind::bridge;
+    qemu_ |= node.kind == NodeKind::bridge && node.vendor == kQemu;
     node.numa = to_int(files_.read(folder / "numa_node"), -1);
     node.cpus = files_.read(folder / "local_cpulist");
     // An idle GPU lowers its rate, never its width: the rate that both ends can do counts, and the
@@ -159,10 +165,17 @@ class Reader {
     for (const std::string& port : files_.list(folder / "ports")) {
       const fs::path at = folder / "ports" / port;
       const double rate = leading_number(files_.read(at / "rate"));
-      if (nic.port == 0 || rate > nic.gigabits) {
+      const int state = static_cast<int>(leading_number(files_.read(at / "state")));
+      const std::optional<bool> active =
+          state == 0 ? std::nullopt : std::optional(state == kPortActive);
+      // Of a card's ports the one that is up counts, then the fastest.
+      const bool better = active == true && nic.active != true;
+      const bool worse = active != true && nic.active == true;
+      if (nic.port == 0 || better || (!worse && rate > nic.gigabits)) {
         nic.port = to_int(port, 0);
         nic.gigabits = rate;
         nic.link_layer = files_.read(at / "link_layer");
+        nic.active = active;
       }
     }
     // A virtual device reports a rate that means nothing.
@@ -203,6 +216,7 @@ class Reader {
   Parts parts_;
   std::map<std::string, std::size_t> by_name_;
   int hidden_ = 0;
+  bool qemu_ = false;
 };
 
 }  // namespace
@@ -237,6 +251,8 @@ std::vector<NumaNode> sysfs_numa(const HostFiles& files) {
     node.id = to_int(std::string_view(name).substr(4), -1);
     if (node.id < 0) continue;
     node.cpus = files.read(folder / name / "cpulist");
+    std::istringstream distances(files.read(folder / name / "distance"));
+    for (int distance = 0; distances >> distance;) node.distances.push_back(distance);
     const int first = static_cast<int>(leading_number(node.cpus));
     if (!node.cpus.empty()) {
       node.package =

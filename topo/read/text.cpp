@@ -15,6 +15,19 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::string without_controls(std::string_view text) {
+  std::string safe(text);
+  for (std::size_t i = 0; i < safe.size(); ++i) {
+    const auto byte = [&](std::size_t at) {
+      return at < safe.size() ? static_cast<unsigned char>(safe[at]) : 0u;
+    };
+    const bool two_bytes = byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;
+    if (two_bytes) safe[i + 1] = ' ';
+    if (two_bytes || byte(i) < 0x20 || byte(i) == 0x7f) safe[i] = ' ';
+  }
+  return safe;
+}
+
 int to_int(std::string_view text, int otherwise) {
   text = trim(text);
   int value = 0;
@@ -67,11 +80,11 @@ std::string cpus_of_mask(std::string_view mask) {
 
 bool is_gpu_class(std::uint32_t class_code, std::uint16_t vendor) {
   const std::uint32_t kind = class_code >> 8;
-  // 3D and display controllers, processing accelerators: a server's own VGA chip (ASPEED, Matrox)
-  // is none of these vendors'.
-  const bool known = vendor == 0x10de || vendor == 0x1002 || vendor == 0x8086;
-  return kind == 0x0302 || (known && vendor != 0x8086 && kind == 0x0300) ||
-         (known && (kind == 0x0380 || kind == 0x1200));
+  // 3D and display controllers, AMD's accelerators: a server's own VGA chip (ASPEED, Matrox) is
+  // none of these vendors', and Intel's 0x1200 is the neural unit of a laptop.
+  const bool nvidia_or_amd = vendor == 0x10de || vendor == 0x1002;
+  return kind == 0x0302 || (nvidia_or_amd && (kind == 0x0300 || kind == 0x1200)) ||
+         ((nvidia_or_amd || vendor == 0x8086) && kind == 0x0380);
 }
 
 bool is_bridge_class(std::uint32_t class_code) { return class_code >> 8 == 0x0604; }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace gdrx::topo {
@@ -25,7 +26,7 @@ class Reader {
       GDRX_TRY(skip_text());
       if (at_ == text_.size()) break;
       if (starts("<?")) {
-        GDRX_TRY(skip_past("?>", "a processing instruction"));
+        GDRX_TRY(skip_instruction());
       } else if (starts("<!--")) {
         GDRX_TRY(skip_past("-->", "a comment"));
       } else if (starts("<!DOCTYPE")) {
@@ -76,6 +77,26 @@ class Reader {
     if (found == text_.npos) return wrong(fmt::format("{} does not end", what));
     at_ = found + end.size();
     return {};
+  }
+
+  // Bytes are taken as they stand, so that other alphabets would be nonsense; hwloc's own parser
+  // loses memory over an encoding that it does not know.
+  Result<void> skip_instruction() {
+    const std::size_t begin = at_;
+    GDRX_TRY(skip_past("?>", "a processing instruction"));
+    const std::string_view text = text_.substr(begin, at_ - begin);
+    std::size_t at = text.find("encoding");
+    if (at == text.npos) return {};
+    at = text.find_first_not_of(" \t\r\n=", at + 8);
+    std::string name;
+    const char quote = at == text.npos ? '?' : text[at];
+    for (++at; at < text.size() && text[at] != quote; ++at) {
+      name += static_cast<char>(std::toupper(static_cast<unsigned char>(text[at])));
+    }
+    const bool quoted = quote == '"' || quote == '\'';
+    if (quoted && (name == "UTF-8" || name == "US-ASCII" || name == "ISO-8859-1")) return {};
+    at_ = begin;
+    return wrong("an encoding other than UTF-8 is not read");
   }
 
   // hwloc's files name their DTD. One with a body could define entities: refused.

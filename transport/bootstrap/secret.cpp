@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 #include "transport/bootstrap/sha256.hpp"
 
@@ -23,6 +24,17 @@ tl::unexpected<Error> refused(const std::string& path, const std::string& why, i
 
 bool is_space(std::byte byte) {
   return byte == std::byte{'\n'} || byte == std::byte{'\r'} || byte == std::byte{' '};
+}
+
+Token sign(std::span<const std::byte> key,
+           std::initializer_list<std::span<const std::byte>> parts) {
+  std::vector<std::byte> message;
+  for (const auto part : parts) message.insert(message.end(), part.begin(), part.end());
+  const Digest digest = hmac_sha256(key, message);
+  Token token;
+  static_assert(sizeof token <= sizeof digest);
+  std::memcpy(token.data(), digest.data(), sizeof token);
+  return token;
 }
 
 }  // namespace
@@ -54,19 +66,13 @@ Result<Secret> Secret::load(const std::string& path) {
 Token Secret::token(std::string_view role, const std::uint64_t (&nonce)[2], std::int32_t a,
                     std::int32_t b) const {
   if (!given()) return {nonce[0], nonce[1]};
-  std::vector<std::byte> message;
-  const auto add = [&](std::span<const std::byte> part) {
-    message.insert(message.end(), part.begin(), part.end());
-  };
   const std::array<std::int32_t, 2> ends{a, b};
-  add(std::as_bytes(std::span(nonce)));
-  add(std::as_bytes(std::span(ends)));
-  add(std::as_bytes(std::span(role)));
-  const Digest digest = hmac_sha256(key_, message);
-  Token token;
-  static_assert(sizeof token <= sizeof digest);
-  std::memcpy(token.data(), digest.data(), sizeof token);
-  return token;
+  return sign(key_, {std::as_bytes(std::span(nonce)), std::as_bytes(std::span(ends)),
+                     std::as_bytes(std::span(role))});
+}
+
+Token Secret::answer(std::string_view role, std::span<const std::uint64_t> challenge) const {
+  return sign(key_, {std::as_bytes(challenge), std::as_bytes(std::span(role))});
 }
 
 bool same(const Token& a, const std::uint64_t (&b)[2]) noexcept {

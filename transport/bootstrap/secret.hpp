@@ -37,6 +37,8 @@ class Secret {
   /// `role` tells conversations apart; `a` and `b` are the two ends, or a rank and the size.
   Token token(std::string_view role, const std::uint64_t (&nonce)[2], std::int32_t a,
               std::int32_t b) const;
+  /// What only who knows the secret can say to `challenge`, numbers that nobody used before.
+  Token answer(std::string_view role, std::span<const std::uint64_t> challenge) const;
 
  private:
   std::vector<std::byte> key_;
