@@ -131,7 +131,7 @@ void fill_queues(Loader& load, VerbsTable& table) {
 
 /// Keeps the pages that a NIC writes with this process when it forks. Kernels from 5.12 give the
 /// child a copy of such pages. ibv_fork_init() hides them from the child instead, which dies where
-/// it touches one, and does so until rdma-core 52 even where the kernel copies: there it must not
+/// it touches one, and does so until rdma-core 51 even where the kernel copies: there it must not
 /// be called.
 void keep_pages_over_fork(Loader& load) {
   auto* init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
