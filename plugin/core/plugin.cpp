@@ -43,6 +43,22 @@ bool is_strict(const Environment& environment) {
          environment.end();
 }
 
+bool is_set(const Environment& environment, std::string_view name) {
+  return std::any_of(environment.begin(), environment.end(), [&](const std::string& one) {
+    return one.starts_with(name) && one.size() > name.size() && one[name.size()] == '=';
+  });
+}
+
+// As NCCL's own network takes it: the variables go before the communicator, and InfiniBand, which
+// does not look at traffic classes, gets the number as its service level.
+void use_traffic_class(int wanted, const Environment& environment, IbConfig& ib) {
+  constexpr int kMostClasses = 255, kMostLevels = 15;
+  if (wanted < 0 || wanted > kMostClasses)
+    return;  // nccl::kUndefined, or nothing a packet can hold
+  if (!is_set(environment, "NCCL_IB_TC")) ib.traffic_class = wanted;
+  if (!is_set(environment, "NCCL_IB_SL") && wanted <= kMostLevels) ib.service_level = wanted;
+}
+
 // The process ends or the library is closed: the counters' file goes.
 struct AtEnd {
   ~AtEnd() { stats::stop(); }
@@ -105,17 +121,17 @@ Result<void> Plugin::open(int abi) {
   return {};
 }
 
-Result<std::unique_ptr<Context>> Plugin::make_context(const nccl::CommConfig* config) {
+std::unique_ptr<Context> Plugin::make_context(const nccl::CommConfig* config) const {
   Config own = config_;
-  if (config != nullptr && config->traffic_class != nccl::kUndefined) {
-    own.ib.traffic_class = config->traffic_class;
-  }
+  if (config != nullptr) use_traffic_class(config->traffic_class, process_environment(), own.ib);
   return std::make_unique<Context>(set_.fabric, std::move(own));
 }
 
-Context& Plugin::context_of_thread() {
-  // Leaked with its thread on purpose: it holds no lane by itself.
-  thread_local auto* context = new Context(set_.fabric, config_);
+Context& Plugin::context_of_thread(const nccl::CommConfig* config) {
+  // Leaked with their thread on purpose: they hold no lane by themselves.
+  thread_local auto* contexts = new std::map<int, std::unique_ptr<Context>>;
+  auto& context = (*contexts)[config == nullptr ? nccl::kUndefined : config->traffic_class];
+  if (!context) context = make_context(config);
   return *context;
 }
 

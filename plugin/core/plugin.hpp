@@ -49,9 +49,10 @@ class Plugin {
   /// Finds the devices once. Again and again harmless.
   Result<void> start(int abi);
   /// v11 and later. The context ends with finish().
-  Result<std::unique_ptr<Context>> make_context(const nccl::CommConfig* config);
-  /// Before v11: the calling thread's, which is one communicator's service thread.
-  Context& context_of_thread();
+  std::unique_ptr<Context> make_context(const nccl::CommConfig* config) const;
+  /// Before v11: the calling thread's, which is one communicator's service thread. What connects
+  /// has the communicator's traffic class in v10; what listens, and before v10, the process's.
+  Context& context_of_thread(const nccl::CommConfig* config = nullptr);
   /// Without those that make_virtual() has made.
   std::size_t devices() const noexcept { return physical_; }
   Result<const NetDevice*> device(int index) const;

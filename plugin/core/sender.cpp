@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <new>
 
 namespace gdrx::net {
 
@@ -16,9 +17,10 @@ Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
 }
 
 Result<void> Sender::open() {
-  board_ = std::make_unique<Board>();
-  const auto bytes = std::as_writable_bytes(std::span(board_.get(), 1));
-  board_region_ = GDRX_TRY(lane().device().register_memory(bytes, MemoryKind::host));
+  board_memory_ = GDRX_TRY(Pages::create(sizeof(Board)));
+  board_ = new (board_memory_.data()) Board;
+  board_region_ =
+      GDRX_TRY(lane().device().register_memory(board_memory_.bytes(), MemoryKind::host));
   free_.reserve(kMaxSends);
   for (std::size_t i = kMaxSends; i > 0; --i) free_.push_back(static_cast<std::uint16_t>(i - 1));
   return enter();

@@ -14,6 +14,7 @@
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/copier.hpp"
 #include "plugin/gpu/handover.hpp"
+#include "transport/memory/pages.hpp"
 
 namespace gdrx::net {
 
@@ -97,7 +98,8 @@ class Sender final : public Comm {
   Result<void> pump();
   Result<Progress> post_chunk(std::uint16_t slot);
 
-  std::unique_ptr<Board> board_;
+  Pages board_memory_;  // nothing else of the process is on pages that the fabric writes
+  Board* board_ = nullptr;
   std::unique_ptr<MemoryRegion> board_region_;
   RemoteRegionId inbox_{};
   struct GivenRegion {

@@ -24,8 +24,7 @@ NetResult init_context(int abi, void** context, const nccl::CommConfig* config,
   set_nccl_log(log);
   return guarded("init", [&]() -> Result<void> {
     GDRX_TRY(Plugin::instance().start(abi));
-    auto made = GDRX_TRY(Plugin::instance().make_context(config));
-    *context = made.release();
+    *context = Plugin::instance().make_context(config).release();
     return {};
   });
 }
@@ -75,9 +74,10 @@ NetResult listen_in(void* context, int device, void* handle, void** listen_comm)
   });
 }
 
-NetResult connect(int device, void* handle, void** send_comm, NetDeviceHandle** device_comm) {
+NetResult connect(int device, const nccl::CommConfig* config, void* handle, void** send_comm,
+                  NetDeviceHandle** device_comm) {
   return guarded("connect", [&] {
-    return connect_with(Plugin::instance().context_of_thread(), device, handle, send_comm,
+    return connect_with(Plugin::instance().context_of_thread(config), device, handle, send_comm,
                         device_comm);
   });
 }

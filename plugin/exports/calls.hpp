@@ -33,7 +33,8 @@ NetResult close_listen(void* listen_comm);
 
 // Before v11 the context is the calling thread's.
 NetResult listen(int device, void* handle, void** listen_comm);
-NetResult connect(int device, void* handle, void** send_comm, NetDeviceHandle** device_comm);
+NetResult connect(int device, const nccl::CommConfig* config, void* handle, void** send_comm,
+                  NetDeviceHandle** device_comm);
 
 // v11 and later.
 NetResult init_context(int abi, void** context, const nccl::CommConfig* config,

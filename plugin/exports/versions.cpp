@@ -22,9 +22,12 @@ NetResult init_new(void** context, std::uint64_t, CommConfig* config, LogFunctio
   return init_context(kAbi, context, config, log);
 }
 
-NetResult connect_v10(int device, CommConfig*, void* handle, void** send_comm,
+NetResult connect_old(int device, void* handle, void** send_comm, NetDeviceHandle** device_comm) {
+  return connect(device, nullptr, handle, send_comm, device_comm);
+}
+NetResult connect_v10(int device, CommConfig* config, void* handle, void** send_comm,
                       NetDeviceHandle** device_comm) {
-  return connect(device, handle, send_comm, device_comm);
+  return connect(device, config, handle, send_comm, device_comm);
 }
 
 NetResult isend_v8(void* comm, void* data, int size, int tag, void* mhandle, void** request) {
@@ -63,7 +66,7 @@ nccl::NetV8 ncclNetPlugin_v8{net::kPluginName,
                              net::devices,
                              net::get_properties<nccl::NetPropertiesV8>,
                              net::listen,
-                             net::connect,
+                             net::connect_old,
                              net::accept,
                              net::reg_mr,
                              net::reg_mr_dma_buf,
@@ -83,7 +86,7 @@ nccl::NetV9 ncclNetPlugin_v9{net::kPluginName,
                              net::devices,
                              net::get_properties<nccl::NetPropertiesV9>,
                              net::listen,
-                             net::connect,
+                             net::connect_old,
                              net::accept,
                              net::reg_mr,
                              net::reg_mr_dma_buf,

@@ -19,7 +19,7 @@ class NetOf final : public AnyNet {
   explicit NetOf(const Net* net) : net_(*net) {}
   std::string name() const override { return net_.name; }
   NetResult init(void** context, nccl::LogFunction log) override {
-    nccl::CommConfig config{nccl::kUndefined};
+    nccl::CommConfig config{traffic_class};
     if constexpr (kHasContext<Net>) {
       return net_.init(context, 1, &config, log, nullptr);
     } else if constexpr (requires { net_.init(log, nullptr); }) {
@@ -57,7 +57,7 @@ class NetOf final : public AnyNet {
   }
   NetResult connect(void* context, int device, void* handle, void** comm) override {
     nccl::NetDeviceHandle* none = nullptr;
-    nccl::CommConfig config{nccl::kUndefined};
+    nccl::CommConfig config{traffic_class};
     if constexpr (kHasContext<Net>) {
       return net_.connect(context, device, handle, comm, &none);
     } else if constexpr (requires { net_.connect(device, &config, handle, comm, &none); }) {

@@ -31,6 +31,8 @@ struct Properties {
 class AnyNet {
  public:
   virtual ~AnyNet() = default;
+  /// What init() (v11 and later) or connect() (v10) is told; unheard of before.
+  int traffic_class = nccl::kUndefined;
   /// Null if the library cannot be loaded or has no such version; `why` says it.
   static std::unique_ptr<AnyNet> open(const std::string& path, int version, std::string* why);
 

@@ -30,7 +30,7 @@ ALLOWED = {
     "plugin/stats": [],
     "plugin/gpu": ["transport/bootstrap"],
     "plugin/core": ["plugin/abi", "plugin/gpu", "plugin/stats", "transport/bootstrap", "transport/verbs/hca_filter",
-                    "transport/memory/registration_cache"],
+                    "transport/memory/registration_cache", "transport/memory/pages"],
     "plugin/exports": ["plugin/abi", "plugin/core"],
     "mpi-tests": ["collectives/reduce", "collectives/tune", "transport/memory"],
     "tools": ["topo", "transport", "collectives", "plugin/stats"],

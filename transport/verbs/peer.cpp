@@ -288,6 +288,9 @@ std::string Peer::describe() const {
     text += fmt::format("{} {} x{}", text == "verbs" ? ":" : ",", link->rail().name(),
                         core_.options.qps);
   }
+  if (const int label = core_.options.traffic_class; label != 0) {
+    text += fmt::format(", traffic class {}", label);
+  }
   return text;
 }
 

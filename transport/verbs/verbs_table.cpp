@@ -130,6 +130,17 @@ void fill_queues(Loader& load, VerbsTable& table) {
   table.destroy_ah = load.need<int(ibv_ah*)>("ibv_destroy_ah", "IBVERBS_1.1");
 }
 
+/// Keeps the pages that a NIC writes with this process when it forks. Kernels from 5.12 give the
+/// child a copy of such pages. ibv_fork_init() hides them from the child instead, which dies where
+/// it touches one, and does so until rdma-core 51 even where the kernel copies: there it must not
+/// be called.
+void keep_pages_over_fork(Loader& load) {
+  auto* init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
+  auto* status = load.find<ibv_fork_status()>("ibv_is_fork_initialized", "IBVERBS_1.13");
+  if (!load.missing().empty() || (status != nullptr && status() == IBV_FORK_UNNEEDED)) return;
+  (void)init();  // refused once memory is registered by somebody else: then it is their choice
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const VerbsTable>> load_verbs() {
@@ -150,13 +161,11 @@ Result<std::shared_ptr<const VerbsTable>> load_verbs() {
     std::error_code error;
     return std::filesystem::canonical(std::string(device->ibdev_path) + "/device", error).string();
   };
-  // Pages that a NIC writes stay with the parent when the process forks.
-  auto* fork_init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
+  keep_pages_over_fork(load);
   if (!load.missing().empty()) {
     return fail(Errc::unsupported, std::string(kLibrary) + " is too old: it lacks " +
                                        load.missing() + "; install rdma-core 17 or newer");
   }
-  (void)fork_init();  // refused once memory is registered by somebody else: then it is their choice
   return std::shared_ptr<const VerbsTable>(std::move(table));
 }
 

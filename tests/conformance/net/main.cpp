@@ -13,6 +13,7 @@
 #include "tests/conformance/net/bench/command.hpp"
 #include "tests/conformance/net/bench/pump.hpp"
 #include "tests/conformance/net/driver/peer.hpp"
+#include "tests/conformance/net/rules/common.hpp"
 #include "tests/conformance/net/suite/report.hpp"
 #include "tests/conformance/net/suite/runner.hpp"
 
@@ -27,6 +28,7 @@ struct Arguments {
   bool quiet = false;
   bool strict = false;
   int limit_s = 30;
+  int at_once_ms = 1000;
   std::string json;
   std::string versions = "newest";
   bool bench_mode = false;
@@ -160,6 +162,10 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--limit", arguments.limit_s, "Seconds after which a rule counts as hung")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--at-once", arguments.at_once_ms,
+                 "Milliseconds that a call which does not block may take")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--apart", arguments.run.plugin.apart,
                "What listens is another communicator of NCCL's: no loop, the network carries it");
   app.add_option("--peer", arguments.run.plugin.peer,
@@ -204,6 +210,7 @@ int main_of(int argc, char** argv) {
     return status == 0 ? 0 : 2;
   }
   arguments.run.limit = std::chrono::seconds(arguments.limit_s);
+  g_at_once = std::chrono::milliseconds(arguments.at_once_ms);
   const std::vector<Rule> rules = chosen(arguments);
   if (rules.empty()) {
     fmt::print(stderr, "net_conformance: no such rule; --list says which there are\n");

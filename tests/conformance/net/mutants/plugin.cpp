@@ -15,8 +15,9 @@ namespace gdrx::mutants {
 namespace {
 
 const Mutant* find(std::string_view name) {
-  for (const auto part : {device_mutants(), connect_mutants(), life_mutants(), transfer_mutants(),
-                          memory_mutants(), request_mutants(), group_mutants(), close_mutants()}) {
+  for (const auto part :
+       {device_mutants(), connect_mutants(), life_mutants(), transfer_mutants(), memory_mutants(),
+        request_mutants(), group_mutants(), close_mutants(), fork_mutants()}) {
     const auto at =
         std::ranges::find_if(part, [&](const Mutant& mutant) { return name == mutant.name; });
     if (at != part.end()) {

@@ -51,6 +51,7 @@ std::span<const Mutant> memory_mutants();
 std::span<const Mutant> request_mutants();
 std::span<const Mutant> group_mutants();
 std::span<const Mutant> close_mutants();
+std::span<const Mutant> fork_mutants();
 
 /// More than any call that "does not block" may take.
 void dawdle();

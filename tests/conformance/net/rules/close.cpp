@@ -24,7 +24,7 @@ Result<void> close_at_once(Comm& comm, const char* call, const char* when) {
   if (result != NetResult::success) {
     return broken(fmt::format("{} {} returned {}", call, when, to_string(result)));
   }
-  if (took > kAtOnce) {
+  if (took > g_at_once) {
     return broken(fmt::format("{} {} took {} ms", call, when, ms(took)));
   }
   return {};

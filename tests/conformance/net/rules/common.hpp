@@ -19,9 +19,9 @@
 
 namespace gdrx::conformance {
 
-/// What a call that "does not block" may take. Generous: the machine may be busy. A call that waits
-/// for its peer takes for ever.
-inline constexpr std::chrono::milliseconds kAtOnce{1000};
+/// What a call that "does not block" may take (--at-once). Generous: the machine may be busy. A
+/// call that waits for its peer takes for ever. Set once, before the first rule.
+inline std::chrono::milliseconds g_at_once{1000};
 
 /// The session, initialised, as preparation.
 inline Result<void> ready(Session& session) { return prepared(session.init()); }
@@ -39,7 +39,7 @@ inline long long ms(Duration duration) {
 
 /// The rule "this call does not block".
 inline Result<void> at_once(const char* call, Duration took) {
-  if (took > kAtOnce) {
+  if (took > g_at_once) {
     return broken(fmt::format("{} took {} ms", call, ms(took)));
   }
   return {};
