@@ -34,6 +34,7 @@ struct Options {
   std::uint16_t tcp_port = perf::kPerfPort;
   bool p2p = false;
   bool all = false;
+  bool of_perftest = false;  // changes nothing
   std::string size;
   std::string test = "write_bw";
   int gid_index = -1;
@@ -152,6 +153,11 @@ void add_nic_options(CLI::App& command, Options& options) {
       .add_option("--use_cuda", nic.gpu,
                   "memory of this GPU: the far one's, between two hosts this one's")
       ->check(CLI::Range(0, 1023));
+  // So that lines written for perftest work: what they ask for is so anyway.
+  command.add_flag("-F,--CPU-freq", options.of_perftest,
+                   "taken for perftest's sake: no CPU frequency is looked at");
+  command.add_flag("--report_gbits", options.of_perftest,
+                   "taken for perftest's sake: figures are in Gb/s");
   command.add_flag("--use_cuda_dmabuf", nic.dmabuf, "registered as dma-buf, not by peer memory");
 }
 

@@ -30,7 +30,7 @@ TEST(HelpEntry, KeepsTheLinesOfItsText) {
 }
 
 TEST(HelpFooter, FoldsAnExampleBelowItsComment) {
-  const std::string words(50, 'x');
+  const std::string words(56, 'x');
   EXPECT_EQ(help_footer("  gdrx topo    " + words + " and this too\n"),
             "  gdrx topo    " + words + " and this\n" + std::string(15, ' ') + "too\n");
 }

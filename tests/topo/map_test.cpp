@@ -235,6 +235,13 @@ TEST(Cluster, WordsBecomeAHost) {
   EXPECT_FALSE(cluster->host.notes().empty()) << "assumptions are said";
 }
 
+TEST(Cluster, AModelThatIsNotKnownIsSaidSo) {
+  const auto cluster = parse_cluster("8 MI300X, 8 NICs");
+  ASSERT_TRUE(cluster) << cluster.error().what;
+  EXPECT_FALSE(cluster->host.nvlink_known());
+  EXPECT_EQ(cluster->host.notes().back().substr(0, 21), "MI300X is no model kn");
+}
+
 TEST(Cluster, OtherWordsWorkToo) {
   struct Case {
     const char* text;

@@ -162,6 +162,11 @@ class Builder {
       parts_.notes.push_back(fmt::format("{}: {} NVLinks of each GPU to NVSwitches are assumed",
                                          said_.model_name, said_.model->nvlinks));
     }
+    if (!said_.model) {
+      parts_.notes.push_back(said_.model_name +
+                             " is no model known here: no link between GPUs and no speed is "
+                             "assumed");
+    }
     return std::move(parts_);
   }
 
