@@ -77,4 +77,14 @@ inline Result<void> holds(const Region& region, std::size_t offset, std::size_t 
   return {};
 }
 
+/// One message of all of it arrives.
+inline Result<void> carries(Session& session, const Wired& wired) {
+  fill(wired.from.bytes(), 1);
+  Exchange exchange(session, wired.link);
+  exchange.receive(whole(wired.to));
+  exchange.send(whole(wired.from));
+  GDRX_TRY(exchange.finish());
+  return holds(wired.to, 0, wired.to.size(), 1);
+}
+
 }  // namespace gdrx::conformance

@@ -172,12 +172,7 @@ Result<void> merged(Session& session) {
                   "the merged device is called like its first part"));
   session.use_device(device);
   Wired wired = GDRX_TRY(Wired::open(session, kSize, kSize));
-  fill(wired.from.bytes(), 1);
-  Exchange exchange(session, wired.link);
-  exchange.receive(whole(wired.to));
-  exchange.send(whole(wired.from));
-  GDRX_TRY(exchange.finish());
-  return holds(wired.to, 0, kSize, 1);
+  return carries(session, wired);
 }
 
 constexpr Severity kMust = Severity::must;

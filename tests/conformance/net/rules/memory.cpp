@@ -51,12 +51,7 @@ Result<void> twice(Session& session) {
                                          nccl::kPtrHost, &second),
                     "regMr of bytes that are registered already"));
   GDRX_TRY(succeeds(session.net().dereg_mr(wired.link.recv.get(), second), "deregMr"));
-  fill(wired.from.bytes(), 1);
-  Exchange exchange(session, wired.link);
-  exchange.receive(whole(wired.to));
-  exchange.send(whole(wired.from));
-  GDRX_TRY(exchange.finish());
-  return holds(wired.to, 0, kSize, 1);
+  return carries(session, wired);
 }
 
 /// 2.25 GiB of addresses over 64 MiB of memory, so that it costs no more.

@@ -12,12 +12,7 @@ namespace {
 Result<void> one(Session& session) {
   constexpr std::size_t kSize = 1000;
   Wired wired = GDRX_TRY(Wired::open(session, kSize, kSize));
-  fill(wired.from.bytes(), 1);
-  Exchange exchange(session, wired.link);
-  exchange.receive(whole(wired.to));
-  exchange.send(whole(wired.from));
-  GDRX_TRY(exchange.finish());
-  return holds(wired.to, 0, kSize, 1);
+  return carries(session, wired);
 }
 
 Result<void> sizes(Session& session) {
