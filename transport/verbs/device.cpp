@@ -36,11 +36,9 @@ struct DeviceList {
 
 }  // namespace
 
-Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(std::shared_ptr<const VerbsTable> table,
-                                                         Rank self, const Options& options,
-                                                         const Clock& clock, const Log& log,
-                                                         std::uint64_t nonce,
-                                                         const cuda::GpuCalls& gpu) {
+Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(
+    const std::shared_ptr<const VerbsTable>& table, Rank self, const Options& options,
+    const Clock& clock, const Log& log, std::uint64_t nonce, const cuda::GpuCalls& gpu) {
   auto device = std::shared_ptr<VerbsDevice>(new VerbsDevice);
   device->core_.self = self;
   device->core_.nonce = nonce;
@@ -49,11 +47,11 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(std::shared_ptr<const V
   device->core_.log = log;
   device->core_.gpu = &gpu;
   device->core_.reserve(kReadyCompletions);
-  GDRX_TRY(device->open(std::move(table)));
+  GDRX_TRY(device->open(table));
   return device;
 }
 
-Result<void> VerbsDevice::open(std::shared_ptr<const VerbsTable> table) {
+Result<void> VerbsDevice::open(const std::shared_ptr<const VerbsTable>& table) {
   GDRX_TRY(open_rails(table));
   std::vector<std::shared_ptr<ProtectionDomain>> domains;
   for (const auto& rail : core_.rails) domains.push_back(rail->domain());

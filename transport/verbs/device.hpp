@@ -15,7 +15,7 @@ namespace gdrx::verbs {
 
 class VerbsDevice final : public Device, public std::enable_shared_from_this<VerbsDevice> {
  public:
-  static Result<std::shared_ptr<VerbsDevice>> create(std::shared_ptr<const VerbsTable> table,
+  static Result<std::shared_ptr<VerbsDevice>> create(const std::shared_ptr<const VerbsTable>& table,
                                                      Rank self, const Options& options,
                                                      const Clock& clock, const Log& log,
                                                      std::uint64_t nonce,
@@ -47,7 +47,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
     Path* path = nullptr;
   };
   VerbsDevice() = default;
-  Result<void> open(std::shared_ptr<const VerbsTable> table);
+  Result<void> open(const std::shared_ptr<const VerbsTable>& table);
   Result<void> open_rails(const std::shared_ptr<const VerbsTable>& table);
   Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, const Pairing& pairing, std::size_t qps);
   Result<Peer*> welcome(const Control& hello);

@@ -194,8 +194,8 @@ void Link::settle(Instant now) {
   };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     const auto all = paths_[i].settle(peer_received_[i], on_arrived, on_lost);
-    fewer = fewer || all < 0;
-    more = more || all > 0;
+    fewer = fewer || std::is_lt(all);
+    more = more || std::is_gt(all);
   }
   owner_.link_settled(setup_.number, arrived, lost);
   ++generation_;

@@ -12,7 +12,8 @@
 
 namespace gdrx::verbs {
 
-class Peer final : public LinkOwner {
+// Final, and nobody owns a LinkOwner: no virtual destructor is needed.
+class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
  public:
   /// `first_path` is the id of the first of links() * qps paths.
   static Result<std::unique_ptr<Peer>> create(Core& core, Rank rank, std::uint64_t nonce,
