@@ -3,28 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include "transport/verbs/fields.hpp"
 
 namespace gdrx::verbs {
 namespace {
 
 constexpr int kMost = 255;  // ports have 8 bits, and so has ibv_global_route::sgid_index
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole && value >= 0 && value <= kMost ? std::optional(value) : std::nullopt;
-}
-
 }  // namespace
 
 Result<GidIndexes> GidIndexes::parse(std::string_view text) {
   GidIndexes indexes;
   for (std::string_view rest = text; !rest.empty();) {
-    const auto comma = rest.find(',');
-    const std::string_view item = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    const std::string_view item = next_field(rest, ',');
     if (item.empty()) continue;
     Entry entry;
     std::string_view value = item;
@@ -33,13 +24,13 @@ Result<GidIndexes> GidIndexes::parse(std::string_view text) {
       std::string_view name = item.substr(0, equals);
       value.remove_prefix(equals + 1);
       if (const auto colon = name.find(':'); colon != std::string_view::npos) {
-        port = number(name.substr(colon + 1));
+        port = whole_number(name.substr(colon + 1), kMost);
         name = name.substr(0, colon);
       }
       entry.device = std::string(name);
       if (name.empty()) port = std::nullopt;
     }
-    const auto index = number(value);
+    const auto index = whole_number(value, kMost);
     if (!port || !index) {
       return fail(Errc::invalid_argument,
                   fmt::format("GDRX_GID_INDEX: '{}' is not like mlx5_0=3,mlx5_1:1=5 or 3", item));

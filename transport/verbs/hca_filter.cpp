@@ -4,28 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "transport/verbs/fields.hpp"
 
 namespace gdrx::verbs {
 namespace {
 
 constexpr int kMostRails = 32767;  // NCCL has 16 bits for it
 
-/// What stands before the next colon, taken off.
-std::string_view next_field(std::string_view& rest) {
-  const auto colon = rest.find(':');
-  const std::string_view field = rest.substr(0, colon);
-  rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
-  return field;
-}
-
 Result<int> number(std::string_view field, int missing, int most, std::string_view whole) {
   if (field.empty()) return missing;
-  int value = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error == std::errc{} && end == field.data() + field.size() && value >= 0 && value <= most) {
-    return value;
-  }
+  if (const auto value = whole_number(field, most)) return *value;
   return fail(Errc::invalid_argument,
               fmt::format("'{}' of '{}' is no number of a port, rail or plane", field, whole));
 }
@@ -40,15 +29,13 @@ Result<HcaFilter> HcaFilter::parse(std::string_view text) {
     rest.remove_prefix(1);
   }
   while (!rest.empty()) {
-    const auto comma = rest.find(',');
-    std::string_view item = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    std::string_view item = next_field(rest, ',');
     if (item.empty()) continue;
     Entry entry;
-    entry.name = std::string(next_field(item));
-    entry.port = GDRX_TRY(number(next_field(item), 0, 255, text));
-    entry.place.rail = GDRX_TRY(number(next_field(item), -1, kMostRails, text));
-    entry.place.plane = GDRX_TRY(number(next_field(item), -1, kMostRails, text));
+    entry.name = std::string(next_field(item, ':'));
+    entry.port = GDRX_TRY(number(next_field(item, ':'), 0, 255, text));
+    entry.place.rail = GDRX_TRY(number(next_field(item, ':'), -1, kMostRails, text));
+    entry.place.plane = GDRX_TRY(number(next_field(item, ':'), -1, kMostRails, text));
     if (entry.name.empty()) {
       return fail(Errc::invalid_argument, fmt::format("'{}' has an entry without a name", text));
     }
