@@ -228,18 +228,17 @@ void Network::deliver(const Frame& frame, std::vector<std::byte> payload) {
   request.opcode = static_cast<ibv_wr_opcode>(frame.opcode);
   request.psn = frame.psn;
   request.bytes = frame.bytes;
-  const bool read = request.opcode == IBV_WR_RDMA_READ;
-  const bool question = frame.kind == Frame::Kind::packet;
-  if (packet->payload.size() != (read == question ? 0 : frame.bytes) && (read || question)) return;
-  if (!question) {
+  if (frame.kind != Frame::Kind::packet) {
     packet->source = here;
     return Transport::answered(*this, *packet, frame.kind,
                                static_cast<ibv_wc_status>(frame.status));
   }
+  const bool read = request.opcode == IBV_WR_RDMA_READ;
   if (!read && request.opcode != IBV_WR_SEND && request.opcode != IBV_WR_RDMA_WRITE &&
       request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) {
     return;
   }
+  if (packet->payload.size() != (read ? 0 : frame.bytes)) return;
   packet->target = here;
   packet->away = frame.from;
   request.imm = frame.imm;
