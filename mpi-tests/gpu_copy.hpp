@@ -16,9 +16,7 @@ class GpuCopy {
   /// As host.data().
   std::byte* data() const noexcept { return device_.data() + (host_->data() - whole().data()); }
   Result<void> upload() const {
-    GDRX_TRY(cuda::copy_to_device(device_.data(), whole().data(), whole().size()));
-    // From pageable memory the copy may still be under way, and other streams do not wait for it.
-    return cuda::synchronize(nullptr);
+    return cuda::copy_to_device(device_.data(), whole().data(), whole().size());
   }
   Result<void> download() const {
     return cuda::copy_to_host(whole().data(), device_.data(), whole().size());

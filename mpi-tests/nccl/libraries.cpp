@@ -101,7 +101,9 @@ Result<std::byte*> Gpu::allocate(std::size_t bytes) {
 }
 
 Result<void> Gpu::write(std::byte* device, const void* host, std::size_t bytes) {
-  return cuda(driver.to_device(address(device), host, bytes), "cuMemcpyHtoD");
+  GDRX_TRY(cuda(driver.to_device(address(device), host, bytes), "cuMemcpyHtoD"));
+  // From pageable memory the copy may still be under way, and the stream would not wait for it.
+  return cuda(driver.stream_synchronize(nullptr), "cuStreamSynchronize");
 }
 
 Result<void> Gpu::read(void* host, const std::byte* device, std::size_t bytes) {

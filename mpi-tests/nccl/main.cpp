@@ -60,6 +60,12 @@ Result<void> fill(Gpu& gpu, const World& world, const ElementType& type, std::si
   return gpu.write(world.in, host.data(), host.size());
 }
 
+/// What a call does not write is then seen to be wrong.
+Result<void> poison(Gpu& gpu, const World& world, std::size_t bytes) {
+  const std::vector<std::byte> host(bytes, std::byte{0xd5});
+  return gpu.write(world.out, host.data(), host.size());
+}
+
 Result<std::uint64_t> wrong(Gpu& gpu, const World& world, const Case& one, const ElementType& type,
                             std::size_t count) {
   const std::size_t elements = count * parts(one.out_parts, world.ranks);
@@ -85,6 +91,7 @@ Result<Row> measure(Gpu& gpu, const World& world, const Case& one, const Element
   const std::size_t count = std::max<std::size_t>(
       1, bytes / type.width / (each ? static_cast<std::size_t>(world.ranks) : 1));
   GDRX_TRY(fill(gpu, world, type, count * parts(one.in_parts, world.ranks)));
+  GDRX_TRY(poison(gpu, world, count * parts(one.out_parts, world.ranks) * type.width));
   const Call call{world.nccl, world.comm, gpu.stream(), world.in,   world.out,
                   count,      type.width, type.type,    world.rank, world.ranks};
   for (int i = 0; i < options.warmup; ++i) GDRX_TRY(one.run(call));

@@ -79,7 +79,8 @@ Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_
   const Current current(owner.raw());
   const Status status = driver().to_device(address(device), host, bytes);
   if (status != 0) return failed("cuMemcpyHtoD", status);
-  return {};
+  // From pageable memory the copy may still be under way, and non-blocking streams would not wait.
+  return synchronize(nullptr);
 }
 
 Result<void> copy_aside_to_host(std::byte* host, const std::byte* device, std::size_t bytes) {
