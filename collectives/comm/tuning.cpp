@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace gdrx {
@@ -27,12 +28,12 @@ std::string common(std::span<const Hello> ranks, Member member) {
 bool fills_its_gpu(std::span<const Hello> ranks, const gpu::Host& host) {
   std::vector<gpu::Ticket> tickets;
   for (const Hello& rank : ranks) tickets.push_back(rank.gpu);
-  return std::all_of(tickets.begin(), tickets.end(), [&](const gpu::Ticket& ticket) {
-    const auto sharing = std::count_if(tickets.begin(), tickets.end(), [&](const auto& other) {
-      return other.device == ticket.device;
-    });
-    return sharing == 1 && host.blocks == ticket.processors;
+  const bool alone = std::all_of(tickets.begin(), tickets.end(), [&](const gpu::Ticket& ticket) {
+    return std::count_if(tickets.begin(), tickets.end(), [&](const gpu::Ticket& other) {
+             return other.device == ticket.device;
+           }) == 1;
   });
+  return alone && host.blocks == gpu::co_resident_blocks(tickets, std::numeric_limits<int>::max());
 }
 
 }  // namespace

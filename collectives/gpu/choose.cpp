@@ -16,11 +16,14 @@ int round_up(std::uint64_t value, int unit) {
 
 // Enough threads for `work` packs of one each, within the budget. Blocks before threads: each
 // multiprocessor has its own way out of the GPU.
-void spread(Shape& shape, std::uint64_t work, int blocks) {
-  const std::uint64_t most = static_cast<std::uint64_t>(blocks) * kThreads;
+void spread(Shape& shape, std::uint64_t work, const Host& host) {
+  const int widest = widest_block(shape, host.ranks);
+  const int blocks = host.blocks * (kThreads / widest);
+  const std::uint64_t most =
+      static_cast<std::uint64_t>(blocks) * static_cast<std::uint64_t>(widest);
   const std::uint64_t wanted = std::clamp<std::uint64_t>(work, 1, most);
   const std::uint64_t wide = wanted <= 16384 ? 64 : 128;
-  shape.threads = std::clamp(round_up((wanted + wide - 1) / wide, 32), 64, kThreads);
+  shape.threads = std::clamp(round_up((wanted + wide - 1) / wide, 32), 64, widest);
   shape.blocks = static_cast<int>((wanted + static_cast<std::uint64_t>(shape.threads) - 1) /
                                   static_cast<std::uint64_t>(shape.threads));
   if (shape.blocks > blocks) {
@@ -40,7 +43,7 @@ struct Cost {
 constexpr Cost kOneShot{1.8, 0.18, 330e3};
 constexpr Cost kTwoShot{1.7, 0.8, 325e3};
 constexpr Cost kTwoShotTiled{11.0, 1.0, 320e3};
-constexpr Cost kRing{2.7, 2.65, 345e3};
+constexpr Cost kRing{6.0, 2.0, 352e3};
 
 double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
   const double n = ranks;
@@ -55,6 +58,7 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
       return time(shape.whole ? kTwoShotTiled : kTwoShot, 2 * (n - 1) / n * size);
     case Kernel::ring:
       return time(kRing, 2 * (n - 1) / n * size);
+    case Kernel::direct:
     case Kernel::reduce_scatter:
     case Kernel::all_gather:
       break;  // nothing to choose from
@@ -70,7 +74,8 @@ int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept {
     const auto sharing = std::count_if(tickets.begin(), tickets.end(), [&](const Ticket& other) {
       return other.device == ticket.device;
     });
-    least = std::min(least, ticket.processors / static_cast<int>(sharing));
+    const int room = ticket.processors - ticket.processors / 32;
+    least = std::min(least, room / static_cast<int>(sharing));
   }
   return std::max(1, least);
 }
@@ -82,23 +87,24 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   Shape shape;
   shape.kernel = kernel;
   if (kernel == Kernel::one_shot) {
-    spread(shape, packs, host.blocks);
+    spread(shape, packs, host);
     return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
   }
   // One tile if it can be: no barrier at entry.
   if (kernel == Kernel::two_shot) {
     for (shape.unroll = 1; shape.unroll <= 4; shape.unroll *= 2) {
       const auto unroll = static_cast<std::uint64_t>(shape.unroll);
-      spread(shape, (part + unroll - 1) / unroll, host.blocks);
+      spread(shape, (part + unroll - 1) / unroll, host);
       if (fits(shape, host.ranks, packs)) return shape;
     }
   }
   shape.whole = true;
-  shape.threads = kThreads;
+  shape.threads = widest_block(shape, host.ranks);
+  const int most = host.blocks * (kThreads / shape.threads);
   // Blocks before packs in flight a thread.
-  for (const int least : {host.blocks, host.blocks * 2 / 3, 1}) {
+  for (const int least : {most, most * 2 / 3, most / 2, most / 4, 1}) {
     for (shape.unroll = 4; shape.unroll >= 1; shape.unroll /= 2) {
-      for (shape.blocks = host.blocks; shape.blocks >= std::max(1, least); --shape.blocks) {
+      for (shape.blocks = most; shape.blocks >= std::max(1, least); --shape.blocks) {
         if (fits(shape, host.ranks, packs)) return shape;
       }
     }
@@ -112,11 +118,11 @@ Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block) {
   Shape shape;
   shape.kernel = kernel;
   shape.unroll = static_cast<int>(unroll);
-  spread(shape, (packs + unroll - 1) / unroll, host.blocks);
+  spread(shape, (packs + unroll - 1) / unroll, host);
   if (fits(shape, host.ranks, packs)) return shape;  // one tile, no barrier at entry
   shape.whole = true;
-  shape.threads = kThreads;
-  shape.blocks = host.blocks;
+  shape.threads = widest_block(shape, host.ranks);
+  shape.blocks = host.blocks * (kThreads / shape.threads);
   while (shape.blocks > 1 && !fits(shape, host.ranks, packs)) --shape.blocks;
   return shape;
 }
@@ -180,6 +186,8 @@ std::string_view to_string(Kernel kernel) noexcept {
       return "ring";
     case Kernel::reduce_scatter:
       return "reduce-scatter";
+    case Kernel::direct:
+      return "direct";
     case Kernel::all_gather:
       return "all-gather";
   }

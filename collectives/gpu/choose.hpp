@@ -19,14 +19,16 @@ inline constexpr std::size_t kAllReduceKernels = 3;  // the first of Kernel
 
 struct Host {
   int ranks = 1;
-  int blocks = 132;           // that a call of one rank may keep busy
+  int blocks = 128;           // multiprocessors that a call of one rank may keep busy
   bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
   /// Times by Kernel, measured here with so many ranks; empty: the model alone.
   std::array<std::vector<tune::Point>, kAllReduceKernels> measured{};
 };
 
-/// Blocks of a call: the user's budget, and no more than run at once beside those of other ranks
-/// on the same GPU. A block that waits must not keep out the one it waits for.
+/// Multiprocessors of a call: the user's budget, and no more than run at once beside those of other
+/// ranks on the same GPU, but for one in 32. Two communicators of the same GPUs can then never keep
+/// each other out: blocks of the same number depend on each other alone, and of each communicator
+/// some block always has room.
 int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept;
 
 struct Prediction {

@@ -70,7 +70,8 @@ class EventMark final : public Mark {
   int device_ = 0;
 };
 
-constexpr std::string_view kStages[] = {"entering the call", "reducing", "gathering results"};
+constexpr std::string_view kStages[] = {"entering the call", "reducing", "gathering results",
+                                        "leaving the call", "comparing buffers"};
 
 }  // namespace
 

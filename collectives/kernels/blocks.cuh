@@ -63,9 +63,9 @@ class Blocks {
 
 /// `whole`: any grid, tile after tile; else the grid covers a block.
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads / 2, 2)
     reduce_scatter(const __grid_constant__ Call call, bool whole) {
-  begin();
+  begin<false>();
   Patience patience(call);
   const Entry entry = enter(call, whole, patience);
   const Blocks<kUnroll> blocks(call, entry);
@@ -116,9 +116,9 @@ __global__ void __launch_bounds__(kThreads)
 
 /// As reduce_scatter. The input is this rank's block, the output the vector.
 template <int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads / 2, 2)
     all_gather(const __grid_constant__ Call call, bool whole) {
-  begin();
+  begin<false>();
   Patience patience(call);
   const Entry entry = enter(call, whole, patience);
   const Blocks<kUnroll> blocks(call, entry);

@@ -25,17 +25,22 @@ struct alignas(256) Control {
   std::uint32_t failed;    // 1: some thread gave up; the report is taken
   std::uint32_t aborted;   // 1: no thread waits any more
   std::uint32_t looked;    // when a thread last looked at the report, in ticks
-  alignas(256) std::uint32_t entered[kMaxRanks];  // written by peer r: the call it is in
+  // Written by peer r: the call it is in, and its Call::place.
+  alignas(256) Pack entered[kMaxRanks];
 };
+static_assert(sizeof(Control) <= 4096);
 
-/// GPU memory of one rank that its peers write: control page, one escape byte a slot, slots. A slot
-/// that nobody has written holds the sentinel.
+/// GPU memory of one rank that its peers write: control page, one escape byte a slot, for each
+/// block and peer the call that it is done with, slots. A slot that nobody has written holds the
+/// sentinel.
 inline constexpr std::uint64_t kEscapesAt = 4096;
 inline constexpr std::uint64_t kSlotsAt = 1 << 20;
 inline constexpr std::uint64_t kArenaBytes = 16 << 20;
 inline constexpr std::uint32_t kSlots =
     static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
-static_assert(kEscapesAt + kSlots <= kSlotsAt);
+inline constexpr std::uint64_t kLeftAt = kEscapesAt + kSlots;
+inline constexpr int kMaxBlocks = 960;
+static_assert(kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t) <= kSlotsAt);
 
 /// What a slot holds before a write. Any 128 bits may be data: a pack that equals the sentinel is
 /// sent as kEscape with its meaning in the slot's escape byte, and so is kEscape itself.
@@ -53,7 +58,7 @@ struct Report {
   std::uint32_t pack;   // of the tile
 };
 
-enum class Stage : std::uint32_t { entering, reducing, gathering };
+enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing };
 
 /// The launch arguments. Every rank launches the same grid with the same values but for buffers and
 /// rank.
@@ -69,6 +74,10 @@ struct Call {
   std::int32_t ranks = 0;
   std::int32_t op = 0;           // ReduceOp
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
+  // direct: all ranks' buffers, mapped here, and what must be equal on all ranks; else 0.
+  const std::uint8_t* inputs[kMaxRanks] = {};
+  std::uint8_t* outputs[kMaxRanks] = {};
+  std::uint64_t place = 0;
 };
 
 }  // namespace gdrx::gpu

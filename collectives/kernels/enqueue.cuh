@@ -7,10 +7,10 @@
 
 namespace gdrx::gpu {
 
-/// The next kernel of the stream may be set up before this one ends: see begin().
+/// A light kernel may be set up before the one ahead of it ends: see begin().
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue(void (*kernel)(Parameters...), const Shape& shape, cudaStream_t stream,
-                    const Arguments&... arguments) {
+                    const Call& call, const Arguments&... arguments) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -19,8 +19,8 @@ cudaError_t enqueue(void (*kernel)(Parameters...), const Shape& shape, cudaStrea
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
+  config.numAttrs = is_light(shape, call.ranks) ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, call, arguments...);
 }
 
 }  // namespace gdrx::gpu

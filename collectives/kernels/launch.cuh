@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collectives/kernels/blocks.cuh"
+#include "collectives/kernels/direct.cuh"
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
 #include "collectives/kernels/one_shot.cuh"
@@ -50,6 +51,22 @@ cudaError_t launch_reduce_scatter(const Call& call, const Shape& shape, cudaStre
   return enqueue(reduce_scatter<E, 1, 15>, shape, stream, call, shape.whole);
 }
 
+// A thread has up to eight packs on their way.
+template <class E>
+cudaError_t launch_direct(const Call& call, const Shape& shape, cudaStream_t stream) {
+  if (call.ranks <= 2) {
+    if (shape.unroll == 1) return enqueue(direct<E, 1, 1>, shape, stream, call);
+    if (shape.unroll == 2) return enqueue(direct<E, 2, 1>, shape, stream, call);
+    return enqueue(direct<E, 4, 1>, shape, stream, call);
+  }
+  if (call.ranks <= 4) {
+    if (shape.unroll == 1) return enqueue(direct<E, 1, 3>, shape, stream, call);
+    return enqueue(direct<E, 2, 3>, shape, stream, call);
+  }
+  if (call.ranks <= 8) return enqueue(direct<E, 1, 7>, shape, stream, call);
+  return enqueue(direct<E, 1, 15>, shape, stream, call);
+}
+
 /// The shape fits(): see shape.hpp.
 template <class E>
 cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
@@ -68,6 +85,8 @@ cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
       return launch_reduce_scatter<E>(call, shape, stream);
     case Kernel::all_gather:
       return launch_all_gather(call, shape, stream);
+    case Kernel::direct:
+      return launch_direct<E>(call, shape, stream);
   }
   return cudaErrorInvalidValue;
 }

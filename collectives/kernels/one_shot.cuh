@@ -9,8 +9,9 @@ namespace gdrx::gpu {
 
 /// Any grid.
 template <class E, int kPeers>
-__global__ void __launch_bounds__(kThreads) one_shot(const __grid_constant__ Call call) {
-  begin();
+__global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
+    one_shot(const __grid_constant__ Call call) {
+  begin<kPeers <= 7>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
   const UserBuffer output(call.output, call.bytes);

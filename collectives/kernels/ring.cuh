@@ -12,8 +12,8 @@ namespace gdrx::gpu {
 /// written again a tile later. Its writer has then seen what its reader sent after one of the two
 /// fences below, and the slot was cleared before that fence.
 template <class E, int kUnroll>
-__global__ void __launch_bounds__(kThreads) ring(const __grid_constant__ Call call) {
-  begin();
+__global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ Call call) {
+  begin<false>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
   const UserBuffer output(call.output, call.bytes);

@@ -8,7 +8,7 @@
 
 namespace gdrx::gpu {
 
-enum class Kernel : std::uint8_t { one_shot, two_shot, ring, reduce_scatter, all_gather };
+enum class Kernel : std::uint8_t { one_shot, two_shot, ring, reduce_scatter, all_gather, direct };
 
 /// Packs of a block a thread and tile, of the kernels whose blocks are given.
 constexpr int unroll_of_blocks(int ranks) noexcept { return ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1; }
@@ -16,10 +16,33 @@ constexpr int unroll_of_blocks(int ranks) noexcept { return ranks <= 2 ? 4 : ran
 struct Shape {
   Kernel kernel{};
   int blocks = 1;
-  int threads = 32;    // of a block; at most kThreads
+  int threads = 32;    // of a block; at most widest_block()
   int unroll = 1;      // packs of each n-th a thread and tile; two_shot and ring: 1, 2 or 4
   bool whole = false;  // uses the whole arena: enters by a barrier
 };
+
+/// Peers that a kernel is compiled for.
+constexpr int peers_of(int ranks) noexcept {
+  return ranks <= 2 ? 1 : ranks <= 4 ? 3 : ranks <= 8 ? 7 : 15;
+}
+
+/// Light kernels need at most 64 registers a thread, all others 128 (their launch bounds): a
+/// multiprocessor holds 1024 threads of a light kernel, or 512 of another. With `budget`
+/// multiprocessors for a communicator, a kernel of at most budget x 512 threads that is light
+/// leaves room for the one that follows it in the stream: that one is set up early. Any other is
+/// alone. So a communicator never takes more than its budget.
+constexpr bool is_light(int unroll, int peers) noexcept { return unroll * peers <= 3; }
+constexpr bool is_light(const Shape& shape, int ranks) noexcept {
+  if (shape.kernel == Kernel::one_shot) return peers_of(ranks) <= 7;
+  return shape.kernel == Kernel::two_shot && !shape.whole &&
+         is_light(shape.unroll, peers_of(ranks));
+}
+
+/// Threads of a block. Never more than half a multiprocessor: whatever blocks of one communicator
+/// are spread over the GPU, there is room for one of the next.
+constexpr int widest_block(const Shape& shape, int ranks) noexcept {
+  return is_light(shape, ranks) ? kThreads : kThreads / 2;
+}
 
 constexpr std::uint64_t packs_of(std::uint64_t bytes) noexcept {
   return (bytes + sizeof(Pack) - 1) / sizeof(Pack);
@@ -33,7 +56,8 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
   const auto threads =
       static_cast<std::uint64_t>(shape.blocks) * static_cast<std::uint64_t>(shape.threads);
   if (ranks < 1 || ranks > kMaxRanks || shape.blocks < 1) return false;
-  if (shape.threads < 32 || shape.threads > kThreads || shape.threads % 32 != 0) return false;
+  if (shape.threads < 32 || shape.threads % 32 != 0) return false;
+  if (shape.threads > widest_block(shape, ranks)) return false;
   switch (shape.kernel) {
     case Kernel::one_shot:
       return !shape.whole && (n - 1) * packs <= kSlots / 2;
@@ -52,6 +76,8 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
       if (shape.whole) return 4 * (n - 1) * lane <= kSlots;
       return lane >= packs && (n - 1) * lane <= kSlots / 2;
     }
+    case Kernel::direct:
+      return shape.whole && ranks > 1 && shape.blocks <= kMaxBlocks;
   }
   return false;
 }

@@ -96,8 +96,9 @@ class TwoShot {
 
 /// The grid covers an n-th with kUnroll packs a thread.
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads) two_shot(const __grid_constant__ Call call) {
-  begin();
+__global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
+    two_shot(const __grid_constant__ Call call) {
+  begin<is_light(kUnroll, kPeers)>();
   Patience patience(call);
   TwoShot<E, kUnroll, kPeers> work(call, patience);
   const Entry entry = enter(call, false, patience);
@@ -115,8 +116,9 @@ __global__ void __launch_bounds__(kThreads) two_shot(const __grid_constant__ Cal
 /// three: their writer has then received what this block sent after the fence that followed their
 /// clearing.
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads) two_shot_tiled(const __grid_constant__ Call call) {
-  begin();
+__global__ void __launch_bounds__(kThreads / 2, 2)
+    two_shot_tiled(const __grid_constant__ Call call) {
+  begin<false>();
   Patience patience(call);
   TwoShot<E, kUnroll, kPeers> work(call, patience);
   const Entry entry = enter(call, true, patience);

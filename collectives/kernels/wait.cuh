@@ -32,6 +32,16 @@ class Patience {
     return !over_;
   }
 
+  __device__ __forceinline__ bool over() const { return over_; }
+
+  /// The call cannot be carried out: `peer` is in another one. Ends this kernel's waits, and so, by
+  /// the host, those of its peers.
+  __device__ __noinline__ void refuse(int peer) {
+    over_ = true;
+    report(call_, peer, Stage::disagreeing, 0);
+    reinterpret_cast<volatile Control*>(control_of(call_, call_.rank))->aborted = 1;
+  }
+
   /// What was waited for has come. Polls of a long kernel must not add up: when all threads look at
   /// the same time they keep each other, and their peers, waiting for it.
   __device__ __forceinline__ void arrived() {
@@ -43,6 +53,19 @@ class Patience {
   static constexpr std::uint32_t kPollsBetweenLooks = 2048;  // about a millisecond
   static constexpr int kTickShift = 17;                      // 131 us
 
+  static __device__ void report(const Call& call, int peer, Stage stage, std::uint32_t pack) {
+    Control* control = control_of(call, call.rank);
+    if (atomicExch(&control->failed, 1) != 0) return;
+    volatile Report* report = call.report;
+    report->peer = static_cast<std::uint32_t>(peer);
+    report->call = control->calls;
+    report->stage = static_cast<std::uint32_t>(stage);
+    report->pack = pack;
+    fence_system();
+    report->failed = 1;
+    report->abort = 1;
+  }
+
   static __device__ __noinline__ bool look(const Call& call, std::uint64_t& since, int peer,
                                            Stage stage, std::uint32_t pack) {
     Control* control = control_of(call, call.rank);
@@ -52,15 +75,7 @@ class Patience {
     if (since == 0) since = now;
     volatile Report* report = call.report;
     if (call.timeout_ns > 0 && now - since > call.timeout_ns) {
-      if (atomicExch(&control->failed, 1) == 0) {
-        report->peer = static_cast<std::uint32_t>(peer);
-        report->call = control->calls;
-        report->stage = static_cast<std::uint32_t>(stage);
-        report->pack = pack;
-        fence_system();
-        report->failed = 1;
-        report->abort = 1;
-      }
+      Patience::report(call, peer, stage, pack);
     } else {
       // The report is in the host's memory, far away: one thread a tick asks, for all.
       const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
@@ -78,19 +93,38 @@ class Patience {
   bool over_ = false;
 };
 
-/// The next kernel of the stream may be set up while this one runs; it waits in begin() for its
-/// end.
+/// A light kernel lets the next one of the stream be set up while it runs, if that one is light
+/// too; it waits here for this one's end. One, not all that follow: blocks that wait take the room
+/// of other communicators' kernels.
+template <bool kLight>
 __device__ __forceinline__ void begin() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (kLight) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+  }
 #endif
+}
+
+/// Of the lower halves of two numbers that wrap around.
+__device__ __forceinline__ bool before(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b)) <
+         0;
 }
 
 __device__ __forceinline__ std::uint32_t load_word(const std::uint32_t* at) {
   std::uint32_t value;
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
   return value;
+}
+
+__device__ __forceinline__ void store_word(std::uint32_t* at, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+/// This block's words in a rank's arena: of each peer the call whose block of this number is done.
+__device__ __forceinline__ std::uint32_t* left_of(const Call& call, int rank) {
+  return reinterpret_cast<std::uint32_t*>(call.arena[rank] + kLeftAt) + blockIdx.x * kMaxRanks;
 }
 
 /// What a call learns when it enters.
@@ -102,7 +136,7 @@ struct Entry {
 /// Calls alternate between the halves of the slots. A peer may be one call ahead, writing the other
 /// half, and no more: it needs what this rank sends in that call. Kernels that use all slots, and
 /// those after them, first wait until every rank is in this call, and so has left the one before.
-/// Every thread calls it.
+/// What the ranks must agree on travels with that. Every thread calls it.
 __device__ __forceinline__ Entry enter(const Call& call, bool whole, Patience& patience) {
   Control* control = control_of(call, call.rank);
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
@@ -112,14 +146,14 @@ __device__ __forceinline__ Entry enter(const Call& call, bool whole, Patience& p
     if (peer < call.ranks && peer != call.rank) {
       if (blockIdx.x == 0) {
         fence_system();
-        asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(
-                         &control_of(call, peer)->entered[call.rank]),
-                     "r"(calls + 1)
-                     : "memory");
+        store_shared(&control_of(call, peer)->entered[call.rank], {calls + 1, call.place});
       }
-      const std::uint32_t* entered = &control->entered[peer];
-      while (static_cast<std::int32_t>(load_word(entered) - (calls + 1)) < 0 &&
-             patience.more(peer, Stage::entering, 0)) {
+      Pack seen;
+      do {
+        seen = load_shared(&control->entered[peer]);
+      } while (before(seen.low, calls + 1) && patience.more(peer, Stage::entering, 0));
+      if (static_cast<std::uint32_t>(seen.low) == calls + 1 && seen.high != call.place) {
+        patience.refuse(peer);
       }
       patience.arrived();
       fence_system();
@@ -127,6 +161,21 @@ __device__ __forceinline__ Entry enter(const Call& call, bool whole, Patience& p
     __syncthreads();
   }
   return {calls, whole ? 0 : calls % 2 * (kSlots / 2)};
+}
+
+/// Every block of this number, of all ranks, has come here: what they wrote is there, and what they
+/// read may be written. Every thread calls it.
+__device__ __forceinline__ void leave(const Call& call, const Entry& entry, Patience& patience) {
+  __syncthreads();
+  const int peer = static_cast<int>(threadIdx.x);
+  if (peer >= call.ranks || peer == call.rank) return;
+  const std::uint32_t done = entry.calls + 1;
+  fence_system();
+  store_word(left_of(call, peer) + call.rank, done);
+  while (before(load_word(left_of(call, call.rank) + peer), done) &&
+         patience.more(peer, Stage::leaving, blockIdx.x)) {
+  }
+  fence_system();
 }
 
 /// The last block to come here opens the next call: every block has read what it changes. Early in

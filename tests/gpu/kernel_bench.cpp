@@ -2,6 +2,7 @@
 // Times every shape of every kernel, all ranks in this process, by graph replay: what
 // collectives/gpu/choose.cpp rests on. One line a measurement: ranks bytes kernel blocks threads
 // unroll whole microseconds.
+//   gpu_kernel_bench [RANKS [BYTES...]]
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -12,11 +13,13 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr int kCalls = 40;  // a graph
+/// Of a graph.
+int calls_for(std::uint64_t bytes) { return bytes > (64 << 20) ? 4 : 40; }
 
 double time_us(const Ranks& ranks, const Shape& shape, std::uint64_t bytes, int replays,
                DataType type) {
   const auto n = static_cast<std::size_t>(ranks.size());
+  const int calls = calls_for(bytes);
   std::vector<cudaGraphExec_t> graphs(n);
   std::vector<cudaEvent_t> begin(n), end(n);
   for (int r = 0; r < ranks.size(); ++r) {
@@ -24,7 +27,7 @@ double time_us(const Ranks& ranks, const Shape& shape, std::uint64_t bytes, int 
     ranks.use(r);
     cudaGraph_t graph = nullptr;
     must(cudaStreamBeginCapture(ranks.stream(r), cudaStreamCaptureModeGlobal), "capture");
-    for (int i = 0; i < kCalls; ++i) {
+    for (int i = 0; i < calls; ++i) {
       ranks.launch(r, {ranks.in(r), ranks.out(r), bytes, type, ReduceOp::sum}, shape);
     }
     must(cudaStreamEndCapture(ranks.stream(r), &graph), "capture");
@@ -50,7 +53,7 @@ double time_us(const Ranks& ranks, const Shape& shape, std::uint64_t bytes, int 
     for (std::size_t at = 0; at < n; ++at) {
       float ms = 0;
       must(cudaEventElapsedTime(&ms, begin[at], end[at]), "elapsed");
-      slowest = std::max(slowest, ms * 1000.0 / (replays * kCalls));
+      slowest = std::max(slowest, ms * 1000.0 / (replays * calls));
     }
     times.push_back(slowest);
   }
@@ -77,9 +80,9 @@ void sweep(const Ranks& ranks, std::uint64_t bytes, bool narrow, DataType type) 
                 shape.unroll, shape.whole ? 1 : 0, us);
     std::fflush(stdout);
   };
-  const int most = narrow ? 64 : 132;
+  const int most = narrow ? 64 : 256;
   for (const int threads : {64, 128, 256, 512}) {
-    for (const int blocks : {1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 132}) {
+    for (const int blocks : {1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 132, 256}) {
       if (blocks > most || blocks > ranks.host().blocks * 2 + 4) continue;
       const auto total = static_cast<std::uint64_t>(blocks) * static_cast<std::uint64_t>(threads);
       const bool wide = threads == 512 || threads == 256;
@@ -91,7 +94,7 @@ void sweep(const Ranks& ranks, std::uint64_t bytes, bool narrow, DataType type) 
         if (total * static_cast<std::uint64_t>(unroll) >= part && total <= part * 2) {
           measure({Kernel::two_shot, blocks, threads, unroll, false});
         }
-        if (bytes >= (2 << 20) && wide && blocks >= 32) {
+        if (bytes >= (2 << 20) && threads >= 128 && threads <= 256 && blocks >= 32) {
           measure({Kernel::two_shot, blocks, threads, unroll, true});
           measure({Kernel::ring, blocks, threads, unroll, true});
         }

@@ -318,6 +318,39 @@ TEST_F(GpuKernels, AChangeOfStreamKeepsTheOrder) {
   }
 }
 
+// Communicators on the same GPUs, launched in opposite orders: no kernel may keep out one that it
+// waits for. The streams are filled, so that successors press in.
+void run_at_once(int communicators, int share) {
+  const int n = std::max(2, gpu_count());
+  const std::uint64_t bytes = 16 << 20;
+  std::vector<std::unique_ptr<Ranks>> all;
+  for (int i = 0; i < communicators; ++i) all.push_back(std::make_unique<Ranks>(n, bytes));
+  Host host = all[0]->host();
+  host.blocks /= share;
+  std::mt19937 random(5);
+  for (int call = 0; call < 400; ++call) {
+    const std::uint64_t words = 1 + random() % (call % 10 == 0 ? bytes / 4 : 100000);
+    const Shape shape = choose(host, words * 4);
+    for (int r = 0; r < n; ++r) {
+      for (int turn = 0; turn < communicators; ++turn) {
+        const Ranks& ranks = *all[static_cast<std::size_t>((turn + r + call / 7) % communicators)];
+        ranks.launch(r, {ranks.in(r), ranks.out(r), words * 4, DataType::uint32, ReduceOp::sum},
+                     shape);
+      }
+    }
+  }
+  for (const auto& ranks : all) {
+    ranks->synchronize();
+    for (int r = 0; r < n; ++r) {
+      EXPECT_FALSE(ranks->path(r).trouble().happened) << "rank " << r;
+    }
+  }
+}
+
+TEST_F(GpuKernels, TwoCommunicatorsRunAtOnce) { run_at_once(2, 1); }
+
+TEST_F(GpuKernels, FourCommunicatorsRunAtOnceWithAQuarterEach) { run_at_once(4, 4); }
+
 TEST_F(GpuKernels, AKernelThatWaitsTooLongSaysForWhomAndEnds) {
   const Ranks ranks(2, 1 << 20, 0.5);
   const auto begin = std::chrono::steady_clock::now();
