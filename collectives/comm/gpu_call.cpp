@@ -14,6 +14,7 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
     case gpu::Kernel::one_shot:
       return plan::Algorithm::one_shot;
     case gpu::Kernel::two_shot:
+    case gpu::Kernel::direct:
       return plan::Algorithm::two_shot;
     case gpu::Kernel::ring:
       return plan::Algorithm::ring;

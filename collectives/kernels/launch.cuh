@@ -50,6 +50,11 @@ cudaError_t launch_reduce_scatter(const Call& call, const Shape& shape, cudaStre
   return enqueue(reduce_scatter<E, 1, 15>, shape, stream, call, shape.whole);
 }
 
+template <class E>
+cudaError_t launch_direct(const Call&, const Shape&, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+
 /// The shape fits(): see shape.hpp.
 template <class E>
 cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
@@ -68,6 +73,8 @@ cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
       return launch_reduce_scatter<E>(call, shape, stream);
     case Kernel::all_gather:
       return launch_all_gather(call, shape, stream);
+    case Kernel::direct:
+      return launch_direct<E>(call, shape, stream);
   }
   return cudaErrorInvalidValue;
 }
