@@ -126,9 +126,14 @@ std::vector<Row> run_all(const Options& options, Communicators& communicators, i
           if (options.explain && rank == 0) explain(comm, bytes);
           for (const bool in_place : {false, true}) {
             if (in_place ? !options.in_place : !options.out_of_place) continue;
-            rows.push_back(data.run(comm, in_place));
-            if (rank == 0) print_row(rows.back(), options);
-            if (rank == 0 && options.explain) print_measured(rows.back());
+            for (const bool registered : {false, true}) {
+              // Host memory in one row: then that costs nothing to compare.
+              const bool wanted = options.registered ? registered || options.cuda : !registered;
+              if (!wanted) continue;
+              rows.push_back(data.run(comm, in_place, registered));
+              if (rank == 0) print_row(rows.back(), options);
+              if (rank == 0 && options.explain) print_measured(rows.back());
+            }
           }
         }
       }

@@ -211,13 +211,15 @@ class Registered {
 
 }  // namespace
 
-Row Case::run(gdrxComm_t comm, bool in_place) {
-  Registered registered(comm, rank_);
-  if (options_.registered) {
-    registered.add(in_.data(), count_ * size_of(key_.type));
-    registered.add(out_.data(), count_ * size_of(key_.type));
+Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {
+  Registered while_it_runs(comm, rank_);
+  if (registered) {
+    const std::size_t bytes = count_ * size_of(key_.type);
+    while_it_runs.add(gpu_in_ ? gpu_in_->data() : in_.data(), bytes);
+    while_it_runs.add(gpu_out_ ? gpu_out_->data() : out_.data(), bytes);
   }
   Row row;
+  row.buffers_registered = registered;
   row.bytes = count_ * size_of(key_.type);
   row.count = count_;
   row.type = key_.type;

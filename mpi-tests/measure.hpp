@@ -33,7 +33,8 @@ struct Row {
   bool cuda = false;
   bool in_place = false;
   double predicted_us = 0;  // by the tuner
-  bool registered = false;  // all buffers were, as the call itself says
+  bool registered = false;  // all buffers were and it was of use, as the call itself says
+  bool buffers_registered = false;
   Times time;
   double algbw = 0;  // GB/s
   double busbw = 0;
@@ -67,7 +68,8 @@ class Case {
  public:
   Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op, std::uint64_t bytes,
        Gpu* gpu);
-  Row run(gdrxComm_t comm, bool in_place);
+  /// `registered`: the buffers are, while it runs.
+  Row run(gdrxComm_t comm, bool in_place, bool registered);
 
  private:
   void call(gdrxComm_t comm, bool in_place);

@@ -140,7 +140,8 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_flag("--explain", options.explain,
                "the tuner's reasons before each row, prediction and measurement after it");
   app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
-  app.add_flag("--register", options.registered, "buffers are registered (gdrxRegister)");
+  app.add_flag("--register", options.registered,
+               "buffers are registered (gdrxRegister); cuda: each row without, then with");
   app.add_flag("--in-place", raw.only_in, "in place only");
   app.add_flag("--out-of-place", raw.only_out, "out of place only");
   app.footer(kExamples);
@@ -174,9 +175,6 @@ Result<void> check(const Raw& raw, Options& options) {
     return fail(Errc::unsupported, "--memory cuda: " + cuda::missing());
   }
   GDRX_TRY(check_mode(raw, options));
-  if (options.cuda && options.registered) {
-    return fail(Errc::unsupported, "--register takes host memory: GPU buffers need none");
-  }
   if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {
     return fail(Errc::invalid_argument, "-n must be at least 1, -w and -c at least 0");
   }

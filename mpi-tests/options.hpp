@@ -27,7 +27,7 @@ struct Options {
   Mode mode = Mode::blocking;
   bool explain = false;
   bool unaligned = false;
-  bool registered = false;  // gdrxRegister on the buffers of each row
+  bool registered = false;  // gdrxRegister on the buffers of each row; cuda: of each second one
   bool out_of_place = true;
   bool in_place = true;
   double timeout = 0;

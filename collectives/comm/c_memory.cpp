@@ -50,6 +50,12 @@ gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes, gdrxRegis
     GDRX_TRY(check(comm, handle != nullptr, "handle"));
     *handle = nullptr;
     const trace::Span marked = mark(comm, "gdrxRegister", bytes);
+    if (comm->impl->shares(memory)) {
+      const auto* window =
+          GDRX_TRY(comm->impl->open_window({static_cast<std::byte*>(memory), bytes}));
+      *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Communicator::Window*>(window));
+      return {};
+    }
     const RegistrationRef made =
         GDRX_TRY(comm->impl->register_memory({static_cast<std::byte*>(memory), bytes}));
     *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Registration*>(made.get()));
@@ -61,6 +67,9 @@ gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle) {
   return guarded(comm, [&]() -> Result<void> {
     GDRX_TRY(check(comm, handle != nullptr, "handle"));
     const trace::Span marked = mark(comm, "gdrxDeregister", 0);
+    if (const auto* window = comm->impl->window_of(handle)) {
+      return comm->impl->close_window(window);
+    }
     return comm->impl->release_memory(reinterpret_cast<const Registration*>(handle));
   });
 }

@@ -108,6 +108,7 @@ Result<void> Communicator::leave() {
   const Duration most = config_.timeout.count() > 0
                             ? std::min<Duration>(config_.timeout, kLeaveTime)
                             : Duration(kLeaveTime);
+  close_windows();  // whoever frees such memory after this knows that nobody maps it
   if (mesh_->leave(Deadline::after(steady_clock(), most))) return {};
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return fail(Errc::timeout,

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -67,8 +68,10 @@ class Communicator final : private exec::Links {
     Log log;
     std::function<void(const Error&)> on_error;
   };
-  /// Collective over the bootstrap, which is not kept. Ends by config.init_timeout.
-  static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap, Options options);
+  /// Collective over the bootstrap, which is not kept. Ends by config.init_timeout. `gpu`: a
+  /// test's, instead of a path on this thread's GPU.
+  static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap, Options options,
+                                                      std::unique_ptr<gpu::Path> gpu = nullptr);
   ~Communicator() override;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -100,6 +103,22 @@ class Communicator final : private exec::Links {
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
   Result<void> release_memory(const Registration* registration);
+  /// Collective, behind what was posted: every rank's bytes, of any length each.
+  Result<std::vector<Blob>> gather(std::span<const std::byte> mine);
+  /// Collective: what every rank has to say. If it went wrong on any, the first such rank's error,
+  /// the same on every rank.
+  Result<std::vector<Blob>> agree(const Result<Blob>& mine);
+
+  /// Whether gdrxRegister of this memory is for the GPUs, and then collective.
+  bool shares(const void* memory) const;
+  /// GPU memory that every rank reaches, until close_window(). Collective, as that.
+  struct Window {
+    gpu::WindowId id{};
+  };
+  Result<const Window*> open_window(std::span<std::byte> memory);
+  /// Null: the handle is none of them.
+  const Window* window_of(const void* handle) const noexcept;
+  Result<void> close_window(const Window* window);
   /// Registered pages, zero at first, until free_memory().
   Result<std::byte*> allocate_memory(std::size_t bytes);
   Result<void> free_memory(const std::byte* memory);
@@ -128,6 +147,8 @@ class Communicator final : private exec::Links {
   RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
   Result<Scratch> scratch(std::size_t bytes) override;
 
+  Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
+  void close_windows() noexcept;
   static bool on_gpu(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
@@ -211,6 +232,7 @@ class Communicator final : private exec::Links {
   std::optional<Hierarchy> hierarchy_;  // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
   std::string gpu_measured_by_;
+  std::list<Window> windows_;  // handles: their addresses stay
   OperationInfo gpu_info_;
   bool last_was_gpu_ = false;
   std::vector<Completion> completions_;

@@ -17,8 +17,9 @@ namespace gdrx {
 
 class CommunicatorBuilder {
  public:
-  CommunicatorBuilder(Bootstrap& bootstrap, Communicator::Options options)
-      : bootstrap_(bootstrap), comm_(new Communicator) {
+  CommunicatorBuilder(Bootstrap& bootstrap, Communicator::Options options,
+                      std::unique_ptr<gpu::Path> gpu)
+      : bootstrap_(bootstrap), comm_(new Communicator), given_gpu_(std::move(gpu)) {
     comm_->config_ = std::move(options.config);
     comm_->log_ = std::move(options.log);
     comm_->on_error_ = std::move(options.on_error);
@@ -125,7 +126,8 @@ class CommunicatorBuilder {
   void offer_gpu(Hello& mine) {
     Communicator& comm = *comm_;
     if (!comm.config_.gpu) return;
-    auto path = gpu::open_path(comm.config_);
+    auto path = given_gpu_ ? Result<std::unique_ptr<gpu::Path>>(std::move(given_gpu_))
+                           : gpu::open_path(comm.config_);
     if (!path) {
       comm.log_.info("no GPU: {}", describe(path.error()));
       return;
@@ -278,12 +280,14 @@ class CommunicatorBuilder {
   static constexpr std::size_t kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
   Bootstrap& bootstrap_;
   std::unique_ptr<Communicator> comm_;
+  std::unique_ptr<gpu::Path> given_gpu_;
   Deadline deadline_ = Deadline::never();
   Tuning tuning_;
 };
 
-Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, Options options) {
-  return CommunicatorBuilder(bootstrap, std::move(options)).run();
+Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, Options options,
+                                                           std::unique_ptr<gpu::Path> gpu) {
+  return CommunicatorBuilder(bootstrap, std::move(options), std::move(gpu)).run();
 }
 
 }  // namespace gdrx

@@ -58,10 +58,11 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   if (call.collective == Collective::all_gather) {
     return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
   }
+  const bool direct = !fixed_ && gpu_->reaches(call.input, call.output, bytes);
   const auto kernel = fixed_ ? kernel_of(*fixed_) : std::nullopt;
   const auto asked = kernel ? gpu::prediction_of(*kernel, gpu_host_, bytes) : std::nullopt;
   // An algorithm that was asked for and cannot carry this size gives way, as on the host.
-  return asked ? *asked : gpu::best(gpu_host_, bytes);
+  return asked ? *asked : gpu::best(gpu_host_, bytes, direct);
 }
 
 Result<void> Communicator::launch_on_gpu(const Call& call) {
@@ -80,6 +81,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   gpu_info_.algorithm = algorithm_of(shape.kernel);
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = choice.us;
+  gpu_info_.registered = shape.kernel == gpu::Kernel::direct;
   last_was_gpu_ = true;
   return {};
 }
@@ -114,6 +116,17 @@ void Communicator::look_at_gpu() {
   const auto peer = static_cast<std::size_t>(index(trouble.peer));
   const Rank late =
       hierarchy_ && peer < hierarchy_->host.size() ? hierarchy_->host[peer] : trouble.peer;
+  if (trouble.disagrees) {
+    stop(
+        Error{Errc::invalid_argument,
+              fmt::format("rank {}: call {} is on registered GPU memory, and rank {}'s buffers are "
+                          "not at the same offsets of the same registrations: register on every "
+                          "rank, in the same order, what a call uses, or on none",
+                          index(rank_), trouble.call, index(late)),
+              0},
+        true);
+    return;
+  }
   stop(Error{Errc::timeout,
              fmt::format("rank {}: a GPU kernel (call {}) waited over {:g} s for rank {} while {}, "
                          "pack {}. That rank is alive: slow, stopped, or in another call "
@@ -128,14 +141,25 @@ void Communicator::look_at_gpu() {
 std::string Communicator::explain_gpu(Bytes bytes) const {
   std::string text = fmt::format("GPU buffers of {} bytes, {} on each of {} ranks, {} blocks\n",
                                  bytes, gpu_->device_name(), size(), gpu_host_.blocks);
+  const auto line = [](const gpu::Prediction& candidate, bool chosen, std::string_view remark) {
+    return fmt::format(
+        "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",
+        chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
+        candidate.shape.threads, candidate.shape.unroll, candidate.us, remark);
+  };
   const auto all = gpu::candidates(gpu_host_, bytes);
   text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
   for (const gpu::Prediction& candidate : all) {
     const bool chosen = &candidate == &all.front();
-    text += fmt::format(
-        "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",
-        chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
-        candidate.shape.threads, candidate.shape.unroll, candidate.us, chosen ? "  <- chosen" : "");
+    text += line(candidate, chosen, chosen ? "  <- chosen" : "");
+  }
+  if (windows_.empty() || fixed_) return text;
+  const auto with_direct = gpu::candidates(gpu_host_, bytes, true);
+  for (const gpu::Prediction& candidate : with_direct) {
+    if (candidate.shape.kernel != gpu::Kernel::direct) continue;
+    const bool chosen = &candidate == &with_direct.front();
+    text +=
+        line(candidate, chosen, chosen ? "  <- chosen for registered buffers" : "  if registered");
   }
   return text;
 }

@@ -9,9 +9,10 @@ namespace gdrx {
 // The driver's lock: the device is used by one thread at a time, and the mesh's may be in it.
 Result<RegistrationRef> Communicator::register_memory(std::span<std::byte> memory) {
   if (cuda::kind_of(memory.data()) == MemoryKind::cuda) {
-    return fail(Errc::unsupported,
-                "GPU buffers of collectives go through pinned host memory, which is registered "
-                "already: there is nothing to register");
+    return fail(
+        Errc::unsupported,
+        "the GPUs of this communicator do not all reach each other: calls on GPU buffers go "
+        "through pinned host memory, which is registered already");
   }
   const std::lock_guard lock(driver_);
   return registrations_->acquire(memory, MemoryKind::host);

@@ -78,7 +78,7 @@ std::string Tuning::gpu(std::span<const Hello> ranks, gpu::Host& host) const {
   const auto curves = tune::curves_at(*table, host.ranks, 1);
   for (std::size_t i = 0; i < std::size(kKernels); ++i) {
     const auto points = tune::find(curves, "gpu", kAlgorithms[i]);
-    host.measured[static_cast<std::size_t>(kKernels[i])].assign(points.begin(), points.end());
+    host.measured[gpu::place_of(kKernels[i])].assign(points.begin(), points.end());
   }
   return file_.empty() ? "a table that came with gdrx for " + name : "GDRX_TUNE_FILE=" + file_;
 }

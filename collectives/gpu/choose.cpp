@@ -2,11 +2,13 @@
 #include "collectives/gpu/choose.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gdrx::gpu {
 namespace {
 
-constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring};
+constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring, Kernel::direct};
+static_assert(std::size(kKernels) == kAllReduceKernels);
 
 int round_up(std::uint64_t value, int unit) {
   return static_cast<int>((value + static_cast<std::uint64_t>(unit) - 1) /
@@ -44,6 +46,7 @@ constexpr Cost kOneShot{1.8, 0.18, 330e3};
 constexpr Cost kTwoShot{1.7, 0.8, 325e3};
 constexpr Cost kTwoShotTiled{11.0, 1.0, 320e3};
 constexpr Cost kRing{6.0, 2.0, 352e3};
+constexpr Cost kDirect{3.1, 1.6, 330e3};
 
 double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
   const double n = ranks;
@@ -59,6 +62,7 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
     case Kernel::ring:
       return time(kRing, 2 * (n - 1) / n * size);
     case Kernel::direct:
+      return time(kDirect, 2 * (n - 1) / n * size);
     case Kernel::reduce_scatter:
     case Kernel::all_gather:
       break;  // nothing to choose from
@@ -67,6 +71,11 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+std::size_t place_of(Kernel kernel) noexcept {
+  const auto* found = std::find(std::begin(kKernels), std::end(kKernels), kernel);
+  return static_cast<std::size_t>(found - std::begin(kKernels));
+}
 
 int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept {
   int least = budget;
@@ -88,6 +97,15 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   shape.kernel = kernel;
   if (kernel == Kernel::one_shot) {
     spread(shape, packs, host);
+    return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
+  }
+  if (kernel == Kernel::direct) {
+    shape.whole = true;
+    shape.unroll = unroll_of_blocks(host.ranks);
+    const auto unroll = static_cast<std::uint64_t>(shape.unroll);
+    Host half = host;  // as fast as the whole GPU: loads of peers' memory are what bounds it
+    half.blocks = std::max(1, host.blocks / 2);
+    spread(shape, (part + unroll - 1) / unroll, half);
     return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
   }
   // One tile if it can be: no barrier at entry.
@@ -136,14 +154,15 @@ std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::ui
 
 namespace {
 
-// By Kernel. Measured times are compared with measured ones, the model's with the model's.
+// By place_of(). Measured times are compared with measured ones, the model's with the model's.
 std::array<std::optional<Prediction>, kAllReduceKernels> predictions(const Host& host,
-                                                                     std::uint64_t bytes) {
+                                                                     std::uint64_t bytes,
+                                                                     bool direct) {
   std::array<std::optional<Prediction>, kAllReduceKernels> all;
   bool measured = true;
-  for (const Kernel kernel : kKernels) {
-    const auto i = static_cast<std::size_t>(kernel);
-    all[i] = prediction_of(kernel, host, bytes);
+  for (std::size_t i = 0; i < kAllReduceKernels; ++i) {
+    if (kKernels[i] == Kernel::direct && !direct) continue;
+    all[i] = prediction_of(kKernels[i], host, bytes);
     measured = measured && (!all[i] || tune::time_of(host.measured[i], bytes));
   }
   if (!measured) return all;
@@ -157,9 +176,9 @@ std::array<std::optional<Prediction>, kAllReduceKernels> predictions(const Host&
 
 }  // namespace
 
-std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes) {
+std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes, bool direct) {
   std::vector<Prediction> all;
-  for (const auto& made : predictions(host, bytes)) {
+  for (const auto& made : predictions(host, bytes, direct)) {
     if (made) all.push_back(*made);
   }
   std::stable_sort(all.begin(), all.end(),
@@ -168,9 +187,9 @@ std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes) {
 }
 
 // On the way of every call: no list, no heap.
-Prediction best(const Host& host, std::uint64_t bytes) {
+Prediction best(const Host& host, std::uint64_t bytes, bool direct) {
   std::optional<Prediction> found;
-  for (const auto& made : predictions(host, bytes)) {
+  for (const auto& made : predictions(host, bytes, direct)) {
     if (made && (!found || made->us < found->us)) found = made;
   }
   return *found;  // two-shot in tiles carries any size
@@ -186,10 +205,10 @@ std::string_view to_string(Kernel kernel) noexcept {
       return "ring";
     case Kernel::reduce_scatter:
       return "reduce-scatter";
-    case Kernel::direct:
-      return "direct";
     case Kernel::all_gather:
       return "all-gather";
+    case Kernel::direct:
+      return "direct";
   }
   return "?";
 }

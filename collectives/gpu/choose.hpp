@@ -15,13 +15,16 @@
 
 namespace gdrx::gpu {
 
-inline constexpr std::size_t kAllReduceKernels = 3;  // the first of Kernel
+inline constexpr std::size_t kAllReduceKernels = 4;
+/// Of an all_reduce kernel among them: one_shot, two_shot, ring, direct.
+std::size_t place_of(Kernel kernel) noexcept;
 
 struct Host {
   int ranks = 1;
   int blocks = 128;           // multiprocessors that a call of one rank may keep busy
   bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
-  /// Times by Kernel, measured here with so many ranks; empty: the model alone.
+  /// Times by place_of(), measured here with so many ranks; empty: the model alone. Tables have no
+  /// times of direct yet: where it may run, the model decides.
   std::array<std::vector<tune::Point>, kAllReduceKernels> measured{};
 };
 
@@ -38,9 +41,10 @@ struct Prediction {
 };
 
 /// Every kernel that can run the call, the best first. Never empty for 1 to kMaxRanks ranks.
-std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes);
+/// `direct`: the buffers are registered on every rank.
+std::vector<Prediction> candidates(const Host& host, std::uint64_t bytes, bool direct = false);
 /// The best, without the list.
-Prediction best(const Host& host, std::uint64_t bytes);
+Prediction best(const Host& host, std::uint64_t bytes, bool direct = false);
 inline Shape choose(const Host& host, std::uint64_t bytes) { return best(host, bytes).shape; }
 /// As best(), of one kernel; empty if that kernel cannot run the call, or must not.
 std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes);

@@ -106,6 +106,7 @@ CudaPath::~CudaPath() {
   if (own_ && report_ != nullptr && report_->abort != 0) own_->taint();
   (void)finish();  // a running kernel reads the report
   const OnDevice here(device_);
+  windows_.close_all();
   peers_.clear();
   if (order_ != nullptr) cudaEventDestroy(order_);
   if (own_stream_ != nullptr) cudaStreamDestroy(own_stream_);
@@ -116,6 +117,9 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
   call_.rank = index(self);
   call_.ranks = static_cast<std::int32_t>(tickets.size());
+  std::vector<std::uint64_t> processes;
+  for (const Ticket& ticket : tickets) processes.push_back(ticket.process);
+  windows_.connect(std::move(processes), process_id(), call_.rank);
   for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
     const Ticket& ticket = tickets[rank];
     if (static_cast<std::int32_t>(rank) == call_.rank) {
@@ -164,6 +168,11 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
     return fail(Errc::internal, fmt::format("a kernel of {} x {} threads does not fit {} bytes",
                                             shape.blocks, shape.threads, what.bytes));
   }
+  call_.place = 0;
+  if (shape.kernel == Kernel::direct &&
+      !windows_.fill(call_, what.input, what.output, what.bytes)) {
+    return fail(Errc::internal, "a direct call's buffers are not registered");
+  }
   const OnDevice here(device_);
   GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
   launched_ = true;
@@ -200,12 +209,49 @@ Result<void> CudaPath::synchronize(void* stream) {
   return check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
 }
 
+// What maps memory is refused while this thread captures, and would leave the ranks divided. The
+// user's stream is not known here; that this thread captures one shows in any call that is refused
+// then. A relaxed capture refuses none, and is not disturbed.
+Result<void> CudaPath::check_capture() const {
+  const cudaError_t status = cudaEventQuery(order_);
+  if (status == cudaErrorStreamCaptureUnsupported) {
+    cudaGetLastError();
+    return fail(Errc::unsupported,
+                "memory is not registered while a stream is captured: do it before");
+  }
+  if (status != cudaSuccess && status != cudaErrorNotReady) return check(status, "cudaEventQuery");
+  return check(cudaFree(nullptr), "cudaFree");  // this thread may have had no context yet
+}
+
+Result<std::unique_ptr<Offer>> CudaPath::offer(void* memory, std::uint64_t bytes) {
+  const OnDevice here(device_);
+  GDRX_TRY(check_capture());
+  return windows_.offer(memory, bytes);
+}
+
+Result<WindowId> CudaPath::open_window(std::span<const Blob> tickets, Deadline deadline) {
+  const OnDevice here(device_);
+  GDRX_TRY(check_capture());
+  return windows_.open(tickets, deadline);
+}
+
+void CudaPath::close_window(WindowId window) noexcept {
+  const OnDevice here(device_);
+  windows_.close(window);
+}
+
+bool CudaPath::reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept {
+  return call_.ranks > 1 && windows_.find(input, bytes) != nullptr &&
+         windows_.find(output, bytes) != nullptr;
+}
+
 Trouble CudaPath::trouble() const noexcept {
   const volatile Report& report = *report_;
   if (report.failed == 0) return {};
   const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;
-  return {true, Rank{static_cast<std::int32_t>(report.peer)}, report.call, kStages[stage],
-          report.pack};
+  return {true,        Rank{static_cast<std::int32_t>(report.peer)},
+          report.call, kStages[stage],
+          report.pack, report.stage == static_cast<std::uint32_t>(Stage::disagreeing)};
 }
 
 void CudaPath::abort() noexcept { static_cast<volatile Report*>(report_)->abort = 1; }

@@ -9,6 +9,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/path.hpp"
+#include "collectives/gpu/windows.hpp"
 
 namespace gdrx::gpu {
 
@@ -24,6 +25,10 @@ class CudaPath final : public Path {
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish() override;
   Result<void> synchronize(void* stream) override;
+  Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) override;
+  Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) override;
+  void close_window(WindowId window) noexcept override;
+  bool reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept override;
   Trouble trouble() const noexcept override;
   void abort() noexcept override;
   std::uint64_t memory() const noexcept override { return kArenaBytes; }
@@ -33,6 +38,7 @@ class CudaPath final : public Path {
   CudaPath() = default;
   Result<void> follow(cudaStream_t stream);
   Result<void> copy(const Work& what, cudaStream_t stream);
+  Result<void> check_capture() const;
 
   int device_ = 0;
   std::string device_name_;
@@ -40,6 +46,7 @@ class CudaPath final : public Path {
   Call call_;  // what no call changes is set by connect()
   std::unique_ptr<OwnArena> own_;
   std::vector<std::unique_ptr<PeerArena>> peers_;
+  Windows windows_;
   Report* report_ = nullptr;  // pinned
   cudaEvent_t order_ = nullptr;
   cudaStream_t own_stream_ = nullptr;

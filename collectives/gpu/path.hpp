@@ -11,6 +11,8 @@
 #include <string_view>
 
 #include "collectives/kernels/shape.hpp"
+#include "gdrx/bootstrap.hpp"
+#include "gdrx/clock.hpp"
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
 
@@ -46,6 +48,7 @@ struct Trouble {
   std::uint32_t call = 0;
   std::string_view stage;
   std::uint32_t pack = 0;
+  bool disagrees = false;  // not waited for: the peer's buffers of this call are elsewhere
 };
 
 /// A place in a stream.
@@ -56,6 +59,18 @@ class Mark {
   virtual Result<bool> reached() = 0;
   /// What `stream` is given from now on waits for everything before the mark. Enqueues.
   virtual Result<void> hold(void* stream) = 0;
+};
+
+/// Memory that all ranks have registered together.
+enum class WindowId : std::uint64_t {};
+
+/// Memory of this rank on its way into a window. Peers map it while this lives: until every rank's
+/// open_window() has returned.
+class Offer {
+ public:
+  virtual ~Offer() = default;
+  /// What travels to the others; nothing in theirs is trusted.
+  virtual const Blob& ticket() const noexcept = 0;
 };
 
 /// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
@@ -77,6 +92,18 @@ class Path {
   virtual Result<void> finish() = 0;
   /// Waits for the stream. Errc::unsupported while it is captured.
   virtual Result<void> synchronize(void* stream) = 0;
+  /// After connect(). Memory of this path's GPU, from cudaMalloc or mapped by cuMemMap.
+  /// Errc::unsupported: memory that peers cannot map, with what to do; or a stream is captured.
+  virtual Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) = 0;
+  /// Maps the peers' memory, or counts one owner more of a window that all have already. `tickets`:
+  /// one a rank, its own too. Blocks, on peers' processes until the deadline at most.
+  virtual Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) = 0;
+  /// One owner less; the last unmaps. No kernel of this rank that uses it may run. Blocks.
+  virtual void close_window(WindowId window) noexcept = 0;
+  /// Whether both lie in open windows: then Kernel::direct can run, if it is so on every rank.
+  /// Allocates nothing.
+  virtual bool reaches(const void* input, const void* output,
+                       std::uint64_t bytes) const noexcept = 0;
   virtual Trouble trouble() const noexcept = 0;
   /// Ends every wait of every kernel, running or to come. Never blocks.
   virtual void abort() noexcept = 0;
@@ -91,7 +118,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 2;
+inline constexpr int kModuleAbi = 3;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

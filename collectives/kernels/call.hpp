@@ -74,7 +74,8 @@ struct Call {
   std::int32_t ranks = 0;
   std::int32_t op = 0;           // ReduceOp
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
-  // direct: all ranks' buffers, mapped here, and what must be equal on all ranks; else 0.
+  // direct: each rank's buffers, mapped here. `place` says which they are: equal on all ranks that
+  // mean the same windows and offsets, never 0.
   const std::uint8_t* inputs[kMaxRanks] = {};
   std::uint8_t* outputs[kMaxRanks] = {};
   std::uint64_t place = 0;

@@ -8,6 +8,7 @@
 
 namespace gdrx::gpu {
 
+/// direct: all_reduce that reads and writes the peers' own buffers, where all have registered them.
 enum class Kernel : std::uint8_t { one_shot, two_shot, ring, reduce_scatter, all_gather, direct };
 
 /// Packs of a block a thread and tile, of the kernels whose blocks are given.
@@ -76,7 +77,7 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
       if (shape.whole) return 4 * (n - 1) * lane <= kSlots;
       return lane >= packs && (n - 1) * lane <= kSlots / 2;
     }
-    case Kernel::direct:
+    case Kernel::direct:  // any size: it uses no slot
       return shape.whole && ranks > 1 && shape.blocks <= kMaxBlocks;
   }
   return false;

@@ -18,14 +18,14 @@
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduceScatter and allGather of CUDA memory run
  * on the GPUs if all ranks are on one host, had a CUDA context current when the communicator was
- * made, and can reach each other's GPUs; nothing needs registration. AllReduce between hosts with
- * as many ranks each runs on GPUs and network, and blocks until it is done if it has no request.
- * Everything else is staged through pinned host memory: such a call first waits for its stream,
- * and blocks likewise. Ranks of one process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in
- * the environment: streams that share a queue would let a kernel wait for one behind it. Buffers
- * belong to the caller and stay untouched by him until the operation is done. All ranks give
- * buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0
- * too.
+ * made, and can reach each other's GPUs; nothing needs registration, gdrxRegister may save copies.
+ * AllReduce between hosts with as many ranks each runs on GPUs and network, and blocks until it is
+ * done if it has no request. Everything else is staged through pinned host memory: such a call
+ * first waits for its stream, and blocks likewise. Ranks of one process that share a GPU need
+ * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a kernel
+ * wait for one behind it. Buffers belong to the caller and stay untouched by him until the
+ * operation is done. All ranks give buffers of the same kind. recvbuff may equal sendbuff (in
+ * place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
@@ -145,16 +145,37 @@ GDRX_API gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count);
 GDRX_API gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank);
 
 /* Registered memory: an RDMA NIC sends straight from it, where it copies from any other memory
- * first. Of one communicator, on this rank alone; nothing is registered that was not asked for, so
- * memory that was never registered may be freed at any time.
+ * first. Of one communicator; host memory is registered on this rank alone. Nothing is registered
+ * that was not asked for, so memory that was never registered may be freed at any time.
  *
- * gdrxMemAlloc: `bytes` of host memory, zero at first, page-aligned, registered, until gdrxMemFree
- * or gdrxCommDestroy. Free it when no operation is pending. */
+ * gdrxMemAlloc: `bytes` of host memory (of GPUs it allocates none: see gdrxRegister), zero at
+ * first, page-aligned, registered, until gdrxMemFree or gdrxCommDestroy. Free it when no operation
+ * is pending. */
 GDRX_API gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes);
 GDRX_API gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory); /* NULL is allowed */
 /* Memory of the caller's. Deregister it before freeing it: until then the NIC keeps the pages it
  * had, and would send those. Registering what is registered is cheap and counted; operations under
- * way keep it registered until they end. A handle ends with gdrxDeregister or gdrxCommDestroy. */
+ * way keep it registered until they end. A handle ends with gdrxDeregister or gdrxCommDestroy.
+ *
+ * CUDA memory, where calls on it run on the GPUs of one host: the ranks map each other's, so that
+ * an allReduce may read and write it without copies. Then
+ * - gdrxRegister and gdrxDeregister are collective, as blocking calls: every rank calls them in the
+ *   same order, with as many bytes, ranks of one process from a thread each. Afterwards all ranks
+ *   have mapped everybody's memory, or nobody has: then every rank gets the same error, which names
+ *   a rank and says why, and the communicator is as before. (A memory or a handle of NULL is
+ *   refused at once, on this rank alone.)
+ * - The memory is of the communicator's GPU: any part of one allocation of cudaMalloc, or of
+ *   addresses mapped by cuMemMap (PyTorch's expandable segments; between processes their memory
+ *   must have been made with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR). Ranges that are registered
+ *   at once do not overlap, but for the very same one, which is counted.
+ * - If a rank's sendbuff and recvbuff both lie in registered memory, each within one range, every
+ *   rank's must, in the ranges that were registered together, at the same offsets. Nothing is
+ *   exchanged when an operation is called, so it may be captured; memory is not registered or
+ *   deregistered by a thread that captures.
+ * - gdrxDeregister waits for this rank's GPU, and returns when no rank maps the memory any more:
+ *   then it may be freed. No graph that holds operations on it is launched after that.
+ *   gdrxCommDestroy does the same for what is left, but not for communicators of one
+ *   gdrxCommInitAll, which map nothing. */
 GDRX_API gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes,
                                    gdrxRegistration_t* handle);
 GDRX_API gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle);
@@ -210,7 +231,7 @@ typedef struct {
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
   double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
-  int registered;      /* 1: all its buffers were registered (gdrxRegister, gdrxMemAlloc) */
+  int registered;      /* 1: all its buffers were registered, and that saved copies */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that comes and goes, and memory as PyTorch maps it. Skipped without a GPU.
-#include <cuda.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "tests/gpu/ranks.hpp"
+#include "tests/gpu/segments.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -67,59 +67,16 @@ TEST_F(GpuBuffers, BuffersFreedAndAllocatedAgainAtTheSameAddress) {
   EXPECT_GT(same, 0) << "the allocator gave other addresses each time: nothing was tested";
 }
 
-template <class Function>
-Function driver(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  must(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name);
-  return reinterpret_cast<Function>(found);
-}
-
-/// Memory as PyTorch's expandable segments have it: reserved addresses, physical pages mapped
-/// there.
-class Segment {
- public:
-  Segment(int device, std::uint64_t bytes) {
-    CUmemAllocationProp what{};
-    what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    what.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-    what.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    bytes_ = (bytes + kPage - 1) / kPage * kPage;
-    CUmemAccessDesc access{};
-    access.location = what.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    const bool made =
-        driver<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at_, bytes_, 0, 0, 0) == 0 &&
-        driver<decltype(&cuMemCreate)>("cuMemCreate")(&handle_, bytes_, &what, 0) == 0 &&
-        driver<decltype(&cuMemMap)>("cuMemMap")(at_, bytes_, 0, handle_, 0) == 0 &&
-        driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at_, bytes_, &access, 1) == 0;
-    must(made ? cudaSuccess : cudaErrorMemoryAllocation, "mapping a segment");
-  }
-  ~Segment() {
-    driver<decltype(&cuMemUnmap)>("cuMemUnmap")(at_, bytes_);
-    driver<decltype(&cuMemRelease)>("cuMemRelease")(handle_);
-    driver<decltype(&cuMemAddressFree)>("cuMemAddressFree")(at_, bytes_);
-  }
-  Segment(const Segment&) = delete;
-  Segment& operator=(const Segment&) = delete;
-  std::uint32_t* data() const { return reinterpret_cast<std::uint32_t*>(at_); }
-
- private:
-  static constexpr std::uint64_t kPage = 2 << 20;
-  std::uint64_t bytes_ = 0;
-  CUdeviceptr at_ = 0;
-  CUmemGenericAllocationHandle handle_ = 0;
-};
-
 TEST_F(GpuBuffers, BuffersInExpandableSegments) {
   const Ranks ranks(std::max(2, gpu_count()), 4096);
   for (int round = 0; round < 2; ++round) {  // unmapped and mapped again
-    std::vector<std::unique_ptr<Segment>> segments;
+    std::vector<std::unique_ptr<Segments>> segments;
     std::vector<std::uint32_t*> buffers;
     for (int r = 0; r < ranks.size(); ++r) {
       ranks.use(r);
-      segments.push_back(std::make_unique<Segment>(r % gpu_count(), 12 << 20));
-      buffers.push_back(segments.back()->data() + 1);
+      segments.push_back(
+          std::make_unique<Segments>(r % gpu_count(), std::vector<std::uint64_t>{1, 4, 1}));
+      buffers.push_back(reinterpret_cast<std::uint32_t*>(segments.back()->data()) + 1);
     }
     for (const std::uint64_t count : {100, 3000000}) check_ones(ranks, buffers, count);
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace gdrx::gpu {
 namespace {
 
@@ -75,6 +77,40 @@ TEST(GpuChoice, TakesTheKernelThatWasMeasuredAsTheFastest) {
   host.measured[0] = {{8, 5}, {1 << 20, 50}};
   EXPECT_EQ(best(host, 1 << 20).shape.kernel, Kernel::two_shot);
   EXPECT_TRUE(best(host, 1 << 20).measured);
+}
+
+TEST(GpuChoice, DirectIsForRegisteredBuffersAlone) {
+  for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
+    for (const std::uint64_t bytes : kSizes) {
+      const Host host{ranks, 132, false};
+      for (const Prediction& p : candidates(host, bytes)) {
+        EXPECT_NE(p.shape.kernel, Kernel::direct);
+      }
+      const auto all = candidates(host, bytes, true);
+      const auto direct = std::count_if(all.begin(), all.end(), [](const Prediction& p) {
+        return p.shape.kernel == Kernel::direct;
+      });
+      EXPECT_EQ(direct, ranks > 1 ? 1 : 0);
+      EXPECT_EQ(best(host, bytes, true).shape.kernel, all.front().shape.kernel);
+      for (const Prediction& p : all) {
+        EXPECT_TRUE(fits(p.shape, ranks, packs_of(bytes)));
+        EXPECT_LE(p.shape.blocks * p.shape.threads, 132 * kThreads);
+      }
+    }
+  }
+  EXPECT_EQ(best({2, 132, false}, 16 << 20, true).shape.kernel, Kernel::direct);
+}
+
+// A measured ring beats the model's ring, but may not be compared with the model's direct.
+TEST(GpuChoice, DirectWithoutMeasuredTimesIsComparedByTheModel) {
+  Host host{2, 132, false};
+  for (std::size_t i = 0; i + 1 < kAllReduceKernels; ++i) host.measured[i] = {{8, 1}, {1 << 30, 2}};
+  EXPECT_TRUE(best(host, 16 << 20).measured);
+  EXPECT_FALSE(best(host, 16 << 20, true).measured);
+  EXPECT_EQ(best(host, 16 << 20, true).shape.kernel, Kernel::direct);
+  host.measured[place_of(Kernel::direct)] = {{8, 3}, {1 << 30, 4}};
+  EXPECT_TRUE(best(host, 16 << 20, true).measured);
+  EXPECT_NE(best(host, 16 << 20, true).shape.kernel, Kernel::direct);
 }
 
 TEST(GpuChoice, RanksOnOneGpuShareItsProcessors) {

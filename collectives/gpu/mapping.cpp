@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/gpu/mapping.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <tuple>
+
+#include "collectives/gpu/arena.hpp"
+#include "collectives/gpu/driver.hpp"
+#include "collectives/gpu/error.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+/// Allocations of other processes, each opened once for each device of this one: CUDA may refuse a
+/// second time, and several windows may lie in one.
+class OpenedAllocations {
+ public:
+  using Key = std::tuple<std::uint64_t, int, std::array<std::uint8_t, 64>>;  // process, device
+
+  static Result<void*> acquire(const Key& key) {
+    const std::lock_guard lock(table().mutex);
+    const auto known = table().opened.find(key);
+    if (known != table().opened.end()) {
+      ++known->second.users;
+      return known->second.data;
+    }
+    cudaIpcMemHandle_t handle{};
+    std::memcpy(&handle, std::get<2>(key).data(), sizeof handle);
+    void* data = nullptr;
+    GDRX_TRY(check(cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess),
+                   "cudaIpcOpenMemHandle"));
+    table().opened[key] = {data, 1};
+    return data;
+  }
+  // Closed under the lock: nobody opens it anew meanwhile.
+  static void release(const Key& key) noexcept {
+    const std::lock_guard lock(table().mutex);
+    const auto known = table().opened.find(key);
+    if (known == table().opened.end() || --known->second.users > 0) return;
+    const OnDevice here(std::get<int>(key));
+    cudaIpcCloseMemHandle(known->second.data);
+    table().opened.erase(known);
+  }
+
+ private:
+  struct Opened {
+    void* data = nullptr;
+    int users = 0;
+  };
+  struct Table {
+    std::mutex mutex;
+    std::map<Key, Opened> opened;
+  };
+  // Never destroyed: the CUDA runtime may be gone before it.
+  static Table& table() {
+    static Table& instance = *new Table;
+    return instance;
+  }
+};
+
+class IpcMapping final : public Mapping {
+ public:
+  static Result<std::unique_ptr<Mapping>> create(const WindowTicket& ticket) {
+    int device = 0;
+    GDRX_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
+    OpenedAllocations::Key key{ticket.process, device, ticket.ipc};
+    void* data = GDRX_TRY(OpenedAllocations::acquire(key));
+    return std::unique_ptr<Mapping>(
+        new IpcMapping(std::move(key), static_cast<std::uint8_t*>(data) + ticket.offset));
+  }
+  ~IpcMapping() override { OpenedAllocations::release(key_); }
+  IpcMapping(const IpcMapping&) = delete;
+  IpcMapping& operator=(const IpcMapping&) = delete;
+  std::uint8_t* data() const noexcept override { return data_; }
+
+ private:
+  IpcMapping(OpenedAllocations::Key key, std::uint8_t* data) : key_(std::move(key)), data_(data) {}
+  OpenedAllocations::Key key_;
+  std::uint8_t* data_;
+};
+
+class PlainMapping final : public Mapping {
+ public:
+  explicit PlainMapping(std::uint64_t pointer) : pointer_(pointer) {}
+  std::uint8_t* data() const noexcept override { return reinterpret_cast<std::uint8_t*>(pointer_); }
+
+ private:
+  std::uint64_t pointer_;
+};
+
+Result<CUmemAccessDesc> access_of_this_device() {
+  int device = 0;
+  GDRX_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return access;
+}
+
+/// Another process's segments side by side in addresses of this one.
+class SegmentMapping final : public Mapping {
+ public:
+  static Result<std::unique_ptr<Mapping>> create(const WindowTicket& ticket, Deadline deadline) {
+    const DriverApi& driver = *GDRX_TRY(driver_api());
+    std::unique_ptr<SegmentMapping> made(new SegmentMapping(driver, ticket.offset));
+    const auto bytes =
+        std::accumulate(ticket.segments.begin(), ticket.segments.end(), std::uint64_t{0});
+    GDRX_TRY(check(driver, driver.reserve(&made->base_, bytes, 0, 0, 0), "cuMemAddressReserve"));
+    made->reserved_ = bytes;
+    const CUmemAccessDesc access = GDRX_TRY(access_of_this_device());
+    GDRX_TRY(fetch_descriptors(
+        ticket.listener, ticket.segments.size(),
+        [&](std::size_t index, Descriptor descriptor) {
+          return made->add(descriptor, ticket.segments[index]);
+        },
+        deadline));
+    GDRX_TRY(check(driver, driver.set_access(made->base_, bytes, &access, 1), "cuMemSetAccess"));
+    return made;
+  }
+  // Unmapped piece by piece, as they were mapped.
+  ~SegmentMapping() override {
+    const OnDevice here(device_);
+    CUdeviceptr at = base_;
+    for (const std::uint64_t bytes : mapped_) {
+      driver_->unmap(at, bytes);
+      at += bytes;
+    }
+    if (reserved_ > 0) driver_->free_addresses(base_, reserved_);
+  }
+  SegmentMapping(const SegmentMapping&) = delete;
+  SegmentMapping& operator=(const SegmentMapping&) = delete;
+  std::uint8_t* data() const noexcept override {
+    return reinterpret_cast<std::uint8_t*>(base_ + offset_);
+  }
+
+ private:
+  SegmentMapping(const DriverApi& driver, std::uint64_t offset)
+      : driver_(&driver), offset_(offset) {
+    cudaGetDevice(&device_);
+  }
+
+  // The mapping keeps the memory; neither descriptor nor handle is needed any more.
+  Result<void> add(const Descriptor& descriptor, std::uint64_t bytes) {
+    CUmemGenericAllocationHandle handle = 0;
+    void* const fd = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor.fd()));
+    GDRX_TRY(check(*driver_,
+                   driver_->import_handle(&handle, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                   "cuMemImportFromShareableHandle"));
+    const CUresult status = driver_->map(base_ + filled_, bytes, 0, handle, 0);
+    driver_->release(handle);
+    GDRX_TRY(check(*driver_, status, "cuMemMap"));
+    mapped_.push_back(bytes);
+    filled_ += bytes;
+    return {};
+  }
+
+  const DriverApi* driver_;
+  std::uint64_t offset_;
+  int device_ = 0;
+  CUdeviceptr base_ = 0;
+  std::uint64_t reserved_ = 0;
+  std::uint64_t filled_ = 0;
+  std::vector<std::uint64_t> mapped_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Mapping>> map_from_abroad(const WindowTicket& ticket, Deadline deadline) {
+  switch (ticket.sharing) {
+    case Sharing::ipc:
+      return IpcMapping::create(ticket);
+    case Sharing::descriptors:
+      return SegmentMapping::create(ticket, deadline);
+    case Sharing::pointer:
+      break;
+  }
+  return fail(Errc::protocol, "memory of another process without a way to it");
+}
+
+// Memory of cudaMalloc every device reaches that has peer access. What was mapped by cuMemMap is
+// given to each device.
+Result<std::unique_ptr<Mapping>> map_here(const WindowTicket& ticket) {
+  if (!ticket.segments.empty()) {
+    const DriverApi& driver = *GDRX_TRY(driver_api());
+    const CUmemAccessDesc access = GDRX_TRY(access_of_this_device());
+    CUdeviceptr at = ticket.pointer - ticket.offset;
+    for (const std::uint64_t bytes : ticket.segments) {
+      GDRX_TRY(check(driver, driver.set_access(at, bytes, &access, 1), "cuMemSetAccess"));
+      at += bytes;
+    }
+  }
+  return std::make_unique<PlainMapping>(ticket.pointer);
+}
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registered GPU memory, all ranks or none: the communicator's part, over GPUs that are made up.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "collectives/comm/communicator.hpp"
+#include "transport/bootstrap/thread_bootstrap.hpp"
+
+namespace gdrx {
+namespace {
+
+constexpr int kRanks = 4;
+
+/// What all made-up GPUs of a test do, and what they have seen.
+struct World {
+  int cannot_offer = -1;  // a rank
+  int cannot_open = -1;
+  int cannot_finish = -1;
+  std::atomic<int> opened{0};
+  std::atomic<int> closed{0};
+  std::atomic<int> offers_alive{0};
+  std::atomic<bool> closed_too_early{false};
+  std::atomic<bool> withdrawn_too_early{false};
+};
+
+class FakeOffer final : public gpu::Offer {
+ public:
+  FakeOffer(World& world, Blob ticket) : world_(world), ticket_(std::move(ticket)) {
+    ++world_.offers_alive;
+  }
+  ~FakeOffer() override {
+    --world_.offers_alive;
+    const bool all_tried = world_.opened == kRanks || world_.cannot_open >= 0;
+    if (!all_tried && world_.cannot_offer < 0) world_.withdrawn_too_early = true;
+  }
+  const Blob& ticket() const noexcept override { return ticket_; }
+
+ private:
+  World& world_;
+  Blob ticket_;
+};
+
+class FakePath final : public gpu::Path {
+ public:
+  FakePath(World& world, int rank) : world_(world), rank_(rank) {
+    ticket_.process = 1;
+    ticket_.processors = 132;
+    ticket_.device[0] = static_cast<std::uint8_t>(rank);
+  }
+  const gpu::Ticket& ticket() const noexcept override { return ticket_; }
+  Result<void> connect(std::span<const gpu::Ticket>, Rank) override { return {}; }
+  Result<void> launch(const gpu::Work&, const gpu::Shape&, void*) override { return {}; }
+  void* own_stream() const noexcept override { return nullptr; }
+  Result<std::unique_ptr<gpu::Mark>> mark(void*) override {
+    return fail(Errc::unsupported, "no marks");
+  }
+  Result<void> finish() override {
+    if (rank_ == world_.cannot_finish) return fail(Errc::unsupported, "a stream is captured");
+    finished_ = true;
+    return {};
+  }
+  Result<void> synchronize(void*) override { return {}; }
+  Result<std::unique_ptr<gpu::Offer>> offer(void*, std::uint64_t bytes) override {
+    if (rank_ == world_.cannot_offer) return fail(Errc::invalid_argument, "not one allocation");
+    return std::make_unique<FakeOffer>(world_, Blob(static_cast<std::size_t>(bytes)));
+  }
+  Result<gpu::WindowId> open_window(std::span<const Blob> tickets, Deadline) override {
+    EXPECT_EQ(tickets.size(), kRanks);
+    EXPECT_EQ(world_.offers_alive, kRanks);
+    if (rank_ == world_.cannot_open) return fail(Errc::system, "cannot map it");
+    open_.insert(++last_);
+    ++world_.opened;
+    return gpu::WindowId{last_};
+  }
+  void close_window(gpu::WindowId window) noexcept override {
+    if (!finished_ && world_.cannot_open < 0) world_.closed_too_early = true;
+    EXPECT_EQ(open_.erase(static_cast<std::uint64_t>(window)), 1U);
+    ++world_.closed;
+  }
+  bool reaches(const void*, const void*, std::uint64_t) const noexcept override {
+    return !open_.empty();
+  }
+  gpu::Trouble trouble() const noexcept override { return {}; }
+  void abort() noexcept override {}
+  std::uint64_t memory() const noexcept override { return 0; }
+  const std::string& device_name() const noexcept override { return name_; }
+
+ private:
+  World& world_;
+  int rank_;
+  gpu::Ticket ticket_;
+  std::string name_ = "made up";
+  std::uint64_t last_ = 0;
+  std::set<std::uint64_t> open_;
+  bool finished_ = false;
+};
+
+class Windows : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto bootstraps = ThreadBootstrap::create_all(kRanks);
+    comms_.resize(kRanks);
+    for_each([&](std::size_t rank) {
+      auto loaded = load_config(process_environment());
+      ASSERT_TRUE(loaded);
+      Communicator::Options options;
+      options.config = std::move(loaded->config);
+      options.config.timeout = std::chrono::seconds(20);
+      auto made = Communicator::create(*bootstraps[rank], std::move(options),
+                                       std::make_unique<FakePath>(world_, static_cast<int>(rank)));
+      ASSERT_TRUE(made) << made.error().what;
+      comms_[rank] = std::move(*made);
+    });
+  }
+  void TearDown() override {
+    for_each([&](std::size_t rank) {
+      (void)comms_[rank]->drain();
+      (void)comms_[rank]->leave();
+      // Whoever has left may free: nobody has it open any more.
+      EXPECT_EQ(world_.opened, world_.closed);
+      comms_[rank].reset();
+    });
+    EXPECT_FALSE(world_.closed_too_early);
+    EXPECT_FALSE(world_.withdrawn_too_early);
+    EXPECT_EQ(world_.offers_alive, 0);
+  }
+  void for_each(const std::function<void(std::size_t)>& body) {
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&body, rank] { body(rank); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  auto open(std::size_t rank) { return comms_[rank]->open_window(std::span(memory_)); }
+  std::size_t open_windows(std::size_t rank) {
+    const auto text = comms_[rank]->explain(16 << 20);
+    return text && text->find("direct") != std::string::npos ? 1 : 0;
+  }
+  void expect_all_refuse(Errc code, const std::string& what) {
+    for_each([&](std::size_t rank) {
+      const auto window = open(rank);
+      ASSERT_FALSE(window);
+      EXPECT_EQ(window.error().code, code);
+      EXPECT_EQ(window.error().what, what);
+      EXPECT_FALSE(comms_[rank]->failure());
+    });
+    EXPECT_EQ(world_.opened, world_.closed);
+  }
+
+  World world_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(64);
+  std::vector<std::unique_ptr<Communicator>> comms_;
+};
+
+TEST_F(Windows, OpenOnAllRanksAndEndWhenAllHaveFinished) {
+  for_each([&](std::size_t rank) {
+    const auto window = open(rank);
+    ASSERT_TRUE(window) << window.error().what;
+    EXPECT_EQ(comms_[rank]->window_of(*window), *window);
+    EXPECT_EQ(open_windows(rank), 1U);
+    EXPECT_EQ(world_.opened, kRanks);  // on return everybody has mapped everybody's
+    std::this_thread::sleep_for(std::chrono::milliseconds(rank * 20));
+    const auto closed = comms_[rank]->close_window(*window);
+    EXPECT_TRUE(closed);
+    EXPECT_EQ(world_.closed, kRanks);  // on return nobody maps it
+    EXPECT_EQ(comms_[rank]->window_of(*window), nullptr);
+    EXPECT_EQ(open_windows(rank), 0U);
+  });
+}
+
+TEST_F(Windows, WhatOneRankCannotOfferNobodyOpens) {
+  world_.cannot_offer = 2;
+  expect_all_refuse(Errc::invalid_argument, "rank 2: not one allocation");
+  EXPECT_EQ(world_.opened, 0);
+}
+
+TEST_F(Windows, WhatOneRankCannotMapIsClosedByTheOthers) {
+  world_.cannot_open = 1;
+  expect_all_refuse(Errc::system, "rank 1: cannot map it");
+  EXPECT_EQ(world_.closed, kRanks - 1);
+}
+
+TEST_F(Windows, ARankThatCannotDeregisterYetKeepsAllOpen) {
+  world_.cannot_finish = 3;
+  std::vector<const Communicator::Window*> windows(kRanks);
+  for_each([&](std::size_t rank) {
+    windows[rank] = *open(rank);
+    const auto closed = comms_[rank]->close_window(windows[rank]);
+    ASSERT_FALSE(closed);
+    EXPECT_EQ(closed.error().what, "rank 3: a stream is captured");
+    EXPECT_EQ(comms_[rank]->window_of(windows[rank]), windows[rank]);
+  });
+  EXPECT_EQ(world_.closed, 0);
+  world_.cannot_finish = -1;
+  for_each([&](std::size_t rank) { EXPECT_TRUE(comms_[rank]->close_window(windows[rank])); });
+}
+
+TEST_F(Windows, WhatIsLeftOpenEndsBeforeAnyRankHasLeft) {
+  for_each([&](std::size_t rank) { EXPECT_TRUE(open(rank)); });
+}
+
+TEST_F(Windows, EndWithAFailedCommunicatorAndSayWhy) {
+  std::vector<const Communicator::Window*> windows(kRanks);
+  for_each([&](std::size_t rank) { windows[rank] = *open(rank); });
+  for_each([&](std::size_t rank) {
+    if (rank == 0) comms_[0]->abort();
+    while (!comms_[rank]->failure()) std::this_thread::yield();
+    const auto closed = comms_[rank]->close_window(windows[rank]);
+    ASSERT_FALSE(closed);
+    EXPECT_EQ(closed.error().code, Errc::aborted);
+    EXPECT_EQ(comms_[rank]->window_of(windows[rank]), nullptr);
+    EXPECT_FALSE(open(rank));
+  });
+  EXPECT_EQ(world_.closed, kRanks);
+}
+
+}  // namespace
+}  // namespace gdrx

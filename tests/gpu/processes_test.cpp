@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU memory registered between processes: by CUDA IPC and by file descriptors. The ranks are
+// forked from a process that never touches CUDA. Skipped without a GPU.
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "gdrx/gdrx.h"
+#include "tests/gpu/segments.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+constexpr int kRanks = 4;
+constexpr std::uint64_t kCount = 4 << 20;  // uint32: where direct is the best by the model
+constexpr std::uint64_t kBytes = kCount * 4;
+
+struct Rank_ {
+  int rank = 0;
+  int device = 0;
+  gdrxComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+};
+
+/// What a rank does; 0 if all was well, or the line that saw that it was not.
+using Life = std::function<int(Rank_& self)>;
+
+#define CHECK_HERE(condition)                                                              \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      std::fprintf(stderr, "rank %d, line %d: %s (%s)\n", self.rank, __LINE__, #condition, \
+                   gdrxGetLastError(self.comm));                                           \
+      return 1;                                                                            \
+    }                                                                                      \
+  } while (false)
+
+int live(int rank, const int* pipes, const Life& life) {
+  Rank_ self;
+  self.rank = rank;
+  int gpus = 0;
+  CHECK_HERE(cudaGetDeviceCount(&gpus) == cudaSuccess && gpus > 0);
+  self.device = rank % gpus;
+  CHECK_HERE(cudaSetDevice(self.device) == cudaSuccess && cudaFree(nullptr) == cudaSuccess);
+  CHECK_HERE(cudaStreamCreateWithFlags(&self.stream, cudaStreamNonBlocking) == cudaSuccess);
+  gdrxUniqueId id{};
+  if (rank == 0) {
+    CHECK_HERE(gdrxGetUniqueId(&id) == gdrxSuccess);
+    for (int other = 1; other < kRanks; ++other) {
+      CHECK_HERE(write(pipes[1], &id, sizeof id) == sizeof id);
+    }
+  } else {
+    CHECK_HERE(read(pipes[0], &id, sizeof id) == sizeof id);
+  }
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 20;
+  CHECK_HERE(gdrxCommInitRank(&self.comm, kRanks, id, rank, &config) == gdrxSuccess);
+  const int result = life(self);
+  if (result == 0 && self.comm != nullptr) {
+    const gdrxResult_t ended = gdrxCommDestroy(self.comm);
+    self.comm = nullptr;
+    CHECK_HERE(ended == gdrxSuccess);
+  }
+  return result;
+}
+
+/// Every rank's exit status.
+std::vector<int> run(const Life& life) {
+  int pipes[2] = {-1, -1};
+  EXPECT_EQ(pipe(pipes), 0);
+  std::fflush(nullptr);
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(live(rank, pipes, life));
+    pids.push_back(pid);
+  }
+  std::vector<int> answers;
+  for (const pid_t pid : pids) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    answers.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  close(pipes[0]);
+  close(pipes[1]);
+  return answers;
+}
+
+/// An allReduce of `count` numbers from `in` into `out`, each compared; `registered` is what it has
+/// to say of itself.
+int check_call(Rank_& self, std::byte* in, std::byte* out, bool registered,
+               std::uint64_t count = kCount) {
+  std::vector<std::uint32_t> data(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    data[i] = static_cast<std::uint32_t>(i * 2654435761U) + static_cast<std::uint32_t>(self.rank);
+  }
+  CHECK_HERE(cudaMemset(out, 0xa5, count * 4) == cudaSuccess);
+  CHECK_HERE(cudaMemcpy(in, data.data(), count * 4, cudaMemcpyHostToDevice) == cudaSuccess);
+  CHECK_HERE(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK_HERE(gdrxAllReduce(in, out, count, gdrxUint32, gdrxSum, self.comm,
+                           reinterpret_cast<gdrxStream_t>(self.stream), nullptr) == gdrxSuccess);
+  CHECK_HERE(cudaStreamSynchronize(self.stream) == cudaSuccess);
+  gdrxOpInfo_t info{};
+  info.size = sizeof info;
+  CHECK_HERE(gdrxCommGetLastOp(self.comm, &info) == gdrxSuccess);
+  CHECK_HERE(std::string(info.transport) == "gpu");
+  CHECK_HERE((info.registered != 0) == registered);
+  std::vector<std::uint32_t> got(count);
+  CHECK_HERE(cudaMemcpy(got.data(), out, count * 4, cudaMemcpyDeviceToHost) == cudaSuccess);
+  constexpr std::uint32_t kOfRanks = kRanks * (kRanks - 1) / 2;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    CHECK_HERE(got[i] == static_cast<std::uint32_t>(i * 2654435761U) * kRanks + kOfRanks);
+  }
+  return 0;
+}
+
+int check_registered(Rank_& self, std::byte* in, std::byte* out) {
+  gdrxRegistration_t handles[2] = {};
+  CHECK_HERE(gdrxRegister(self.comm, in, kBytes, &handles[0]) == gdrxSuccess);
+  CHECK_HERE(gdrxRegister(self.comm, out, kBytes, &handles[1]) == gdrxSuccess);
+  CHECK_HERE(check_call(self, in, out, true) == 0);
+  CHECK_HERE(check_call(self, out, out, true) == 0);
+  CHECK_HERE(gdrxDeregister(self.comm, handles[1]) == gdrxSuccess);
+  CHECK_HERE(check_call(self, in, out, false) == 0);
+  CHECK_HERE(check_call(self, in, in, true) == 0);
+  CHECK_HERE(gdrxDeregister(self.comm, handles[0]) == gdrxSuccess);
+  CHECK_HERE(check_call(self, in, in, false) == 0);
+  return 0;
+}
+
+std::size_t open_files() {
+  std::size_t count = 0;
+  for (int fd = 0; fd < 4096; ++fd) count += fcntl(fd, F_GETFD) != -1 ? 1 : 0;
+  return count;
+}
+
+class GpuProcesses : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (access("/dev/nvidiactl", F_OK) != 0) GTEST_SKIP() << "no GPU on this machine";
+  }
+  const std::vector<int> well_ = std::vector<int>(kRanks, 0);
+};
+
+// Both in one allocation, at each rank's own place: it is mapped once.
+TEST_F(GpuProcesses, MemoryOfCudaMalloc) {
+  EXPECT_EQ(run([](Rank_& self) {
+              std::byte* memory = nullptr;
+              void* raw = nullptr;
+              CHECK_HERE(cudaMalloc(&raw, 3 * kBytes) == cudaSuccess);
+              memory = static_cast<std::byte*>(raw) + 512 * (self.rank + 1);
+              CHECK_HERE(check_registered(self, memory, memory + kBytes) == 0);
+              CHECK_HERE(cudaFree(raw) == cudaSuccess);
+              return 0;
+            }),
+            well_);
+}
+
+TEST_F(GpuProcesses, MemoryFreedAfterItsEndComesBackAtTheSameAddress) {
+  EXPECT_EQ(run([](Rank_& self) {
+              void* before = nullptr;
+              int same = 0;
+              for (int round = 0; round < 5; ++round) {
+                void* raw = nullptr;
+                CHECK_HERE(cudaMalloc(&raw, 2 * kBytes) == cudaSuccess);
+                same += raw == before ? 1 : 0;
+                auto* in = static_cast<std::byte*>(raw);
+                if (round % 2 == 0) {
+                  CHECK_HERE(check_registered(self, in, in + kBytes) == 0);
+                } else {
+                  CHECK_HERE(check_call(self, in, in + kBytes, false) == 0);
+                }
+                CHECK_HERE(cudaFree(raw) == cudaSuccess);
+                before = raw;
+              }
+              CHECK_HERE(same > 0);  // else nothing was tested
+              return 0;
+            }),
+            well_);
+}
+
+TEST_F(GpuProcesses, MemoryOfOneHandleAndOfSeveralAndNoDescriptorIsLeft) {
+  EXPECT_EQ(run([](Rank_& self) {
+              std::vector<std::vector<std::uint64_t>> layouts{{20}, {10, 1, 1, 8}};
+              layouts.emplace_back(20, 1);  // a handle for each 2 MiB
+              std::size_t before = 0;
+              for (int round = 0; round < 2; ++round) {
+                for (const auto& pages : layouts) {
+                  const Segments segments(self.device, pages);
+                  std::byte* in = segments.data() + 4096;
+                  CHECK_HERE(check_registered(self, in, in + kBytes) == 0);
+                }
+                if (round == 0) before = open_files();
+              }
+              CHECK_HERE(open_files() == before);
+              return 0;
+            }),
+            well_);
+}
+
+TEST_F(GpuProcesses, MemoryThatWasNotMadeForOthersIsRefusedEverywhere) {
+  EXPECT_EQ(
+      run([](Rank_& self) {
+        const Segments segments(self.device, {16}, self.rank != 2);
+        gdrxRegistration_t handle = nullptr;
+        CHECK_HERE(gdrxRegister(self.comm, segments.data(), kBytes, &handle) == gdrxUnsupported);
+        const std::string why = gdrxGetLastError(self.comm);
+        CHECK_HERE(why.find("rank 2: ") != std::string::npos);
+        CHECK_HERE(why.find("POSIX_FILE_DESCRIPTOR") != std::string::npos);
+        CHECK_HERE(handle == nullptr);
+        CHECK_HERE(check_call(self, segments.data(), segments.data() + kBytes, false) == 0);
+        return 0;
+      }),
+      well_);
+}
+
+TEST_F(GpuProcesses, WhatIsStillRegisteredEndsWithTheCommunicator) {
+  EXPECT_EQ(
+      run([](Rank_& self) {
+        const Segments segments(self.device, {8, 8});
+        void* raw = nullptr;
+        CHECK_HERE(cudaMalloc(&raw, kBytes) == cudaSuccess);
+        gdrxRegistration_t handle = nullptr;
+        CHECK_HERE(gdrxRegister(self.comm, segments.data(), kBytes, &handle) == gdrxSuccess);
+        CHECK_HERE(gdrxRegister(self.comm, raw, kBytes, &handle) == gdrxSuccess);
+        CHECK_HERE(check_call(self, segments.data(), static_cast<std::byte*>(raw), true) == 0);
+        const gdrxResult_t ended = gdrxCommDestroy(self.comm);
+        self.comm = nullptr;
+        CHECK_HERE(ended == gdrxSuccess);
+        CHECK_HERE(cudaFree(raw) == cudaSuccess);
+        return 0;
+      }),
+      well_);
+}
+
+TEST_F(GpuProcesses, ARankThatDiesInsteadOfRegisteringIsNamed) {
+  const auto answers = run([](Rank_& self) {
+    void* raw = nullptr;
+    CHECK_HERE(cudaMalloc(&raw, kBytes) == cudaSuccess);
+    if (self.rank == 1) _exit(77);
+    gdrxRegistration_t handle = nullptr;
+    CHECK_HERE(gdrxRegister(self.comm, raw, kBytes, &handle) == gdrxPeerLost);
+    CHECK_HERE(std::string(gdrxGetLastError(self.comm)).find("rank 1") != std::string::npos);
+    gdrxCommDestroy(self.comm);
+    self.comm = nullptr;
+    return 0;
+  });
+  EXPECT_EQ(answers, (std::vector<int>{0, 77, 0, 0}));
+}
+
+}  // namespace
+}  // namespace gdrx::gpu
