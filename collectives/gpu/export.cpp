@@ -48,7 +48,7 @@ Result<HeldSegment> HeldSegment::at(const DriverApi& driver, CUdeviceptr address
   GDRX_TRY(check(driver, driver.address_range(&segment.begin_, &bytes, address),
                  "cuMemGetAddressRange"));
   segment.bytes_ = bytes;
-  if (driver.retain(&segment.handle_, reinterpret_cast<void*>(segment.begin_)) != CUDA_SUCCESS) {
+  if (driver.retain(&segment.handle_, pointer_to(segment.begin_)) != CUDA_SUCCESS) {
     segment.handle_ = 0;
     return not_for_peers();
   }
@@ -114,8 +114,7 @@ Result<void> Export::describe_allocation(const DriverApi& driver, bool abroad) {
   if (!abroad) return {};
   ticket_.sharing = Sharing::ipc;
   cudaIpcMemHandle_t handle{};
-  GDRX_TRY(
-      check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(base)), "cudaIpcGetMemHandle"));
+  GDRX_TRY(check(cudaIpcGetMemHandle(&handle, pointer_to(base)), "cudaIpcGetMemHandle"));
   static_assert(sizeof handle == sizeof ticket_.ipc);
   std::memcpy(ticket_.ipc.data(), &handle, sizeof handle);
   return {};
