@@ -27,6 +27,19 @@ bool is_of_cuda_malloc(const DriverApi& driver, CUdeviceptr memory) {
   return status == CUDA_SUCCESS && capable != 0;
 }
 
+bool is_of_a_pool(const DriverApi& driver, CUdeviceptr memory) {
+  CUmemoryPool pool = nullptr;
+  const CUresult status =
+      driver.pointer_attribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory);
+  return status == CUDA_SUCCESS && pool != nullptr;
+}
+
+tl::unexpected<Error> not_for_peers() {
+  return fail(Errc::unsupported,
+              "this memory is neither from cudaMalloc nor from cuMemCreate (cudaMallocAsync, say): "
+              "it cannot be registered, and works without");
+}
+
 }  // namespace
 
 Result<HeldSegment> HeldSegment::at(const DriverApi& driver, CUdeviceptr address) {
@@ -35,11 +48,9 @@ Result<HeldSegment> HeldSegment::at(const DriverApi& driver, CUdeviceptr address
   GDRX_TRY(check(driver, driver.address_range(&segment.begin_, &bytes, address),
                  "cuMemGetAddressRange"));
   segment.bytes_ = bytes;
-  if (driver.retain(&segment.handle_, reinterpret_cast<void*>(segment.begin_)) != CUDA_SUCCESS) {
+  if (driver.retain(&segment.handle_, pointer_to(segment.begin_)) != CUDA_SUCCESS) {
     segment.handle_ = 0;
-    return fail(Errc::unsupported,
-                "this memory is neither from cudaMalloc nor from cuMemCreate (cudaMallocAsync, "
-                "say): it cannot be registered, and works without");
+    return not_for_peers();
   }
   return segment;
 }
@@ -81,6 +92,8 @@ Result<Export> Export::create(void* memory, std::uint64_t bytes, bool abroad) {
   made.ticket_.bytes = bytes;
   if (is_of_cuda_malloc(driver, made.ticket_.pointer)) {
     GDRX_TRY(made.describe_allocation(driver, abroad));
+  } else if (is_of_a_pool(driver, made.ticket_.pointer)) {
+    return not_for_peers();
   } else {
     GDRX_TRY(made.describe_segments(driver, abroad));
   }
@@ -101,8 +114,7 @@ Result<void> Export::describe_allocation(const DriverApi& driver, bool abroad) {
   if (!abroad) return {};
   ticket_.sharing = Sharing::ipc;
   cudaIpcMemHandle_t handle{};
-  GDRX_TRY(
-      check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(base)), "cudaIpcGetMemHandle"));
+  GDRX_TRY(check(cudaIpcGetMemHandle(&handle, pointer_to(base)), "cudaIpcGetMemHandle"));
   static_assert(sizeof handle == sizeof ticket_.ipc);
   std::memcpy(ticket_.ipc.data(), &handle, sizeof handle);
   return {};

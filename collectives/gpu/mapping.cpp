@@ -89,7 +89,7 @@ class IpcMapping final : public Mapping {
 class PlainMapping final : public Mapping {
  public:
   explicit PlainMapping(std::uint64_t pointer) : pointer_(pointer) {}
-  std::uint8_t* data() const noexcept override { return reinterpret_cast<std::uint8_t*>(pointer_); }
+  std::uint8_t* data() const noexcept override { return pointer_to(pointer_); }
 
  private:
   std::uint64_t pointer_;
@@ -136,9 +136,7 @@ class SegmentMapping final : public Mapping {
   }
   SegmentMapping(const SegmentMapping&) = delete;
   SegmentMapping& operator=(const SegmentMapping&) = delete;
-  std::uint8_t* data() const noexcept override {
-    return reinterpret_cast<std::uint8_t*>(base_ + offset_);
-  }
+  std::uint8_t* data() const noexcept override { return pointer_to(base_ + offset_); }
 
  private:
   SegmentMapping(const DriverApi& driver, std::uint64_t offset)
@@ -149,7 +147,7 @@ class SegmentMapping final : public Mapping {
   // The mapping keeps the memory; neither descriptor nor handle is needed any more.
   Result<void> add(const Descriptor& descriptor, std::uint64_t bytes) {
     CUmemGenericAllocationHandle handle = 0;
-    void* const fd = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor.fd()));
+    void* const fd = pointer_to(static_cast<std::uint64_t>(descriptor.fd()));
     GDRX_TRY(check(*driver_,
                    driver_->import_handle(&handle, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                    "cuMemImportFromShareableHandle"));

@@ -51,6 +51,11 @@ struct WindowPlan {
 /// Errc::mismatch names the ranks that differ.
 Result<WindowPlan> plan_window(std::span<const WindowTicket> tickets);
 
+/// Addresses travel, and the driver has them, as integers.
+inline std::uint8_t* pointer_to(std::uint64_t address) noexcept {
+  return reinterpret_cast<std::uint8_t*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// Where buffers lie in windows: equal on all ranks that mean the same, never 0.
 std::uint64_t place_in_windows(std::uint64_t input_window, std::uint64_t input_offset,
                                std::uint64_t output_window, std::uint64_t output_offset) noexcept;

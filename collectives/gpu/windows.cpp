@@ -91,7 +91,7 @@ Result<WindowId> Windows::open(std::span<const Blob> tickets, Deadline deadline)
   made.bytes = decoded[self_].bytes;
   for (std::size_t rank = 0; rank < decoded.size(); ++rank) {
     if (rank == self_) {
-      made.at[rank] = reinterpret_cast<std::uint8_t*>(made.begin);
+      made.at[rank] = pointer_to(made.begin);
       continue;
     }
     auto mapping = map(decoded[rank], processes_[rank], deadline);
