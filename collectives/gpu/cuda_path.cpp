@@ -241,8 +241,7 @@ void CudaPath::close_window(WindowId window) noexcept {
 }
 
 bool CudaPath::reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept {
-  return call_.ranks > 1 && windows_.find(input, bytes) != nullptr &&
-         windows_.find(output, bytes) != nullptr;
+  return call_.ranks > 1 && windows_.reach(input, output, bytes);
 }
 
 Trouble CudaPath::trouble() const noexcept {

@@ -100,7 +100,8 @@ class Path {
   virtual Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) = 0;
   /// One owner less; the last unmaps. No kernel of this rank that uses it may run. Blocks.
   virtual void close_window(WindowId window) noexcept = 0;
-  /// Whether both lie in open windows: then Kernel::direct can run, if it is so on every rank.
+  /// Whether both lie in open windows, aligned to a pack: Kernel::direct may run. The same on all
+  /// ranks, or the call fails.
   /// Allocates nothing.
   virtual bool reaches(const void* input, const void* output,
                        std::uint64_t bytes) const noexcept = 0;

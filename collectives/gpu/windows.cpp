@@ -90,6 +90,7 @@ Result<WindowId> Windows::open(std::span<const Blob> tickets, Deadline deadline)
   made.begin = decoded[self_].pointer;
   made.bytes = decoded[self_].bytes;
   for (std::size_t rank = 0; rank < decoded.size(); ++rank) {
+    made.aligned = made.aligned && decoded[rank].pointer % sizeof(Pack) == 0;
     if (rank == self_) {
       made.at[rank] = pointer_to(made.begin);
       continue;
@@ -123,6 +124,16 @@ const Windows::Window* Windows::find(const void* memory, std::uint64_t bytes) co
     if (bytes <= window.bytes - (begin - window.begin)) return &window;
   }
   return nullptr;
+}
+
+// Offsets are the same on every rank, or the call fails; so all ranks find the same here.
+bool Windows::reach(const void* input, const void* output, std::uint64_t bytes) const noexcept {
+  const auto good = [&](const void* memory) {
+    const Window* const window = find(memory, bytes);
+    return window != nullptr && window->aligned &&
+           (address_of(memory) - window->begin) % sizeof(Pack) == 0;
+  };
+  return good(input) && good(output);
 }
 
 bool Windows::fill(Call& call, const void* input, const void* output,

@@ -21,6 +21,7 @@ class Windows {
     std::uint64_t begin = 0;  // of this rank's memory
     std::uint64_t bytes = 0;
     std::uint64_t owners = 1;
+    bool aligned = true;                        // each rank's memory, to a pack
     std::array<std::uint8_t*, kMaxRanks> at{};  // each rank's, as reached from here
     std::vector<std::unique_ptr<Mapping>> mappings;
   };
@@ -36,6 +37,8 @@ class Windows {
   void close_all() noexcept { windows_.clear(); }
   /// The window that all of the range lies in, or null. Allocates nothing.
   const Window* find(const void* memory, std::uint64_t bytes) const noexcept;
+  /// Both ranges lie in windows, each at a multiple of a pack on every rank. Allocates nothing.
+  bool reach(const void* input, const void* output, std::uint64_t bytes) const noexcept;
   /// What a kernel needs of both buffers' windows. False: one of them is in none.
   bool fill(Call& call, const void* input, const void* output, std::uint64_t bytes) const noexcept;
 
