@@ -13,8 +13,8 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
   begin<kPeers <= 7>();
   Patience patience(call);
-  const Buffer<true> input(call.input, call.bytes);
-  const Buffer<true> output(call.output, call.bytes);
+  const UserBuffer input(call.input, call.bytes);
+  const UserBuffer output(call.output, call.bytes);
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
   const std::uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t stride = gridDim.x * blockDim.x;

@@ -81,12 +81,9 @@ __device__ __forceinline__ Pack take(std::uint8_t* arena, std::uint32_t slot, Pa
 }
 
 /// A user's buffer as packs. The last one may be short; what is past the end reads as zero.
-/// `kTail`: a short last pack of words is handled in line, for kernels that live so shortly that
-/// fetching a function's code is a fifth of their time.
-template <bool kTail = false>
-class Buffer {
+class UserBuffer {
  public:
-  __device__ Buffer(const void* data, std::uint64_t bytes)
+  __device__ UserBuffer(const void* data, std::uint64_t bytes)
       : data_(static_cast<const std::uint8_t*>(data)),
         bytes_(bytes),
         aligned_(reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack) == 0),
@@ -97,7 +94,6 @@ class Buffer {
     if (aligned_ && at + sizeof(Pack) <= bytes_) {
       return *reinterpret_cast<const Pack*>(data_ + at);
     }
-    if (kTail && words_) return load_words(at);
     return load_rest(at);
   }
 
@@ -105,37 +101,24 @@ class Buffer {
     const std::uint64_t at = pack * sizeof(Pack);
     if (aligned_ && at + sizeof(Pack) <= bytes_) {
       *reinterpret_cast<Pack*>(const_cast<std::uint8_t*>(data_) + at) = value;
-    } else if (kTail && words_) {
-      store_words(at, value);
     } else {
       store_rest(at, value);
     }
   }
 
  private:
-  __device__ __forceinline__ Pack load_words(std::uint64_t at) const {
-    Pack value{0, 0};
-#pragma unroll  // all loads at once
-    for (std::uint64_t i = 0; i < sizeof(Pack); i += 4) {
-      if (at + i >= bytes_) continue;
-      const std::uint64_t word = *reinterpret_cast<const std::uint32_t*>(data_ + at + i);
-      (i < 8 ? value.low : value.high) |= word << (i % 8 * 8);
-    }
-    return value;
-  }
-  __device__ __forceinline__ void store_words(std::uint64_t at, Pack value) const {
-    auto* to = const_cast<std::uint8_t*>(data_) + at;
-#pragma unroll
-    for (std::uint64_t i = 0; i < sizeof(Pack); i += 4) {
-      if (at + i >= bytes_) continue;
-      const std::uint64_t rest = (i < 8 ? value.low : value.high) >> (i % 8 * 8);
-      *reinterpret_cast<std::uint32_t*>(to + i) = static_cast<std::uint32_t>(rest);
-    }
-  }
   // The short end of a buffer, or a buffer of odd alignment: in words if they fit, else in bytes.
   __device__ __noinline__ Pack load_rest(std::uint64_t at) const {
-    if (words_) return load_words(at);
     Pack value{0, 0};
+    if (words_) {
+#pragma unroll  // all loads at once
+      for (std::uint64_t i = 0; i < sizeof(Pack); i += 4) {
+        if (at + i >= bytes_) continue;
+        const std::uint64_t word = *reinterpret_cast<const std::uint32_t*>(data_ + at + i);
+        (i < 8 ? value.low : value.high) |= word << (i % 8 * 8);
+      }
+      return value;
+    }
 #pragma unroll
     for (std::uint64_t i = 0; i < sizeof(Pack); ++i) {
       const std::uint64_t byte = at + i < bytes_ ? data_[at + i] : 0;
@@ -144,10 +127,15 @@ class Buffer {
     return value;
   }
   __device__ __noinline__ void store_rest(std::uint64_t at, Pack value) const {
-    if (words_) return store_words(at, value);
     auto* to = const_cast<std::uint8_t*>(data_) + at;
-    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; ++i) {
-      to[i] = static_cast<std::uint8_t>((i < 8 ? value.low : value.high) >> (i % 8 * 8));
+    const std::uint64_t step = words_ ? 4 : 1;
+    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; i += step) {
+      const std::uint64_t rest = (i < 8 ? value.low : value.high) >> (i % 8 * 8);
+      if (words_) {
+        *reinterpret_cast<std::uint32_t*>(to + i) = static_cast<std::uint32_t>(rest);
+      } else {
+        to[i] = static_cast<std::uint8_t>(rest);
+      }
     }
   }
 
@@ -156,6 +144,5 @@ class Buffer {
   bool aligned_;
   bool words_;
 };
-using UserBuffer = Buffer<>;
 
 }  // namespace gdrx::gpu
