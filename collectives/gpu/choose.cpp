@@ -42,11 +42,11 @@ struct Cost {
   double per_rank;  // us
   double rate;      // bytes a us, out of each GPU
 };
-constexpr Cost kOneShot{1.8, 0.18, 330e3};
+constexpr Cost kOneShot{2.2, 0.3, 320e3};
 constexpr Cost kTwoShot{1.7, 0.8, 325e3};
 constexpr Cost kTwoShotTiled{11.0, 1.0, 320e3};
 constexpr Cost kRing{6.0, 2.0, 352e3};
-constexpr Cost kDirect{3.1, 1.6, 330e3};
+constexpr Cost kDirect{5.5, 1.6, 330e3};
 
 double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
   const double n = ranks;
@@ -83,7 +83,7 @@ int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept {
     const auto sharing = std::count_if(tickets.begin(), tickets.end(), [&](const Ticket& other) {
       return other.device == ticket.device;
     });
-    const int room = ticket.processors - ticket.processors / 32;
+    const int room = ticket.processors - 1;
     least = std::min(least, room / static_cast<int>(sharing));
   }
   return std::max(1, least);

@@ -21,7 +21,7 @@ std::size_t place_of(Kernel kernel) noexcept;
 
 struct Host {
   int ranks = 1;
-  int blocks = 128;           // multiprocessors that a call of one rank may keep busy
+  int blocks = 131;           // multiprocessors that a call of one rank may keep busy
   bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
   /// Times by place_of(), measured here with so many ranks; empty: the model alone. Tables have no
   /// times of direct yet: where it may run, the model decides.
@@ -29,7 +29,7 @@ struct Host {
 };
 
 /// Multiprocessors of a call: the user's budget, and no more than run at once beside those of other
-/// ranks on the same GPU, but for one in 32. Two communicators of the same GPUs can then never keep
+/// ranks on the same GPU, but for one. Two communicators of the same GPUs can then never keep
 /// each other out: blocks of the same number depend on each other alone, and of each communicator
 /// some block always has room.
 int co_resident_blocks(std::span<const Ticket> tickets, int budget) noexcept;

@@ -43,7 +43,7 @@ class CudaPath final : public Path {
   int device_ = 0;
   std::string device_name_;
   Ticket ticket_;
-  Call call_;  // what no call changes is set by connect()
+  DirectCall call_;  // what no call changes is set by connect()
   std::unique_ptr<OwnArena> own_;
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Windows windows_;

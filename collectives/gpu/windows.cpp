@@ -136,7 +136,7 @@ bool Windows::reach(const void* input, const void* output, std::uint64_t bytes) 
   return good(input) && good(output);
 }
 
-bool Windows::fill(Call& call, const void* input, const void* output,
+bool Windows::fill(DirectCall& call, const void* input, const void* output,
                    std::uint64_t bytes) const noexcept {
   const Window* const from = find(input, bytes);
   const Window* const to = find(output, bytes);

@@ -40,7 +40,8 @@ class Windows {
   /// Both ranges lie in windows, each at a multiple of a pack on every rank. Allocates nothing.
   bool reach(const void* input, const void* output, std::uint64_t bytes) const noexcept;
   /// What a kernel needs of both buffers' windows. False: one of them is in none.
-  bool fill(Call& call, const void* input, const void* output, std::uint64_t bytes) const noexcept;
+  bool fill(DirectCall& call, const void* input, const void* output,
+            std::uint64_t bytes) const noexcept;
 
  private:
   Result<std::unique_ptr<Mapping>> map(const WindowTicket& ticket, std::uint64_t process,

@@ -74,11 +74,14 @@ struct Call {
   std::int32_t ranks = 0;
   std::int32_t op = 0;           // ReduceOp
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
-  // direct: each rank's buffers, mapped here. `place` says which they are: equal on all ranks that
-  // mean the same windows and offsets, never 0.
+  std::uint64_t place = 0;       // see DirectCall; equal on all ranks, else 0
+};
+
+/// A call of Kernel::direct: each rank's buffers, mapped here. `place` says which they are: equal
+/// on all ranks that mean the same windows and offsets, never 0.
+struct DirectCall : Call {
   const std::uint8_t* inputs[kMaxRanks] = {};
   std::uint8_t* outputs[kMaxRanks] = {};
-  std::uint64_t place = 0;
 };
 
 }  // namespace gdrx::gpu

@@ -10,7 +10,7 @@ namespace gdrx::gpu {
 
 /// In place is right: a pack is read and written by one thread alone, of all ranks.
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant__ Call call) {
+__global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant__ DirectCall call) {
   begin<false>();
   Patience patience(call);
   const Entry entry = enter(call, true, patience);

@@ -8,9 +8,9 @@
 namespace gdrx::gpu {
 
 /// A light kernel may be set up before the one ahead of it ends: see begin().
-template <class... Parameters, class... Arguments>
-cudaError_t enqueue(void (*kernel)(Parameters...), const Shape& shape, cudaStream_t stream,
-                    const Call& call, const Arguments&... arguments) {
+template <class AnyCall, class... Parameters, class... Arguments>
+cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, cudaStream_t stream,
+                    const AnyCall& call, const Arguments&... arguments) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;

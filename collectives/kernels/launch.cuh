@@ -53,7 +53,7 @@ cudaError_t launch_reduce_scatter(const Call& call, const Shape& shape, cudaStre
 
 // A thread has up to eight packs on their way.
 template <class E>
-cudaError_t launch_direct(const Call& call, const Shape& shape, cudaStream_t stream) {
+cudaError_t launch_direct(const DirectCall& call, const Shape& shape, cudaStream_t stream) {
   if (call.ranks <= 2) {
     if (shape.unroll == 1) return enqueue(direct<E, 1, 1>, shape, stream, call);
     if (shape.unroll == 2) return enqueue(direct<E, 2, 1>, shape, stream, call);
@@ -67,7 +67,7 @@ cudaError_t launch_direct(const Call& call, const Shape& shape, cudaStream_t str
   return enqueue(direct<E, 1, 15>, shape, stream, call);
 }
 
-/// The shape fits(): see shape.hpp.
+/// The shape fits(): see shape.hpp. For Kernel::direct the call is a DirectCall.
 template <class E>
 cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
   switch (shape.kernel) {
@@ -86,7 +86,7 @@ cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
     case Kernel::all_gather:
       return launch_all_gather(call, shape, stream);
     case Kernel::direct:
-      return launch_direct<E>(call, shape, stream);
+      return launch_direct<E>(static_cast<const DirectCall&>(call), shape, stream);
   }
   return cudaErrorInvalidValue;
 }

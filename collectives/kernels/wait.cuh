@@ -96,13 +96,16 @@ class Patience {
 /// A light kernel lets the next one of the stream be set up while it runs, if that one is light
 /// too; it waits here for this one's end. One, not all that follow: blocks that wait take the room
 /// of other communicators' kernels.
+/// A tiny one lets more than the next in: the 128 kernels that a GPU runs at once are then half of
+/// it.
 template <bool kLight>
 __device__ __forceinline__ void begin() {
 #if __CUDA_ARCH__ >= 900
-  if (kLight) {
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;");
-  }
+  if (!kLight) return;
+  const bool tiny = gridDim.x * blockDim.x <= 512;
+  if (tiny) asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (!tiny) asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 

@@ -46,7 +46,7 @@ class TuningOfAFile : public testing::Test {
     machine_.cpus = 2;
   }
   void TearDown() override { std::remove(file_.c_str()); }
-  bool has_gpu_times(const std::vector<Hello>& ranks, int blocks = 128) const {
+  bool has_gpu_times(const std::vector<Hello>& ranks, int blocks = 131) const {
     gpu::Host host{2, blocks, false};
     const bool said = !tuning_.gpu(ranks, host).empty();
     EXPECT_EQ(said, !host.measured[0].empty());
@@ -85,7 +85,7 @@ TEST_F(TuningOfAFile, OfGpusAloneSaysNothingOfTheCpus) {
 }
 
 TEST_F(TuningOfAFile, GivesEachKernelItsTimes) {
-  gpu::Host host{2, 128, false};
+  gpu::Host host{2, 131, false};
   EXPECT_EQ(tuning_.gpu(two_ranks(), host), "GDRX_TUNE_FILE=" + file_);
   EXPECT_EQ(host.measured[static_cast<std::size_t>(gpu::Kernel::one_shot)][0].us, 2);
   EXPECT_EQ(host.measured[static_cast<std::size_t>(gpu::Kernel::two_shot)][0].us, 3);

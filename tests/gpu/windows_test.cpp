@@ -112,7 +112,8 @@ void check_direct(const Ranks& ranks, const Buffers& buffers, DataType type, Red
   const std::uint64_t bytes = count * size_of(type);
   for (int r = 0; r < ranks.size(); ++r) {
     const auto at = static_cast<std::size_t>(r);
-    ASSERT_TRUE(ranks.path(r).reaches(buffers.in[at] + from, buffers.out[at] + to, bytes));
+    ASSERT_EQ(ranks.path(r).reaches(buffers.in[at] + from, buffers.out[at] + to, bytes),
+              from % sizeof(Pack) == 0 && to % sizeof(Pack) == 0);
   }
   check_call(ranks, buffers, *shape_of(Kernel::direct, ranks.host(), bytes), type, op, count, from,
              to);
