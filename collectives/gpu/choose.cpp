@@ -44,9 +44,11 @@ struct Cost {
 };
 constexpr Cost kOneShot{2.2, 0.3, 320e3};
 constexpr Cost kTwoShot{1.7, 0.8, 325e3};
-constexpr Cost kTwoShotTiled{11.0, 1.0, 320e3};
+constexpr Cost kTwoShotTiled{11.0, 1.0, 330e3};
 constexpr Cost kRing{6.0, 2.0, 352e3};
-constexpr Cost kDirect{5.5, 1.6, 330e3};
+// Loads from several peers at once are slower than from one.
+constexpr Cost kDirectOfTwo{5.5, 1.6, 340e3};
+constexpr Cost kDirect{5.5, 1.6, 310e3};
 
 double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
   const double n = ranks;
@@ -62,7 +64,7 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
     case Kernel::ring:
       return time(kRing, 2 * (n - 1) / n * size);
     case Kernel::direct:
-      return time(kDirect, 2 * (n - 1) / n * size);
+      return time(ranks == 2 ? kDirectOfTwo : kDirect, 2 * (n - 1) / n * size);
     case Kernel::reduce_scatter:
     case Kernel::all_gather:
       break;  // nothing to choose from

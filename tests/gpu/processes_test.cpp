@@ -19,7 +19,7 @@ namespace gdrx::gpu {
 namespace {
 
 constexpr int kRanks = 4;
-constexpr std::uint64_t kCount = 4 << 20;  // uint32: where direct is the best by the model
+constexpr std::uint64_t kCount = 2 << 20;  // uint32: where direct is the best by the model
 constexpr std::uint64_t kBytes = kCount * 4;
 
 struct Rank_ {

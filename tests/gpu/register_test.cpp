@@ -19,7 +19,7 @@ namespace {
 // As in hosts_test.cpp.
 const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 
-constexpr std::uint64_t kBytes = 16 << 20;  // where direct is the best by the model
+constexpr std::uint64_t kBytes = 8 << 20;  // where direct is the best by the model
 
 class GpuRegister : public testing::Test {
  protected:

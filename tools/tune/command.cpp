@@ -36,12 +36,14 @@ constexpr const char* kExamples =
 
 constexpr const char* kHostEnd = "16M";
 constexpr const char* kGpuEnd = "256M";
+constexpr double kHostFactor = 4;
+constexpr double kGpuFactor = 2;  // a kernel's time has a kink where its tiles become several
 
 struct Options {
   std::string ranks;
   std::string begin = "4";
-  std::string end;  // empty: kHostEnd or kGpuEnd
-  double factor = 4;
+  std::string end;    // empty: kHostEnd or kGpuEnd
+  double factor = 0;  // 0: kHostFactor or kGpuFactor
   std::string transports = "auto,ucx";
   std::string memory;
   std::string mpirun = "mpirun";
@@ -86,6 +88,11 @@ std::vector<int> ranks_of(const Options& options, bool cuda) {
     all.push_back(static_cast<int>(ranks));
   }
   return all;
+}
+
+double factor_of(const Options& options, bool cuda) {
+  if (options.factor > 0) return options.factor;
+  return cuda ? kGpuFactor : kHostFactor;
 }
 
 std::string end_of(const Options& options, bool cuda) {
@@ -155,7 +162,7 @@ void measure(const Options& options, int ranks, const std::string& transport, bo
                                       "-e",
                                       end_of(options, cuda),
                                       "-f",
-                                      fmt::format("{:g}", options.factor),
+                                      fmt::format("{:g}", factor_of(options, cuda)),
                                       "-n",
                                       std::to_string(options.iterations),
                                       "--out-of-place",
@@ -214,9 +221,8 @@ void add_tune(CLI::App& app) {
                       "such as 2,4; without it 2, 4, ... to the CPUs, 2, 3, ... to the GPUs");
   command->add_option("-b,--minbytes", o.begin, "smallest size (K, M, G)")->capture_default_str();
   command->add_option("-e,--maxbytes", o.end, "largest size; without it 16M, on GPUs 256M");
-  command->add_option("-f,--stepfactor", o.factor, "factor between sizes")
-      ->check(CLI::Range(1.1, 1e6))
-      ->capture_default_str();
+  command->add_option("-f,--stepfactor", o.factor, "factor between sizes; without it 4, on GPUs 2")
+      ->check(CLI::Range(1.1, 1e6));
   command->add_option("-n,--iters", o.iterations, "timed calls of each")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
