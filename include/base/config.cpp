@@ -165,7 +165,7 @@ std::vector<Knob> own_knobs() {
       flag_knob("GDRX_GPU", "1: GPU buffers move between the GPUs of one host, 0: through the host",
                 &Config::gpu),
       {"GDRX_GPU_BLOCKS", "",
-       "blocks that a call may keep busy on its GPU; 0: as many as it has processors",
+       "multiprocessors that a call may keep busy on its GPU; 0: all but one",
        count_into(&Config::gpu_blocks, 1024),
        [](const Config& c) { return std::to_string(c.gpu_blocks); }},
       flag_knob(

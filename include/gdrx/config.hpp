@@ -78,7 +78,7 @@ struct Config {
   int lanes = 0;                                   // GDRX_LANES; 0: chosen
   bool shared_memory = true;                       // GDRX_SHM
   bool gpu = true;                                 // GDRX_GPU
-  int gpu_blocks = 0;                              // GDRX_GPU_BLOCKS; 0: all processors
+  int gpu_blocks = 0;                              // GDRX_GPU_BLOCKS; 0: all but one
   bool reproducible = false;                       // GDRX_REPRODUCIBLE
   std::string trace;                               // GDRX_TRACE
   std::string tune_file;                           // GDRX_TUNE_FILE
