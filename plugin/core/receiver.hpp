@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
+#include "plugin/core/early.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/handover.hpp"
 
@@ -115,8 +116,7 @@ class Receiver final : public Comm {
     std::uint16_t bytes = 0;
     std::uint8_t place = 0;  // in early_memory_
   };
-  std::array<Early, kMostEarly> early_{};  // that no receive is posted for, in their order
-  std::size_t early_count_ = 0;
+  EarlyList<Early> early_;               // that no receive is posted for, in their order
   std::uint32_t early_places_ = 0;       // taken, as bits
   std::vector<std::byte> early_memory_;  // empty: none are taken
   bool greeted_ = false;                 // the sender's first immediate has come
