@@ -86,6 +86,9 @@ class Receiver final : public Comm {
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
                     std::span<const std::byte> board_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);
+  /// Clear to send: onto the board with what is not on it yet, unless that may wait for more.
+  Result<void> tell_groups();
+  bool may_wait() const noexcept;
   void take_chunks();
   /// The first item that no message has come for is in its place.
   Result<void> take_filled();
@@ -108,6 +111,7 @@ class Receiver final : public Comm {
   std::map<const MemoryRegion*, HandedOver> handed_over_;
   RemoteRegionId board_{};
   std::uint64_t next_group_ = 1;
+  std::uint64_t told_ = 1;      // the first group that is not on the sender's board
   std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
   std::uint32_t claimed_ = 0;   // its other items, as bits
   std::uint16_t filled_index_ = 0;
