@@ -118,18 +118,6 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     group.items[i].offset =
         static_cast<std::uint64_t>(target.bytes.data() - target.memory->origin());
   }
-  const auto bytes = std::as_bytes(std::span(&group, 1));
-  WriteOp op;
-  op.payload = bytes.first(offsetof(Group, items) + targets.size() * sizeof(Item));
-  op.remote = board_;
-  op.offset = offsetof(Board, groups) + place * sizeof(Group);
-  op.cookie = cookie_of(index(), kNoSlot);
-  auto posted = endpoint_->post(op);
-  if (!posted) return tl::unexpected(break_with(std::move(posted).error()));
-  if (*posted == Progress::pending) {
-    GDRX_TRY(lane().poll());
-    return nullptr;
-  }
   receive.active = true;
   receive.group = next_group_++;
   receive.count = group.count;
@@ -146,6 +134,7 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   if (auto settled = settle_early(); !settled) {
     return tl::unexpected(break_with(std::move(settled).error()));
   }
+  GDRX_TRY(tell_groups());
   return encode({index(), static_cast<std::uint16_t>(place), receive.life});
 }
 
@@ -283,6 +272,7 @@ Result<Answer> Receiver::test(RequestId id) {
   Receive& receive = receives_[id.slot];
   if (receive.open > 0) {
     GDRX_TRY(lane().poll());
+    GDRX_TRY(tell_groups());
     if (taken_ - returned_ >= chunks_ / 4) GDRX_TRY(give_room_back());
   }
   if (receive.open > 0) {

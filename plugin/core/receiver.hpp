@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
+#include "plugin/core/early.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/handover.hpp"
 
@@ -85,6 +86,9 @@ class Receiver final : public Comm {
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
                     std::span<const std::byte> board_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);
+  /// Clear to send: onto the board with what is not on it yet, unless that may wait for more.
+  Result<void> tell_groups();
+  bool may_wait() const noexcept;
   void take_chunks();
   /// The first item that no message has come for is in its place.
   Result<void> take_filled();
@@ -107,6 +111,7 @@ class Receiver final : public Comm {
   std::map<const MemoryRegion*, HandedOver> handed_over_;
   RemoteRegionId board_{};
   std::uint64_t next_group_ = 1;
+  std::uint64_t told_ = 1;      // the first group that is not on the sender's board
   std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
   std::uint32_t claimed_ = 0;   // its other items, as bits
   std::uint16_t filled_index_ = 0;
@@ -115,8 +120,7 @@ class Receiver final : public Comm {
     std::uint16_t bytes = 0;
     std::uint8_t place = 0;  // in early_memory_
   };
-  std::array<Early, kMostEarly> early_{};  // that no receive is posted for, in their order
-  std::size_t early_count_ = 0;
+  EarlyList<Early> early_;               // that no receive is posted for, in their order
   std::uint32_t early_places_ = 0;       // taken, as bits
   std::vector<std::byte> early_memory_;  // empty: none are taken
   bool greeted_ = false;                 // the sender's first immediate has come

@@ -10,7 +10,7 @@
 namespace gdrx::net {
 
 Result<void> Receiver::take_early(const ChunkHead& head, const std::byte* bytes) {
-  if (early_memory_.empty() || early_count_ == kMostEarly || head.bytes > kEarlyBytes ||
+  if (early_memory_.empty() || early_.full() || head.bytes > kEarlyBytes ||
       head.total != head.bytes || head.offset != 0 || head.direct != 0) {
     return fail(Errc::protocol, peer_name_ + " sent an early message that cannot be one");
   }
@@ -23,7 +23,7 @@ Result<void> Receiver::take_early(const ChunkHead& head, const std::byte* bytes)
   const auto place = static_cast<std::uint8_t>(std::countr_one(early_places_));
   early_places_ |= 1U << place;
   std::memcpy(early_memory_.data() + place * kEarlyBytes, bytes, head.bytes);
-  early_[early_count_++] = {tag, static_cast<std::uint16_t>(head.bytes), place};
+  early_.push_back({tag, static_cast<std::uint16_t>(head.bytes), place});
   return {};
 }
 
@@ -50,23 +50,13 @@ Result<void> Receiver::deliver(std::uint32_t item, std::span<const std::byte> by
 }
 
 Result<void> Receiver::settle_early() {
-  std::size_t i = 0;
-  while (i < early_count_) {
-    const Early waiting = early_[i];
+  return early_.settle([this](const Early& waiting) -> Result<bool> {
     const auto item = open_item(waiting.tag);
-    if (!item) {
-      ++i;
-      continue;
-    }
+    if (!item) return false;
     GDRX_TRY(deliver(*item, {early_memory_.data() + waiting.place * kEarlyBytes, waiting.bytes}));
     early_places_ &= ~(1U << waiting.place);
-    std::copy(early_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-              early_.begin() + static_cast<std::ptrdiff_t>(early_count_),
-              early_.begin() + static_cast<std::ptrdiff_t>(i));
-    --early_count_;
-    i = 0;  // the next group may have what earlier ones wait for
-  }
-  return {};
+    return true;
+  });
 }
 
 }  // namespace gdrx::net

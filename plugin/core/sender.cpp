@@ -99,7 +99,7 @@ std::optional<std::uint32_t> Sender::open_item(const Group& group, int tag) cons
 }
 
 Result<std::optional<std::uint32_t>> Sender::match(int tag) {
-  if (early_count_ > 0) GDRX_TRY(settle_early());
+  if (early_tags_.size() > 0) GDRX_TRY(settle_early());
   const Group* group = GDRX_TRY(open_group());
   if (group == nullptr) return std::optional<std::uint32_t>();
   return open_item(*group, tag);
@@ -128,7 +128,7 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   if (!found && may_go_early(bytes, memory)) {
     const std::uint16_t slot = begin(bytes, tag, memory);
     sends_[slot].item = static_cast<std::uint32_t>(tag);
-    early_tags_[early_count_++] = tag;
+    early_tags_.push_back(tag);
     counters_->early.add(1);
     return send(slot);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
+#include "plugin/core/early.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/copier.hpp"
 #include "plugin/gpu/handover.hpp"
@@ -113,12 +114,11 @@ class Sender final : public Comm {
   std::uint32_t peer_filled_ = 0;  // as in Welcome
   Bytes chunk_bytes_ = 0;          // with the head
   std::uint64_t chunks_ = 0;
-  std::uint64_t next_chunk_ = 0;              // posted so far
-  std::uint64_t group_ = 1;                   // the oldest that is not all matched
-  std::uint32_t matched_ = 0;                 // its items, as bits
-  bool early_ = false;                        // the peer takes early messages
-  std::array<int, kMostEarly> early_tags_{};  // of those that have no item yet, in their order
-  std::size_t early_count_ = 0;
+  std::uint64_t next_chunk_ = 0;  // posted so far
+  std::uint64_t group_ = 1;       // the oldest that is not all matched
+  std::uint32_t matched_ = 0;     // its items, as bits
+  bool early_ = false;            // the peer takes early messages
+  EarlyList<int> early_tags_;     // of those that have no item yet, in their order
   std::array<Send, kMaxSends> sends_{};
   std::vector<std::uint16_t> free_;
   std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post

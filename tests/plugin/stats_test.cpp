@@ -79,6 +79,45 @@ TEST(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
   EXPECT_EQ(net->finalize(context), NetResult::success);
 }
 
+std::uint64_t completions() {
+  return (*stats::open_page(stats::page_path(getpid())))->completions.get();
+}
+
+/// Writes to the sender's board for 16 receives of that size ahead of their messages, which come.
+void count_board_writes(std::size_t bytes, std::uint64_t* writes) {
+  std::string why;
+  const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);
+  ASSERT_NE(net, nullptr) << why;
+  void* context = nullptr;
+  ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+  {
+    Pair pair(*net);
+    pair.connect(context, context);
+    std::vector<std::vector<std::byte>> in(16), out;
+    const std::uint64_t before = completions();
+    for (auto& one : in) {
+      one.resize(bytes);
+      pair.post_recv({&one}, {0});
+    }
+    int done = 0;
+    ASSERT_EQ(net->test(pair.requests[0].handle, &done, nullptr), NetResult::success);
+    *writes = completions() - before;
+    for (unsigned i = 0; i < in.size(); ++i) out.push_back(pattern(bytes, i));
+    for (auto& one : out) pair.post_send(one, 0);
+    ASSERT_TRUE(pair.finish());
+    EXPECT_EQ(in, out);
+  }
+  EXPECT_EQ(net->finalize(context), NetResult::success);
+}
+
+TEST(Board, LargeReceivesFarAheadAreToldTogetherAndSmallOnesAtOnce) {
+  std::uint64_t large = 0, small = 0;
+  count_board_writes(100'000, &large);
+  count_board_writes(10'000, &small);
+  EXPECT_EQ(large, 4U + 3U);  // four to begin with, then four by four
+  EXPECT_EQ(small, 16U);
+}
+
 TEST(Stall, IsReportedWithWhatIsMissingAndFromWhom) {
   std::string why;
   const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);

@@ -34,6 +34,7 @@ struct Arguments {
   bool bench_mode = false;
   int serve_peers = 0;
   BenchCommand bench;
+  int nap_us = 0;
   std::string sizes = "8,1K,8K,64K,512K,4M";
 };
 
@@ -138,6 +139,7 @@ int measure(const Arguments& arguments) {
     return 2;
   }
   command.options.sizes = *sizes;
+  command.options.nap = std::chrono::microseconds(arguments.nap_us);
   command.plugin = arguments.run.plugin;
   command.plugin.version = versions_of(arguments.versions).front();
   command.json = arguments.json;
@@ -190,6 +192,13 @@ void add_bench_options(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--scale", bench.options.scale, "Times as many messages")
       ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+  app.add_flag("!--no-latency", bench.options.latency, "Bandwidth alone");
+  app.add_option(
+         "--nap", arguments.nap_us,
+         "Microseconds that this process sleeps when nothing moves in the test of bandwidth; "
+         "0: it polls, as NCCL does")
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   auto* serve = app.add_option("--serve", bench.serve, "The other process dials this port")
                     ->check(CLI::Range(1, 65535));

@@ -17,6 +17,7 @@ namespace gdrx::conformance {
 namespace {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
+constexpr std::chrono::microseconds kPoll{0};
 
 /// One direction each, and the leader's word that goes before a measurement.
 struct Pair {
@@ -68,8 +69,8 @@ Result<std::vector<double>> ping_pong(const End& send, const End& recv, bool lea
   halves.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Instant start = steady_clock().now();
-    GDRX_TRY(pump(leads ? send : recv, size, 1, 1));
-    GDRX_TRY(pump(leads ? recv : send, size, 1, 1));
+    GDRX_TRY(pump(leads ? send : recv, size, 1, 1, kPoll));
+    GDRX_TRY(pump(leads ? recv : send, size, 1, 1, kPoll));
     halves.push_back(Microseconds(steady_clock().now() - start).count() / 2);
   }
   return halves;
@@ -88,26 +89,29 @@ struct Flow {
 
 /// One way, from the leader; ended by a message the other way.
 Result<Flow> one_way(const End& send, const End& recv, bool leads, std::size_t size,
-                     std::size_t count, std::size_t window) {
+                     std::size_t count, const BenchOptions& options) {
   const double cpu = cpu_us();
   const Instant start = steady_clock().now();
-  GDRX_TRY(pump(leads ? send : recv, size, count, window));
-  GDRX_TRY(pump(leads ? recv : send, 1, 1, 1));
+  GDRX_TRY(pump(leads ? send : recv, size, count, options.window, options.nap));
+  GDRX_TRY(pump(leads ? recv : send, 1, 1, 1, options.nap));
   return Flow{Microseconds(steady_clock().now() - start).count(), cpu_us() - cpu};
 }
 
 Result<Point> measure(const End& send, const End& recv, Channel& channel, bool leads,
                       std::size_t size, const BenchOptions& options) {
   constexpr std::size_t kBytes = std::size_t{256} << 20;
-  constexpr std::size_t kWarm = 20;
   const std::size_t trips = scaled(kBytes / 4, size, 20, 2000, options.scale);
   const std::size_t count = scaled(kBytes, size, 40, 20'000, options.scale);
-  GDRX_TRY(ping_pong(send, recv, leads, size, kWarm));
+  const std::size_t warm = std::min<std::size_t>(20, count / 4 + 1);
+  std::vector<double> halves = {0};
+  if (options.latency) {
+    GDRX_TRY(ping_pong(send, recv, leads, size, warm));
+    GDRX_TRY(meet(channel));
+    halves = GDRX_TRY(ping_pong(send, recv, leads, size, trips));
+  }
+  GDRX_TRY(one_way(send, recv, leads, size, warm, options));
   GDRX_TRY(meet(channel));
-  std::vector<double> halves = GDRX_TRY(ping_pong(send, recv, leads, size, trips));
-  GDRX_TRY(one_way(send, recv, leads, size, kWarm, options.window));
-  GDRX_TRY(meet(channel));
-  const Flow flow = GDRX_TRY(one_way(send, recv, leads, size, count, options.window));
+  const Flow flow = GDRX_TRY(one_way(send, recv, leads, size, count, options));
   GDRX_TRY(channel.send(flow.cpu_us));
   const double other_cpu = GDRX_TRY(channel.receive<double>(std::chrono::minutes(2)));
   const auto messages = static_cast<double>(count);

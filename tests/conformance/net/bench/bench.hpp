@@ -2,6 +2,7 @@
 // Speed through the plugin's calls, between two processes.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -13,9 +14,11 @@
 namespace gdrx::conformance {
 
 struct BenchOptions {
-  std::vector<std::size_t> sizes;  // bytes
-  std::size_t window = 8;          // messages under way, 1 to 32
-  double scale = 1;                // of the number of messages
+  std::vector<std::size_t> sizes;    // bytes
+  std::size_t window = 8;            // messages under way, 1 to 32
+  bool latency = true;               // measured, too
+  std::chrono::microseconds nap{0};  // of an end for which nothing moves; zero: it polls
+  double scale = 1;                  // of the number of messages
 };
 
 struct Point {

@@ -33,9 +33,12 @@ Result<void*> post(const End& end, std::size_t size, std::size_t slot) {
 
 }  // namespace
 
-Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size_t window) {
+Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size_t window,
+                  std::chrono::microseconds nap) {
   std::array<void*, kMostWindow> requests{};
   std::size_t posted = 0, ended = 0;
+  // Rounds between two looks at the clock, which may be slow.
+  const std::size_t look = nap.count() > 0 ? 64 : 4096;
   Deadline deadline = Deadline::after(steady_clock(), kPatience);
   for (std::size_t idle = 0; ended < count;) {
     if (posted < count && posted - ended < window) {
@@ -51,13 +54,19 @@ Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size
     if (done != 0) {
       ++ended;
       idle = 0;
-    } else if (++idle % 64 == 0) {
+      continue;
+    }
+    ++idle;
+    if (nap.count() > 0) {
+      std::this_thread::sleep_for(nap);
+    } else if (idle % 64 == 0) {
       std::this_thread::yield();
-      if (idle == 64) {
-        deadline = Deadline::after(steady_clock(), kPatience);
-      } else if (deadline.passed(steady_clock().now())) {
-        return fail(Errc::timeout, "no message came to an end for 30 s");
-      }
+    }
+    if (idle % look != 0) continue;
+    if (idle == look) {
+      deadline = Deadline::after(steady_clock(), kPatience);
+    } else if (deadline.passed(steady_clock().now())) {
+      return fail(Errc::timeout, "no message came to an end for 30 s");
     }
   }
   return {};

@@ -2,6 +2,7 @@
 // Messages back to back over one communicator: the loop that is timed, nothing else in it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 #include "gdrx/result.hpp"
@@ -21,7 +22,8 @@ struct End {
 };
 
 /// `count` messages of `size` bytes, up to `window` of them under way. An error after 30 s without
-/// an end of any.
-Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size_t window);
+/// an end of any. Where nothing moves it sleeps for `nap`; zero: it polls.
+Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size_t window,
+                  std::chrono::microseconds nap);
 
 }  // namespace gdrx::conformance
