@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 
 namespace gdrx {
 namespace {
 
-void* pointer_to(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
+void* pointer_to(std::uint64_t address) noexcept { return std::bit_cast<void*>(address); }
 
 }  // namespace
 
