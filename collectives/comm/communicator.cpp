@@ -139,6 +139,8 @@ Result<bool> Communicator::progress() {
   }
   auto step = front.execution->step();
   if (!step) {
+    // The stage is tried again until the mesh says who died: a process that is gone stays gone.
+    if (front.info.path == PathKind::shm && still_suspected(step.error())) return false;
     stop(std::move(step).error(), true);
     fail_queue();
     return true;
@@ -255,8 +257,8 @@ void Communicator::fail_queue() {
   }
 }
 
-// A fabric notices a peer that is gone in its own words. Whether it died or left in order the mesh
-// knows, and says so within milliseconds: its word is waited for.
+// A fabric, or the kernel, notices a peer that is gone in its own words. Whether it died or left in
+// order the mesh knows, and says so within milliseconds: its word is waited for.
 bool Communicator::still_suspected(const Error& error) {
   if (error.code != Errc::peer_lost) return false;
   const Instant now = steady_clock().now();
@@ -329,12 +331,13 @@ std::string Communicator::describe() const {
   const RegistrationCache::Counters& registered = registrations_->counters();
   const double arena = layout_ ? static_cast<double>(arena_->bytes().size()) : 0;
   return fmt::format(
-      "{} ranks on {} host(s), {} cpu(s) each; shared memory {}; fabric {}; arena "
+      "{} ranks on {} host(s), {} cpu(s) each; shared memory {}{}; fabric {}; arena "
       "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer; {} registered buffer(s), "
       "{} hits, {} misses, {} evicted; GPU memory {:.1f} MiB{}{}",
       machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
-      machine_.fabric ? machine_.fabric_name : "none", arena / (1 << 20), inbox / (1 << 20),
-      registrations_->size(), registered.hits, registered.misses, registered.evictions,
+      machine_.cma > 0 ? " (CMA)" : "", machine_.fabric ? machine_.fabric_name : "none",
+      arena / (1 << 20), inbox / (1 << 20), registrations_->size(), registered.hits,
+      registered.misses, registered.evictions,
       gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0, device_ ? "; " : "",
       device_ ? device_->describe() : "");
 }

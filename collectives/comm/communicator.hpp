@@ -196,6 +196,7 @@ class Communicator final : private exec::Links {
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
   std::vector<Hello> peers_;
+  std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
   Failure failure_;
 
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does

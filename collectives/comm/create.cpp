@@ -43,6 +43,7 @@ class CommunicatorBuilder {
     describe_machine();
     comm.registrations_.emplace(comm.device_);
     GDRX_TRY(share_arena());
+    GDRX_TRY(share_processes());
     GDRX_TRY(share_gpu());
     comm.pair_sequence_[0].assign(comm.peers_.size(), 0);
     comm.pair_sequence_[1].assign(comm.peers_.size(), 0);
@@ -90,6 +91,7 @@ class CommunicatorBuilder {
     mine.cpu = tune::cpu_model();
     mine.cpus = usable_cpus();
     if (index(comm.rank_) == 0 && shm_wanted()) offer_arena(mine);
+    if (shm_wanted() && comm.config_.cma > 0) offer_process(mine);
     offer_gpu(mine);
     if (comm.device_) {
       mine.device_address = comm.device_->address();
@@ -121,6 +123,15 @@ class CommunicatorBuilder {
     }
     mine.arena = arena->ticket();
     comm.arena_ = std::move(*arena);
+  }
+
+  void offer_process(Hello& mine) {
+    auto own = own_process();
+    if (own) {
+      mine.process = *own;
+    } else {
+      comm_->log_.info("no other process writes this one: {}", describe(own.error()));
+    }
   }
 
   void offer_gpu(Hello& mine) {
@@ -178,11 +189,11 @@ class CommunicatorBuilder {
     const Config& config = comm_->config_;
     return fmt::format(
         "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
-        "GDRX_ARENA_BLOCK={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={} "
+        "GDRX_ARENA_BLOCK={} GDRX_CMA={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={} "
         "GDRX_TUNE_FILE={:x}",
         config.algo, config.transport, config.shared_memory ? 1 : 0, config.lanes, config.slice,
-        config.arena_block, config.gpu ? 1 : 0, config.gpu_blocks, config.reproducible ? 1 : 0,
-        tuning_.fingerprint());
+        config.arena_block, config.cma, config.gpu ? 1 : 0, config.gpu_blocks,
+        config.reproducible ? 1 : 0, tuning_.fingerprint());
   }
 
   Result<void> check_reproducible() const {
@@ -273,6 +284,35 @@ class CommunicatorBuilder {
       return fail(Errc::unsupported,
                   "no way to reach the other ranks: no fabric could be opened "
                   "(is UCX installed?) and shared memory is not usable");
+    }
+    return {};
+  }
+
+  // Each tries every other one, as containers, users and yama differ by direction. All or nobody.
+  Result<void> share_processes() {
+    Communicator& comm = *comm_;
+    if (!comm.machine_.shm || comm.config_.cma == 0) return {};
+    std::string trouble;
+    for (std::size_t rank = 0; rank < comm.peers_.size() && trouble.empty(); ++rank) {
+      const ProcessTicket& ticket = comm.peers_[rank].process;
+      if (ticket.pid == 0) {
+        trouble = fmt::format("rank {} does not offer it", rank);
+      } else if (auto tried = try_process(ticket); !tried) {
+        trouble = fmt::format("rank {} writing rank {}: {}", index(comm.rank_), rank,
+                              describe(tried.error()));
+      }
+    }
+    const std::vector<Blob> answers =
+        GDRX_TRY(comm.mesh_->all_gather(std::as_bytes(std::span(trouble)), deadline_));
+    const auto refused = std::find_if(answers.begin(), answers.end(),
+                                      [](const Blob& answer) { return !answer.empty(); });
+    if (refused == answers.end()) {
+      comm.machine_.cma = comm.config_.cma;
+      for (const Hello& peer : comm.peers_) comm.processes_.push_back(peer.process.pid);
+    } else if (index(comm.rank_) == 0) {
+      comm.log_.info(
+          "ranks do not write each other's memory: {}",
+          std::string_view(reinterpret_cast<const char*>(refused->data()), refused->size()));
     }
     return {};
   }

@@ -65,6 +65,7 @@ Blob encode(const Hello& hello) {
   put_field(out, std::as_bytes(std::span(hello.gpu_name)));
   put(out, hello.cpus);
   put(out, hello.arena);
+  put(out, hello.process);
   put_field(out, hello.device_address);
   put_field(out, hello.inbox_key);
   put(out, hello.gpu);
@@ -80,8 +81,9 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
                      reader.get_field(hello.host_id) && reader.get_field(hello.host_name) &&
                      reader.get_field(hello.settings) && reader.get_field(hello.cpu) &&
                      reader.get_field(hello.gpu_name) && reader.get(hello.cpus) &&
-                     reader.get(hello.arena) && reader.get_field(hello.device_address) &&
-                     reader.get_field(hello.inbox_key) && reader.get(hello.gpu);
+                     reader.get(hello.arena) && reader.get(hello.process) &&
+                     reader.get_field(hello.device_address) && reader.get_field(hello.inbox_key) &&
+                     reader.get(hello.gpu);
   if (!whole) return fail(Errc::protocol, "a hello that ends early");
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
   return hello;

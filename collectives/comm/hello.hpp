@@ -11,6 +11,7 @@
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/result.hpp"
 #include "transport/memory/arena.hpp"
+#include "transport/memory/process_memory.hpp"
 
 namespace gdrx {
 
@@ -23,8 +24,9 @@ struct Hello {
   std::string cpu;       // model
   std::string gpu_name;  // of the GPU that is offered; empty: none
   CpuSet cpus;
-  ArenaTicket arena;    // rank 0 only; pid 0 where there is none
-  Blob device_address;  // empty where no fabric could be opened
+  ArenaTicket arena;      // rank 0 only; pid 0 where there is none
+  ProcessTicket process;  // pid 0 where nobody writes this process
+  Blob device_address;    // empty where no fabric could be opened
   Blob inbox_key;
   gpu::Ticket gpu;  // process 0 where no GPU is offered
 };

@@ -23,8 +23,12 @@ constexpr Costs kShm{0.3, 0.0, 0.00001, 0.000027};
 constexpr Costs kFabric{2.0, 0.0001, 0.00001, 0.000027};
 // Beyond the caches a byte of output costs this much more; two-shot writes round them.
 constexpr double kCacheBytes = 48.0 * 1024 * 1024;
-constexpr double kFarOneShot = 0.00035;
+constexpr double kFarOneShot = 0.00005;
 constexpr double kFarTwoShot = 0.0001;
+// Results that the kernel writes into the other processes, a byte; it pays from slices of some
+// pages on, while buffers stay in the caches.
+constexpr double kWriteOut = 0.000035;
+constexpr double kLeastSlice = 64.0 * 1024;
 constexpr double kSwitch = 2.2;  // a context switch, when ranks share a core
 
 double log2_ceil(int n) { return n <= 1 ? 0 : std::ceil(std::log2(n)); }
@@ -41,15 +45,23 @@ double sync_us(const Machine& machine) {
   return turns > 1 ? kSwitch * turns : kShm.message * (1 + log2_ceil(machine.ranks) / 2);
 }
 
+bool beyond_caches(const Machine& machine, double bytes) {
+  return 2 * machine.ranks * bytes > kCacheBytes;
+}
+
 double shm_us(const Machine& machine, Algorithm algorithm, double bytes) {
   const double n = machine.ranks;
   const double blocks = std::max(1.0, std::ceil(bytes / static_cast<double>(machine.arena_block)));
   const double work = algorithm == Algorithm::one_shot
                           ? kShm.copy * bytes + kShm.reduce * n * bytes
-                          : kShm.copy * bytes * (2 - 1 / n) + kShm.reduce * bytes;
-  const bool far = 2 * n * bytes > kCacheBytes;
+                          : kShm.copy * bytes * (1 - 1 / n) + kShm.reduce * bytes +
+                                (writes_results(machine, static_cast<Bytes>(bytes))
+                                     ? kWriteOut * bytes * (1 - 1 / n)
+                                     : kShm.copy * bytes);
   const double far_us =
-      !far ? 0 : bytes * (algorithm == Algorithm::one_shot ? kFarOneShot : kFarTwoShot);
+      !beyond_caches(machine, bytes)
+          ? 0
+          : bytes * (algorithm == Algorithm::one_shot ? kFarOneShot : kFarTwoShot);
   const double syncs = blocks + (algorithm == Algorithm::one_shot ? 0 : 1);
   return syncs * sync_us(machine) + sharing(machine) * (work + far_us);
 }
@@ -107,6 +119,13 @@ bool use_measured(const Machine& machine, Bytes bytes, std::vector<Candidate>& c
 
 }  // namespace
 
+bool writes_results(const Machine& machine, Bytes bytes) noexcept {
+  if (!machine.shm || machine.cma != 1) return machine.shm && machine.cma == 2;
+  const auto size = static_cast<double>(bytes);
+  const double slice = std::min(size, static_cast<double>(machine.arena_block)) / machine.ranks;
+  return slice >= kLeastSlice && sharing(machine) <= 1 && !beyond_caches(machine, size);
+}
+
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<Algorithm> fixed) {
   Choice choice;
@@ -163,6 +182,9 @@ std::string explain(const Machine& machine, Collective collective, Bytes bytes,
         candidate.predicted_us,
         chosen ? "  <- chosen"
                : fmt::format("  {:.1f}x", candidate.predicted_us / choice.chosen.predicted_us));
+  }
+  if (collective == Collective::all_reduce && writes_results(machine, bytes)) {
+    text += "  two-shot over shm writes its results straight into the other processes (GDRX_CMA)\n";
   }
   if (machine.hosts > 1) text += "  shm left out: the ranks are on several hosts\n";
   return text;

@@ -23,6 +23,7 @@ struct Machine {
   int cpus = 1;               // that the ranks of one host may use together
   bool shm = false;           // every rank has mapped the arena
   bool fabric = false;        // every rank has opened the fabric
+  int cma = 0;                // ranks may write each other's memory: 1: where faster, 2: always
   bool reproducible = false;  // allReduce adds in the order of ranks, whatever the size
   std::string fabric_name;
   Bytes arena_block = 256 * 1024;
@@ -45,6 +46,9 @@ struct Choice {
 /// `fixed`: the algorithm the user asked for. Empty if nothing can carry the collective.
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<plan::Algorithm> fixed);
+
+/// Whether a two-shot over shared memory writes its results straight into the other processes.
+bool writes_results(const Machine& machine, Bytes bytes) noexcept;
 
 std::string explain(const Machine& machine, Collective collective, Bytes bytes,
                     const Choice& choice);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "collectives/reduce/reducer.hpp"
+#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 namespace {
@@ -20,6 +21,7 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
       self_(self),
       call_(call),
       two_shot_(call.word.algorithm == plan::Algorithm::two_shot),
+      writes_(two_shot_ && !call.processes.empty()),
       element_(size_of(call.word.type)),
       per_block_(layout.block() / element_) {
   const std::uint64_t count = call.word.count;
@@ -28,6 +30,9 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
   blocks_ = count == 0 ? 1 : (count + per_block_ - 1) / per_block_;
   stages_ = blocks_ + (two_shot_ ? 2 : 1);
   operands_.resize(ranks);
+  // relaxed: the first stage's release publishes it
+  layout_.line(self_).output.store(reinterpret_cast<std::uint64_t>(call_.output),
+                                   std::memory_order_relaxed);
   if (call.track != nullptr) marks_.emplace(*call.track, trace::Row::shared_memory);
   counters_.slices = blocks_;
 }
@@ -35,6 +40,11 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
 Range ArenaExecution::block_range(std::uint64_t block) const noexcept {
   const std::uint64_t begin = block * per_block_;
   return {begin, std::min(per_block_, call_.word.count - std::min(begin, call_.word.count))};
+}
+
+Range ArenaExecution::own_part(const Range& block) const noexcept {
+  return Partition{block.count, static_cast<std::uint32_t>(layout_.ranks())}.chunk(
+      static_cast<std::uint32_t>(self_));
 }
 
 Result<Step> ArenaExecution::step() {
@@ -45,7 +55,7 @@ Result<Step> ArenaExecution::step() {
   }
   if (marks_) marks_->goes_on();
   if (next_ == 1) GDRX_TRY(check_words());  // everybody has published by now
-  run_stage(next_);
+  GDRX_TRY(run_stage(next_));
   ++next_;
   const bool last = next_ == stages_;
   // release: publishes the slots and results written above; jumps to the next operation's base
@@ -83,11 +93,15 @@ std::string ArenaExecution::waiting_for() const {
   return fmt::format("rank(s) {} to finish stage {} of {}", late, next_, stages_);
 }
 
-void ArenaExecution::run_stage(std::uint64_t t) noexcept {
+Result<void> ArenaExecution::run_stage(std::uint64_t t) {
   // The oldest block first: its data is the likeliest to leave the cache next.
   if (two_shot_ && t >= 2) copy_out(t - 2);
-  if (t >= 1 && t <= blocks_) reduce_block(t - 1);
+  if (t >= 1 && t <= blocks_) {
+    reduce_block(t - 1);
+    if (writes_) GDRX_TRY(write_out(t - 1));
+  }
   if (t < blocks_) copy_in(t);
+  return {};
 }
 
 trace::Span ArenaExecution::step_mark(const char* what, std::uint64_t block) noexcept {
@@ -103,10 +117,7 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   const std::byte* from = call_.input + range.begin * element_;
   std::byte* to = layout_.slot(call_.base + block, self_);
   Range own{range.count, 0};  // one-shot: everybody reads everything
-  if (two_shot_) {
-    own = Partition{range.count, static_cast<std::uint32_t>(layout_.ranks())}.chunk(
-        static_cast<std::uint32_t>(self_));
-  }
+  if (two_shot_) own = own_part(range);
   // A rank reads its own slice from its own input.
   reduce::copy(to, from, own.begin * element_);
   const std::uint64_t behind = own.begin + own.count;
@@ -117,11 +128,7 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
 void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
   const trace::Span mark = step_mark("reduce", block);
   const Range range = block_range(block);
-  Range part{0, range.count};
-  if (two_shot_) {
-    part = Partition{range.count, static_cast<std::uint32_t>(layout_.ranks())}.chunk(
-        static_cast<std::uint32_t>(self_));
-  }
+  const Range part = two_shot_ ? own_part(range) : Range{0, range.count};
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const std::byte* slot = layout_.slot(call_.base + block, rank);
     if (rank == self_) {
@@ -131,20 +138,44 @@ void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
     }
     operands_[static_cast<std::size_t>(rank)] = slot + part.begin * element_;
   }
-  std::byte* target =
-      two_shot_ ? layout_.result(call_.base + block) : call_.output + range.begin * element_;
+  std::byte* target = two_shot_ && !writes_ ? layout_.result(call_.base + block)
+                                            : call_.output + range.begin * element_;
   const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
   reduce::reduce(target + part.begin * element_, operands_, part.count, call_.word.type,
                  call_.word.op, finish);
   if (two_shot_) counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }
 
+// Nobody else reads or writes this slice of anybody's buffers, so it does not matter whether they
+// work in place.
+Result<void> ArenaExecution::write_out(std::uint64_t block) {
+  const trace::Span mark = step_mark("write out", block);
+  const Range range = block_range(block);
+  const Range part = own_part(range);
+  const std::uint64_t offset = (range.begin + part.begin) * element_;
+  const int ranks = layout_.ranks();
+  for (int step = 1; step < ranks; ++step) {  // not all to the same one at once
+    const int rank = (self_ + step) % ranks;
+    // relaxed: all_reached() has acquired it
+    const std::uint64_t output = layout_.line(rank).output.load(std::memory_order_relaxed);
+    auto written = write_process(call_.processes[static_cast<std::size_t>(rank)], output + offset,
+                                 {call_.output + offset, part.count * element_});
+    if (!written) {
+      written.error().what = fmt::format("the result for rank {}: {}", rank, written.error().what);
+      return written;
+    }
+  }
+  return {};
+}
+
+// Where the others have written their slices, it is enough that they have.
 void ArenaExecution::copy_out(std::uint64_t block) noexcept {
+  counters_.received += static_cast<std::uint64_t>(layout_.ranks() - 1);
+  if (writes_) return;
   const trace::Span mark = step_mark("copy out", block);
   const Range range = block_range(block);
   reduce::copy(call_.output + range.begin * element_, layout_.result(call_.base + block),
                range.count * element_, streaming_);
-  counters_.received += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }
 
 }  // namespace gdrx::exec

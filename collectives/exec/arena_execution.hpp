@@ -4,15 +4,18 @@
 //
 // Two-shot cuts the vector into blocks and runs three things a stage: copy block t in, reduce this
 // rank's slice of block t-1 from all slots in rank order, copy block t-2 out; then one wait for
-// all. One-shot runs two: copy block t in, reduce all of block t-1. Slots and results have two
-// generations, chosen by the stage's parity; the arithmetic of why that is enough stands in
-// README.md.
+// all. Where the kernel lets ranks write each other's memory, the second and the third are one: the
+// slice is reduced into the own output, and written from there, while it is in the cache, into the
+// others'; the last stage then only waits for the others' writes. One-shot runs two: copy block t
+// in, reduce all of block t-1. Slots and results have two generations, chosen by the stage's
+// parity; the arithmetic of why that is enough stands in README.md.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collectives/exec/arena_layout.hpp"
@@ -29,7 +32,8 @@ struct ArenaCall {
   std::uint64_t base = 0;  // stage at which it starts, the same on every rank
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  trace::Track* track = nullptr;  // outlives the execution; null: nobody watches
+  std::span<const std::int32_t> processes{};  // by rank, to write results into; empty: read them
+  trace::Track* track = nullptr;              // outlives the execution; null: nobody watches
 };
 
 class ArenaExecution final : public Execution {
@@ -45,18 +49,21 @@ class ArenaExecution final : public Execution {
  private:
   bool all_reached(std::uint64_t stage) noexcept;
   Result<void> check_words() const;
-  void run_stage(std::uint64_t t) noexcept;
+  Result<void> run_stage(std::uint64_t t);
   void copy_in(std::uint64_t block) noexcept;
   void reduce_block(std::uint64_t block) noexcept;
+  Result<void> write_out(std::uint64_t block);
   void copy_out(std::uint64_t block) noexcept;
   trace::Span step_mark(const char* what, std::uint64_t block) noexcept;
   Range block_range(std::uint64_t block) const noexcept;
+  Range own_part(const Range& block) const noexcept;  // relative to the block
 
   ArenaLayout layout_;
   int self_;
   ArenaCall call_;
   bool two_shot_;
   bool streaming_;
+  bool writes_;  // results into the others' outputs
   std::size_t element_;
   std::uint64_t per_block_;  // elements
   std::uint64_t blocks_;

@@ -26,6 +26,9 @@ struct alignas(128) ArenaLine {
     std::atomic<std::uint64_t> word[kWordParts];
   };
   alignas(64) Published calls[2];
+  /// Where the others write its results, in its process. Published by the first stage of a call;
+  /// nobody leaves a call before all have written, so one is enough.
+  std::atomic<std::uint64_t> output;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -252,6 +252,10 @@ std::vector<Knob> own_knobs() {
       {"GDRX_ARENA_BLOCK", "bytes", "block of the shared-memory pipeline",
        bytes_into(&Config::arena_block, 4096, Bytes{64} << 20, false),
        [](const Config& c) { return std::to_string(c.arena_block); }},
+      {"GDRX_CMA", "",
+       "two-shot of host memory writes its results straight into the other processes: 0: never, 1: "
+       "where that is faster, 2: always",
+       count_into(&Config::cma, 2), [](const Config& c) { return std::to_string(c.cma); }},
   };
 }
 

@@ -75,6 +75,7 @@ struct Config {
   bool gpu_flush = false;                          // GDRX_GPU_FLUSH: always
   Bytes slice = 0;                                 // GDRX_SLICE, bytes; 0: chosen
   Bytes arena_block = 256 * 1024;                  // GDRX_ARENA_BLOCK, bytes
+  int cma = 1;                                     // GDRX_CMA; 0: never, 1: where faster, 2: always
   int lanes = 0;                                   // GDRX_LANES; 0: chosen
   bool shared_memory = true;                       // GDRX_SHM
   bool gpu = true;                                 // GDRX_GPU

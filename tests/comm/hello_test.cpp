@@ -18,6 +18,7 @@ Hello sample() {
   hello.gpu_name = "NVIDIA H200";
   hello.cpus.set(3);
   hello.arena = {4711, 5, 1 << 20, 99};
+  hello.process = {4711, 0, 0x7000, 98};
   hello.device_address = Blob(300, std::byte{7});
   return hello;
 }
@@ -30,6 +31,7 @@ TEST(Hello, SurvivesTheWire) {
   EXPECT_EQ(decoded->gpu_name, "NVIDIA H200");
   EXPECT_TRUE(decoded->cpus.test(3));
   EXPECT_EQ(decoded->arena.nonce, 99u);
+  EXPECT_EQ(decoded->process.nonce, 98u);
   EXPECT_EQ(decoded->device_address.size(), 300u);
   EXPECT_TRUE(decoded->inbox_key.empty());
 }

@@ -108,6 +108,47 @@ TEST(Tuner, ComparesNoMeasuredTimeWithTheModels) {
   EXPECT_TRUE(choose(machine, Collective::all_reduce, 4096, plan::Algorithm::ring)->measured);
 }
 
+Machine two_on_two() {
+  Machine machine = sixteen_on_two();
+  machine.ranks = 2;
+  machine.cma = 1;
+  return machine;
+}
+
+TEST(Tuner, WritesResultsIntoOtherProcessesWhereThatIsFaster) {
+  const Machine machine = two_on_two();
+  const auto taken = [](const Machine& on, Bytes bytes) {
+    return choose(on, Collective::all_reduce, bytes, std::nullopt)->chosen.algorithm;
+  };
+  EXPECT_EQ(taken(machine, 16 << 10), plan::Algorithm::one_shot);
+  EXPECT_EQ(taken(machine, 1 << 20), plan::Algorithm::two_shot);
+  EXPECT_EQ(taken(machine, 64 << 20), plan::Algorithm::one_shot) << "beyond the caches";
+  EXPECT_FALSE(writes_results(machine, 16 << 10));
+  EXPECT_TRUE(writes_results(machine, 1 << 20));
+  EXPECT_FALSE(writes_results(machine, 64 << 20));
+
+  Machine refused = machine;
+  refused.cma = 0;
+  EXPECT_FALSE(writes_results(refused, 1 << 20));
+  EXPECT_EQ(taken(refused, 1 << 20), plan::Algorithm::one_shot);
+  Machine shared = sixteen_on_two();
+  shared.cma = 1;
+  EXPECT_FALSE(writes_results(shared, 1 << 20)) << "ranks take turns, and slices are small";
+  shared.cma = 2;
+  EXPECT_TRUE(writes_results(shared, 1));
+  shared.shm = false;
+  EXPECT_FALSE(writes_results(shared, 1 << 20));
+}
+
+TEST(Tuner, SaysThatResultsAreWrittenIntoOtherProcesses) {
+  const auto line = [](Bytes bytes) {
+    const auto choice = choose(two_on_two(), Collective::all_reduce, bytes, std::nullopt);
+    return explain(two_on_two(), Collective::all_reduce, bytes, *choice).find("GDRX_CMA");
+  };
+  EXPECT_NE(line(1 << 20), std::string::npos);
+  EXPECT_EQ(line(1 << 10), std::string::npos);
+}
+
 TEST(Tuner, ExplainsEveryCandidateAndMarksTheChoice) {
   const auto choice = choose(sixteen_on_two(), Collective::all_reduce, 1 << 20, std::nullopt);
   ASSERT_TRUE(choice);

@@ -86,6 +86,39 @@ TEST(Reduce, WorksInPlaceOnAnySource) {
   }
 }
 
+// Two sources have a loop of their own: elements one by one are its reference.
+TEST(Reduce, TwoSourcesGiveTheSameBitsInPlaceAndOneByOne) {
+  constexpr std::size_t kCount = 1003;
+  std::size_t sets = 0;
+  const auto usable = usable_sets(sets);
+  for (std::size_t type = 0; type < kDataTypeCount; ++type) {
+    const std::size_t element = size_of(static_cast<DataType>(type));
+    const auto a = random_bytes(kCount * element + 1, 3);
+    const auto b = random_bytes(kCount * element + 1, 4);
+    for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+      for (std::size_t set = 0; set < sets; ++set) {
+        const Kernel kernel = (*usable[set].kernels)[type][op];
+        std::vector<std::uint8_t> expected(kCount * element);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          const void* one[2] = {a.data() + 1 + i * element, b.data() + 1 + i * element};
+          kernel(expected.data() + i * element, one, 2, 1, 0);
+        }
+        for (int place = 0; place < 3; ++place) {  // in the first, in the second, in neither
+          auto first = a;
+          auto second = b;
+          std::vector<std::uint8_t> other(kCount * element + 1);
+          auto& out = place == 0 ? first : place == 1 ? second : other;
+          const void* both[2] = {first.data() + 1, second.data() + 1};
+          kernel(out.data() + 1, both, 2, kCount, 0);
+          EXPECT_EQ(std::memcmp(out.data() + 1, expected.data(), expected.size()), 0)
+              << usable[set].name << " " << to_string(static_cast<DataType>(type)) << " "
+              << to_string(static_cast<ReduceOp>(op)) << " " << place;
+        }
+      }
+    }
+  }
+}
+
 TEST(Reduce, WrapsIntegersAndTruncatesTheirAverage) {
   const std::int8_t a[4] = {100, -100, 7, -7};
   const std::int8_t b[4] = {100, -100, 0, 0};

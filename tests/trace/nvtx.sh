@@ -6,6 +6,7 @@ set -euo pipefail
 . "$1" > /dev/null
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mpirun -np 2 -x NVTX_INJECTION64_PATH="$2" -x GDRX_TEST_NVTX="$work/heard" \
+# GDRX_CMA=0: the same steps wherever this runs, allowed to write other processes or not.
+mpirun -np 2 -x GDRX_CMA=0 -x NVTX_INJECTION64_PATH="$2" -x GDRX_TEST_NVTX="$work/heard" \
   allreduce_test --algo ring,two-shot -b 1M -e 1M -n 1 -w 0
 python3 "$(dirname "$(readlink -f "$0")")/check_nvtx.py" "$work"/heard.*
