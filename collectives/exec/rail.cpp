@@ -42,7 +42,6 @@ void Rail::begin(std::uint64_t turn, Bytes bytes, const Call& call) {
   slot.bytes = bytes;
   slot.call = call;
   if (bytes == 0) return;
-  ++counters_.slices;
   enter(slot, Stage::sending_shares);
   if (auto* row = marks(slot)) row->begin_chunk("chunk", turn, bytes);
 }

@@ -75,6 +75,7 @@ class Rail {
     return (immediate & ~std::uint32_t{0x1ff}) == kFlag;
   }
   const RailLayout& layout() const noexcept { return setup_.layout; }
+  int self() const noexcept { return setup_.self; }
   const std::vector<Rank>& ranks() const noexcept { return setup_.ranks; }
   std::byte* input(std::uint64_t turn) const noexcept {
     return at(setup_.layout.input(slot_of(turn)));
@@ -108,6 +109,7 @@ class Rail {
   /// A write of `peer` with an immediate that is_mine() has landed.
   Result<void> arrived(Rank peer, std::uint32_t immediate);
   void on_write_done(std::uint64_t cookie) noexcept;
+  /// Messages of all turns; no slices.
   const Counters& counters() const noexcept { return counters_; }
   std::string waiting_for() const;
 

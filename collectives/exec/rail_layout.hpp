@@ -52,6 +52,15 @@ class RailLayout {
     return {begin, std::min(each, part - begin)};
   }
 
+  /// Messages that the rank of `host` has to send, and as many to receive, for a part.
+  std::uint64_t messages(Bytes part, int host) const noexcept {
+    std::uint64_t others = 0;  // that have a share
+    for (int other = 0; other < hosts(); ++other) {
+      if (other != host && share(part, other).bytes > 0) ++others;
+    }
+    return others + (share(part, host).bytes > 0 ? hosts_ - 1 : 0);
+  }
+
  private:
   static constexpr Bytes round_up(Bytes value) noexcept {
     return (value + kUnit - 1) / kUnit * kUnit;

@@ -9,6 +9,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/path.hpp"
+#include "collectives/gpu/rail_memory.hpp"
 
 namespace gdrx::gpu {
 
@@ -26,7 +27,12 @@ class CudaPath final : public Path {
   Result<void> synchronize(void* stream) override;
   Trouble trouble() const noexcept override;
   void abort() noexcept override;
-  std::uint64_t memory() const noexcept override { return kArenaBytes; }
+  Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
+  void release_rail_memory() noexcept override { rail_.reset(); }
+  Result<void> combine(const HostSum& what, void* stream) override;
+  std::uint64_t memory() const noexcept override {
+    return kArenaBytes + (rail_ ? rail_->bytes().size() : 0);
+  }
   const std::string& device_name() const noexcept override { return device_name_; }
 
  private:
@@ -39,6 +45,7 @@ class CudaPath final : public Path {
   Ticket ticket_;
   Call call_;  // what no call changes is set by connect()
   std::unique_ptr<OwnArena> own_;
+  std::unique_ptr<RailMemory> rail_;
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Report* report_ = nullptr;  // pinned
   cudaEvent_t order_ = nullptr;

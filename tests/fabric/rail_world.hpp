@@ -15,14 +15,15 @@
 
 namespace gdrx::sim {
 
-/// What is enqueued runs in order, each some rounds after it could.
+/// What is enqueued runs in order, each some rounds after it could. What `ready` asks first is like
+/// a kernel that waits for others: nothing behind it begins.
 class GpuStream {
  public:
   explicit GpuStream(std::uint64_t seed, std::uint64_t slowest = 6)
       : random_(seed), slowest_(slowest) {}
   /// Where it stands.
-  std::uint64_t push(std::function<void()> what) {
-    queue_.push_back(std::move(what));
+  std::uint64_t push(std::function<void()> what, std::function<bool()> ready = {}) {
+    queue_.push_back({std::move(what), std::move(ready)});
     return ++pushed_;
   }
   std::uint64_t pushed() const noexcept { return pushed_; }
@@ -33,16 +34,21 @@ class GpuStream {
       --rounds_;
       return;
     }
-    queue_.front()();
+    if (queue_.front().ready && !queue_.front().ready()) return;
+    queue_.front().run();
     queue_.pop_front();
     ++run_;
     rounds_ = random_.below(slowest_);
   }
 
  private:
+  struct Entry {
+    std::function<void()> run;
+    std::function<bool()> ready;
+  };
   Random random_;
   std::uint64_t slowest_;
-  std::deque<std::function<void()>> queue_;
+  std::deque<Entry> queue_;
   std::uint64_t pushed_ = 0;
   std::uint64_t run_ = 0;
   std::uint64_t rounds_ = 0;
@@ -86,12 +92,13 @@ class RailLinks final : public exec::Links {
 /// The cluster, and for each rank links, GPU memory and a rail. Adders are the test's.
 class RailWorld {
  public:
-  /// `most`: of a part.
-  RailWorld(ClusterSettings settings, Bytes most)
-      : layout_(settings.hosts, most),
-        gpu_(static_cast<std::size_t>(settings.hosts) * (layout_.bytes() + 4096)),
-        cluster_(with_gpu(std::move(settings), gpu_)) {
-    for (int rank = 0; rank < layout_.hosts(); ++rank) {
+  /// `most`: of a part. `locals`: ranks of each host, so many rails; rank r is on host r / locals.
+  RailWorld(ClusterSettings settings, Bytes most, int locals = 1)
+      : locals_(locals),
+        layout_(settings.hosts, most),
+        gpu_(static_cast<std::size_t>(settings.hosts * locals) * (layout_.bytes() + 4096)),
+        cluster_(with_gpu(std::move(settings), gpu_, locals)) {
+    for (int rank = 0; rank < size(); ++rank) {
       links_.push_back(std::make_unique<RailLinks>(cluster_, rank));
     }
     for (auto& links : links_) links->meet(links_);
@@ -100,18 +107,20 @@ class RailWorld {
   void make_rails(const std::vector<exec::RailAdder*>& adders) {
     std::vector<std::unique_ptr<MemoryRegion>> areas;
     std::vector<Blob> keys;
-    for (int rank = 0; rank < layout_.hosts(); ++rank) {
+    for (int rank = 0; rank < size(); ++rank) {
       const auto memory = gpu_.allocate(layout_.bytes());
       areas.push_back(*cluster_[rank].device->register_memory(memory, MemoryKind::cuda));
       keys.push_back(areas.back()->export_key());
     }
-    for (int rank = 0; rank < layout_.hosts(); ++rank) {
+    for (int rank = 0; rank < size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
       exec::Rail::Setup setup;
       setup.layout = layout_;
-      setup.self = rank;
-      for (int peer = 0; peer < layout_.hosts(); ++peer) setup.ranks.push_back(Rank{peer});
-      setup.keys = keys;
+      setup.self = rank / locals_;
+      for (int peer = rank % locals_; peer < size(); peer += locals_) {
+        setup.ranks.push_back(Rank{peer});
+        setup.keys.push_back(keys[static_cast<std::size_t>(peer)]);
+      }
       setup.area = std::move(areas[at]);
       setup.device = cluster_[rank].device.get();
       setup.adder = adders[at];
@@ -137,7 +146,7 @@ class RailWorld {
     return {};
   }
 
-  int size() const noexcept { return layout_.hosts(); }
+  int size() const noexcept { return layout_.hosts() * locals_; }
   const exec::RailLayout& layout() const noexcept { return layout_; }
   FakeGpu& gpu() noexcept { return gpu_; }
   Network& network() noexcept { return cluster_.network; }
@@ -149,12 +158,14 @@ class RailWorld {
   }
 
  private:
-  static ClusterSettings with_gpu(ClusterSettings settings, FakeGpu& gpu) {
+  static ClusterSettings with_gpu(ClusterSettings settings, FakeGpu& gpu, int locals) {
+    settings.hosts *= locals;
     settings.gpu = &gpu.calls();
     settings.gpu_flush = true;
     settings.inbox = 4096;
     return settings;
   }
+  int locals_;
   exec::RailLayout layout_;
   FakeGpu gpu_;
   Cluster cluster_;
