@@ -19,6 +19,7 @@ class RailLayout {
  public:
   static constexpr std::uint32_t kSlots = 3;  // parts in flight
   static constexpr Bytes kUnit = 128;         // a cache line of the GPU
+  static constexpr Bytes kGpuPage = 64 << 10;
 
   /// `most`: bytes of a part, at most.
   RailLayout(int hosts, Bytes most) noexcept
@@ -26,7 +27,10 @@ class RailLayout {
 
   int hosts() const noexcept { return static_cast<int>(hosts_); }
   Bytes most() const noexcept { return part_; }
-  Bytes bytes() const noexcept { return kSlots * slot_bytes(); }
+  /// Whole pages of a GPU, which is what NICs are given.
+  Bytes bytes() const noexcept {
+    return (kSlots * slot_bytes() + kGpuPage - 1) / kGpuPage * kGpuPage;
+  }
 
   /// Where the part lies that this rank brings.
   Bytes input(std::uint32_t slot) const noexcept { return slot * slot_bytes(); }
