@@ -3,6 +3,10 @@
 // every sum compared bit by bit, and what may be overwritten poisoned as soon as it may be.
 #include "tests/fabric/rail_world.hpp"
 
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
 #include "collectives/exec/handshake.hpp"
 #include "collectives/reduce/reducer.hpp"
 
@@ -137,7 +141,7 @@ struct Outcome {
   std::uint64_t held = 0;  // writes to GPUs that were held back
 };
 
-Outcome run(std::uint64_t seed, bool faults) {
+Outcome run(std::uint64_t seed, bool faults, trace::Track* track = nullptr) {
   Random random(seed);
   ClusterSettings settings;
   settings.seed = seed;
@@ -151,7 +155,7 @@ Outcome run(std::uint64_t seed, bool faults) {
     members.push_back(std::make_unique<Member>(world, rank, pieces, random.next()));
     adders.push_back(members.back().get());
   }
-  world.make_rails(adders);
+  world.make_rails(adders, track);
   world.network().set_fault(Fault::gpu_hold, 0.5);
   if (faults) {
     for (const auto& [fault, probability] :
@@ -197,6 +201,20 @@ TEST(Rail, SumsEveryPartOnANetworkThatLosesAndDelays) {
     const Outcome one = run(seed, true);
     ASSERT_EQ(one.wrong, "") << "seed " << seed;
   }
+}
+
+TEST(Rail, ShowsWhatItDoesAndWaitsFor) {
+  const std::string file = testing::TempDir() + "gdrx_rail_" + std::to_string(getpid());
+  const auto track = trace::Track::create(file + "_%r", Rank{0});
+  ASSERT_EQ(run(3, false, track.get()).wrong, "");
+  track->write(Log());
+  std::stringstream text;
+  text << std::ifstream(file + "_0").rdbuf();
+  for (const char* name : {"chunk", "send to", "reduce", "wait for"}) {
+    EXPECT_NE(text.str().find(fmt::format("\"{}", name)), std::string::npos) << name;
+  }
+  EXPECT_EQ(text.str().find("\"open\":true"), std::string::npos) << "something did not end";
+  std::remove((file + "_0").c_str());
 }
 
 TEST(RailLayout, SharesCoverAPartAndNothingOverlaps) {

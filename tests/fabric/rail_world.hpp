@@ -103,8 +103,8 @@ class RailWorld {
     }
     for (auto& links : links_) links->meet(links_);
   }
-  /// One a rank.
-  void make_rails(const std::vector<exec::RailAdder*>& adders) {
+  /// One a rank. `track`: rank 0's.
+  void make_rails(const std::vector<exec::RailAdder*>& adders, trace::Track* track = nullptr) {
     std::vector<std::unique_ptr<MemoryRegion>> areas;
     std::vector<Blob> keys;
     for (int rank = 0; rank < size(); ++rank) {
@@ -125,7 +125,7 @@ class RailWorld {
       setup.device = cluster_[rank].device.get();
       setup.adder = adders[at];
       rails_.push_back(std::make_unique<exec::Rail>(std::move(setup)));
-      auto connected = rails_.back()->connect(*links_[at], nullptr);
+      auto connected = rails_.back()->connect(*links_[at], rank == 0 ? track : nullptr);
       if (!connected) throw std::runtime_error(describe(connected.error()));
     }
   }
