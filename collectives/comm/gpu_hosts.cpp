@@ -77,7 +77,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
   setup.word = word_;
   setup.links = this;
-  auto execution = GDRX_TRY(HierarchicalDirect::create(std::move(setup)));
+  auto execution = GDRX_TRY(HierarchicalDirect::create(setup));
   operation.info.planned.sends = operation.info.planned.receives = execution->planned();
   return execution;
 }

@@ -35,7 +35,7 @@ HierarchicalDirect::HierarchicalDirect(GpuPieces gpus, exec::Handshake handshake
       first_(setup.rail->reserve(gpus_.count())),
       before_(setup.rail->counters()) {}
 
-Result<std::unique_ptr<HierarchicalDirect>> HierarchicalDirect::create(Setup setup) {
+Result<std::unique_ptr<HierarchicalDirect>> HierarchicalDirect::create(const Setup& setup) {
   auto handshake = GDRX_TRY(exec::Handshake::create(setup.word, setup.rail->ranks(), *setup.links));
   GpuPieces gpus = GDRX_TRY(GpuPieces::create(setup.gpus, kMostPart));
   std::unique_ptr<HierarchicalDirect> made(

@@ -42,7 +42,7 @@ class HierarchicalDirect final : public exec::Execution {
     exec::Links* links = nullptr;
   };
 
-  static Result<std::unique_ptr<HierarchicalDirect>> create(Setup setup);
+  static Result<std::unique_ptr<HierarchicalDirect>> create(const Setup& setup);
   Result<exec::Step> step() override;
   void on_write_done(std::uint64_t cookie) noexcept override { rail_->on_write_done(cookie); }
   /// The call is one slice.

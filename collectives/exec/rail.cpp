@@ -262,16 +262,19 @@ std::string Rail::waiting_for() const {
     if (oldest == nullptr || slot.turn < oldest->turn) oldest = &slot;
   }
   if (oldest == nullptr) return "nobody";
-  const auto rank = [&](int host) { return index(setup_.ranks[static_cast<std::size_t>(host)]); };
+  const auto rank = [&](int host) {
+    return host < 0 ? std::string("nobody any more")
+                    : fmt::format("rank {}", index(setup_.ranks[static_cast<std::size_t>(host)]));
+  };
   switch (oldest->stage) {
     case Stage::sending_shares:
     case Stage::sending_sums:
-      return fmt::format("rank {} to take a message",
+      return fmt::format("{} to take a message",
                          rank((setup_.self + oldest->next) % setup_.layout.hosts()));
     case Stage::awaiting_shares:
-      return fmt::format("the share of rank {}", rank(missing(*oldest, Message::share)));
+      return fmt::format("the share of {}", rank(missing(*oldest, Message::share)));
     case Stage::awaiting_sums:
-      return fmt::format("the sum of rank {}", rank(missing(*oldest, Message::sum)));
+      return fmt::format("the sum of {}", rank(missing(*oldest, Message::sum)));
     case Stage::flushing_shares:
     case Stage::flushing_sums:
       return "the NICs to push what they wrote into the GPU";

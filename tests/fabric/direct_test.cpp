@@ -264,7 +264,7 @@ class DirectWorld {
     setup.word.sequence = member.call;
     setup.word.count = call.count;
     setup.links = &world_.links(rank);
-    member.execution = GDRX_TRY(HierarchicalDirect::create(std::move(setup)));
+    member.execution = GDRX_TRY(HierarchicalDirect::create(setup));
     return {};
   }
 
