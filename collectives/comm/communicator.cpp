@@ -38,6 +38,7 @@ Communicator::~Communicator() {
   mesh_.reset();  // first: its thread uses everything else
   queue_.clear();
   plan_.end();
+  outboxes_.clear();  // first the writes, then the regions that they read
   if (track_) track_->write(log_);
 }
 
@@ -175,7 +176,11 @@ Result<void> Communicator::poll_device() {
     const Completion& completion = completions_[i];
     switch (completion.kind) {
       case CompletionKind::immediate:
-        GDRX_TRY(inbox_->arrived(completion.peer, completion.immediate));
+        if (rail_ && exec::Rail::is_mine(completion.immediate)) {
+          GDRX_TRY(rail_->arrived(completion.peer, completion.immediate));
+        } else {
+          GDRX_TRY(inbox_->arrived(completion.peer, completion.immediate));
+        }
         break;
       case CompletionKind::write_done:
         if (completion.cookie != exec::kNoCookie && !queue_.empty() && queue_.front()->execution) {

@@ -18,6 +18,7 @@
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchical.hpp"
+#include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/comm/staging.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/exec/arena_execution.hpp"
@@ -152,7 +153,10 @@ class Communicator final : private exec::Links {
   static bool on_gpu(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
+  bool goes_direct() const noexcept;
+  GpuPieces::Setup gpu_pieces(const Operation& operation) const;
   Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
+  Result<std::unique_ptr<exec::Execution>> make_hierarchical_direct(Operation& operation);
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
                                                                    exec::Word word,
                                                                    std::span<std::byte> part);
@@ -232,6 +236,8 @@ class Communicator final : private exec::Links {
   gpu::Host gpu_host_;                  // of this rank's host
   std::optional<Hierarchy> hierarchy_;  // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
+  std::optional<GpuAdder> adder_;     // with rail_
+  std::unique_ptr<exec::Rail> rail_;  // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
   std::list<Window> windows_;  // handles: their addresses stay
   OperationInfo gpu_info_;

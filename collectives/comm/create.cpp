@@ -9,6 +9,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_share.hpp"
+#include "collectives/comm/rail_share.hpp"
 #include "collectives/comm/tuning.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
@@ -180,7 +181,18 @@ class CommunicatorBuilder {
       comm.gpu_measured_by_ = tuning_.gpu(comm.peers_, comm.gpu_host_);
     } else {
       comm.hierarchy_ = std::move(*hierarchy);
+      GDRX_TRY(share_rail());
     }
+    return {};
+  }
+
+  Result<void> share_rail() {
+    Communicator& comm = *comm_;
+    comm.adder_.emplace(*comm.gpu_);
+    const RailOffer offer{comm.gpu_.get(), comm.device_.get(), comm.config_.gpu_direct,
+                          &*comm.adder_};
+    comm.rail_ = GDRX_TRY(
+        share_rails(offer, *comm.hierarchy_, comm.rank_, *comm.mesh_, comm.log_, deadline_));
     return {};
   }
 

@@ -44,10 +44,49 @@ Machine Communicator::rail_machine() const {
   return rail;
 }
 
+// A plan that was asked for runs on the host.
+bool Communicator::goes_direct() const noexcept {
+  return rail_ && (!fixed_ || *fixed_ == plan::Algorithm::two_shot);
+}
+
+GpuPieces::Setup Communicator::gpu_pieces(const Operation& operation) const {
+  const Call& call = operation.call;
+  return {gpu_.get(),
+          gpu_host_,
+          {call.input, call.output, call.count * size_of(call.type), call.type, call.op},
+          operation.before.get()};
+}
+
+Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
+    Operation& operation) {
+  const Call& call = operation.call;
+  operation.info.algorithm = plan::Algorithm::two_shot;
+  operation.info.path = PathKind::fabric;
+  mark_plan("plan of hosts, GPUDirect", call.count * size_of(call.type), plan::Algorithm::two_shot);
+  GDRX_TRY(rail_->connect(*this, track_.get()));
+  word_ = {.collective = call.collective,
+           .type = call.type,
+           .op = call.op,
+           .algorithm = plan::Algorithm::two_shot,
+           .sequence = calls_++,
+           .count = call.count};
+  HierarchicalDirect::Setup setup;
+  setup.gpus = gpu_pieces(operation);
+  setup.local = hierarchy_->local;
+  setup.rail = rail_.get();
+  setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
+  setup.word = word_;
+  setup.links = this;
+  auto execution = GDRX_TRY(HierarchicalDirect::create(setup));
+  operation.info.planned.sends = operation.info.planned.receives = execution->planned();
+  return execution;
+}
+
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operation& operation) {
+  if (goes_direct()) return make_hierarchical_direct(operation);
   const Call& call = operation.call;
   const Bytes bytes = call.count * size_of(call.type);
-  const Pieces pieces = Pieces::cut(bytes, gpu_host_.ranks);
+  const Pieces pieces = Pieces::cut(bytes, gpu_host_.ranks, Hierarchical::kMostPart);
   const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
   if (!choice) return fail(Errc::unsupported, "no fabric reaches the other hosts: install UCX");
   operation.info.algorithm = choice->chosen.algorithm;
@@ -65,11 +104,8 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
            .count = call.count};
   calls_ += pieces.count();
   Hierarchical::Setup setup;
-  setup.path = gpu_.get();
-  setup.host = gpu_host_;
+  setup.gpus = gpu_pieces(operation);
   setup.local = hierarchy_->local;
-  setup.work = {call.input, call.output, bytes, call.type, call.op};
-  setup.before = operation.before.get();
   setup.staging = GDRX_TRY(host_memory());
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
     word_.sequence = first + piece;
@@ -104,15 +140,25 @@ Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
 }
 
 std::string Communicator::explain_hosts(Bytes bytes) const {
-  const Pieces pieces = Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks);
+  const std::uint64_t most = goes_direct() ? HierarchicalDirect::kMostPart : Pieces::kMostPart;
+  const Pieces pieces = Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks, most);
+  std::string text = fmt::format(
+      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
+      "of a host reduce-scatter {} bytes a rank ",
+      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part);
+  if (goes_direct()) {
+    return text + fmt::format(
+                      "into memory of their own, rails of {} ranks sum them there by "
+                      "two-shot over {} (GPUDirect RDMA), the GPUs gather\n",
+                      machine_.hosts, machine_.fabric_name);
+  }
   const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
   if (!choice) return "";
-  return fmt::format(
-      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
-      "of a host reduce-scatter {} bytes a rank into pinned memory, rails of {} ranks reduce them "
-      "by {} over {}, the GPUs gather\n",
-      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part,
-      machine_.hosts, plan::to_string(choice->chosen.algorithm), machine_.fabric_name);
+  return text + fmt::format(
+                    "into pinned memory, rails of {} ranks reduce them by {} over {}, the "
+                    "GPUs gather\n",
+                    machine_.hosts, plan::to_string(choice->chosen.algorithm),
+                    machine_.fabric_name);
 }
 
 }  // namespace gdrx

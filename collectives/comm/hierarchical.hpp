@@ -3,38 +3,28 @@
 // into pinned memory, each rail reduces its part over the fabric, the GPUs gather the results.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <span>
 
-#include "collectives/comm/hierarchy.hpp"
+#include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/exec/plan_execution.hpp"
-#include "collectives/gpu/choose.hpp"
-#include "collectives/gpu/path.hpp"
 
 namespace gdrx {
 
 /// While the network reduces a piece, the GPUs scatter those after it and gather those before it.
-/// GPUs run piece by piece in one order that does not depend on when the network is done: scatter
-/// 0, 1, 2, gather 0, scatter 3, gather 1, ... Kernels of a host's ranks wait for each other, so
-/// all ranks must launch them in the same order. step() allocates once a piece, to begin its
-/// reduction.
+/// step() allocates once a piece, to begin its reduction.
 class Hierarchical final : public exec::Execution {
  public:
-  /// Pieces in flight, each with a part in `staging`.
-  static constexpr std::uint64_t kSlots = 3;
-  static constexpr std::uint64_t kStagingBytes = kSlots * Pieces::kMostPart;
+  static constexpr std::uint64_t kMostPart = Pieces::kMostPart;
+  static constexpr std::uint64_t kStagingBytes = GpuPieces::kAhead * kMostPart;
   /// Starts the reduction of a part in place, over the rail.
   using Network = std::function<Result<std::unique_ptr<exec::PlanExecution>>(
       std::uint64_t piece, std::span<std::byte> part)>;
   struct Setup {
-    gpu::Path* path = nullptr;
-    gpu::Host host;
+    GpuPieces::Setup gpus;
     int local = 0;
-    gpu::Work work;                // input, output, bytes, type and op
     std::byte* staging = nullptr;  // pinned, kStagingBytes, until the path has finished
-    gpu::Mark* before = nullptr;   // in the caller's stream: what the call has to wait for
     Network network;
   };
 
@@ -47,20 +37,15 @@ class Hierarchical final : public exec::Execution {
   std::string waiting_for() const override;
 
  private:
-  explicit Hierarchical(Setup setup);
+  Hierarchical(GpuPieces gpus, Setup setup) : gpus_(std::move(gpus)), setup_(std::move(setup)) {}
   std::byte* part(std::uint64_t piece) const noexcept {
-    return setup_.staging + piece % kSlots * pieces_.part;
+    return setup_.staging + piece % GpuPieces::kAhead * gpus_.cut().part;
   }
-  Result<void> scatter(std::uint64_t piece);
-  Result<void> gather(std::uint64_t piece);
   Result<exec::Step> finish_piece();
 
+  GpuPieces gpus_;
   Setup setup_;
-  Pieces pieces_;
-  void* stream_ = nullptr;
-  std::array<std::unique_ptr<gpu::Mark>, kSlots> scattered_;
-  std::unique_ptr<gpu::Mark> gathered_;  // the last piece
-  std::uint64_t piece_ = 0;              // the network's
+  std::uint64_t piece_ = 0;  // the network's
   std::unique_ptr<exec::PlanExecution> network_;
   exec::Counters counters_;
 };

@@ -47,13 +47,13 @@ Result<Hierarchy> hierarchy_of(std::span<const std::string> host_ids, Rank self)
   return result;
 }
 
-Pieces Pieces::cut(std::uint64_t bytes, int ranks) noexcept {
+Pieces Pieces::cut(std::uint64_t bytes, int ranks, std::uint64_t most) noexcept {
   Pieces pieces;
   pieces.bytes = bytes;
   pieces.ranks = static_cast<std::uint64_t>(ranks);
   const std::uint64_t whole = (bytes + pieces.ranks - 1) / pieces.ranks;
   const std::uint64_t wanted =
-      std::clamp((whole + kPiecesWanted - 1) / kPiecesWanted, kLeastPart, kMostPart);
+      std::clamp((whole + kPiecesWanted - 1) / kPiecesWanted, kLeastPart, most);
   pieces.part = std::max(kAlignment, round_up(std::min(whole, wanted)));
   return pieces;
 }

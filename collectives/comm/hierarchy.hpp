@@ -43,7 +43,8 @@ struct Pieces {
   };
 
   static constexpr std::uint64_t kMostPart = 4 << 20;
-  static Pieces cut(std::uint64_t bytes, int ranks) noexcept;
+  /// `most`: bytes of a part, at most.
+  static Pieces cut(std::uint64_t bytes, int ranks, std::uint64_t most = kMostPart) noexcept;
   std::uint64_t count() const noexcept { return (bytes + part * ranks - 1) / (part * ranks); }
   Piece piece(std::uint64_t number) const noexcept;
 };

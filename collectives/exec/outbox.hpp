@@ -61,6 +61,8 @@ class Outbox {
   }
 
   std::string describe() const { return endpoint_->describe(); }
+  /// For writes into other regions of the peer.
+  Endpoint& endpoint() noexcept { return *endpoint_; }
 
  private:
   std::unique_ptr<Endpoint> endpoint_;

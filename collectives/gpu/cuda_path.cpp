@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/gpu/error.hpp"
+#include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/launch.hpp"
 
 namespace gdrx::gpu {
@@ -186,6 +187,18 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.bytes = what.bytes;
   call_.block = what.block;
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
+}
+
+Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
+  const OnDevice here(device_);
+  rail_ = GDRX_TRY(RailMemory::borrow(bytes));
+  return rail_->bytes();
+}
+
+Result<void> CudaPath::combine(const HostSum& what, void* stream) {
+  const OnDevice here(device_);
+  launched_ = true;
+  return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
 Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {

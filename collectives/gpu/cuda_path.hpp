@@ -9,6 +9,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/path.hpp"
+#include "collectives/gpu/rail_memory.hpp"
 #include "collectives/gpu/windows.hpp"
 
 namespace gdrx::gpu {
@@ -31,7 +32,12 @@ class CudaPath final : public Path {
   bool reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept override;
   Trouble trouble() const noexcept override;
   void abort() noexcept override;
-  std::uint64_t memory() const noexcept override { return kArenaBytes; }
+  Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
+  void release_rail_memory() noexcept override { rail_.reset(); }
+  Result<void> combine(const HostSum& what, void* stream) override;
+  std::uint64_t memory() const noexcept override {
+    return kArenaBytes + (rail_ ? rail_->bytes().size() : 0);
+  }
   const std::string& device_name() const noexcept override { return device_name_; }
 
  private:
@@ -45,6 +51,7 @@ class CudaPath final : public Path {
   Ticket ticket_;
   DirectCall call_;  // what no call changes is set by connect()
   std::unique_ptr<OwnArena> own_;
+  std::unique_ptr<RailMemory> rail_;
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Windows windows_;
   Report* report_ = nullptr;  // pinned

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/kernels/host_sum.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -108,6 +109,12 @@ class Path {
   virtual Trouble trouble() const noexcept = 0;
   /// Ends every wait of every kernel, running or to come. Never blocks.
   virtual void abort() noexcept = 0;
+  /// Memory of this GPU for NICs to write, zero at first. One; it stays until it is released or the
+  /// path goes.
+  virtual Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) = 0;
+  virtual void release_rail_memory() noexcept = 0;
+  /// Enqueues a kernel that waits for nobody.
+  virtual Result<void> combine(const HostSum& what, void* stream) = 0;
   /// GPU memory that this path holds, bytes.
   virtual std::uint64_t memory() const noexcept = 0;
   /// "NVIDIA H200".
@@ -119,7 +126,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 3;
+inline constexpr int kModuleAbi = 4;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -56,7 +56,9 @@ RC_GTEST_PROP(Hierarchy, EveryRankIsOnceInItsHostAndOnceInItsRail, ()) {
 RC_GTEST_PROP(Pieces, EveryByteIsInOnePartOfOnePiece, ()) {
   const auto bytes = *rc::gen::inRange<std::uint64_t>(1, 200 << 20);
   const int ranks = *rc::gen::inRange(1, 17);
-  const Pieces pieces = Pieces::cut(bytes, ranks);
+  const auto most = *rc::gen::element<std::uint64_t>(1 << 20, Pieces::kMostPart);
+  const Pieces pieces = Pieces::cut(bytes, ranks, most);
+  RC_ASSERT(pieces.part <= most);
   std::uint64_t covered = 0;
   for (std::uint64_t number = 0; number < pieces.count(); ++number) {
     const Pieces::Piece piece = pieces.piece(number);
@@ -76,6 +78,7 @@ TEST(Pieces, AreEightOrOfFourMebibytesAPart) {
   EXPECT_EQ(Pieces::cut(1, 4).count(), 1);
   EXPECT_EQ(Pieces::cut(16 << 20, 1).count(), 8);
   EXPECT_EQ(Pieces::cut(std::uint64_t{1} << 30, 2).part, 4 << 20);
+  EXPECT_EQ(Pieces::cut(std::uint64_t{1} << 30, 2, 1 << 20).part, 1 << 20);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "collectives/comm/communicator.hpp"
+#include "tests/gpu/no_path.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
 
 namespace gdrx {
@@ -45,26 +46,18 @@ class FakeOffer final : public gpu::Offer {
   Blob ticket_;
 };
 
-class FakePath final : public gpu::Path {
+class FakePath final : public gpu::NoPath {
  public:
   FakePath(World& world, int rank) : world_(world), rank_(rank) {
     ticket_.process = 1;
     ticket_.processors = 132;
     ticket_.device[0] = static_cast<std::uint8_t>(rank);
   }
-  const gpu::Ticket& ticket() const noexcept override { return ticket_; }
-  Result<void> connect(std::span<const gpu::Ticket>, Rank) override { return {}; }
-  Result<void> launch(const gpu::Work&, const gpu::Shape&, void*) override { return {}; }
-  void* own_stream() const noexcept override { return nullptr; }
-  Result<std::unique_ptr<gpu::Mark>> mark(void*) override {
-    return fail(Errc::unsupported, "no marks");
-  }
   Result<void> finish() override {
     if (rank_ == world_.cannot_finish) return fail(Errc::unsupported, "a stream is captured");
     finished_ = true;
     return {};
   }
-  Result<void> synchronize(void*) override { return {}; }
   Result<std::unique_ptr<gpu::Offer>> offer(void*, std::uint64_t bytes) override {
     if (rank_ == world_.cannot_offer) return fail(Errc::invalid_argument, "not one allocation");
     return std::make_unique<FakeOffer>(world_, Blob(static_cast<std::size_t>(bytes)));
@@ -85,16 +78,10 @@ class FakePath final : public gpu::Path {
   bool reaches(const void*, const void*, std::uint64_t) const noexcept override {
     return !open_.empty();
   }
-  gpu::Trouble trouble() const noexcept override { return {}; }
-  void abort() noexcept override {}
-  std::uint64_t memory() const noexcept override { return 0; }
-  const std::string& device_name() const noexcept override { return name_; }
 
  private:
   World& world_;
   int rank_;
-  gpu::Ticket ticket_;
-  std::string name_ = "made up";
   std::uint64_t last_ = 0;
   std::set<std::uint64_t> open_;
   bool finished_ = false;

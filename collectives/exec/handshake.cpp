@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/handshake.hpp"
+
+namespace gdrx::exec {
+namespace {
+
+constexpr std::uint32_t kLane = 0;
+
+MessageHeader header_of(const Word& word, Rank source) {
+  MessageHeader header;
+  header.word = word;
+  header.source = index(source);
+  return header;
+}
+
+}  // namespace
+
+Result<Handshake> Handshake::create(const Word& word, const std::vector<Rank>& peers,
+                                    Links& links) {
+  Handshake made(word, links);
+  for (const Rank rank : peers) {
+    if (rank == links.self()) continue;
+    made.peers_.push_back({rank, GDRX_TRY(links.to(rank))});
+  }
+  return made;
+}
+
+Result<bool> Handshake::advance(Peer& peer) {
+  bool advanced = false;
+  Inbox& inbox = links_->inbox();
+  if (!peer.told) {
+    const Progress sent =
+        GDRX_TRY(peer.outbox->send(kLane, inbox.credit(peer.rank, kLane),
+                                   header_of(word_, links_->self()), {}, nullptr, kNoCookie));
+    advanced = peer.told = sent == Progress::done;
+  }
+  if (!peer.heard) {
+    const MessageHeader* header = inbox.head(peer.rank, kLane);
+    if (header == nullptr) return advanced;
+    GDRX_TRY(check_message(*header, peer.rank, header_of(word_, peer.rank), links_->self()));
+    peer.consumed = inbox.consume(peer.rank, kLane);
+    advanced = peer.heard = true;
+    // As plans do: every second message returns two credits.
+    peer.owes = peer.consumed % (kSlots / 2) == 0;
+  }
+  if (peer.owes) {
+    peer.owes = GDRX_TRY(peer.outbox->return_credit(kLane, peer.consumed)) == Progress::pending;
+  }
+  return advanced;
+}
+
+Result<Step> Handshake::step() {
+  bool advanced = false;
+  bool done = true;
+  for (Peer& peer : peers_) {
+    if (GDRX_TRY(advance(peer))) advanced = true;
+    done = done && peer.told && peer.heard && !peer.owes;
+  }
+  if (done) return Step::done;
+  return advanced ? Step::advanced : Step::idle;
+}
+
+Rank Handshake::missing() const noexcept {
+  for (const Peer& peer : peers_) {
+    if (!peer.told || !peer.heard) return peer.rank;
+  }
+  return links_->self();
+}
+
+}  // namespace gdrx::exec

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handshake word as a message of its own: for data that lands where no processor looks.
+#pragma once
+
+#include <vector>
+
+#include "collectives/exec/execution.hpp"
+#include "collectives/exec/outbox.hpp"
+
+namespace gdrx::exec {
+
+/// Tells every peer this rank's call, and checks theirs. On lane 0, where the calls' messages
+/// follow each other.
+class Handshake {
+ public:
+  /// `peers` must do the same, and may hold this rank, which is left out.
+  static Result<Handshake> create(const Word& word, const std::vector<Rank>& peers, Links& links);
+  /// Errc::mismatch names both calls.
+  Result<Step> step();
+  /// Not before step() was done: a rank that has not spoken, for a person.
+  Rank missing() const noexcept;
+
+ private:
+  struct Peer {
+    Rank rank{};
+    Outbox* outbox = nullptr;
+    bool told = false;
+    bool heard = false;
+    bool owes = false;  // a credit
+    std::uint64_t consumed = 0;
+  };
+  Handshake(const Word& word, Links& links) : word_(word), links_(&links) {}
+  Result<bool> advance(Peer& peer);
+
+  Word word_;
+  Links* links_;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace gdrx::exec

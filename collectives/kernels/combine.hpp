@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "collectives/kernels/host_sum.hpp"
+
+namespace gdrx::gpu {
+
+/// Enqueues; waits for nobody, so that it always ends.
+cudaError_t launch_combine(const HostSum& sum, cudaStream_t stream);
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// allReduce on several hosts by GPUDirect, all of it but the kernels: HierarchicalDirect over
+// simulated NICs, on GPUs that are none. Their kernels wait for each other as real ones do, and
+// what stands behind one in a stream waits with it.
+#include <fmt/format.h>
+
+#include "collectives/comm/hierarchical_direct.hpp"
+#include "collectives/reduce/reducer.hpp"
+#include "tests/fabric/rail_world.hpp"
+#include "tests/gpu/no_path.hpp"
+
+namespace gdrx::sim {
+namespace {
+
+class FakePath;
+
+/// The kernels of a host's ranks: the n-th of each begin when all are there.
+struct FakeHost {
+  std::vector<FakePath*> paths;  // by local number
+};
+
+class FakePath final : public gpu::NoPath {
+ public:
+  FakePath(RailWorld& world, FakeHost& host, std::uint64_t seed)
+      : world_(world), host_(host), local_(host.paths.size()), stream_(seed) {
+    host.paths.push_back(this);
+  }
+  void tick() { stream_.tick(); }
+
+  Result<void> launch(const gpu::Work& what, const gpu::Shape& shape, void*) override {
+    const std::size_t number = launched_++;
+    const bool scatters = shape.kernel == gpu::Kernel::reduce_scatter;
+    stream_.push(
+        [this, what, scatters, number] { scatters ? sum(what, number) : join(what, number); },
+        [this, what, scatters, number] { return enter(what, scatters, number); });
+    return {};
+  }
+  Result<std::unique_ptr<gpu::Mark>> mark(void*) override {
+    return std::make_unique<Place>(stream_, stream_.pushed());
+  }
+  Result<void> combine(const gpu::HostSum& what, void*) override {
+    stream_.push([this, what] { add(what); });
+    return {};
+  }
+
+ private:
+  class Place final : public gpu::Mark {
+   public:
+    Place(const GpuStream& stream, std::uint64_t place) : stream_(stream), place_(place) {}
+    Result<bool> reached() override { return stream_.reached(place_); }
+    Result<void> hold(void*) override { return {}; }
+
+   private:
+    const GpuStream& stream_;
+    std::uint64_t place_;
+  };
+  /// GPU memory, or a user's buffer, which is in host memory here.
+  std::span<std::byte> seen(const void* at, Bytes bytes) const {
+    auto* address = static_cast<std::byte*>(const_cast<void*>(at));
+    const bool on_gpu = world_.gpu().calls().kind_of(at) == MemoryKind::cuda;
+    return on_gpu ? world_.seen(address, bytes) : std::span(address, bytes);
+  }
+  static Bytes part_of(const gpu::Work& what, std::size_t local) {
+    const Bytes before = std::min<Bytes>(what.bytes, local * what.block);
+    return std::min<Bytes>(what.block, what.bytes - before);
+  }
+  // What it brings is taken when it begins: then it is on its way to the others.
+  bool enter(const gpu::Work& what, bool scatters, std::size_t number) {
+    if (brought_.size() == number) {
+      const auto mine = seen(what.input, scatters ? what.bytes : part_of(what, local_));
+      brought_.emplace_back(mine.begin(), mine.end());
+    }
+    return std::all_of(host_.paths.begin(), host_.paths.end(),
+                       [&](const FakePath* path) { return path->brought_.size() > number; });
+  }
+  void sum(const gpu::Work& what, std::size_t number) {
+    const Bytes bytes = part_of(what, local_);
+    std::vector<const void*> sources;
+    for (const FakePath* path : host_.paths) {
+      sources.push_back(path->brought_[number].data() + local_ * what.block);
+    }
+    if (bytes == 0) return;
+    reduce::reduce(seen(what.output, bytes).data(), sources, bytes / size_of(what.type), what.type,
+                   what.op);
+  }
+  void join(const gpu::Work& what, std::size_t number) {
+    const auto to = seen(what.output, what.bytes);
+    for (std::size_t local = 0; local < host_.paths.size(); ++local) {
+      const auto& from = host_.paths[local]->brought_[number];
+      std::copy(from.begin(), from.end(),
+                to.begin() + static_cast<std::ptrdiff_t>(std::min(what.bytes, local * what.block)));
+    }
+  }
+  void add(const gpu::HostSum& what) {
+    std::vector<const void*> sources;
+    const std::uint8_t* landed = what.landed;
+    for (int host = 0; host < what.hosts; ++host) {
+      sources.push_back(seen(host == what.self ? what.own : landed, what.bytes).data());
+      if (host != what.self) landed += what.stride;
+    }
+    reduce::reduce(seen(what.into, what.bytes).data(), sources, what.bytes / size_of(what.type),
+                   what.type, what.op, what.finish_over);
+  }
+
+  RailWorld& world_;
+  FakeHost& host_;
+  std::size_t local_;
+  GpuStream stream_;
+  std::size_t launched_ = 0;
+  std::vector<std::vector<std::byte>> brought_;  // by kernel
+  std::string name_ = "none";
+};
+
+struct Layout {
+  int hosts = 2;
+  int locals = 1;
+};
+
+struct CallOf {
+  DataType type{};
+  ReduceOp op{};
+  std::uint64_t count = 0;
+  bool in_place = false;
+};
+
+/// All ranks, in calls one after another; no rank waits for the others between two.
+class DirectWorld {
+ public:
+  DirectWorld(Layout layout, std::uint64_t seed)
+      : layout_(layout),
+        random_(seed),
+        world_(settings(layout, seed), HierarchicalDirect::kMostPart, layout.locals),
+        hosts_(static_cast<std::size_t>(layout.hosts)),
+        members_(static_cast<std::size_t>(world_.size())) {
+    std::vector<exec::RailAdder*> adders;
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      Member& member = members_[rank];
+      member.path = std::make_unique<FakePath>(
+          world_, hosts_[rank / static_cast<std::size_t>(layout.locals)], random_.next());
+      member.adder = std::make_unique<GpuAdder>(*member.path);
+      adders.push_back(member.adder.get());
+    }
+    world_.make_rails(adders);
+    world_.network().set_fault(Fault::gpu_hold, 0.3);
+    world_.network().set_fault(Fault::scatter, 0.5);
+    world_.network().set_fault(Fault::delay, 0.02);
+  }
+
+  /// Empty: every rank has every sum, bit by bit.
+  std::string run(const std::vector<CallOf>& calls) {
+    const Instant end = world_.network().now() + std::chrono::seconds(60);
+    const auto done = [&](const Member& member) { return member.call == calls.size(); };
+    while (!std::all_of(members_.begin(), members_.end(), done)) {
+      if (world_.network().now() >= end) return "hangs: " + members_[0].execution->waiting_for();
+      world_.network().run_for(std::chrono::microseconds(5));
+      for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+        members_[rank].path->tick();
+        if (random_.chance(0.1)) continue;
+        auto moved = round(static_cast<int>(rank), calls);
+        if (!moved) return fmt::format("rank {}: {}", rank, describe(moved.error()));
+        if (!moved->empty()) return *moved;
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Member {
+    std::unique_ptr<FakePath> path;
+    std::unique_ptr<GpuAdder> adder;
+    std::unique_ptr<gpu::Mark> before;
+    std::unique_ptr<HierarchicalDirect> execution;
+    std::vector<std::byte> input;
+    std::vector<std::byte> output;
+    std::size_t call = 0;
+  };
+  static ClusterSettings settings(Layout layout, std::uint64_t seed) {
+    ClusterSettings made;
+    made.hosts = layout.hosts;
+    made.seed = seed;
+    made.nics = 1;
+    return made;
+  }
+  static std::vector<std::byte> input_of(const CallOf& call, std::size_t number, int rank) {
+    std::vector<std::byte> data(call.count * size_of(call.type));
+    Random random(number * 100 + static_cast<std::uint64_t>(rank));
+    // Bytes below 60 are numbers of every type that neither overflow nor are NaN.
+    for (std::byte& one : data) one = static_cast<std::byte>(random.below(60));
+    return data;
+  }
+  static std::vector<std::byte> reduced(const CallOf& call,
+                                        const std::vector<std::vector<std::byte>>& inputs,
+                                        int over) {
+    std::vector<const void*> sources;
+    for (const auto& input : inputs) sources.push_back(input.data());
+    std::vector<std::byte> sum(inputs[0].size());
+    reduce::reduce(sum.data(), sources, call.count, call.type, call.op, over);
+    return sum;
+  }
+  // The hosts' sums, added in the order of hosts.
+  const std::vector<std::byte>& expected(const CallOf& call, std::size_t number) {
+    if (expected_.size() > number) return expected_[number];
+    std::vector<std::vector<std::byte>> sums;
+    for (int host = 0; host < layout_.hosts; ++host) {
+      std::vector<std::vector<std::byte>> inputs;
+      for (int local = 0; local < layout_.locals; ++local) {
+        inputs.push_back(input_of(call, number, host * layout_.locals + local));
+      }
+      sums.push_back(reduced(call, inputs, 0));
+    }
+    expected_.push_back(reduced(call, sums, call.op == ReduceOp::avg ? world_.size() : 0));
+    return expected_.back();
+  }
+  Result<std::string> round(int rank, const std::vector<CallOf>& calls) {
+    Member& member = members_[static_cast<std::size_t>(rank)];
+    GDRX_TRY(world_.poll(rank, [&](std::uint64_t cookie) {
+      if (member.execution) member.execution->on_write_done(cookie);
+    }));
+    if (member.call == calls.size()) return std::string();
+    const CallOf& call = calls[member.call];
+    if (!member.execution) GDRX_TRY(begin(rank, member, call));
+    if (GDRX_TRY(member.execution->step()) != exec::Step::done) return std::string();
+    const exec::Counters counted = member.execution->counters();
+    if (counted.sent != member.execution->planned() || counted.received != counted.sent) {
+      return fmt::format("rank {}, call {}: sent {} and received {} of {} messages", rank,
+                         member.call, counted.sent, counted.received, member.execution->planned());
+    }
+    member.execution.reset();
+    const auto& right = expected(call, member.call);
+    ++member.call;
+    if (std::equal(right.begin(), right.end(), member.output.begin())) return std::string();
+    return fmt::format("rank {}, call {}: {} {} {}", rank, member.call - 1, call.count,
+                       to_string(call.type), to_string(call.op));
+  }
+  Result<void> begin(int rank, Member& member, const CallOf& call) {
+    member.input = input_of(call, member.call, rank);
+    member.output = call.in_place ? member.input : std::vector<std::byte>(member.input.size());
+    member.before = GDRX_TRY(member.path->mark(nullptr));
+    HierarchicalDirect::Setup setup;
+    setup.gpus.path = member.path.get();
+    setup.gpus.host.ranks = layout_.locals;
+    setup.gpus.work = {call.in_place ? member.output.data() : member.input.data(),
+                       member.output.data(), member.input.size(), call.type, call.op};
+    setup.gpus.before = member.before.get();
+    setup.local = rank % layout_.locals;
+    setup.rail = &world_.rail(rank);
+    setup.finish_over = call.op == ReduceOp::avg ? world_.size() : 0;
+    setup.word.collective = Collective::all_reduce;
+    setup.word.type = call.type;
+    setup.word.op = call.op;
+    setup.word.sequence = member.call;
+    setup.word.count = call.count;
+    setup.links = &world_.links(rank);
+    member.execution = GDRX_TRY(HierarchicalDirect::create(setup));
+    return {};
+  }
+
+  Layout layout_;
+  Random random_;
+  RailWorld world_;
+  std::vector<FakeHost> hosts_;
+  std::vector<Member> members_;
+  std::vector<std::vector<std::byte>> expected_;  // by call
+};
+
+TEST(Direct, EveryTypeAndOperatorIsRightOnEveryRank) {
+  std::vector<CallOf> calls;
+  for (std::size_t type = 0; type < kDataTypeCount; ++type) {
+    for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+      calls.push_back({static_cast<DataType>(type), static_cast<ReduceOp>(op), 1 + 997 * op,
+                       (type + op) % 2 == 0});
+    }
+  }
+  for (const Layout layout : {Layout{2, 1}, Layout{3, 2}}) {
+    DirectWorld world(layout, 5);
+    EXPECT_EQ(world.run(calls), "") << layout.hosts << " x " << layout.locals;
+  }
+}
+
+TEST(Direct, PiecesInFlightDoNotMeetWhateverTheOrderOfEvents) {
+  const std::vector<CallOf> calls{{DataType::float32, ReduceOp::sum, 1'300'003, false},
+                                  {DataType::bfloat16, ReduceOp::avg, 1'000'001, true},
+                                  {DataType::float32, ReduceOp::sum, 3, false},
+                                  {DataType::uint8, ReduceOp::max, 2'500'007, false},
+                                  {DataType::float64, ReduceOp::prod, 131'072, true}};
+  for (const Layout layout : {Layout{2, 1}, Layout{2, 3}, Layout{4, 1}, Layout{5, 2}}) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      DirectWorld world(layout, seed);
+      ASSERT_EQ(world.run(calls), "")
+          << layout.hosts << " x " << layout.locals << ", seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gdrx::sim

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A path between GPUs that can do nothing: made-up ones override what their test is about.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "collectives/gpu/path.hpp"
+
+namespace gdrx::gpu {
+
+class NoPath : public Path {
+ public:
+  const Ticket& ticket() const noexcept override { return ticket_; }
+  Result<void> connect(std::span<const Ticket>, Rank) override { return {}; }
+  Result<void> launch(const Work&, const Shape&, void*) override { return {}; }
+  void* own_stream() const noexcept override { return nullptr; }
+  Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
+  Result<void> finish() override { return {}; }
+  Result<void> synchronize(void*) override { return {}; }
+  Result<std::unique_ptr<Offer>> offer(void*, std::uint64_t) override { return cannot(); }
+  Result<WindowId> open_window(std::span<const Blob>, Deadline) override { return cannot(); }
+  void close_window(WindowId) noexcept override {}
+  bool reaches(const void*, const void*, std::uint64_t) const noexcept override { return false; }
+  Trouble trouble() const noexcept override { return {}; }
+  void abort() noexcept override {}
+  Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }
+  void release_rail_memory() noexcept override {}
+  Result<void> combine(const HostSum&, void*) override { return cannot(); }
+  std::uint64_t memory() const noexcept override { return 0; }
+  const std::string& device_name() const noexcept override { return name_; }
+
+ protected:
+  Ticket ticket_;
+
+ private:
+  static tl::unexpected<Error> cannot() { return fail(Errc::unsupported, "a made-up path"); }
+  std::string name_ = "made up";
+};
+
+}  // namespace gdrx::gpu
