@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "collectives/reduce/reducer.hpp"
 #include "transport/memory/process_memory.hpp"
@@ -13,6 +15,21 @@ namespace {
 
 // Outputs that together exceed the caches are written around them.
 constexpr std::uint64_t kStreamingBytes = 8 * 1024 * 1024;
+constexpr std::chrono::milliseconds kWritesEnd{100};
+
+// Says that this rank writes to others, for as long as it lives.
+class Writing {
+ public:
+  explicit Writing(ArenaLine& line) : line_(line) {
+    line.writing.store(1, std::memory_order_seq_cst);
+  }
+  ~Writing() { line_.writing.store(0, std::memory_order_release); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+ private:
+  ArenaLine& line_;
+};
 
 }  // namespace
 
@@ -35,6 +52,19 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
                                    std::memory_order_relaxed);
   if (call.track != nullptr) marks_.emplace(*call.track, trace::Row::shared_memory);
   counters_.slices = blocks_;
+}
+
+ArenaExecution::~ArenaExecution() {
+  if (!writes_ || next_ == stages_) return;
+  // seq_cst, as in write_out(): either he sees the 0, or he is seen to be writing
+  layout_.line(self_).output.store(0, std::memory_order_seq_cst);
+  const auto until = std::chrono::steady_clock::now() + kWritesEnd;
+  for (int rank = 0; rank < layout_.ranks(); ++rank) {
+    while (rank != self_ && layout_.line(rank).writing.load(std::memory_order_seq_cst) != 0 &&
+           std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
+    }
+  }
 }
 
 Range ArenaExecution::block_range(std::uint64_t block) const noexcept {
@@ -154,10 +184,14 @@ Result<void> ArenaExecution::write_out(std::uint64_t block) {
   const Range part = own_part(range);
   const std::uint64_t offset = (range.begin + part.begin) * element_;
   const int ranks = layout_.ranks();
+  const Writing writing(layout_.line(self_));
   for (int step = 1; step < ranks; ++step) {  // not all to the same one at once
     const int rank = (self_ + step) % ranks;
-    // relaxed: all_reached() has acquired it
-    const std::uint64_t output = layout_.line(rank).output.load(std::memory_order_relaxed);
+    // all_reached() has acquired it; seq_cst for ~ArenaExecution()
+    const std::uint64_t output = layout_.line(rank).output.load(std::memory_order_seq_cst);
+    if (output == 0) {
+      return fail(Errc::peer_lost, fmt::format("rank {} has given the call up", rank));
+    }
     auto written = write_process(call_.processes[static_cast<std::size_t>(rank)], output + offset,
                                  {call_.output + offset, part.count * element_});
     if (!written) {

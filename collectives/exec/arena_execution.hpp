@@ -38,6 +38,9 @@ struct ArenaCall {
 
 class ArenaExecution final : public Execution {
  public:
+  /// Of a call that has not ended: nobody writes this rank's output any more, so that it can be
+  /// freed. Waits for whoever is just writing, at most 100 ms: he may be dead or stopped.
+  ~ArenaExecution() override;
   ArenaExecution(const ArenaLayout& layout, int self, const ArenaCall& call);
   Result<Step> step() override;
   void on_write_done(std::uint64_t) noexcept override {}

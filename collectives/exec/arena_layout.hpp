@@ -26,9 +26,12 @@ struct alignas(128) ArenaLine {
     std::atomic<std::uint64_t> word[kWordParts];
   };
   alignas(64) Published calls[2];
-  /// Where the others write its results, in its process. Published by the first stage of a call;
-  /// nobody leaves a call before all have written, so one is enough.
+  /// Where the others write its results, in its process; 0: nowhere. Published by the first stage
+  /// of a call; nobody leaves a call before all have written, so one is enough.
   std::atomic<std::uint64_t> output;
+  /// 1: this rank may be writing to an output that it has read. Whoever gives a call up takes his
+  /// output back and then waits for this.
+  std::atomic<std::uint32_t> writing;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
