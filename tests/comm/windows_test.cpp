@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registered GPU memory, all ranks or none: the communicator's part, over GPUs that are made up.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <atomic>
 #include <functional>
@@ -124,6 +125,11 @@ class Windows : public testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
   auto open(std::size_t rank) { return comms_[rank]->open_window(std::span(memory_)); }
+  const Communicator::Window* must_open(std::size_t rank) {
+    const auto opened = open(rank);
+    EXPECT_TRUE(opened) << opened.error().what;
+    return opened ? *opened : nullptr;
+  }
   std::size_t open_windows(std::size_t rank) {
     const auto text = comms_[rank]->explain(16 << 20);
     return text && text->find("direct") != std::string::npos ? 1 : 0;
@@ -176,7 +182,8 @@ TEST_F(Windows, ARankThatCannotDeregisterYetKeepsAllOpen) {
   world_.cannot_finish = 3;
   std::vector<const Communicator::Window*> windows(kRanks);
   for_each([&](std::size_t rank) {
-    windows[rank] = *open(rank);
+    windows[rank] = must_open(rank);
+    ASSERT_NE(windows[rank], nullptr);
     const auto closed = comms_[rank]->close_window(windows[rank]);
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.error().what, "rank 3: a stream is captured");
@@ -193,7 +200,8 @@ TEST_F(Windows, WhatIsLeftOpenEndsBeforeAnyRankHasLeft) {
 
 TEST_F(Windows, EndWithAFailedCommunicatorAndSayWhy) {
   std::vector<const Communicator::Window*> windows(kRanks);
-  for_each([&](std::size_t rank) { windows[rank] = *open(rank); });
+  for_each([&](std::size_t rank) { windows[rank] = must_open(rank); });
+  ASSERT_EQ(std::count(windows.begin(), windows.end(), nullptr), 0);
   for_each([&](std::size_t rank) {
     if (rank == 0) comms_[0]->abort();
     while (!comms_[rank]->failure()) std::this_thread::yield();
