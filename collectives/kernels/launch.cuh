@@ -51,18 +51,10 @@ cudaError_t launch_reduce_scatter(const Call& call, const Shape& shape, cudaStre
   return enqueue(reduce_scatter<E, 1, 15>, shape, stream, call, shape.whole);
 }
 
-// A thread has up to eight packs on their way.
 template <class E>
 cudaError_t launch_direct(const DirectCall& call, const Shape& shape, cudaStream_t stream) {
-  if (call.ranks <= 2) {
-    if (shape.unroll == 1) return enqueue(direct<E, 1, 1>, shape, stream, call);
-    if (shape.unroll == 2) return enqueue(direct<E, 2, 1>, shape, stream, call);
-    return enqueue(direct<E, 4, 1>, shape, stream, call);
-  }
-  if (call.ranks <= 4) {
-    if (shape.unroll == 1) return enqueue(direct<E, 1, 3>, shape, stream, call);
-    return enqueue(direct<E, 2, 3>, shape, stream, call);
-  }
+  if (call.ranks <= 2) return enqueue(direct<E, 4, 1>, shape, stream, call);
+  if (call.ranks <= 4) return enqueue(direct<E, 2, 3>, shape, stream, call);
   if (call.ranks <= 8) return enqueue(direct<E, 1, 7>, shape, stream, call);
   return enqueue(direct<E, 1, 15>, shape, stream, call);
 }
