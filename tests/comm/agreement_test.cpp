@@ -2,12 +2,9 @@
 // What ranks tell each other between the user's calls.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
-#include <thread>
 
-#include "collectives/comm/communicator.hpp"
-#include "transport/bootstrap/thread_bootstrap.hpp"
+#include "tests/comm/thread_ranks.hpp"
 
 namespace gdrx {
 namespace {
@@ -17,38 +14,17 @@ Blob blob_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-class Agreement : public testing::Test {
+class Agreement : public ThreadRanks {
  protected:
   static constexpr int kRanks = 5;
 
-  void SetUp() override {
-    auto bootstraps = ThreadBootstrap::create_all(kRanks);
-    comms_.resize(kRanks);
-    for_each([&](std::size_t rank) {
-      auto loaded = load_config(process_environment());
-      ASSERT_TRUE(loaded);
-      Communicator::Options options;
-      options.config = std::move(loaded->config);
-      options.config.timeout = std::chrono::seconds(20);
-      auto made = Communicator::create(*bootstraps[rank], std::move(options));
-      ASSERT_TRUE(made) << made.error().what;
-      comms_[rank] = std::move(*made);
-    });
-  }
+  void SetUp() override { make(kRanks); }
   void TearDown() override {
     for_each([&](std::size_t rank) {
       (void)comms_[rank]->leave();
       comms_[rank].reset();
     });
   }
-  void for_each(const std::function<void(std::size_t)>& body) {
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      threads.emplace_back([&body, rank] { body(rank); });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-  std::vector<std::unique_ptr<Communicator>> comms_;
 };
 
 TEST_F(Agreement, EveryRankHasEverysBytesOfAnyLength) {

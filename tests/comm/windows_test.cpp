@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registered GPU memory, all ranks or none: the communicator's part, over GPUs that are made up.
 #include <gtest/gtest.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <atomic>
-#include <functional>
 #include <set>
 #include <string>
 #include <thread>
 
-#include "collectives/comm/communicator.hpp"
+#include "tests/comm/thread_ranks.hpp"
 #include "tests/gpu/no_path.hpp"
-#include "transport/bootstrap/thread_bootstrap.hpp"
 
 namespace gdrx {
 namespace {
@@ -88,22 +86,10 @@ class FakePath final : public gpu::NoPath {
   bool finished_ = false;
 };
 
-class Windows : public testing::Test {
+class Windows : public ThreadRanks {
  protected:
   void SetUp() override {
-    auto bootstraps = ThreadBootstrap::create_all(kRanks);
-    comms_.resize(kRanks);
-    for_each([&](std::size_t rank) {
-      auto loaded = load_config(process_environment());
-      ASSERT_TRUE(loaded);
-      Communicator::Options options;
-      options.config = std::move(loaded->config);
-      options.config.timeout = std::chrono::seconds(20);
-      auto made = Communicator::create(*bootstraps[rank], std::move(options),
-                                       std::make_unique<FakePath>(world_, static_cast<int>(rank)));
-      ASSERT_TRUE(made) << made.error().what;
-      comms_[rank] = std::move(*made);
-    });
+    make(kRanks, [this](int rank) { return std::make_unique<FakePath>(world_, rank); });
   }
   void TearDown() override {
     for_each([&](std::size_t rank) {
@@ -116,13 +102,6 @@ class Windows : public testing::Test {
     EXPECT_FALSE(world_.closed_too_early);
     EXPECT_FALSE(world_.withdrawn_too_early);
     EXPECT_EQ(world_.offers_alive, 0);
-  }
-  void for_each(const std::function<void(std::size_t)>& body) {
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      threads.emplace_back([&body, rank] { body(rank); });
-    }
-    for (std::thread& thread : threads) thread.join();
   }
   auto open(std::size_t rank) { return comms_[rank]->open_window(std::span(memory_)); }
   const Communicator::Window* must_open(std::size_t rank) {
@@ -147,7 +126,6 @@ class Windows : public testing::Test {
 
   World world_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(64);
-  std::vector<std::unique_ptr<Communicator>> comms_;
 };
 
 TEST_F(Windows, OpenOnAllRanksAndEndWhenAllHaveFinished) {
