@@ -12,23 +12,6 @@
 namespace gdrx::gpu {
 namespace {
 
-struct Idle {
-  std::uint8_t* data;
-  cudaIpcMemHandle_t handle;
-  int device;
-};
-
-struct Pool {
-  std::mutex mutex;
-  std::vector<Idle> idle;
-};
-
-// Never destroyed: the CUDA runtime may be gone before it.
-Pool& pool() {
-  static Pool& instance = *new Pool;
-  return instance;
-}
-
 // CUDA refuses a second time, and tools report a refused call as an error.
 Result<void> enable_peer_access(int from, int to) {
   static std::mutex mutex;
@@ -45,45 +28,15 @@ Result<void> enable_peer_access(int from, int to) {
   return {};
 }
 
-Result<void> clear(std::uint8_t* data) {
-  cudaStream_t stream = nullptr;
-  GDRX_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));
-  Result<void> done = check(clear_arena(data, stream), "clearing an arena");
-  if (done) done = check(cudaStreamSynchronize(stream), "clearing an arena");
-  cudaStreamDestroy(stream);
-  return done;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
   std::unique_ptr<OwnArena> arena(new OwnArena);
-  GDRX_TRY(check(cudaGetDevice(&arena->device_), "cudaGetDevice"));
-  {
-    const std::lock_guard lock(pool().mutex);
-    std::vector<Idle>& idle = pool().idle;
-    for (auto it = idle.begin(); it != idle.end(); ++it) {
-      if (it->device != arena->device_) continue;
-      arena->data_ = it->data;
-      arena->handle_ = it->handle;
-      idle.erase(it);
-      break;
-    }
-  }
-  if (arena->data_ == nullptr) {
-    void* data = nullptr;
-    GDRX_TRY(check(cudaMalloc(&data, kArenaBytes), "cudaMalloc of 16 MiB"));
-    arena->data_ = static_cast<std::uint8_t*>(data);
-    GDRX_TRY(check(cudaIpcGetMemHandle(&arena->handle_, data), "cudaIpcGetMemHandle"));
-  }
-  GDRX_TRY(clear(arena->data_));
+  arena->memory_ = GDRX_TRY(PooledMemory::borrow(kArenaBytes));
+  GDRX_TRY(check(cudaIpcGetMemHandle(&arena->handle_, arena->data()), "cudaIpcGetMemHandle"));
+  GDRX_TRY(run_aside([&](cudaStream_t stream) { return clear_arena(arena->data(), stream); },
+                     "clearing an arena"));
   return arena;
-}
-
-OwnArena::~OwnArena() {
-  if (data_ == nullptr || tainted_) return;
-  const std::lock_guard lock(pool().mutex);
-  pool().idle.push_back({data_, handle_, device_});
 }
 
 Result<std::unique_ptr<PeerArena>> PeerArena::open(const cudaIpcMemHandle_t& handle) {

@@ -7,31 +7,25 @@
 #include <cstdint>
 #include <memory>
 
+#include "collectives/gpu/pooled_memory.hpp"
 #include "gdrx/result.hpp"
 
 namespace gdrx::gpu {
 
-/// Borrowed from a pool of the process, which never frees: to free an exported allocation that a
-/// peer still maps is undefined in CUDA. Given back when the object goes, unless it was tainted.
+/// Pooled memory, given back when the object goes, unless it was tainted.
 class OwnArena {
  public:
   /// On the current device: control page zero, every slot the sentinel.
   static Result<std::unique_ptr<OwnArena>> borrow();
-  ~OwnArena();
-  OwnArena(const OwnArena&) = delete;
-  OwnArena& operator=(const OwnArena&) = delete;
-
-  std::uint8_t* data() const noexcept { return data_; }
+  std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.data()); }
   const cudaIpcMemHandle_t& handle() const noexcept { return handle_; }
   /// A peer may still write to it: nobody may have it again.
-  void taint() noexcept { tainted_ = true; }
+  void taint() noexcept { memory_.keep(); }
 
  private:
   OwnArena() = default;
-  std::uint8_t* data_ = nullptr;
+  PooledMemory memory_;
   cudaIpcMemHandle_t handle_{};
-  int device_ = 0;
-  bool tainted_ = false;
 };
 
 /// A peer's arena, mapped here for as long as the object lives.

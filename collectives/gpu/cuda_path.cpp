@@ -191,8 +191,11 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
 
 Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
   const OnDevice here(device_);
-  rail_ = GDRX_TRY(RailMemory::borrow(bytes));
-  return rail_->bytes();
+  rail_ = GDRX_TRY(PooledMemory::borrow(bytes));
+  GDRX_TRY(run_aside(
+      [&](cudaStream_t stream) { return cudaMemsetAsync(rail_.data(), 0, bytes, stream); },
+      "clearing a rail's memory"));
+  return rail_.bytes();
 }
 
 Result<void> CudaPath::combine(const HostSum& what, void* stream) {

@@ -9,7 +9,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/path.hpp"
-#include "collectives/gpu/rail_memory.hpp"
+#include "collectives/gpu/pooled_memory.hpp"
 #include "collectives/gpu/windows.hpp"
 
 namespace gdrx::gpu {
@@ -33,11 +33,9 @@ class CudaPath final : public Path {
   Trouble trouble() const noexcept override;
   void abort() noexcept override;
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
-  void release_rail_memory() noexcept override { rail_.reset(); }
+  void release_rail_memory() noexcept override { rail_ = PooledMemory(); }
   Result<void> combine(const HostSum& what, void* stream) override;
-  std::uint64_t memory() const noexcept override {
-    return kArenaBytes + (rail_ ? rail_->bytes().size() : 0);
-  }
+  std::uint64_t memory() const noexcept override { return kArenaBytes + rail_.bytes().size(); }
   const std::string& device_name() const noexcept override { return device_name_; }
 
  private:
@@ -51,7 +49,7 @@ class CudaPath final : public Path {
   Ticket ticket_;
   DirectCall call_;  // what no call changes is set by connect()
   std::unique_ptr<OwnArena> own_;
-  std::unique_ptr<RailMemory> rail_;
+  PooledMemory rail_;  // empty until rail_memory()
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Windows windows_;
   Report* report_ = nullptr;  // pinned

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/gpu/rail_memory.hpp"
-
-#include <cuda_runtime_api.h>
+#include "collectives/gpu/pooled_memory.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
-
-#include "collectives/gpu/error.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -42,35 +38,33 @@ std::byte* from_pool(std::uint64_t bytes, int device) {
   return data;
 }
 
-Result<void> clear(std::byte* data, std::uint64_t bytes) {
-  cudaStream_t stream = nullptr;
-  GDRX_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));
-  Result<void> done = check(cudaMemsetAsync(data, 0, bytes, stream), "clearing a rail's memory");
-  if (done) done = check(cudaStreamSynchronize(stream), "clearing a rail's memory");
-  cudaStreamDestroy(stream);
-  return done;
-}
-
 }  // namespace
 
-Result<std::unique_ptr<RailMemory>> RailMemory::borrow(std::uint64_t bytes) {
-  std::unique_ptr<RailMemory> made(new RailMemory);
-  GDRX_TRY(check(cudaGetDevice(&made->device_), "cudaGetDevice"));
-  made->data_ = from_pool(bytes, made->device_);
-  if (made->data_ == nullptr) {
+Result<PooledMemory> PooledMemory::borrow(std::uint64_t bytes) {
+  PooledMemory made;
+  GDRX_TRY(check(cudaGetDevice(&made.device_), "cudaGetDevice"));
+  made.bytes_ = bytes;
+  made.data_ = from_pool(bytes, made.device_);
+  if (made.data_ == nullptr) {
     void* data = nullptr;
-    GDRX_TRY(check(cudaMalloc(&data, bytes), "cudaMalloc of a rail's memory"));
-    made->data_ = static_cast<std::byte*>(data);
+    const std::string call = fmt::format("cudaMalloc of {} bytes", bytes);
+    GDRX_TRY(check(cudaMalloc(&data, bytes), call.c_str()));
+    made.data_ = static_cast<std::byte*>(data);
   }
-  made->bytes_ = bytes;
-  GDRX_TRY(clear(made->data_, bytes));
   return made;
 }
 
-RailMemory::~RailMemory() {
-  if (data_ == nullptr) return;
+PooledMemory::~PooledMemory() {
+  if (data_ == nullptr || kept_) return;
   const std::lock_guard lock(pool().mutex);
   pool().idle.push_back({data_, bytes_, device_});
+}
+
+void PooledMemory::swap(PooledMemory& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(device_, other.device_);
+  std::swap(kept_, other.kept_);
 }
 
 }  // namespace gdrx::gpu

@@ -1,33 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU memory that NICs read and write.
+// GPU memory that peers or NICs reach.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
-#include "gdrx/result.hpp"
+#include "collectives/gpu/error.hpp"
 
 namespace gdrx::gpu {
 
-/// Borrowed from a pool of the process, and given back when the object goes: to free GPU memory
-/// waits for all kernels of the GPU, and some may be waiting for whoever frees.
-class RailMemory {
+/// Borrowed from a pool of the process, which never frees: to free what a peer still maps is
+/// undefined in CUDA, and to free anything waits for all kernels of the GPU, of which some may be
+/// waiting for whoever frees. Given back when the object goes.
+class PooledMemory {
  public:
-  /// Of the current device, zero at first.
-  static Result<std::unique_ptr<RailMemory>> borrow(std::uint64_t bytes);
-  ~RailMemory();
-  RailMemory(const RailMemory&) = delete;
-  RailMemory& operator=(const RailMemory&) = delete;
+  /// Of the current device; what it holds is whatever its last owner left.
+  static Result<PooledMemory> borrow(std::uint64_t bytes);
+  PooledMemory() = default;
+  PooledMemory(PooledMemory&& other) noexcept { swap(other); }
+  PooledMemory& operator=(PooledMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~PooledMemory();
 
+  std::byte* data() const noexcept { return data_; }
   std::span<std::byte> bytes() const noexcept { return {data_, bytes_}; }
+  /// Nobody may have it again.
+  void keep() noexcept { kept_ = true; }
 
  private:
-  RailMemory() = default;
+  void swap(PooledMemory& other) noexcept;
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   int device_ = 0;
+  bool kept_ = false;
 };
+
+/// Runs what `enqueue(stream)` enqueues on a stream that waits for no other, and waits for its end.
+template <class Enqueue>
+Result<void> run_aside(Enqueue enqueue, const char* what) {
+  cudaStream_t stream = nullptr;
+  GDRX_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));
+  Result<void> done = check(enqueue(stream), what);
+  if (done) done = check(cudaStreamSynchronize(stream), what);
+  cudaStreamDestroy(stream);
+  return done;
+}
 
 }  // namespace gdrx::gpu
