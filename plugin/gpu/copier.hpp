@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of one connection, in order, on a stream of its own: GPU or host memory to a peer's GPU
-// memory. The copy engines do them while NCCL's kernel runs.
+// memory. The copy engines do them while NCCL's kernel runs, and write into host memory that they
+// have: to look costs no call of the driver.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +11,29 @@
 #include <vector>
 
 #include "gdrx/result.hpp"
-#include "plugin/gpu/driver.hpp"
+#include "plugin/gpu/own_context.hpp"
 
 namespace gdrx::gpu {
 
 class Copier {
  public:
-  /// `slots` copies may be under way. Within a CUDA context, which has to be current in every call.
+  /// `slots` copies may be under way. On the GPU of the calling thread's context.
   static Result<std::unique_ptr<Copier>> create(std::size_t slots);
   ~Copier();
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
+  /// From any thread, one at a time.
   Result<void> start(std::size_t slot, std::byte* to, std::span<const std::byte> from);
   Result<Progress> poll(std::size_t slot);
 
  private:
-  Copier() = default;
+  explicit Copier(std::shared_ptr<OwnContext> context) : context_(std::move(context)) {}
+  std::shared_ptr<OwnContext> context_;
   Stream stream_ = nullptr;
-  std::vector<Event> events_;
+  std::uint32_t* written_ = nullptr;    // by the GPU, a word a slot: the number of its newest copy
+  std::vector<std::uint32_t> started_;  // those numbers, of copies that were started
+  std::uint32_t idle_ = 0;
 };
 
 }  // namespace gdrx::gpu

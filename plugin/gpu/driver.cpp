@@ -22,6 +22,12 @@ Driver look_up() {
   }
   find(library, "cuCtxGetCurrent", d.current, d.missing);
   find(library, "cuCtxGetDevice", d.device, d.missing);
+  find(library, "cuCtxCreate_v2", d.context_create, d.missing);
+  find(library, "cuCtxDestroy_v2", d.context_destroy, d.missing);
+  find(library, "cuCtxPushCurrent_v2", d.push, d.missing);
+  find(library, "cuCtxPopCurrent_v2", d.pop, d.missing);
+  find(library, "cuMemHostAlloc", d.host_allocate, d.missing);
+  find(library, "cuMemFreeHost", d.host_free, d.missing);
   find(library, "cuMemAlloc_v2", d.allocate, d.missing);
   find(library, "cuMemFree_v2", d.free, d.missing);
   find(library, "cuMemGetAddressRange_v2", d.address_range, d.missing);
@@ -36,12 +42,10 @@ Driver look_up() {
   find(library, "cuMemSetAccess", d.set_access, d.missing);
   find(library, "cuStreamCreate", d.stream_create, d.missing);
   find(library, "cuStreamSynchronize", d.stream_synchronize, d.missing);
+  find(library, "cuStreamQuery", d.stream_query, d.missing);
+  find(library, "cuStreamWriteValue32_v2", d.write_value, d.missing);
   find(library, "cuStreamDestroy_v2", d.stream_destroy, d.missing);
   find(library, "cuMemcpyAsync", d.copy, d.missing);
-  find(library, "cuEventCreate", d.event_create, d.missing);
-  find(library, "cuEventRecord", d.event_record, d.missing);
-  find(library, "cuEventQuery", d.event_query, d.missing);
-  find(library, "cuEventDestroy_v2", d.event_destroy, d.missing);
   find(library, "cuGetErrorString", d.error_text, d.missing);
   return d;
 }

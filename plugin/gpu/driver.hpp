@@ -17,7 +17,6 @@ using Pointer = unsigned long long;  // CUdeviceptr
 using Allocation = unsigned long long;
 using Context = void*;
 using Stream = void*;
-using Event = void*;
 
 inline constexpr Status kNotReady = 600;
 inline constexpr int kPosixDescriptor = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -32,6 +31,12 @@ static_assert(sizeof(AccessTo) == 12);
 struct Driver {
   Status (*current)(Context*) = nullptr;
   Status (*device)(int*) = nullptr;  // of the current context
+  Status (*context_create)(Context*, unsigned, int) = nullptr;
+  Status (*context_destroy)(Context) = nullptr;
+  Status (*push)(Context) = nullptr;
+  Status (*pop)(Context*) = nullptr;
+  Status (*host_allocate)(void**, std::size_t, unsigned) = nullptr;
+  Status (*host_free)(void*) = nullptr;
   Status (*allocate)(Pointer*, std::size_t) = nullptr;
   Status (*free)(Pointer) = nullptr;
   Status (*address_range)(Pointer*, std::size_t*, Pointer) = nullptr;
@@ -46,12 +51,10 @@ struct Driver {
   Status (*set_access)(Pointer, std::size_t, const AccessTo*, std::size_t) = nullptr;
   Status (*stream_create)(Stream*, unsigned) = nullptr;
   Status (*stream_synchronize)(Stream) = nullptr;
+  Status (*stream_query)(Stream) = nullptr;
   Status (*stream_destroy)(Stream) = nullptr;
   Status (*copy)(Pointer, Pointer, std::size_t, Stream) = nullptr;
-  Status (*event_create)(Event*, unsigned) = nullptr;
-  Status (*event_record)(Event, Stream) = nullptr;
-  Status (*event_query)(Event) = nullptr;
-  Status (*event_destroy)(Event) = nullptr;
+  Status (*write_value)(Stream, Pointer, std::uint32_t, unsigned) = nullptr;
   Status (*error_text)(Status, const char**) = nullptr;
   std::string missing;  // empty: everything is there
 };

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA driver of memory files: what one process exports another maps, no CPU may touch it, and
 // copies happen some time after they were asked for. Here what hands memory over by descriptors;
-// what NICs need is in fake_cuda_nic.cpp.
+// contexts and copies are in fake_cuda_stream.cpp, what NICs need in fake_cuda_nic.cpp.
 #include "tests/plugin/fake_cuda.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 
 namespace fake_cuda {
 
@@ -51,27 +49,8 @@ namespace {
 
 using namespace fake_cuda;  // NOLINT(google-build-using-namespace): this file's own
 
-constexpr int kNotReady = 600;
-constexpr int kPollsUntilDone = 3;
-
-struct Copy {
-  Pointer to, from;
-  std::size_t bytes;
-};
-struct Stream {
-  std::deque<Copy> copies;
-  std::uint64_t done = 0;
-};
-struct Event {
-  Stream* stream = nullptr;
-  std::uint64_t after = 0;
-  int polls = 0;
-};
-
 std::map<unsigned long long, Memory> allocations;  // by handle
 unsigned long long next_handle = 1;
-int context;
-
 }  // namespace
 
 FAKE void* fake_cuda_allocate(std::size_t size) { return allocate(size); }
@@ -80,10 +59,6 @@ FAKE void* fake_cuda_see(void* at) {
   return visible(reinterpret_cast<Pointer>(at));
 }
 
-FAKE int cuCtxGetCurrent(void** out) {
-  *out = &context;
-  return 0;
-}
 FAKE int cuCtxGetDevice(int* out) {
   *out = 0;
   return 0;
@@ -145,46 +120,6 @@ FAKE int cuMemUnmap(Pointer at, std::size_t) {
   return mapped.erase(at) == 1 ? 0 : kInvalid;
 }
 FAKE int cuMemSetAccess(Pointer, std::size_t, const void*, std::size_t) { return 0; }
-FAKE int cuStreamCreate(void** out, unsigned) {
-  *out = new Stream;
-  return 0;
-}
-FAKE int cuStreamSynchronize(void*) { return 0; }
-FAKE int cuStreamDestroy_v2(void* stream) {
-  delete static_cast<Stream*>(stream);
-  return 0;
-}
-FAKE int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void* stream) {
-  const std::lock_guard lock(mutex);
-  static_cast<Stream*>(stream)->copies.push_back({to, from, bytes});
-  return 0;
-}
-FAKE int cuEventCreate(void** out, unsigned) {
-  *out = new Event;
-  return 0;
-}
-FAKE int cuEventRecord(void* event, void* stream) {
-  const std::lock_guard lock(mutex);
-  auto* on = static_cast<Stream*>(stream);
-  *static_cast<Event*>(event) = {on, on->done + on->copies.size(), 0};
-  return 0;
-}
-FAKE int cuEventQuery(void* event) {
-  const std::lock_guard lock(mutex);
-  auto* asked = static_cast<Event*>(event);
-  if (++asked->polls < kPollsUntilDone) return kNotReady;
-  Stream& stream = *asked->stream;
-  for (; stream.done < asked->after; ++stream.done) {
-    const Copy copy = stream.copies.front();
-    stream.copies.pop_front();
-    std::memcpy(visible(copy.to), visible(copy.from), copy.bytes);
-  }
-  return 0;
-}
-FAKE int cuEventDestroy_v2(void* event) {
-  delete static_cast<Event*>(event);
-  return 0;
-}
 FAKE int cuGetErrorString(int, const char** text) {
   *text = "the fake driver refuses";
   return 0;

@@ -22,6 +22,8 @@ struct Memory {
 extern std::mutex mutex;                  // of all below
 extern std::map<Pointer, Memory> mapped;  // by address
 
+/// The context in which the application's threads are.
+void* application();
 /// New memory, mapped; null if there is none.
 void* allocate(std::size_t size);
 /// Where a copy finds it: of a GPU's memory its shadow.

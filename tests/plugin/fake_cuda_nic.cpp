@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "tests/plugin/fake_cuda.hpp"
@@ -19,8 +18,6 @@ constexpr int kRdmaSupported = 116;  // CUdevice_attribute
 constexpr int kDmaBufSupported = 124;
 constexpr unsigned kOnDevice = 2;
 constexpr Pointer kPage = 4096;
-
-int primary;
 
 int copy(Pointer to, Pointer from, std::size_t bytes) {
   const std::lock_guard lock(mutex);
@@ -49,12 +46,10 @@ FAKE int cuDeviceGetAttribute(int* value, int attribute, int) {
   return 0;
 }
 FAKE int cuDevicePrimaryCtxRetain(void** context, int) {
-  *context = &primary;
+  *context = application();
   return 0;
 }
 FAKE int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
-FAKE int cuCtxPushCurrent_v2(void*) { return 0; }
-FAKE int cuCtxPopCurrent_v2(void**) { return 0; }
 
 FAKE int cuPointerGetAttribute(void* value, int attribute, Pointer at) {
   const std::lock_guard lock(mutex);
@@ -79,14 +74,6 @@ FAKE int cuMemFree_v2(Pointer at) {
   munmap(found->second.shadow, found->second.size);
   close(found->second.fd);
   mapped.erase(found);
-  return 0;
-}
-FAKE int cuMemHostAlloc(void** at, std::size_t bytes, unsigned) {
-  *at = std::malloc(bytes);
-  return *at == nullptr ? kInvalid : 0;
-}
-FAKE int cuMemFreeHost(void* at) {
-  std::free(at);
   return 0;
 }
 FAKE int cuMemcpyDtoH_v2(void* to, Pointer from, std::size_t bytes) {

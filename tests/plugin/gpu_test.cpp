@@ -14,6 +14,7 @@ namespace {
 
 void* (*allocate)(std::size_t) = nullptr;
 void* (*see)(void*) = nullptr;
+int (*contexts)() = nullptr;
 
 class GpuMemory : public testing::Test {
  protected:
@@ -33,9 +34,11 @@ class GpuMemory : public testing::Test {
     ASSERT_EQ(net->reg_mr(pair->recv, to, kBytes, nccl::kPtrCuda, &recv_mr), NetResult::success);
   }
   void TearDown() override {
-    EXPECT_EQ(net->dereg_mr(pair->send, send_mr), NetResult::success);
-    EXPECT_EQ(net->dereg_mr(pair->recv, recv_mr), NetResult::success);
-    pair.reset();
+    if (pair) {
+      EXPECT_EQ(net->dereg_mr(pair->send, send_mr), NetResult::success);
+      EXPECT_EQ(net->dereg_mr(pair->recv, recv_mr), NetResult::success);
+      pair.reset();
+    }
     EXPECT_EQ(net->finalize(context), NetResult::success);
   }
   void* at(void* base, std::size_t offset) { return static_cast<char*>(base) + offset; }
@@ -68,6 +71,14 @@ TEST_F(GpuMemory, ArrivesAtItsOffsetWholeAndNothingBesideIt) {
   EXPECT_EQ(seen[4095], 0x11);
   EXPECT_EQ(seen[4096 + 777'777], 0x11);
   EXPECT_EQ(heard(), "");
+}
+
+TEST_F(GpuMemory, IsCopiedInAContextOfItsOwnThatEndsWithTheConnection) {
+  EXPECT_EQ(contexts(), 1);
+  EXPECT_EQ(net->dereg_mr(pair->send, send_mr), NetResult::success);
+  EXPECT_EQ(net->dereg_mr(pair->recv, recv_mr), NetResult::success);
+  pair.reset();
+  EXPECT_EQ(contexts(), 0);
 }
 
 TEST_F(GpuMemory, TakesAMessageOfHostMemory) {
@@ -130,5 +141,8 @@ int main(int argc, char** argv) {
   gdrx::test::allocate =
       reinterpret_cast<void* (*)(std::size_t)>(dlsym(driver, "fake_cuda_allocate"));
   gdrx::test::see = reinterpret_cast<void* (*)(void*)>(dlsym(driver, "fake_cuda_see"));
+  gdrx::test::contexts = reinterpret_cast<int (*)()>(dlsym(driver, "fake_cuda_contexts"));
+  // In its context, then, nothing could be copied.
+  reinterpret_cast<void (*)()>(dlsym(driver, "fake_cuda_let_application_wait"))();
   return RUN_ALL_TESTS();
 }
