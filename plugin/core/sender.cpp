@@ -145,7 +145,11 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
     GDRX_TRY(look_at_peer());
     return nullptr;
   }
-  if (to.way == Route::Way::copy) GDRX_TRY(copier_->start(free_.back(), to.target.data(), bytes));
+  if (to.way == Route::Way::copy &&
+      GDRX_TRY(copier_->start(free_.back(), to.target.data(), bytes,
+                              memory == nullptr || !memory->gpu)) == Progress::pending) {
+    return nullptr;
+  }
   const std::uint16_t slot = begin(bytes, tag, memory);
   Send& send_to = sends_[slot];
   send_to.copied = to.way == Route::Way::copy;

@@ -4,6 +4,7 @@
 // have: to look costs no call of the driver.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,16 +24,32 @@ class Copier {
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
-  /// From any thread, one at a time.
-  Result<void> start(std::size_t slot, std::byte* to, std::span<const std::byte> from);
+  /// From any thread, one at a time. Of little host memory a copy is taken at once; pending: there
+  /// is no room for it now.
+  Result<Progress> start(std::size_t slot, std::byte* to, std::span<const std::byte> from,
+                         bool from_host);
   Result<Progress> poll(std::size_t slot);
 
  private:
+  /// Where little host memory goes by way of this GPU.
+  struct Room {
+    std::byte* host = nullptr;
+    Pointer gpu = 0;
+    std::size_t slot = 0;  // whose copy was here last, and its number
+    std::uint32_t number = 0;
+  };
   explicit Copier(std::shared_ptr<OwnContext> context) : context_(std::move(context)) {}
+  Result<void> open(std::size_t slots);
+  Result<void> copy(Pointer to, Pointer from, std::size_t bytes);
+  bool done(std::size_t slot) const noexcept;
   std::shared_ptr<OwnContext> context_;
   Stream stream_ = nullptr;
   std::uint32_t* written_ = nullptr;    // by the GPU, a word a slot: the number of its newest copy
   std::vector<std::uint32_t> started_;  // those numbers, of copies that were started
+  std::array<Room, 16> rooms_;
+  std::size_t next_room_ = 0;
+  void* rooms_of_host_ = nullptr;
+  Pointer rooms_of_gpu_ = 0;
   std::uint32_t idle_ = 0;
 };
 

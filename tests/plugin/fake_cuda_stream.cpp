@@ -22,6 +22,7 @@ using namespace fake_cuda;  // NOLINT(google-build-using-namespace): this file's
 
 constexpr int kNotReady = 600;
 constexpr int kInvalidContext = 201;
+constexpr std::size_t kByComputeEngine = 32 * 1024;
 constexpr auto kCopyTakes = std::chrono::microseconds(20);
 
 struct Context {
@@ -80,6 +81,11 @@ std::atomic<int> contexts = 0;  // made and not destroyed
 thread_local std::vector<Context*> current{&applications};
 
 std::atomic<bool> application_waits = false;
+
+bool on_gpu(Pointer at) {
+  const std::lock_guard lock(mutex);
+  return find(at) != mapped.end();
+}
 
 bool blocked() { return application_waits && current.back()->application; }
 
@@ -141,8 +147,11 @@ FAKE int cuStreamDestroy_v2(void* stream) {
   delete static_cast<Stream*>(stream);
   return 0;
 }
+// Little host memory would go by the compute engine, which the application's kernel has.
 FAKE int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void* stream) {
-  if (blocked()) return kInvalidContext;
+  if (blocked() || (application_waits && bytes < kByComputeEngine && !on_gpu(from))) {
+    return kInvalidContext;
+  }
   static_cast<Stream*>(stream)->ask([=] {
     const std::lock_guard lock(mutex);
     std::memcpy(visible(to), visible(from), bytes);

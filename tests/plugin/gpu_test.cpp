@@ -91,6 +91,26 @@ TEST_F(GpuMemory, TakesAMessageOfHostMemory) {
   EXPECT_EQ(std::memcmp(see(to), out.data(), out.size()), 0);
 }
 
+TEST_F(GpuMemory, TakesManyLittleMessagesOfHostMemory) {
+  constexpr std::size_t kMessages = 200, kRoom = 20'000;
+  for (std::size_t first = 0; first < kMessages; first += 20) {
+    std::vector<std::vector<std::byte>> out;
+    for (std::size_t i = 0; i < 20; ++i) {
+      out.push_back(pattern(1 + (first + i) * 97, static_cast<unsigned>(first + i)));
+      void* recv = nullptr;
+      ASSERT_EQ(net->irecv(pair->recv, {at(to, i * kRoom)}, {kRoom}, {0}, {recv_mr}, &recv),
+                NetResult::success);
+      pair->track(recv);
+    }
+    for (auto& message : out) pair->post_send(message, 0);
+    ASSERT_TRUE(pair->finish());
+    for (std::size_t i = 0; i < 20; ++i) {
+      const auto sent = pattern(out[i].size(), static_cast<unsigned>(first + i));
+      EXPECT_EQ(std::memcmp(static_cast<char*>(see(to)) + i * kRoom, sent.data(), sent.size()), 0);
+    }
+  }
+}
+
 TEST_F(GpuMemory, MixesWithHostMemoryInAGroup) {
   auto out = pattern(200'000, 5);
   std::vector<std::byte> in(200'000);
