@@ -40,7 +40,7 @@ class Segments {
     CUmemAccessDesc access{};
     access.location = what.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    must(driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at_, bytes(), 0, 0,
+    must(driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at_, room(), 0, 0,
                                                                                 0),
          "cuMemAddressReserve");
     CUdeviceptr next = at_;
@@ -63,17 +63,19 @@ class Segments {
       driver_function<decltype(&cuMemRelease)>("cuMemRelease")(handles_[i]);
       next += pages_[i] * kPage;
     }
-    driver_function<decltype(&cuMemAddressFree)>("cuMemAddressFree")(at_, bytes());
+    driver_function<decltype(&cuMemAddressFree)>("cuMemAddressFree")(at_, room());
   }
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
   std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }
+  /// All that is mapped; behind it is a page that is not.
   std::uint64_t bytes() const {
     return kPage * std::accumulate(pages_.begin(), pages_.end(), std::uint64_t{0});
   }
 
  private:
+  std::uint64_t room() const { return bytes() + kPage; }
   static void must(CUresult status, const char* what) {
     if (status == CUDA_SUCCESS) return;
     std::fprintf(stderr, "%s: %d\n", what, static_cast<int>(status));
