@@ -129,11 +129,11 @@ void Communicator::look_at_gpu() {
   }
   stop(Error{Errc::timeout,
              fmt::format("rank {}: a GPU kernel (call {}) waited over {:g} s for rank {} while {}, "
-                         "pack {}. That rank is alive: slow, stopped, or in another call "
+                         "slot {}. That rank is alive: slow, stopped, or in another call "
                          "(GDRX_TIMEOUT sets the limit)",
                          index(rank_), trouble.call,
                          std::chrono::duration<double>(config_.timeout).count(), index(late),
-                         trouble.stage, trouble.pack),
+                         trouble.stage, trouble.slot),
              0},
        true);
 }

@@ -266,7 +266,7 @@ Trouble CudaPath::trouble() const noexcept {
   const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;
   return {true,        Rank{static_cast<std::int32_t>(report.peer)},
           report.call, kStages[stage],
-          report.pack, report.stage == static_cast<std::uint32_t>(Stage::disagreeing)};
+          report.slot, report.stage == static_cast<std::uint32_t>(Stage::disagreeing)};
 }
 
 void CudaPath::abort() noexcept { static_cast<volatile Report*>(report_)->abort = 1; }

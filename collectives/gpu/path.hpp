@@ -48,7 +48,7 @@ struct Trouble {
   Rank peer{};  // it waited for
   std::uint32_t call = 0;
   std::string_view stage;
-  std::uint32_t pack = 0;
+  std::uint32_t slot = 0;
   bool disagrees = false;  // not waited for: the peer's buffers of this call are elsewhere
 };
 

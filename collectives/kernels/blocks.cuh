@@ -38,9 +38,12 @@ class Blocks {
   __device__ __forceinline__ bool has(std::uint32_t tile, int i) const {
     return place(tile, i) < packs_;
   }
-  __device__ __forceinline__ Lanes lanes(std::uint32_t tile) const {
-    const std::uint32_t set = static_cast<std::uint32_t>(call_.ranks - 1) * lane();
-    return {begin_ + tile % kSets * set, lane()};
+  /// The first slot of a tile.
+  __device__ __forceinline__ std::uint32_t first(std::uint32_t tile) const {
+    return begin_ + tile % kSets * (static_cast<std::uint32_t>(call_.ranks - 1) * lane());
+  }
+  __device__ __forceinline__ Places places(std::uint32_t tile) const {
+    return {first(tile) + thread_, lane(), threads_};
   }
   /// Bytes of a block that lie in the vector.
   __device__ __forceinline__ std::uint64_t bytes(int owner) const {
@@ -65,17 +68,18 @@ class Blocks {
 template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2)
     reduce_scatter(const __grid_constant__ Call call, bool whole) {
+  using Packs = Batch<kUnroll, kPeers>;
   begin<false>();
   Patience patience(call);
-  const Entry entry = enter(call, whole, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), whole, patience);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input = blocks.of(call.input, call.rank);
   const UserBuffer output(call.output, blocks.bytes(call.rank));
   const auto scatter = [&](std::uint32_t tile) {
-    const Lanes lanes = blocks.lanes(tile);
-    for (int step = 1; step < call.ranks; ++step) {
-      const int to =
-          call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+    for (int step = 0; step < call.ranks - 1; ++step) {
+      const int rank = call.rank + 1 + step;
+      const int to = rank < call.ranks ? rank : rank - call.ranks;
+      const std::uint32_t slot = blocks.first(tile) + lane_of(to, call.rank) * blocks.lane();
       const UserBuffer theirs = blocks.of(call.input, to);
       Pack packs[kUnroll];
 #pragma unroll
@@ -84,8 +88,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (!blocks.has(tile, i)) continue;
-        send(call.arena[to], lanes.slot(to, call.rank, blocks.at(i)), packs[i]);
+        if (blocks.has(tile, i)) send(call.arena[to], slot + blocks.at(i), packs[i]);
       }
     }
   };
@@ -102,15 +105,15 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     for (int i = 0; i < kUnroll; ++i) {
       if (blocks.has(tile, i)) mine[i] = input.load(blocks.place(tile, i));
     }
-    Batch<kUnroll, kPeers> batch;
-    batch.receive(
-        call, blocks.lanes(tile), [&](int i) { return blocks.at(i); },
-        [&](int, int i) { return blocks.has(tile, i); }, patience, Stage::reducing);
+    Packs batch;
+    const std::uint32_t wanted = Packs::mask(call, [&](int, int i) { return blocks.has(tile, i); });
+    batch.receive(call, blocks.places(tile), wanted, patience, Stage::reducing);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!blocks.has(tile, i)) continue;
       output.store(blocks.place(tile, i), batch.template reduce<E>(call, i, mine[i]));
     }
+    batch.clear(call, blocks.places(tile), wanted);
   }
 }
 
@@ -118,14 +121,14 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
 template <int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2)
     all_gather(const __grid_constant__ Call call, bool whole) {
+  using Packs = Batch<kUnroll, kPeers>;
   begin<false>();
   Patience patience(call);
-  const Entry entry = enter(call, whole, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), whole, patience);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input(call.input, blocks.bytes(call.rank));
   const UserBuffer own = blocks.of(call.output, call.rank);
   const auto share = [&](std::uint32_t tile) {
-    const Lanes lanes = blocks.lanes(tile);
     Pack packs[kUnroll];
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
@@ -134,7 +137,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!blocks.has(tile, i)) continue;
-      send_all(call, lanes, blocks.at(i), packs[i]);
+      send_all(call, blocks.lane(), blocks.first(tile) + blocks.at(i), packs[i]);
       own.store(blocks.place(tile, i), packs[i]);
     }
   };
@@ -146,10 +149,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
       block_fence();
       share(tile + 1);
     }
-    Batch<kUnroll, kPeers> batch;
-    batch.receive(
-        call, blocks.lanes(tile), [&](int i) { return blocks.at(i); },
-        [&](int, int i) { return blocks.has(tile, i); }, patience, Stage::gathering);
+    Packs batch;
+    const std::uint32_t wanted = Packs::mask(call, [&](int, int i) { return blocks.has(tile, i); });
+    batch.receive(call, blocks.places(tile), wanted, patience, Stage::gathering);
 #pragma unroll
     for (int peer = 0; peer < kPeers; ++peer) {
       if (peer >= call.ranks - 1) break;
@@ -159,6 +161,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
         if (blocks.has(tile, i)) theirs.store(blocks.place(tile, i), batch.packs[i][peer]);
       }
     }
+    batch.clear(call, blocks.places(tile), wanted);
   }
 }
 

@@ -104,16 +104,10 @@ struct Max {
 /// Calls `body` with the operator that a ReduceOp is; avg is a sum that is divided at the end.
 template <class Body>
 __device__ __forceinline__ Pack with_operator(std::int32_t op, Body body) {
-  switch (static_cast<ReduceOp>(op)) {
-    case ReduceOp::prod:
-      return body(Prod{});
-    case ReduceOp::min:
-      return body(Min{});
-    case ReduceOp::max:
-      return body(Max{});
-    default:
-      return body(Sum{});
-  }
+  const auto which = static_cast<ReduceOp>(op);
+  if (__builtin_expect(which == ReduceOp::sum || which == ReduceOp::avg, 1)) return body(Sum{});
+  if (which == ReduceOp::prod) return body(Prod{});
+  return which == ReduceOp::min ? body(Min{}) : body(Max{});
 }
 
 /// The accumulators of one pack.
@@ -135,7 +129,7 @@ class Accumulators {
 
   /// `over`: 0, or what a sum is divided by.
   __device__ __forceinline__ Pack finish(std::int32_t over) {
-    if (over > 0) divide(over);
+    if (__builtin_expect(over > 0, 0)) divide(over);
     Elements elements;
 #pragma unroll
     for (int i = 0; i < kPerPack; ++i) elements.at[i] = E::store(values_[i]);

@@ -7,15 +7,64 @@
 
 namespace gdrx::gpu {
 
-/// A block of slots in an arena: `lane` of them for each peer of the arena's owner.
-struct Lanes {
-  std::uint32_t begin;
-  std::uint32_t lane;
-  /// The owner has no lane of its own.
-  __device__ __forceinline__ std::uint32_t slot(int owner, int source, std::uint32_t at) const {
-    const int index = source < owner ? source : source - 1;
-    return begin + static_cast<std::uint32_t>(index) * lane + at;
+/// Which lane of an arena's owner a peer writes; the owner has none of its own.
+__device__ __forceinline__ std::uint32_t lane_of(int owner, int source) {
+  return static_cast<std::uint32_t>(source < owner ? source : source - 1);
+}
+
+/// Into this rank's lane of every peer, `lane` slots a rank, `at` in the first of them.
+__device__ __forceinline__ void send_all(const Call& call, std::uint32_t lane, std::uint32_t at,
+                                         Pack pack) {
+  for (int step = 1; step < call.ranks; ++step) {
+    const int to = call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+    send(call.arena[to], at + lane_of(to, call.rank) * lane, pack);
   }
+}
+
+/// A thread's slots in its own arena: `first` of the first peer's first pack, `lane` slots from
+/// peer to peer, `step` from pack to pack.
+struct Places {
+  std::uint32_t first;
+  std::uint32_t lane;
+  std::uint32_t step;
+};
+
+/// The same in the arenas of its peers, from the nearest rank above on, so that no two ranks begin
+/// with the same one. Known before a call begins.
+template <int kPeers>
+class Peers {
+ public:
+  /// `lane` slots a rank, this thread's are from `thread` on.
+  __device__ __forceinline__ Peers(const Call& call, std::uint32_t lane, std::uint32_t thread)
+      : call_(call) {
+#pragma unroll
+    for (int step = 0; step < kPeers; ++step) {
+      if (!has(step)) break;
+      const int to = rank_of(step);
+      arenas_[step] = call.arena[to];
+      slots_[step] = lane_of(to, call.rank) * lane + thread;
+    }
+  }
+  __device__ __forceinline__ bool has(int step) const { return step < call_.ranks - 1; }
+  __device__ __forceinline__ int rank_of(int step) const {
+    const int rank = call_.rank + 1 + step;
+    return rank < call_.ranks ? rank : rank - call_.ranks;
+  }
+  /// `offset`: of the block of lanes, and of the pack.
+  __device__ __forceinline__ void send(int step, std::uint32_t offset, Pack pack) const {
+    gpu::send(arenas_[step], slots_[step] + offset, pack);
+  }
+  __device__ __forceinline__ void send_all(std::uint32_t offset, Pack pack) const {
+#pragma unroll
+    for (int step = 0; step < kPeers; ++step) {
+      if (has(step)) send(step, offset, pack);
+    }
+  }
+
+ private:
+  const Call& call_;
+  std::uint8_t* arenas_[kPeers];
+  std::uint32_t slots_[kPeers];
 };
 
 /// What a thread waits for at once, so that latencies overlap: `kUnroll` packs of each of up to
@@ -24,43 +73,51 @@ template <int kUnroll, int kPeers>
 struct Batch {
   Pack packs[kUnroll][kPeers];
 
-  /// From `place(i)` of the lanes of the peers that `wants(peer, i)`; others stay as they are.
-  template <class Place, class Wants>
-  __device__ __forceinline__ void receive(const Call& call, const Lanes& lanes, Place place,
-                                          Wants wants, Patience& patience, Stage stage) {
+  /// Of a mask of packs: bit `bit(i, peer)`.
+  static constexpr std::uint32_t bit(int i, int peer) { return 1U << (i * kPeers + peer); }
+
+  /// The packs that `wants(rank, i)`.
+  template <class Wants>
+  static __device__ __forceinline__ std::uint32_t mask(const Call& call, Wants wants) {
+    std::uint32_t wanted = 0;
+    each_of(call, [&](int i, int peer) {
+      if (wants(rank_of(call, peer), i)) wanted |= bit(i, peer);
+    });
+    return wanted;
+  }
+
+  /// Those of the mask; others stay as they are. clear() has to follow.
+  __device__ __forceinline__ void receive(const Call& call, const Places& at, std::uint32_t wanted,
+                                          Patience& patience, Stage stage) {
     std::uint8_t* arena = call.arena[call.rank];
-    const auto slot = [&](int peer, int i) {
-      return lanes.begin + static_cast<std::uint32_t>(peer) * lanes.lane + place(i);
-    };
-    const auto wanted = [&](int peer, int i) {
-      return peer < call.ranks - 1 && wants(rank_of(call, peer), i);
-    };
     while (true) {
-#pragma unroll
-      for (int i = 0; i < kUnroll; ++i) {
-#pragma unroll
-        for (int peer = 0; peer < kPeers; ++peer) {
-          if (wanted(peer, i)) packs[i][peer] = load_shared(slot_of(arena, slot(peer, i)));
-        }
-      }
+      each(wanted, [&](int i, int peer) {
+        packs[i][peer] = load_shared(slot_of(arena, slot(at, i, peer)));
+      });
+      bool suspicious = false;  // of being empty, or rare data
+      each(wanted, [&](int i, int peer) { suspicious |= packs[i][peer].low == kSentinelLow; });
+      if (!suspicious) break;
       int missing = -1;
-#pragma unroll
-      for (int i = 0; i < kUnroll; ++i) {
-#pragma unroll
-        for (int peer = 0; peer < kPeers; ++peer) {
-          if (wanted(peer, i) && is_sentinel(packs[i][peer])) missing = peer;
-        }
-      }
-      if (missing < 0 || !patience.more(rank_of(call, missing), stage, place(0))) break;
+      each(wanted, [&](int i, int peer) {
+        if (is_sentinel(packs[i][peer])) missing = peer;
+      });
+      if (missing >= 0 && patience.more(rank_of(call, missing), stage, at.first)) continue;
+      each(wanted, [&](int i, int peer) {
+        if (packs[i][peer].low != kSentinelLow) return;
+        packs[i][peer] = receive_rare(arena, slot(at, i, peer), packs[i][peer]);
+      });
+      break;
     }
     patience.arrived();
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-#pragma unroll
-      for (int peer = 0; peer < kPeers; ++peer) {
-        if (wanted(peer, i)) packs[i][peer] = take(arena, slot(peer, i), packs[i][peer]);
-      }
-    }
+  }
+
+  /// The slots are empty again. After what the peers wait for has been sent.
+  __device__ __forceinline__ void clear(const Call& call, const Places& at,
+                                        std::uint32_t wanted) const {
+    std::uint8_t* arena = call.arena[call.rank];
+    each(wanted, [&](int i, int peer) {
+      store_shared(slot_of(arena, slot(at, i, peer)), {kSentinelLow, kSentinelHigh});
+    });
   }
 
   /// Which rank the peer is.
@@ -84,16 +141,36 @@ struct Batch {
       return sum.finish(call.finish_over);
     });
   }
-};
 
-/// Into this rank's lane of every peer. The nearest above first, so that no two ranks begin with
-/// the same peer.
-__device__ __forceinline__ void send_all(const Call& call, const Lanes& lanes, std::uint32_t at,
-                                         Pack pack) {
-  for (int i = 1; i < call.ranks; ++i) {
-    const int to = call.rank + i < call.ranks ? call.rank + i : call.rank + i - call.ranks;
-    send(call.arena[to], lanes.slot(to, call.rank, at), pack);
+  /// visit(i, peer) for every pack that there is.
+  template <class Visit>
+  static __device__ __forceinline__ void each_of(const Call& call, Visit visit) {
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+#pragma unroll
+      for (int peer = 0; peer < kPeers; ++peer) {
+        if (peer < call.ranks - 1) visit(i, peer);
+      }
+    }
   }
-}
+
+  /// visit(i, peer) for the packs of a mask.
+  template <class Visit>
+  static __device__ __forceinline__ void each(std::uint32_t wanted, Visit visit) {
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+#pragma unroll
+      for (int peer = 0; peer < kPeers; ++peer) {
+        if ((wanted & bit(i, peer)) != 0) visit(i, peer);
+      }
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ std::uint32_t slot(const Places& at, int i, int peer) {
+    return at.first + static_cast<std::uint32_t>(peer) * at.lane +
+           static_cast<std::uint32_t>(i) * at.step;
+  }
+};
 
 }  // namespace gdrx::gpu

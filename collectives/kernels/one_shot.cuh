@@ -11,29 +11,35 @@ namespace gdrx::gpu {
 template <class E, int kPeers>
 __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
-  begin<kPeers <= 7>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
   const UserBuffer output(call.output, call.bytes);
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
   const std::uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t stride = gridDim.x * blockDim.x;
+  const Peers<kPeers> peers(call, packs, 0);
+  const Pack* const its = worked_out(input.place(first));
+  const std::uint32_t has = worked_out(first < packs ? 1U : 0U);
+  const std::uint32_t plain = worked_out(input.is_plain(first) ? 1U : 0U);
+  Control* const control = worked_out(control_of(call, call.rank));
+  begin<kPeers <= 7>();
   Pack mine{};
-  if (first < packs) mine = input.load(first);  // on its way while the control page is read
-  const Entry entry = enter(call, false, patience);
-  const Lanes lanes{entry.half, packs};
-  if (first < packs) send_all(call, lanes, first, mine);
+  // On its way while the control page is read.
+  if (has != 0) mine = plain != 0 ? *its : input.load(first);
+  const Entry entry = enter(call, control, false, patience);
+  if (has != 0) peers.send_all(entry.half + first, mine);
   for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
-    send_all(call, lanes, pack, input.load(pack));
+    peers.send_all(entry.half + pack, input.load(pack));
   }
   book(call, entry, false);
+  const std::uint32_t all = (1U << (call.ranks - 1)) - 1;
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
     if (pack != first) mine = input.load(pack);
     Batch<1, kPeers> batch;
-    batch.receive(
-        call, lanes, [&](int) { return pack; }, [](int, int) { return true; }, patience,
-        Stage::reducing);
+    const Places places{entry.half + pack, packs, 0};
+    batch.receive(call, places, all, patience, Stage::reducing);
     output.store(pack, batch.template reduce<E>(call, 0, mine));
+    batch.clear(call, places, all);
   }
 }
 

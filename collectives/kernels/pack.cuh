@@ -83,55 +83,64 @@ __device__ __forceinline__ Pack take(std::uint8_t* arena, std::uint32_t slot, Pa
 /// A user's buffer as packs. The last one may be short; what is past the end reads as zero.
 class UserBuffer {
  public:
-  __device__ UserBuffer(const void* data, std::uint64_t bytes)
+  __device__ __forceinline__ UserBuffer(const void* data, std::uint64_t bytes)
       : data_(static_cast<const std::uint8_t*>(data)),
         bytes_(bytes),
-        aligned_(reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack) == 0),
-        words_(reinterpret_cast<std::uintptr_t>(data) % 4 == 0 && bytes % 4 == 0) {}
+        whole_(reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack) == 0 ? bytes / sizeof(Pack)
+                                                                          : 0) {}
+
+  /// Whether the pack is 16 bytes at an address of theirs: at place() then.
+  __device__ __forceinline__ bool is_plain(std::uint64_t pack) const { return pack < whole_; }
+  __device__ __forceinline__ const Pack* place(std::uint64_t pack) const {
+    return reinterpret_cast<const Pack*>(data_) + pack;
+  }
 
   __device__ __forceinline__ Pack load(std::uint64_t pack) const {
-    const std::uint64_t at = pack * sizeof(Pack);
-    if (aligned_ && at + sizeof(Pack) <= bytes_) {
-      return *reinterpret_cast<const Pack*>(data_ + at);
-    }
-    return load_rest(at);
+    if (is_plain(pack)) return *place(pack);
+    return load_rest(data_, bytes_, pack * sizeof(Pack));
   }
 
   __device__ __forceinline__ void store(std::uint64_t pack, Pack value) const {
-    const std::uint64_t at = pack * sizeof(Pack);
-    if (aligned_ && at + sizeof(Pack) <= bytes_) {
-      *reinterpret_cast<Pack*>(const_cast<std::uint8_t*>(data_) + at) = value;
+    if (is_plain(pack)) {
+      *const_cast<Pack*>(place(pack)) = value;
     } else {
-      store_rest(at, value);
+      store_rest(data_, bytes_, pack * sizeof(Pack), value);
     }
   }
 
  private:
+  static __device__ bool in_words(const std::uint8_t* data, std::uint64_t bytes) {
+    return reinterpret_cast<std::uintptr_t>(data) % 4 == 0 && bytes % 4 == 0;
+  }
+
   // The short end of a buffer, or a buffer of odd alignment: in words if they fit, else in bytes.
-  __device__ __noinline__ Pack load_rest(std::uint64_t at) const {
+  static __device__ __noinline__ Pack load_rest(const std::uint8_t* data, std::uint64_t bytes,
+                                                std::uint64_t at) {
     Pack value{0, 0};
-    if (words_) {
+    if (in_words(data, bytes)) {
 #pragma unroll  // all loads at once
       for (std::uint64_t i = 0; i < sizeof(Pack); i += 4) {
-        if (at + i >= bytes_) continue;
-        const std::uint64_t word = *reinterpret_cast<const std::uint32_t*>(data_ + at + i);
+        if (at + i >= bytes) continue;
+        const std::uint64_t word = *reinterpret_cast<const std::uint32_t*>(data + at + i);
         (i < 8 ? value.low : value.high) |= word << (i % 8 * 8);
       }
       return value;
     }
 #pragma unroll
     for (std::uint64_t i = 0; i < sizeof(Pack); ++i) {
-      const std::uint64_t byte = at + i < bytes_ ? data_[at + i] : 0;
+      const std::uint64_t byte = at + i < bytes ? data[at + i] : 0;
       (i < 8 ? value.low : value.high) |= byte << (i % 8 * 8);
     }
     return value;
   }
-  __device__ __noinline__ void store_rest(std::uint64_t at, Pack value) const {
-    auto* to = const_cast<std::uint8_t*>(data_) + at;
-    const std::uint64_t step = words_ ? 4 : 1;
-    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes_; i += step) {
+  static __device__ __noinline__ void store_rest(const std::uint8_t* data, std::uint64_t bytes,
+                                                 std::uint64_t at, Pack value) {
+    auto* to = const_cast<std::uint8_t*>(data) + at;
+    const bool words = in_words(data, bytes);
+    const std::uint64_t step = words ? 4 : 1;
+    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes; i += step) {
       const std::uint64_t rest = (i < 8 ? value.low : value.high) >> (i % 8 * 8);
-      if (words_) {
+      if (words) {
         *reinterpret_cast<std::uint32_t*>(to + i) = static_cast<std::uint32_t>(rest);
       } else {
         to[i] = static_cast<std::uint8_t>(rest);
@@ -141,8 +150,7 @@ class UserBuffer {
 
   const std::uint8_t* data_;
   std::uint64_t bytes_;
-  bool aligned_;
-  bool words_;
+  std::uint64_t whole_;  // packs of 16 bytes at addresses of theirs
 };
 
 }  // namespace gdrx::gpu

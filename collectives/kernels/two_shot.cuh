@@ -8,107 +8,77 @@
 
 namespace gdrx::gpu {
 
-/// One thread's packs, tile by tile: `kUnroll` of each n-th of the tile, a grid's width apart.
-template <class E, int kUnroll, int kPeers>
-class TwoShot {
- public:
-  __device__ __forceinline__ TwoShot(const Call& call, Patience& patience)
-      : call_(call),
-        patience_(patience),
-        input_(call.input, call.bytes),
-        output_(call.output, call.bytes),
-        tiling_(call, kUnroll * gridDim.x * blockDim.x),
-        threads_(gridDim.x * blockDim.x),
-        thread_(blockIdx.x * blockDim.x + threadIdx.x) {}
-
-  __device__ __forceinline__ const Tiling& tiling() const { return tiling_; }
-
-  __device__ __forceinline__ void scatter(std::uint32_t tile, const Lanes& lanes) const {
-    const Tile parts = tiling_.tile(tile);
-    for (int step = 1; step < call_.ranks; ++step) {
-      const int to =
-          call_.rank + step < call_.ranks ? call_.rank + step : call_.rank + step - call_.ranks;
-      Pack packs[kUnroll];
-#pragma unroll
-      for (int i = 0; i < kUnroll; ++i) {
-        if (parts.has(to, at(i))) packs[i] = input_.load(parts.place(to, at(i)));
-      }
-#pragma unroll
-      for (int i = 0; i < kUnroll; ++i) {
-        if (parts.has(to, at(i))) {
-          send(call_.arena[to], lanes.slot(to, call_.rank, at(i)), packs[i]);
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void reduce(std::uint32_t tile, const Lanes& from, const Lanes& to) {
-    const Tile parts = tiling_.tile(tile);
-    Pack mine[kUnroll];
-    const auto wants = [&](int i) { return parts.has(call_.rank, at(i)); };
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-      if (wants(i)) mine[i] = input_.load(parts.place(call_.rank, at(i)));
-    }
-    Batch<kUnroll, kPeers> batch;
-    batch.receive(
-        call_, from, [&](int i) { return at(i); }, [&](int, int i) { return wants(i); }, patience_,
-        Stage::reducing);
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-      if (!wants(i)) continue;
-      const Pack sum = batch.template reduce<E>(call_, i, mine[i]);
-      send_all(call_, to, at(i), sum);
-      output_.store(parts.place(call_.rank, at(i)), sum);
-    }
-  }
-
-  __device__ __forceinline__ void gather(std::uint32_t tile, const Lanes& from) {
-    const Tile parts = tiling_.tile(tile);
-    const auto wants = [&](int rank, int i) { return parts.has(rank, at(i)); };
-    Batch<kUnroll, kPeers> batch;
-    batch.receive(
-        call_, from, [&](int i) { return at(i); }, wants, patience_, Stage::gathering);
-#pragma unroll
-    for (int i = 0; i < kUnroll; ++i) {
-#pragma unroll
-      for (int peer = 0; peer < kPeers; ++peer) {
-        const int rank = batch.rank_of(call_, peer);
-        if (rank >= call_.ranks || !wants(rank, i)) continue;
-        output_.store(parts.place(rank, at(i)), batch.packs[i][peer]);
-      }
-    }
-  }
-
- private:
-  __device__ __forceinline__ std::uint32_t at(int i) const {
-    return static_cast<std::uint32_t>(i) * threads_ + thread_;
-  }
-
-  const Call& call_;
-  Patience& patience_;
-  UserBuffer input_;
-  UserBuffer output_;
-  Tiling tiling_;
-  std::uint32_t threads_;
-  std::uint32_t thread_;
-};
-
-/// The grid covers an n-th with kUnroll packs a thread.
+/// One tile: the grid covers an n-th with kUnroll packs a thread. Whatever can be known before the
+/// kernel ahead has ended is worked out before.
 template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
     two_shot(const __grid_constant__ Call call) {
-  begin<is_light(kUnroll, kPeers)>();
+  using Packs = Batch<kUnroll, kPeers>;
   Patience patience(call);
-  TwoShot<E, kUnroll, kPeers> work(call, patience);
-  const Entry entry = enter(call, false, patience);
-  const std::uint32_t lane = work.tiling().lane();
-  const Lanes parts{entry.half, lane};
-  const Lanes results{entry.half + static_cast<std::uint32_t>(call.ranks - 1) * lane, lane};
-  work.scatter(0, parts);
+  const UserBuffer input(call.input, call.bytes);
+  const UserBuffer output(call.output, call.bytes);
+  const std::uint32_t threads = gridDim.x * blockDim.x;
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t lane = kUnroll * threads;
+  const std::uint32_t set = static_cast<std::uint32_t>(call.ranks - 1) * lane;
+  const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
+  const std::uint32_t part =
+      (packs + static_cast<std::uint32_t>(call.ranks) - 1) / static_cast<std::uint32_t>(call.ranks);
+  const auto at = [&](int i) { return static_cast<std::uint32_t>(i) * threads + thread; };
+  const auto place = [&](int rank, int i) {
+    return static_cast<std::uint32_t>(rank) * part + at(i);
+  };
+  const auto has = [&](int rank, int i) { return at(i) < part && place(rank, i) < packs; };
+  const Peers<kPeers> peers(call, lane, thread);
+  std::uint32_t scattered = 0, reduced = 0, gathered = 0;
+  Packs::each_of(call, [&](int i, int peer) {
+    if (has(peers.rank_of(peer), i)) scattered |= Packs::bit(i, peer);
+    if (has(call.rank, i)) reduced |= Packs::bit(i, peer);
+    if (has(Packs::rank_of(call, peer), i)) gathered |= Packs::bit(i, peer);
+  });
+  bool own[kUnroll];
+#pragma unroll
+  for (int i = 0; i < kUnroll; ++i) own[i] = has(call.rank, i);
+  std::uint32_t from[kPeers];
+#pragma unroll
+  for (int step = 0; step < kPeers; ++step) from[step] = worked_out(place(peers.rank_of(step), 0));
+  Control* const control = worked_out(control_of(call, call.rank));
+  begin<is_light(kUnroll, kPeers)>();
+
+  // On their way while the control page is read: all take as long as one.
+  Packs theirs;
+  Pack mine[kUnroll];
+  Packs::each(scattered, [&](int i, int step) {
+    theirs.packs[i][step] = input.load(from[step] + static_cast<std::uint32_t>(i) * threads);
+  });
+#pragma unroll
+  for (int i = 0; i < kUnroll; ++i) {
+    if (own[i]) mine[i] = input.load(place(call.rank, i));
+  }
+  const Entry entry = enter(call, control, false, patience);
+  Packs::each(scattered, [&](int i, int step) {
+    peers.send(step, entry.half + static_cast<std::uint32_t>(i) * threads, theirs.packs[i][step]);
+  });
   book(call, entry, false);
-  work.reduce(0, parts, results);
-  work.gather(0, results);
+
+  Packs batch;
+  const Places arrivals{entry.half + thread, lane, threads};
+  batch.receive(call, arrivals, reduced, patience, Stage::reducing);
+#pragma unroll
+  for (int i = 0; i < kUnroll; ++i) {
+    if (!own[i]) continue;
+    const Pack sum = batch.template reduce<E>(call, i, mine[i]);
+    peers.send_all(entry.half + set + static_cast<std::uint32_t>(i) * threads, sum);
+    output.store(place(call.rank, i), sum);
+  }
+  batch.clear(call, arrivals, reduced);
+
+  const Places results{entry.half + set + thread, lane, threads};
+  batch.receive(call, results, gathered, patience, Stage::gathering);
+  Packs::each(gathered, [&](int i, int peer) {
+    output.store(place(Packs::rank_of(call, peer), i), batch.packs[i][peer]);
+  });
+  batch.clear(call, results, gathered);
 }
 
 /// Any grid, tile after tile; while a tile is reduced the next is on its way, and so are the
@@ -118,21 +88,80 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
 template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2)
     two_shot_tiled(const __grid_constant__ Call call) {
+  using Packs = Batch<kUnroll, kPeers>;
   begin<false>();
   Patience patience(call);
-  TwoShot<E, kUnroll, kPeers> work(call, patience);
-  const Entry entry = enter(call, true, patience);
-  const std::uint32_t lane = work.tiling().lane();
+  const UserBuffer input(call.input, call.bytes);
+  const UserBuffer output(call.output, call.bytes);
+  const std::uint32_t threads = gridDim.x * blockDim.x;
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t lane = kUnroll * threads;
   const std::uint32_t set = static_cast<std::uint32_t>(call.ranks - 1) * lane;
-  const std::uint32_t tiles = work.tiling().tiles();
-  work.scatter(0, {0, lane});
+  const Tiling tiling(call, lane);
+  const auto at = [&](int i) { return static_cast<std::uint32_t>(i) * threads + thread; };
+
+  const auto scatter = [&](std::uint32_t tile) {
+    const Tile parts = tiling.tile(tile);
+    for (int step = 1; step < call.ranks; ++step) {
+      const int to =
+          call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+      const std::uint32_t first = tile % 3 * set + lane_of(to, call.rank) * lane;
+      Pack packs[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (parts.has(to, at(i))) packs[i] = input.load(parts.place(to, at(i)));
+      }
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (parts.has(to, at(i))) send(call.arena[to], first + at(i), packs[i]);
+      }
+    }
+  };
+  const auto reduce = [&](std::uint32_t tile) {
+    const Tile parts = tiling.tile(tile);
+    const auto has = [&](int, int i) { return parts.has(call.rank, at(i)); };
+    Pack mine[kUnroll];
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (has(0, i)) mine[i] = input.load(parts.place(call.rank, at(i)));
+    }
+    Packs batch;
+    const std::uint32_t wanted = Packs::mask(call, has);
+    const Places places{tile % 3 * set + thread, lane, threads};
+    batch.receive(call, places, wanted, patience, Stage::reducing);
+    const std::uint32_t results = (3 + tile % 2) * set;
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (!has(0, i)) continue;
+      const Pack sum = batch.template reduce<E>(call, i, mine[i]);
+      send_all(call, lane, results + at(i), sum);
+      output.store(parts.place(call.rank, at(i)), sum);
+    }
+    batch.clear(call, places, wanted);
+  };
+  const auto gather = [&](std::uint32_t tile) {
+    const Tile parts = tiling.tile(tile);
+    Packs batch;
+    const std::uint32_t wanted =
+        Packs::mask(call, [&](int rank, int i) { return parts.has(rank, at(i)); });
+    const Places places{(3 + tile % 2) * set + thread, lane, threads};
+    batch.receive(call, places, wanted, patience, Stage::gathering);
+    Packs::each(wanted, [&](int i, int peer) {
+      output.store(parts.place(Packs::rank_of(call, peer), at(i)), batch.packs[i][peer]);
+    });
+    batch.clear(call, places, wanted);
+  };
+
+  const Entry entry = enter(call, control_of(call, call.rank), true, patience);
+  const std::uint32_t tiles = tiling.tiles();
+  scatter(0);
   book(call, entry, true);
   for (std::uint32_t tile = 0; tile <= tiles; ++tile) {
-    if (tile > 0) work.gather(tile - 1, {(3 + (tile - 1) % 2) * set, lane});
+    if (tile > 0) gather(tile - 1);
     if (tile == tiles) break;
     block_fence();
-    if (tile + 1 < tiles) work.scatter(tile + 1, {(tile + 1) % 3 * set, lane});
-    work.reduce(tile, {tile % 3 * set, lane}, {(3 + tile % 2) * set, lane});
+    if (tile + 1 < tiles) scatter(tile + 1);
+    reduce(tile);
   }
 }
 

@@ -20,14 +20,16 @@ __device__ __forceinline__ std::uint64_t nanoseconds() {
 }
 
 /// One a thread. After a thread gave up, no wait of it waits: the kernel ends, its output is void.
+/// No slow path is handed a pointer to it: it stays in registers.
 class Patience {
  public:
   __device__ explicit Patience(const Call& call) : call_(call) {}
 
   /// False: stop waiting. `peer` is waited for.
-  __device__ __forceinline__ bool more(int peer, Stage stage, std::uint32_t pack) {
+  __device__ __forceinline__ bool more(int peer, Stage stage, std::uint32_t slot) {
     if (!over_ && ++polls_ % kPollsBetweenLooks == 0) {
-      over_ = !look(call_, since_, peer, stage, pack);
+      since_ = look(call_, since_, peer, stage, slot);
+      over_ = since_ == kOver;
     }
     return !over_;
   }
@@ -36,10 +38,9 @@ class Patience {
 
   /// The call cannot be carried out: `peer` is in another one. Ends this kernel's waits, and so, by
   /// the host, those of its peers.
-  __device__ __noinline__ void refuse(int peer) {
+  __device__ __forceinline__ void refuse(int peer) {
     over_ = true;
-    report(call_, peer, Stage::disagreeing, 0);
-    reinterpret_cast<volatile Control*>(control_of(call_, call_.rank))->aborted = 1;
+    disagree(call_, peer);
   }
 
   /// What was waited for has come. Polls of a long kernel must not add up: when all threads look at
@@ -52,39 +53,46 @@ class Patience {
  private:
   static constexpr std::uint32_t kPollsBetweenLooks = 2048;  // about a millisecond
   static constexpr int kTickShift = 17;                      // 131 us
+  static constexpr std::uint64_t kOver = ~std::uint64_t{0};
 
-  static __device__ void report(const Call& call, int peer, Stage stage, std::uint32_t pack) {
+  static __device__ void report(const Call& call, int peer, Stage stage, std::uint32_t slot) {
     Control* control = control_of(call, call.rank);
     if (atomicExch(&control->failed, 1) != 0) return;
     volatile Report* report = call.report;
     report->peer = static_cast<std::uint32_t>(peer);
     report->call = control->calls;
     report->stage = static_cast<std::uint32_t>(stage);
-    report->pack = pack;
+    report->slot = slot;
     fence_system();
     report->failed = 1;
     report->abort = 1;
   }
 
-  static __device__ __noinline__ bool look(const Call& call, std::uint64_t& since, int peer,
-                                           Stage stage, std::uint32_t pack) {
+  static __device__ __noinline__ void disagree(const Call& call, int peer) {
+    report(call, peer, Stage::disagreeing, 0);
+    reinterpret_cast<volatile Control*>(control_of(call, call.rank))->aborted = 1;
+  }
+
+  /// Since when it is waited; 0: from now on. kOver: no longer.
+  static __device__ __noinline__ std::uint64_t look(const Call& call, std::uint64_t since, int peer,
+                                                    Stage stage, std::uint32_t slot) {
     Control* control = control_of(call, call.rank);
     volatile Control* shared = control;
-    if (shared->aborted != 0) return false;
+    if (shared->aborted != 0) return kOver;
     const std::uint64_t now = nanoseconds();
     if (since == 0) since = now;
     volatile Report* report = call.report;
     if (call.timeout_ns > 0 && now - since > call.timeout_ns) {
-      Patience::report(call, peer, stage, pack);
+      Patience::report(call, peer, stage, slot);
     } else {
       // The report is in the host's memory, far away: one thread a tick asks, for all.
       const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
       const std::uint32_t last = shared->looked;
-      if (tick == last || atomicCAS(&control->looked, last, tick) != last) return true;
-      if (report->abort == 0) return true;
+      if (tick == last || atomicCAS(&control->looked, last, tick) != last) return since;
+      if (report->abort == 0) return since;
     }
     shared->aborted = 1;
-    return false;
+    return kOver;
   }
 
   const Call& call_;
@@ -107,6 +115,18 @@ __device__ __forceinline__ void begin() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
   if (!tiny) asm volatile("griddepcontrol.launch_dependents;");
 #endif
+}
+
+/// Here, and not where it is needed: before begin() that costs nothing.
+__device__ __forceinline__ std::uint32_t worked_out(std::uint32_t value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+template <class T>
+__device__ __forceinline__ T* worked_out(T* value) {
+  asm volatile("" : "+l"(value));
+  __builtin_assume(__isGlobal(value));
+  return value;
 }
 
 /// Of the lower halves of two numbers that wrap around.
@@ -140,11 +160,12 @@ struct Entry {
 /// half, and no more: it needs what this rank sends in that call. Kernels that use all slots, and
 /// those after them, first wait until every rank is in this call, and so has left the one before.
 /// What the ranks must agree on travels with that. Every thread calls it.
-__device__ __forceinline__ Entry enter(const Call& call, bool whole, Patience& patience) {
-  Control* control = control_of(call, call.rank);
+/// `control`: this rank's.
+__device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
+                                       Patience& patience) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
-  if (whole || state >> 32 != 0) {
+  if (__builtin_expect(whole || state >> 32 != 0, 0)) {
     const int peer = static_cast<int>(threadIdx.x);
     if (peer < call.ranks && peer != call.rank) {
       if (blockIdx.x == 0) {
