@@ -194,6 +194,9 @@ void add_bench_options(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str();
   app.add_flag("!--no-latency", bench.options.latency, "Bandwidth alone");
+  app.add_flag(
+      "--same-buffer", bench.options.same_buffer,
+      "All messages from and into the same bytes, as perftest does: they stay in the cache");
   app.add_option(
          "--nap", arguments.nap_us,
          "Microseconds that this process sleeps when nothing moves in the test of bandwidth; "

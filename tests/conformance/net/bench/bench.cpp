@@ -136,8 +136,8 @@ Result<void> bench(Session& session, Channel& channel, bool leads, const BenchOp
   const std::size_t room = (largest / 4096 + 1) * 4096 * options.window;
   const Region from = GDRX_TRY(Region::make(session, pair.send.get(), room));
   const Region to = GDRX_TRY(Region::make(session, pair.recv.get(), room));
-  const End send{&session, pair.send.get(), &from, true};
-  const End recv{&session, pair.recv.get(), &to, false};
+  const End send{&session, pair.send.get(), &from, true, options.same_buffer};
+  const End recv{&session, pair.recv.get(), &to, false, options.same_buffer};
   for (const std::size_t size : options.sizes) {
     const Point point = GDRX_TRY(measure(send, recv, channel, leads, size, options));
     if (leads) {

@@ -17,6 +17,7 @@ struct BenchOptions {
   std::vector<std::size_t> sizes;    // bytes
   std::size_t window = 8;            // messages under way, 1 to 32
   bool latency = true;               // measured, too
+  bool same_buffer = false;          // all messages from and into the same bytes, as perftest does
   std::chrono::microseconds nap{0};  // of an end for which nothing moves; zero: it polls
   double scale = 1;                  // of the number of messages
 };

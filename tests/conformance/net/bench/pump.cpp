@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 4096;
 /// Null when the plugin says "later".
 Result<void*> post(const End& end, std::size_t size, std::size_t slot) {
   Net& net = end.session->net();
-  const std::size_t stride = (size + kPage - 1) / kPage * kPage;
+  const std::size_t stride = end.same_buffer ? 0 : (size + kPage - 1) / kPage * kPage;
   void* data = end.region->data() + slot * stride;
   void* mhandle = end.region->mhandle();
   void* request = nullptr;
@@ -59,8 +59,8 @@ Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size
     ++idle;
     if (nap.count() > 0) {
       std::this_thread::sleep_for(nap);
-    } else if (idle % 64 == 0) {
-      std::this_thread::yield();
+    } else {
+      std::this_thread::yield();  // as NCCL's progress thread does in every idle round
     }
     if (idle % look != 0) continue;
     if (idle == look) {

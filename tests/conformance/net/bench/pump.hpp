@@ -13,12 +13,14 @@ namespace gdrx::conformance {
 
 inline constexpr std::size_t kMostWindow = 32;
 
-/// One end: its communicator and its memory, with room for a window of messages.
+/// One end: its communicator and its memory, with room for a window of messages, or for the one
+/// buffer of all.
 struct End {
   Session* session;
   void* comm;
   const Region* region;
   bool sends;
+  bool same_buffer;
 };
 
 /// `count` messages of `size` bytes, up to `window` of them under way. An error after 30 s without
