@@ -55,7 +55,7 @@ struct Report {
   std::uint32_t peer;  // who was waited for
   std::uint32_t call;
   std::uint32_t stage;  // one of Stage
-  std::uint32_t slot;   // of the arena, or the block that leaves
+  std::uint32_t slot;   // the first that the thread waits for, or the block that leaves
 };
 
 enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing };

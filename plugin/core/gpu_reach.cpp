@@ -47,7 +47,9 @@ struct Reach {
 };
 
 Result<Reach> reach_of(const std::string& fabric, const Config& config, const Log& log) {
-  if (!gpu::driver().missing.empty()) return fail(Errc::unsupported, gpu::driver().missing);
+  if (const auto& missing = gpu::driver().missing_to_reach; !missing.empty()) {
+    return fail(Errc::unsupported, missing);
+  }
   if (config.gpu_direct == GpuDirect::staged) {
     return fail(Errc::unsupported, "GDRX_GPU_DIRECT is staged");
   }

@@ -32,11 +32,12 @@ Result<std::unique_ptr<Memory>> register_memory(Comm& comm, std::span<std::byte>
   memory->bytes = bytes;
   memory->gpu = type == nccl::kPtrCuda;
   if (bytes.empty()) return memory;
-  const std::lock_guard turn(lane->turn());
   if (lane->fabric() == "ucx") {
+    // Without the turn: the driver may keep this thread waiting for the application.
     if (memory->gpu) memory->handed_over = GDRX_TRY(comm.hand_over(bytes));
     return memory;
   }
+  const std::lock_guard turn(lane->turn());
   const std::uint64_t hits = lane->memory().counters().shared;
   memory->registration = GDRX_TRY(registration_of(*lane, bytes, memory->gpu, exported));
   const bool hit = lane->memory().counters().shared > hits;

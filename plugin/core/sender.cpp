@@ -62,7 +62,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   }
   taker_ = GDRX_TRY(gpu::Taker::connect(welcome.gpu));
   // Here if this thread has a context: not where NCCL's kernels run already.
-  if (!prepare_copies()) copier_.reset();
+  if (gpu::OwnContext::has_gpu()) GDRX_TRY(prepare_copies());
   return {};
 }
 
@@ -145,10 +145,11 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
     GDRX_TRY(look_at_peer());
     return nullptr;
   }
-  if (to.way == Route::Way::copy &&
-      GDRX_TRY(copier_->start(free_.back(), to.target.data(), bytes,
-                              memory == nullptr || !memory->gpu)) == Progress::pending) {
-    return nullptr;
+  if (to.way == Route::Way::copy) {
+    const bool from_host = memory == nullptr || !memory->gpu;
+    auto started = copier_->start(free_.back(), to.target.data(), bytes, from_host);
+    if (!started) return tl::unexpected(break_with(std::move(started).error()));
+    if (*started == Progress::pending) return nullptr;
   }
   const std::uint16_t slot = begin(bytes, tag, memory);
   Send& send_to = sends_[slot];

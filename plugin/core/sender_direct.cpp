@@ -42,7 +42,7 @@ Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* 
 Result<Sender::Route> Sender::route_to_gpu(std::uint32_t id, Bytes offset, Bytes size) {
   if (!taker_) return fail(Errc::protocol, peer_name_ + " names GPU memory that it never gave");
   GDRX_TRY(prepare_copies());
-  const auto there = GDRX_TRY(taker_->find(id));
+  const auto there = GDRX_TRY(taker_->find(id, copier_->context()));
   if (!there) return Route{Route::Way::later, {}, {}};
   if (offset > there->size() || size > there->size() - offset) {
     return fail(Errc::protocol, peer_name_ + " names GPU memory beyond what it gave");
@@ -55,7 +55,11 @@ Result<Sender::Route> Sender::route_to_gpu(std::uint32_t id, Bytes offset, Bytes
 // Before the head: messages of a pair are delivered in the order in which they were posted.
 Result<Progress> Sender::post_direct(std::uint16_t slot) {
   Send& send = sends_[slot];
-  if (send.copied) return copier_->poll(slot);
+  if (send.copied) {
+    auto copied = copier_->poll(slot);
+    if (!copied) return tl::unexpected(break_with(std::move(copied).error()));
+    return *copied;
+  }
   if (send.written) return Progress::done;
   WriteOp op;
   op.payload = send.bytes;

@@ -18,7 +18,8 @@ constexpr std::size_t kLeastByEngine = 32 * 1024;
 }  // namespace
 
 Result<std::unique_ptr<Copier>> Copier::create(std::size_t slots) {
-  auto copier = std::unique_ptr<Copier>(new Copier(GDRX_TRY(OwnContext::of_current_gpu())));
+  auto context = GDRX_TRY(OwnContext::of_current_gpu());
+  auto copier = std::unique_ptr<Copier>(new Copier(std::move(context)));
   GDRX_TRY(copier->open(slots));
   return copier;
 }

@@ -24,6 +24,8 @@ class Copier {
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
+  const std::shared_ptr<OwnContext>& context() const noexcept { return context_; }
+
   /// From any thread, one at a time. Of little host memory a copy is taken at once; pending: there
   /// is no room for it now.
   Result<Progress> start(std::size_t slot, std::byte* to, std::span<const std::byte> from,

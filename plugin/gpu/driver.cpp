@@ -17,7 +17,7 @@ Driver look_up() {
   Driver d;
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) {
-    d.missing = "this process has not loaded the CUDA driver";
+    d.missing = d.missing_to_reach = "this process has not loaded the CUDA driver";
     return d;
   }
   find(library, "cuCtxGetCurrent", d.current, d.missing);
@@ -28,8 +28,8 @@ Driver look_up() {
   find(library, "cuCtxPopCurrent_v2", d.pop, d.missing);
   find(library, "cuMemHostAlloc", d.host_allocate, d.missing);
   find(library, "cuMemFreeHost", d.host_free, d.missing);
-  find(library, "cuMemAlloc_v2", d.allocate, d.missing);
-  find(library, "cuMemFree_v2", d.free, d.missing);
+  find(library, "cuMemAlloc_v2", d.allocate, d.missing_to_reach);
+  find(library, "cuMemFree_v2", d.free, d.missing_to_reach);
   find(library, "cuMemGetAddressRange_v2", d.address_range, d.missing);
   find(library, "cuMemRetainAllocationHandle", d.retain, d.missing);
   find(library, "cuMemRelease", d.release, d.missing);
@@ -46,7 +46,8 @@ Driver look_up() {
   find(library, "cuStreamWriteValue32_v2", d.write_value, d.missing);
   find(library, "cuStreamDestroy_v2", d.stream_destroy, d.missing);
   find(library, "cuMemcpyAsync", d.copy, d.missing);
-  find(library, "cuGetErrorString", d.error_text, d.missing);
+  find(library, "cuGetErrorString", d.error_text, d.missing_to_reach);
+  if (d.missing.empty()) d.missing = d.missing_to_reach;
   return d;
 }
 

@@ -56,7 +56,8 @@ struct Driver {
   Status (*copy)(Pointer, Pointer, std::size_t, Stream) = nullptr;
   Status (*write_value)(Stream, Pointer, std::uint32_t, unsigned) = nullptr;
   Status (*error_text)(Status, const char**) = nullptr;
-  std::string missing;  // empty: everything is there
+  std::string missing;           // empty: everything is there
+  std::string missing_to_reach;  // empty: so is what it takes to try whether NICs reach GPU memory
 };
 
 /// Looked up once. Never loads the driver: who has no GPU memory has none to hand out.

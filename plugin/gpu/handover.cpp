@@ -135,6 +135,8 @@ Result<std::unique_ptr<Taker>> Taker::connect(const SocketName& name) {
 }
 
 Taker::~Taker() {
+  if (context_ == nullptr) return;
+  const OwnContext::Inside inside(*context_);
   for (const Mapping& mapping : mapped_) {
     if (mapping.at == 0) continue;
     driver().unmap(mapping.at, mapping.size);
@@ -142,7 +144,9 @@ Taker::~Taker() {
   }
 }
 
-Result<std::optional<std::span<std::byte>>> Taker::find(std::uint32_t id) {
+Result<std::optional<std::span<std::byte>>> Taker::find(
+    std::uint32_t id, const std::shared_ptr<OwnContext>& context) {
+  context_ = context;
   while (id > mapped_.size()) {
     if (!GDRX_TRY(take_one())) return std::optional<std::span<std::byte>>();
   }
@@ -179,6 +183,8 @@ Result<void> Taker::map(const Note& note, int descriptor) {
       note.bytes > note.allocation - note.offset) {
     return fail(Errc::protocol, "an impossible description of GPU memory");
   }
+  const OwnContext::Inside inside(*context_);
+  GDRX_TRY(inside.entered());
   Allocation allocation = 0;
   void* handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));  // NOLINT
   GDRX_TRY(check(driver().import_from(&allocation, handle, kPosixDescriptor),

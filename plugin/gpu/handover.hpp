@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gdrx/result.hpp"
-#include "plugin/gpu/driver.hpp"
+#include "plugin/gpu/own_context.hpp"
 #include "transport/bootstrap/socket.hpp"
 
 namespace gdrx::gpu {
@@ -46,15 +46,17 @@ class Giver {
   std::uint32_t next_ = 1;
 };
 
-/// The sender's end: maps it for its own GPU. Within a CUDA context.
+/// The sender's end: maps it for its own GPU.
 class Taker {
  public:
   static Result<std::unique_ptr<Taker>> connect(const SocketName& name);
   ~Taker();
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
-  /// The memory of that number; its description may still be on the way: then nothing.
-  Result<std::optional<std::span<std::byte>>> find(std::uint32_t id);
+  /// The memory of that number; its description may still be on the way: then nothing. It is mapped
+  /// within that context, always the same one, for what copies there.
+  Result<std::optional<std::span<std::byte>>> find(std::uint32_t id,
+                                                   const std::shared_ptr<OwnContext>& context);
 
  private:
   struct Mapping {
@@ -67,6 +69,7 @@ class Taker {
   Result<void> map(const Note& note, int descriptor);
   Socket socket_;
   std::vector<Mapping> mapped_;
+  std::shared_ptr<OwnContext> context_;  // once something was mapped
 };
 
 }  // namespace gdrx::gpu

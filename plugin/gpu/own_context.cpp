@@ -8,7 +8,8 @@ namespace gdrx::gpu {
 
 Result<std::shared_ptr<OwnContext>> OwnContext::of_current_gpu() {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<OwnContext>> made;  // by GPU
+  // By GPU. Never destroyed: NCCL's threads may connect while the process exits.
+  static auto& made = *new std::map<int, std::weak_ptr<OwnContext>>;
   Context current = nullptr;
   GDRX_TRY(check(driver().current(&current), "cuCtxGetCurrent"));
   if (current == nullptr) return fail(Errc::internal, "the calling thread has no CUDA context");
@@ -22,6 +23,11 @@ Result<std::shared_ptr<OwnContext>> OwnContext::of_current_gpu() {
   GDRX_TRY(check(driver().pop(&fresh), "cuCtxPopCurrent"));  // as it was made it became current
   made[gpu] = context;
   return context;
+}
+
+bool OwnContext::has_gpu() noexcept {
+  Context current = nullptr;
+  return driver().current(&current) == 0 && current != nullptr;
 }
 
 OwnContext::~OwnContext() { driver().context_destroy(context_); }

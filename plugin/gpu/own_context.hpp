@@ -18,6 +18,8 @@ class OwnContext {
   /// That of the GPU of the calling thread's context: made by the first who asks, gone with the
   /// last who holds it. Takes a sixth of a second when it is made.
   static Result<std::shared_ptr<OwnContext>> of_current_gpu();
+  /// Whether the calling thread has a context of the application's to tell its GPU by.
+  static bool has_gpu() noexcept;
   ~OwnContext();
   OwnContext(const OwnContext&) = delete;
   OwnContext& operator=(const OwnContext&) = delete;

@@ -91,6 +91,7 @@ FAKE int cuMemExportToShareableHandle(void* out, unsigned long long handle, int,
   return 0;
 }
 FAKE int cuMemImportFromShareableHandle(unsigned long long* handle, void* os_handle, int) {
+  if (blocked()) return kInvalidContext;
   const std::lock_guard lock(mutex);
   const int fd = dup(static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle)));
   const off_t size = lseek(fd, 0, SEEK_END);
@@ -110,6 +111,7 @@ FAKE int cuMemAddressFree(Pointer at, std::size_t size) {
 }
 FAKE int cuMemMap(Pointer at, std::size_t size, std::size_t, unsigned long long handle,
                   unsigned long long) {
+  if (blocked()) return kInvalidContext;
   const std::lock_guard lock(mutex);
   if (allocations.at(handle).size < size) return kInvalid;
   mapped[at] = allocations.at(handle);
@@ -119,7 +121,9 @@ FAKE int cuMemUnmap(Pointer at, std::size_t) {
   const std::lock_guard lock(mutex);
   return mapped.erase(at) == 1 ? 0 : kInvalid;
 }
-FAKE int cuMemSetAccess(Pointer, std::size_t, const void*, std::size_t) { return 0; }
+FAKE int cuMemSetAccess(Pointer, std::size_t, const void*, std::size_t) {
+  return blocked() ? kInvalidContext : 0;
+}
 FAKE int cuGetErrorString(int, const char** text) {
   *text = "the fake driver refuses";
   return 0;

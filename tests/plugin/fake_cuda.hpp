@@ -12,6 +12,7 @@ namespace fake_cuda {
 
 using Pointer = unsigned long long;
 inline constexpr int kInvalid = 1;
+inline constexpr int kInvalidContext = 201;
 
 struct Memory {
   int fd = -1;
@@ -24,6 +25,8 @@ extern std::map<Pointer, Memory> mapped;  // by address
 
 /// The context in which the application's threads are.
 void* application();
+/// Whether the calling thread is in that context while the application waits for its GPU.
+bool blocked();
 /// New memory, mapped; null if there is none.
 void* allocate(std::size_t size);
 /// Where a copy finds it: of a GPU's memory its shadow.

@@ -21,7 +21,6 @@ namespace {
 using namespace fake_cuda;  // NOLINT(google-build-using-namespace): this file's own
 
 constexpr int kNotReady = 600;
-constexpr int kInvalidContext = 201;
 constexpr std::size_t kByComputeEngine = 32 * 1024;
 constexpr auto kCopyTakes = std::chrono::microseconds(20);
 
@@ -87,11 +86,10 @@ bool on_gpu(Pointer at) {
   return find(at) != mapped.end();
 }
 
-bool blocked() { return application_waits && current.back()->application; }
-
 }  // namespace
 
 void* fake_cuda::application() { return &applications; }
+bool fake_cuda::blocked() { return application_waits && current.back()->application; }
 
 FAKE int cuCtxGetCurrent(void** out) {
   *out = current.back();
