@@ -76,9 +76,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
   const UserBuffer input = blocks.of(call.input, call.rank);
   const UserBuffer output(call.output, blocks.bytes(call.rank));
   const auto scatter = [&](std::uint32_t tile) {
-    for (int step = 0; step < call.ranks - 1; ++step) {
-      const int rank = call.rank + 1 + step;
-      const int to = rank < call.ranks ? rank : rank - call.ranks;
+    for (int step = 1; step < call.ranks; ++step) {
+      const int to = rank_above(call, step);
       const std::uint32_t slot = blocks.first(tile) + lane_of(to, call.rank) * blocks.lane();
       const UserBuffer theirs = blocks.of(call.input, to);
       Pack packs[kUnroll];

@@ -48,8 +48,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant_
       if (pack >= end) continue;
       const Pack sum = batch.template reduce<E>(call, i, mine[i]);
       for (int step = 0; step < call.ranks; ++step) {
-        const int to =
-            call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+        const int to = rank_above(call, step);
         UserBuffer(call.outputs[to], call.bytes).store(pack, sum);
       }
     }

@@ -7,6 +7,13 @@
 
 namespace gdrx::gpu {
 
+/// The peers from the nearest rank above on, so that no two ranks begin with the same one: `step`
+/// from 1 to ranks - 1. This rank itself is step 0.
+__device__ __forceinline__ int rank_above(const Call& call, int step) {
+  const int rank = call.rank + step;
+  return rank < call.ranks ? rank : rank - call.ranks;
+}
+
 /// Which lane of an arena's owner a peer writes; the owner has none of its own.
 __device__ __forceinline__ std::uint32_t lane_of(int owner, int source) {
   return static_cast<std::uint32_t>(source < owner ? source : source - 1);
@@ -16,7 +23,7 @@ __device__ __forceinline__ std::uint32_t lane_of(int owner, int source) {
 __device__ __forceinline__ void send_all(const Call& call, std::uint32_t lane, std::uint32_t at,
                                          Pack pack) {
   for (int step = 1; step < call.ranks; ++step) {
-    const int to = call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+    const int to = rank_above(call, step);
     send(call.arena[to], at + lane_of(to, call.rank) * lane, pack);
   }
 }
@@ -29,8 +36,7 @@ struct Places {
   std::uint32_t step;
 };
 
-/// The same in the arenas of its peers, from the nearest rank above on, so that no two ranks begin
-/// with the same one. Known before a call begins.
+/// The same in the arenas of its peers, in the order of rank_above(). Known before a call begins.
 template <int kPeers>
 class Peers {
  public:
@@ -46,10 +52,7 @@ class Peers {
     }
   }
   __device__ __forceinline__ bool has(int step) const { return step < call_.ranks - 1; }
-  __device__ __forceinline__ int rank_of(int step) const {
-    const int rank = call_.rank + 1 + step;
-    return rank < call_.ranks ? rank : rank - call_.ranks;
-  }
+  __device__ __forceinline__ int rank_of(int step) const { return rank_above(call_, 1 + step); }
   /// `offset`: of the block of lanes, and of the pack.
   __device__ __forceinline__ void send(int step, std::uint32_t offset, Pack pack) const {
     gpu::send(arenas_[step], slots_[step] + offset, pack);

@@ -103,8 +103,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
   const auto scatter = [&](std::uint32_t tile) {
     const Tile parts = tiling.tile(tile);
     for (int step = 1; step < call.ranks; ++step) {
-      const int to =
-          call.rank + step < call.ranks ? call.rank + step : call.rank + step - call.ranks;
+      const int to = rank_above(call, step);
       const std::uint32_t first = tile % 3 * set + lane_of(to, call.rank) * lane;
       Pack packs[kUnroll];
 #pragma unroll
