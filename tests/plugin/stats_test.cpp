@@ -49,12 +49,53 @@ TEST(Page, OfAnotherVersionOrCutIsRefused) {
   EXPECT_FALSE(stats::open_page(path));
 }
 
-TEST(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
-  std::string why;
-  const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);
-  ASSERT_NE(net, nullptr) << why;
+std::uint64_t completions() {
+  return (*stats::open_page(stats::page_path(getpid())))->completions.get();
+}
+
+/// The plugin, opened and initialised.
+class Opened : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    net = AnyNet::open(GDRX_PLUGIN, 12, &why);
+    ASSERT_NE(net, nullptr) << why;
+    ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+  }
+  void TearDown() override {
+    if (context == nullptr) return;
+    EXPECT_EQ(net->finalize(context), NetResult::success);
+  }
+  std::unique_ptr<AnyNet> net;
   void* context = nullptr;
-  ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+};
+
+class Counters : public Opened {};
+class Stall : public Opened {};
+
+class Board : public Opened {
+ protected:
+  /// Writes to the sender's board for 16 receives of that size ahead of their messages, which come.
+  void count_board_writes(std::size_t bytes, std::uint64_t* writes) {
+    Pair pair(*net);
+    pair.connect(context, context);
+    std::vector<std::vector<std::byte>> in(16), out;
+    const std::uint64_t before = completions();
+    for (auto& one : in) {
+      one.resize(bytes);
+      pair.post_recv({&one}, {0});
+    }
+    int done = 0;
+    ASSERT_EQ(net->test(pair.requests[0].handle, &done, nullptr), NetResult::success);
+    *writes = completions() - before;
+    for (unsigned i = 0; i < in.size(); ++i) out.push_back(pattern(bytes, i));
+    for (auto& one : out) pair.post_send(one, 0);
+    ASSERT_TRUE(pair.finish());
+    EXPECT_EQ(in, out);
+  }
+};
+
+TEST_F(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
   {
     Pair pair(*net);
     pair.connect(context, context);
@@ -76,41 +117,9 @@ TEST(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
     EXPECT_TRUE(line_of(text, "gdrx_net_latency_seconds_count", "send").ends_with(" 3")) << text;
   }
   EXPECT_EQ(line_of(own_counters(), "gdrx_net_messages_total", "way"), "no such line");
-  EXPECT_EQ(net->finalize(context), NetResult::success);
 }
 
-std::uint64_t completions() {
-  return (*stats::open_page(stats::page_path(getpid())))->completions.get();
-}
-
-/// Writes to the sender's board for 16 receives of that size ahead of their messages, which come.
-void count_board_writes(std::size_t bytes, std::uint64_t* writes) {
-  std::string why;
-  const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);
-  ASSERT_NE(net, nullptr) << why;
-  void* context = nullptr;
-  ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
-  {
-    Pair pair(*net);
-    pair.connect(context, context);
-    std::vector<std::vector<std::byte>> in(16), out;
-    const std::uint64_t before = completions();
-    for (auto& one : in) {
-      one.resize(bytes);
-      pair.post_recv({&one}, {0});
-    }
-    int done = 0;
-    ASSERT_EQ(net->test(pair.requests[0].handle, &done, nullptr), NetResult::success);
-    *writes = completions() - before;
-    for (unsigned i = 0; i < in.size(); ++i) out.push_back(pattern(bytes, i));
-    for (auto& one : out) pair.post_send(one, 0);
-    ASSERT_TRUE(pair.finish());
-    EXPECT_EQ(in, out);
-  }
-  EXPECT_EQ(net->finalize(context), NetResult::success);
-}
-
-TEST(Board, LargeReceivesFarAheadAreToldTogetherAndSmallOnesAtOnce) {
+TEST_F(Board, LargeReceivesFarAheadAreToldTogetherAndSmallOnesAtOnce) {
   std::uint64_t large = 0, small = 0;
   count_board_writes(100'000, &large);
   count_board_writes(10'000, &small);
@@ -118,27 +127,19 @@ TEST(Board, LargeReceivesFarAheadAreToldTogetherAndSmallOnesAtOnce) {
   EXPECT_EQ(small, 16U);
 }
 
-TEST(Stall, IsReportedWithWhatIsMissingAndFromWhom) {
-  std::string why;
-  const auto net = AnyNet::open(GDRX_PLUGIN, 12, &why);
-  ASSERT_NE(net, nullptr) << why;
-  void* context = nullptr;
-  ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+TEST_F(Stall, IsReportedWithWhatIsMissingAndFromWhom) {
   heard().clear();
-  {
-    Pair pair(*net);
-    pair.connect(context, context);
-    std::vector<std::byte> in(777);
-    pair.post_recv({&in}, {42});
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (heard().empty() && std::chrono::steady_clock::now() < until) {
-      int done = 0;
-      ASSERT_EQ(net->test(pair.requests[0].handle, &done, nullptr), NetResult::success);
-    }
-    EXPECT_NE(heard().find("nothing has moved for 0."), std::string::npos) << heard();
-    EXPECT_NE(heard().find("tag 42 has 0 of at most 777 bytes"), std::string::npos) << heard();
+  Pair pair(*net);
+  pair.connect(context, context);
+  std::vector<std::byte> in(777);
+  pair.post_recv({&in}, {42});
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (heard().empty() && std::chrono::steady_clock::now() < until) {
+    int done = 0;
+    ASSERT_EQ(net->test(pair.requests[0].handle, &done, nullptr), NetResult::success);
   }
-  EXPECT_EQ(net->finalize(context), NetResult::success);
+  EXPECT_NE(heard().find("nothing has moved for 0."), std::string::npos) << heard();
+  EXPECT_NE(heard().find("tag 42 has 0 of at most 777 bytes"), std::string::npos) << heard();
 }
 
 }  // namespace
