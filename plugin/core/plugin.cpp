@@ -36,8 +36,8 @@ void Context::expect(const nccl::NetAttributes& hints) noexcept {
 namespace {
 
 // Mbit/s. NCCL then takes two channels. The messages of more are smaller, and under a kernel that
-// waits each takes about 8 us: 4 x H200 need 257 us for 2 MiB with two and 835 with eight (and 4651
-// against 1960 for 128 MiB).
+// waits each copy takes its time: 4 x H200 need 257 us for 2 MiB with two and 835 with eight (and
+// 4651 against 1960 for 128 MiB).
 constexpr int kGpuSpeed = 50'000;
 
 bool is_strict(const Environment& environment) {
