@@ -21,11 +21,20 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   const Pack* const its = worked_out(input.place(first));
   const std::uint32_t has = worked_out(first < packs ? 1U : 0U);
   const std::uint32_t plain = worked_out(input.is_plain(first) ? 1U : 0U);
+  const std::uint32_t words = worked_out(has != 0 ? input.words(first) : 0);
+  const std::uint32_t words_out =
+      worked_out(has != 0 && !output.is_plain(first) ? output.words(first) : 0);
   Control* const control = worked_out(control_of(call, call.rank));
   begin<kPeers <= 7>();
   Pack mine{};
   // On its way while the control page is read.
-  if (has != 0) mine = plain != 0 ? *its : input.load(first);
+  if (plain != 0) {
+    mine = *its;
+  } else if (words != 0) {
+    mine = input.load_words(first, words);
+  } else if (has != 0) {
+    mine = input.load(first);
+  }
   const Entry entry = enter(call, control, false, patience);
   if (has != 0) peers.send_all(entry.half + first, mine);
   for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
@@ -38,7 +47,12 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     Batch<1, kPeers> batch;
     const Places places{entry.half + pack, packs, 0};
     batch.receive(call, places, all, patience, Stage::reducing);
-    output.store(pack, batch.template reduce<E>(call, 0, mine));
+    const Pack sum = batch.template reduce<E>(call, 0, mine);
+    if (words_out != 0 && pack == first) {
+      output.store_words(first, words_out, sum);
+    } else {
+      output.store(pack, sum);
+    }
     batch.clear(call, places, all);
   }
 }
