@@ -119,7 +119,7 @@ constexpr std::uint64_t kBlocks[] = {1, 7, 1021, 70000, 1000003};
 
 TEST_F(GpuBlocks, ReduceScatterGivesEachRankItsBlock) {
   for (const int n : rank_counts()) {
-    const Ranks ranks(n, 40 << 20);
+    const Ranks ranks(n, n <= 8 ? 40 << 20 : 80 << 20);
     for (const std::uint64_t block : kBlocks) {
       const std::uint64_t total = block * static_cast<std::uint64_t>(n);
       check_reduce_scatter(ranks, {DataType::float32, ReduceOp::sum, total, block});
@@ -134,7 +134,7 @@ TEST_F(GpuBlocks, ReduceScatterGivesEachRankItsBlock) {
 
 TEST_F(GpuBlocks, AllGatherGivesEveryRankAllBlocks) {
   for (const int n : rank_counts()) {
-    const Ranks ranks(n, 40 << 20);
+    const Ranks ranks(n, n <= 8 ? 40 << 20 : 80 << 20);
     for (const std::uint64_t block : kBlocks) {
       for (const bool in_place : {false, true}) {
         const std::uint64_t total = block * static_cast<std::uint64_t>(n);
@@ -149,7 +149,7 @@ TEST_F(GpuBlocks, AllGatherGivesEveryRankAllBlocks) {
 // short or empty.
 TEST_F(GpuBlocks, TheLastBlocksMayBeShortOrEmpty) {
   for (const int n : rank_counts()) {
-    const Ranks ranks(n, 40 << 20);
+    const Ranks ranks(n, n <= 8 ? 40 << 20 : 80 << 20);
     for (const std::uint64_t total : {1, 5, 1021, 500009, 4000037}) {
       const std::uint64_t least =
           (total + static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(n);

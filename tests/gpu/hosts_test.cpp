@@ -17,10 +17,6 @@
 namespace gdrx::gpu {
 namespace {
 
-// Streams of one process share queues beyond this many, and a kernel that waits for one behind it
-// in its queue waits for ever.
-const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-
 /// A communicator of `hosts` x `locals` ranks, and a thread with a GPU for each while it runs.
 class Hosts {
  public:

@@ -17,6 +17,10 @@
 
 namespace gdrx::gpu {
 
+// Streams of one process share queues beyond this many, and a kernel that waits for one behind it
+// in its queue waits for ever.
+inline const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+
 inline void must(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
@@ -51,12 +55,11 @@ inline int gpu_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-/// One to all GPUs, at least three, and two ranks on every GPU.
+/// One to eight, on however many GPUs, so that every kernel of a host of eight runs, and two ranks
+/// on every GPU of it. A GPU alone has no room for more than four ranks' kernels at once.
 inline std::vector<int> rank_counts() {
-  std::vector<int> counts;
-  for (int n = 1; n <= std::max(3, gpu_count()); ++n) counts.push_back(n);
-  counts.push_back(2 * std::max(2, gpu_count()));
-  return counts;
+  if (gpu_count() < 2) return {1, 2, 3, 4};
+  return {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
 }
 
 class Ranks {

@@ -16,9 +16,6 @@
 namespace gdrx::gpu {
 namespace {
 
-// As in hosts_test.cpp.
-const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-
 constexpr std::uint64_t kBytes = 8 << 20;  // where direct is the best by the model
 
 class GpuRegister : public testing::Test {
