@@ -7,8 +7,8 @@
 
 namespace gdrx::gpu {
 
-/// Any grid.
-template <class E, int kPeers>
+/// Any grid. `kWords`: the vector is one to three words at addresses of theirs.
+template <class E, int kPeers, bool kWords>
 __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
   Patience patience(call);
@@ -21,19 +21,14 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   const Pack* const its = worked_out(input.place(first));
   const std::uint32_t has = worked_out(first < packs ? 1U : 0U);
   const std::uint32_t plain = worked_out(input.is_plain(first) ? 1U : 0U);
-  const std::uint32_t words = worked_out(has != 0 ? input.words(first) : 0);
-  const std::uint32_t words_out =
-      worked_out(has != 0 && !output.is_plain(first) ? output.words(first) : 0);
   Control* const control = worked_out(control_of(call, call.rank));
   begin<kPeers <= 7>();
   Pack mine{};
   // On its way while the control page is read.
-  if (plain != 0) {
-    mine = *its;
-  } else if (words != 0) {
-    mine = input.load_words(first, words);
-  } else if (has != 0) {
-    mine = input.load(first);
+  if constexpr (kWords) {
+    if (has != 0) mine = input.load_words();
+  } else {
+    if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
   const Entry entry = enter(call, control, false, patience);
   if (has != 0) peers.send_all(entry.half + first, mine);
@@ -47,11 +42,10 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     Batch<1, kPeers> batch;
     const Places places{entry.half + pack, packs, 0};
     batch.receive(call, places, all, patience, Stage::reducing);
-    const Pack sum = batch.template reduce<E>(call, 0, mine);
-    if (words_out != 0 && pack == first) {
-      output.store_words(first, words_out, sum);
+    if constexpr (kWords) {
+      output.store_words(batch.template reduce<E>(call, 0, mine));
     } else {
-      output.store(pack, sum);
+      output.store(pack, batch.template reduce<E>(call, 0, mine));
     }
     batch.clear(call, places, all);
   }
