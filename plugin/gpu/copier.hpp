@@ -43,6 +43,7 @@ class Copier {
   explicit Copier(std::shared_ptr<OwnContext> context) : context_(std::move(context)) {}
   Result<void> open(std::size_t slots);
   Result<void> copy(Pointer to, Pointer from, std::size_t bytes);
+  Result<void> write(Pointer to, std::span<const std::byte> values, std::size_t slot);
   bool done(std::size_t slot) const noexcept;
   std::shared_ptr<OwnContext> context_;
   Stream stream_ = nullptr;

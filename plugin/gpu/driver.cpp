@@ -44,6 +44,7 @@ Driver look_up() {
   find(library, "cuStreamSynchronize", d.stream_synchronize, d.missing);
   find(library, "cuStreamQuery", d.stream_query, d.missing);
   find(library, "cuStreamWriteValue32_v2", d.write_value, d.missing);
+  find(library, "cuStreamBatchMemOp_v2", d.write_values, d.missing);
   find(library, "cuStreamDestroy_v2", d.stream_destroy, d.missing);
   find(library, "cuMemcpyAsync", d.copy, d.missing);
   find(library, "cuGetErrorString", d.error_text, d.missing_to_reach);

@@ -28,6 +28,18 @@ struct AccessTo {         // CUmemAccessDesc
 };
 static_assert(sizeof(AccessTo) == 12);
 
+inline constexpr int kWriteValue32 = 2;
+inline constexpr int kWriteValue64 = 5;
+struct StreamWrite {  // CUstreamBatchMemOpParams::writeValue
+  int operation = kWriteValue64;
+  Pointer address = 0;
+  std::uint64_t value = 0;
+  unsigned flags = 0;  // after all that the stream did before
+  Pointer alias = 0;
+  std::uint64_t unused = 0;
+};
+static_assert(sizeof(StreamWrite) == 48);
+
 struct Driver {
   Status (*current)(Context*) = nullptr;
   Status (*device)(int*) = nullptr;  // of the current context
@@ -55,6 +67,7 @@ struct Driver {
   Status (*stream_destroy)(Stream) = nullptr;
   Status (*copy)(Pointer, Pointer, std::size_t, Stream) = nullptr;
   Status (*write_value)(Stream, Pointer, std::uint32_t, unsigned) = nullptr;
+  Status (*write_values)(Stream, unsigned, StreamWrite*, unsigned) = nullptr;
   Status (*error_text)(Status, const char**) = nullptr;
   std::string missing;           // empty: everything is there
   std::string missing_to_reach;  // empty: so is what it takes to try whether NICs reach GPU memory

@@ -24,6 +24,17 @@ constexpr int kNotReady = 600;
 constexpr std::size_t kByComputeEngine = 32 * 1024;
 constexpr auto kCopyTakes = std::chrono::microseconds(20);
 
+struct MemoryOperation {  // a CUstreamBatchMemOpParams that writes
+  int kind;
+  Pointer address;
+  std::uint64_t value;
+  unsigned flags;
+  Pointer alias;
+  std::uint64_t pad;
+};
+constexpr int kWriteValue32 = 2;
+constexpr int kWriteValue64 = 5;
+
 struct Context {
   bool application = false;
 };
@@ -162,5 +173,22 @@ FAKE int cuStreamWriteValue32_v2(void* stream, Pointer at, std::uint32_t value, 
     const std::atomic_ref word(*reinterpret_cast<std::uint32_t*>(at));
     word.store(value, std::memory_order_release);
   });
+  return 0;
+}
+FAKE int cuStreamBatchMemOp_v2(void* stream, unsigned count, const MemoryOperation* all, unsigned) {
+  if (blocked()) return kInvalidContext;
+  for (unsigned i = 0; i < count; ++i) {
+    const MemoryOperation one = all[i];
+    if (one.kind == kWriteValue32) {
+      cuStreamWriteValue32_v2(stream, one.address, static_cast<std::uint32_t>(one.value), 0);
+    } else if (one.kind == kWriteValue64 && one.address % sizeof one.value == 0) {
+      static_cast<Stream*>(stream)->ask([one] {
+        const std::lock_guard lock(mutex);
+        std::memcpy(visible(one.address), &one.value, sizeof one.value);
+      });
+    } else {
+      return kInvalid;
+    }
+  }
   return 0;
 }

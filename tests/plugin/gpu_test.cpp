@@ -111,6 +111,27 @@ TEST_F(GpuMemory, TakesManyLittleMessagesOfHostMemory) {
   }
 }
 
+// Beside what the GPU's front end writes nothing changes, and what it cannot write is copied.
+TEST_F(GpuMemory, TakesAFewWordsOfHostMemory) {
+  std::memset(see(to), 0x11, kBytes);
+  for (const std::size_t offset : {4096, 4100}) {
+    for (std::size_t size = 4; size <= 80; size += 4) {
+      auto out = pattern(size, static_cast<unsigned>(offset + size));
+      void* recv = nullptr;
+      ASSERT_EQ(net->irecv(pair->recv, {at(to, offset)}, {4096}, {0}, {recv_mr}, &recv),
+                NetResult::success);
+      pair->track(recv);
+      pair->post_send(out, 0);
+      ASSERT_TRUE(pair->finish());
+      const auto* seen = static_cast<const unsigned char*>(see(at(to, offset)));
+      EXPECT_EQ(std::memcmp(seen, out.data(), size), 0) << size << " bytes at " << offset;
+      EXPECT_EQ(seen[-1], 0x11);
+      EXPECT_EQ(seen[size], 0x11) << size << " bytes at " << offset;
+    }
+    std::memset(see(to), 0x11, kBytes);
+  }
+}
+
 TEST_F(GpuMemory, MixesWithHostMemoryInAGroup) {
   auto out = pattern(200'000, 5);
   std::vector<std::byte> in(200'000);
