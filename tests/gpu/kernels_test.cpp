@@ -80,9 +80,10 @@ void check_exact(const Ranks& ranks, Kernel kernel, DataType type, ReduceOp op, 
   bench::fill_expected(key, expected.data(), 0, count);
   const auto outputs = run(ranks, *shape, type, op, inputs, layout);
   for (int r = 0; r < ranks.size(); ++r) {
-    EXPECT_EQ(bench::count_wrong(outputs[static_cast<std::size_t>(r)].data(), expected.data(),
-                                 size_of(type), count),
-              0)
+    const auto& output = outputs[static_cast<std::size_t>(r)];
+    const auto first = std::mismatch(expected.begin(), expected.end(), output.begin()).first;
+    EXPECT_EQ(bench::count_wrong(output.data(), expected.data(), size_of(type), count), 0)
+        << "first at byte " << first - expected.begin() << " of " << bytes << ": "
         << to_string(kernel) << ' ' << to_string(type) << ' ' << to_string(op) << ", " << count
         << " elements, rank " << r << " of " << ranks.size();
   }
@@ -94,7 +95,7 @@ TEST_F(GpuKernels, EveryTypeAndOperatorIsRightOnEveryRankCount) {
     for (const Kernel kernel : kKernels) {
       for (std::size_t type = 0; type < kDataTypeCount; ++type) {
         for (std::size_t op = 0; op < kReduceOpCount; ++op) {
-          for (const std::uint64_t count : {1, 7, 1021, 16384}) {
+          for (const std::uint64_t count : {1, 7, 1021, 16384, 70001}) {
             check_exact(ranks, kernel, static_cast<DataType>(type), static_cast<ReduceOp>(op),
                         count);
           }
