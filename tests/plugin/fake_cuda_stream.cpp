@@ -42,6 +42,7 @@ struct Context {
 // Does what it is asked for in order, some time later.
 class Stream {
  public:
+  std::atomic<bool> by_copy_engine = false;  // what it did last
   void ask(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
@@ -161,6 +162,7 @@ FAKE int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void* stream
   if (blocked() || (application_waits && bytes < kByComputeEngine && !on_gpu(from))) {
     return kInvalidContext;
   }
+  static_cast<Stream*>(stream)->by_copy_engine = true;
   static_cast<Stream*>(stream)->ask([=] {
     const std::lock_guard lock(mutex);
     std::memcpy(visible(to), visible(from), bytes);
@@ -175,8 +177,10 @@ FAKE int cuStreamWriteValue32_v2(void* stream, Pointer at, std::uint32_t value, 
   });
   return 0;
 }
+// So would a new stream's writes.
 FAKE int cuStreamBatchMemOp_v2(void* stream, unsigned count, const MemoryOperation* all, unsigned) {
-  if (blocked()) return kInvalidContext;
+  const bool engine = static_cast<Stream*>(stream)->by_copy_engine;
+  if (blocked() || (application_waits && !engine)) return kInvalidContext;
   for (unsigned i = 0; i < count; ++i) {
     const MemoryOperation one = all[i];
     if (one.kind == kWriteValue32) {
