@@ -116,10 +116,11 @@ void check_all_gather(const Ranks& ranks, const Case& what, bool in_place) {
 }
 
 constexpr std::uint64_t kBlocks[] = {1, 7, 1021, 70000, 1000003};
+constexpr std::uint64_t kRoom = 80 << 20;  // sixteen of the largest, as floats
 
 TEST_F(GpuBlocks, ReduceScatterGivesEachRankItsBlock) {
   for (const int n : rank_counts()) {
-    const Ranks ranks(n, n <= 8 ? 40 << 20 : 80 << 20);
+    const Ranks ranks(n, kRoom);
     for (const std::uint64_t block : kBlocks) {
       const std::uint64_t total = block * static_cast<std::uint64_t>(n);
       check_reduce_scatter(ranks, {DataType::float32, ReduceOp::sum, total, block});
@@ -134,7 +135,7 @@ TEST_F(GpuBlocks, ReduceScatterGivesEachRankItsBlock) {
 
 TEST_F(GpuBlocks, AllGatherGivesEveryRankAllBlocks) {
   for (const int n : rank_counts()) {
-    const Ranks ranks(n, n <= 8 ? 40 << 20 : 80 << 20);
+    const Ranks ranks(n, kRoom);
     for (const std::uint64_t block : kBlocks) {
       for (const bool in_place : {false, true}) {
         const std::uint64_t total = block * static_cast<std::uint64_t>(n);
@@ -149,7 +150,7 @@ TEST_F(GpuBlocks, AllGatherGivesEveryRankAllBlocks) {
 // short or empty.
 TEST_F(GpuBlocks, TheLastBlocksMayBeShortOrEmpty) {
   for (const int n : rank_counts()) {
-    const Ranks ranks(n, n <= 8 ? 40 << 20 : 80 << 20);
+    const Ranks ranks(n, kRoom);
     for (const std::uint64_t total : {1, 5, 1021, 500009, 4000037}) {
       const std::uint64_t least =
           (total + static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(n);
@@ -163,7 +164,7 @@ TEST_F(GpuBlocks, TheLastBlocksMayBeShortOrEmpty) {
 // Calls of all kinds share the arena: a half, the whole, a half again.
 TEST_F(GpuBlocks, FollowEachOtherAndAllReduce) {
   const int n = std::max(2, gpu_count());
-  const Ranks ranks(n, 40 << 20);
+  const Ranks ranks(n, kRoom);
   for (int round = 0; round < 20; ++round) {
     for (const std::uint64_t block : {100, 300000, 40}) {
       const std::uint64_t total = block * static_cast<std::uint64_t>(n);
