@@ -43,6 +43,7 @@ struct Cost {
   double rate;      // bytes a us, out of each GPU
 };
 constexpr Cost kOneShot{2.2, 0.3, 320e3};
+constexpr Cost kOneShotTiled{4.0, 0.5, 352e3};
 constexpr Cost kTwoShot{1.7, 0.8, 325e3};
 constexpr Cost kTwoShotTiled{11.0, 1.0, 330e3};
 constexpr Cost kRing{6.0, 2.0, 352e3};
@@ -58,7 +59,7 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
   };
   switch (shape.kernel) {
     case Kernel::one_shot:
-      return time(kOneShot, (n - 1) * size);
+      return time(shape.tiled ? kOneShotTiled : kOneShot, (n - 1) * size);
     case Kernel::two_shot:
       return time(shape.whole ? kTwoShotTiled : kTwoShot, 2 * (n - 1) / n * size);
     case Kernel::ring:
@@ -99,6 +100,13 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   shape.kernel = kernel;
   if (kernel == Kernel::one_shot) {
     spread(shape, packs, host);
+    if (fits(shape, host.ranks, packs)) return shape;
+    if (host.ranks != 2) return std::nullopt;
+    shape.tiled = true;
+    const bool large = bytes >= (32 << 20);  // fewer packs under way keep the link as busy
+    shape.unroll = large ? 1 : 2;
+    shape.threads = widest_block(shape, host.ranks);
+    shape.blocks = std::clamp(large ? host.blocks * 5 / 8 : host.blocks, 1, kRoomBlocks);
     return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
   }
   if (kernel == Kernel::direct) {

@@ -71,8 +71,9 @@ class EventMark final : public Mark {
   int device_ = 0;
 };
 
-constexpr std::string_view kStages[] = {"entering the call", "reducing", "gathering results",
-                                        "leaving the call", "comparing buffers"};
+constexpr std::string_view kStages[] = {"entering the call", "reducing",
+                                        "gathering results", "leaving the call",
+                                        "comparing buffers", "sending"};
 
 }  // namespace
 

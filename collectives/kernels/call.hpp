@@ -17,7 +17,11 @@ struct alignas(16) Pack {
   std::uint64_t high;
 };
 
-/// The first page of an arena. Its own kernels write all but `entered`.
+/// Written by a peer's block: the call it is in, and of how many tiles of it the slots are empty.
+using Room = std::uint64_t;
+inline constexpr int kRoomBlocks = 384;
+
+/// The first page of an arena. Its own kernels write all but `entered` and `room`.
 struct alignas(256) Control {
   std::uint32_t calls;     // kernels that began; changes once all blocks of one have read it
   std::uint32_t whole;     // 1: the last of them used the whole arena
@@ -27,6 +31,7 @@ struct alignas(256) Control {
   std::uint32_t looked;    // when a thread last looked at the report, in ticks
   // Written by peer r: the call it is in, and its Call::place.
   alignas(256) Pack entered[kMaxRanks];
+  alignas(256) Room room[kRoomBlocks];  // of two ranks, by block
 };
 static_assert(sizeof(Control) <= 4096);
 
@@ -55,10 +60,10 @@ struct Report {
   std::uint32_t peer;  // who was waited for
   std::uint32_t call;
   std::uint32_t stage;  // one of Stage
-  std::uint32_t slot;   // the first that the thread waits for, or the block that leaves
+  std::uint32_t slot;   // the first that the thread waits for, or the block that leaves or sends
 };
 
-enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing };
+enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing, sending };
 
 /// The launch arguments. Every rank launches the same grid with the same values but for buffers and
 /// rank.

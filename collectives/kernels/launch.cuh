@@ -7,6 +7,7 @@
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
 #include "collectives/kernels/one_shot.cuh"
+#include "collectives/kernels/one_shot_tiled.cuh"
 #include "collectives/kernels/ring.cuh"
 #include "collectives/kernels/two_shot.cuh"
 
@@ -70,11 +71,19 @@ cudaError_t launch_direct(const DirectCall& call, const Shape& shape, cudaStream
   return enqueue(direct<E, 1, 15>, shape, stream, call);
 }
 
+template <class E>
+cudaError_t launch_one_shot_tiled(const Call& call, Shape shape, cudaStream_t stream) {
+  shape.threads += 32;  // the warp that tells of room
+  if (shape.unroll == 1) return enqueue(one_shot_tiled<E, 1>, shape, stream, call);
+  return enqueue(one_shot_tiled<E, 2>, shape, stream, call);
+}
+
 /// The shape fits(): see shape.hpp. For Kernel::direct the call is a DirectCall.
 template <class E>
 cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
   switch (shape.kernel) {
     case Kernel::one_shot:
+      if (shape.tiled) return launch_one_shot_tiled<E>(call, shape, stream);
       return launch_one_shot<E>(call, shape, stream);
     case Kernel::two_shot:
       if (shape.whole) return launch_two_shot<true, E>(call, shape, stream);

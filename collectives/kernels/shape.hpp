@@ -17,9 +17,10 @@ constexpr int unroll_of_blocks(int ranks) noexcept { return ranks <= 2 ? 4 : ran
 struct Shape {
   Kernel kernel{};
   int blocks = 1;
-  int threads = 32;    // of a block; at most widest_block()
-  int unroll = 1;      // packs of each n-th a thread and tile; two_shot and ring: 1, 2 or 4
+  int threads = 32;    // of a block that move data; at most widest_block()
+  int unroll = 1;      // packs of each n-th a thread and tile: 1, 2 or 4
   bool whole = false;  // uses the whole arena: enters by a barrier
+  bool tiled = false;  // one_shot, two ranks: tile after tile
 };
 
 /// Peers that a kernel is compiled for.
@@ -34,7 +35,7 @@ constexpr int peers_of(int ranks) noexcept {
 /// alone. So a communicator never takes more than its budget.
 constexpr bool is_light(int unroll, int peers) noexcept { return unroll * peers <= 3; }
 constexpr bool is_light(const Shape& shape, int ranks) noexcept {
-  if (shape.kernel == Kernel::one_shot) return peers_of(ranks) <= 7;
+  if (shape.kernel == Kernel::one_shot) return !shape.tiled && peers_of(ranks) <= 7;
   return shape.kernel == Kernel::two_shot && !shape.whole &&
          is_light(shape.unroll, peers_of(ranks));
 }
@@ -61,7 +62,10 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
   if (shape.threads > widest_block(shape, ranks)) return false;
   switch (shape.kernel) {
     case Kernel::one_shot:
-      return !shape.whole && (n - 1) * packs <= kSlots / 2;
+      if (shape.whole) return false;
+      if (!shape.tiled) return (n - 1) * packs <= kSlots / 2;
+      if (shape.unroll > 2 || shape.blocks > kRoomBlocks) return false;  // 4 spills
+      return ranks == 2 && 2 * unroll * threads <= kSlots / 2;
     case Kernel::two_shot: {
       if (shape.unroll > unroll_of_blocks(ranks)) return false;
       const std::uint64_t lane = unroll * threads;

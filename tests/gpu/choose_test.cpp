@@ -56,6 +56,19 @@ TEST(GpuChoice, SmallCallsDoNotEnterByABarrier) {
   }
 }
 
+TEST(GpuChoice, TwoRanksNeverNeedMoreThanOneShot) {
+  for (const int blocks : {1, 7, 132, 500}) {
+    for (const std::uint64_t bytes : kSizes) {
+      const Host host{2, blocks, true};
+      const auto shape = shape_of(Kernel::one_shot, host, bytes);
+      ASSERT_TRUE(shape) << blocks << " blocks, " << bytes << " bytes";
+      EXPECT_EQ(shape->tiled, packs_of(bytes) > kSlots / 2);
+      EXPECT_FALSE(shape->whole);
+    }
+  }
+  EXPECT_FALSE(shape_of(Kernel::one_shot, {3, 132, false}, 16 << 20));
+}
+
 TEST(GpuChoice, TakesTheKernelThatWasMeasuredAsTheFastest) {
   Host host{4, 132, false};
   ASSERT_EQ(choose(host, 4096).kernel, Kernel::one_shot);
@@ -98,19 +111,19 @@ TEST(GpuChoice, DirectIsForRegisteredBuffersAlone) {
       }
     }
   }
-  EXPECT_EQ(best({2, 132, true}, 16 << 20, true).shape.kernel, Kernel::direct);
+  EXPECT_EQ(best({4, 132, true}, 8 << 20, true).shape.kernel, Kernel::direct);
 }
 
 // A measured kernel beats the model, but may not be compared with the model's direct.
 TEST(GpuChoice, DirectWithoutMeasuredTimesIsComparedByTheModel) {
-  Host host{2, 132, true};
+  Host host{4, 132, true};
   for (std::size_t i = 0; i + 1 < kAllReduceKernels; ++i) host.measured[i] = {{8, 1}, {1 << 30, 2}};
-  EXPECT_TRUE(best(host, 16 << 20).measured);
-  EXPECT_FALSE(best(host, 16 << 20, true).measured);
-  EXPECT_EQ(best(host, 16 << 20, true).shape.kernel, Kernel::direct);
+  EXPECT_TRUE(best(host, 8 << 20).measured);
+  EXPECT_FALSE(best(host, 8 << 20, true).measured);
+  EXPECT_EQ(best(host, 8 << 20, true).shape.kernel, Kernel::direct);
   host.measured[place_of(Kernel::direct)] = {{8, 3}, {1 << 30, 4}};
-  EXPECT_TRUE(best(host, 16 << 20, true).measured);
-  EXPECT_NE(best(host, 16 << 20, true).shape.kernel, Kernel::direct);
+  EXPECT_TRUE(best(host, 8 << 20, true).measured);
+  EXPECT_NE(best(host, 8 << 20, true).shape.kernel, Kernel::direct);
 }
 
 TEST(GpuChoice, RanksOnOneGpuShareItsProcessors) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times every shape of every kernel, all ranks in this process, by graph replay: what
 // collectives/gpu/choose.cpp rests on. One line a measurement: ranks bytes kernel blocks threads
-// unroll whole microseconds.
+// unroll tiles microseconds.
 //   gpu_kernel_bench [RANKS [BYTES...]]
 #include <algorithm>
 #include <cstdio>
@@ -77,7 +77,7 @@ void sweep(const Ranks& ranks, std::uint64_t bytes, bool narrow, DataType type) 
     std::printf("%d %llu %s %d %d %d %d %.2f\n", ranks.size(),
                 static_cast<unsigned long long>(bytes),
                 std::string(to_string(shape.kernel)).c_str(), shape.blocks, shape.threads,
-                shape.unroll, shape.whole ? 1 : 0, us);
+                shape.unroll, shape.whole || shape.tiled ? 1 : 0, us);
     std::fflush(stdout);
   };
   const int most = narrow ? 64 : 256;
@@ -97,6 +97,7 @@ void sweep(const Ranks& ranks, std::uint64_t bytes, bool narrow, DataType type) 
         if (bytes >= (2 << 20) && threads >= 128 && threads <= 256 && blocks >= 32) {
           measure({Kernel::two_shot, blocks, threads, unroll, true});
           measure({Kernel::ring, blocks, threads, unroll, true});
+          measure({Kernel::one_shot, blocks, threads, unroll, false, true});
         }
       }
     }

@@ -2,7 +2,6 @@
 // Every kernel on every GPU of this host, ranks of one process. Skipped without a GPU.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
 #include <random>
 
@@ -65,11 +64,9 @@ std::vector<std::vector<std::byte>> run(const Ranks& ranks, const Shape& shape, 
   return outputs;
 }
 
-void check_exact(const Ranks& ranks, Kernel kernel, DataType type, ReduceOp op, std::uint64_t count,
-                 const Layout& layout = {}) {
+void check_exact(const Ranks& ranks, const Shape& shape, DataType type, ReduceOp op,
+                 std::uint64_t count, const Layout& layout = {}) {
   const std::uint64_t bytes = count * size_of(type);
-  const auto shape = shape_of(kernel, ranks.host(), bytes);
-  if (!shape) return;
   const bench::DataKey key{type, op, ranks.size(), count * 31 + bytes};
   std::vector<std::vector<std::byte>> inputs;
   for (int r = 0; r < ranks.size(); ++r) {
@@ -78,15 +75,22 @@ void check_exact(const Ranks& ranks, Kernel kernel, DataType type, ReduceOp op, 
   }
   std::vector<std::byte> expected(bytes);
   bench::fill_expected(key, expected.data(), 0, count);
-  const auto outputs = run(ranks, *shape, type, op, inputs, layout);
+  const auto outputs = run(ranks, shape, type, op, inputs, layout);
   for (int r = 0; r < ranks.size(); ++r) {
     const auto& output = outputs[static_cast<std::size_t>(r)];
     const auto first = std::mismatch(expected.begin(), expected.end(), output.begin()).first;
     EXPECT_EQ(bench::count_wrong(output.data(), expected.data(), size_of(type), count), 0)
         << "first at byte " << first - expected.begin() << " of " << bytes << ": "
-        << to_string(kernel) << ' ' << to_string(type) << ' ' << to_string(op) << ", " << count
+        << to_string(shape.kernel) << ' ' << shape.blocks << 'x' << shape.threads << 'x'
+        << shape.unroll << ' ' << to_string(type) << ' ' << to_string(op) << ", " << count
         << " elements, rank " << r << " of " << ranks.size();
   }
+}
+
+void check_exact(const Ranks& ranks, Kernel kernel, DataType type, ReduceOp op, std::uint64_t count,
+                 const Layout& layout = {}) {
+  const auto shape = shape_of(kernel, ranks.host(), count * size_of(type));
+  if (shape) check_exact(ranks, *shape, type, op, count, layout);
 }
 
 TEST_F(GpuKernels, EveryTypeAndOperatorIsRightOnEveryRankCount) {
@@ -114,6 +118,30 @@ TEST_F(GpuKernels, EverySizeIsRight) {
         if (count * static_cast<std::uint64_t>(n) > 70'000'000) continue;  // the host is slow
         check_exact(ranks, kernel, DataType::float32, ReduceOp::sum, count);
       }
+    }
+  }
+}
+
+// Of few tiles and of many: more than there are sets of slots for, which takes over 7.5 MiB.
+TEST_F(GpuKernels, OneShotOfTwoInTilesIsRight) {
+  const Ranks ranks(2, 72 << 20);
+  for (const int unroll : {1, 2}) {
+    for (const int blocks : {1, 7, 2 * ranks.host().blocks}) {
+      for (const int threads : {32, 256}) {
+        const Shape shape{Kernel::one_shot, blocks, threads, unroll, false, true};
+        for (const std::uint64_t count : {1, 5, 1000, 65537, 1000003, 6000011}) {
+          check_exact(ranks, shape, DataType::float32, ReduceOp::sum, count);
+        }
+      }
+    }
+    const Shape shape{Kernel::one_shot, 16, 128, unroll, false, true};
+    for (std::size_t type = 0; type < kDataTypeCount; ++type) {
+      for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+        check_exact(ranks, shape, static_cast<DataType>(type), static_cast<ReduceOp>(op), 70001);
+      }
+    }
+    for (const Layout layout : {Layout{1, 3, false}, Layout{0, 0, true}, Layout{5, 5, true}}) {
+      check_exact(ranks, shape, DataType::bfloat16, ReduceOp::max, 9000011, layout);
     }
   }
 }
@@ -200,6 +228,11 @@ TEST_F(GpuKernels, DataThatLooksLikeAnEmptySlotArrives) {
       for (const auto& output : run(ranks, *shape, DataType::uint64, ReduceOp::max, inputs)) {
         EXPECT_EQ(output, data) << to_string(kernel);
       }
+      if (kernel != Kernel::one_shot || ranks.size() != 2) continue;
+      const Shape tiled{kernel, 3, 64, 2, false, true};
+      for (const auto& output : run(ranks, tiled, DataType::uint64, ReduceOp::max, inputs)) {
+        EXPECT_EQ(output, data) << "in tiles";
+      }
     }
   }
 }
@@ -221,6 +254,11 @@ TEST_F(GpuKernels, CallsOfEveryKindFollowEachOther) {
       const Kernel kernel = kKernels[random() % 3];
       auto shape = shape_of(kernel, ranks.host(), words * 4);
       if (!shape) shape = choose(ranks.host(), words * 4);
+      if (n == 2 && random() % 4 == 0) {
+        const int unroll = 1 + static_cast<int>(random() % 2);
+        shape =
+            Shape{Kernel::one_shot, 1 + static_cast<int>(random() % 100), 64, unroll, false, true};
+      }
       for (int r = 0; r < n; ++r) {
         ranks.use(r);
         const auto at = static_cast<std::size_t>(r);
@@ -319,80 +357,6 @@ TEST_F(GpuKernels, AChangeOfStreamKeepsTheOrder) {
     EXPECT_EQ(got, std::vector<std::uint32_t>(1024, expected));
     cudaStreamDestroy(second[static_cast<std::size_t>(r)]);
   }
-}
-
-// Communicators on the same GPUs, launched in opposite orders: no kernel may keep out one that it
-// waits for. The streams are filled, so that successors press in.
-void run_at_once(int communicators, int share) {
-  const int n = std::max(2, gpu_count());
-  const std::uint64_t bytes = 16 << 20;
-  std::vector<std::unique_ptr<Ranks>> all;
-  for (int i = 0; i < communicators; ++i) all.push_back(std::make_unique<Ranks>(n, bytes));
-  Host host = all[0]->host();
-  host.blocks /= share;
-  std::mt19937 random(5);
-  for (int call = 0; call < 400; ++call) {
-    const std::uint64_t words = 1 + random() % (call % 10 == 0 ? bytes / 4 : 100000);
-    const Shape shape = choose(host, words * 4);
-    for (int r = 0; r < n; ++r) {
-      for (int turn = 0; turn < communicators; ++turn) {
-        const Ranks& ranks = *all[static_cast<std::size_t>((turn + r + call / 7) % communicators)];
-        ranks.launch(r, {ranks.in(r), ranks.out(r), words * 4, DataType::uint32, ReduceOp::sum},
-                     shape);
-      }
-    }
-  }
-  for (const auto& ranks : all) {
-    ranks->synchronize();
-    for (int r = 0; r < n; ++r) {
-      EXPECT_FALSE(ranks->path(r).trouble().happened) << "rank " << r;
-    }
-  }
-}
-
-TEST_F(GpuKernels, TwoCommunicatorsRunAtOnce) { run_at_once(2, 1); }
-
-TEST_F(GpuKernels, FourCommunicatorsRunAtOnceWithAQuarterEach) { run_at_once(4, 4); }
-
-TEST_F(GpuKernels, AKernelThatWaitsTooLongSaysForWhomAndEnds) {
-  const Ranks ranks(2, 1 << 20, 0.5);
-  const auto begin = std::chrono::steady_clock::now();
-  ranks.launch(1, {ranks.in(1), ranks.out(1), 4096, DataType::float32, ReduceOp::sum},
-               choose(ranks.host(), 4096));
-  ranks.synchronize();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
-  const Trouble trouble = ranks.path(1).trouble();
-  ASSERT_TRUE(trouble.happened);
-  EXPECT_EQ(index(trouble.peer), 0);
-  EXPECT_EQ(trouble.stage, "reducing");
-  EXPECT_FALSE(ranks.path(0).trouble().happened);
-}
-
-// The limit is of one wait. A kernel of thousands of short ones may take many times as long.
-TEST_F(GpuKernels, ALongKernelOfShortWaitsIsNotLate) {
-  const std::uint64_t bytes = 256 << 20;
-  for (const double timeout : {20.0, 0.004}) {  // the first loads the kernel
-    const Ranks ranks(2, bytes, timeout);
-    Shape shape = *shape_of(Kernel::ring, ranks.host(), bytes);
-    shape.blocks = 1;
-    for (int r = 0; r < 2; ++r) {
-      ranks.launch(r, {ranks.in(r), ranks.out(r), bytes, DataType::float32, ReduceOp::sum}, shape);
-    }
-    ranks.synchronize();
-    for (int r = 0; r < 2; ++r) EXPECT_FALSE(ranks.path(r).trouble().happened);
-  }
-}
-
-TEST_F(GpuKernels, AnAbortEndsAWaitingKernel) {
-  const Ranks ranks(2, 1 << 20, 100);
-  ranks.launch(0, {ranks.in(0), ranks.out(0), 1 << 20, DataType::float32, ReduceOp::sum},
-               *shape_of(Kernel::ring, ranks.host(), 1 << 20));
-  EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaErrorNotReady);
-  const auto begin = std::chrono::steady_clock::now();
-  ranks.path(0).abort();
-  ranks.synchronize();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));
-  EXPECT_FALSE(ranks.path(0).trouble().happened);
 }
 
 }  // namespace

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// One-shot of two ranks for vectors of any size, tile after tile. Of two ranks it moves no byte
+// more than any other algorithm, and nothing that a rank sends depends on what it receives.
+#pragma once
+
+#include "collectives/kernels/exchange.cuh"
+
+namespace gdrx::gpu {
+
+/// How a block's warps tell each other, and the peer's block of the same number, whose slots are
+/// empty again. A fence between emptying and telling must not hold up the warps that send: it is
+/// made by a warp that does nothing else. Atomics, since the race detector takes loads and stores
+/// for races, acquire and release or not.
+class Emptied {
+ public:
+  __device__ __forceinline__ Emptied(std::uint32_t* by_warp, std::uint32_t warps)
+      : by_warp_(by_warp), warps_(warps) {}
+
+  /// By every warp that empties slots, all of its threads: it is done with so many tiles.
+  __device__ __forceinline__ void set(std::uint32_t tiles) const {
+    __syncwarp();
+    if (threadIdx.x % 32 != 0) return;
+    asm volatile("red.release.cta.shared.max.u32 [%0], %1;" ::"r"(address(threadIdx.x / 32)),
+                 "r"(tiles)
+                 : "memory");
+  }
+
+  /// By the warp after them, until all are done with all tiles. A thread that gave up waits for
+  /// nothing any more, and gets there, too.
+  __device__ __forceinline__ void tell(Room* room, std::uint32_t call, std::uint32_t tiles) const {
+    const std::uint32_t lane = threadIdx.x % 32;
+    for (std::uint32_t told = 0; told < tiles;) {
+      std::uint32_t mine = tiles;
+      if (lane < warps_) {
+        asm volatile("atom.acquire.cta.shared.or.b32 %0, [%1], 0;"
+                     : "=r"(mine)
+                     : "r"(address(lane))
+                     : "memory");
+      }
+      const std::uint32_t least = __reduce_min_sync(~0U, mine);
+      if (least == told) continue;
+      told = least;
+      __syncwarp();
+      if (lane != 0) continue;
+      fence_system();
+      const std::uint64_t word = std::uint64_t{call} << 32 | told;
+      asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(room), "l"(word) : "memory");
+    }
+  }
+
+ private:
+  __device__ __forceinline__ std::uint32_t address(std::uint32_t warp) const {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(by_warp_ + warp));
+  }
+  std::uint32_t* by_warp_;
+  std::uint32_t warps_;
+};
+
+/// How many tiles of this call the peer's block has emptied.
+__device__ __forceinline__ std::uint32_t emptied_by_peer(const Room* room, std::uint32_t call) {
+  std::uint64_t word;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(room) : "memory");
+  return word >> 32 == call ? static_cast<std::uint32_t>(word) : 0;
+}
+
+/// Any grid; the last warp of a block moves no data. A tile is `kUnroll` packs a thread. Sets of
+/// slots are used in turn, two at least: with one, both ranks would wait for room before they
+/// receive. A peer that is a call ahead has received all that this rank sends, and needs no room.
+template <class E, int kUnroll>
+__global__ void __launch_bounds__(kThreads / 2 + 32, 2)
+    one_shot_tiled(const __grid_constant__ Call call) {
+  using Packs = Batch<kUnroll, 1>;
+  begin<false>();
+  Patience patience(call);
+  const UserBuffer input(call.input, call.bytes);
+  const UserBuffer output(call.output, call.bytes);
+  const std::uint32_t workers = blockDim.x - 32;
+  const std::uint32_t threads = gridDim.x * workers;
+  const std::uint32_t thread = blockIdx.x * workers + threadIdx.x;
+  const std::uint32_t width = kUnroll * threads;
+  const std::uint64_t packs = packs_of(call.bytes);
+  const auto tiles = static_cast<std::uint32_t>((packs + width - 1) / width);
+  const std::uint32_t sets = kSlots / 2 / width;
+  const bool works = threadIdx.x < workers;
+  const int peer = 1 - call.rank;
+  Control* const control = control_of(call, call.rank);
+  const auto place = [&](std::uint32_t tile, int i) {
+    return static_cast<std::uint64_t>(tile) * width + static_cast<std::uint32_t>(i) * threads +
+           thread;
+  };
+  Pack own[kUnroll]{}, ahead[kUnroll]{}, later[kUnroll]{};
+  const auto fetch = [&](std::uint32_t tile, Pack* to) {
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (place(tile, i) < packs) to[i] = input.load(place(tile, i));
+    }
+  };
+  if (works) fetch(0, own);
+  __shared__ std::uint32_t by_warp[kThreads / 2 / 32];
+  if (threadIdx.x < workers / 32) by_warp[threadIdx.x] = 0;
+  const Entry entry = enter(call, control, false, patience);
+  book(call, entry, false);
+  const Emptied emptied(by_warp, workers / 32);
+  if (!works) {
+    emptied.tell(&control_of(call, peer)->room[blockIdx.x], entry.calls, tiles);
+    return;
+  }
+
+  std::uint32_t room = sets;  // tiles that there is room for
+  std::uint32_t sending = 0;  // the set of the tile that is sent next, and of the one that comes
+  std::uint32_t coming = 0;
+  const auto send_tile = [&](std::uint32_t tile, const Pack* from) {
+    while (tile >= room) {
+      room = emptied_by_peer(&control->room[blockIdx.x], entry.calls) + sets;
+      if (tile >= room && !patience.more(peer, Stage::sending, blockIdx.x)) break;
+    }
+    patience.arrived();
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (place(tile, i) >= packs) continue;
+      const std::uint32_t slot =
+          entry.half + sending * width + static_cast<std::uint32_t>(i) * threads + thread;
+      send(call.arena[peer], slot, from[i]);
+    }
+    if (++sending == sets) sending = 0;
+  };
+  send_tile(0, own);
+  if (tiles > 1) fetch(1, ahead);
+  for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+    if (tile + 1 < tiles) send_tile(tile + 1, ahead);
+    if (tile + 2 < tiles) fetch(tile + 2, later);
+    Packs batch;
+    const std::uint32_t wanted =
+        Packs::mask(call, [&](int, int i) { return place(tile, i) < packs; });
+    const Places places{entry.half + coming * width + thread, 0, threads};
+    if (++coming == sets) coming = 0;
+    batch.receive(call, places, wanted, patience, Stage::reducing);
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      if (place(tile, i) >= packs) continue;
+      output.store(place(tile, i), batch.template reduce<E>(call, i, own[i]));
+    }
+    batch.clear(call, places, wanted);
+    emptied.set(tile + 1);
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      own[i] = ahead[i];
+      ahead[i] = later[i];
+    }
+  }
+}
+
+}  // namespace gdrx::gpu
