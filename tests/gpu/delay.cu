@@ -43,7 +43,8 @@ __global__ void fill(std::uint32_t* to, std::uint32_t words, int rank, std::uint
 
 __global__ void verify(std::uint32_t* result, std::uint32_t words, int ranks, StressState* state) {
   const std::uint64_t iteration = state->iteration;
-  for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words;
+       i += gridDim.x * blockDim.x) {
     std::uint32_t sum = 0;
     for (int r = 0; r < ranks; ++r) sum += input(iteration, r, i);
     if (result[i] != sum) {
@@ -52,9 +53,14 @@ __global__ void verify(std::uint32_t* result, std::uint32_t words, int ranks, St
     }
     result[i] = 0xdeadbeef;
   }
+  if (gridDim.x > 1) return;
   __syncthreads();
   if (threadIdx.x == 0) state->iteration = iteration + 1;
 }
+
+__global__ void next_iteration(StressState* state) { ++state->iteration; }
+
+unsigned blocks_of(std::uint32_t words) { return words > 100000 ? 64 : 1; }
 
 }  // namespace
 
@@ -62,12 +68,13 @@ void enqueue_delay(std::uint64_t ns, cudaStream_t stream) { delay<<<1, 1, 0, str
 
 void enqueue_fill(std::uint32_t* to, std::uint32_t words, int rank, std::uint32_t delay_ns,
                   const StressState* state, cudaStream_t stream) {
-  fill<<<1, 256, 0, stream>>>(to, words, rank, delay_ns, state);
+  fill<<<blocks_of(words), 256, 0, stream>>>(to, words, rank, delay_ns, state);
 }
 
 void enqueue_check(std::uint32_t* result, std::uint32_t words, int ranks, StressState* state,
                    cudaStream_t stream) {
-  verify<<<1, 256, 0, stream>>>(result, words, ranks, state);
+  verify<<<blocks_of(words), 256, 0, stream>>>(result, words, ranks, state);
+  if (blocks_of(words) > 1) next_iteration<<<1, 1, 0, stream>>>(state);
 }
 
 }  // namespace gdrx::gpu

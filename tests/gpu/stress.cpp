@@ -11,16 +11,28 @@ namespace {
 
 constexpr int kCallsOfGraph = 200;
 
+// Of two ranks, one-shot in tiles: of many blocks, or of so many bytes that the ranks have to tell
+// each other of room.
+constexpr Shape kInTiles[] = {{Kernel::one_shot, 5, 64, 1, false, true},
+                              {Kernel::one_shot, 100, 128, 2, false, true},
+                              {Kernel::one_shot, 130, 256, 2, false, true}};
+constexpr std::uint32_t kManyWords = 3000000;
+
 // Sizes and kernels alternate within the graph.
 void record(const Ranks& ranks, int r, StressState* state) {
   constexpr std::uint32_t kWords[] = {1, 1024, 31, 4096, 257, 16384};
   auto* in = reinterpret_cast<std::uint32_t*>(ranks.in(r));
   auto* out = reinterpret_cast<std::uint32_t*>(ranks.out(r));
   for (int i = 0; i < kCallsOfGraph; ++i) {
-    const std::uint32_t words = i % 50 == 49 ? 60000 : kWords[i % 6];
+    const bool many = ranks.size() == 2 && i % 100 == 99;
+    const std::uint32_t words = many ? kManyWords : i % 50 == 49 ? 60000 : kWords[i % 6];
     const auto kernel = static_cast<Kernel>(i / 7 % 8 == 0 ? 2 : i / 7 % 2);
     auto shape = shape_of(kernel, ranks.host(), words * 4ULL);
     if (!shape) shape = choose(ranks.host(), words * 4ULL);
+    if (ranks.size() == 2 && (many || i / 7 % 4 == 3)) {
+      shape = kInTiles[i % 3];
+      shape->blocks = std::min(shape->blocks, ranks.host().blocks);
+    }
     enqueue_fill(in, words, r, 2000, state, ranks.stream(r));
     ranks.launch(r, {in, out, words * 4ULL, DataType::uint32, ReduceOp::sum}, *shape);
     enqueue_check(out, words, ranks.size(), state, ranks.stream(r));
@@ -28,7 +40,7 @@ void record(const Ranks& ranks, int r, StressState* state) {
 }
 
 int run(std::uint64_t calls, int n) {
-  const Ranks ranks(n, 4 << 20, 60);
+  const Ranks ranks(n, kManyWords * 4ULL, 60);
   std::vector<StressState*> states(static_cast<std::size_t>(n));
   std::vector<cudaGraphExec_t> graphs(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) {
