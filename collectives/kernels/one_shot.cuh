@@ -14,6 +14,8 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
   const UserBuffer output(call.output, call.bytes);
+  const Words in_words(call.input, call.bytes);
+  const Words out_words(call.output, call.bytes);
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
   const std::uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t stride = gridDim.x * blockDim.x;
@@ -26,27 +28,31 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   Pack mine{};
   // On its way while the control page is read.
   if constexpr (kWords) {
-    if (has != 0) mine = input.load_words();
+    mine = in_words.load(has);
   } else {
     if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
   const Entry entry = enter(call, control, false, patience);
   if (has != 0) peers.send_all(entry.half + first, mine);
-  for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
-    peers.send_all(entry.half + pack, input.load(pack));
+  if constexpr (!kWords) {
+    for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
+      peers.send_all(entry.half + pack, input.load(pack));
+    }
   }
   book(call, entry, false);
   const std::uint32_t all = (1U << (call.ranks - 1)) - 1;
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
-    if (pack != first) mine = input.load(pack);
     Batch<1, kPeers> batch;
     const Places places{entry.half + pack, packs, 0};
-    batch.receive(call, places, all, patience, Stage::reducing);
     if constexpr (kWords) {
-      output.store_words(batch.template reduce<E>(call, 0, mine));
-    } else {
-      output.store(pack, batch.template reduce<E>(call, 0, mine));
+      batch.receive(call, places, all, patience, Stage::reducing);
+      out_words.store(batch.template reduce<E>(call, 0, mine));
+      batch.clear(call, places, all);
+      return;
     }
+    if (pack != first) mine = input.load(pack);
+    batch.receive(call, places, all, patience, Stage::reducing);
+    output.store(pack, batch.template reduce<E>(call, 0, mine));
     batch.clear(call, places, all);
   }
 }

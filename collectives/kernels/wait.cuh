@@ -117,18 +117,6 @@ __device__ __forceinline__ void begin() {
 #endif
 }
 
-/// Here, and not where it is needed: before begin() that costs nothing.
-__device__ __forceinline__ std::uint32_t worked_out(std::uint32_t value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-template <class T>
-__device__ __forceinline__ T* worked_out(T* value) {
-  asm volatile("" : "+l"(value));
-  __builtin_assume(__isGlobal(value));
-  return value;
-}
-
 /// Of the lower halves of two numbers that wrap around.
 __device__ __forceinline__ bool before(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b)) <
