@@ -13,23 +13,26 @@
 
 namespace gdrx::gpu {
 
-inline bool is_words(const void* data, std::uint64_t bytes) {
-  return bytes < sizeof(Pack) && bytes % 4 == 0 && reinterpret_cast<std::uintptr_t>(data) % 4 == 0;
-}
-
-template <class E, bool kWords>
+template <class E, Share kShare>
 cudaError_t enqueue_one_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
-  if (call.ranks <= 2) return enqueue(one_shot<E, 1, kWords>, shape, stream, call);
-  if (call.ranks <= 4) return enqueue(one_shot<E, 3, kWords>, shape, stream, call);
-  if (call.ranks <= 8) return enqueue(one_shot<E, 7, kWords>, shape, stream, call);
-  return enqueue(one_shot<E, 15, kWords>, shape, stream, call);
+  if (call.ranks <= 2) return enqueue(one_shot<E, 1, kShare>, shape, stream, call);
+  if (call.ranks <= 4) return enqueue(one_shot<E, 3, kShare>, shape, stream, call);
+  if (call.ranks <= 8) return enqueue(one_shot<E, 7, kShare>, shape, stream, call);
+  return enqueue(one_shot<E, 15, kShare>, shape, stream, call);
 }
 
 template <class E>
 cudaError_t launch_one_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
-  const bool words = is_words(call.input, call.bytes) && is_words(call.output, call.bytes);
-  if (words) return enqueue_one_shot<E, true>(call, shape, stream);
-  return enqueue_one_shot<E, false>(call, shape, stream);
+  const auto places = reinterpret_cast<std::uintptr_t>(call.input) |
+                      reinterpret_cast<std::uintptr_t>(call.output) | call.bytes;
+  const auto threads = static_cast<std::uint64_t>(shape.blocks) * shape.threads;
+  if (places % sizeof(Pack) == 0 && packs_of(call.bytes) <= threads) {
+    return enqueue_one_shot<E, Share::pack>(call, shape, stream);
+  }
+  if (places % 4 == 0 && call.bytes < sizeof(Pack)) {
+    return enqueue_one_shot<E, Share::words>(call, shape, stream);
+  }
+  return enqueue_one_shot<E, Share::any>(call, shape, stream);
 }
 
 template <bool kTiled, class E, int kUnroll, int kPeers>

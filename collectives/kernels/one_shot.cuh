@@ -7,8 +7,13 @@
 
 namespace gdrx::gpu {
 
-/// Any grid. `kWords`: the vector is one to three words at addresses of theirs.
-template <class E, int kPeers, bool kWords>
+/// What a thread has of the vector: one to three words, which are all of it; a pack at an address
+/// of its own, or nothing; or any number of them, of any alignment. A call is as long as its chain
+/// of instructions: the first two have no loop and call nothing.
+enum class Share { words, pack, any };
+
+/// Any grid; with Share::pack a thread for each pack at least. Ranks may differ in theirs.
+template <class E, int kPeers, Share kShare>
 __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
   Patience patience(call);
@@ -27,14 +32,16 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   begin<kPeers <= 7>();
   Pack mine{};
   // On its way while the control page is read.
-  if constexpr (kWords) {
+  if constexpr (kShare == Share::words) {
     mine = in_words.load(has);
+  } else if constexpr (kShare == Share::pack) {
+    if (has != 0) mine = *its;
   } else {
     if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
   const Entry entry = enter(call, control, false, patience);
   if (has != 0) peers.send_all(entry.half + first, mine);
-  if constexpr (!kWords) {
+  if constexpr (kShare == Share::any) {
     for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
       peers.send_all(entry.half + pack, input.load(pack));
     }
@@ -42,18 +49,20 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   book(call, entry, false);
   const std::uint32_t all = (1U << (call.ranks - 1)) - 1;
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
+    if (kShare == Share::any && pack != first) mine = input.load(pack);
     Batch<1, kPeers> batch;
     const Places places{entry.half + pack, packs, 0};
-    if constexpr (kWords) {
-      batch.receive(call, places, all, patience, Stage::reducing);
-      out_words.store(batch.template reduce<E>(call, 0, mine));
-      batch.clear(call, places, all);
-      return;
-    }
-    if (pack != first) mine = input.load(pack);
     batch.receive(call, places, all, patience, Stage::reducing);
-    output.store(pack, batch.template reduce<E>(call, 0, mine));
+    const Pack sum = batch.template reduce<E>(call, 0, mine);
+    if constexpr (kShare == Share::words) {
+      out_words.store(sum);
+    } else if constexpr (kShare == Share::pack) {
+      *const_cast<Pack*>(output.place(pack)) = sum;
+    } else {
+      output.store(pack, sum);
+    }
     batch.clear(call, places, all);
+    if (kShare != Share::any) return;
   }
 }
 
