@@ -238,6 +238,12 @@ std::vector<Knob> own_knobs() {
       flag_knob("GDRX_NET_GPU",
                 "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
                 &Config::net_gpu),
+      {"GDRX_NET_COPY_THREADS", "",
+       "plugin: threads that copy large messages within a host, NCCL's own among them; 0: chosen "
+       "by "
+       "the processors, 1: that one alone",
+       count_into(&Config::net_copy_threads, 64),
+       [](const Config& c) { return std::to_string(c.net_copy_threads); }},
       {"GDRX_NET_SPEED", "Mbit/s", "plugin: what NCCL is told of the network; 0: what is found",
        count_into(&Config::net_speed, 10'000'000),
        [](const Config& c) { return std::to_string(c.net_speed); }},

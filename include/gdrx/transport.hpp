@@ -102,6 +102,12 @@ class Endpoint {
   virtual Result<RemoteRegionId> import_region(std::span<const std::byte> key) = 0;
   /// Posts one write. `pending`: no room now, poll and try again. Never blocks.
   virtual Result<Progress> post(const WriteOp& op) = 0;
+  /// The region where this process has it mapped, to store into what a later post() tells of.
+  /// Empty: it has not.
+  virtual std::span<std::byte> mapped(RemoteRegionId region) const noexcept {
+    (void)region;
+    return {};
+  }
   /// "posix, cma" and so on: what carries the bytes, for people.
   virtual std::string describe() const = 0;
   /// Ends an import. The region must be no target of a write that is not done.

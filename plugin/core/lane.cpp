@@ -35,6 +35,9 @@ Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDev
   lane->device_ = GDRX_TRY(opened->open_device(Rank{lane->id_.rank}, config, log));
   lane->device_->isolate_peers();
   lane->memory_.emplace(lane->device_);
+  if (fabric == "ucx") {
+    lane->copy_threads_ = CopyThreads::of_process(CopyThreads::count(config.net_copy_threads), log);
+  }
   return lane;
 }
 

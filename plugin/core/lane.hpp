@@ -14,6 +14,7 @@
 
 #include "gdrx/config.hpp"
 #include "gdrx/transport.hpp"
+#include "plugin/core/copy_threads.hpp"
 #include "plugin/core/devices.hpp"
 #include "plugin/core/loop.hpp"
 #include "plugin/core/turn.hpp"
@@ -44,6 +45,8 @@ class Lane {
   const Config& config() const noexcept { return config_; }
   const std::string& fabric() const noexcept { return fabric_; }
   const std::string& device_name() const noexcept { return device_name_; }
+  /// Null: the calling thread is to copy by itself.
+  CopyThreads* copy_threads() const noexcept { return copy_threads_.get(); }
   int pointers() const noexcept { return pointers_; }  // of NCCL's kinds, which it may register
 
   /// A region's key for a peer, which may be this lane itself.
@@ -83,6 +86,7 @@ class Lane {
   LaneId id_;
   std::shared_ptr<Device> device_;
   std::optional<RegistrationCache> memory_;
+  std::shared_ptr<CopyThreads> copy_threads_;
   DeviceEvents accounted_;
   Loop loop_;
   std::map<std::uint64_t, std::unique_ptr<Endpoint>> peers_;  // by nonce; before device_ goes

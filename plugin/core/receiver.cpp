@@ -42,6 +42,7 @@ Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, c
 Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> address,
                             std::span<const std::byte> board_key) {
   chunks_ = chunks_for(lane().expected_peers());
+  copying_ = std::vector<Copying>(chunks_);
   inbox_region_ = GDRX_TRY(lane().device().allocate_memory(chunks_ * kChunkBytes));
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
   board_ = GDRX_TRY(endpoint->import_region(board_key));
@@ -62,6 +63,11 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
 }
 
 Receiver::~Receiver() {
+  for (; emptied_ < taken_; ++emptied_) {  // NCCL frees the buffers next
+    if (CopyJob& job = copying_[emptied_ % chunks_].job; !job.is_done()) {
+      lane().copy_threads()->finish(job);
+    }
+  }
   if (endpoint_ != nullptr) endpoint_->release_region(board_);
   if (inbox_region_) lane().forget(*inbox_region_);
 }
@@ -126,7 +132,8 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
   for (std::size_t i = 0; i < targets.size(); ++i) {
     receive.targets[i] = targets[i].bytes;
     receive.got[i] = 0;
-    receive.done[i] = false;
+    receive.done[i] = receive.come[i] = false;
+    receive.copying[i] = 0;
     receive.handed_over[i] = group.items[i].memory != 0;
     receive.gpu[i] = receive.handed_over[i] && targets[i].memory->gpu;
     receive.sizes[i] = 0;
@@ -160,6 +167,10 @@ void Receiver::take_chunks() {
     ChunkHead head;
     std::memcpy(&head, place, sizeof head);
     if (head.sequence != taken_ + 1) return;
+    if (taken_ - emptied_ == chunks_) {
+      break_with(Error{Errc::protocol, peer_name_ + " sent more chunks than there is room for"});
+      return;
+    }
     if (auto taken = take(head, place + kChunkHead); !taken) {
       break_with(std::move(taken).error());
       return;
@@ -167,8 +178,22 @@ void Receiver::take_chunks() {
     ++taken_;
     counters_->chunks.add(1);
     moved();
-    if (taken_ - returned_ >= chunks_ / 4) {
+    settle_copies();
+    if (emptied_ - returned_ >= chunks_ / 4) {
       if (auto given = give_room_back(); !given) break_with(std::move(given).error());
+    }
+  }
+}
+
+void Receiver::settle_copies() noexcept {
+  for (; emptied_ < taken_; ++emptied_) {
+    Copying& copying = copying_[emptied_ % chunks_];
+    if (!copying.job.is_done()) return;
+    if (copying.group == 0) continue;
+    Receive& receive = receives_[copying.group % kBoardGroups];
+    copying.group = 0;
+    if (--receive.copying[copying.item] == 0 && receive.come[copying.item]) {
+      finish(receive, copying.item);
     }
   }
 }
@@ -232,20 +257,31 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
                 fmt::format("{} sent {} bytes at {} of {} for a receive of {}", peer_name_,
                             head.bytes, head.offset, head.total, target.size()));
   }
-  if (head.bytes > 0) copy_in_order(target.data() + head.offset, bytes, head.bytes);
+  if (lane().copy_threads() != nullptr && head.bytes > 0 && head.total >= kLeastByThreads) {
+    Copying& copying = copying_[taken_ % chunks_];
+    copying.group = head.group;
+    copying.item = head.item;
+    copying.job.to = target.data() + head.offset;
+    copying.job.from = bytes;
+    copying.job.bytes = head.bytes;
+    ++receive.copying[head.item];
+    lane().copy_threads()->start(copying.job);
+  } else if (head.bytes > 0) {
+    copy_in_order(target.data() + head.offset, bytes, head.bytes);
+  }
   got += head.bytes;
-  if (got < head.total) return {};
-  finish(receive, head.item);
+  receive.come[head.item] = got == head.total;
+  if (receive.come[head.item] && receive.copying[head.item] == 0) finish(receive, head.item);
   return {};
 }
 
 Result<void> Receiver::give_room_back() {
   WriteOp op;
-  op.header = std::as_bytes(std::span(&taken_, 1));  // copied by post()
+  op.header = std::as_bytes(std::span(&emptied_, 1));  // copied by post()
   op.remote = board_;
   op.offset = offsetof(Board, consumed);
   op.cookie = cookie_of(index(), kNoSlot);
-  if (GDRX_TRY(endpoint_->post(op)) == Progress::done) returned_ = taken_;
+  if (GDRX_TRY(endpoint_->post(op)) == Progress::done) returned_ = emptied_;
   return {};
 }
 
@@ -273,7 +309,9 @@ Result<Answer> Receiver::test(RequestId id) {
   if (receive.open > 0) {
     GDRX_TRY(lane().poll());
     GDRX_TRY(tell_groups());
-    if (taken_ - returned_ >= chunks_ / 4) GDRX_TRY(give_room_back());
+    if (emptied_ < taken_) lane().copy_threads()->help();
+    settle_copies();
+    if (emptied_ - returned_ >= chunks_ / 4) GDRX_TRY(give_room_back());
   }
   if (receive.open > 0) {
     GDRX_TRY(healthy());

@@ -64,6 +64,8 @@ class Receiver final : public Comm {
     std::array<std::span<std::byte>, kMaxGroup> targets;
     std::array<Bytes, kMaxGroup> got;
     std::array<bool, kMaxGroup> done;
+    std::array<bool, kMaxGroup> come;              // its last chunk
+    std::array<std::uint32_t, kMaxGroup> copying;  // chunks, by threads
     std::array<bool, kMaxGroup> gpu;
     std::array<bool, kMaxGroup> handed_over;
     std::array<int, kMaxGroup> sizes;
@@ -90,6 +92,8 @@ class Receiver final : public Comm {
   Result<void> tell_groups();
   bool may_wait() const noexcept;
   void take_chunks();
+  /// Chunks of large messages, whose copies are done: their room goes back.
+  void settle_copies() noexcept;
   /// The first item that no message has come for is in its place.
   Result<void> take_filled();
   /// A message has come for it: in the order in which the sender matches them.
@@ -125,8 +129,15 @@ class Receiver final : public Comm {
   std::vector<std::byte> early_memory_;  // empty: none are taken
   bool greeted_ = false;                 // the sender's first immediate has come
   bool answered_ = false;
-  std::uint64_t arrived_ = 0;                 // immediates; only then is a chunk's head looked at
-  std::uint64_t taken_ = 0;                   // chunks
+  std::uint64_t arrived_ = 0;  // immediates; only then is a chunk's head looked at
+  std::uint64_t taken_ = 0;    // chunks
+  std::uint64_t emptied_ = 0;  // of them
+  struct Copying {
+    CopyJob job;
+    std::uint64_t group = 0;  // 0: the chunk was emptied as it was taken
+    std::uint32_t item = 0;
+  };
+  std::vector<Copying> copying_;              // by the inbox's places
   std::uint64_t returned_ = 0;                // of them, told to the sender
   std::array<Group, kBoardGroups> groups_{};  // what is being written to the board
   std::array<Receive, kBoardGroups> receives_{};

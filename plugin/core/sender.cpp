@@ -28,6 +28,7 @@ Result<void> Sender::open() {
 
 Sender::~Sender() {
   copier_.reset();
+  end_staged();
   // NCCL frees the buffers next: nobody may read them any more.
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
@@ -54,6 +55,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   early_ = welcome.early == 1;
   chunks_ = welcome.chunks;
   chunk_bytes_ = welcome.chunk_bytes;
+  prepare_staging();
   peer_name_ = std::move(peer_name);
   count_as(stats::Way::send);
   if (welcome.gpu == gpu::SocketName{}) return {};
@@ -194,11 +196,12 @@ Result<void*> Sender::send(std::uint16_t slot) {
 Result<void> Sender::pump() {
   while (queue_count_ > 0) {
     const std::uint16_t slot = queue_[queue_first_];
-    if (GDRX_TRY(post_chunk(slot)) == Progress::pending) return {};
+    if (GDRX_TRY(post_chunk(slot)) == Progress::pending) break;
     if (sends_[slot].queued) continue;
     queue_first_ = (queue_first_ + 1) % kMaxSends;
     --queue_count_;
   }
+  GDRX_TRY(post_staged());
   return {};
 }
 
@@ -211,13 +214,31 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
     return Progress::done;
   }
   const std::uint64_t consumed = board_->consumed;
-  if (consumed > next_chunk_) {
+  if (consumed > next_head_) {
     return tl::unexpected(
         break_with(Error{Errc::protocol, peer_name_ + " claims chunks that were never sent"}));
   }
   if (next_chunk_ - consumed >= chunks_) return Progress::pending;
   Send& send = sends_[slot];
   if (send.direct && GDRX_TRY(post_direct(slot)) == Progress::pending) return Progress::pending;
+  const ChunkHead head = head_of(send);
+  if (by_threads(send)) {
+    stage(head, slot);
+  } else {
+    if (GDRX_TRY(post_staged()) == Progress::pending) return Progress::pending;
+    const auto payload = send.bytes.subspan(static_cast<std::size_t>(send.posted), head.bytes);
+    if (GDRX_TRY(post_head(head, payload, slot)) == Progress::pending) return Progress::pending;
+    ++next_chunk_;
+    next_head_ = next_chunk_;
+  }
+  counters_->chunks.add(1);
+  if (send.direct) counters_->direct.add(1);
+  send.posted = send.direct ? send.bytes.size() : send.posted + head.bytes;
+  send.queued = send.posted < send.bytes.size();
+  return Progress::done;
+}
+
+ChunkHead Sender::head_of(const Send& send) const noexcept {
   ChunkHead head;
   head.sequence = next_chunk_ + 1;
   head.group = send.group;
@@ -227,14 +248,20 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
   head.direct = send.direct ? 1 : 0;
   const Bytes most = send.direct ? 0 : chunk_bytes_ - kChunkHead;
   head.bytes = static_cast<std::uint32_t>(std::min<Bytes>(send.bytes.size() - send.posted, most));
+  return head;
+}
+
+Result<Progress> Sender::post_head(const ChunkHead& head, std::span<const std::byte> payload,
+                                   std::uint16_t slot) {
+  Send& send = sends_[slot];
   std::array<std::byte, kChunkHead> padded{};
   std::memcpy(padded.data(), &head, sizeof head);
   WriteOp op;
   op.header = padded;
-  op.payload = send.bytes.subspan(static_cast<std::size_t>(send.posted), head.bytes);
+  op.payload = payload;
   op.local = send.local ? send.local->region() : nullptr;
   op.remote = inbox_;
-  op.offset = next_chunk_ % chunks_ * chunk_bytes_;
+  op.offset = place_of(head.sequence - 1);
   op.has_immediate = true;
   op.immediate = peer_comm_;
   op.cookie = cookie_of(index(), slot);
@@ -246,14 +273,8 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
     --send.unwritten;
     --unwritten_;
     if (!posted) return tl::unexpected(break_with(std::move(posted).error()));
-    return Progress::pending;
   }
-  ++next_chunk_;
-  counters_->chunks.add(1);
-  if (send.direct) counters_->direct.add(1);
-  send.posted = send.direct ? send.bytes.size() : send.posted + head.bytes;
-  send.queued = send.posted < send.bytes.size();
-  return Progress::done;
+  return *posted;
 }
 
 void Sender::on_written(std::uint32_t slot) {
@@ -280,11 +301,12 @@ Result<Answer> Sender::test(RequestId id) {
     return fail(Errc::invalid_argument, "test() of a request that is done already");
   }
   Send& send = sends_[id.slot];
-  if (send.queued || send.unwritten > 0) {
+  const auto open = [&send] { return send.queued || send.staged > 0 || send.unwritten > 0; };
+  if (open()) {
     GDRX_TRY(lane().poll());
     GDRX_TRY(pump());
   }
-  if (send.queued || send.unwritten > 0) {
+  if (open()) {
     GDRX_TRY(healthy());
     GDRX_TRY(look_at_peer());
     return Answer{};

@@ -58,6 +58,7 @@ class Sender final : public Comm {
     std::uint64_t group = 0;
     std::uint32_t item = 0;
     Bytes posted = 0;
+    std::uint32_t staged = 0;     // chunks whose head is not posted
     std::uint32_t unwritten = 0;  // chunks under way
     int size = 0;
     int tag = 0;
@@ -98,6 +99,16 @@ class Sender final : public Comm {
   Result<void> forget_given(std::uint32_t id);
   Result<void> pump();
   Result<Progress> post_chunk(std::uint16_t slot);
+  ChunkHead head_of(const Send& send) const noexcept;  // the next chunk's
+  Result<Progress> post_head(const ChunkHead& head, std::span<const std::byte> payload,
+                             std::uint16_t slot);
+  Bytes place_of(std::uint64_t chunk) const noexcept { return chunk % chunks_ * chunk_bytes_; }
+  /// Large messages within a host: threads store chunks into the inbox, and their heads follow.
+  void prepare_staging();
+  bool by_threads(const Send& send) const noexcept;
+  void stage(const ChunkHead& head, std::uint16_t slot);
+  Result<Progress> post_staged();
+  void end_staged() noexcept;
 
   Pages board_memory_;  // nothing else of the process is on pages that the fabric writes
   Board* board_ = nullptr;
@@ -114,11 +125,19 @@ class Sender final : public Comm {
   std::uint32_t peer_filled_ = 0;  // as in Welcome
   Bytes chunk_bytes_ = 0;          // with the head
   std::uint64_t chunks_ = 0;
-  std::uint64_t next_chunk_ = 0;  // posted so far
-  std::uint64_t group_ = 1;       // the oldest that is not all matched
-  std::uint32_t matched_ = 0;     // its items, as bits
-  bool early_ = false;            // the peer takes early messages
-  EarlyList<int> early_tags_;     // of those that have no item yet, in their order
+  std::uint64_t next_chunk_ = 0;  // posted so far, or staged
+  struct Staged {
+    CopyJob job;
+    ChunkHead head;
+    std::uint16_t slot = 0;
+  };
+  std::vector<Staged> staged_;         // by the inbox's places; empty: nothing is
+  std::uint64_t next_head_ = 0;        // chunks from here to next_chunk_ are staged
+  std::span<std::byte> inbox_mapped_;  // where this process can store into it
+  std::uint64_t group_ = 1;            // the oldest that is not all matched
+  std::uint32_t matched_ = 0;          // its items, as bits
+  bool early_ = false;                 // the peer takes early messages
+  EarlyList<int> early_tags_;          // of those that have no item yet, in their order
   std::array<Send, kMaxSends> sends_{};
   std::vector<std::uint16_t> free_;
   std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post

@@ -78,6 +78,10 @@ Result<RemoteRegionId> UcxEndpoint::import_region(std::span<const std::byte> key
   }
   const auto status = ucp_ep_rkey_unpack(endpoint_, key.data() + sizeof remote.key, &remote.rkey);
   if (status != UCS_OK) return failed("ucp_ep_rkey_unpack", status);
+  void* here = nullptr;
+  if (ucp_rkey_ptr(remote.rkey, remote.key.base, &here) == UCS_OK) {
+    remote.here = static_cast<std::byte*>(here);
+  }
   if (free_.empty()) {
     remotes_.push_back(remote);
     return static_cast<RemoteRegionId>(remotes_.size() - 1);
@@ -93,6 +97,12 @@ void UcxEndpoint::release_region(RemoteRegionId region) noexcept {
   ucp_rkey_destroy(remote.rkey);
   remote = {};
   free_.push_back(static_cast<std::size_t>(region));
+}
+
+std::span<std::byte> UcxEndpoint::mapped(RemoteRegionId region) const noexcept {
+  const Remote& remote = remotes_[static_cast<std::size_t>(region)];
+  if (remote.here == nullptr) return {};
+  return {remote.here, static_cast<std::size_t>(remote.key.length)};
 }
 
 Result<Progress> UcxEndpoint::post(const WriteOp& op) {

@@ -18,6 +18,7 @@ class UcxEndpoint final : public Endpoint {
   Rank peer() const noexcept override { return peer_; }
   Result<RemoteRegionId> import_region(std::span<const std::byte> key) override;
   Result<Progress> post(const WriteOp& op) override;
+  std::span<std::byte> mapped(RemoteRegionId region) const noexcept override;
   std::string describe() const override { return lanes_; }
   void release_region(RemoteRegionId region) noexcept override;
   const Error* error() const noexcept override { return error_ ? &*error_ : nullptr; }
@@ -28,6 +29,7 @@ class UcxEndpoint final : public Endpoint {
   struct Remote {
     KeyHead key;
     ucp_rkey_h rkey = nullptr;
+    std::byte* here = nullptr;  // where it is mapped in this process, if it is
   };
   UcxEndpoint(std::shared_ptr<UcxDevice> device, Rank peer)
       : device_(std::move(device)), peer_(peer) {}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that copy for NCCL's one progress thread, which by itself is the limit of a fabric whose
+// wire is memory.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gdrx/log.hpp"
+#include "gdrx/result.hpp"
+
+namespace gdrx::net {
+
+/// Messages of fewer bytes are not worth a thread's attention.
+inline constexpr std::size_t kLeastByThreads = 32 * 1024;
+
+/// One copy, in the order that copy_in_order() keeps. Stays where it is until `done`.
+struct CopyJob {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+  std::atomic<bool> done{true};
+
+  bool is_done() const noexcept { return done.load(std::memory_order_acquire); }
+};
+
+class CopyThreads {
+ public:
+  /// How many are to copy, with the one that calls: `wanted`, or for 0 by the processors that it
+  /// may use.
+  static int count(int wanted) noexcept;
+  /// The process's own, made for the first who asks and joined with the last. Null: of the
+  /// `threads` the one that calls is all.
+  static std::shared_ptr<CopyThreads> of_process(int threads, const Log& log);
+  ~CopyThreads();
+  CopyThreads(const CopyThreads&) = delete;
+  CopyThreads& operator=(const CopyThreads&) = delete;
+
+  /// From any thread; no system call but to wake a thread that sleeps. Done at once if there is no
+  /// room for it.
+  void start(CopyJob& job) noexcept;
+  /// The calling thread does a copy, if there are more than the threads that are awake will do at
+  /// once: it has other things to look after.
+  void help() noexcept;
+  /// Returns when the job is done.
+  void finish(const CopyJob& job) noexcept;
+
+ private:
+  // A place's turn: 2n when it is free for its n-th job, 2n + 1 when that is there.
+  struct Place {
+    std::atomic<std::uint64_t> turn{0};
+    CopyJob* job = nullptr;
+  };
+  CopyThreads() = default;
+  void run() noexcept;
+  bool take() noexcept;  // the oldest copy that nobody has begun; false: there is none
+
+  std::array<Place, 256> places_;
+  alignas(64) std::atomic<std::uint64_t> first_{0};  // not taken
+  alignas(64) std::atomic<std::uint64_t> next_{0};   // to be put
+  alignas(64) std::atomic<std::uint32_t> calls_{0};  // threads sleep on it
+  std::atomic<std::uint64_t> awake_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace gdrx::net
