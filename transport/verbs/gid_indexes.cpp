@@ -19,23 +19,24 @@ Result<GidIndexes> GidIndexes::parse(std::string_view text) {
     if (item.empty()) continue;
     Entry entry;
     std::string_view value = item;
-    std::optional<int> port = 0;
+    bool named_well = true;
     if (const auto equals = item.find('='); equals != std::string_view::npos) {
       std::string_view name = item.substr(0, equals);
       value.remove_prefix(equals + 1);
       if (const auto colon = name.find(':'); colon != std::string_view::npos) {
-        port = whole_number(name.substr(colon + 1), kMost);
+        const auto port = whole_number(name.substr(colon + 1), kMost);
+        named_well = port.has_value();
+        entry.port = port.value_or(0);
         name = name.substr(0, colon);
       }
       entry.device = std::string(name);
-      if (name.empty()) port = std::nullopt;
+      named_well = named_well && !name.empty();
     }
     const auto index = whole_number(value, kMost);
-    if (!port || !index) {
+    if (!named_well || !index) {
       return fail(Errc::invalid_argument,
                   fmt::format("GDRX_GID_INDEX: '{}' is not like mlx5_0=3,mlx5_1:1=5 or 3", item));
     }
-    entry.port = *port;
     entry.index = static_cast<std::uint32_t>(*index);
     indexes.entries_.push_back(std::move(entry));
   }
