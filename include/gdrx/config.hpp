@@ -53,6 +53,7 @@ struct Config {
   bool net_stats = true;                           // GDRX_NET_STATS
   bool net_gpu = false;                            // GDRX_NET_GPU
   int net_copy_threads = 0;                        // GDRX_NET_COPY_THREADS; 0: chosen
+  int net_nap = 500;                               // GDRX_NET_NAP, microseconds
   int net_speed = 0;                               // GDRX_NET_SPEED, Mbit/s; 0: what is found
   std::chrono::milliseconds net_stall{30'000};     // GDRX_NET_STALL, seconds
   std::string algo = "auto";                       // GDRX_ALGO

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxComms = 1 << 16;
 constexpr std::uint32_t kLookEvery = 4096;  // idle tests between two looks at the peer
+constexpr std::uint32_t kTestsOfANap = 128;
 // A peer that closes has sent everything before; what is still on the way gets this long.
 constexpr Duration kGrace = std::chrono::milliseconds(500);
 
@@ -132,7 +133,9 @@ void Comm::ended(Instant at, Bytes bytes, bool small) noexcept {
 }
 
 Result<void> Comm::look_at_peer() {
-  if (++idle_ % kLookEvery != 0) return {};
+  idle_ += lane_->nap() ? kTestsOfANap : 1;
+  if (idle_ < kLookEvery) return {};
+  idle_ = 0;
   lane_->account();
   const Instant now = steady_clock().now();
   if (!still_since_) {

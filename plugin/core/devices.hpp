@@ -29,6 +29,7 @@ struct NetDevice {
   std::vector<int> parts;  // of a merged device: indexes of those it is made of
   int pointers = nccl::kPtrHost;
   bool reg_is_global = false;          // registering again costs next to nothing
+  bool software = false;               // soft-RoCE and the like: processors make its packets
   bool force_flush = false;            // GPU memory: NCCL has to flush on every GPU
   std::string memory = "host memory";  // which it takes and how, for the log
 };

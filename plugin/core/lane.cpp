@@ -3,9 +3,13 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <span>
+#include <thread>
 
 #include "plugin/core/comm.hpp"
 
@@ -13,6 +17,11 @@ namespace gdrx::net {
 namespace {
 
 constexpr std::size_t kBatch = 64;
+// Messages that follow each other at once find their process awake.
+constexpr Duration kAwake = std::chrono::microseconds(50);
+
+// When something last moved in a lane that naps: one thread may drive several.
+std::atomic<Instant> last_moved{Instant{}};
 
 }  // namespace
 
@@ -29,6 +38,7 @@ Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDev
   lane->fabric_ = fabric;
   lane->device_name_ = on.name;
   lane->pointers_ = on.pointers;
+  if (on.software) lane->longest_nap_ = std::chrono::microseconds(config.net_nap);
   lane->id_.nonce = GDRX_TRY(random_value<std::uint64_t>());
   // The transport knows its peers by ranks; ours only have to differ.
   lane->id_.rank = static_cast<std::int32_t>(lane->id_.nonce & 0x7fffffff);
@@ -83,6 +93,9 @@ Result<void> Lane::poll() {
   std::size_t count = GDRX_TRY(device_->poll(batch));
   if (!loop_.empty()) count += loop_.take(std::span(batch).subspan(count));
   if (count > 0) {
+    if (longest_nap_ > Duration{}) {
+      last_moved.store(steady_clock().now(), std::memory_order_relaxed);
+    }
     // Of several lanes: now and then one may overwrite another's count, which nobody will miss.
     stats::page().polls.add(1);
     stats::page().completions.add(count);
@@ -99,6 +112,16 @@ Result<void> Lane::poll() {
     }
   }
   return {};
+}
+
+// A poller takes the processor that such a NIC runs on. To sleep as long as one has waited makes no
+// wait more than twice as long.
+bool Lane::nap() const noexcept {
+  if (longest_nap_ == Duration{}) return false;
+  const Duration still = steady_clock().now() - last_moved.load(std::memory_order_relaxed);
+  if (still < kAwake) return false;
+  std::this_thread::sleep_for(std::min(still, longest_nap_));
+  return true;
 }
 
 }  // namespace gdrx::net

@@ -69,6 +69,9 @@ class Lane {
   Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);
   /// Drives the device once and tells communicators what has come.
   Result<void> poll();
+  /// For a call that has found nothing to do: over a NIC in software it sleeps as long as nothing
+  /// has moved in this process, at most GDRX_NET_NAP. Whether it has slept.
+  bool nap() const noexcept;
   /// Polls until `writes` of a closing communicator are done; bounded.
   template <class Done>
   void settle(const Done& done) noexcept;
@@ -82,6 +85,7 @@ class Lane {
   std::string fabric_;
   std::string device_name_;
   int pointers_ = nccl::kPtrHost;
+  Duration longest_nap_{};  // none: it never sleeps
   std::atomic<std::int32_t> peers_hint_{nccl::kUndefined};
   LaneId id_;
   std::shared_ptr<Device> device_;

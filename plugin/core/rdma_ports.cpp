@@ -61,9 +61,11 @@ NetDevice port_device(const fs::path& hca, int port) {
   device.guid = guid_of(first_line(hca / "node_guid"));
   device.speed = speed_of(first_line(at / "rate"));
   device.port = port;
+  device.software = fs::exists(hca / "parent", error);  // the network interface's name
   device.hca = fmt::format("={}:{}", name, port);
   device.description =
-      fmt::format("verbs over {}, port {}, {}", name, port, first_line(at / "link_layer"));
+      fmt::format("verbs over {}, port {}, {}{}", name, port, first_line(at / "link_layer"),
+                  device.software ? ", in software" : "");
   return device;
 }
 
@@ -115,6 +117,7 @@ Result<NetDevice> merge(const std::deque<NetDevice>& devices, std::span<const in
       merged.speed += part.speed;
       merged.latency = std::max(merged.latency, part.latency);
       merged.pointers &= part.pointers;
+      merged.software = merged.software && part.software;
       merged.force_flush = merged.force_flush || part.force_flush;
       if (merged.rail != part.rail) merged.rail = nccl::kUndefined;
       if (merged.plane != part.plane) merged.plane = nccl::kUndefined;

@@ -49,6 +49,17 @@ TEST_F(RdmaPorts, ThatAreUpAreDevicesInTheOrderOfTheirNames) {
   EXPECT_EQ(devices[2].speed, 2'500);
 }
 
+// soft-RoCE and siw name the network interface that carries them.
+TEST_F(RdmaPorts, InSoftwareAreKnown) {
+  std::ofstream(root + "/sys/class/infiniband/rxe0/parent") << "eth0\n";
+  const auto devices = net::list_rdma_ports(root, "").value();
+  EXPECT_FALSE(devices[0].software);
+  EXPECT_TRUE(devices[2].software);
+  const std::deque<net::NetDevice> known(devices.begin(), devices.end());
+  EXPECT_FALSE(net::merge(known, std::array{2, 0}).value().software);
+  EXPECT_TRUE(net::merge(known, std::array{2}).value().software);
+}
+
 class PciPath : public RdmaPorts {
  protected:
   /// A PCI function and, unless it is empty, its RDMA device.
