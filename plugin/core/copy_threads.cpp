@@ -19,6 +19,8 @@ constexpr int kMost = 6;
 constexpr int kProcessorsEach = 4;
 // About 50 us: while messages flow nobody sleeps, which takes longer than a copy.
 constexpr int kLooks = 1000;
+// Calls of help(), about as long.
+constexpr int kPatience = 100;
 
 int processors() noexcept {
   cpu_set_t set;
@@ -97,7 +99,12 @@ void CopyThreads::start(CopyJob& job) noexcept {
 void CopyThreads::help() noexcept {
   const std::uint64_t first = first_.load(std::memory_order_relaxed);
   const std::uint64_t waiting = next_.load(std::memory_order_relaxed) - first;
-  if (waiting > awake_.load(std::memory_order_relaxed)) take();
+  if (waiting == 0) return;
+  thread_local std::uint64_t oldest = 0;
+  thread_local int calls = 0;
+  calls = first == oldest ? calls + 1 : 0;
+  oldest = first;
+  if (waiting > awake_.load(std::memory_order_relaxed) || calls > kPatience) take();
 }
 
 bool CopyThreads::take() noexcept {

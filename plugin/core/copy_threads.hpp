@@ -44,8 +44,9 @@ class CopyThreads {
   /// From any thread; no system call but to wake a thread that sleeps. Done at once if there is no
   /// room for it.
   void start(CopyJob& job) noexcept;
-  /// The calling thread does a copy, if there are more than the threads that are awake will do at
-  /// once: it has other things to look after.
+  /// The calling thread, which has other things to look after, does a copy if more are waiting than
+  /// threads are awake, or if nobody has begun the oldest for many calls: their processors may be
+  /// somebody else's.
   void help() noexcept;
   /// Returns when the job is done.
   void finish(const CopyJob& job) noexcept;

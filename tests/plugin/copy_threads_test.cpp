@@ -71,6 +71,26 @@ TEST(CopyThreads, CopyWhatSeveralAskForAtOnce) {
   EXPECT_EQ(wrong, std::vector<int>(kAskers));
 }
 
+// Who waits begins what a thread that is held up does not.
+TEST(CopyThreads, AreHelpedWhereTheyDoNotBegin) {
+  const auto threads = CopyThreads::of_process(2, Log{});
+  constexpr std::size_t kMuch = std::size_t{256} << 20;
+  const std::vector<std::byte> from(kMuch);
+  std::vector<std::byte> to(kMuch);
+  CopyJob much;
+  much.from = from.data();
+  much.to = to.data();
+  much.bytes = kMuch;
+  threads->start(much);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // now the only one is at it
+  Message message(1);
+  threads->start(message.job);
+  for (int i = 0; i < 1000; ++i) threads->help();
+  EXPECT_TRUE(message.job.is_done());
+  EXPECT_TRUE(message.right());
+  threads->finish(much);
+}
+
 // They sleep between messages, and wake up without anybody's help.
 TEST(CopyThreads, WakeUp) {
   const auto threads = CopyThreads::of_process(2, Log{});
