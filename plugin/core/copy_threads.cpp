@@ -104,6 +104,8 @@ void CopyThreads::help() noexcept {
   thread_local int calls = 0;
   calls = first == oldest ? calls + 1 : 0;
   oldest = first;
+  // Of the next one, too, if nobody else has begun any since.
+  if (calls > kPatience) ++oldest;
   if (waiting > awake_.load(std::memory_order_relaxed) || calls > kPatience) take();
 }
 
