@@ -19,11 +19,12 @@ namespace gdrx::net {
 /// Messages of fewer bytes are not worth a thread's attention.
 inline constexpr std::size_t kLeastByThreads = 32 * 1024;
 
-/// One copy, in the order that copy_in_order() keeps. Stays where it is until `done`.
+/// One copy. Stays where it is until `done`.
 struct CopyJob {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
+  bool in_order = true;  // as copy_in_order() does it; otherwise by memcpy, which is quicker
   std::atomic<bool> done{true};
 
   bool is_done() const noexcept { return done.load(std::memory_order_acquire); }

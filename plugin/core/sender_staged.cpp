@@ -23,6 +23,7 @@ void Sender::stage(const ChunkHead& head, std::uint16_t slot) {
   staged.job.to = inbox_mapped_.data() + place_of(next_chunk_) + kChunkHead;
   staged.job.from = sends_[slot].bytes.data() + head.offset;
   staged.job.bytes = head.bytes;
+  staged.job.in_order = false;  // the head tells of all of it
   ++sends_[slot].staged;
   ++next_chunk_;
   lane().copy_threads()->start(staged.job);
