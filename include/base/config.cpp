@@ -239,15 +239,12 @@ std::vector<Knob> own_knobs() {
                 "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
                 &Config::net_gpu),
       {"GDRX_NET_COPY_THREADS", "",
-       "plugin: threads that copy large messages within a host, NCCL's own among them; 0: chosen "
-       "by "
-       "the processors, 1: that one alone",
+       "plugin: threads that copy within a host, NCCL's own among them; 0: by the processors, 1: "
+       "that one alone",
        count_into(&Config::net_copy_threads, 64),
        [](const Config& c) { return std::to_string(c.net_copy_threads); }},
       {"GDRX_NET_NAP", "microseconds",
-       "plugin: longest sleep of a test that finds nothing, over a NIC in software, which needs "
-       "the "
-       "processor; 0: never",
+       "plugin: longest sleep of a test that finds nothing, over a NIC in software; 0: never",
        count_into(&Config::net_nap, 100'000),
        [](const Config& c) { return std::to_string(c.net_nap); }},
       {"GDRX_NET_SPEED", "Mbit/s", "plugin: what NCCL is told of the network; 0: what is found",

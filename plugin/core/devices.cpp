@@ -52,9 +52,12 @@ Result<NetDevice> ucx_device(const Config& config, const std::string& descriptio
   device.name = "gdrx_ucx_" + interface.name;
   device.pci_path = interface_pci_path(interface.name);
   device.guid = std::hash<std::string>()(device.name);
-  const bool threads = CopyThreads::count(config.net_copy_threads) > 1;
-  device.speed = std::max(interface_speed(interface.name), threads ? kThreadsSpeed : kLeastSpeed);
-  device.description = description + " over " + interface.name;
+  const int threads = CopyThreads::count(config.net_copy_threads);
+  device.speed =
+      std::max(interface_speed(interface.name), threads > 1 ? kThreadsSpeed : kLeastSpeed);
+  device.description =
+      fmt::format("{} over {}, {} to copy", description, interface.name,
+                  threads > 1 ? fmt::format("{} threads", threads) : "NCCL's thread alone");
   return device;
 }
 

@@ -121,6 +121,7 @@ bool Lane::nap() const noexcept {
   const Duration still = steady_clock().now() - last_moved.load(std::memory_order_relaxed);
   if (still < kAwake) return false;
   std::this_thread::sleep_for(std::min(still, longest_nap_));
+  stats::page().naps.add(1);
   return true;
 }
 

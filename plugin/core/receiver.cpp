@@ -266,6 +266,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
     copying.job.bytes = head.bytes;
     ++receive.copying[head.item];
     lane().copy_threads()->start(copying.job);
+    stats::page().thread_chunks.add(1);
   } else if (head.bytes > 0) {
     copy_in_order(target.data() + head.offset, bytes, head.bytes);
   }

@@ -27,6 +27,7 @@ void Sender::stage(const ChunkHead& head, std::uint16_t slot) {
   ++sends_[slot].staged;
   ++next_chunk_;
   lane().copy_threads()->start(staged.job);
+  stats::page().thread_chunks.add(1);
 }
 
 Result<Progress> Sender::post_staged() {

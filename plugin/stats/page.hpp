@@ -11,7 +11,7 @@
 namespace gdrx::stats {
 
 inline constexpr std::uint32_t kMagic = 0x73786467;  // "gdxs"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::size_t kConnections = 1024;
 inline constexpr std::size_t kBuckets = 24;  // latency: below 2^i us
 
@@ -64,6 +64,8 @@ struct Page {
   Counter rails_down;         // that failed, over all lanes
   Counter resent;             // parts of messages sent again after that
   Counter copied;             // bytes copied to be sent, since they were not registered
+  Counter thread_chunks;      // that went to the threads that copy
+  Counter naps;               // of tests, over NICs in software
   std::array<Connection, kConnections> connection;
 };
 

@@ -112,6 +112,7 @@ TEST_F(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
       EXPECT_TRUE(line_of(text, "gdrx_net_bytes_total", way).ends_with(" 900000")) << text;
       EXPECT_TRUE(line_of(text, "gdrx_net_chunks_total", way).ends_with(" 9")) << text;
     }
+    EXPECT_TRUE(line_of(text, "gdrx_net_thread_chunks_total", "pid").ends_with(" 18")) << text;
     EXPECT_TRUE(line_of(text, "gdrx_net_requests_open", "receive").ends_with(" 1")) << text;
     EXPECT_TRUE(line_of(text, "gdrx_net_requests_open", "send").ends_with(" 0")) << text;
     EXPECT_TRUE(line_of(text, "gdrx_net_latency_seconds_count", "send").ends_with(" 3")) << text;
@@ -148,5 +149,6 @@ TEST_F(Stall, IsReportedWithWhatIsMissingAndFromWhom) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   setenv("GDRX_NET_STALL", "0.1", 1);  // before the plugin reads its environment
+  setenv("GDRX_NET_COPY_THREADS", "2", 1);
   return RUN_ALL_TESTS();
 }
