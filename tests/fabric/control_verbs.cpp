@@ -387,6 +387,7 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
   };
   t->ack_async_event = [](ibv_async_event*) {};
   t->pci_folder = [v](const ibv_device* device) {
+    const auto guard = v.lock();
     for (const auto& nic : v.nics()) {
       if (&nic->device == device) return nic->pci_folder;
     }
