@@ -120,6 +120,7 @@ void Comm::count_as(stats::Way way) {
 
 void Comm::begun(Instant* at) noexcept {
   *at = steady_clock().now();
+  lane_->stir();
   counters_->open.set(++open_);
 }
 

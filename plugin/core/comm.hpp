@@ -18,6 +18,8 @@
 
 namespace gdrx::net {
 
+struct Memory;
+
 /// What test() answers.
 struct Answer {
   Progress progress = Progress::pending;
@@ -52,6 +54,9 @@ class Comm {
   /// The same for a region that the fabric writes into, until take_back(); counted.
   virtual std::uint32_t hand_over(const MemoryRegion&) { return 0; }
   virtual void take_back(const MemoryRegion&) {}
+  /// That memory is deregistered, and may be freed next, with requests of its open, too: nothing
+  /// reads or writes it any more.
+  virtual void let_go(const Memory&) noexcept {}
   /// One line of everything, where a communicator is aborted or has failed.
   void dump() const;
   /// What the oldest open request waits for, for a person; empty if none is open.

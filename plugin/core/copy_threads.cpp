@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
-#include <system_error>
 
 #include "plugin/core/copy.hpp"
 
@@ -53,8 +53,9 @@ int CopyThreads::count(int wanted) noexcept {
 }
 
 std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const Log& log) {
-  static std::mutex mutex;
-  static std::weak_ptr<CopyThreads> known;
+  // Leaked: NCCL's threads may come here while the process ends.
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::weak_ptr<CopyThreads>;
   const std::lock_guard lock(mutex);
   auto made = known.lock();
   if (made || threads < 2) return made;
@@ -68,7 +69,7 @@ std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const Log& log
       made->threads_.emplace_back([of = made.get()] { of->run(); });
       pthread_setname_np(made->threads_.back().native_handle(), "gdrx-net-copy");
     }
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     log.warn("{} of {} threads that copy: {}", made->threads_.size(), threads - 1, error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -24,7 +24,7 @@ struct CopyJob {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
-  bool in_order = true;  // as copy_in_order() does it; otherwise by memcpy, which is quicker
+  bool in_order = true;  // within it as copy_in_order() does it; else by memcpy, which is quicker
   std::atomic<bool> done{true};
 
   bool is_done() const noexcept { return done.load(std::memory_order_acquire); }

@@ -10,7 +10,6 @@
 #include <string>
 #include <system_error>
 
-#include "plugin/core/copy_threads.hpp"
 #include "transport/bootstrap/interface.hpp"
 
 namespace gdrx::net {
@@ -52,7 +51,7 @@ Result<NetDevice> ucx_device(const Config& config, const std::string& descriptio
   device.name = "gdrx_ucx_" + interface.name;
   device.pci_path = interface_pci_path(interface.name);
   device.guid = std::hash<std::string>()(device.name);
-  const int threads = CopyThreads::count(config.net_copy_threads);
+  const int threads = config.net_copy_threads;
   device.speed =
       std::max(interface_speed(interface.name), threads > 1 ? kThreadsSpeed : kLeastSpeed);
   device.description =

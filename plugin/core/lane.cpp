@@ -20,6 +20,9 @@ constexpr std::size_t kBatch = 64;
 // Messages that follow each other at once find their process awake.
 constexpr Duration kAwake = std::chrono::microseconds(50);
 
+// Of a nap's length a thread is awake before the next.
+constexpr int kAwakePart = 4;
+
 // When something last moved in a lane that naps: one thread may drive several.
 std::atomic<Instant> last_moved{Instant{}};
 
@@ -46,7 +49,7 @@ Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDev
   lane->device_->isolate_peers();
   lane->memory_.emplace(lane->device_);
   if (fabric == "ucx") {
-    lane->copy_threads_ = CopyThreads::of_process(CopyThreads::count(config.net_copy_threads), log);
+    lane->copy_threads_ = CopyThreads::of_process(config.net_copy_threads, log);
   }
   return lane;
 }
@@ -93,9 +96,7 @@ Result<void> Lane::poll() {
   std::size_t count = GDRX_TRY(device_->poll(batch));
   if (!loop_.empty()) count += loop_.take(std::span(batch).subspan(count));
   if (count > 0) {
-    if (longest_nap_ > Duration{}) {
-      last_moved.store(steady_clock().now(), std::memory_order_relaxed);
-    }
+    stir();
     // Of several lanes: now and then one may overwrite another's count, which nobody will miss.
     stats::page().polls.add(1);
     stats::page().completions.add(count);
@@ -114,13 +115,23 @@ Result<void> Lane::poll() {
   return {};
 }
 
-// A poller takes the processor that such a NIC runs on. To sleep as long as one has waited makes no
-// wait more than twice as long.
+void Lane::stir() const noexcept {
+  if (longest_nap_ == Duration{}) return;
+  last_moved.store(steady_clock().now(), std::memory_order_relaxed);
+}
+
+// A poller takes the processor that such a NIC runs on. To sleep as long as nothing has moved makes
+// no request's wait more than twice as long. Between two naps the thread looks after the rest of
+// what it drives: one nap, not one for each request that waits.
 bool Lane::nap() const noexcept {
   if (longest_nap_ == Duration{}) return false;
-  const Duration still = steady_clock().now() - last_moved.load(std::memory_order_relaxed);
-  if (still < kAwake) return false;
-  std::this_thread::sleep_for(std::min(still, longest_nap_));
+  thread_local Instant awake_until{};
+  const Instant now = steady_clock().now();
+  const Duration still = now - last_moved.load(std::memory_order_relaxed);
+  if (still < kAwake || now < awake_until) return false;
+  const Duration length = std::min(still, longest_nap_);
+  std::this_thread::sleep_for(length);
+  awake_until = steady_clock().now() + length / kAwakePart;
   stats::page().naps.add(1);
   return true;
 }

@@ -70,8 +70,11 @@ class Lane {
   /// Drives the device once and tells communicators what has come.
   Result<void> poll();
   /// For a call that has found nothing to do: over a NIC in software it sleeps as long as nothing
-  /// has moved in this process, at most GDRX_NET_NAP. Whether it has slept.
+  /// has moved in this process, at most GDRX_NET_NAP, unless its thread has just slept. Whether it
+  /// has slept.
   bool nap() const noexcept;
+  /// A request has begun or a completion has come: nobody sleeps for a while.
+  void stir() const noexcept;
   /// Polls until `writes` of a closing communicator are done; bounded.
   template <class Done>
   void settle(const Done& done) noexcept;

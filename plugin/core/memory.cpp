@@ -49,10 +49,10 @@ Result<std::unique_ptr<Memory>> register_memory(Comm& comm, std::span<std::byte>
 void deregister(std::unique_ptr<Memory> memory) {
   const std::shared_ptr<Lane> lane = memory->lane;  // outlives the turn
   const std::lock_guard turn(lane->turn());
+  Comm* comm = find_comm_of(*lane, memory->comm);
+  if (comm != nullptr) comm->let_go(*memory);
   if (memory->registration) {
-    if (Comm* comm = find_comm_of(*lane, memory->comm); comm != nullptr) {
-      comm->take_back(*memory->region());
-    }
+    if (comm != nullptr) comm->take_back(*memory->region());
     lane->release(memory->registration);
   }
   memory.reset();

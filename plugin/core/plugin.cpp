@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "plugin/core/copy_threads.hpp"
 #include "plugin/core/gpu_reach.hpp"
 #include "plugin/core/log.hpp"
 #include "plugin/gpu/driver.hpp"
@@ -97,6 +98,8 @@ Result<void> Plugin::open(int abi) {
   auto loaded = GDRX_TRY(load_config(process_environment()));
   for (const std::string& warning : loaded.warnings) log_.warn("{}", warning);
   config_ = std::move(loaded.config);
+  // Once: NCCL binds its threads to other processors than the one that this runs on.
+  config_.net_copy_threads = CopyThreads::count(config_.net_copy_threads);
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));

@@ -18,6 +18,7 @@ namespace {
 // little beside its copy.
 constexpr Bytes kChunkBytes = 128 * 1024;
 constexpr std::uint32_t kChunks = 16;
+constexpr Bytes kMostInChunk = (kChunkBytes - kChunkHead) / kLine * kLine;
 // Where NCCL says that many peers send at once (all-to-all), each gets a part of that room: they
 // share the wire, and the room would add up to gigabytes, all of it out of the cache.
 constexpr std::uint32_t kFewestChunks = 4;
@@ -63,11 +64,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
 }
 
 Receiver::~Receiver() {
-  for (; emptied_ < taken_; ++emptied_) {  // NCCL frees the buffers next
-    if (CopyJob& job = copying_[emptied_ % chunks_].job; !job.is_done()) {
-      lane().copy_threads()->finish(job);
-    }
-  }
+  finish_copies();  // into buffers that were never registered, too
   if (endpoint_ != nullptr) endpoint_->release_region(board_);
   if (inbox_region_) lane().forget(*inbox_region_);
 }
@@ -136,6 +133,8 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     receive.copying[i] = 0;
     receive.handed_over[i] = group.items[i].memory != 0;
     receive.gpu[i] = receive.handed_over[i] && targets[i].memory->gpu;
+    receive.memory[i] = targets[i].memory;
+    receive.gone[i] = false;
     receive.sizes[i] = 0;
   }
   if (auto settled = settle_early(); !settled) {
@@ -181,6 +180,23 @@ void Receiver::take_chunks() {
     settle_copies();
     if (emptied_ - returned_ >= chunks_ / 4) {
       if (auto given = give_room_back(); !given) break_with(std::move(given).error());
+    }
+  }
+}
+
+void Receiver::finish_copies() noexcept {
+  for (std::uint64_t chunk = emptied_; chunk < taken_; ++chunk) {
+    CopyJob& job = copying_[chunk % chunks_].job;
+    if (!job.is_done()) lane().copy_threads()->finish(job);
+  }
+}
+
+// NCCL's abort: deregisters and frees the buffers of open requests, and closes only then.
+void Receiver::let_go(const Memory& memory) noexcept {
+  finish_copies();
+  for (Receive& receive : receives_) {
+    for (std::uint32_t i = 0; receive.active && i < receive.count; ++i) {
+      if (receive.memory[i] == &memory) receive.gone[i] = true;
     }
   }
 }
@@ -251,13 +267,14 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
     got = head.total;  // it is in its place
     counters_->direct.add(1);
   } else if (head.total > target.size() || head.offset != got || head.direct != 0 ||
-             (receive.gpu[head.item] && head.bytes > 0) || head.bytes > kChunkBytes - kChunkHead ||
-             head.bytes > head.total - head.offset) {
+             (receive.gpu[head.item] && head.bytes > 0) || head.bytes > kMostInChunk ||
+             head.bytes > head.total - head.offset || head.offset % kLine != 0) {
     return fail(Errc::protocol,
                 fmt::format("{} sent {} bytes at {} of {} for a receive of {}", peer_name_,
                             head.bytes, head.offset, head.total, target.size()));
   }
-  if (lane().copy_threads() != nullptr && head.bytes > 0 && head.total >= kLeastByThreads) {
+  const bool wanted = head.bytes > 0 && !receive.gone[head.item];
+  if (wanted && lane().copy_threads() != nullptr && head.total >= kLeastByThreads) {
     Copying& copying = copying_[taken_ % chunks_];
     copying.group = head.group;
     copying.item = head.item;
@@ -267,7 +284,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
     ++receive.copying[head.item];
     lane().copy_threads()->start(copying.job);
     stats::page().thread_chunks.add(1);
-  } else if (head.bytes > 0) {
+  } else if (wanted) {
     copy_in_order(target.data() + head.offset, bytes, head.bytes);
   }
   got += head.bytes;
@@ -323,7 +340,7 @@ Result<Answer> Receiver::test(RequestId id) {
   ++receive.life;
   Bytes bytes = 0;
   for (std::uint32_t i = 0; i < receive.count; ++i) bytes += receive.got[i];
-  ended(receive.begun, bytes, bytes <= kChunkBytes - kChunkHead);
+  ended(receive.begun, bytes, bytes <= kMostInChunk);
   return Answer{Progress::done, static_cast<int>(receive.count), receive.sizes.data()};
 }
 

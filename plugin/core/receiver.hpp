@@ -46,6 +46,7 @@ class Receiver final : public Comm {
   Result<std::uint32_t> hand_over(std::span<std::byte> memory) override;
   std::uint32_t hand_over(const MemoryRegion& region) override;
   void take_back(const MemoryRegion& region) override;
+  void let_go(const Memory& memory) noexcept override;
   /// What has been received into GPU memory becomes visible to the GPU when the request is done.
   /// Null: it is already.
   Result<void*> flush(const MemoryRegion& region);
@@ -68,6 +69,8 @@ class Receiver final : public Comm {
     std::array<std::uint32_t, kMaxGroup> copying;  // chunks, by threads
     std::array<bool, kMaxGroup> gpu;
     std::array<bool, kMaxGroup> handed_over;
+    std::array<const Memory*, kMaxGroup> memory;  // whose name it is; null: none, or let go
+    std::array<bool, kMaxGroup> gone;             // let go: what comes is dropped
     std::array<int, kMaxGroup> sizes;
     Instant begun{};
   };
@@ -94,6 +97,7 @@ class Receiver final : public Comm {
   void take_chunks();
   /// Chunks of large messages, whose copies are done: their room goes back.
   void settle_copies() noexcept;
+  void finish_copies() noexcept;
   /// The first item that no message has come for is in its place.
   Result<void> take_filled();
   /// A message has come for it: in the order in which the sender matches them.

@@ -42,7 +42,7 @@ Result<void> Receiver::deliver(std::uint32_t item, std::span<const std::byte> by
   GDRX_TRY(mark(claiming_, item));
   const std::span<std::byte> target = receive.targets[item];
   bytes = bytes.first(std::min(bytes.size(), target.size()));  // the rest is cut
-  copy_in_order(target.data(), bytes.data(), bytes.size());
+  if (!receive.gone[item]) copy_in_order(target.data(), bytes.data(), bytes.size());
   receive.got[item] = bytes.size();
   counters_->early.add(1);
   finish(receive, item);

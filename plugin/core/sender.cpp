@@ -8,7 +8,14 @@
 #include <limits>
 #include <new>
 
+#include "plugin/core/copy.hpp"
+
 namespace gdrx::net {
+namespace {
+
+constexpr std::uint32_t kMostChunks = 4096;
+
+}  // namespace
 
 Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
   auto sender = std::unique_ptr<Sender>(new Sender(std::move(lane)));
@@ -28,7 +35,7 @@ Result<void> Sender::open() {
 
 Sender::~Sender() {
   copier_.reset();
-  end_staged();
+  finish_staged();
   // NCCL frees the buffers next: nobody may read them any more.
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
@@ -43,8 +50,8 @@ Sender::~Sender() {
 Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> address,
                             std::span<const std::byte> inbox_key, std::string peer_name) {
   if (welcome.comm == 0 || welcome.comm > 0xffff || welcome.filled == 0 ||
-      welcome.filled > 0xffff || welcome.chunks == 0 || welcome.chunk_bytes <= kChunkHead ||
-      welcome.chunk_bytes > (Bytes{1} << 30)) {
+      welcome.filled > 0xffff || welcome.chunks == 0 || welcome.chunks > kMostChunks ||
+      welcome.chunk_bytes < kChunkHead + kLine || welcome.chunk_bytes > (Bytes{1} << 30)) {
     return fail(Errc::protocol, "an impossible inbox from " + peer_name);
   }
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(welcome.lane, address));
@@ -55,6 +62,8 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   early_ = welcome.early == 1;
   chunks_ = welcome.chunks;
   chunk_bytes_ = welcome.chunk_bytes;
+  // No line in two chunks, which two threads may copy.
+  most_in_chunk_ = (chunk_bytes_ - kChunkHead) / kLine * kLine;
   prepare_staging();
   peer_name_ = std::move(peer_name);
   count_as(stats::Way::send);
@@ -246,7 +255,7 @@ ChunkHead Sender::head_of(const Send& send) const noexcept {
   head.offset = send.posted;
   head.total = send.bytes.size();
   head.direct = send.direct ? 1 : 0;
-  const Bytes most = send.direct ? 0 : chunk_bytes_ - kChunkHead;
+  const Bytes most = send.direct ? 0 : most_in_chunk_;
   head.bytes = static_cast<std::uint32_t>(std::min<Bytes>(send.bytes.size() - send.posted, most));
   return head;
 }
@@ -275,6 +284,16 @@ Result<Progress> Sender::post_head(const ChunkHead& head, std::span<const std::b
     if (!posted) return tl::unexpected(break_with(std::move(posted).error()));
   }
   return *posted;
+}
+
+// Bounded, as close() is.
+void Sender::let_go(const Memory& memory) noexcept {
+  finish_staged();
+  const auto reads = [&](const Send& send) {
+    return send.active && send.unwritten > 0 && memory.holds(send.bytes.data(), send.bytes.size());
+  };
+  const auto done = [&] { return std::none_of(sends_.begin(), sends_.end(), reads) || !healthy(); };
+  if (!done()) lane().settle(done);
 }
 
 void Sender::on_written(std::uint32_t slot) {
@@ -314,7 +333,7 @@ Result<Answer> Sender::test(RequestId id) {
   send.active = false;
   send.local.reset();
   ++send.life;
-  ended(send.begun, send.bytes.size(), send.bytes.size() <= chunk_bytes_ - kChunkHead);
+  ended(send.begun, send.bytes.size(), send.bytes.size() <= most_in_chunk_);
   free_.push_back(id.slot);
   return Answer{Progress::done, 1, &send.size};
 }

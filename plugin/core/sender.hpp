@@ -37,6 +37,7 @@ class Sender final : public Comm {
   /// registered. The bytes are read until the request is done.
   Result<void*> isend(std::span<const std::byte> bytes, int tag, const Memory* memory);
 
+  void let_go(const Memory& memory) noexcept override;
   void on_immediate(std::uint16_t) override {}
   void on_written(std::uint32_t slot) override;
   Result<Answer> test(RequestId id) override;
@@ -108,7 +109,7 @@ class Sender final : public Comm {
   bool by_threads(const Send& send) const noexcept;
   void stage(const ChunkHead& head, std::uint16_t slot);
   Result<Progress> post_staged();
-  void end_staged() noexcept;
+  void finish_staged() noexcept;
 
   Pages board_memory_;  // nothing else of the process is on pages that the fabric writes
   Board* board_ = nullptr;
@@ -124,6 +125,7 @@ class Sender final : public Comm {
   std::uint32_t peer_comm_ = 0;
   std::uint32_t peer_filled_ = 0;  // as in Welcome
   Bytes chunk_bytes_ = 0;          // with the head
+  Bytes most_in_chunk_ = 0;        // without it
   std::uint64_t chunks_ = 0;
   std::uint64_t next_chunk_ = 0;  // posted so far, or staged
   struct Staged {

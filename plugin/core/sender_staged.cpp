@@ -46,9 +46,9 @@ Result<Progress> Sender::post_staged() {
   return Progress::done;
 }
 
-void Sender::end_staged() noexcept {
-  for (; next_head_ < next_chunk_; ++next_head_) {
-    lane().copy_threads()->finish(staged_[next_head_ % chunks_].job);
+void Sender::finish_staged() noexcept {
+  for (std::uint64_t chunk = next_head_; chunk < next_chunk_; ++chunk) {
+    lane().copy_threads()->finish(staged_[chunk % chunks_].job);
   }
 }
 

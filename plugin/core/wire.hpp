@@ -15,7 +15,7 @@
 namespace gdrx::net {
 
 inline constexpr std::uint32_t kMagic = 0x6e786467;  // "gdxn"
-inline constexpr std::uint32_t kWireVersion = 2;
+inline constexpr std::uint32_t kWireVersion = 3;
 inline constexpr std::size_t kMaxGroup = 8;      // receives in one irecv()
 inline constexpr std::size_t kBoardGroups = 64;  // irecv() under way; NCCL asks for 32
 inline constexpr std::size_t kMaxSends = nccl::kMaxRequests * kMaxGroup;
@@ -117,7 +117,8 @@ static_assert(std::is_trivially_copyable_v<Board>);
 inline constexpr std::size_t kEarlyBytes = 8192;
 inline constexpr std::size_t kMostEarly = 16;
 
-/// In front of a chunk's bytes in the inbox. Of group 0: a whole early message, `item` its tag.
+/// In front of a chunk's bytes in the inbox, which are whole lines (kLine) but for a message's end.
+/// Of group 0: a whole early message, `item` its tag.
 struct ChunkHead {
   std::uint64_t sequence = 0;  // 1, 2, ...: whether it is there
   std::uint64_t group = 0;

@@ -49,7 +49,7 @@ TEST_F(RdmaPorts, ThatAreUpAreDevicesInTheOrderOfTheirNames) {
   EXPECT_EQ(devices[2].speed, 2'500);
 }
 
-// soft-RoCE and siw name the network interface that carries them.
+// soft-RoCE names the network interface that carries it.
 TEST_F(RdmaPorts, InSoftwareAreKnown) {
   std::ofstream(root + "/sys/class/infiniband/rxe0/parent") << "eth0\n";
   const auto devices = net::list_rdma_ports(root, "").value();
