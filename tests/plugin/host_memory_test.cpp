@@ -6,31 +6,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <vector>
 
-#include "tests/plugin/any_net.hpp"
 #include "tests/plugin/pair.hpp"
 
 namespace gdrx::test {
 namespace {
 
-class HostMemory : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    net = AnyNet::open(GDRX_PLUGIN, 12, &why);
-    ASSERT_NE(net, nullptr) << why;
-    ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
-  }
-  void TearDown() override {
-    if (context != nullptr) {
-      EXPECT_EQ(net->finalize(context), NetResult::success);
-    }
-  }
-  std::unique_ptr<AnyNet> net;
-  void* context = nullptr;
-};
+class HostMemory : public Opened {};
 
 #if !defined(__SANITIZE_THREAD__)  // who looks meanwhile races on purpose
 

@@ -162,6 +162,23 @@ class Pair {
   AnyNet& net_;
 };
 
+/// The library under GDRX_PLUGIN, opened and initialised.
+class Opened : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    net = AnyNet::open(GDRX_PLUGIN, 12, &why);
+    ASSERT_NE(net, nullptr) << why;
+    ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+  }
+  void TearDown() override {
+    if (context == nullptr) return;
+    EXPECT_EQ(net->finalize(context), NetResult::success);
+  }
+  std::unique_ptr<AnyNet> net;
+  void* context = nullptr;
+};
+
 inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
   std::vector<std::byte> data(bytes);
   unsigned state = seed * 2654435761U + 1;

@@ -53,23 +53,6 @@ std::uint64_t completions() {
   return (*stats::open_page(stats::page_path(getpid())))->completions.get();
 }
 
-/// The plugin, opened and initialised.
-class Opened : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    net = AnyNet::open(GDRX_PLUGIN, 12, &why);
-    ASSERT_NE(net, nullptr) << why;
-    ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
-  }
-  void TearDown() override {
-    if (context == nullptr) return;
-    EXPECT_EQ(net->finalize(context), NetResult::success);
-  }
-  std::unique_ptr<AnyNet> net;
-  void* context = nullptr;
-};
-
 class Counters : public Opened {};
 class Stall : public Opened {};
 
