@@ -386,13 +386,7 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
     return v.get_async_event(c, event);
   };
   t->ack_async_event = [](ibv_async_event*) {};
-  t->pci_folder = [v](const ibv_device* device) {
-    const auto guard = v.lock();
-    for (const auto& nic : v.nics()) {
-      if (&nic->device == device) return nic->pci_folder;
-    }
-    return std::string();
-  };
+  t->pci_folder = [](const ibv_device* device) { return Nic::of(device).pci_folder; };
   t->subnet_bits = [](const ibv_gid&) { return 112; };  // 10.<subnet>.0.0/16
   t->relaxed_ordering = true;
   return t;

@@ -54,6 +54,10 @@ struct Nic {
   static Nic& of(ibv_context* context) noexcept {
     return *reinterpret_cast<Nic*>(reinterpret_cast<char*>(context) - offsetof(Nic, context));
   }
+  static const Nic& of(const ibv_device* device) noexcept {
+    return *reinterpret_cast<const Nic*>(reinterpret_cast<const char*>(device) -
+                                         offsetof(Nic, device));
+  }
   bool usable() const noexcept { return up && !dead && !cut; }
   void tell(ibv_event_type type, ibv_qp* qp = nullptr, ibv_cq* cq = nullptr);
 };
