@@ -16,13 +16,11 @@ void* (*allocate)(std::size_t) = nullptr;
 void* (*see)(void*) = nullptr;
 int (*contexts)() = nullptr;
 
-class GpuMemory : public testing::Test {
+class GpuMemory : public Opened {
  protected:
+  GpuMemory() : Opened(11) {}
   void SetUp() override {
-    std::string why;
-    net = AnyNet::open(GDRX_PLUGIN, 11, &why);
-    ASSERT_NE(net, nullptr) << why;
-    ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
+    ASSERT_NO_FATAL_FAILURE(Opened::SetUp());
     heard().clear();
     pair = std::make_unique<Pair>(*net);
     pair->connect(context, context);
@@ -39,12 +37,10 @@ class GpuMemory : public testing::Test {
       EXPECT_EQ(net->dereg_mr(pair->recv, recv_mr), NetResult::success);
       pair.reset();
     }
-    EXPECT_EQ(net->finalize(context), NetResult::success);
+    Opened::TearDown();
   }
   void* at(void* base, std::size_t offset) { return static_cast<char*>(base) + offset; }
   static constexpr std::size_t kBytes = 4 << 20;
-  std::unique_ptr<AnyNet> net;
-  void* context = nullptr;
   std::unique_ptr<Pair> pair;
   void *from = nullptr, *to = nullptr, *send_mr = nullptr, *recv_mr = nullptr;
 };

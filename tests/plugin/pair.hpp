@@ -162,12 +162,13 @@ class Pair {
   AnyNet& net_;
 };
 
-/// The library under GDRX_PLUGIN, opened and initialised.
+/// The library under GDRX_PLUGIN, opened as a version of the ABI and initialised.
 class Opened : public testing::Test {
  protected:
+  explicit Opened(int version = 12) : version_(version) {}
   void SetUp() override {
     std::string why;
-    net = AnyNet::open(GDRX_PLUGIN, 12, &why);
+    net = AnyNet::open(GDRX_PLUGIN, version_, &why);
     ASSERT_NE(net, nullptr) << why;
     ASSERT_EQ(net->init(&context, nccl_logger), NetResult::success);
   }
@@ -177,6 +178,9 @@ class Opened : public testing::Test {
   }
   std::unique_ptr<AnyNet> net;
   void* context = nullptr;
+
+ private:
+  int version_;
 };
 
 inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
