@@ -244,7 +244,7 @@ std::vector<Knob> own_knobs() {
        count_into(&Config::net_copy_threads, 64),
        [](const Config& c) { return std::to_string(c.net_copy_threads); }},
       {"GDRX_NET_NAP", "microseconds",
-       "plugin: longest sleep of a test that finds nothing, over a NIC in software; 0: never",
+       "plugin: longest sleep of a call that finds nothing, over a NIC in software; 0: never",
        count_into(&Config::net_nap, 10'000),
        [](const Config& c) { return std::to_string(c.net_nap); }},
       {"GDRX_NET_SPEED", "Mbit/s", "plugin: what NCCL is told of the network; 0: what is found",

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "gdrx/log.hpp"
-#include "gdrx/result.hpp"
 
 namespace gdrx::net {
 

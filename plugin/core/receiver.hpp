@@ -69,7 +69,7 @@ class Receiver final : public Comm {
     std::array<std::uint32_t, kMaxGroup> copying;  // chunks, by threads
     std::array<bool, kMaxGroup> gpu;
     std::array<bool, kMaxGroup> handed_over;
-    std::array<const Memory*, kMaxGroup> memory;  // whose name it is; null: none, or let go
+    std::array<const Memory*, kMaxGroup> memory;  // registered as; null: not registered
     std::array<bool, kMaxGroup> gone;             // let go: what comes is dropped
     std::array<int, kMaxGroup> sizes;
     Instant begun{};
@@ -97,6 +97,7 @@ class Receiver final : public Comm {
   void take_chunks();
   /// Chunks of large messages, whose copies are done: their room goes back.
   void settle_copies() noexcept;
+  /// Waits for those of them that are under way.
   void finish_copies() noexcept;
   /// The first item that no message has come for is in its place.
   Result<void> take_filled();
@@ -133,16 +134,16 @@ class Receiver final : public Comm {
   std::vector<std::byte> early_memory_;  // empty: none are taken
   bool greeted_ = false;                 // the sender's first immediate has come
   bool answered_ = false;
-  std::uint64_t arrived_ = 0;  // immediates; only then is a chunk's head looked at
-  std::uint64_t taken_ = 0;    // chunks
-  std::uint64_t emptied_ = 0;  // of them
+  std::uint64_t arrived_ = 0;   // immediates; only then is a chunk's head looked at
+  std::uint64_t taken_ = 0;     // chunks
+  std::uint64_t emptied_ = 0;   // of them
+  std::uint64_t returned_ = 0;  // of them, told to the sender
   struct Copying {
     CopyJob job;
     std::uint64_t group = 0;  // 0: the chunk was emptied as it was taken
     std::uint32_t item = 0;
   };
   std::vector<Copying> copying_;              // by the inbox's places
-  std::uint64_t returned_ = 0;                // of them, told to the sender
   std::array<Group, kBoardGroups> groups_{};  // what is being written to the board
   std::array<Receive, kBoardGroups> receives_{};
   std::array<Flushing, nccl::kMaxRequests> flushes_{};

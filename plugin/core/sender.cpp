@@ -36,7 +36,7 @@ Result<void> Sender::open() {
 Sender::~Sender() {
   copier_.reset();
   finish_staged();
-  // NCCL frees the buffers next: nobody may read them any more.
+  // Buffers that were never registered may be freed next: nobody may read them any more.
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
     endpoint_->release_region(inbox_);

@@ -65,7 +65,7 @@ struct Page {
   Counter resent;             // parts of messages sent again after that
   Counter copied;             // bytes copied to be sent, since they were not registered
   Counter thread_chunks;      // that went to the threads that copy
-  Counter naps;               // of tests, over NICs in software
+  Counter naps;               // of calls, over NICs in software
   std::array<Connection, kConnections> connection;
 };
 

@@ -120,7 +120,7 @@ std::string prometheus(const Page& page) {
   whole("resent_total", "Parts of messages sent again after a rail failed.", page.resent);
   whole("copied_bytes_total", "Bytes copied to be sent, for want of a registration.", page.copied);
   whole("thread_chunks_total", "Chunks that went to the threads that copy.", page.thread_chunks);
-  whole("naps_total", "Tests that slept, over a NIC in software.", page.naps);
+  whole("naps_total", "Calls that slept, over a NIC in software.", page.naps);
   for (const Metric& metric : kMetrics) {
     out += fmt::format("# HELP gdrx_net_{0} {1}\n# TYPE gdrx_net_{0} {2}\n", metric.name,
                        metric.help, metric.type);
