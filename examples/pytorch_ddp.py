@@ -40,7 +40,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-torch.cuda.set_device(local_rank)
+device = local_rank % torch.cuda.device_count()  # ranks may share GPUs (under CUDA's MPS, or they take turns)
+torch.cuda.set_device(device)
 torch.use_deterministic_algorithms(True)
 torch.manual_seed(1)
 dist.init_process_group("nccl")
@@ -50,7 +51,7 @@ layers = []
 for _ in range(4):
     layers += [torch.nn.Linear(width, width), torch.nn.GELU()]
 model = torch.nn.Sequential(*layers, torch.nn.Linear(width, 1)).cuda()
-model = DistributedDataParallel(model, device_ids=[local_rank])
+model = DistributedDataParallel(model, device_ids=[device])
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 generator = torch.Generator().manual_seed(100 + rank)  # each rank has data of its own

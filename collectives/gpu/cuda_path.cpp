@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/ring_order.hpp"
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/launch.hpp"
 
@@ -99,6 +100,7 @@ Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
   std::memcpy(ticket.handle.data(), &path->own_->handle(), sizeof ticket.handle);
   std::memcpy(ticket.device.data(), properties.uuid.bytes, sizeof ticket.device);
   ticket.processors = properties.multiProcessorCount;
+  ticket.bus = bus_place(properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
   path->call_.report = path->report_;
   path->call_.timeout_ns = timeout_ns;
   return path;
@@ -119,6 +121,7 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
   call_.rank = index(self);
   call_.ranks = static_cast<std::int32_t>(tickets.size());
+  call_.ring = ring_place(tickets, self);
   std::vector<std::uint64_t> processes;
   for (const Ticket& ticket : tickets) processes.push_back(ticket.process);
   windows_.connect(std::move(processes), process_id(), call_.rank);

@@ -27,7 +27,7 @@ struct Ticket {
   std::array<std::uint8_t, 64> handle{};  // CUDA IPC
   std::array<std::uint8_t, 16> device{};  // the GPU's UUID
   std::int32_t processors = 0;            // multiprocessors of the GPU
-  std::int32_t reserved = 0;
+  std::uint32_t bus = 0;                  // its place: PCI domain, bus and device, high to low
 };
 
 /// What a kernel is to do; which collective it is its Shape says. Memory that this GPU reaches, at

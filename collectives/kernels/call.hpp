@@ -65,6 +65,13 @@ struct Report {
 
 enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing, sending };
 
+/// Where a rank stands in the ring: its position from 0 on, and the ranks beside it.
+struct RingPlace {
+  std::int32_t position = 0;
+  std::int32_t left = 0;
+  std::int32_t right = 0;
+};
+
 /// The launch arguments. Every rank launches the same grid with the same values but for buffers and
 /// rank.
 struct Call {
@@ -80,6 +87,7 @@ struct Call {
   std::int32_t op = 0;           // ReduceOp
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
   std::uint64_t place = 0;       // see DirectCall; equal on all ranks, else 0
+  RingPlace ring;
 };
 
 /// A call of Kernel::direct: each rank's buffers, mapped here. `place` says which they are: equal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring: each rank feeds one neighbour, 2 (n - 1) steps. The most bytes a second where one flow runs
-// faster than flows to all peers; narrow floats are rounded at every step.
+// Ring: each rank feeds one neighbour, 2 (n - 1) steps. Who stands where: gpu/ring_order.hpp. The
+// most bytes a second where one flow runs faster than flows to all peers; narrow floats are rounded
+// at every step.
 #pragma once
 
 #include "collectives/kernels/exchange.cuh"
@@ -19,9 +20,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
   const UserBuffer output(call.output, call.bytes);
   const std::uint32_t threads = gridDim.x * blockDim.x;
   const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
-  const int left = (call.rank + call.ranks - 1) % call.ranks;
+  const int position = call.ring.position;
   std::uint8_t* const arena = call.arena[call.rank];
-  std::uint8_t* const right = call.arena[(call.rank + 1) % call.ranks];
+  std::uint8_t* const right = call.arena[call.ring.right];
   const Tiling tiling(call, kUnroll * threads);
   const auto at = [&](int i) { return static_cast<std::uint32_t>(i) * threads + thread; };
   // What the next tile begins with: on its way while the ranks meet, and while a tile ends.
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
     const Tile parts = tiling.tile(tile);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (parts.has(call.rank, at(i))) own[i] = input.load(parts.place(call.rank, at(i)));
+      if (parts.has(position, at(i))) own[i] = input.load(parts.place(position, at(i)));
     }
   };
   fetch(0);
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
   // Every thread of a block goes through every tile: they fence together.
   for (std::uint32_t tile = 0; tile < tiling.tiles(); ++tile) {
     const Tile parts = tiling.tile(tile);
-    int owner = call.rank;
+    int owner = position;
     for (int step = 0; step < 2 * call.ranks - 1; ++step) {
       const bool reducing = step < call.ranks;
       const bool sending = step < 2 * call.ranks - 2;
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
         for (int i = 0; i < kUnroll; ++i) {
           if (!has[i]) continue;
           while (is_sentinel(packs_in[i]) &&
-                 patience.more(left, reducing ? Stage::reducing : Stage::gathering, 0)) {
+                 patience.more(call.ring.left, reducing ? Stage::reducing : Stage::gathering, 0)) {
             packs_in[i] = load_shared(slot_of(arena, slot(step - 1, i)));
           }
           packs_in[i] = take(arena, slot(step - 1, i), packs_in[i]);
