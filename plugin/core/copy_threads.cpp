@@ -6,6 +6,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -16,7 +18,9 @@ namespace gdrx::net {
 namespace {
 
 // All-reduce of 128 MiB on two H200: 4.4 GB/s with one, 13.1 with 4, 15.4 with 6, 15.9 with 8
-// (results/nccl-2xh200-copy-threads.txt). Each GPU has its process, and that its threads.
+// (results/nccl-2xh200-copy-threads.txt). Each GPU has its process, and that its threads: with 8
+// processes on 32 processors 3 are best, and 6 take twice as long for 2 MiB
+// (results/nccl-2xh200-shared-host.txt).
 constexpr int kMost = 6;
 constexpr int kProcessorsEach = 4;
 // About 50 us: while messages flow nobody sleeps, which takes longer than a copy.
@@ -49,7 +53,29 @@ void copy(CopyJob& job) noexcept {
 }  // namespace
 
 int CopyThreads::count(int wanted) noexcept {
-  return wanted > 0 ? wanted : std::clamp(processors() / kProcessorsEach, 1, kMost);
+  if (wanted > 0) return wanted;
+  return chosen(processors(), static_cast<int>(std::thread::hardware_concurrency()),
+                ranks_of_host());
+}
+
+int CopyThreads::ranks_of_host() noexcept {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS",
+                           "SLURM_NTASKS_PER_NODE"}) {
+    const char* text = std::getenv(name);
+    int ranks = 0;
+    if (text != nullptr &&
+        std::from_chars(text, text + std::strlen(text), ranks).ec == std::errc{} && ranks > 0) {
+      return ranks;
+    }
+  }
+  return 1;
+}
+
+int CopyThreads::chosen(int usable, int all, int ranks) noexcept {
+  // Bound ranks have processors of their own; others share what each may use.
+  const bool bound = static_cast<std::int64_t>(usable) * ranks <= all;
+  const int share = bound ? usable : usable / ranks;
+  return std::clamp(std::min(usable / kProcessorsEach, share - 1), 1, kMost);
 }
 
 std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const Log& log) {
