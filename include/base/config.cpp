@@ -239,8 +239,8 @@ std::vector<Knob> own_knobs() {
                 "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
                 &Config::net_gpu),
       {"GDRX_NET_COPY_THREADS", "",
-       "plugin: threads that copy within a host, NCCL's own among them; 0: by the processors, 1: "
-       "that one alone",
+       "plugin: threads that copy within a host, NCCL's own among them; 0: by the processors "
+       "and the ranks of the host, 1: that one alone",
        count_into(&Config::net_copy_threads, 64),
        [](const Config& c) { return std::to_string(c.net_copy_threads); }},
       {"GDRX_NET_NAP", "microseconds",

@@ -6,13 +6,12 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
 
 #include "plugin/core/copy.hpp"
+#include "plugin/core/launcher.hpp"
 
 namespace gdrx::net {
 namespace {
@@ -28,9 +27,12 @@ constexpr int kLooks = 1000;
 // Calls of help(), about as long.
 constexpr int kPatience = 100;
 
-int processors() noexcept {
+constexpr pid_t kThisProcess = 0;
+
+// 1 if it cannot be told.
+int processors_of(pid_t process) noexcept {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return sched_getaffinity(process, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 void pause() noexcept {
@@ -52,29 +54,16 @@ void copy(CopyJob& job) noexcept {
 
 }  // namespace
 
-int CopyThreads::count(int wanted) noexcept {
+int CopyThreads::count(int wanted, const Environment& environment) {
   if (wanted > 0) return wanted;
-  return chosen(processors(), static_cast<int>(std::thread::hardware_concurrency()),
-                ranks_of_host());
-}
-
-int CopyThreads::ranks_of_host() noexcept {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS",
-                           "SLURM_NTASKS_PER_NODE"}) {
-    const char* text = std::getenv(name);
-    int ranks = 0;
-    if (text != nullptr &&
-        std::from_chars(text, text + std::strlen(text), ranks).ec == std::errc{} && ranks > 0) {
-      return ranks;
-    }
-  }
-  return 1;
+  const int usable = processors_of(kThisProcess);
+  // Of a container the first process has what the container has.
+  const int all = std::max(usable, processors_of(1));
+  return chosen(usable, all, ranks_here(environment));
 }
 
 int CopyThreads::chosen(int usable, int all, int ranks) noexcept {
-  // Bound ranks have processors of their own; others share what each may use.
-  const bool bound = static_cast<std::int64_t>(usable) * ranks <= all;
-  const int share = bound ? usable : usable / ranks;
+  const int share = std::min(usable, all / std::max(1, ranks));
   return std::clamp(std::min(usable / kProcessorsEach, share - 1), 1, kMost);
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
 
 namespace gdrx::net {
@@ -32,13 +33,11 @@ struct CopyJob {
 class CopyThreads {
  public:
   /// How many are to copy, with the one that calls: `wanted`, or for 0 by the processors that it
-  /// may use and the processes that the job's launcher started here.
-  static int count(int wanted) noexcept;
-  /// That choice: `usable` processors for this process of `all` of the host, `ranks` processes
-  /// there. One processor of each is left to the application's thread, which polls, too.
+  /// may use and the ranks that the job's launcher started here.
+  static int count(int wanted, const Environment& environment);
+  /// That choice: `usable` processors for this process of `all` that the job has here, `ranks`
+  /// processes. One of a rank's share is left to the application's thread, which polls, too.
   static int chosen(int usable, int all, int ranks) noexcept;
-  /// Processes of the job here, as Open MPI, torchrun, MPICH and its kin, or Slurm say; else 1.
-  static int ranks_of_host() noexcept;
   /// The process's own, made for the first who asks and joined with the last. Null: of the
   /// `threads` the one that calls is all.
   static std::shared_ptr<CopyThreads> of_process(int threads, const Log& log);

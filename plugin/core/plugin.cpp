@@ -95,11 +95,12 @@ Result<void> Plugin::start(int abi) {
 }
 
 Result<void> Plugin::open(int abi) {
-  auto loaded = GDRX_TRY(load_config(process_environment()));
+  const Environment environment = process_environment();
+  auto loaded = GDRX_TRY(load_config(environment));
   for (const std::string& warning : loaded.warnings) log_.warn("{}", warning);
   config_ = std::move(loaded.config);
   // Once: NCCL binds its threads to other processors than the one that this runs on.
-  config_.net_copy_threads = CopyThreads::count(config_.net_copy_threads);
+  config_.net_copy_threads = CopyThreads::count(config_.net_copy_threads, environment);
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <thread>
 #include <vector>
@@ -31,10 +30,11 @@ struct Message {
 };
 
 TEST(CopyThreads, AreAsManyAsWantedOrAsProcessorsAllow) {
-  EXPECT_EQ(CopyThreads::count(5), 5);
-  EXPECT_GE(CopyThreads::count(0), 1);
-  EXPECT_LE(CopyThreads::count(0),
+  EXPECT_EQ(CopyThreads::count(5, {}), 5);
+  EXPECT_GE(CopyThreads::count(0, {}), 1);
+  EXPECT_LE(CopyThreads::count(0, {}),
             std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  EXPECT_EQ(CopyThreads::count(0, {"LOCAL_WORLD_SIZE=100000"}), 1);
 }
 
 TEST(CopyThreads, LeaveProcessorsToTheOtherRanksOfTheHost) {
@@ -44,27 +44,10 @@ TEST(CopyThreads, LeaveProcessorsToTheOtherRanksOfTheHost) {
   EXPECT_EQ(CopyThreads::chosen(32, 32, 8), 3);
   EXPECT_EQ(CopyThreads::chosen(32, 32, 32), 1);
   EXPECT_EQ(CopyThreads::chosen(16, 128, 8), 4);  // bound to 16 of their own
-  EXPECT_EQ(CopyThreads::chosen(32, 128, 8), 3);  // all in a container of 32
+  EXPECT_EQ(CopyThreads::chosen(64, 128, 8), 6);  // four to a socket
+  EXPECT_EQ(CopyThreads::chosen(16, 32, 8), 3);
   EXPECT_EQ(CopyThreads::chosen(2, 2, 1), 1);
   EXPECT_EQ(CopyThreads::chosen(1, 1, 1000), 1);
-}
-
-TEST(CopyThreads, KnowTheRanksFromTheLauncher) {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS",
-                           "SLURM_NTASKS_PER_NODE"}) {
-    unsetenv(name);
-  }
-  EXPECT_EQ(CopyThreads::ranks_of_host(), 1);
-  for (const char* nothing : {"", "many", "0", "-3", "99999999999999999999"}) {
-    setenv("OMPI_COMM_WORLD_LOCAL_SIZE", nothing, 1);
-    EXPECT_EQ(CopyThreads::ranks_of_host(), 1) << nothing;
-  }
-  setenv("LOCAL_WORLD_SIZE", "8", 1);
-  EXPECT_EQ(CopyThreads::ranks_of_host(), 8);
-  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "3", 1);
-  EXPECT_EQ(CopyThreads::ranks_of_host(), 3);
-  unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  unsetenv("LOCAL_WORLD_SIZE");
 }
 
 TEST(CopyThreads, AreOneForAProcessAndGoWithTheLast) {
