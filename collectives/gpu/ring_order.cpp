@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 namespace gdrx::gpu {
@@ -16,7 +17,9 @@ RingPlace ring_place(std::span<const Ticket> tickets, Rank self) {
   std::vector<std::int32_t> order(tickets.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return tickets[static_cast<std::size_t>(a)].bus < tickets[static_cast<std::size_t>(b)].bus;
+    const Ticket& one = tickets[static_cast<std::size_t>(a)];
+    const Ticket& other = tickets[static_cast<std::size_t>(b)];
+    return std::tie(one.bus, one.device) < std::tie(other.bus, other.device);
   });
   const auto ranks = order.size();
   const auto position =

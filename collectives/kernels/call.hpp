@@ -72,8 +72,8 @@ struct RingPlace {
   std::int32_t right = 0;
 };
 
-/// The launch arguments. Every rank launches the same grid with the same values but for buffers and
-/// rank.
+/// The launch arguments. Every rank launches the same grid with the same values but for buffers,
+/// rank and its place in the ring.
 struct Call {
   const void* input = nullptr;
   void* output = nullptr;

@@ -37,6 +37,13 @@ TEST(RingOrder, RanksOfOneGpuStandTogether) {
   EXPECT_EQ(around(on_buses({7, 7, 7})), (std::vector{0, 1, 2}));
 }
 
+// As in a guest whose GPUs all seem to be at one place.
+TEST(RingOrder, RanksOfOneGpuStandTogetherWhereBusesDoNotTell) {
+  auto tickets = on_buses({5, 5, 5, 5});
+  tickets[0].device[0] = tickets[2].device[0] = 9;
+  EXPECT_EQ(around(tickets), (std::vector{1, 3, 0, 2}));
+}
+
 TEST(RingOrder, OneRankIsItsOwnNeighbour) {
   const RingPlace alone = ring_place(on_buses({3}), Rank{0});
   EXPECT_EQ(alone.position, 0);
