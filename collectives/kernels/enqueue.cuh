@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "collectives/kernels/device.cuh"
+
+#ifndef GDRX_DEVICE_HEADER
+
 #include <cuda_runtime_api.h>
 
 #include "collectives/kernels/shape.hpp"
@@ -24,3 +28,5 @@ cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, 
 }
 
 }  // namespace gdrx::gpu
+
+#endif

@@ -20,9 +20,7 @@ class Emptied {
   __device__ __forceinline__ void set(std::uint32_t tiles) const {
     __syncwarp();
     if (threadIdx.x % 32 != 0) return;
-    asm volatile("red.release.cta.shared.max.u32 [%0], %1;" ::"r"(address(threadIdx.x / 32)),
-                 "r"(tiles)
-                 : "memory");
+    raise_in_block(by_warp_ + threadIdx.x / 32, tiles);
   }
 
   /// By the warp after them, until all are done with all tiles. A thread that gave up waits for
@@ -31,35 +29,25 @@ class Emptied {
     const std::uint32_t lane = threadIdx.x % 32;
     for (std::uint32_t told = 0; told < tiles;) {
       std::uint32_t mine = tiles;
-      if (lane < warps_) {
-        asm volatile("atom.acquire.cta.shared.or.b32 %0, [%1], 0;"
-                     : "=r"(mine)
-                     : "r"(address(lane))
-                     : "memory");
-      }
+      if (lane < warps_) mine = read_in_block(by_warp_ + lane);
       const std::uint32_t least = __reduce_min_sync(~0U, mine);
       if (least == told) continue;
       told = least;
       __syncwarp();
       if (lane != 0) continue;
       fence_system();
-      const std::uint64_t word = std::uint64_t{call} << 32 | told;
-      asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(room), "l"(word) : "memory");
+      store_shared(room, std::uint64_t{call} << 32 | told);
     }
   }
 
  private:
-  __device__ __forceinline__ std::uint32_t address(std::uint32_t warp) const {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(by_warp_ + warp));
-  }
   std::uint32_t* by_warp_;
   std::uint32_t warps_;
 };
 
 /// How many tiles of this call the peer's block has emptied.
 __device__ __forceinline__ std::uint32_t emptied_by_peer(const Room* room, std::uint32_t call) {
-  std::uint64_t word;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(room) : "memory");
+  const std::uint64_t word = load_acquired(room);
   return word >> 32 == call ? static_cast<std::uint32_t>(word) : 0;
 }
 
@@ -96,7 +84,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
     }
   };
   if (works) fetch(0, own);
-  __shared__ std::uint32_t by_warp[kThreads / 2 / 32];
+  std::uint32_t* const by_warp = block_memory<std::uint32_t, kThreads / 2 / 32>();
   if (threadIdx.x < workers / 32) by_warp[threadIdx.x] = 0;
   const Entry entry = enter(call, control, false, patience);
   book(call, entry, false);

@@ -4,28 +4,10 @@
 
 #include <cstdint>
 
+#include "collectives/kernels/device.cuh"
 #include "collectives/kernels/shape.hpp"
 
 namespace gdrx::gpu {
-
-// PTX gives 128-bit scalars single-copy atomicity: a reader sees all of a pack or none of it.
-__device__ __forceinline__ void store_shared(Pack* at, Pack value) {
-  asm volatile(
-      "{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.global.b128 [%0], v; }" ::"l"(at),
-      "l"(value.low), "l"(value.high)
-      : "memory");
-}
-
-__device__ __forceinline__ Pack load_shared(const Pack* at) {
-  Pack value;
-  asm volatile("{ .reg .b128 v; ld.relaxed.sys.global.b128 v, [%2]; mov.b128 {%0, %1}, v; }"
-               : "=l"(value.low), "=l"(value.high)
-               : "l"(at)
-               : "memory");
-  return value;
-}
-
-__device__ __forceinline__ void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 __device__ __forceinline__ bool is_sentinel(Pack value) {
   return value.low == kSentinelLow && value.high == kSentinelHigh;
@@ -45,8 +27,7 @@ __device__ __forceinline__ Pack* slot_of(std::uint8_t* arena, std::uint32_t slot
 inline __device__ __noinline__ void send_rare(std::uint8_t* arena, std::uint32_t slot, Pack value) {
   if (value.high == kSentinelHigh || value.high == kEscapeHigh) {
     const std::uint32_t meaning = value.high == kSentinelHigh ? 1 : 2;
-    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(escape_of(arena, slot)), "r"(meaning)
-                 : "memory");
+    store_shared(escape_of(arena, slot), meaning);
     fence_system();
     value.high = kEscapeHigh;
   }
@@ -57,11 +38,7 @@ inline __device__ __noinline__ Pack receive_rare(std::uint8_t* arena, std::uint3
                                                  Pack value) {
   if (value.high != kEscapeHigh) return value;
   fence_system();
-  std::uint32_t meaning;
-  asm volatile("ld.relaxed.sys.global.u8 %0, [%1];"
-               : "=r"(meaning)
-               : "l"(escape_of(arena, slot))
-               : "memory");
+  const std::uint32_t meaning = load_shared(escape_of(arena, slot));
   return {kSentinelLow, meaning == 1 ? kSentinelHigh : kEscapeHigh};
 }
 
@@ -80,18 +57,6 @@ __device__ __forceinline__ Pack take(std::uint8_t* arena, std::uint32_t slot, Pa
   return value;
 }
 
-/// Here, and not where it is needed: before begin() that costs nothing.
-__device__ __forceinline__ std::uint32_t worked_out(std::uint32_t value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-template <class T>
-__device__ __forceinline__ T* worked_out(T* value) {
-  asm volatile("" : "+l"(value));
-  __builtin_assume(__isGlobal(value));
-  return value;
-}
-
 /// A user's buffer of one to three words at addresses of theirs, in line, without branches: a
 /// function called costs a kernel of so few bytes a fifth of its time.
 class Words {
@@ -105,11 +70,7 @@ class Words {
     std::uint32_t word[3];
 #pragma unroll
     for (std::uint32_t i = 0; i < 3; ++i) {
-      asm volatile(
-          "{ .reg .pred p; setp.lt.u32 p, %1, %2; mov.u32 %0, 0; @p ld.global.u32 %0, [%3]; }"
-          : "=r"(word[i])
-          : "r"(i), "r"(wanted != 0 ? words_ : 0), "l"(data_ + i)
-          : "memory");
+      word[i] = load_if_below(i, wanted != 0 ? words_ : 0, data_ + i);
     }
     return {std::uint64_t{word[1]} << 32 | word[0], word[2]};
   }
@@ -117,9 +78,7 @@ class Words {
     const std::uint64_t parts[] = {value.low, value.low >> 32, value.high};
 #pragma unroll
     for (std::uint32_t i = 0; i < 3; ++i) {
-      asm volatile("{ .reg .pred p; setp.lt.u32 p, %0, %1; @p st.global.u32 [%2], %3; }" ::"r"(i),
-                   "r"(words_), "l"(data_ + i), "r"(static_cast<std::uint32_t>(parts[i]))
-                   : "memory");
+      store_if_below(i, words_, data_ + i, static_cast<std::uint32_t>(parts[i]));
     }
   }
 

@@ -13,12 +13,6 @@ __device__ __forceinline__ Control* control_of(const Call& call, int rank) {
   return reinterpret_cast<Control*>(call.arena[rank]);
 }
 
-__device__ __forceinline__ std::uint64_t nanoseconds() {
-  std::uint64_t now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
 /// One a thread. After a thread gave up, no wait of it waits: the kernel ends, its output is void.
 /// No slow path is handed a pointer to it: it stays in registers.
 class Patience {
@@ -111,9 +105,9 @@ __device__ __forceinline__ void begin() {
 #if __CUDA_ARCH__ >= 900
   if (!kLight) return;
   const bool tiny = gridDim.x * blockDim.x <= 512;
-  if (tiny) asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  if (!tiny) asm volatile("griddepcontrol.launch_dependents;");
+  if (tiny) let_next_start();
+  await_last();
+  if (!tiny) let_next_start();
 #endif
 }
 
@@ -121,16 +115,6 @@ __device__ __forceinline__ void begin() {
 __device__ __forceinline__ bool before(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b)) <
          0;
-}
-
-__device__ __forceinline__ std::uint32_t load_word(const std::uint32_t* at) {
-  std::uint32_t value;
-  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-  return value;
-}
-
-__device__ __forceinline__ void store_word(std::uint32_t* at, std::uint32_t value) {
-  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
 /// This block's words in a rank's arena: of each peer the call whose block of this number is done.
@@ -183,8 +167,8 @@ __device__ __forceinline__ void leave(const Call& call, const Entry& entry, Pati
   if (peer >= call.ranks || peer == call.rank) return;
   const std::uint32_t done = entry.calls + 1;
   fence_system();
-  store_word(left_of(call, peer) + call.rank, done);
-  while (before(load_word(left_of(call, call.rank) + peer), done) &&
+  store_shared(left_of(call, peer) + call.rank, done);
+  while (before(load_shared(left_of(call, call.rank) + peer), done) &&
          patience.more(peer, Stage::leaving, blockIdx.x)) {
   }
   fence_system();
