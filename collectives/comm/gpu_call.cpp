@@ -18,6 +18,8 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
       return plan::Algorithm::two_shot;
     case gpu::Kernel::ring:
       return plan::Algorithm::ring;
+    case gpu::Kernel::tree:
+      return plan::Algorithm::tree;
     case gpu::Kernel::reduce_scatter:
     case gpu::Kernel::all_gather:
       return plan::Algorithm::two_shot;  // one half of it
@@ -29,6 +31,7 @@ std::optional<gpu::Kernel> kernel_of(plan::Algorithm algorithm) {
   if (algorithm == plan::Algorithm::one_shot) return gpu::Kernel::one_shot;
   if (algorithm == plan::Algorithm::two_shot) return gpu::Kernel::two_shot;
   if (algorithm == plan::Algorithm::ring) return gpu::Kernel::ring;
+  if (algorithm == plan::Algorithm::tree) return gpu::Kernel::tree;
   return std::nullopt;
 }
 

@@ -10,10 +10,10 @@
 namespace gdrx {
 namespace {
 
-constexpr gpu::Kernel kKernels[] = {gpu::Kernel::one_shot, gpu::Kernel::two_shot,
-                                    gpu::Kernel::ring};
+constexpr gpu::Kernel kKernels[] = {gpu::Kernel::one_shot, gpu::Kernel::two_shot, gpu::Kernel::ring,
+                                    gpu::Kernel::tree};
 constexpr plan::Algorithm kAlgorithms[] = {plan::Algorithm::one_shot, plan::Algorithm::two_shot,
-                                           plan::Algorithm::ring};
+                                           plan::Algorithm::ring, plan::Algorithm::tree};
 
 // What all ranks have; empty if they differ.
 template <class Member>

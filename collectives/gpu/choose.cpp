@@ -7,7 +7,8 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring, Kernel::direct};
+constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring, Kernel::direct,
+                               Kernel::tree};
 static_assert(std::size(kKernels) == kAllReduceKernels);
 
 int round_up(std::uint64_t value, int unit) {
@@ -47,6 +48,7 @@ constexpr Cost kOneShotTiled{4.0, 0.5, 352e3};
 constexpr Cost kTwoShot{1.7, 0.8, 325e3};
 constexpr Cost kTwoShotTiled{11.0, 1.0, 330e3};
 constexpr Cost kRing{6.0, 2.0, 352e3};
+constexpr Cost kTree{12.0, 1.0, 330e3};  // a guess, never compared: see predictions()
 // Loads from several peers at once are slower than from one.
 constexpr Cost kDirectOfTwo{5.5, 1.6, 340e3};
 constexpr Cost kDirect{5.5, 1.6, 310e3};
@@ -66,6 +68,8 @@ double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
       return time(kRing, 2 * (n - 1) / n * size);
     case Kernel::direct:
       return time(ranks == 2 ? kDirectOfTwo : kDirect, 2 * (n - 1) / n * size);
+    case Kernel::tree:
+      return time(kTree, 2 * size);
     case Kernel::reduce_scatter:
     case Kernel::all_gather:
       break;  // nothing to choose from
@@ -156,7 +160,8 @@ Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block) {
 }
 
 std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes) {
-  if (kernel == Kernel::ring && host.reproducible) return std::nullopt;
+  const bool in_rank_order = kernel != Kernel::ring && kernel != Kernel::tree;
+  if (!in_rank_order && host.reproducible) return std::nullopt;
   const auto shape = shape_of(kernel, host, bytes);
   if (!shape) return std::nullopt;
   return Prediction{*shape, predict(*shape, host.ranks, bytes)};
@@ -172,6 +177,8 @@ std::array<std::optional<Prediction>, kAllReduceKernels> predictions(const Host&
   bool measured = true;
   for (std::size_t i = 0; i < kAllReduceKernels; ++i) {
     if (kKernels[i] == Kernel::direct && !direct) continue;
+    // By the model it has no place: more latencies than one-shot, more bytes than two-shot.
+    if (kKernels[i] == Kernel::tree && host.measured[i].empty()) continue;
     all[i] = prediction_of(kKernels[i], host, bytes);
     measured = measured && (!all[i] || tune::time_of(host.measured[i], bytes));
   }
@@ -219,6 +226,8 @@ std::string_view to_string(Kernel kernel) noexcept {
       return "all-gather";
     case Kernel::direct:
       return "direct";
+    case Kernel::tree:
+      return "tree";
   }
   return "?";
 }

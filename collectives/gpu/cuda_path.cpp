@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "collectives/gpu/error.hpp"
-#include "collectives/gpu/ring_order.hpp"
+#include "collectives/gpu/lowering.hpp"
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/launch.hpp"
 
@@ -121,7 +121,11 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
   call_.rank = index(self);
   call_.ranks = static_cast<std::int32_t>(tickets.size());
-  call_.ring = ring_place(tickets, self);
+  const std::vector<std::int32_t> positions = positions_of(tickets);
+  call_.ring = GDRX_TRY(ring_place(positions, self));
+  for (int tree = 0; tree < 2; ++tree) {
+    call_.trees[tree] = GDRX_TRY(tree_place(positions, self, tree));
+  }
   std::vector<std::uint64_t> processes;
   for (const Ticket& ticket : tickets) processes.push_back(ticket.process);
   windows_.connect(std::move(processes), process_id(), call_.rank);

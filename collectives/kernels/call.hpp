@@ -72,8 +72,15 @@ struct RingPlace {
   std::int32_t right = 0;
 };
 
+/// A rank's neighbours in one of two trees; -1: none. It is the `branch`-th child of its parent.
+struct TreePlace {
+  std::int32_t parent = -1;
+  std::int32_t branch = 0;
+  std::int32_t children[2] = {-1, -1};
+};
+
 /// The launch arguments. Every rank launches the same grid with the same values but for buffers,
-/// rank and its place in the ring.
+/// rank and its places in the ring and the trees.
 struct Call {
   const void* input = nullptr;
   void* output = nullptr;
@@ -88,6 +95,7 @@ struct Call {
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
   std::uint64_t place = 0;       // see DirectCall; equal on all ranks, else 0
   RingPlace ring;
+  TreePlace trees[2];
 };
 
 /// A call of Kernel::direct: each rank's buffers, mapped here. `place` says which they are: equal

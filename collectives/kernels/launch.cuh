@@ -9,6 +9,7 @@
 #include "collectives/kernels/one_shot.cuh"
 #include "collectives/kernels/one_shot_tiled.cuh"
 #include "collectives/kernels/ring.cuh"
+#include "collectives/kernels/tree.cuh"
 #include "collectives/kernels/two_shot.cuh"
 
 namespace gdrx::gpu {
@@ -95,6 +96,10 @@ cudaError_t launch(const Call& call, const Shape& shape, cudaStream_t stream) {
       if (shape.unroll == 1) return enqueue(ring<E, 1>, shape, stream, call);
       if (shape.unroll == 2) return enqueue(ring<E, 2>, shape, stream, call);
       if (shape.unroll == 4) return enqueue(ring<E, 4>, shape, stream, call);
+      break;
+    case Kernel::tree:
+      if (shape.unroll == 1) return enqueue(tree<E, 1>, shape, stream, call);
+      if (shape.unroll == 2) return enqueue(tree<E, 2>, shape, stream, call);
       break;
     case Kernel::reduce_scatter:
       return launch_reduce_scatter<E>(call, shape, stream);

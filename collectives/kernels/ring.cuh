@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring: each rank feeds one neighbour, 2 (n - 1) steps. Who stands where: gpu/ring_order.hpp. The
+// Ring: each rank feeds one neighbour, 2 (n - 1) steps. Who stands where: gpu/lowering.hpp. The
 // most bytes a second where one flow runs faster than flows to all peers; narrow floats are rounded
 // at every step.
 #pragma once

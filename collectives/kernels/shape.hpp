@@ -9,7 +9,15 @@
 namespace gdrx::gpu {
 
 /// direct: all_reduce that reads and writes the peers' own buffers, where all have registered them.
-enum class Kernel : std::uint8_t { one_shot, two_shot, ring, reduce_scatter, all_gather, direct };
+enum class Kernel : std::uint8_t {
+  one_shot,
+  two_shot,
+  ring,
+  reduce_scatter,
+  all_gather,
+  direct,
+  tree
+};
 
 /// Packs of a block a thread and tile, of the kernels whose blocks are given.
 constexpr int unroll_of_blocks(int ranks) noexcept { return ranks <= 2 ? 4 : ranks <= 4 ? 2 : 1; }
@@ -18,7 +26,7 @@ struct Shape {
   Kernel kernel{};
   int blocks = 1;
   int threads = 32;    // of a block that move data; at most widest_block()
-  int unroll = 1;      // packs of each n-th a thread and tile: 1, 2 or 4
+  int unroll = 1;      // packs of each n-th (tree: half) a thread and tile: 1, 2 or 4
   bool whole = false;  // uses the whole arena: enters by a barrier
   bool tiled = false;  // one_shot, two ranks: tile after tile
 };
@@ -74,6 +82,9 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
     }
     case Kernel::ring:
       return shape.whole && ranks > 1 && (2 * n - 2) * unroll * threads <= kSlots;
+    case Kernel::tree:  // half of the blocks a tree; two sets of slots for three neighbours
+      if (!shape.whole || ranks < 2 || shape.blocks % 2 != 0 || shape.unroll > 2) return false;
+      return 2 * 3 * unroll * threads <= kSlots;
     case Kernel::reduce_scatter:
     case Kernel::all_gather: {
       if (shape.unroll != unroll_of_blocks(ranks)) return false;

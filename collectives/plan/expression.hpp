@@ -27,6 +27,15 @@ class Expressions {
   /// Contributions in it, each as often as it stands there.
   std::uint64_t leaves(ExpressionId id) const { return nodes_[id].leaves; }
 
+  /// From the leaves up: leaf(rank, chunk), combine(a, b). Not of kUndefined.
+  template <class Leaf, class Combine>
+  auto evaluate(ExpressionId id, const Leaf& leaf, const Combine& combine) const
+      -> decltype(leaf(std::int32_t{}, std::uint32_t{})) {
+    const Node& node = nodes_[id];
+    if (node.is_leaf) return leaf(static_cast<std::int32_t>(node.a), node.b);
+    return combine(evaluate(node.a, leaf, combine), evaluate(node.b, leaf, combine));
+  }
+
   /// True if it is every rank's contribution to `chunk`, once each.
   bool is_whole(ExpressionId id, std::int32_t ranks, std::uint32_t chunk) const {
     if (id == kUndefined || nodes_[id].leaves != static_cast<std::uint64_t>(ranks)) return false;

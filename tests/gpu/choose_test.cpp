@@ -92,6 +92,31 @@ TEST(GpuChoice, TakesTheKernelThatWasMeasuredAsTheFastest) {
   EXPECT_TRUE(best(host, 1 << 20).measured);
 }
 
+TEST(GpuChoice, ATreeIsTakenWhereItWasMeasuredOrAskedFor) {
+  Host host{4, 132, false};
+  const auto has_tree = [&] {
+    const auto all = candidates(host, 1 << 20);
+    return std::any_of(all.begin(), all.end(),
+                       [](const Prediction& p) { return p.shape.kernel == Kernel::tree; });
+  };
+  EXPECT_FALSE(has_tree());
+  for (auto& points : host.measured) points = {{8, 10}, {1 << 30, 20}};
+  host.measured[place_of(Kernel::tree)].clear();
+  EXPECT_FALSE(has_tree());
+  EXPECT_TRUE(best(host, 1 << 20).measured) << "tables from before trees hold as they are";
+  host.measured[place_of(Kernel::tree)] = {{8, 1}, {1 << 30, 2}};
+  EXPECT_TRUE(has_tree());
+  EXPECT_EQ(best(host, 1 << 20).shape.kernel, Kernel::tree);
+  for (int ranks = 2; ranks <= kMaxRanks; ++ranks) {
+    for (const int blocks : {1, 2, 7, 131}) {
+      const auto asked = prediction_of(Kernel::tree, {ranks, blocks, false}, 1 << 20);
+      ASSERT_TRUE(asked) << ranks << " ranks, " << blocks << " blocks";
+      EXPECT_EQ(asked->shape.blocks % 2, 0) << "half of them a tree";
+      EXPECT_FALSE(prediction_of(Kernel::tree, {ranks, blocks, true}, 1 << 20));
+    }
+  }
+}
+
 TEST(GpuChoice, DirectIsForRegisteredBuffersAlone) {
   for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const std::uint64_t bytes : kSizes) {

@@ -97,6 +97,7 @@ void sweep(const Ranks& ranks, std::uint64_t bytes, bool narrow, DataType type) 
         if (bytes >= (2 << 20) && threads >= 128 && threads <= 256 && blocks >= 32) {
           measure({Kernel::two_shot, blocks, threads, unroll, true});
           measure({Kernel::ring, blocks, threads, unroll, true});
+          measure({Kernel::tree, blocks, threads, unroll, true});
           measure({Kernel::one_shot, blocks, threads, unroll, false, true});
         }
       }

@@ -13,7 +13,7 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring};
+constexpr Kernel kKernels[] = {Kernel::one_shot, Kernel::two_shot, Kernel::ring, Kernel::tree};
 
 class GpuKernels : public testing::Test {
  protected:
@@ -251,7 +251,7 @@ TEST_F(GpuKernels, CallsOfEveryKindFollowEachOther) {
     for (std::uint64_t call = 0; call < kCalls; ++call) {
       const auto words = static_cast<std::uint32_t>(random() % 16 == 0 ? 1 + random() % 2000000
                                                                        : 1 + random() % 20000);
-      const Kernel kernel = kKernels[random() % 3];
+      const Kernel kernel = kKernels[random() % std::size(kKernels)];
       auto shape = shape_of(kernel, ranks.host(), words * 4);
       if (!shape) shape = choose(ranks.host(), words * 4);
       if (n == 2 && random() % 4 == 0) {

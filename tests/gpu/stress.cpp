@@ -26,7 +26,10 @@ void record(const Ranks& ranks, int r, StressState* state) {
   for (int i = 0; i < kCallsOfGraph; ++i) {
     const bool many = ranks.size() == 2 && i % 100 == 99;
     const std::uint32_t words = many ? kManyWords : i % 50 == 49 ? 60000 : kWords[i % 6];
-    const auto kernel = static_cast<Kernel>(i / 7 % 8 == 0 ? 2 : i / 7 % 2);
+    const auto kernel = i / 7 % 16 == 0   ? Kernel::ring
+                        : i / 7 % 16 == 8 ? Kernel::tree
+                        : i / 7 % 2 == 0  ? Kernel::one_shot
+                                          : Kernel::two_shot;
     auto shape = shape_of(kernel, ranks.host(), words * 4ULL);
     if (!shape) shape = choose(ranks.host(), words * 4ULL);
     if (ranks.size() == 2 && (many || i / 7 % 4 == 3)) {

@@ -171,7 +171,7 @@ void measure(const Options& options, int ranks, const std::string& transport, bo
   words.insert(words.end(), more.begin(), more.end());
   const std::vector<std::string> kind =
       cuda ? std::vector<std::string>{"--memory", "cuda",   "--mode",
-                                      "graph",    "--algo", "one-shot,two-shot,ring"}
+                                      "graph",    "--algo", "one-shot,two-shot,ring,tree"}
            : std::vector<std::string>{"--transport", transport, "--algo", "all"};
   words.insert(words.end(), kind.begin(), kind.end());
   fmt::print("# {}\n", fmt::join(words, " "));
