@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU that the kernels see where there is none: a thread of the CPU for each of theirs. What
+// collectives/kernels/device.cuh does in PTX is done here by atomics, all of them acquire and
+// release: stronger than a GPU's. Logic is tested so, not what a GPU may reorder.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "collectives/kernels/call.hpp"
+#include "collectives/kernels/shape.hpp"
+#include "tests/emulated/grid.hpp"
+
+#undef __device__
+#undef __global__
+#undef __forceinline__
+#undef __noinline__
+#undef __launch_bounds__
+#undef __grid_constant__
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+namespace gdrx::gpu {
+
+using emulated::blockDim;
+using emulated::blockIdx;
+using emulated::gridDim;
+using emulated::threadIdx;
+
+inline void __syncthreads() { emulated::block->meet(); }
+inline int __syncthreads_or(int mine) { return emulated::block->any(mine != 0) ? 1 : 0; }
+inline void __syncwarp() { emulated::block->warp().meet(); }
+inline std::uint32_t __reduce_min_sync(std::uint32_t, std::uint32_t mine) {
+  return emulated::block->warp().least(mine);
+}
+
+inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+
+inline std::uint32_t atomicExch(std::uint32_t* at, std::uint32_t value) {
+  return std::atomic_ref(*at).exchange(value);
+}
+inline std::uint32_t atomicCAS(std::uint32_t* at, std::uint32_t expected, std::uint32_t value) {
+  std::atomic_ref(*at).compare_exchange_strong(expected, value);
+  return expected;
+}
+inline std::uint32_t atomicAdd(std::uint32_t* at, std::uint32_t value) {
+  return std::atomic_ref(*at).fetch_add(value);
+}
+
+// Who polls gives its processor away: there are hundreds of threads to one.
+inline void store_shared(Pack* at, Pack value) { __atomic_store(at, &value, __ATOMIC_RELEASE); }
+inline Pack load_shared(const Pack* at) {
+  Pack value;
+  __atomic_load(at, &value, __ATOMIC_ACQUIRE);
+  if (value.low == kSentinelLow) std::this_thread::yield();
+  return value;
+}
+inline void store_shared(std::uint8_t* at, std::uint32_t value) {
+  std::atomic_ref(*at).store(static_cast<std::uint8_t>(value), std::memory_order_release);
+}
+inline std::uint32_t load_shared(const std::uint8_t* at) {
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+inline void store_shared(std::uint32_t* at, std::uint32_t value) {
+  std::atomic_ref(*at).store(value, std::memory_order_release);
+}
+inline std::uint32_t load_shared(const std::uint32_t* at) {
+  std::this_thread::yield();
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+inline void store_shared(std::uint64_t* at, std::uint64_t value) {
+  std::atomic_ref(*at).store(value, std::memory_order_release);
+}
+inline std::uint64_t load_acquired(const std::uint64_t* at) {
+  std::this_thread::yield();
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+inline void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+inline std::uint64_t nanoseconds() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+template <class T, int kCount>
+T* block_memory() {
+  static_assert(sizeof(T) * kCount <= sizeof(emulated::Block::memory));
+  return reinterpret_cast<T*>(emulated::block->memory);
+}
+inline void raise_in_block(std::uint32_t* at, std::uint32_t value) {
+  std::atomic_ref word(*at);
+  std::uint32_t seen = word.load();
+  while (seen < value && !word.compare_exchange_weak(seen, value)) {
+  }
+}
+inline std::uint32_t read_in_block(std::uint32_t* at) {
+  std::this_thread::yield();
+  return std::atomic_ref(*at).load();
+}
+
+inline std::uint32_t load_if_below(std::uint32_t i, std::uint32_t n, const std::uint32_t* at) {
+  return i < n ? *at : 0;
+}
+inline void store_if_below(std::uint32_t i, std::uint32_t n, const std::uint32_t* at,
+                           std::uint32_t word) {
+  if (i < n) *const_cast<std::uint32_t*>(at) = word;
+}
+
+inline std::uint32_t worked_out(std::uint32_t value) { return value; }
+template <class T>
+T* worked_out(T* value) {
+  return value;
+}
+
+/// As collectives/kernels/enqueue.cuh: a stream is an emulated::Stream.
+template <class AnyCall, class... Parameters, class... Arguments>
+cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, cudaStream_t stream,
+                    const AnyCall& call, const Arguments&... arguments) {
+  reinterpret_cast<emulated::Stream*>(stream)->add(shape.blocks, shape.threads,
+                                                   [=] { kernel(call, arguments...); });
+  return cudaSuccess;
+}
+
+}  // namespace gdrx::gpu

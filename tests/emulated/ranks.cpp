@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/emulated/ranks.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "collectives/gpu/lowering.hpp"
+#include "collectives/kernels/launch.hpp"
+
+namespace gdrx::emulated {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (result) return std::move(*result);
+  std::fprintf(stderr, "%s\n", describe(result.error()).c_str());
+  std::abort();
+}
+
+gpu::Pack* slots_of(std::uint8_t* arena) {
+  return reinterpret_cast<gpu::Pack*>(arena + gpu::kSlotsAt);
+}
+
+}  // namespace
+
+void Ranks::Free::operator()(std::uint8_t* memory) const { std::free(memory); }
+
+Ranks::Ranks(int ranks, int gpus, double timeout_s)
+    : streams_(static_cast<std::size_t>(ranks)), timeout_s_(timeout_s) {
+  std::vector<gpu::Ticket> tickets;
+  for (int r = 0; r < ranks; ++r) {
+    auto* arena = static_cast<std::uint8_t*>(std::aligned_alloc(4096, gpu::kArenaBytes));
+    std::memset(arena, 0, gpu::kSlotsAt);
+    std::fill_n(slots_of(arena), gpu::kSlots, gpu::Pack{gpu::kSentinelLow, gpu::kSentinelHigh});
+    arenas_.emplace_back(arena);
+    reports_.push_back(std::make_unique<gpu::Report>());
+    tickets.emplace_back().bus = static_cast<std::uint32_t>(r % gpus);
+  }
+  positions_ = gpu::positions_of(tickets);
+}
+
+gpu::DirectCall Ranks::call_of(int r, ReduceOp op, const void* input, void* output,
+                               std::uint64_t bytes) const {
+  gpu::DirectCall call;
+  call.input = input;
+  call.output = output;
+  call.bytes = bytes;
+  for (std::size_t i = 0; i < arenas_.size(); ++i) call.arena[i] = arenas_[i].get();
+  call.report = reports_[static_cast<std::size_t>(r)].get();
+  call.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
+  call.rank = r;
+  call.ranks = size();
+  call.op = static_cast<std::int32_t>(op);
+  call.finish_over = op == ReduceOp::avg ? size() : 0;
+  call.ring = must(gpu::ring_place(positions_, Rank{r}));
+  for (int tree = 0; tree < 2; ++tree) {
+    call.trees[tree] = must(gpu::tree_place(positions_, Rank{r}, tree));
+  }
+  return call;
+}
+
+void Ranks::enqueue(int r, const gpu::Shape& shape, DataType type, const gpu::DirectCall& call) {
+  auto* stream = reinterpret_cast<cudaStream_t>(&streams_[static_cast<std::size_t>(r)]);
+  const auto enqueued = gpu::launches()[static_cast<std::size_t>(type)](call, shape, stream);
+  if (enqueued == cudaSuccess) return;
+  std::fprintf(stderr, "no such kernel\n");
+  std::abort();
+}
+
+void Ranks::launch(int r, const gpu::Shape& shape, DataType type, ReduceOp op, const void* input,
+                   void* output, std::uint64_t bytes, std::uint64_t block) {
+  gpu::DirectCall call = call_of(r, op, input, output, bytes);
+  call.block = block;
+  enqueue(r, shape, type, call);
+}
+
+void Ranks::launch_direct(const gpu::Shape& shape, DataType type, ReduceOp op,
+                          const std::vector<std::vector<std::uint32_t>>& inputs,
+                          std::vector<std::vector<std::uint32_t>>& outputs,
+                          const std::vector<std::uint64_t>& places) {
+  for (int r = 0; r < size(); ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    gpu::DirectCall call = call_of(r, op, inputs[at].data(), outputs[at].data(),
+                                   inputs[at].size() * sizeof(std::uint32_t));
+    call.place = places[at];
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      call.inputs[i] = reinterpret_cast<const std::uint8_t*>(inputs[i].data());
+      call.outputs[i] = reinterpret_cast<std::uint8_t*>(outputs[i].data());
+    }
+    enqueue(r, shape, type, call);
+  }
+}
+
+std::uint64_t Ranks::full_slots() const {
+  std::uint64_t full = 0;
+  for (const auto& arena : arenas_) {
+    for (std::uint32_t i = 0; i < gpu::kSlots; ++i) {
+      const gpu::Pack pack = slots_of(arena.get())[i];
+      if (pack.low != gpu::kSentinelLow || pack.high != gpu::kSentinelHigh) ++full;
+    }
+  }
+  return full;
+}
+
+}  // namespace gdrx::emulated

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks whose GPUs are emulated: arenas, calls and streams.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collectives/kernels/call.hpp"
+#include "collectives/kernels/shape.hpp"
+#include "gdrx/types.hpp"
+#include "tests/emulated/grid.hpp"
+
+namespace gdrx::emulated {
+
+class Ranks {
+ public:
+  /// Dealt out over `gpus` GPUs in turn, as positions_of() then has them.
+  explicit Ranks(int ranks, int gpus = 2, double timeout_s = 60);
+
+  int size() const { return static_cast<int>(arenas_.size()); }
+  /// Ranks by position in the ring and the trees.
+  const std::vector<std::int32_t>& positions() const { return positions_; }
+  /// The next kernel of rank r; nothing runs yet. `bytes`: of the vector; `block` of a rank's part.
+  void launch(int r, const gpu::Shape& shape, DataType type, ReduceOp op, const void* input,
+              void* output, std::uint64_t bytes, std::uint64_t block = 0);
+  /// Of Kernel::direct, on all ranks; rank r says that its buffers are at places[r].
+  void launch_direct(const gpu::Shape& shape, DataType type, ReduceOp op,
+                     const std::vector<std::vector<std::uint32_t>>& inputs,
+                     std::vector<std::vector<std::uint32_t>>& outputs,
+                     const std::vector<std::uint64_t>& places);
+  void run() { emulated::run(streams_); }
+
+  const gpu::Report& report(int r) const { return *reports_[static_cast<std::size_t>(r)]; }
+  /// Slots that are not empty, of all ranks.
+  std::uint64_t full_slots() const;
+
+ private:
+  gpu::DirectCall call_of(int r, ReduceOp op, const void* input, void* output,
+                          std::uint64_t bytes) const;
+  void enqueue(int r, const gpu::Shape& shape, DataType type, const gpu::DirectCall& call);
+
+  struct Free {
+    void operator()(std::uint8_t* memory) const;
+  };
+  std::vector<std::unique_ptr<std::uint8_t, Free>> arenas_;
+  std::vector<std::unique_ptr<gpu::Report>> reports_;
+  std::vector<Stream> streams_;
+  std::vector<std::int32_t> positions_;
+  double timeout_s_;
+};
+
+}  // namespace gdrx::emulated

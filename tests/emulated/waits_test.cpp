@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emulated kernels that wait for a rank that never comes: they name it, and end.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/emulated/ranks.hpp"
+
+namespace gdrx::emulated {
+namespace {
+
+using gpu::Kernel;
+using gpu::Shape;
+using gpu::Stage;
+
+struct Late {
+  Shape shape;
+  Stage stage;
+};
+
+TEST(EmulatedWaits, ARankThatNeverComesIsNamed) {
+  constexpr int kRanks = 3, kAbsent = 1;
+  for (const Late& late : {Late{{Kernel::one_shot, 1, 32, 1, false, false}, Stage::reducing},
+                           Late{{Kernel::two_shot, 1, 64, 1, false, false}, Stage::reducing},
+                           Late{{Kernel::two_shot, 1, 32, 1, true, false}, Stage::entering},
+                           Late{{Kernel::ring, 1, 32, 1, true, false}, Stage::entering},
+                           Late{{Kernel::tree, 2, 32, 1, true, false}, Stage::entering}}) {
+    Ranks ranks(kRanks, 1, 0.05);
+    std::vector<std::uint32_t> in(64), out(64);
+    std::vector<std::vector<std::uint32_t>> outs(kRanks, out);
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == kAbsent) continue;
+      ranks.launch(r, late.shape, DataType::uint32, ReduceOp::sum, in.data(),
+                   outs[static_cast<std::size_t>(r)].data(), 256);
+    }
+    ranks.run();  // returns
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == kAbsent) continue;
+      const gpu::Report& report = ranks.report(r);
+      EXPECT_EQ(report.failed, 1U) << static_cast<int>(late.shape.kernel);
+      EXPECT_EQ(report.stage, static_cast<std::uint32_t>(late.stage));
+      EXPECT_EQ(report.peer, static_cast<std::uint32_t>(kAbsent));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gdrx::emulated
