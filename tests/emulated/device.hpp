@@ -59,12 +59,15 @@ inline std::uint32_t atomicAdd(std::uint32_t* at, std::uint32_t value) {
   return std::atomic_ref(*at).fetch_add(value);
 }
 
-// Who polls gives its processor away: there are hundreds of threads to one.
+// Who polls sleeps: there are hundreds of threads to a processor, and a yield may come back at once
+// while whoever is waited for does not run.
+inline void rest() { std::this_thread::sleep_for(std::chrono::microseconds(10)); }
+
 inline void store_shared(Pack* at, Pack value) { __atomic_store(at, &value, __ATOMIC_RELEASE); }
 inline Pack load_shared(const Pack* at) {
   Pack value;
   __atomic_load(at, &value, __ATOMIC_ACQUIRE);
-  if (value.low == kSentinelLow) std::this_thread::yield();
+  if (value.low == kSentinelLow) rest();
   return value;
 }
 inline void store_shared(std::uint8_t* at, std::uint32_t value) {
@@ -77,14 +80,14 @@ inline void store_shared(std::uint32_t* at, std::uint32_t value) {
   std::atomic_ref(*at).store(value, std::memory_order_release);
 }
 inline std::uint32_t load_shared(const std::uint32_t* at) {
-  std::this_thread::yield();
+  rest();
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 inline void store_shared(std::uint64_t* at, std::uint64_t value) {
   std::atomic_ref(*at).store(value, std::memory_order_release);
 }
 inline std::uint64_t load_acquired(const std::uint64_t* at) {
-  std::this_thread::yield();
+  rest();
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 inline void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
@@ -105,7 +108,7 @@ inline void raise_in_block(std::uint32_t* at, std::uint32_t value) {
   }
 }
 inline std::uint32_t read_in_block(std::uint32_t* at) {
-  std::this_thread::yield();
+  rest();
   return std::atomic_ref(*at).load();
 }
 

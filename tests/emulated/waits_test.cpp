@@ -21,17 +21,18 @@ struct Late {
 TEST(EmulatedWaits, ARankThatNeverComesIsNamed) {
   constexpr int kRanks = 3, kAbsent = 1;
   for (const Late& late : {Late{{Kernel::one_shot, 1, 32, 1, false, false}, Stage::reducing},
-                           Late{{Kernel::two_shot, 1, 64, 1, false, false}, Stage::reducing},
+                           Late{{Kernel::two_shot, 1, 32, 1, false, false}, Stage::reducing},
                            Late{{Kernel::two_shot, 1, 32, 1, true, false}, Stage::entering},
                            Late{{Kernel::ring, 1, 32, 1, true, false}, Stage::entering},
                            Late{{Kernel::tree, 2, 32, 1, true, false}, Stage::entering}}) {
     Ranks ranks(kRanks, 1, 0.05);
-    std::vector<std::uint32_t> in(64), out(64);
+    // A pack for every thread of each rank's part: none goes on to wait for those who wait.
+    std::vector<std::uint32_t> in(kRanks * 32 * 4), out(in.size());
     std::vector<std::vector<std::uint32_t>> outs(kRanks, out);
     for (int r = 0; r < kRanks; ++r) {
       if (r == kAbsent) continue;
       ranks.launch(r, late.shape, DataType::uint32, ReduceOp::sum, in.data(),
-                   outs[static_cast<std::size_t>(r)].data(), 256);
+                   outs[static_cast<std::size_t>(r)].data(), in.size() * 4);
     }
     ranks.run();  // returns
     for (int r = 0; r < kRanks; ++r) {
