@@ -152,8 +152,12 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
   };
   const auto all = gpu::candidates(gpu_host_, bytes);
   text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
+  const auto kernel = fixed_ ? kernel_of(*fixed_) : std::nullopt;
+  const auto asked = kernel ? gpu::prediction_of(*kernel, gpu_host_, bytes) : std::nullopt;
+  if (asked) text += line(*asked, true, "  <- asked for");
   for (const gpu::Prediction& candidate : all) {
-    const bool chosen = &candidate == &all.front();
+    if (asked && candidate.shape.kernel == asked->shape.kernel) continue;
+    const bool chosen = !asked && &candidate == &all.front();
     text += line(candidate, chosen, chosen ? "  <- chosen" : "");
   }
   if (windows_.empty() || fixed_) return text;

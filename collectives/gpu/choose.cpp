@@ -177,12 +177,16 @@ std::array<std::optional<Prediction>, kAllReduceKernels> predictions(const Host&
   bool measured = true;
   for (std::size_t i = 0; i < kAllReduceKernels; ++i) {
     if (kKernels[i] == Kernel::direct && !direct) continue;
+    const bool has_time = tune::time_of(host.measured[i], bytes).has_value();
     // By the model it has no place: more latencies than one-shot, more bytes than two-shot.
-    if (kKernels[i] == Kernel::tree && host.measured[i].empty()) continue;
+    if (kKernels[i] == Kernel::tree && !has_time) continue;
     all[i] = prediction_of(kKernels[i], host, bytes);
-    measured = measured && (!all[i] || tune::time_of(host.measured[i], bytes));
+    measured = measured && (!all[i] || has_time);
   }
-  if (!measured) return all;
+  if (!measured) {
+    all[place_of(Kernel::tree)].reset();
+    return all;
+  }
   for (std::size_t i = 0; i < kAllReduceKernels; ++i) {
     if (!all[i]) continue;
     all[i]->us = *tune::time_of(host.measured[i], bytes);

@@ -16,7 +16,7 @@
 namespace gdrx::gpu {
 
 inline constexpr std::size_t kAllReduceKernels = 5;
-/// Of an all_reduce kernel among them: one_shot, two_shot, ring, direct.
+/// Of an all_reduce kernel among them: one_shot, two_shot, ring, direct, tree.
 std::size_t place_of(Kernel kernel) noexcept;
 
 struct Host {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels need of the machine that runs them and C++ has no words for: PTX, in line. All
+// What the kernels need of the machine that runs them and CUDA has no words for: PTX, in line. All
 // of it is here, so that the same kernels can be compiled for a machine that is none: see
 // tests/emulated.
 #pragma once
@@ -113,8 +113,8 @@ __device__ __forceinline__ std::uint32_t load_if_below(std::uint32_t i, std::uin
   return word;
 }
 
-__device__ __forceinline__ void store_if_below(std::uint32_t i, std::uint32_t n,
-                                               const std::uint32_t* at, std::uint32_t word) {
+__device__ __forceinline__ void store_if_below(std::uint32_t i, std::uint32_t n, std::uint32_t* at,
+                                               std::uint32_t word) {
   asm volatile("{ .reg .pred p; setp.lt.u32 p, %0, %1; @p st.global.u32 [%2], %3; }" ::"r"(i),
                "r"(n), "l"(at), "r"(word)
                : "memory");

@@ -78,7 +78,8 @@ class Words {
     const std::uint64_t parts[] = {value.low, value.low >> 32, value.high};
 #pragma unroll
     for (std::uint32_t i = 0; i < 3; ++i) {
-      store_if_below(i, words_, data_ + i, static_cast<std::uint32_t>(parts[i]));
+      store_if_below(i, words_, const_cast<std::uint32_t*>(data_) + i,
+                     static_cast<std::uint32_t>(parts[i]));
     }
   }
 

@@ -65,8 +65,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
                            Pack(&packs)[kUnroll]) {
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (branches.has(tile, i))
+      if (branches.has(tile, i)) {
         packs[i] = load_shared(slot_of(arena, branches.slot(tile, from, i)));
+      }
     }
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
@@ -128,11 +129,11 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
   const Entry entry = enter(call, control_of(call, call.rank), true, patience);
   book(call, entry, true);
   const std::uint32_t tiles = branches.tiles();
-  Pack now[kUnroll];
+  Pack now[kUnroll]{};
   up(0, now);
   // Every thread of a block goes through every tile: they fence together.
   for (std::uint32_t tile = 0; tile < tiles; ++tile) {
-    Pack next[kUnroll];
+    Pack next[kUnroll]{};
     block_fence();
     if (tile + 1 < tiles) up(tile + 1, next);
     down(tile, now);

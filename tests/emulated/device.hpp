@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU that the kernels see where there is none: a thread of the CPU for each of theirs. What
-// collectives/kernels/device.cuh does in PTX is done here by atomics, all of them acquire and
+// collectives/kernels/device.cuh does in PTX is done here by atomics, each at least acquire and
 // release: stronger than a GPU's. Logic is tested so, not what a GPU may reorder.
 #pragma once
 
@@ -115,9 +115,9 @@ inline std::uint32_t read_in_block(std::uint32_t* at) {
 inline std::uint32_t load_if_below(std::uint32_t i, std::uint32_t n, const std::uint32_t* at) {
   return i < n ? *at : 0;
 }
-inline void store_if_below(std::uint32_t i, std::uint32_t n, const std::uint32_t* at,
+inline void store_if_below(std::uint32_t i, std::uint32_t n, std::uint32_t* at,
                            std::uint32_t word) {
-  if (i < n) *const_cast<std::uint32_t*>(at) = word;
+  if (i < n) *at = word;
 }
 
 inline std::uint32_t worked_out(std::uint32_t value) { return value; }

@@ -2,6 +2,7 @@
 #include "tests/emulated/grid.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -16,8 +17,10 @@ std::uint32_t Warp::least(std::uint32_t mine) {
 }
 
 Block::Block(int threads) : meeting_(threads), said_(static_cast<std::size_t>(threads), 0) {
-  for (int first = 0; first < threads; first += 32)
+  std::memset(memory, 0xa5, sizeof memory);  // as a GPU: what was there before
+  for (int first = 0; first < threads; first += 32) {
     warps_.emplace_back(std::min(32, threads - first));
+  }
 }
 
 bool Block::any(bool mine) {
@@ -30,6 +33,7 @@ bool Block::any(bool mine) {
 }
 
 void Block::leave() {
+  said_[threadIdx.x] = 0;
   warp().leave();
   meeting_.arrive_and_drop();
 }

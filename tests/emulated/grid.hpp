@@ -21,7 +21,10 @@ class Warp {
  public:
   explicit Warp(int threads) : meeting_(threads), values_(static_cast<std::size_t>(threads), ~0U) {}
   void meet() { meeting_.arrive_and_wait(); }
-  void leave() { meeting_.arrive_and_drop(); }
+  void leave() {
+    values_[threadIdx.x % 32] = ~0U;
+    meeting_.arrive_and_drop();
+  }
   std::uint32_t least(std::uint32_t mine);
 
  private:
@@ -38,7 +41,7 @@ class Block {
   /// A thread has ended: nobody waits for it any more.
   void leave();
 
-  alignas(16) std::byte memory[1024] = {};
+  alignas(16) std::byte memory[1024];
 
  private:
   std::barrier<> meeting_;

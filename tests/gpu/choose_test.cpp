@@ -107,6 +107,12 @@ TEST(GpuChoice, ATreeIsTakenWhereItWasMeasuredOrAskedFor) {
   host.measured[place_of(Kernel::tree)] = {{8, 1}, {1 << 30, 2}};
   EXPECT_TRUE(has_tree());
   EXPECT_EQ(best(host, 1 << 20).shape.kernel, Kernel::tree);
+  host.measured[place_of(Kernel::tree)] = {{4 << 20, 1}, {1 << 30, 2}};  // of larger sizes alone
+  EXPECT_FALSE(has_tree());
+  EXPECT_TRUE(best(host, 1 << 20).measured);
+  host.measured[place_of(Kernel::tree)] = {{8, 1}, {1 << 30, 2}};
+  host.measured[place_of(Kernel::ring)].clear();
+  EXPECT_FALSE(has_tree()) << "the model decides, and has no place for it";
   for (int ranks = 2; ranks <= kMaxRanks; ++ranks) {
     for (const int blocks : {1, 2, 7, 131}) {
       const auto asked = prediction_of(Kernel::tree, {ranks, blocks, false}, 1 << 20);

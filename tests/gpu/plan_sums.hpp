@@ -31,8 +31,9 @@ inline std::vector<float> noise(int rank, std::size_t count) {
 inline std::vector<std::vector<float>> in_order(const std::vector<std::vector<float>>& by_rank,
                                                 std::span<const std::int32_t> ranks) {
   std::vector<std::vector<float>> by_position;
-  for (const std::int32_t rank : ranks)
+  for (const std::int32_t rank : ranks) {
     by_position.push_back(by_rank[static_cast<std::size_t>(rank)]);
+  }
   return by_position;
 }
 
