@@ -17,7 +17,7 @@ namespace gdrx::emulated {
 class Ranks {
  public:
   /// Dealt out over `gpus` GPUs in turn, as positions_of() then has them.
-  explicit Ranks(int ranks, int gpus = 2, double timeout_s = 30);
+  explicit Ranks(int ranks, int gpus = 2, double timeout_s = 120);
 
   int size() const { return static_cast<int>(arenas_.size()); }
   /// Ranks by position in the ring and the trees.
