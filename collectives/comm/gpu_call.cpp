@@ -35,6 +35,13 @@ std::optional<gpu::Kernel> kernel_of(plan::Algorithm algorithm) {
   return std::nullopt;
 }
 
+// What `algorithm`, if any was asked for, comes to; empty if its kernel cannot carry this size.
+std::optional<gpu::Prediction> asked_for(std::optional<plan::Algorithm> algorithm,
+                                         const gpu::Host& host, Bytes bytes) {
+  const auto kernel = algorithm ? kernel_of(*algorithm) : std::nullopt;
+  return kernel ? gpu::prediction_of(*kernel, host, bytes) : std::nullopt;
+}
+
 }  // namespace
 
 bool Communicator::on_gpu(const Call& call) {
@@ -62,8 +69,7 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
     return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
   }
   const bool direct = !fixed_ && gpu_->reaches(call.input, call.output, bytes);
-  const auto kernel = fixed_ ? kernel_of(*fixed_) : std::nullopt;
-  const auto asked = kernel ? gpu::prediction_of(*kernel, gpu_host_, bytes) : std::nullopt;
+  const auto asked = asked_for(fixed_, gpu_host_, bytes);
   // An algorithm that was asked for and cannot carry this size gives way, as on the host.
   return asked ? *asked : gpu::best(gpu_host_, bytes, direct);
 }
@@ -152,8 +158,7 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
   };
   const auto all = gpu::candidates(gpu_host_, bytes);
   text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
-  const auto kernel = fixed_ ? kernel_of(*fixed_) : std::nullopt;
-  const auto asked = kernel ? gpu::prediction_of(*kernel, gpu_host_, bytes) : std::nullopt;
+  const auto asked = asked_for(fixed_, gpu_host_, bytes);
   if (asked) text += line(*asked, true, "  <- asked for");
   for (const gpu::Prediction& candidate : all) {
     if (asked && candidate.shape.kernel == asked->shape.kernel) continue;

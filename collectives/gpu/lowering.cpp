@@ -11,8 +11,6 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr std::int32_t kNobody = -1;
-
 Rank position_in(std::span<const std::int32_t> ranks, Rank rank) {
   const auto* found = std::find(ranks.data(), ranks.data() + ranks.size(), index(rank));
   return Rank{static_cast<std::int32_t>(found - ranks.data())};
@@ -68,7 +66,7 @@ Result<RingPlace> ring_place(std::span<const std::int32_t> ranks, Rank self) {
 
 // What comes up is reduced, in the children's order; what comes down is copied.
 Result<TreePlace> tree_place(std::span<const std::int32_t> ranks, Rank self, int tree) {
-  TreePlace place{kNobody, 0, {kNobody, kNobody}};
+  TreePlace place;
   if (ranks.size() == 1) return place;
   const auto channel_of = [&](Rank position) -> Result<plan::Channel> {
     auto program = GDRX_TRY(program_of(plan::Algorithm::tree, ranks.size(), position));
