@@ -15,6 +15,7 @@ Result<void> find(void* library, const char* name, Function& function) {
 }
 
 using DevicePointer = unsigned long long;
+constexpr int kNotReady = 600;  // CUDA_ERROR_NOT_READY
 
 struct Driver {
   int (*init)(unsigned) = nullptr;
@@ -23,6 +24,7 @@ struct Driver {
   int (*set_current)(void*) = nullptr;
   int (*stream_create)(Stream*, unsigned) = nullptr;
   int (*stream_synchronize)(Stream) = nullptr;
+  int (*stream_query)(Stream) = nullptr;
   int (*allocate)(DevicePointer*, std::size_t) = nullptr;
   int (*to_host)(void*, DevicePointer, std::size_t) = nullptr;
   int (*to_device)(DevicePointer, const void*, std::size_t) = nullptr;
@@ -43,6 +45,7 @@ Result<void> load_driver() {
   GDRX_TRY(find(library, "cuCtxSetCurrent", driver.set_current));
   GDRX_TRY(find(library, "cuStreamCreate", driver.stream_create));
   GDRX_TRY(find(library, "cuStreamSynchronize", driver.stream_synchronize));
+  GDRX_TRY(find(library, "cuStreamQuery", driver.stream_query));
   GDRX_TRY(find(library, "cuMemAlloc_v2", driver.allocate));
   GDRX_TRY(find(library, "cuMemcpyDtoH_v2", driver.to_host));
   return find(library, "cuMemcpyHtoD_v2", driver.to_device);
@@ -60,6 +63,7 @@ Result<Nccl> Nccl::load(const std::string& path) {
   GDRX_TRY(find(library, "ncclGetUniqueId", nccl.unique_id));
   GDRX_TRY(find(library, "ncclCommInitRank", nccl.init_rank));
   GDRX_TRY(find(library, "ncclCommDestroy", nccl.destroy));
+  GDRX_TRY(find(library, "ncclCommGetAsyncError", nccl.async_error));
   GDRX_TRY(find(library, "ncclGetErrorString", nccl.error_text));
   GDRX_TRY(find(library, "ncclGroupStart", nccl.group_start));
   GDRX_TRY(find(library, "ncclGroupEnd", nccl.group_end));
@@ -110,8 +114,11 @@ Result<void> Gpu::read(void* host, const std::byte* device, std::size_t bytes) {
   return cuda(driver.to_host(host, address(device), bytes), "cuMemcpyDtoH");
 }
 
-Result<void> Gpu::synchronize() {
-  return cuda(driver.stream_synchronize(stream_), "cuStreamSynchronize");
+Result<bool> Gpu::idle() {
+  const int status = driver.stream_query(stream_);
+  if (status == kNotReady) return false;
+  GDRX_TRY(cuda(status, "cuStreamQuery"));
+  return true;
 }
 
 }  // namespace gdrx::bench

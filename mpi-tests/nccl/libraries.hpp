@@ -37,6 +37,7 @@ struct Nccl {
   int (*unique_id)(NcclId*) = nullptr;
   int (*init_rank)(NcclComm*, int, NcclId, int) = nullptr;
   int (*destroy)(NcclComm) = nullptr;
+  int (*async_error)(NcclComm, int*) = nullptr;
   const char* (*error_text)(int) = nullptr;
   int (*group_start)() = nullptr;
   int (*group_end)() = nullptr;
@@ -60,7 +61,7 @@ class Gpu {
   Result<std::byte*> allocate(std::size_t bytes);  // until the process ends
   Result<void> write(std::byte* device, const void* host, std::size_t bytes);
   Result<void> read(void* host, const std::byte* device, std::size_t bytes);
-  Result<void> synchronize();
+  Result<bool> idle();  // whether the stream has done all
   Stream stream() const { return stream_; }
   int ordinal() const { return ordinal_; }
 

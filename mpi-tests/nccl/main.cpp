@@ -9,11 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "mpi-tests/nccl/cases.hpp"
@@ -85,6 +88,19 @@ Result<std::uint64_t> wrong(Gpu& gpu, const World& world, const Case& one, const
   return bad;
 }
 
+/// Until the GPU has done all calls. NCCL's kernels wait for a dead peer for ever; what ends the
+/// wait is the error of the communicator, which no call on a stream shows.
+Result<void> finish(Gpu& gpu, const World& world) {
+  while (!GDRX_TRY(gpu.idle())) {
+    int failure = 0;
+    GDRX_TRY(
+        world.nccl.check(world.nccl.async_error(world.comm, &failure), "ncclCommGetAsyncError"));
+    GDRX_TRY(world.nccl.check(failure, "a call under way"));
+    std::this_thread::yield();
+  }
+  return {};
+}
+
 Result<Row> measure(Gpu& gpu, const World& world, const Case& one, const ElementType& type,
                     std::uint64_t bytes, const Options& options) {
   const bool each = one.in_parts == kEach || one.out_parts == kEach;
@@ -95,11 +111,11 @@ Result<Row> measure(Gpu& gpu, const World& world, const Case& one, const Element
   const Call call{world.nccl, world.comm, gpu.stream(), world.in,   world.out,
                   count,      type.width, type.type,    world.rank, world.ranks};
   for (int i = 0; i < options.warmup; ++i) GDRX_TRY(one.run(call));
-  GDRX_TRY(gpu.synchronize());
+  GDRX_TRY(finish(gpu, world));
   world.meeting.barrier();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < options.iterations; ++i) GDRX_TRY(one.run(call));
-  GDRX_TRY(gpu.synchronize());
+  GDRX_TRY(finish(gpu, world));
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   const double slowest = world.meeting.most(took.count() / options.iterations);
   const std::uint64_t bad = world.meeting.sum(GDRX_TRY(wrong(gpu, world, one, type, count)));
@@ -176,7 +192,7 @@ Result<void> run_all(const Options& options, std::vector<Row>& rows) {
   return run(place, options, rows);
 }
 
-void write_json(const std::string& path, const std::vector<Row>& rows) {
+Result<void> write_json(const std::string& path, const std::vector<Row>& rows) {
   nlohmann::json all = nlohmann::json::array();
   for (const Row& row : rows) {
     all.push_back({{"collective", row.collective},
@@ -186,10 +202,18 @@ void write_json(const std::string& path, const std::vector<Row>& rows) {
                    {"bus_gbs", row.bus},
                    {"wrong", row.wrong}});
   }
-  if (FILE* file = std::fopen(path.c_str(), "w"); file != nullptr) {
-    fmt::print(file, "{}\n", all.dump(1));
-    std::fclose(file);
-  }
+  std::ofstream file(path);
+  file << all.dump(1) << '\n';
+  file.close();
+  if (!file) return fail(Errc::system, "writing " + path, errno);
+  return {};
+}
+
+template <class Known>
+CLI::IsMember one_of(const std::vector<Known>& all) {
+  std::vector<std::string> names;
+  for (const Known& one : all) names.emplace_back(one.name);
+  return CLI::IsMember(names);
 }
 
 }  // namespace
@@ -199,8 +223,12 @@ int main(int argc, char** argv) {
   using namespace gdrx::bench;  // NOLINT(google-build-using-namespace): this program's own
   Options options;
   CLI::App app("NCCL's collectives by MPI, one GPU a process, checked element by element");
-  app.add_option("-c,--collectives", options.collectives, "which")->delimiter(',');
-  app.add_option("-t,--types", options.types, "element types")->delimiter(',');
+  app.add_option("-c,--collectives", options.collectives, "which")
+      ->delimiter(',')
+      ->check(one_of(cases()));
+  app.add_option("-t,--types", options.types, "element types")
+      ->delimiter(',')
+      ->check(one_of(element_types()));
   app.add_option("-b,--min", options.least, "least bytes")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
@@ -231,7 +259,12 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "nccl_test: rank {}: {}\n", rank, gdrx::describe(done.error()));
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  if (rank == 0 && !options.json.empty()) write_json(options.json, rows);
+  if (rank == 0 && !options.json.empty()) {
+    if (const auto written = write_json(options.json, rows); !written) {
+      fmt::print(stderr, "nccl_test: {}\n", gdrx::describe(written.error()));
+      MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+  }
   MPI_Finalize();
   return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong == 0; }) ? 0
                                                                                               : 1;
