@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
 #include "collectives/kernels/pack.cuh"
 
@@ -16,8 +17,7 @@ __global__ void clear(std::uint8_t* arena) {
 }  // namespace
 
 cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream) {
-  clear<<<64, kThreads, 0, stream>>>(arena);
-  return cudaGetLastError();
+  return enqueue_alone(clear, 64, kThreads, stream, arena);
 }
 
 }  // namespace gdrx::gpu

@@ -4,6 +4,7 @@
 
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/element.cuh"
+#include "collectives/kernels/enqueue.cuh"
 
 namespace gdrx::gpu {
 namespace {
@@ -39,20 +40,26 @@ __global__ void __launch_bounds__(kBlock) combine(const __grid_constant__ HostSu
 
 using Kernel = void (*)(HostSum);
 // One a DataType, in its order.
-constexpr std::array<Kernel, kDataTypeCount> kKernels{
-    combine<Plain<std::int8_t>>,   combine<Plain<std::uint8_t>>, combine<Plain<std::int32_t>>,
-    combine<Plain<std::uint32_t>>, combine<Plain<std::int64_t>>, combine<Plain<std::uint64_t>>,
-    combine<Half>,                 combine<Bfloat16>,            combine<Plain<float>>,
-    combine<Plain<double>>,        combine<E4m3>,                combine<E5m2>};
+constexpr std::array<Kernel, kDataTypeCount> kKernels{combine<Plain<std::int8_t>>,
+                                                      combine<Plain<std::uint8_t>>,
+                                                      combine<Plain<std::int32_t>>,
+                                                      combine<Plain<std::uint32_t>>,
+                                                      combine<Plain<std::int64_t>>,
+                                                      combine<Plain<std::uint64_t>>,
+                                                      combine<Half>,
+                                                      combine<Bfloat16>,
+                                                      combine<Plain<float>>,
+                                                      combine<Plain<double>>,
+                                                      combine<E4m3>,
+                                                      combine<E5m2>};
 
 }  // namespace
 
 cudaError_t launch_combine(const HostSum& sum, cudaStream_t stream) {
   if (sum.bytes == 0) return cudaSuccess;
   const std::uint64_t wanted = (packs_of(sum.bytes) + kBlock - 1) / kBlock;
-  const auto blocks = static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
-  kKernels[static_cast<std::size_t>(sum.type)]<<<blocks, kBlock, 0, stream>>>(sum);
-  return cudaGetLastError();
+  const auto blocks = static_cast<int>(wanted < kMostBlocks ? wanted : kMostBlocks);
+  return enqueue_alone(kKernels[static_cast<std::size_t>(sum.type)], blocks, kBlock, stream, sum);
 }
 
 }  // namespace gdrx::gpu

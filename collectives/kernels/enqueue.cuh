@@ -27,6 +27,15 @@ cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, 
   return cudaLaunchKernelEx(&config, kernel, call, arguments...);
 }
 
+/// A kernel of no call: its threads wait for nobody.
+template <class... Parameters, class... Arguments>
+cudaError_t enqueue_alone(void (*kernel)(Parameters...), int blocks, int threads,
+                          cudaStream_t stream, const Arguments&... arguments) {
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
+      arguments...);
+  return cudaGetLastError();
+}
+
 }  // namespace gdrx::gpu
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU that the kernels see where there is none: a thread of the CPU for each of theirs. What
+// The GPU that the kernels see where there is none: a fiber for each of their threads. What
 // collectives/kernels/device.cuh does in PTX is done here by atomics, each at least acquire and
 // release: stronger than a GPU's. Logic is tested so, not what a GPU may reorder.
 #pragma once
@@ -9,11 +9,15 @@
 #include <cuda_fp8.h>
 #include <cuda_runtime_api.h>
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 #include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdint>
-#include <thread>
+#include <type_traits>
 
 #include "collectives/kernels/call.hpp"
 #include "collectives/kernels/shape.hpp"
@@ -55,18 +59,35 @@ inline std::uint32_t atomicCAS(std::uint32_t* at, std::uint32_t expected, std::u
   std::atomic_ref(*at).compare_exchange_strong(expected, value);
   return expected;
 }
-inline std::uint32_t atomicAdd(std::uint32_t* at, std::uint32_t value) {
+template <class Number>
+Number atomicAdd(Number* at, std::type_identity_t<Number> value) {
   return std::atomic_ref(*at).fetch_add(value);
 }
 
-// Who polls sleeps: there are hundreds of threads to a processor, and a yield may come back at once
-// while whoever is waited for does not run.
-inline void rest() { std::this_thread::sleep_for(std::chrono::microseconds(10)); }
+// Who polls lets others run.
+inline void rest() { emulated::yield(); }
 
+#ifdef __x86_64__
+// One instruction, whole where there is AVX, as Intel and AMD say; both orders are the processor's.
+// libatomic would lock the bus to load.
+inline void store_shared(Pack* at, Pack value) {
+  asm volatile("movdqa %1, %0" : "=m"(*at) : "x"(std::bit_cast<__m128i>(value)) : "memory");
+}
+inline Pack load_whole(const Pack* at) {
+  __m128i value;
+  asm volatile("movdqa %1, %0" : "=x"(value) : "m"(*at) : "memory");
+  return std::bit_cast<Pack>(value);
+}
+#else
 inline void store_shared(Pack* at, Pack value) { __atomic_store(at, &value, __ATOMIC_RELEASE); }
-inline Pack load_shared(const Pack* at) {
+inline Pack load_whole(const Pack* at) {
   Pack value;
   __atomic_load(at, &value, __ATOMIC_ACQUIRE);
+  return value;
+}
+#endif
+inline Pack load_shared(const Pack* at) {
+  const Pack value = load_whole(at);
   if (value.low == kSentinelLow) rest();
   return value;
 }
@@ -126,13 +147,16 @@ T* worked_out(T* value) {
   return value;
 }
 
-/// As collectives/kernels/enqueue.cuh: a stream is an emulated::Stream.
+/// As collectives/kernels/enqueue.cuh.
 template <class AnyCall, class... Parameters, class... Arguments>
 cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, cudaStream_t stream,
                     const AnyCall& call, const Arguments&... arguments) {
-  reinterpret_cast<emulated::Stream*>(stream)->add(shape.blocks, shape.threads,
-                                                   [=] { kernel(call, arguments...); });
-  return cudaSuccess;
+  return emulated::launch(stream, shape.blocks, shape.threads, [=] { kernel(call, arguments...); });
+}
+template <class... Parameters, class... Arguments>
+cudaError_t enqueue_alone(void (*kernel)(Parameters...), int blocks, int threads,
+                          cudaStream_t stream, const Arguments&... arguments) {
+  return emulated::launch(stream, blocks, threads, [=] { kernel(arguments...); });
 }
 
 }  // namespace gdrx::gpu

@@ -6,7 +6,52 @@
 #include <thread>
 #include <utility>
 
+#include "tests/emulated/cuda/enqueue.hpp"
+#include "tests/emulated/fibers.hpp"
+
 namespace gdrx::emulated {
+namespace {
+
+void run_block(int index, int blocks, int threads, const std::function<void()>& kernel) {
+  Block mine(threads);
+  block = &mine;
+  blockIdx.x = static_cast<std::uint32_t>(index);
+  blockDim.x = static_cast<std::uint32_t>(threads);
+  gridDim.x = static_cast<std::uint32_t>(blocks);
+  run_fibers(threads, [&](int thread) {
+    threadIdx.x = static_cast<std::uint32_t>(thread);
+    kernel();
+    mine.leave();
+  });
+}
+
+}  // namespace
+
+void yield() {
+  const Place self = threadIdx;
+  switch_fiber();
+  threadIdx = self;
+}
+
+void Meeting::pass() {
+  arrived_ = 0;
+  ++passed_;
+}
+
+void Meeting::meet() {
+  const std::uint64_t before = passed_;
+  if (++arrived_ == members_) pass();
+  while (passed_ == before) yield();
+}
+
+void Meeting::leave() {
+  if (--members_ > 0 && arrived_ == members_) pass();
+}
+
+void Warp::leave() {
+  values_[threadIdx.x % 32] = ~0U;
+  meeting_.leave();
+}
 
 std::uint32_t Warp::least(std::uint32_t mine) {
   values_[threadIdx.x % 32] = mine;
@@ -35,40 +80,18 @@ bool Block::any(bool mine) {
 void Block::leave() {
   said_[threadIdx.x] = 0;
   warp().leave();
-  meeting_.arrive_and_drop();
+  meeting_.leave();
 }
 
-void Stream::add(int blocks, int threads, std::function<void()> kernel) {
-  kernels_.push_back({blocks, threads, std::move(kernel)});
-}
-
-void Stream::run() {
-  for (; !kernels_.empty(); kernels_.pop_front()) {
-    const Kernel& kernel = kernels_.front();
-    std::deque<Block> blocks;
-    for (int i = 0; i < kernel.blocks; ++i) blocks.emplace_back(kernel.threads);
-    std::vector<std::thread> threads;
-    for (int b = 0; b < kernel.blocks; ++b) {
-      for (int t = 0; t < kernel.threads; ++t) {
-        threads.emplace_back([&, b, t] {
-          threadIdx.x = static_cast<std::uint32_t>(t);
-          blockIdx.x = static_cast<std::uint32_t>(b);
-          blockDim.x = static_cast<std::uint32_t>(kernel.threads);
-          gridDim.x = static_cast<std::uint32_t>(kernel.blocks);
-          block = &blocks[static_cast<std::size_t>(b)];
-          kernel.body();
-          block->leave();
-        });
-      }
+cudaError_t launch(cudaStream_t stream, int blocks, int threads, std::function<void()> kernel) {
+  return enqueue(stream, [=, kernel = std::move(kernel)] {
+    std::vector<std::thread> others;
+    for (int b = 1; b < blocks; ++b) {
+      others.emplace_back(run_block, b, blocks, threads, std::cref(kernel));
     }
-    for (std::thread& thread : threads) thread.join();
-  }
-}
-
-void run(std::vector<Stream>& streams) {
-  std::vector<std::thread> threads;
-  for (Stream& stream : streams) threads.emplace_back([&stream] { stream.run(); });
-  for (std::thread& thread : threads) thread.join();
+    run_block(0, blocks, threads, kernel);
+    for (std::thread& other : others) other.join();
+  });
 }
 
 }  // namespace gdrx::emulated

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of threads, and streams of kernels, on the CPU.
+// Blocks of threads on the CPU: a thread of the CPU for each block, a fiber for each thread of it.
 #pragma once
 
-#include <barrier>
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <vector>
 
@@ -16,26 +16,39 @@ struct Place {
 };
 inline thread_local Place threadIdx, blockIdx, blockDim, gridDim;
 
+/// Runs the block's other threads for a while. Whoever polls calls it: nobody takes its turn away.
+void yield();
+
+/// Where threads of a block meet. Those that have ended are not waited for.
+class Meeting {
+ public:
+  explicit Meeting(int members) : members_(members) {}
+  void meet();
+  void leave();
+
+ private:
+  void pass();
+  int members_, arrived_ = 0;
+  std::uint64_t passed_ = 0;
+};
+
 /// Up to 32 threads of a block that meet by themselves.
 class Warp {
  public:
   explicit Warp(int threads) : meeting_(threads), values_(static_cast<std::size_t>(threads), ~0U) {}
-  void meet() { meeting_.arrive_and_wait(); }
-  void leave() {
-    values_[threadIdx.x % 32] = ~0U;
-    meeting_.arrive_and_drop();
-  }
+  void meet() { meeting_.meet(); }
+  void leave();
   std::uint32_t least(std::uint32_t mine);
 
  private:
-  std::barrier<> meeting_;
+  Meeting meeting_;
   std::vector<std::uint32_t> values_;
 };
 
 class Block {
  public:
   explicit Block(int threads);
-  void meet() { meeting_.arrive_and_wait(); }
+  void meet() { meeting_.meet(); }
   bool any(bool mine);
   Warp& warp() { return warps_[threadIdx.x / 32]; }
   /// A thread has ended: nobody waits for it any more.
@@ -44,29 +57,13 @@ class Block {
   alignas(16) std::byte memory[1024];
 
  private:
-  std::barrier<> meeting_;
+  Meeting meeting_;
   std::vector<std::uint8_t> said_;
-  std::deque<Warp> warps_;
+  std::vector<Warp> warps_;
 };
 inline thread_local Block* block = nullptr;
 
-/// Kernels of one rank, one after the other.
-class Stream {
- public:
-  void add(int blocks, int threads, std::function<void()> kernel);
-  /// Runs what was added, each thread of each block by a thread of the CPU. Returns when all ended.
-  void run();
-
- private:
-  struct Kernel {
-    int blocks;
-    int threads;
-    std::function<void()> body;
-  };
-  std::deque<Kernel> kernels_;
-};
-
-/// All at once, as GPUs run them.
-void run(std::vector<Stream>& streams);
+/// Enqueues a kernel; when its turn comes, all of its blocks run at once.
+cudaError_t launch(cudaStream_t stream, int blocks, int threads, std::function<void()> kernel);
 
 }  // namespace gdrx::emulated

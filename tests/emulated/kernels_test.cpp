@@ -54,7 +54,7 @@ void check(Ranks& ranks, const Shape& shape, DataType type, ReduceOp op, std::ui
     ranks.launch(r, shape, type, op, (in_place ? out : in)[at].data() + shift,
                  out[at].data() + shift, bytes);
   }
-  ranks.run();
+  ranks.finish();
   Bytes expected(bytes);
   bench::fill_expected(key, expected.data(), 0, count);
   for (int r = 0; r < ranks.size(); ++r) {
@@ -138,7 +138,7 @@ TEST(EmulatedKernels, KernelsOfEveryKindFollowEachOther) {
                      words * 4);
       }
     }
-    ranks.run();
+    ranks.finish();
     for (std::size_t i = 0; i < out.size(); ++i) {
       EXPECT_EQ(out[i], sums[i / static_cast<std::size_t>(n)]) << "call " << i << " of " << n;
     }
@@ -159,7 +159,7 @@ TEST(EmulatedKernels, DataThatLooksLikeAnEmptySlotArrives) {
       ranks.launch(r, shape, DataType::uint64, ReduceOp::max, in.data(),
                    out[static_cast<std::size_t>(r)].data(), in.size() * sizeof(gpu::Pack));
     }
-    ranks.run();
+    ranks.finish();
     for (const auto& got : out) {
       EXPECT_EQ(std::memcmp(got.data(), in.data(), in.size() * sizeof(gpu::Pack)), 0);
     }
@@ -190,7 +190,7 @@ TEST(EmulatedKernels, EveryKernelAddsAsItsPlanSays) {
         ranks.launch(r, shape, DataType::float32, ReduceOp::sum, in[at].data(), out[at].data(),
                      count * sizeof(float));
       }
-      ranks.run();
+      ranks.finish();
       const auto expected =
           gpu::sums_by_plan(algorithm, by_bus ? gpu::in_order(in, ranks.positions()) : in);
       for (const auto& got : out) {
@@ -215,14 +215,14 @@ TEST(EmulatedKernels, DirectIsRightAndRefusesOtherPlaces) {
     const auto sum = static_cast<std::uint32_t>(5 * n + n * (n - 1) / 2);
     ranks.launch_direct(shape, DataType::uint32, ReduceOp::sum, in, out,
                         std::vector<std::uint64_t>(ranks_of, 77));
-    ranks.run();
+    ranks.finish();
     EXPECT_EQ(out, Words(ranks_of, std::vector<std::uint32_t>(3001, sum))) << n << " ranks";
     std::vector<std::uint64_t> places(ranks_of, 77);
     places.back() = 78;
     Words untouched(ranks_of, std::vector<std::uint32_t>(3001, 1));
     Ranks divided(n);
     divided.launch_direct(shape, DataType::uint32, ReduceOp::sum, in, untouched, places);
-    divided.run();
+    divided.finish();
     EXPECT_EQ(untouched, Words(ranks_of, std::vector<std::uint32_t>(3001, 1)));
     EXPECT_EQ(divided.report(n - 1).failed, 1U);
     EXPECT_EQ(divided.report(n - 1).stage, static_cast<std::uint32_t>(gpu::Stage::disagreeing));
@@ -255,7 +255,7 @@ TEST(EmulatedKernels, ReduceScatterAndAllGatherAreRight) {
         ranks.launch(r, gather, DataType::uint32, ReduceOp::sum, part[at].data(), all[at].data(),
                      words * 4 * parts, words * 4);
       }
-      ranks.run();
+      ranks.finish();
       for (const auto& got : all) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < got.size(); ++i) {

@@ -26,8 +26,7 @@ gpu::Pack* slots_of(std::uint8_t* arena) {
 
 void Ranks::Free::operator()(std::uint8_t* memory) const { std::free(memory); }
 
-Ranks::Ranks(int ranks, int gpus, double timeout_s)
-    : streams_(static_cast<std::size_t>(ranks)), timeout_s_(timeout_s) {
+Ranks::Ranks(int ranks, int gpus, double timeout_s) : timeout_s_(timeout_s) {
   std::vector<gpu::Ticket> tickets;
   for (int r = 0; r < ranks; ++r) {
     auto* arena = static_cast<std::uint8_t*>(std::aligned_alloc(4096, gpu::kArenaBytes));
@@ -35,9 +34,19 @@ Ranks::Ranks(int ranks, int gpus, double timeout_s)
     std::fill_n(slots_of(arena), gpu::kSlots, gpu::Pack{gpu::kSentinelLow, gpu::kSentinelHigh});
     arenas_.emplace_back(arena);
     reports_.push_back(std::make_unique<gpu::Report>());
+    cudaStreamCreateWithFlags(&streams_.emplace_back(), cudaStreamNonBlocking);
     tickets.emplace_back().bus = static_cast<std::uint32_t>(r % gpus);
   }
   positions_ = gpu::positions_of(tickets);
+}
+
+Ranks::~Ranks() {
+  finish();
+  for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+}
+
+void Ranks::finish() const {
+  for (cudaStream_t stream : streams_) cudaStreamSynchronize(stream);
 }
 
 gpu::DirectCall Ranks::call_of(int r, ReduceOp op, const void* input, void* output,
@@ -61,8 +70,8 @@ gpu::DirectCall Ranks::call_of(int r, ReduceOp op, const void* input, void* outp
 }
 
 void Ranks::enqueue(int r, const gpu::Shape& shape, DataType type, const gpu::DirectCall& call) {
-  auto* stream = reinterpret_cast<cudaStream_t>(&streams_[static_cast<std::size_t>(r)]);
-  const auto enqueued = gpu::launches()[static_cast<std::size_t>(type)](call, shape, stream);
+  const auto enqueued = gpu::launches()[static_cast<std::size_t>(type)](
+      call, shape, streams_[static_cast<std::size_t>(r)]);
   if (enqueued == cudaSuccess) return;
   std::fprintf(stderr, "no such kernel\n");
   std::abort();

@@ -2,7 +2,8 @@
 // Ranks whose GPUs are emulated: arenas, calls and streams.
 #pragma once
 
-#include <array>
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "collectives/kernels/call.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
-#include "tests/emulated/grid.hpp"
 
 namespace gdrx::emulated {
 
@@ -18,11 +18,14 @@ class Ranks {
  public:
   /// Dealt out over `gpus` GPUs in turn, as positions_of() then has them.
   explicit Ranks(int ranks, int gpus = 2, double timeout_s = 120);
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
 
   int size() const { return static_cast<int>(arenas_.size()); }
   /// Ranks by position in the ring and the trees.
   const std::vector<std::int32_t>& positions() const { return positions_; }
-  /// The next kernel of rank r; nothing runs yet. `bytes`: of the vector; `block` of a rank's part.
+  /// The next kernel of rank r, in its stream. `bytes`: of the vector; `block` of a rank's part.
   void launch(int r, const gpu::Shape& shape, DataType type, ReduceOp op, const void* input,
               void* output, std::uint64_t bytes, std::uint64_t block = 0);
   /// Of Kernel::direct, on all ranks; rank r says that its buffers are at places[r].
@@ -30,7 +33,8 @@ class Ranks {
                      const std::vector<std::vector<std::uint32_t>>& inputs,
                      std::vector<std::vector<std::uint32_t>>& outputs,
                      const std::vector<std::uint64_t>& places);
-  void run() { emulated::run(streams_); }
+  /// Until all that was launched has ended.
+  void finish() const;
 
   const gpu::Report& report(int r) const { return *reports_[static_cast<std::size_t>(r)]; }
   /// Slots that are not empty, of all ranks.
@@ -46,7 +50,7 @@ class Ranks {
   };
   std::vector<std::unique_ptr<std::uint8_t, Free>> arenas_;
   std::vector<std::unique_ptr<gpu::Report>> reports_;
-  std::vector<Stream> streams_;
+  std::vector<cudaStream_t> streams_;
   std::vector<std::int32_t> positions_;
   double timeout_s_;
 };

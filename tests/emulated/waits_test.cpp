@@ -34,7 +34,7 @@ TEST(EmulatedWaits, ARankThatNeverComesIsNamed) {
       ranks.launch(r, late.shape, DataType::uint32, ReduceOp::sum, in.data(),
                    outs[static_cast<std::size_t>(r)].data(), in.size() * 4);
     }
-    ranks.run();  // returns
+    ranks.finish();  // returns
     for (int r = 0; r < kRanks; ++r) {
       if (r == kAbsent) continue;
       const gpu::Report& report = ranks.report(r);

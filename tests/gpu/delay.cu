@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/delay.hpp"
 
+#include "collectives/kernels/enqueue.cuh"
+
 namespace gdrx::gpu {
 namespace {
 
-__device__ std::uint64_t now() {
-  std::uint64_t value;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(value));
-  return value;
-}
-
 __device__ void wait(std::uint64_t ns) {
-  for (const std::uint64_t begin = now(); now() - begin < ns;) {
+  for (const std::uint64_t begin = nanoseconds(); nanoseconds() - begin < ns;) {
   }
 }
 
@@ -60,21 +56,23 @@ __global__ void verify(std::uint32_t* result, std::uint32_t words, int ranks, St
 
 __global__ void next_iteration(StressState* state) { ++state->iteration; }
 
-unsigned blocks_of(std::uint32_t words) { return words > 100000 ? 64 : 1; }
+int blocks_of(std::uint32_t words) { return words > 100000 ? 64 : 1; }
 
 }  // namespace
 
-void enqueue_delay(std::uint64_t ns, cudaStream_t stream) { delay<<<1, 1, 0, stream>>>(ns); }
+void enqueue_delay(std::uint64_t ns, cudaStream_t stream) {
+  enqueue_alone(delay, 1, 1, stream, ns);
+}
 
 void enqueue_fill(std::uint32_t* to, std::uint32_t words, int rank, std::uint32_t delay_ns,
                   const StressState* state, cudaStream_t stream) {
-  fill<<<blocks_of(words), 256, 0, stream>>>(to, words, rank, delay_ns, state);
+  enqueue_alone(fill, blocks_of(words), 256, stream, to, words, rank, delay_ns, state);
 }
 
 void enqueue_check(std::uint32_t* result, std::uint32_t words, int ranks, StressState* state,
                    cudaStream_t stream) {
-  verify<<<blocks_of(words), 256, 0, stream>>>(result, words, ranks, state);
-  if (blocks_of(words) > 1) next_iteration<<<1, 1, 0, stream>>>(state);
+  enqueue_alone(verify, blocks_of(words), 256, stream, result, words, ranks, state);
+  if (blocks_of(words) > 1) enqueue_alone(next_iteration, 1, 1, stream, state);
 }
 
 }  // namespace gdrx::gpu

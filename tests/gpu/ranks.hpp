@@ -14,6 +14,7 @@
 
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/load.hpp"
+#include "tests/gpu/emulated.hpp"
 
 namespace gdrx::gpu {
 
@@ -58,6 +59,7 @@ inline int gpu_count() {
 /// One to eight, on however many GPUs, so that every kernel of a host of eight runs, and two ranks
 /// on every GPU of it. A GPU alone has no room for more than four ranks' kernels at once.
 inline std::vector<int> rank_counts() {
+  if (kEmulated) return {1, 2, 3, 5};
   if (gpu_count() < 2) return {1, 2, 3, 4};
   return {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
 }

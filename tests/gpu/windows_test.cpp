@@ -120,7 +120,7 @@ void check_direct(const Ranks& ranks, const Buffers& buffers, DataType type, Red
 }
 
 std::vector<int> counts() {
-  return gpu_count() < 2 ? std::vector{2, 4} : std::vector{2, 3, 4, 8, 16};
+  return kEmulated || gpu_count() < 2 ? std::vector{2, 4} : std::vector{2, 3, 4, 8, 16};
 }
 
 TEST_F(GpuWindows, EveryTypeAndOperatorIsRight) {

@@ -36,6 +36,15 @@ std::string lanes_of(ucp_ep_h endpoint) {
   return lanes.empty() ? "unknown" : lanes;
 }
 
+// Its shared memory goes with a process: UCX then says that it cannot be opened.
+tl::unexpected<Error> cannot_reach(Rank peer, ucs_status_t status) {
+  const bool gone = status == UCS_ERR_SHMEM_SEGMENT || status == UCS_ERR_UNREACHABLE ||
+                    status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED;
+  return fail(gone ? Errc::peer_lost : Errc::system,
+              fmt::format("no connection to rank {}: ucp_ep_create: {}", index(peer),
+                          ucs_status_string(status)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(std::shared_ptr<UcxDevice> device,
@@ -51,7 +60,7 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(std::shared_ptr<UcxDevi
   params.err_handler.cb = &UcxEndpoint::on_error;
   params.err_handler.arg = endpoint.get();
   const auto status = ucp_ep_create(endpoint->device_->worker(), &params, &endpoint->endpoint_);
-  if (status != UCS_OK) return failed("ucp_ep_create", status);
+  if (status != UCS_OK) return cannot_reach(peer, status);
   endpoint->lanes_ = lanes_of(endpoint->endpoint_);
   endpoint->ordered_ = endpoint->lanes_.find("tcp") == std::string::npos;
   return endpoint;

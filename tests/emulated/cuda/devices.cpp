@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, contexts, errors. GDRX_EMULATED_GPUS says how many devices there are (8),
+// GDRX_EMULATED_PROCESSORS how many multiprocessors each has (3).
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "tests/emulated/cuda/state.hpp"
+
+namespace gdrx::emulated {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr && std::atoi(text) > 0 ? std::atoi(text) : otherwise;
+}
+
+std::array<CUctx_st, kMostDevices>& contexts() {
+  static std::array<CUctx_st, kMostDevices> all = [] {
+    std::array<CUctx_st, kMostDevices> made{};
+    for (int i = 0; i < kMostDevices; ++i) made[static_cast<std::size_t>(i)].device = i;
+    return made;
+  }();
+  return all;
+}
+
+thread_local std::vector<CUcontext> stack;
+thread_local cudaError_t last_status = cudaSuccess;
+
+bool exists(int device) { return device >= 0 && device < device_count(); }
+CUcontext context_of(int device) { return &contexts()[static_cast<std::size_t>(device)]; }
+
+}  // namespace
+
+int device_count() noexcept {
+  static const int count = std::min(setting("GDRX_EMULATED_GPUS", 8), kMostDevices);
+  return count;
+}
+
+CUcontext current_context() noexcept {
+  if (stack.empty()) stack.push_back(context_of(0));
+  return stack.back();
+}
+
+cudaError_t told(cudaError_t status) noexcept {
+  if (status != cudaSuccess) last_status = status;
+  return status;
+}
+
+}  // namespace gdrx::emulated
+
+using namespace gdrx::emulated;  // NOLINT(google-build-using-namespace): CUDA's names are global
+
+cudaError_t cudaGetLastError() { return std::exchange(last_status, cudaSuccess); }
+
+const char* cudaGetErrorName(cudaError_t status) {
+  switch (static_cast<int>(status)) {  // of hundreds
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    default:
+      return "an emulated CUDA error";
+  }
+}
+const char* cudaGetErrorString(cudaError_t status) { return cudaGetErrorName(status); }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device_count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (!exists(device)) return told(cudaErrorInvalidDevice);
+  if (stack.empty()) stack.push_back(nullptr);
+  stack.back() = context_of(device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = stack.empty() ? 0 : stack.back()->device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int device) {
+  if (!exists(device)) return told(cudaErrorInvalidDevice);
+  *found = {};
+  std::snprintf(found->name, sizeof found->name, "gdrx emulated GPU");
+  std::snprintf(found->uuid.bytes, sizeof found->uuid.bytes, "emulated %02x", device & 0xff);
+  found->multiProcessorCount = setting("GDRX_EMULATED_PROCESSORS", 3);
+  found->pciBusID = device + 1;
+  found->major = 9;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned) {
+  return told(exists(device) && device != current_device() ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+// The newest form first, as the driver answers for a version from 12 on.
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** found, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* answer) {
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&device_count), &self);
+  void* library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  *found = dlsym(library, (std::string(name) + "_v2").c_str());
+  if (*found == nullptr) *found = dlsym(library, name);
+  dlclose(library);
+  if (answer != nullptr) {
+    *answer = *found != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  }
+  return cudaSuccess;
+}
+
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+
+CUresult cuDeviceGetCount(int* count) {
+  *count = device_count();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return exists(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetName(char* name, int room, CUdevice device) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return CUDA_ERROR_INVALID_DEVICE;
+  std::snprintf(name, static_cast<std::size_t>(room), "%s", properties.name);
+  return CUDA_SUCCESS;
+}
+
+// All that is asked for here says what NICs may do with the device's memory: everything.
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice device) {
+  *value = what == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING ? 200 : 1;  // all devices
+  return exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (!exists(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *context = context_of(device);
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = stack.empty() ? nullptr : stack.back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  if (stack.empty()) stack.push_back(nullptr);
+  stack.back() = context;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPushCurrent(CUcontext context) {
+  stack.push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = stack.back();
+  stack.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* device) {
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = stack.back()->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult status, const char** text) {
+  *text = cudaGetErrorName(static_cast<cudaError_t>(status));
+  return CUDA_SUCCESS;
+}

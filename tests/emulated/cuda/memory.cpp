@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of emulated GPUs: memfds, mapped here and, by IPC handles and by file descriptors, in
+// other processes. What was freed, unmapped or never given access faults.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "tests/emulated/cuda/state.hpp"
+
+namespace gdrx::emulated {
+
+/// A memfd, and what a handle of cuMemCreate says of it.
+class File {
+ public:
+  File(int fd, std::size_t bytes) : fd_(fd), bytes_(bytes) {}
+  static std::shared_ptr<File> create(std::size_t bytes) {
+    const int fd = memfd_create("emulated-gpu", MFD_CLOEXEC);
+    if (fd < 0) return nullptr;
+    auto file = std::make_shared<File>(fd, bytes);
+    return ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? file : nullptr;
+  }
+  ~File() { close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+  std::size_t bytes() const { return bytes_; }
+  CUmemAllocationProp made{};
+
+ private:
+  int fd_;
+  std::size_t bytes_;
+};
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::mutex mutex;
+std::map<const std::byte*, Range>& ranges() {
+  static auto& all = *new std::map<const std::byte*, Range>;
+  return all;
+}
+
+/// A handle of cuMemCreate: a reference.
+using Handle = std::shared_ptr<File>;
+
+std::byte* map(const File& file, std::byte* at, int protection) {
+  void* const found = mmap(at, file.bytes(), protection,
+                           MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), file.fd(), 0);
+  return found == MAP_FAILED ? nullptr : static_cast<std::byte*>(found);
+}
+
+void put(const Range& range) {
+  const std::lock_guard lock(mutex);
+  ranges()[range.begin] = range;
+}
+
+/// The range that begins there and is of that kind, no longer known.
+std::optional<Range> take(const void* begin, Kind kind) {
+  const std::lock_guard lock(mutex);
+  const auto found = ranges().find(static_cast<const std::byte*>(begin));
+  if (found == ranges().end() || found->second.kind != kind) return std::nullopt;
+  const Range range = found->second;
+  ranges().erase(found);
+  return range;
+}
+
+cudaError_t create(void** memory, std::size_t bytes, Kind kind) {
+  if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
+  if (bytes == 0) return told(cudaErrorInvalidValue);
+  const auto file = File::create((bytes + kPage - 1) / kPage * kPage);
+  std::byte* const begin = file ? map(*file, nullptr, PROT_READ | PROT_WRITE) : nullptr;
+  if (begin == nullptr) return told(cudaErrorMemoryAllocation);
+  put({begin, bytes, current_device(), kind, file});
+  *memory = begin;
+  return cudaSuccess;
+}
+
+cudaError_t destroy(void* memory, Kind kind) {
+  if (memory == nullptr) return cudaSuccess;
+  if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
+  const auto range = take(memory, kind);
+  if (!range) return told(cudaErrorInvalidValue);
+  finish_device(range->device);
+  munmap(range->begin, range->file->bytes());
+  return cudaSuccess;
+}
+
+/// How another process finds an allocation. The inode tells that it is still the same one.
+struct IpcHandle {
+  pid_t process;
+  int fd;
+  std::uint64_t bytes;
+  ino_t inode;
+};
+static_assert(sizeof(IpcHandle) <= sizeof(cudaIpcMemHandle_t));
+
+ino_t inode_of(int fd) {
+  struct stat facts {};
+  return fstat(fd, &facts) == 0 ? facts.st_ino : 0;
+}
+
+bool on_gpu(Kind kind) { return kind != Kind::pinned; }
+
+CUresult status(cudaError_t said) { return static_cast<CUresult>(said); }
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+std::optional<Range> range_at(const void* address) {
+  const std::lock_guard lock(mutex);
+  auto next = ranges().upper_bound(static_cast<const std::byte*>(address));
+  if (next == ranges().begin()) return std::nullopt;
+  const Range& range = (--next)->second;
+  if (static_cast<const std::byte*>(address) >= range.begin + range.bytes) return std::nullopt;
+  return range;
+}
+
+}  // namespace gdrx::emulated
+
+using namespace gdrx::emulated;  // NOLINT(google-build-using-namespace): CUDA's names are global
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  return create(memory, bytes, Kind::malloced);
+}
+cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned) {
+  return create(memory, bytes, Kind::managed);
+}
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t) {
+  return create(memory, bytes, Kind::pooled);
+}
+// Also of managed memory; null makes the device's context.
+cudaError_t cudaFree(void* memory) {
+  (void)current_context();
+  const auto range = range_at(memory);
+  return destroy(memory, range && range->kind == Kind::managed ? Kind::managed : Kind::malloced);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return destroy(memory, Kind::pooled); }
+
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  return create(memory, bytes, Kind::pinned);
+}
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  return cudaHostAlloc(memory, bytes, 0);
+}
+cudaError_t cudaFreeHost(void* memory) { return destroy(memory, Kind::pinned); }
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  return told(enqueue(stream, [=] { std::memmove(to, from, bytes); }));
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  return told(enqueue(stream, [=] { std::memset(memory, value, bytes); }));
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* address) {
+  *found = {};
+  found->type = cudaMemoryTypeUnregistered;
+  found->device = -1;
+  const auto range = range_at(address);
+  if (!range) return cudaSuccess;
+  found->type = range->kind == Kind::pinned    ? cudaMemoryTypeHost
+                : range->kind == Kind::managed ? cudaMemoryTypeManaged
+                                               : cudaMemoryTypeDevice;
+  found->device = range->device;
+  found->devicePointer = const_cast<void*>(address);
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
+  if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
+  const auto range = range_at(memory);
+  if (!range || range->kind != Kind::malloced) return told(cudaErrorInvalidValue);
+  const IpcHandle made{getpid(), range->file->fd(), range->bytes, inode_of(range->file->fd())};
+  *handle = {};
+  std::memcpy(handle->reserved, &made, sizeof made);
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned) {
+  if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
+  IpcHandle named{};
+  std::memcpy(&named, handle.reserved, sizeof named);
+  if (named.process == getpid()) return told(cudaErrorDeviceUninitialized);  // as CUDA answers
+  const std::string path =
+      "/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.fd);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return told(cudaErrorInvalidResourceHandle);
+  const auto file = std::make_shared<File>(fd, (named.bytes + kPage - 1) / kPage * kPage);
+  if (inode_of(fd) != named.inode) return told(cudaErrorInvalidResourceHandle);
+  std::byte* const begin = map(*file, nullptr, PROT_READ | PROT_WRITE);
+  if (begin == nullptr) return told(cudaErrorMapBufferObjectFailed);
+  put({begin, named.bytes, current_device(), Kind::imported, file});
+  *memory = begin;
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcCloseMemHandle(void* memory) { return destroy(memory, Kind::imported); }
+
+CUresult cuMemAlloc(CUdeviceptr* memory, std::size_t bytes) {
+  void* made = nullptr;
+  const cudaError_t said = cudaMalloc(&made, bytes);
+  *memory = reinterpret_cast<CUdeviceptr>(made);
+  return status(said);
+}
+CUresult cuMemFree(CUdeviceptr memory) { return status(cudaFree(pointer(memory))); }
+CUresult cuMemHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
+  return status(cudaHostAlloc(memory, bytes, flags));
+}
+CUresult cuMemFreeHost(void* memory) { return status(cudaFreeHost(memory)); }
+
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
+  return status(cudaMemcpy(to, pointer(from), bytes, cudaMemcpyDefault));
+}
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
+  return status(cudaMemcpy(pointer(to), from, bytes, cudaMemcpyDefault));
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return status(cudaMemcpyAsync(to, pointer(from), bytes, cudaMemcpyDefault, stream));
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  return status(cudaMemcpyAsync(pointer(to), from, bytes, cudaMemcpyDefault, stream));
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return status(cudaStreamCreateWithFlags(stream, flags));
+}
+CUresult cuStreamDestroy(CUstream stream) { return status(cudaStreamDestroy(stream)); }
+CUresult cuStreamSynchronize(CUstream stream) { return status(cudaStreamSynchronize(stream)); }
+
+CUresult cuPointerGetAttribute(void* value, CUpointer_attribute what, CUdeviceptr address) {
+  const auto range = range_at(pointer(address));
+  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  switch (static_cast<int>(what)) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<CUmemorytype*>(value) =
+          on_gpu(range->kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(value) = range->device;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      if (range->kind == Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
+      return cuDevicePrimaryCtxRetain(static_cast<CUcontext*>(value), range->device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      *static_cast<int*>(value) = range->kind == Kind::malloced ? 1 : 0;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      *static_cast<CUmemoryPool*>(value) =
+          range->kind == Kind::pooled ? reinterpret_cast<CUmemoryPool>(&mutex) : nullptr;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      *static_cast<unsigned long long*>(value) = inode_of(range->file->fd());
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+CUresult cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) {
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* begin, std::size_t* bytes, CUdeviceptr address) {
+  const auto range = range_at(pointer(address));
+  if (!range) return CUDA_ERROR_NOT_FOUND;
+  if (begin != nullptr) *begin = reinterpret_cast<CUdeviceptr>(range->begin);
+  if (bytes != nullptr) *bytes = range->bytes;
+  return CUDA_SUCCESS;
+}
+
+// A memfd instead of a dma-buf: the simulated NICs look at its size alone.
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, std::size_t bytes,
+                                       CUmemRangeHandleType, unsigned long long) {
+  const auto range = range_at(pointer(address));
+  if (!range || !on_gpu(range->kind)) return CUDA_ERROR_INVALID_VALUE;
+  const auto* begin = static_cast<const std::byte*>(pointer(address));
+  if (begin + bytes > range->begin + range->file->bytes()) return CUDA_ERROR_INVALID_VALUE;
+  const int fd = fcntl(range->file->fd(), F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *static_cast<int*>(handle) = fd;
+  return CUDA_SUCCESS;
+}
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget,
+                                    CUflushGPUDirectRDMAWritesScope) {
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                     const CUmemAllocationProp* what, unsigned long long) {
+  if (bytes == 0 || bytes % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
+  auto file = File::create(bytes);
+  if (!file) return CUDA_ERROR_OUT_OF_MEMORY;
+  file->made = *what;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle(std::move(file)));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  delete reinterpret_cast<Handle*>(handle);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  const auto range = range_at(address);
+  if (!range || range->kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle(range->file));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* found,
+                                                CUmemGenericAllocationHandle handle) {
+  *found = (*reinterpret_cast<Handle*>(handle))->made;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemExportToShareableHandle(void* fd, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long) {
+  const Handle& file = *reinterpret_cast<Handle*>(handle);
+  if ((file->made.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<int*>(fd) = fcntl(file->fd(), F_DUPFD_CLOEXEC, 0);
+  return *static_cast<int*>(fd) >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* descriptor,
+                                        CUmemAllocationHandleType) {
+  const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor));
+  struct stat facts {};
+  const int fd = fcntl(given, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0 || fstat(fd, &facts) != 0) return CUDA_ERROR_INVALID_HANDLE;
+  auto file = std::make_shared<File>(fd, static_cast<std::size_t>(facts.st_size));
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle(std::move(file)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* begin, std::size_t bytes, std::size_t, CUdeviceptr,
+                             unsigned long long) {
+  void* const found = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *begin = reinterpret_cast<CUdeviceptr>(found);
+  return found != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemAddressFree(CUdeviceptr begin, std::size_t bytes) {
+  return munmap(pointer(begin), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle from,
+                  unsigned long long) {
+  const Handle& file = *reinterpret_cast<Handle*>(from);
+  auto* const begin = static_cast<std::byte*>(pointer(at));
+  if (bytes != file->bytes() || map(*file, begin, PROT_NONE) == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  put({begin, bytes, file->made.location.id, Kind::mapped, file});
+  return CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
+  if (!take(pointer(at), Kind::mapped)) return CUDA_ERROR_INVALID_VALUE;
+  void* const left =
+      mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return left != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
+  return mprotect(pointer(at), bytes, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS
+                                                                   : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the emulated CUDA keeps: contexts, memory, streams. One process's; memory that is shared
+// between processes is a memfd. Status values are the runtime's, which are the driver's, too.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "tests/emulated/cuda/enqueue.hpp"
+
+/// A device's primary context; there is no other.
+struct CUctx_st {
+  int device;
+};
+
+namespace gdrx::emulated {
+
+int device_count() noexcept;
+/// The thread's; the first device's becomes current if none was, as the runtime does it.
+CUcontext current_context() noexcept;
+inline int current_device() noexcept { return current_context()->device; }
+/// Keeps the status for cudaGetLastError().
+cudaError_t told(cudaError_t status) noexcept;
+
+enum class Kind : std::uint8_t { malloced, mapped, imported, pinned, managed, pooled };
+
+/// A range of addresses with memory behind it.
+struct Range {
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  int device = 0;
+  Kind kind = Kind::malloced;
+  std::shared_ptr<class File> file;  // none: pinned
+};
+
+/// The range that has the address in it.
+std::optional<Range> range_at(const void* address);
+
+/// What is being recorded of one or more streams.
+struct Capture {
+  unsigned long long id = 0;
+  cudaStreamCaptureMode mode{};
+  std::vector<Work> nodes;  // in an order that any of their dependencies allow
+  std::vector<CUstream_st*> streams;
+  bool valid = true;
+};
+
+/// Refused while this thread captures a stream, which is then invalid.
+cudaError_t refuse_in_capture() noexcept;
+/// Until the device has done everything.
+void finish_device(int device);
+
+/// When an event was reached.
+struct Point {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool reached = false;
+  std::chrono::steady_clock::time_point when;
+};
+
+}  // namespace gdrx::emulated
+
+struct CUgraph_st {
+  std::vector<gdrx::emulated::Work> nodes;
+};
+struct CUgraphExec_st {
+  std::shared_ptr<const std::vector<gdrx::emulated::Work>> nodes;
+};
+struct CUevent_st {
+  std::mutex mutex;
+  std::shared_ptr<gdrx::emulated::Point> point;       // none: never recorded
+  std::weak_ptr<gdrx::emulated::Capture> in_capture;  // recorded on a stream that was captured
+  bool captured = false;
+};
+struct CUstream_st {
+  explicit CUstream_st(int on) : device(on) {}
+  const int device;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<gdrx::emulated::Work> waiting;
+  bool busy = false;
+  bool ends = false;
+  std::shared_ptr<gdrx::emulated::Capture> capture;
+};

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fibers of one thread, in turns.
+#pragma once
+
+#include <functional>
+
+namespace gdrx::emulated {
+
+/// Runs body(0) to body(count - 1) beside each other until all have ended.
+void run_fibers(int count, const std::function<void(int)>& body);
+/// From within a body: the others' turn. Returns when its own comes again.
+void switch_fiber();
+
+}  // namespace gdrx::emulated
