@@ -87,7 +87,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (blocks.has(tile, i)) send(call.arena[to], slot + blocks.at(i), packs[i]);
+        if (blocks.has(tile, i) && !patience.over()) {
+          send(call.arena[to], slot + blocks.at(i), packs[i]);
+        }
       }
     }
   };
@@ -136,7 +138,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!blocks.has(tile, i)) continue;
-      send_all(call, blocks.lane(), blocks.first(tile) + blocks.at(i), packs[i]);
+      if (!patience.over()) {
+        send_all(call, blocks.lane(), blocks.first(tile) + blocks.at(i), packs[i]);
+      }
       own.store(blocks.place(tile, i), packs[i]);
     }
   };

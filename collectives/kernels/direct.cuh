@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant_
   const Entry entry = enter(call, control_of(call, call.rank), true, patience);
   book(call, entry, false);  // no slot is used
   // Whoever gave up may hold other places than the peers do: touch nothing.
-  if (__syncthreads_or(patience.over()) != 0) return;
+  if (patience.over()) return;
   const std::uint64_t packs = packs_of(call.bytes);
   const std::uint64_t part = (packs + call.ranks - 1) / call.ranks;
   const std::uint64_t begin = part * call.rank;

@@ -40,9 +40,9 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
   const Entry entry = enter(call, control, false, patience);
-  if (has != 0) peers.send_all(entry.half + first, mine);
+  if (has != 0 && !patience.over()) peers.send_all(entry.half + first, mine);
   if constexpr (kShare == Share::any) {
-    for (std::uint32_t pack = first + stride; pack < packs; pack += stride) {
+    for (std::uint32_t pack = first + stride; pack < packs && !patience.over(); pack += stride) {
       peers.send_all(entry.half + pack, input.load(pack));
     }
   }

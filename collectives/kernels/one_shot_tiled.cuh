@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
     patience.arrived();
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (place(tile, i) >= packs) continue;
+      if (place(tile, i) >= packs || patience.over()) continue;
       const std::uint32_t slot =
           entry.half + sending * width + static_cast<std::uint32_t>(i) * threads + thread;
       send(call.arena[peer], slot, from[i]);

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
         for (int i = 0; i < kUnroll; ++i) {
           if (!has[i]) continue;
           while (is_sentinel(packs_in[i]) &&
-                 patience.more(call.ring.left, reducing ? Stage::reducing : Stage::gathering, 0)) {
+                 patience.more(call.ring.left, reducing ? Stage::reducing : Stage::gathering,
+                               slot(step - 1, i))) {
             packs_in[i] = load_shared(slot_of(arena, slot(step - 1, i)));
           }
           packs_in[i] = take(arena, slot(step - 1, i), packs_in[i]);
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
             return sum.finish(last_reduction ? call.finish_over : 0);
           });
         }
-        if (sending) send(right, slot(step, i), value);
+        if (sending && !patience.over()) send(right, slot(step, i), value);
         if (step >= call.ranks - 1) output.store(parts.place(owner, at(i)), value);
       }
       owner = owner == 0 ? call.ranks - 1 : owner - 1;

@@ -83,7 +83,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
   const auto send_to = [&](int rank, std::uint32_t tile, int from, const Pack(&packs)[kUnroll]) {
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (branches.has(tile, i)) send(call.arena[rank], branches.slot(tile, from, i), packs[i]);
+      if (branches.has(tile, i) && !patience.over()) {
+        send(call.arena[rank], branches.slot(tile, from, i), packs[i]);
+      }
     }
   };
   const auto up = [&](std::uint32_t tile, Pack(&sums)[kUnroll]) {

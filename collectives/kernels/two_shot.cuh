@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
     if (own[i]) mine[i] = input.load(place(call.rank, i));
   }
   const Entry entry = enter(call, control, false, patience);
-  Packs::each(scattered, [&](int i, int step) {
+  Packs::each(patience.over() ? 0 : scattered, [&](int i, int step) {
     peers.send(step, entry.half + static_cast<std::uint32_t>(i) * threads, theirs.packs[i][step]);
   });
   book(call, entry, false);
@@ -68,7 +68,9 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
   for (int i = 0; i < kUnroll; ++i) {
     if (!own[i]) continue;
     const Pack sum = batch.template reduce<E>(call, i, mine[i]);
-    peers.send_all(entry.half + set + static_cast<std::uint32_t>(i) * threads, sum);
+    if (!patience.over()) {
+      peers.send_all(entry.half + set + static_cast<std::uint32_t>(i) * threads, sum);
+    }
     output.store(place(call.rank, i), sum);
   }
   batch.clear(call, arrivals, reduced);
@@ -112,7 +114,9 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (parts.has(to, at(i))) send(call.arena[to], first + at(i), packs[i]);
+        if (parts.has(to, at(i)) && !patience.over()) {
+          send(call.arena[to], first + at(i), packs[i]);
+        }
       }
     }
   };
@@ -133,7 +137,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     for (int i = 0; i < kUnroll; ++i) {
       if (!has(0, i)) continue;
       const Pack sum = batch.template reduce<E>(call, i, mine[i]);
-      send_all(call, lane, results + at(i), sum);
+      if (!patience.over()) send_all(call, lane, results + at(i), sum);
       output.store(parts.place(call.rank, at(i)), sum);
     }
     batch.clear(call, places, wanted);

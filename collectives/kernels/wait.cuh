@@ -14,6 +14,7 @@ __device__ __forceinline__ Control* control_of(const Call& call, int rank) {
 }
 
 /// One a thread. After a thread gave up, no wait of it waits: the kernel ends, its output is void.
+/// It also sends nothing any more: peers must not take for data what it did not receive.
 /// No slow path is handed a pointer to it: it stays in registers.
 class Patience {
  public:
@@ -29,6 +30,7 @@ class Patience {
   }
 
   __device__ __forceinline__ bool over() const { return over_; }
+  __device__ __forceinline__ void give_up() { over_ = true; }
 
   /// The call cannot be carried out: `peer` is in another one. Ends this kernel's waits, and so, by
   /// the host, those of its peers.
@@ -131,13 +133,16 @@ struct Entry {
 /// Calls alternate between the halves of the slots. A peer may be one call ahead, writing the other
 /// half, and no more: it needs what this rank sends in that call. Kernels that use all slots, and
 /// those after them, first wait until every rank is in this call, and so has left the one before.
-/// What the ranks must agree on travels with that. Every thread calls it.
+/// What the ranks must agree on travels with that. Every thread calls it. After a kernel that gave
+/// up all that follow do: a peer may be in that one's call yet, two behind.
 /// `control`: this rank's.
 __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
                                        Patience& patience) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
-  if (__builtin_expect(whole || state >> 32 != 0, 0)) {
+  const bool aborted = reinterpret_cast<const volatile Control*>(control)->aborted != 0;
+  if (aborted) patience.give_up();
+  if (__builtin_expect((whole || state >> 32 != 0) && !aborted, 0)) {
     const int peer = static_cast<int>(threadIdx.x);
     if (peer < call.ranks && peer != call.rank) {
       if (blockIdx.x == 0) {
@@ -154,7 +159,7 @@ __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool 
       patience.arrived();
       fence_system();
     }
-    __syncthreads();
+    if (__syncthreads_or(patience.over()) != 0) patience.give_up();
   }
   return {calls, whole ? 0 : calls % 2 * (kSlots / 2)};
 }

@@ -36,6 +36,11 @@ class Ranks {
   /// Until all that was launched has ended.
   void finish() const;
 
+  /// Of the kernels that rank r launches from now on.
+  void set_timeout(int r, double seconds) { timeouts_[static_cast<std::size_t>(r)] = seconds; }
+  /// Its peers see it in the first call, which it does not run.
+  void pretend_to_enter(int r);
+
   const gpu::Report& report(int r) const { return *reports_[static_cast<std::size_t>(r)]; }
   /// Slots that are not empty, of all ranks.
   std::uint64_t full_slots() const;
@@ -52,7 +57,7 @@ class Ranks {
   std::vector<std::unique_ptr<gpu::Report>> reports_;
   std::vector<cudaStream_t> streams_;
   std::vector<std::int32_t> positions_;
-  double timeout_s_;
+  std::vector<double> timeouts_;
 };
 
 }  // namespace gdrx::emulated

@@ -2,6 +2,8 @@
 // Emulated kernels that wait for a rank that never comes: they name it, and end.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tests/emulated/ranks.hpp"
@@ -42,6 +44,54 @@ TEST(EmulatedWaits, ARankThatNeverComesIsNamed) {
       EXPECT_EQ(report.stage, static_cast<std::uint32_t>(late.stage));
       EXPECT_EQ(report.peer, static_cast<std::uint32_t>(kAbsent));
     }
+  }
+}
+
+// Rank 0 stalls within a call. Rank 1 gives up, and rank 2, which is more patient, must not get
+// from it what it did not receive.
+TEST(EmulatedWaits, WhoGaveUpPassesNothingOn) {
+  for (const Shape& shape :
+       {Shape{Kernel::ring, 1, 32, 1, true, false}, Shape{Kernel::tree, 2, 32, 1, true, false},
+        Shape{Kernel::two_shot, 1, 32, 1, true, false},
+        Shape{Kernel::two_shot, 1, 32, 1, false, false}}) {
+    Ranks ranks(3, 1, 1.5);
+    ranks.set_timeout(1, 0.3);
+    ranks.pretend_to_enter(0);
+    const std::vector<std::uint32_t> in(3 * 32 * 4, 1);
+    std::vector<std::vector<std::uint32_t>> out(3, std::vector<std::uint32_t>(in.size()));
+    for (const int r : {1, 2}) {
+      ranks.launch(r, shape, DataType::uint32, ReduceOp::sum, in.data(),
+                   out[static_cast<std::size_t>(r)].data(), in.size() * 4);
+    }
+    ranks.finish();
+    EXPECT_EQ(ranks.report(1).failed, 1U);
+    EXPECT_EQ(ranks.report(2).failed, 1U) << "kernel " << static_cast<int>(shape.kernel);
+  }
+}
+
+// Kernels behind one that gave up are two calls ahead of a rank that is late in that one: they must
+// not write into its slots.
+TEST(EmulatedWaits, WhatFollowsAKernelThatGaveUpSendsNothing) {
+  Ranks ranks(3, 1, 60);
+  ranks.set_timeout(1, 0.3);
+  const Shape shape{Kernel::one_shot, 1, 32, 1, false, false};
+  constexpr std::size_t kWords = 32 * 4;
+  std::vector<std::vector<std::uint32_t>> in, out;
+  for (const std::uint32_t value : {1U, 100U, 10000U}) in.emplace_back(kWords, value);
+  for (int i = 0; i < 9; ++i) out.emplace_back(kWords, 0U);
+  const auto launch = [&](int r, std::size_t call) {
+    ranks.launch(r, shape, DataType::uint32, ReduceOp::sum, in[call].data(),
+                 out[static_cast<std::size_t>(r) * 3 + call].data(), kWords * 4);
+  };
+  for (const std::size_t call : {0U, 1U, 2U}) launch(1, call);
+  launch(2, 0);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  launch(0, 0);
+  ranks.finish();
+  EXPECT_EQ(ranks.report(1).failed, 1U);
+  for (const int r : {0, 2}) {
+    EXPECT_EQ(ranks.report(r).failed, 0U);
+    EXPECT_EQ(out[static_cast<std::size_t>(r) * 3], std::vector<std::uint32_t>(kWords, 3)) << r;
   }
 }
 
