@@ -142,7 +142,7 @@ __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool 
   const auto calls = static_cast<std::uint32_t>(state);
   const bool aborted = reinterpret_cast<const volatile Control*>(control)->aborted != 0;
   if (aborted) patience.give_up();
-  if (__builtin_expect((whole || state >> 32 != 0) && !aborted, 0)) {
+  if (__builtin_expect(whole || state >> 32 != 0, 0)) {
     const int peer = static_cast<int>(threadIdx.x);
     if (peer < call.ranks && peer != call.rank) {
       if (blockIdx.x == 0) {
