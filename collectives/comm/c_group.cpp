@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/comm/c_state.hpp"
+#include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -36,6 +37,7 @@ struct Pending {
   gdrxComm* comm = nullptr;
   Call call;
   std::vector<gdrxRequest_t*> requests;
+  std::vector<void*> more_streams;  // of merged sends and receives
   bool wait = false;
   bool stream_ordered = false;  // nobody waits for it but the stream
   std::shared_ptr<Operation> operation;
@@ -77,6 +79,9 @@ Result<void> enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
     return pending.comm == comm && pending.call.collective == Collective::send_recv;
   });
   if (call.collective == Collective::send_recv && same != group.end()) {
+    if (call.stream != nullptr && call.stream != same->call.stream) {
+      same->more_streams.push_back(call.stream);
+    }
     GDRX_TRY(add_part(*same, call.parts.front()));
     if (request != nullptr) same->requests.push_back(request);
     same->wait = same->wait || request == nullptr;
@@ -117,12 +122,24 @@ gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
   return worst;
 }
 
+Result<void> wait_for_streams(const Pending& entry) {
+  for (void* stream : entry.more_streams) GDRX_TRY(cuda::synchronize(stream));
+  return {};
+}
+
 gdrxResult_t run_group(std::vector<Pending> posted) {
   gdrxResult_t result = gdrxSuccess;
+  // First what waits for nothing here: what is staged waits for its stream, in which other ranks of
+  // this process may wait for such a call.
+  for (const Pending& entry : posted) {
+    if (!entry.stream_ordered) continue;
+    const auto launched = entry.comm->impl->launch_on_gpu(entry.call);
+    if (!launched) result = report(entry.comm, launched.error());
+  }
   for (Pending& entry : posted) {
-    if (entry.stream_ordered) {
-      const auto launched = entry.comm->impl->launch_on_gpu(entry.call);
-      if (!launched) result = report(entry.comm, launched.error());
+    if (entry.stream_ordered) continue;
+    if (const auto ready = wait_for_streams(entry); !ready) {
+      result = report(entry.comm, ready.error());
       continue;
     }
     auto operation = entry.comm->impl->post(std::move(entry.call));
