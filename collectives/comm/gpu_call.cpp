@@ -85,8 +85,10 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   const trace::Span launch(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
                            {bytes, trace::kNobody, trace::kNoIndex, gpu::to_string(shape.kernel)});
   const std::lock_guard lock(gpu_mutex_);
-  GDRX_TRY(gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape,
-                        call.stream));
+  auto launched =
+      gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, call.stream);
+  // Peers would wait for this kernel, and take the next for it.
+  if (!launched) return tl::unexpected(start_failed(std::move(launched).error()));
   gpu_info_.algorithm = algorithm_of(shape.kernel);
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = choice.us;
@@ -96,15 +98,24 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
+  if (GDRX_TRY(gpu_->captured(call.stream))) {  // before anything is in the graph
+    return fail(Errc::unsupported,
+                "a request cannot be waited for while its stream is captured: "
+                "pass NULL for the request");
+  }
   GDRX_TRY(launch_on_gpu(call));
   auto operation = std::make_shared<Operation>(std::move(call));
-  operation->mark = GDRX_TRY(gpu_->mark(operation->call.stream));
+  auto mark = gpu_->mark(operation->call.stream);
+  if (!mark) return tl::unexpected(start_failed(std::move(mark).error()));
+  operation->mark = std::move(*mark);
   return operation;
 }
 
 Result<bool> Communicator::reached(Operation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return true;
-  if (!GDRX_TRY(operation.mark->reached())) return false;
+  auto reached = operation.mark->reached();
+  if (!reached) return tl::unexpected(start_failed(std::move(reached).error()));
+  if (!*reached) return false;
   // A kernel that gave up has ended like any other.
   look_at_gpu();
   if (failure_.happened()) operation.error = failure_.error();

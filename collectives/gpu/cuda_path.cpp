@@ -35,6 +35,18 @@ Result<unsigned long long> capture_of(cudaStream_t stream) {
   return status == cudaStreamCaptureStatusActive ? id : 0;
 }
 
+/// What this thread asks meanwhile is allowed though another one captures, and spoils no capture.
+class AnyCapture {
+ public:
+  AnyCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~AnyCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  AnyCapture(const AnyCapture&) = delete;
+  AnyCapture& operator=(const AnyCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 class EventMark final : public Mark {
  public:
   /// `device`: the stream's, and current.
@@ -52,6 +64,7 @@ class EventMark final : public Mark {
   // A thread that has used no GPU yet would make itself a context on the first one.
   Result<bool> reached() override {
     const OnDevice here(device_);
+    const AnyCapture allowed;
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
       cudaGetLastError();
@@ -90,6 +103,8 @@ Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
   path->report_ = new (pinned) Report{};
   GDRX_TRY(
       check(cudaEventCreateWithFlags(&path->order_, cudaEventDisableTiming), "cudaEventCreate"));
+  GDRX_TRY(
+      check(cudaEventCreateWithFlags(&path->never_, cudaEventDisableTiming), "cudaEventCreate"));
   // Not when it is first needed: a kernel of another rank in this process may be waiting then.
   GDRX_TRY(check(cudaStreamCreateWithFlags(&path->own_stream_, cudaStreamNonBlocking),
                  "cudaStreamCreate"));
@@ -113,6 +128,7 @@ CudaPath::~CudaPath() {
   windows_.close_all();
   peers_.clear();
   if (order_ != nullptr) cudaEventDestroy(order_);
+  if (never_ != nullptr) cudaEventDestroy(never_);
   if (own_stream_ != nullptr) cudaStreamDestroy(own_stream_);
   if (report_ != nullptr) cudaFreeHost(report_);
 }
@@ -150,20 +166,20 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
 }
 
 // Kernels of one arena must not overlap: a stream waits for the one that was used before it. What
-// is captured is ordered inside its graph alone; whoever launches the graph orders it.
+// is captured is ordered inside its graph alone; whoever launches the graph orders it. A capture
+// between two calls that are not captured changes nothing between these.
 Result<void> CudaPath::follow(cudaStream_t stream) {
   const unsigned long long capture = GDRX_TRY(capture_of(stream));
-  const bool same_world = capture == last_capture_;
-  if (launched_ && stream != last_stream_ && same_world) {
-    GDRX_TRY(check(cudaEventRecord(order_, last_stream_), "cudaEventRecord on the last stream"));
+  Last& last = capture == 0 ? eager_ : captured_;
+  if (last.launched && stream != last.stream && capture == last.capture) {
+    GDRX_TRY(check(cudaEventRecord(order_, last.stream), "cudaEventRecord on the last stream"));
     GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
   }
-  last_stream_ = stream;
-  last_capture_ = capture;
+  last = {stream, capture, true};
   return {};
 }
 
-// Blocks of one rank: the copy engine is as fast, and leaves the multiprocessors alone.
+// Of one rank: the copy engine is as fast, and leaves the multiprocessors alone.
 Result<void> CudaPath::copy(const Work& what, cudaStream_t stream) {
   if (what.input == what.output) return {};
   return check(cudaMemcpyAsync(what.output, what.input, what.bytes, cudaMemcpyDefault, stream),
@@ -186,7 +202,7 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
   launched_ = true;
   const bool divides = what.op == ReduceOp::avg && what.finish;
-  if (blocks && call_.ranks == 1) return copy(what, static_cast<cudaStream_t>(stream));
+  if (call_.ranks == 1) return copy(what, static_cast<cudaStream_t>(stream));
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = divides ? call_.ranks : 0;
   const Launch launch = launches()[static_cast<std::size_t>(what.type)];
@@ -212,9 +228,14 @@ Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
+Result<bool> CudaPath::captured(void* stream) const {
+  const OnDevice here(device_);
+  return GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) != 0;
+}
+
 Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
   const OnDevice here(device_);
-  if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) != 0) {
+  if (GDRX_TRY(captured(stream))) {
     return fail(Errc::unsupported,
                 "a request cannot be waited for while its stream is captured: "
                 "pass NULL for the request");
@@ -237,7 +258,7 @@ Result<void> CudaPath::synchronize(void* stream) {
 // user's stream is not known here; that this thread captures one shows in any call that is refused
 // then. A relaxed capture refuses none, and is not disturbed.
 Result<void> CudaPath::check_capture() const {
-  const cudaError_t status = cudaEventQuery(order_);
+  const cudaError_t status = cudaEventQuery(never_);
   if (status == cudaErrorStreamCaptureUnsupported) {
     cudaGetLastError();
     return fail(Errc::unsupported,

@@ -23,6 +23,7 @@ class CudaPath final : public Path {
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   void* own_stream() const noexcept override { return own_stream_; }
+  Result<bool> captured(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish() override;
   Result<void> synchronize(void* stream) override;
@@ -40,6 +41,12 @@ class CudaPath final : public Path {
 
  private:
   CudaPath() = default;
+  /// The stream of a call, and the capture in which it was made; 0: none.
+  struct Last {
+    cudaStream_t stream = nullptr;
+    unsigned long long capture = 0;
+    bool launched = false;
+  };
   Result<void> follow(cudaStream_t stream);
   Result<void> copy(const Work& what, cudaStream_t stream);
   Result<void> check_capture() const;
@@ -54,9 +61,9 @@ class CudaPath final : public Path {
   Windows windows_;
   Report* report_ = nullptr;  // pinned
   cudaEvent_t order_ = nullptr;
+  cudaEvent_t never_ = nullptr;  // never recorded
   cudaStream_t own_stream_ = nullptr;
-  cudaStream_t last_stream_ = nullptr;
-  unsigned long long last_capture_ = 0;  // 0: it was not captured
+  Last eager_, captured_;
   bool launched_ = false;
 };
 

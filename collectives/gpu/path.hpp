@@ -87,6 +87,8 @@ class Path {
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
+  /// Whether what the stream is given goes into a graph.
+  virtual Result<bool> captured(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
   /// Waits until everything that was launched here has ended.
@@ -126,7 +128,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 4;
+inline constexpr int kModuleAbi = 5;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -12,7 +12,8 @@
  *     stream, the call returns at once, and the stream tells when it is done, as with NCCL. Such
  *     calls may be captured into a CUDA graph; whoever launches graphs of one communicator orders
  *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
- *   - a stream and a request: both.
+ *   - a stream and a request: both; but only the request tells when the operation is done if it is
+ *     between hosts or staged through host memory.
  * A communicator whose calls change streams keeps their order by an event: the stream of the call
  * before must then still exist.
  *
@@ -23,9 +24,11 @@
  * done if it has no request. Everything else is staged through pinned host memory: such a call
  * first waits for its stream, and blocks likewise. Ranks of one process that share a GPU need
  * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a kernel
- * wait for one behind it. Buffers belong to the caller and stay untouched by him until the
- * operation is done. All ranks give buffers of the same kind. recvbuff may equal sendbuff (in
- * place). Any alignment, any count, 0 too.
+ * wait for one behind it; and each needs a stream of its own, not the default one. Two GPU calls
+ * that ranks may begin in different orders (of two communicators) want CUDA_MODULE_LOADING=EAGER: a
+ * kernel that is loaded when it is first used may wait for those that run. Buffers belong to the
+ * caller and stay untouched by him until the operation is done. All ranks give buffers of the same
+ * kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
@@ -130,11 +133,13 @@ GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueI
 /* All `nranks` communicators of this process at once: comms[i] is rank i. */
 GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
 /* Collective: waits until every operation posted here is done and every rank has come as far, so
- * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns.
- * gdrxTimeout: some rank did not come within the communicator's timeout, 60 s at the most; a late
- * one gets it, too. A failed communicator is freed at once, and the reason is returned.
- * Communicators of one gdrxCommInitAll do not wait for each other, so that one thread can destroy
- * all of them: they hold their memory until the last is destroyed. comm NULL is allowed. */
+ * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns. With
+ * calls on a GPU it waits for all of that GPU's work of this process, so that other communicators'
+ * calls come before it or after it on every rank. gdrxTimeout: some rank did not come within the
+ * communicator's timeout, 60 s at the most; a late one gets it, too. A failed communicator is freed
+ * at once, and the reason is returned. Communicators of one gdrxCommInitAll do not wait for each
+ * other, so that one thread can destroy all of them: they hold their memory until the last is
+ * destroyed. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
 /* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
  */

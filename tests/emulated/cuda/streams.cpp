@@ -24,6 +24,7 @@ Streams& streams() {
 
 /// Captures that forbid this thread, or every thread, what may wait.
 thread_local std::weak_ptr<Capture> own_capture;
+thread_local cudaStreamCaptureMode interaction = cudaStreamCaptureModeGlobal;
 std::mutex global_mutex;
 std::weak_ptr<Capture> global_capture;
 
@@ -108,10 +109,11 @@ std::shared_ptr<Point> point_of(CUevent_st& event) {
 }  // namespace
 
 cudaError_t refuse_in_capture() noexcept {
+  if (interaction == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   const std::lock_guard lock(global_mutex);
-  for (const auto& one : {own_capture.lock(), global_capture.lock()}) {
-    if (one) return invalidate(one);
-  }
+  if (const auto own = own_capture.lock()) return invalidate(own);
+  if (interaction == cudaStreamCaptureModeThreadLocal) return cudaSuccess;
+  if (const auto global = global_capture.lock()) return invalidate(global);
   return cudaSuccess;
 }
 
@@ -236,6 +238,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t named, cudaEvent_t event, unsigned)
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
+  if (event->captured) return told(cudaErrorCapturedEvent);
   const auto point = point_of(*event);
   if (!point) return cudaSuccess;
   const std::lock_guard lock(point->mutex);
@@ -290,6 +293,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (global_capture.lock() == capture) global_capture.reset();
   if (!capture->valid) return told(cudaErrorStreamCaptureInvalidated);
   *graph = new CUgraph_st{std::move(capture->nodes)};
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, interaction);
   return cudaSuccess;
 }
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls beside captures of streams. Skipped without a GPU.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "collectives/comm/communicator.hpp"
+#include "tests/gpu/delay.hpp"
+#include "tests/gpu/ranks.hpp"
+#include "transport/bootstrap/thread_bootstrap.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+constexpr std::uint64_t kWords = 1024;
+
+cudaStream_t new_stream() {
+  cudaStream_t stream = nullptr;
+  must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  return stream;
+}
+
+class GpuCaptures : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu_count() == 0) GTEST_SKIP() << "no GPU on this machine";
+  }
+};
+
+void fill_with_ones(const Ranks& ranks, int r) {
+  ranks.use(r);
+  const std::vector<std::uint32_t> ones(kWords, 1);
+  must(cudaMemcpy(ranks.out(r), ones.data(), kWords * 4, cudaMemcpyHostToDevice), "copy");
+}
+
+/// In place: multiplies by the number of ranks.
+void multiply(const Ranks& ranks, int r, const Shape& shape, cudaStream_t stream) {
+  must(ranks.path(r).launch(
+      {ranks.out(r), ranks.out(r), kWords * 4, DataType::uint32, ReduceOp::sum}, shape, stream));
+}
+
+// The first stream is kept busy: without the order the last call overtakes the first.
+TEST_F(GpuCaptures, OneBetweenTwoCallsLeavesTheirOrder) {
+  const Ranks ranks(2, kWords * 4);
+  const Shape shape = choose(ranks.host(), kWords * 4);
+  std::vector<cudaStream_t> captured, last;
+  for (int r = 0; r < 2; ++r) fill_with_ones(ranks, r);
+  for (int r = 0; r < 2; ++r) {
+    ranks.use(r);
+    captured.push_back(new_stream());
+    last.push_back(new_stream());
+    enqueue_delay(200'000'000, ranks.stream(r));
+    multiply(ranks, r, shape, ranks.stream(r));
+    cudaGraph_t graph = nullptr;
+    must(cudaStreamBeginCapture(captured.back(), cudaStreamCaptureModeThreadLocal), "capture");
+    multiply(ranks, r, shape, captured.back());
+    must(cudaStreamEndCapture(captured.back(), &graph), "capture");
+    cudaGraphDestroy(graph);
+    multiply(ranks, r, shape, last.back());
+  }
+  for (std::size_t r = 0; r < 2; ++r) {
+    ranks.use(static_cast<int>(r));
+    must(cudaStreamSynchronize(last[r]), "synchronize");
+    EXPECT_EQ(cudaStreamQuery(ranks.stream(static_cast<int>(r))), cudaSuccess) << "rank " << r;
+  }
+  for (const auto* streams : {&captured, &last}) {
+    for (const cudaStream_t stream : *streams) cudaStreamDestroy(stream);
+  }
+}
+
+TEST_F(GpuCaptures, MemoryIsRegisteredAfterOneThatChangedStreams) {
+  const Ranks ranks(2, kWords * 4);
+  const Shape shape = choose(ranks.host(), kWords * 4);
+  ranks.use(0);
+  const cudaStream_t first = new_stream(), second = new_stream();
+  cudaEvent_t fork = nullptr, join = nullptr;
+  must(cudaEventCreate(&fork), "event");
+  must(cudaEventCreate(&join), "event");
+  cudaGraph_t graph = nullptr;
+  must(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal), "capture");
+  must(cudaEventRecord(fork, first), "record");
+  must(cudaStreamWaitEvent(second, fork, 0), "wait");
+  multiply(ranks, 0, shape, first);
+  multiply(ranks, 0, shape, second);
+  must(cudaEventRecord(join, second), "record");
+  must(cudaStreamWaitEvent(first, join, 0), "wait");
+  must(cudaStreamEndCapture(first, &graph), "capture");
+  cudaGraphDestroy(graph);
+  const auto offer = ranks.path(0).offer(ranks.out(0), kWords * 4);
+  EXPECT_TRUE(offer) << offer.error().what;
+  cudaEventDestroy(fork);
+  cudaEventDestroy(join);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
+}
+
+TEST_F(GpuCaptures, AnotherThreadsCaptureAndARequestDoNotDisturbEachOther) {
+  const Ranks ranks(2, kWords * 4);
+  ranks.use(0);
+  const auto mark = must(ranks.path(0).mark(ranks.stream(0)));
+  const cudaStream_t captured = new_stream();
+  must(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), "capture");
+  std::thread([&] {
+    const auto reached = mark->reached();
+    EXPECT_TRUE(reached) << reached.error().what;
+  }).join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(captured);
+}
+
+TEST_F(GpuCaptures, ARequestIsRefusedBeforeAnythingIsInTheGraph) {
+  must(cudaSetDevice(0), "cudaSetDevice");
+  must(cudaFree(nullptr), "context");
+  auto bootstraps = ThreadBootstrap::create_all(1);
+  Communicator::Options options;
+  options.log = Log(options.config.log_level, stderr_sink());
+  const auto comm = must(Communicator::create(*bootstraps[0], std::move(options)));
+  auto* const in = allocate<std::uint32_t>(kWords);
+  auto* const out = allocate<std::uint32_t>(kWords);
+  const std::vector<std::uint32_t> ones(kWords, 1), zeros(kWords, 0);
+  must(cudaMemcpy(in, ones.data(), kWords * 4, cudaMemcpyHostToDevice), "copy");
+  const cudaStream_t stream = new_stream();
+  gdrx::Call call;
+  call.collective = Collective::all_reduce;
+  call.type = DataType::uint32;
+  call.input = reinterpret_cast<std::byte*>(in);
+  call.output = reinterpret_cast<std::byte*>(out);
+  call.count = kWords;
+  call.stream = stream;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  const auto posted = comm->post(call);
+  ASSERT_FALSE(posted);
+  EXPECT_EQ(posted.error().code, Errc::unsupported);
+  must(cudaStreamEndCapture(stream, &graph), "capture");
+  must(cudaGraphInstantiate(&ready, graph, 0), "instantiate");
+  must(cudaGraphLaunch(ready, stream), "launch");
+  must(cudaStreamSynchronize(stream), "synchronize");
+  std::vector<std::uint32_t> got(kWords);
+  must(cudaMemcpy(got.data(), out, kWords * 4, cudaMemcpyDeviceToHost), "copy");
+  EXPECT_EQ(got, zeros);
+  EXPECT_FALSE(comm->failure());
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  cudaFree(in);
+  cudaFree(out);
+}
+
+}  // namespace
+}  // namespace gdrx::gpu
