@@ -208,7 +208,7 @@ def protocol_words():
             re.findall(r"^(\w+): (.*)$", text("results/nccl-2xh200-protocols.txt"), re.M)}
     less = {size: (1 - runs["LL128"][size] / runs["auto"][size]) * 100 for size in runs["auto"]}
     by = lambda size: whole(abs(less[size]))
-    lines = [f"takes {by(128)}% less for 128 B, {by(2048)} for 2 KiB, {by(8192)} for 8 KiB, {by(32768)} for 32 KiB, "
+    lines = [f"takes {by(128)}% less time for 128 B, {by(2048)} for 2 KiB, {by(8192)} for 8 KiB, {by(32768)} for 32 KiB, "
              f"{by(131072)} for 128 KiB, {by(524288)} for 512 KiB and {by(2 * MIB)} for 2 MiB, but {by(512)}% more for 512 B, "
              f"{by(32)} for 32 B and {by(8)} for 8 B"]
     assert [size for size, gain in less.items() if gain < 0] == [8, 32, 512]
@@ -235,7 +235,15 @@ def printed(script, result):
                           capture_output=True, text=True).stdout.splitlines()
 
 
+SEVEN = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv"}
+NONE_WRONG = ("nccl-2xh200-1g", "nccl-4xh200-1g", "nccl-2xh200-only-one-version", "nccl-2.30-2xh200", "nccl-8-on-2xh200",
+              "nccl-2xh200-host-protocols")
+
+
 def plugin(plugin_runs):
+    for name in NONE_WRONG:
+        rows = [row for run in load(name)["runs"] for row in run["rows"]]
+        assert {row["collective"] for row in rows} == SEVEN and not any(row["wrong"] for row in rows), name
     runs = {gpus: plugin_runs(gpus)[0] for gpus in ("2", "4", "8 on 2")}
     slow = lambda run: {size: run[size, "gdrx-gpu"]["us"] / run[size, "gdrx"]["us"] for size, network in run
                         if network == "gdrx" and run[size, "gdrx-gpu"]["us"] > run[size, "gdrx"]["us"]}
