@@ -152,8 +152,21 @@ def rival_words():
     return lines
 
 
+def shared_gpu_words():
+    """8 ranks on 2 GPUs, and calls that follow each other."""
+    order = re.search(r"^N=8 (\d+) bytes: ring by rank ([\d.]+), by the bus", text("results/gpu-ring-order-on-2.txt"), re.M)
+    killed = re.search(r"^plain: (\d+) of \1 named, median \d+ ms, worst (\d+) ms", text("results/gpu-kill-8-on-2-mps.txt"), re.M)
+    calls = [re.search(r"^(\d+) calls, (\d) ranks, 0 wrong words$", text(f"results/gpu-stress-{name}.txt"), re.M)
+             for name in ("2", "4", "8-on-2")]
+    assert len({run[1] for run in calls}) == 1
+    return [f"{whole(float(order[2]))} us for {int(order[1]) // MIB} MiB with 8 ranks",
+            f"killed under load {killed[1]} times, and named by all within {killed[2]} ms each time",
+            f"none wrong: {int(calls[0][1]):,} on {calls[0][2]} GPUs (`gpu_stress`",
+            f"{int(calls[2][1]):,} calls of {calls[2][2]} ranks on 2 GPUs with random delays: none wrong"]
+
+
 def collectives():
-    return host_words() + kernel_words() + change_words() + rival_words()
+    return host_words() + kernel_words() + change_words() + rival_words() + shared_gpu_words()
 
 
 def threads_words(best):
