@@ -37,12 +37,14 @@ class CudaBench final : public GpuBench {
     return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
-  Result<GpuTimes> time(Mode mode, int warmup, int samples, const Enqueue& call) override {
+  Result<GpuTimes> time(Mode mode, int warmup, int samples, const Enqueue& call,
+                        const Refresh& refresh) override {
     cudaGraphExec_t graph = nullptr;
     if (mode == Mode::graph) graph = GDRX_TRY(capture(call));
     GpuTimes times;
     Result<void> done;
     for (int i = 0; i < warmup + samples && done; ++i) {
+      if (i == warmup + samples - 1) refresh();
       auto sample = one_sample(graph, call, times.host);
       if (!sample) done = tl::unexpected(std::move(sample).error());
       if (sample && i >= warmup) times.samples.push_back(*sample);

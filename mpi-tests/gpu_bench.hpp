@@ -29,6 +29,7 @@ class GpuBench {
   static constexpr int kCallsOfSample = 40;
   /// A call on a stream (a cudaStream_t).
   using Enqueue = std::function<void(void* stream)>;
+  using Refresh = std::function<void()>;
 
   virtual ~GpuBench() = default;
   /// Makes GPU `ordinal`, modulo their number, current on this thread, and its context live.
@@ -36,8 +37,10 @@ class GpuBench {
 
   /// Every rank calls it. Graph: kCallsOfSample calls are captured once and replayed; stream: they
   /// are enqueued one by one. Before each sample as many calls line the ranks up; the first
-  /// `warmup` samples do not count.
-  virtual Result<GpuTimes> time(Mode mode, int warmup, int samples, const Enqueue& call) = 0;
+  /// `warmup` samples do not count. `refresh` comes before the last one: what is then in the output
+  /// was written by calls that were timed.
+  virtual Result<GpuTimes> time(Mode mode, int warmup, int samples, const Enqueue& call,
+                                const Refresh& refresh) = 0;
   /// "NVIDIA H200".
   virtual std::string device_name() const = 0;
   virtual void* stream() const noexcept = 0;

@@ -160,7 +160,7 @@ int run(const Options& options, const std::string& command) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   std::uint64_t wrong = 0;
-  for (const Row& row : rows) wrong += row.wrong;
+  for (const Row& row : rows) wrong += row.wrong + (row.same_bits.value_or(true) ? 0 : 1);
   if (rank == 0) {
     print_verdict(rows, ranks);
     if (!options.json.empty()) {

@@ -47,6 +47,7 @@ struct Row {
   std::optional<Times> nccl;
   std::optional<Times> nccl_registered;  // its buffers registered as symmetric windows
   double nccl_host_us = 0;
+  std::uint64_t nccl_wrong = 0;
   /// NCCL at its better.
   std::optional<double> nccl_us() const {
     if (!nccl) return std::nullopt;
@@ -82,7 +83,8 @@ class Case {
   void time_on_gpu(gdrxComm_t comm, bool in_place, Row& row);
   void time_nccl(bool in_place, Row& row);
   std::optional<bool> repeats_itself(const GpuBench::Enqueue& call, bool in_place);
-  GpuTimes time_calls(const GpuBench::Enqueue& call);
+  GpuTimes time_calls(const GpuBench::Enqueue& call, bool in_place);
+  std::uint64_t wrong_in_output();  // of all ranks
   Times slowest_of(const std::vector<double>& mine) const;
 
   const Options& options_;
@@ -96,6 +98,7 @@ class Case {
   std::optional<GpuCopy> gpu_in_;  // --memory cuda
   std::optional<GpuCopy> gpu_out_;
   Gpu* gpu_;
+  std::uint64_t refreshed_ = 1'000'003;  // inputs that no other call of the row had
 };
 
 }  // namespace gdrx::bench

@@ -50,6 +50,8 @@ class OpenedNccl final : public Nccl {
   }
 
   Result<void> open(int rank, int ranks) {
+    // The library does not use NVLink's multicast either.
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
     void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       return fail(Errc::unsupported,

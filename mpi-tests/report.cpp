@@ -26,20 +26,24 @@ void print_head(int ranks, int hosts, const Options& options) {
       "# time: median and 99th percentile of the slowest rank; algbw = size/time, busbw = algbw x "
       "2(n-1)/n\n");
   if (options.mode != Mode::blocking) {
-    fmt::print("# {}: {} calls a sample, the last output checked too\n",
-               options.mode == Mode::graph ? "graph replay" : "calls on a stream",
-               GpuBench::kCallsOfSample);
+    fmt::print(
+        "# {}: {} calls a sample, the last output checked; bits: whether repeats give the same\n",
+        options.mode == Mode::graph ? "graph replay" : "calls on a stream",
+        GpuBench::kCallsOfSample);
   }
   const bool host = options.mode == Mode::stream;
+  const bool on_gpu = options.mode != Mode::blocking;
   const char* line =
       "#{:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11} {:>11} {:>8} {:>8} {:>7}";
   fmt::print(fmt::runtime(line), "size", "count", "type", "op", "algorithm", "via", "place", "reg",
              "p50", "p99", "algbw", "busbw", "wrong");
-  fmt::print("{}{}{}\n", host ? "  host" : "", options.vs_mpi ? "     MPI p50  MPI/gdrx" : "",
+  fmt::print("{}{}{}{}\n", on_gpu ? "  bits" : "", host ? "  host" : "",
+             options.vs_mpi ? "     MPI p50  MPI/gdrx" : "",
              options.vs_nccl ? "        NCCL  registered  NCCL/gdrx" : "");
   fmt::print(fmt::runtime(line), "(B)", "(elements)", "", "", "", "", "", "", "(us)", "(us)",
              "(GB/s)", "(GB/s)", "");
-  fmt::print("{}{}{}\n", host ? "  (us)" : "", options.vs_mpi ? "        (us)" : "",
+  fmt::print("{}{}{}{}\n", on_gpu ? "      " : "", host ? "  (us)" : "",
+             options.vs_mpi ? "        (us)" : "",
              options.vs_nccl ? "        (us)        (us)" : "");
 }
 
@@ -48,6 +52,12 @@ namespace {
 std::string_view registered_word(const Row& row) {
   if (row.registered) return "yes";
   return row.buffers_registered ? "idle" : "no";  // another way was thought to be faster
+}
+
+/// Whether repeats of a sum that depends on the order gave the same bits.
+std::string_view bits_word(const Row& row) {
+  if (!row.same_bits) return "-";
+  return *row.same_bits ? "same" : "DIFF";
 }
 
 }  // namespace
@@ -59,6 +69,7 @@ void print_row(const Row& row, const Options& options) {
       row.bytes, row.count, to_string(row.type), to_string(row.op), row.algorithm, row.transport,
       row.in_place ? "in" : "out", registered_word(row), row.time.p50, row.time.p99, row.algbw,
       row.busbw, row.wrong);
+  if (row.mode != Mode::blocking) fmt::print("  {:>4}", bits_word(row));
   if (row.mode == Mode::stream) fmt::print(" {:>5.2f}", row.host_us);
   if (row.mpi) {
     fmt::print(" {:>11.2f} {:>9.2f}", row.mpi->p50, row.mpi->p50 / row.time.p50);
@@ -87,10 +98,12 @@ void print_verdict(const std::vector<Row>& rows, int ranks) {
   double least = HUGE_VAL;
   std::uint64_t wrong = 0;
   bool same_bits = true;
+  std::uint64_t nccl_wrong = 0;
   const char* rival = "MPI";
   for (const Row& row : rows) {
     wrong += row.wrong;
     same_bits = same_bits && row.same_bits.value_or(true);
+    nccl_wrong += row.nccl_wrong;
     if (!row.mpi && !row.nccl) continue;
     if (row.nccl) rival = "NCCL";
     const double ratio = (row.mpi ? row.mpi->p50 : *row.nccl_us()) / row.time.p50;
@@ -102,7 +115,8 @@ void print_verdict(const std::vector<Row>& rows, int ranks) {
     fmt::print("# {} time / gdrx time: geometric mean {:.2f} over {} rows, least {:.2f}\n", rival,
                std::exp(total / compared), compared, least);
   }
-  if (!same_bits) fmt::print("# some sums of random floats differed between repeats\n");
+  if (!same_bits) fmt::print("# FAILED: some sums of random numbers differed between repeats\n");
+  if (nccl_wrong > 0) fmt::print("# NCCL: {} wrong elements\n", nccl_wrong);
   if (wrong == 0) {
     fmt::print("# OK: {} ranks, {} rows, every element of every rank right\n", ranks, rows.size());
   } else {
@@ -138,6 +152,7 @@ Result<void> write_json(const std::string& path, const std::string& command, con
     if (row.nccl) {
       entry["vs"]["nccl"] = {{"p50", row.nccl->p50}, {"p99", row.nccl->p99}};
       if (row.mode == Mode::stream) entry["vs"]["nccl"]["host_us"] = row.nccl_host_us;
+      entry["vs"]["nccl"]["wrong"] = row.nccl_wrong;
     }
     if (row.nccl_registered) {
       entry["vs"]["nccl_registered"] = {{"p50", row.nccl_registered->p50},

@@ -38,6 +38,8 @@ Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   };
   GDRX_TRY(set("GDRX_ALGO", given.algorithm));
   GDRX_TRY(set("GDRX_TRANSPORT", given.transport));
+  const std::string blocks = std::to_string(given.gpu_blocks);
+  if (given.gpu_blocks != 0) GDRX_TRY(set("GDRX_GPU_BLOCKS", blocks.c_str()));
   if (given.timeout_seconds < 0) options.config.timeout = std::chrono::milliseconds(0);
   if (given.timeout_seconds > 0) {
     options.config.timeout =

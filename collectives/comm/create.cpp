@@ -188,7 +188,7 @@ class CommunicatorBuilder {
 
   Result<void> share_rail() {
     Communicator& comm = *comm_;
-    comm.adder_.emplace(*comm.gpu_);
+    comm.adder_.emplace(*comm.gpu_, comm.gpu_host_.blocks);
     const RailOffer offer{comm.gpu_.get(), comm.device_.get(), comm.config_.gpu_direct,
                           &*comm.adder_};
     comm.rail_ = GDRX_TRY(

@@ -20,6 +20,7 @@ Result<void> GpuAdder::start(std::uint32_t slot, const Sum& sum) {
   what.type = sum.type;
   what.op = sum.op;
   what.finish_over = sum.finish_over;
+  what.blocks = std::min(what.blocks, 2 * blocks_);  // of half a multiprocessor each, or less
   GDRX_TRY(path_.combine(what, path_.own_stream()));
   marks_[slot] = GDRX_TRY(path_.mark(path_.own_stream()));
   return {};

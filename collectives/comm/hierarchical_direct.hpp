@@ -18,12 +18,14 @@ namespace gdrx {
 /// So the kernels of all ranks come to an end, whatever the order in which pieces arrive.
 class GpuAdder final : public exec::RailAdder {
  public:
-  explicit GpuAdder(gpu::Path& path) : path_(path) {}
+  /// `blocks`: multiprocessors that it may keep busy.
+  GpuAdder(gpu::Path& path, int blocks) : path_(path), blocks_(blocks) {}
   Result<void> start(std::uint32_t slot, const Sum& sum) override;
   Result<bool> ended(std::uint32_t slot) override { return marks_[slot]->reached(); }
 
  private:
   gpu::Path& path_;
+  int blocks_;
   std::array<std::unique_ptr<gpu::Mark>, exec::Rail::kSlots> marks_;
 };
 

@@ -159,9 +159,14 @@ Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block) {
   return shape;
 }
 
+namespace {
+
+bool in_rank_order(Kernel kernel) { return kernel != Kernel::ring && kernel != Kernel::tree; }
+
+}  // namespace
+
 std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes) {
-  const bool in_rank_order = kernel != Kernel::ring && kernel != Kernel::tree;
-  if (!in_rank_order && host.reproducible) return std::nullopt;
+  if (!in_rank_order(kernel) && host.reproducible) return std::nullopt;
   const auto shape = shape_of(kernel, host, bytes);
   if (!shape) return std::nullopt;
   return Prediction{*shape, predict(*shape, host.ranks, bytes)};
@@ -177,6 +182,7 @@ std::array<std::optional<Prediction>, kAllReduceKernels> predictions(const Host&
   bool measured = true;
   for (std::size_t i = 0; i < kAllReduceKernels; ++i) {
     if (kKernels[i] == Kernel::direct && !direct) continue;
+    if (!in_rank_order(kKernels[i]) && host.ranks > 2 && bytes <= kSameBitsBytes) continue;
     const bool has_time = tune::time_of(host.measured[i], bytes).has_value();
     // By the model it has no place: more latencies than one-shot, more bytes than two-shot.
     if (kKernels[i] == Kernel::tree && !has_time) continue;

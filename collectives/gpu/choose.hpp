@@ -19,6 +19,10 @@ inline constexpr std::size_t kAllReduceKernels = 5;
 /// Of an all_reduce kernel among them: one_shot, two_shot, ring, direct, tree.
 std::size_t place_of(Kernel kernel) noexcept;
 
+/// The bits of a result do not depend on the kernel for vectors up to this, unless GDRX_ALGO names
+/// one that adds in another order than that of the ranks.
+inline constexpr std::uint64_t kSameBitsBytes = 4 << 20;
+
 struct Host {
   int ranks = 1;
   int blocks = 131;           // multiprocessors that a call of one rank may keep busy

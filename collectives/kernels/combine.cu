@@ -10,7 +10,6 @@ namespace gdrx::gpu {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr std::uint64_t kMostBlocks = 64;  // 16,384 packs on their way: more than a NIC brings
 
 __device__ __forceinline__ Pack operand(const HostSum& sum, int host, std::uint64_t pack) {
   const int place = host < sum.self ? host : host - 1;
@@ -58,7 +57,8 @@ constexpr std::array<Kernel, kDataTypeCount> kKernels{combine<Plain<std::int8_t>
 cudaError_t launch_combine(const HostSum& sum, cudaStream_t stream) {
   if (sum.bytes == 0) return cudaSuccess;
   const std::uint64_t wanted = (packs_of(sum.bytes) + kBlock - 1) / kBlock;
-  const auto blocks = static_cast<int>(wanted < kMostBlocks ? wanted : kMostBlocks);
+  const auto most = static_cast<std::uint64_t>(sum.blocks);
+  const auto blocks = static_cast<int>(wanted < most ? wanted : most);
   return enqueue_alone(kKernels[static_cast<std::size_t>(sum.type)], blocks, kBlock, stream, sum);
 }
 

@@ -20,6 +20,7 @@ struct HostSum {
   std::uint64_t bytes = 0;
   DataType type{};
   ReduceOp op{};
+  std::int32_t blocks = 64;      // at most so many
   std::int32_t finish_over = 0;  // avg: what the sum is divided by; 0: not at all
 };
 

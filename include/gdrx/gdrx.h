@@ -115,9 +115,11 @@ typedef struct {
   double timeout_seconds;      /* of each operation; 0: default (300), negative: none */
   gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
+  int gpu_blocks; /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
+                     one, at most 32 between hosts); the same on every rank */
 } gdrxConfig_t;
 #define GDRX_CONFIG_INITIALIZER \
-  { sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL }
+  { sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL, 0 }
 
 GDRX_API int gdrxGetVersion(void);
 /* Static text for a result. Never NULL. */

@@ -92,6 +92,9 @@ TEST(Api, RefusesAConfigOfAnotherSizeOrWithAnUnknownAlgorithm) {
   EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
   EXPECT_NE(std::string(gdrxGetLastError(nullptr)).find("'rink'"), std::string::npos);
   config = GDRX_CONFIG_INITIALIZER;
+  config.gpu_blocks = -1;
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
+  config = GDRX_CONFIG_INITIALIZER;
   config.size = 3;
   EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
 }

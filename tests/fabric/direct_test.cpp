@@ -137,7 +137,7 @@ class DirectWorld {
       Member& member = members_[rank];
       member.path = std::make_unique<FakePath>(
           world_, hosts_[rank / static_cast<std::size_t>(layout.locals)], random_.next());
-      member.adder = std::make_unique<GpuAdder>(*member.path);
+      member.adder = std::make_unique<GpuAdder>(*member.path, 32);
       adders.push_back(member.adder.get());
     }
     world_.make_rails(adders);

@@ -70,32 +70,55 @@ TEST(GpuChoice, TwoRanksNeverNeedMoreThanOneShot) {
 }
 
 TEST(GpuChoice, TakesTheKernelThatWasMeasuredAsTheFastest) {
+  constexpr std::uint64_t kBytes = 5 << 20;
   Host host{4, 132, false};
-  ASSERT_EQ(choose(host, 4096).kernel, Kernel::one_shot);
-  EXPECT_FALSE(best(host, 4096).measured);
-  for (auto& points : host.measured) points = {{8, 10}, {1 << 20, 20}};
-  host.measured[static_cast<std::size_t>(Kernel::ring)] = {{8, 2}, {1 << 20, 19}};
-  EXPECT_EQ(best(host, 4096).shape.kernel, Kernel::ring);
-  EXPECT_TRUE(best(host, 4096).measured);
-  EXPECT_LT(best(host, 4096).us, 3);
-  EXPECT_EQ(candidates(host, 4096).front().shape.kernel, Kernel::ring);
+  ASSERT_NE(choose(host, kBytes).kernel, Kernel::one_shot);
+  EXPECT_FALSE(best(host, kBytes).measured);
+  for (auto& points : host.measured) points = {{8, 10}, {8 << 20, 20}};
+  host.measured[place_of(Kernel::ring)] = {{8, 2}, {8 << 20, 19}};
+  EXPECT_EQ(best(host, kBytes).shape.kernel, Kernel::ring);
+  EXPECT_TRUE(best(host, kBytes).measured);
+  EXPECT_LT(best(host, kBytes).us, 19);
+  EXPECT_EQ(candidates(host, kBytes).front().shape.kernel, Kernel::ring);
   // Outside of the sizes, or with a kernel that was not measured, the model decides among all.
   EXPECT_EQ(best(host, 4).shape.kernel, Kernel::one_shot);
   EXPECT_FALSE(best(host, 4).measured);
-  host.measured[0].clear();
-  EXPECT_EQ(best(host, 4096).shape.kernel, Kernel::one_shot);
-  EXPECT_FALSE(best(host, 4096).measured);
+  host.measured[place_of(Kernel::two_shot)].clear();
+  EXPECT_FALSE(best(host, kBytes).measured);
   // A kernel that may not run is nobody's rival.
   host.reproducible = true;
-  host.measured[0] = {{8, 5}, {1 << 20, 50}};
-  EXPECT_EQ(best(host, 1 << 20).shape.kernel, Kernel::two_shot);
-  EXPECT_TRUE(best(host, 1 << 20).measured);
+  host.measured[place_of(Kernel::two_shot)] = {{8, 5}, {8 << 20, 50}};
+  EXPECT_EQ(best(host, kBytes).shape.kernel, Kernel::two_shot);
+  EXPECT_TRUE(best(host, kBytes).measured);
+}
+
+// Whatever was measured, and however few multiprocessors there are.
+TEST(GpuChoice, UpToASizeTheKernelDoesNotChangeTheBits) {
+  for (int ranks = 3; ranks <= kMaxRanks; ++ranks) {
+    for (const int blocks : {1, 16, 43, 131}) {
+      Host host{ranks, blocks, false};
+      for (const bool measured : {false, true}) {
+        if (measured) {
+          for (auto& points : host.measured) points = {{8, 10}, {1 << 30, 20}};
+          host.measured[place_of(Kernel::ring)] = {{8, 1}, {1 << 30, 1}};
+          host.measured[place_of(Kernel::tree)] = {{8, 1}, {1 << 30, 1}};
+        }
+        for (std::uint64_t bytes = 8; bytes <= kSameBitsBytes; bytes *= 2) {
+          const Kernel kernel = choose(host, bytes).kernel;
+          EXPECT_TRUE(kernel != Kernel::ring && kernel != Kernel::tree)
+              << ranks << " ranks, " << blocks << " blocks, " << bytes << " bytes";
+        }
+      }
+      EXPECT_EQ(choose(host, kSameBitsBytes + 16).kernel, Kernel::ring);
+    }
+  }
 }
 
 TEST(GpuChoice, ATreeIsTakenWhereItWasMeasuredOrAskedFor) {
+  constexpr std::uint64_t kBytes = 5 << 20;
   Host host{4, 132, false};
   const auto has_tree = [&] {
-    const auto all = candidates(host, 1 << 20);
+    const auto all = candidates(host, kBytes);
     return std::any_of(all.begin(), all.end(),
                        [](const Prediction& p) { return p.shape.kernel == Kernel::tree; });
   };
@@ -103,22 +126,22 @@ TEST(GpuChoice, ATreeIsTakenWhereItWasMeasuredOrAskedFor) {
   for (auto& points : host.measured) points = {{8, 10}, {1 << 30, 20}};
   host.measured[place_of(Kernel::tree)].clear();
   EXPECT_FALSE(has_tree());
-  EXPECT_TRUE(best(host, 1 << 20).measured) << "tables from before trees hold as they are";
+  EXPECT_TRUE(best(host, kBytes).measured) << "tables from before trees hold as they are";
   host.measured[place_of(Kernel::tree)] = {{8, 1}, {1 << 30, 2}};
   EXPECT_TRUE(has_tree());
-  EXPECT_EQ(best(host, 1 << 20).shape.kernel, Kernel::tree);
-  host.measured[place_of(Kernel::tree)] = {{4 << 20, 1}, {1 << 30, 2}};  // of larger sizes alone
+  EXPECT_EQ(best(host, kBytes).shape.kernel, Kernel::tree);
+  host.measured[place_of(Kernel::tree)] = {{6 << 20, 1}, {1 << 30, 2}};  // of larger sizes alone
   EXPECT_FALSE(has_tree());
-  EXPECT_TRUE(best(host, 1 << 20).measured);
+  EXPECT_TRUE(best(host, kBytes).measured);
   host.measured[place_of(Kernel::tree)] = {{8, 1}, {1 << 30, 2}};
   host.measured[place_of(Kernel::ring)].clear();
   EXPECT_FALSE(has_tree()) << "the model decides, and has no place for it";
   for (int ranks = 2; ranks <= kMaxRanks; ++ranks) {
     for (const int blocks : {1, 2, 7, 131}) {
-      const auto asked = prediction_of(Kernel::tree, {ranks, blocks, false}, 1 << 20);
+      const auto asked = prediction_of(Kernel::tree, {ranks, blocks, false}, kBytes);
       ASSERT_TRUE(asked) << ranks << " ranks, " << blocks << " blocks";
       EXPECT_EQ(asked->shape.blocks % 2, 0) << "half of them a tree";
-      EXPECT_FALSE(prediction_of(Kernel::tree, {ranks, blocks, true}, 1 << 20));
+      EXPECT_FALSE(prediction_of(Kernel::tree, {ranks, blocks, true}, kBytes));
     }
   }
 }
