@@ -104,7 +104,7 @@ plan::Costs costs_of(const Options& options) {
   return costs;
 }
 
-// One rank's program alone is built without the others': at any number of ranks.
+// One rank's program alone is built without the others': at many more ranks.
 void print_rank(const plan::RankProgram& program, const Options& options) {
   const std::string text = plan::to_text(program, Rank{options.rank});
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -136,9 +136,27 @@ void report(const plan::Plan& plan, const Options& options) {
   if (asked || (!options.verify && !options.simulate)) print_plan(plan, options.format);
 }
 
+// Whether one rank has an op or more for every other: else they are a logarithm's, or a few.
+bool grows_with_ranks(const plan::Spec& spec) {
+  switch (spec.collective) {
+    case Collective::broadcast:
+    case Collective::reduce:
+      return false;
+    case Collective::all_reduce:
+    case Collective::barrier:
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+    case Collective::send_recv:
+      break;
+  }
+  return spec.algorithm != plan::Algorithm::tree &&
+         spec.algorithm != plan::Algorithm::halving_doubling;
+}
+
 void check_usage(const Options& options, const plan::Spec& spec) {
-  // Whole plans take memory by the square of the ranks; one rank's program does not.
+  // Whole plans take memory by the square of the ranks; one rank's program by the ranks, or less.
   constexpr std::int32_t kMostRanks = 1024;
+  constexpr std::int32_t kMostOfOne = 1 << 20;  // some million ops
   const auto bad = [](std::string line) { throw Failure{kBadUsage, std::move(line)}; };
   if (options.rank >= spec.ranks) {
     bad(fmt::format("--rank {} is not one of {} ranks", options.rank, spec.ranks));
@@ -149,8 +167,12 @@ void check_usage(const Options& options, const plan::Spec& spec) {
   if (options.simulate && options.format == "dot") bad("--simulate prints text or json, not dot");
   const bool whole = options.verify || options.simulate || options.rank < 0;
   if (whole && spec.ranks > kMostRanks) {
-    bad(fmt::format("-n {}: whole plans end at {} ranks; --rank R shows one rank of any number",
+    bad(fmt::format("-n {}: whole plans end at {} ranks; --rank R shows one rank of more",
                     spec.ranks, kMostRanks));
+  }
+  if (grows_with_ranks(spec) && spec.ranks > kMostOfOne) {
+    bad(fmt::format("-n {}: a rank's ops for {} grow with the ranks and end at {}", spec.ranks,
+                    plan::to_string(spec.algorithm), kMostOfOne));
   }
 }
 

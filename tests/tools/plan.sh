@@ -44,6 +44,9 @@ refused 2 "ranks = x|-n.*x" plan -n x
 refused 2 "rank 8 is not one of 8" plan --rank 8
 refused 2 "root 9 is not one of 8" plan --collective broadcast --root 9
 refused 2 "whole plans end at" plan -n 100000
+refused 2 "ops for ring grow with the ranks" plan -n 100000000 --rank 5
+refused 2 "ops for one-shot grow with" plan --collective allGather --algo one-shot -n 100000000 --rank 5
+ok '^rank 5 channel 0' plan --algo halving-doubling -n 100000000 --rank 5
 refused 2 "duration such as 2us or 300ns, not '2 parsecs'" plan --simulate --alpha "2 parsecs"
 refused 2 "number over 0, not '0'" plan --simulate --bandwidth 0
 refused 2 "size such as .*, not '1Q'" plan --simulate --size 1Q
