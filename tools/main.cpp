@@ -2,6 +2,7 @@
 // gdrx: what the library knows, as a command. Bad input: one line on stderr, and not 0.
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include "gdrx/config.hpp"
 #include "tools/commands.hpp"
@@ -16,6 +17,8 @@ constexpr Add kCommands[] = {
     gdrx::tools::add_plan,   gdrx::tools::add_snapshot, gdrx::tools::add_topo,
     gdrx::tools::add_stats,  gdrx::tools::add_tune,
 };
+
+constexpr const char* kNotWritten = "cannot write to stdout";
 
 // One line, whatever a file or a name in it holds.
 int fail(int status, const std::string& line) {
@@ -53,9 +56,12 @@ int main(int argc, char** argv) {
   for (const Add add : kCommands) add(app);
   try {
     app.parse(argc, argv);
-    return std::fflush(stdout) == 0 ? 0 : fail(gdrx::tools::kFailed, "cannot write to stdout");
+    // A write may have failed long before the last: its error stays with the stream.
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    return written ? 0 : fail(gdrx::tools::kFailed, kNotWritten);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    const int status = app.exit(help);
+    return std::cout.flush() ? status : fail(gdrx::tools::kFailed, kNotWritten);
   } catch (const CLI::ParseError& error) {
     if (argc > 1 && app.get_subcommands().empty() && argv[1][0] != '-') {
       return fail(gdrx::tools::kBadUsage, no_such_command(app, argv[1]));

@@ -60,4 +60,9 @@ refused 1 "open nothing.json" plan --load nothing.json
 refused 1 "plan JSON: byte 1: this is not JSON" plan --load /dev/null
 sed '0,/"peer": 1/s//"peer": 2/' plan.json > wrong.json
 refused 1 "rank [0-9]+" plan --load wrong.json
+for way in "plan" "plan --format json" "plan -n 2 --rank 0" "plan --help"; do
+  # shellcheck disable=SC2086
+  "$gdrx" $way > /dev/full 2> err && wrong "gdrx $way: nobody says that it could not be written"
+  grep -qx "gdrx: cannot write to stdout" err || wrong "gdrx $way: the failed write is not said"
+done
 echo "$checks checks of gdrx plan passed"
