@@ -12,6 +12,7 @@
 #include "gdrx/gdrx_mpi.h"
 #include "mpi-tests/die.hpp"
 #include "mpi-tests/measure.hpp"
+#include "mpi-tests/output.hpp"
 #include "mpi-tests/report.hpp"
 
 namespace gdrx::bench {
@@ -172,6 +173,17 @@ int run(const Options& options, const std::string& command) {
   return wrong == 0 ? 0 : 1;
 }
 
+// What cannot be printed throws, or is found at the end: both end as a call that failed.
+int printed_run(const Options& options, const std::string& command, int rank) {
+  try {
+    const int status = run(options, command);
+    if (auto printed = all_printed(); !printed) die(rank, describe(printed.error()));
+    return status;
+  } catch (const std::exception& error) {
+    die(rank, error.what());
+  }
+}
+
 }  // namespace
 }  // namespace gdrx::bench
 
@@ -187,9 +199,13 @@ int main(int argc, char** argv) {
     if (rank == 0) fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(options.error()));
     status = 2;
   } else if (options->help) {
-    if (rank == 0) fmt::print("{}", options->help_text);
+    if (rank == 0) std::fputs(options->help_text.c_str(), stdout);
+    if (const auto printed = gdrx::bench::all_printed(); !printed) {
+      fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(printed.error()));
+      status = 3;
+    }
   } else {
-    status = gdrx::bench::run(*options, command);
+    status = gdrx::bench::printed_run(*options, command, rank);
   }
   MPI_Finalize();
   return status;

@@ -21,7 +21,7 @@ constexpr const char* kExamples =
     "  mpirun -np 8 allreduce_test --memory cuda -e 2G -f 4 --vs nccl\n"
     "                                                     a rank a GPU, graph replay, beside NCCL\n"
     "Exit status: 0 if every element of every rank was right, 1 if not, 2 for bad options,\n"
-    "3 if a rank died or a call failed.\n";
+    "3 if a rank died, or a call or a write to stdout failed.\n";
 
 // What the command line says, before it is checked.
 struct Raw {
