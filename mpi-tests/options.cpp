@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <optional>
 #include <sstream>
 
+#include "gdrx/config.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::bench {
@@ -32,7 +34,7 @@ struct Raw {
   std::int64_t count = -1;
   std::string type = "float";
   std::string op = "sum";
-  std::string algo = "auto";
+  std::optional<std::string> algo;  // without it GDRX_ALGO
   std::string memory = "host";
   std::string vs;
   std::string mode = "blocking";
@@ -128,7 +130,7 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-n,--iters", options.iterations, "timed calls");
   app.add_option("-w,--warmup_iters", options.warmup, "calls before them");
   app.add_option("-c,--check", options.checks, "checked calls of each row, 0 for none");
-  app.add_option("--algo", raw.algo, "auto, all, or a list of algorithms");
+  app.add_option("--algo", raw.algo, "auto, all, or a list of algorithms; without it GDRX_ALGO");
   app.add_option("--transport", options.transport, "auto, ucx, verbs");
   app.add_option("--memory", raw.memory, "host or cuda");
   app.add_option("--mode", raw.mode,
@@ -187,7 +189,8 @@ Result<void> check(const Raw& raw, Options& options) {
                                                 [](auto n) { return parse_data_type(n); }));
   options.ops = GDRX_TRY(parse_list<ReduceOp>("-o", raw.op, kReduceOpCount,
                                               [](auto n) { return parse_reduce_op(n); }));
-  options.algorithms = GDRX_TRY(algorithms_of(raw.algo));
+  const std::string fallback = GDRX_TRY(load_config(process_environment())).config.algo;
+  options.algorithms = GDRX_TRY(algorithms_of(raw.algo.value_or(fallback)));
   if (raw.count >= 0) {
     if (options.types.size() != 1) return fail(Errc::invalid_argument, "--count takes one type");
     options.sizes = {static_cast<std::uint64_t>(raw.count) * size_of(options.types[0])};
