@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts.sh FOLDER: --help helps and ends with 0; what a script does not know is refused with 2.
+set -u
+cd "$1/scripts" || exit 1
+wrong() { echo "FAILED: $1"; exit 1; }
+for script in test quickstart table kill-test nccl-vs-socket; do
+  out=$("./$script" --help 2>&1) || wrong "$script --help ends with $?"
+  [ -n "$out" ] || wrong "$script --help says nothing"
+done
+for way in "test sanitisers" "test sanitizers twice" "quickstart fast" "table --gpus" "kill-test --bin /nowhere" \
+  "nccl-vs-socket 2 /nowhere"; do
+  read -ra words <<< "$way"
+  out=$(./"${words[0]}" "${words[@]:1}" 2>&1)
+  status=$?
+  [ "$status" = 2 ] || wrong "$way ends with $status"
+  [ -n "$out" ] || wrong "$way says nothing"
+done
