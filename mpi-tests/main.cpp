@@ -2,11 +2,13 @@
 // mpirun -np 16 allreduce_test
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <new>
 #include <set>
 
 #include "gdrx/gdrx_mpi.h"
@@ -115,13 +117,26 @@ Gpu open_gpu(const Options& options, int rank, int ranks) {
   return gpu;
 }
 
+// Where memory is promised beyond what there is, only the kernel's killer would say it.
+Case make_case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
+               std::uint64_t bytes, Gpu* gpu) {
+  const auto host = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                    static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  try {
+    if (bytes > host / 3) throw std::bad_alloc();
+    return {options, rank, ranks, type, op, bytes, gpu};
+  } catch (const std::bad_alloc&) {
+    die(rank, fmt::format("no memory for three buffers of {} bytes; the host has {}", bytes, host));
+  }
+}
+
 std::vector<Row> run_all(const Options& options, Communicators& communicators, int rank, int ranks,
                          Gpu& gpu) {
   std::vector<Row> rows;
   for (const DataType type : options.types) {
     for (const ReduceOp op : options.ops) {
       for (const std::uint64_t bytes : options.sizes) {
-        Case data(options, rank, ranks, type, op, bytes, &gpu);
+        Case data = make_case(options, rank, ranks, type, op, bytes, &gpu);
         for (const std::string& algorithm : options.algorithms) {
           gdrxComm_t comm = communicators[algorithm];
           if (options.explain && rank == 0) explain(comm, bytes);

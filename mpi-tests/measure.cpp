@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "mpi-tests/die.hpp"
 
@@ -57,6 +58,9 @@ MPI_Op mpi_op(ReduceOp op) {
   return MPI_OP_NULL;
 }
 
+// So many elements a unit keep the number of units an int.
+std::uint64_t grain_of(std::uint64_t count) { return count / std::numeric_limits<int>::max() + 1; }
+
 }  // namespace
 
 double percentile(std::vector<double> values, double p) {
@@ -74,7 +78,7 @@ Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp 
       count_(bytes / size_of(type)),
       in_(count_ * size_of(type), options.unaligned),
       out_(count_ * size_of(type), options.unaligned),
-      expected_(count_ * size_of(type)),
+      expected_((count_ + grain_of(count_) - 1) * size_of(type)),
       gpu_(gpu) {
   if (!options_.cuda) return;
   for (auto [copy, host] : {std::pair(&gpu_in_, &in_), std::pair(&gpu_out_, &out_)}) {
@@ -88,27 +92,28 @@ void Case::must(const Result<void>& result) {
   if (!result) die(rank_, describe(result.error()));
 }
 
-// Each rank computes its share of the reference, all of them see the whole.
+// Each rank computes its share of the reference, all of them see the whole. MPI counts in int: a
+// unit is as many elements as that takes, one mostly.
 void Case::prepare(std::uint64_t iteration) {
   key_.seed = options_.seed * 1'000'003 + iteration * 7919 + count_;
   fill_input(key_, rank_, in_.data(), count_);
   const std::size_t element = size_of(key_.type);
-  const std::uint64_t share =
-      (count_ + static_cast<std::uint64_t>(ranks_) - 1) / static_cast<std::uint64_t>(ranks_);
+  const std::uint64_t grain = grain_of(count_);
+  const std::uint64_t units = (count_ + grain - 1) / grain;
+  const auto ranks = static_cast<std::uint64_t>(ranks_);
+  const std::uint64_t share = (units + ranks - 1) / ranks;
   std::vector<int> lengths;
   std::vector<int> places;
-  for (int r = 0; r < ranks_; ++r) {
-    const std::uint64_t begin = std::min(count_, share * static_cast<std::uint64_t>(r));
-    const std::uint64_t end = std::min(count_, begin + share);
+  for (std::uint64_t r = 0; r < ranks; ++r) {
+    const std::uint64_t begin = std::min(units, share * r);
     places.push_back(static_cast<int>(begin));
-    lengths.push_back(static_cast<int>(end - begin));
+    lengths.push_back(static_cast<int>(std::min(units, begin + share) - begin));
   }
-  const auto self = static_cast<std::size_t>(rank_);
-  fill_expected(key_, expected_.data() + static_cast<std::size_t>(places[self]) * element,
-                static_cast<std::uint64_t>(places[self]),
-                static_cast<std::uint64_t>(lengths[self]));
+  const std::uint64_t begin = std::min(count_, share * static_cast<std::uint64_t>(rank_) * grain);
+  const std::uint64_t end = std::min(count_, begin + share * grain);
+  fill_expected(key_, expected_.data() + begin * element, begin, end - begin);
   MPI_Datatype unit = MPI_DATATYPE_NULL;
-  MPI_Type_contiguous(static_cast<int>(element), MPI_BYTE, &unit);
+  MPI_Type_contiguous(static_cast<int>(element * grain), MPI_BYTE, &unit);
   MPI_Type_commit(&unit);
   MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, expected_.data(), lengths.data(),
                  places.data(), unit, MPI_COMM_WORLD);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi-tests/options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <sstream>
 
@@ -31,7 +35,7 @@ struct Raw {
   std::string end = "4M";
   double factor = 8;
   std::string step;
-  std::int64_t count = -1;
+  std::optional<std::int64_t> count;
   std::string type = "float";
   std::string op = "sum";
   std::optional<std::string> algo;  // without it GDRX_ALGO
@@ -41,6 +45,9 @@ struct Raw {
   bool only_in = false;
   bool only_out = false;
 };
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+constexpr std::size_t kMostSizes = 1 << 20;
 
 Result<std::uint64_t> bytes_of(const std::string& option, std::string text) {
   std::uint64_t unit = 1;
@@ -54,7 +61,7 @@ Result<std::uint64_t> bytes_of(const std::string& option, std::string text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
-      value > (std::uint64_t{1} << 40) / unit) {
+      value > kMostBytes / unit) {
     return fail(Errc::invalid_argument,
                 option + " takes a size such as 8, 64K or 4M, not '" + text + "'");
   }
@@ -86,6 +93,7 @@ Result<std::vector<T>> parse_list(const std::string& option, const std::string& 
     }
     values.push_back(*value);
   }
+  if (values.empty()) return fail(Errc::invalid_argument, option + " names nothing");
   return values;
 }
 
@@ -93,14 +101,20 @@ Result<std::vector<std::uint64_t>> sizes_of(const Raw& raw) {
   const std::uint64_t begin = GDRX_TRY(bytes_of("-b", raw.begin));
   const std::uint64_t end = GDRX_TRY(bytes_of("-e", raw.end));
   if (begin > end) return fail(Errc::invalid_argument, "-b is greater than -e");
-  if (raw.step.empty() && raw.factor <= 1) return fail(Errc::invalid_argument, "-f must be over 1");
+  // No number is not over 1, and infinity is no factor of 0.
+  if (raw.step.empty() && !(raw.factor > 1 && std::isfinite(raw.factor))) {
+    return fail(Errc::invalid_argument, "-f must be over 1");
+  }
   const std::uint64_t step = raw.step.empty() ? 0 : GDRX_TRY(bytes_of("-i", raw.step));
   if (!raw.step.empty() && step == 0) return fail(Errc::invalid_argument, "-i must not be 0");
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = begin; size <= end;) {
     sizes.push_back(size);
-    const auto next = static_cast<std::uint64_t>(static_cast<double>(size) * raw.factor);
-    size = step > 0 ? size + step : std::max(next, size + 1);
+    if (sizes.size() > kMostSizes) {
+      return fail(Errc::invalid_argument, "-b, -e and the step make more than a million sizes");
+    }
+    const double next = std::min(static_cast<double>(size) * raw.factor, 2.0 * kMostBytes);
+    size = step > 0 ? size + step : std::max(static_cast<std::uint64_t>(next), size + 1);
   }
   return sizes;
 }
@@ -116,6 +130,7 @@ Result<std::vector<std::string>> algorithms_of(const std::string& text) {
                                               "halving-doubling, one-shot, two-shot");
     }
   }
+  if (chosen.empty()) return fail(Errc::invalid_argument, "--algo names nothing");
   return chosen;
 }
 
@@ -168,6 +183,35 @@ Result<void> check_mode(const Raw& raw, Options& options) {
   return {};
 }
 
+Result<void> check_count(const Raw& raw, Options& options) {
+  if (!raw.count) return {};
+  if (options.types.size() != 1) return fail(Errc::invalid_argument, "--count takes one type");
+  if (*raw.count < 0) return fail(Errc::invalid_argument, "--count must be at least 0");
+  const auto count = static_cast<std::uint64_t>(*raw.count);
+  const std::size_t element = size_of(options.types[0]);
+  if (count > kMostBytes / element) {
+    return fail(Errc::invalid_argument,
+                fmt::format("--count {}: {} elements of {} bytes are more than {} bytes, the most "
+                            "that a size may be",
+                            count, count, element, kMostBytes));
+  }
+  options.sizes = {count * element};
+  return {};
+}
+
+Result<void> check_vs_mpi(const Options& options) {
+  constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
+  for (const DataType type : options.types) {
+    for (const std::uint64_t bytes : options.sizes) {
+      if (!options.vs_mpi || bytes / size_of(type) <= kMost) continue;
+      return fail(Errc::unsupported, fmt::format("--vs mpi: {} elements of {}; MPI_Allreduce takes "
+                                                 "{} at most",
+                                                 bytes / size_of(type), to_string(type), kMost));
+    }
+  }
+  return {};
+}
+
 Result<void> check(const Raw& raw, Options& options) {
   if (raw.memory != "host" && raw.memory != "cuda") {
     return fail(Errc::invalid_argument, "--memory takes host or cuda");
@@ -191,11 +235,8 @@ Result<void> check(const Raw& raw, Options& options) {
                                               [](auto n) { return parse_reduce_op(n); }));
   const std::string fallback = GDRX_TRY(load_config(process_environment())).config.algo;
   options.algorithms = GDRX_TRY(algorithms_of(raw.algo.value_or(fallback)));
-  if (raw.count >= 0) {
-    if (options.types.size() != 1) return fail(Errc::invalid_argument, "--count takes one type");
-    options.sizes = {static_cast<std::uint64_t>(raw.count) * size_of(options.types[0])};
-  }
-  return {};
+  GDRX_TRY(check_count(raw, options));
+  return check_vs_mpi(options);
 }
 
 }  // namespace

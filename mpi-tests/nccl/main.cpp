@@ -231,6 +231,7 @@ int main(int argc, char** argv) {
       ->check(one_of(element_types()));
   app.add_option("-b,--min", options.least, "least bytes")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
       ->capture_default_str();
   app.add_option("-e,--max", options.most, "most bytes")
       ->transform(CLI::AsSizeValue(false))
