@@ -63,4 +63,16 @@ says "set the same on every rank"
 if gdrx tune --ranks 2 --mpirun false -o none.json > out 2>&1; then wrong "a failed run makes a table"; fi
 says "^gdrx: 'false .*' failed with status 1"
 [ ! -e none.json ] || wrong "a failed run leaves a table"
+if gdrx tune --ranks 2 -o /nowhere/x.json > out 2>&1; then wrong "a file that cannot be written is taken"; fi
+says "^gdrx: write /nowhere/x.json"
+[ "$(wc -l < out)" = 1 ] || wrong "it measured before it tried the file"
+if gdrx tune --memory host --ranks 2 --transports ucx -b 8 -e 8 -n 1 -o /dev/full > out 2>&1; then
+  wrong "a failed write is a success"
+fi
+says "^  host     2           8 "
+if [ ! -e /dev/nvidia0 ]; then
+  if gdrx tune --memory cuda -o none.json > out 2>&1; then wrong "GPUs that are not there are measured"; fi
+  says "there is no GPU here"
+  [ ! -e none.json ] || wrong "no GPU leaves a table"
+fi
 echo "gdrx tune measured, wrote, and was followed"

@@ -191,6 +191,10 @@ void run(const Options& options) {
   const Bytes end = value_or_fail(parse_size("-e", end_of(options, false)));
   if (begin > end) throw Failure{kBadUsage, "-b is greater than -e"};
   const bool both = options.memory.empty();
+  if (options.memory == "cuda" && gpus() == 0) {
+    throw Failure{kFailed, "--memory cuda: there is no GPU here (no /dev/nvidia0)"};
+  }
+  value_or_fail(check_output(options.output));
   tune::Table table{{tune::cpu_model(), usable_cpus(), {}}, {}};
   if (both || options.memory == "host") {
     for (const int ranks : ranks_of(options, false)) {
@@ -202,12 +206,17 @@ void run(const Options& options) {
   if (options.memory == "cuda" || (both && gpus() > 1)) {
     for (const int ranks : ranks_of(options, true)) measure(options, ranks, "auto", true, table);
   }
+  if (table.curves.empty())
+    throw Failure{kFailed, "nothing was measured: --ranks says with how many"};
+  // The times took minutes: they are seen whatever becomes of the file.
+  fmt::print("{}", to_text(table));
+  std::fflush(stdout);
   // What is written can be read: the reader is stricter than any file system.
   const std::string text = tune::to_json(table);
   value_or_fail(tune::from_json(text), kFailed);
   value_or_fail(write_output(options.output, text), kFailed);
-  fmt::print("{}# written to {}: GDRX_TUNE_FILE={} makes the tuner choose by it\n", to_text(table),
-             options.output, options.output);
+  fmt::print("# written to {}: GDRX_TUNE_FILE={} makes the tuner choose by it\n", options.output,
+             options.output);
 }
 
 }  // namespace
