@@ -219,6 +219,9 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(printed.error()));
       status = 3;
     }
+  } else if (const auto writable = gdrx::bench::can_write(options->json, rank); !writable) {
+    if (rank == 0) fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(writable.error()));
+    status = 2;
   } else {
     status = gdrx::bench::printed_run(*options, command, rank);
   }

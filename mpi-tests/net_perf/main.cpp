@@ -10,6 +10,7 @@
 
 #include "mpi-tests/machine.hpp"
 #include "mpi-tests/net_perf/measure.hpp"
+#include "mpi-tests/output.hpp"
 
 namespace gdrx::net_perf {
 namespace {
@@ -117,6 +118,11 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (options && !options->help && ranks != 2) {
     options = gdrx::fail(gdrx::Errc::invalid_argument, "two ranks: mpirun -np 2 --map-by node");
+  }
+  if (options && !options->help) {
+    if (const auto writable = gdrx::bench::can_write(options->json, rank); !writable) {
+      options = tl::unexpected(writable.error());
+    }
   }
   int status = 0;
   if (!options) {
