@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "gdrx/config.hpp"
+#include "mpi-tests/machine.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::bench {
@@ -246,11 +247,17 @@ Result<Options> parse_options(int argc, char** argv) {
   Raw raw;
   CLI::App app("gdrx allReduce under mpirun: speed, and every element checked", "allreduce_test");
   declare(app, raw, options);
+  app.set_version_flag("--version",
+                       "allreduce_test of gdrx " GDRX_VERSION_TEXT ", commit " + commit());
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     options.help = true;
     options.help_text = app.help();
+    return options;
+  } catch (const CLI::CallForVersion& version) {
+    options.help = true;
+    options.help_text = version.what() + std::string("\n");
     return options;
   } catch (const CLI::ParseError& error) {
     return fail(Errc::invalid_argument, std::string(error.what()) + " (--help lists the options)");

@@ -32,7 +32,7 @@ struct Options {
   bool in_place = true;
   double timeout = 0;
   std::uint64_t seed = 1;
-  bool help = false;
+  bool help = false;  // or --version: help_text is all that there is to do
   std::string help_text;
 };
 

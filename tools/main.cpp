@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "commit.h"  // written at each build
 #include "gdrx/config.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/view.hpp"
@@ -49,6 +50,7 @@ int main(int argc, char** argv) {
   CLI::App app("Collective communication for GPU and host buffers: topology, plans, configuration.",
                "gdrx");
   app.formatter(gdrx::tools::help_formatter());
+  app.set_version_flag("--version", "gdrx " GDRX_VERSION_TEXT ", commit " GDRX_COMMIT);
   app.require_subcommand(1);
   app.footer(
       "`gdrx COMMAND --help` has examples.\n"
