@@ -30,5 +30,14 @@ TEST(LoadingUcx, ChangesNoSignalDisposition) {
   EXPECT_EQ(dispositions(), before);
 }
 
+TEST(LoadingUcx, NamesTheFoldersThatItIsNotIn) {
+  Config config;
+  config.module_path = "/nowhere:/nothing";
+  const auto fabric = open_fabric("ucx", config, Log({}, nullptr));
+  ASSERT_FALSE(fabric);
+  EXPECT_NE(fabric.error().what.find("not found in /nowhere:/nothing;"), std::string::npos)
+      << fabric.error().what;
+}
+
 }  // namespace
 }  // namespace gdrx::test

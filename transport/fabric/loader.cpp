@@ -53,7 +53,9 @@ void calm_ucx() {
 }  // namespace
 
 Result<void*> open_module(const Config& config, const std::string& file, const char* needs) {
-  std::string reason = "not found";
+  // Where GDRX_MODULE_PATH is set, nothing else is looked at.
+  std::string reason =
+      config.module_path.empty() ? "not found" : "not found in " + config.module_path;
   for (const fs::path& place : places(config, file)) {
     std::error_code error;
     const bool by_linker = !place.has_parent_path();
@@ -64,9 +66,10 @@ Result<void*> open_module(const Config& config, const std::string& file, const c
     const char* text = dlerror();
     if (!by_linker && text != nullptr) reason = text;
   }
-  return fail(Errc::unsupported,
-              fmt::format("{}: {}; install {} and build again, or set GDRX_MODULE_PATH", file,
-                          reason, needs));
+  const std::string instead =
+      config.module_path.empty() ? "set GDRX_MODULE_PATH" : "correct GDRX_MODULE_PATH";
+  return fail(Errc::unsupported, fmt::format("{}: {}; install {} and build again, or {}", file,
+                                             reason, needs, instead));
 }
 
 Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
