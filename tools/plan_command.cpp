@@ -194,11 +194,16 @@ void compare(const Options& options, plan::Spec spec) {
   print_comparison(spec, size, std::move(rows));
 }
 
+// The file that a plan's error is in.
+Result<plan::Plan> with_name(const std::string& file, Result<plan::Plan> plan) {
+  if (!plan) plan.error().what = file + ": " + plan.error().what;
+  return plan;
+}
+
 void run(const Options& options) {
   if (!options.load.empty()) {
-    const auto plan = value_or_fail(
-        plan::from_json(value_or_fail(read_input(options.load, plan::JsonLimits{}.bytes), kFailed)),
-        kFailed);
+    const auto text = value_or_fail(read_input(options.load, plan::JsonLimits{}.bytes), kFailed);
+    const auto plan = value_or_fail(with_name(options.load, plan::from_json(text)), kFailed);
     check_usage(options, plan.spec);
     return report(plan, options);
   }

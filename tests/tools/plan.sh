@@ -57,9 +57,9 @@ refused 2 "is of whole plans" plan --rank 0 --format json
 refused 2 "rank 7 is not one of 5" plan --load plan.json --rank 7
 refused 2 "excludes" plan --load plan.json --algo ring
 refused 1 "open nothing.json" plan --load nothing.json
-refused 1 "plan JSON: byte 1: this is not JSON" plan --load /dev/null
+refused 1 "/dev/null: plan JSON: byte 1: this is not JSON" plan --load /dev/null
 sed '0,/"peer": 1/s//"peer": 2/' plan.json > wrong.json
-refused 1 "rank [0-9]+" plan --load wrong.json
+refused 1 "wrong.json: .*rank [0-9]+" plan --load wrong.json
 for way in "plan" "plan --format json" "plan -n 2 --rank 0" "plan --help"; do
   # shellcheck disable=SC2086
   "$gdrx" $way > /dev/full 2> err && wrong "gdrx $way: nobody says that it could not be written"
