@@ -38,7 +38,7 @@ class Fields {
     if (!object_.is_object()) return bad(where_, "an object is expected");
     for (const auto& [key, value] : object_.items()) {
       if (std::find(known.begin(), known.end(), key) == known.end()) {
-        return bad(where_, "there is no key " + shown(key));
+        return bad(where_, "unknown key " + shown(key));
       }
     }
     return {};

@@ -37,11 +37,11 @@ Result<void> only(const Json& object, const std::string& where,
   if (!object.is_object()) return wrong(where + " is not an object");
   for (const auto& [key, value] : object.items()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      return wrong(fmt::format("{}: there is no key {}", where, plan::shown(key)));
+      return wrong(fmt::format("{}: unknown key {}", where, plan::shown(key)));
     }
   }
   for (const std::string_view key : keys) {
-    if (!object.contains(key)) return wrong(fmt::format("{}: there is no key '{}'", where, key));
+    if (!object.contains(key)) return wrong(fmt::format("{}: the key '{}' is missing", where, key));
   }
   return {};
 }

@@ -125,8 +125,8 @@ TEST(PlanJson, SaysWhatIsWrong) {
   refuses(std::string(100'000, '['), "nested too deeply");
   refuses("{\"gdrx_plan\": \"\xff\xfe\"}", "not JSON");
   refuses(with(good, "\"root\": 0", "\"root\": 0, \"root\": 0"), "the key 'root' stands twice");
-  refuses(with(good, "\"root\"", "\"roOt\""), "there is no key 'roOt'");
-  refuses(with(good, "\"root\"", "\"ro\\not\\u0000\""), "there is no key 'ro?ot?'");
+  refuses(with(good, "\"root\"", "\"roOt\""), "unknown key 'roOt'");
+  refuses(with(good, "\"root\"", "\"ro\\not\\u0000\""), "unknown key 'ro?ot?'");
   refuses(with(good, "\"root\": 0,", ""), "plan: root is missing");
   refuses(with(good, "\"gdrx_plan\": 1", "\"gdrx_plan\": 2"), "gdrx_plan is not a whole number");
   refuses(with(good, "\"ranks\": 3", "\"ranks\": 3.0"), "ranks is not a whole number");

@@ -75,8 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
     Of, CorruptTable,
     testing::Values(
         Corrupt{"{\"gdrx_tune\": 1", "{\"gdrx_tune\": 2", "'gdrx_tune' is not 1"},
-        Corrupt{"\"gdrx_tune\": 1,", "", "there is no key 'gdrx_tune'"},
-        Corrupt{"\"gdrx_tune\": 1,", "\"gdrx_tune\": 1, \"x\\ny\": 1,", "no key 'x?y'"},
+        Corrupt{"\"gdrx_tune\": 1,", "", "the key 'gdrx_tune' is missing"},
+        Corrupt{"\"gdrx_tune\": 1,", "\"gdrx_tune\": 1, \"x\\ny\": 1,", "unknown key 'x?y'"},
         Corrupt{"\"gdrx_tune\": 1,", "\"gdrx_tune\": 1, \"gdrx_tune\": 1,", "stands twice"},
         Corrupt{"\"cpus\":2", "\"cpus\":0", "'cpus' takes a whole number"},
         Corrupt{"\"cpus\":2", "\"cpus\":2.5", "'cpus' takes a whole number"},
