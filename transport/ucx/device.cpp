@@ -68,7 +68,12 @@ Result<void> UcxDevice::open(const Config& config) {
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   if (const auto status = ucp_worker_create(context_, &worker, &worker_); status != UCS_OK) {
-    return failed("ucp_worker_create", status);
+    auto failure = failed("ucp_worker_create", status);
+    // UCX does not say of what: mostly of a container's 64 MiB of /dev/shm.
+    if (status == UCS_ERR_NO_RESOURCE) {
+      failure.value().what += "; is /dev/shm full or small (docker: --shm-size)? gdrx doctor says";
+    }
+    return failure;
   }
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
