@@ -256,6 +256,7 @@ class CommunicatorBuilder {
     auto measured = tuning_.host(comm_->peers_, machine, speaks ? comm_->log_ : Log({}, nullptr));
     machine.measured = std::move(measured.curves);
     machine.measured_by = std::move(measured.by);
+    machine.measured_not = std::move(measured.none);
   }
 
   // All or nobody: a second round tells whether every rank could map it.

@@ -174,6 +174,7 @@ std::string explain(const Machine& machine, Collective collective, Bytes bytes,
       fmt::format("{} of {} bytes, {} ranks on {} host(s), {} cpu(s) a host\n",
                   to_string(collective), bytes, machine.ranks, machine.hosts, machine.cpus);
   text += fmt::format("  times from {}\n", choice.measured ? machine.measured_by : "the model");
+  if (!machine.measured_not.empty()) text += fmt::format("  {}\n", machine.measured_not);
   for (const Candidate& candidate : choice.candidates) {
     const bool chosen = &candidate == &choice.candidates.front();
     text += fmt::format(

@@ -29,6 +29,7 @@ struct Machine {
   Bytes arena_block = 256 * 1024;
   std::vector<tune::Curve> measured{};  // here, with so many ranks; empty: the model alone
   std::string measured_by{};            // "GDRX_TUNE_FILE=host.json"
+  std::string measured_not{};           // why a table that was given has nothing
 };
 
 struct Candidate {

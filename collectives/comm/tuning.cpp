@@ -59,15 +59,23 @@ Tuning::Measured Tuning::host(std::span<const Hello> ranks, const Machine& machi
   if (table == nullptr) return {};
   std::vector<tune::Curve> curves = tune::curves_at(*table, machine.ranks, machine.hosts);
   std::erase_if(curves, [](const tune::Curve& curve) { return curve.transport == "gpu"; });
-  if (curves.empty()) return {};
+  if (curves.empty()) {
+    if (file_.empty()) return {};
+    return {{},
+            {},
+            fmt::format(
+                "{} has no times of host memory for {} ranks on {} host(s) (gdrx tune --ranks {})",
+                file_, machine.ranks, machine.hosts, machine.ranks)};
+  }
   if (table->platform.cpus != machine.cpus) {
     log.warn(
         "GDRX_TUNE_FILE={} was measured with {} CPUs a host, here are {}: not used for host memory",
         file_, table->platform.cpus, machine.cpus);
     return {};
   }
-  return {std::move(curves), file_.empty() ? "a table that came with gdrx for " + here.cpu
-                                           : "GDRX_TUNE_FILE=" + file_};
+  return {std::move(curves),
+          file_.empty() ? "a table that came with gdrx for " + here.cpu : "GDRX_TUNE_FILE=" + file_,
+          {}};
 }
 
 std::string Tuning::gpu(std::span<const Hello> ranks, gpu::Host& host) const {

@@ -25,6 +25,7 @@ class Tuning {
   struct Measured {
     std::vector<tune::Curve> curves;  // empty: the model decides
     std::string by;                   // where they are from
+    std::string none;                 // why a file that was given has none
   };
   /// Of host memory, for the machine as far as it is described.
   Measured host(std::span<const Hello> ranks, const Machine& machine, const Log& log) const;

@@ -63,8 +63,11 @@ TEST_F(TuningOfAFile, GivesTheTimesOfThisManyRanks) {
   const auto measured = tuning_.host(two_ranks(), machine_, log_);
   ASSERT_EQ(measured.curves.size(), 1U);  // the kernels' are for GPU buffers
   EXPECT_EQ(measured.by, "GDRX_TUNE_FILE=" + file_);
+  EXPECT_EQ(measured.none, "");
   machine_.ranks = 3;
-  EXPECT_TRUE(tuning_.host(two_ranks(), machine_, log_).curves.empty());
+  const auto other = tuning_.host(two_ranks(), machine_, log_);
+  EXPECT_TRUE(other.curves.empty());
+  EXPECT_NE(other.none.find("no times of host memory for 3 ranks"), std::string::npos);
   EXPECT_TRUE(warnings_.empty());
 }
 

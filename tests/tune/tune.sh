@@ -48,6 +48,8 @@ says "^ +65536 .* tree +ucx"
 says "# OK"
 run tree.json 512K > out # beyond what was measured
 says "times from the model"
+mpirun -np 3 -x GDRX_TUNE_FILE=tree.json allreduce_test -e 8 -n 1 -w 0 --explain > out
+says "tree.json has no times of host memory for 3 ranks on 1 host\(s\) \(gdrx tune --ranks 3\)"
 run foreign.json 64K > out 2>&1
 says "times from the model"
 [ "$(grep -c "was measured with 4000 CPUs" out)" = 1 ] || wrong "not one warning"
