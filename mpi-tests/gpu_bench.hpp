@@ -37,8 +37,8 @@ class GpuBench {
 
   /// Every rank calls it. Graph: kCallsOfSample calls are captured once and replayed; stream: they
   /// are enqueued one by one. Before each sample as many calls line the ranks up; the first
-  /// `warmup` samples do not count. `refresh` comes before the last one: what is then in the output
-  /// was written by calls that were timed.
+  /// `warmup` samples do not count. `refresh` comes before the last one: its calls wrote what is
+  /// then in the output.
   virtual Result<GpuTimes> time(Mode mode, int warmup, int samples, const Enqueue& call,
                                 const Refresh& refresh) = 0;
   /// "NVIDIA H200".

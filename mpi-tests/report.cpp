@@ -117,10 +117,10 @@ void print_verdict(const std::vector<Row>& rows, int ranks) {
   }
   if (!same_bits) fmt::print("# FAILED: some sums of random numbers differed between repeats\n");
   if (nccl_wrong > 0) fmt::print("# NCCL: {} wrong elements\n", nccl_wrong);
-  if (wrong == 0) {
-    fmt::print("# OK: {} ranks, {} rows, every element of every rank right\n", ranks, rows.size());
-  } else {
+  if (wrong > 0) {
     fmt::print("# FAILED: {} wrong elements in {} rows\n", wrong, rows.size());
+  } else if (same_bits) {
+    fmt::print("# OK: {} ranks, {} rows, every element of every rank right\n", ranks, rows.size());
   }
   std::fflush(stdout);
 }

@@ -129,26 +129,24 @@ Result<void> wait_for_streams(const Pending& entry) {
 
 gdrxResult_t run_group(std::vector<Pending> posted) {
   gdrxResult_t result = gdrxSuccess;
-  // First what waits for nothing here: what is staged waits for its stream, in which other ranks of
-  // this process may wait for such a call.
-  for (const Pending& entry : posted) {
-    if (!entry.stream_ordered) continue;
-    const auto launched = entry.comm->impl->launch_on_gpu(entry.call);
-    if (!launched) result = report(entry.comm, launched.error());
-  }
-  for (Pending& entry : posted) {
-    if (entry.stream_ordered) continue;
-    if (const auto ready = wait_for_streams(entry); !ready) {
-      result = report(entry.comm, ready.error());
-      continue;
+  const auto start = [&](Pending& entry) -> Result<void> {
+    if (entry.stream_ordered) return entry.comm->impl->launch_on_gpu(entry.call);
+    GDRX_TRY(wait_for_streams(entry));
+    entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
+    for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, entry.operation, request);
+    return {};
+  };
+  // First what the GPUs run, which waits for nothing here: what is staged waits for its stream, in
+  // which other ranks of this process may wait for such a call.
+  std::vector<bool> on_gpus;
+  for (const Pending& entry : posted) on_gpus.push_back(entry.comm->impl->runs_on_gpu(entry.call));
+  for (const bool now : {true, false}) {
+    for (std::size_t i = 0; i < posted.size(); ++i) {
+      if (on_gpus[i] != now) continue;
+      if (const auto started = start(posted[i]); !started) {
+        result = report(posted[i].comm, started.error());
+      }
     }
-    auto operation = entry.comm->impl->post(std::move(entry.call));
-    if (!operation) {
-      result = report(entry.comm, operation.error());
-      continue;
-    }
-    entry.operation = *operation;
-    for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, *operation, request);
   }
   const gdrxResult_t waited = wait_for_all(posted);
   return result != gdrxSuccess ? result : waited;

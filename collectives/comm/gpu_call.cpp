@@ -84,11 +84,14 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   // The host's part: what the GPU does from then on its own tools show.
   const trace::Span launch(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
                            {bytes, trace::kNobody, trace::kNoIndex, gpu::to_string(shape.kernel)});
-  const std::lock_guard lock(gpu_mutex_);
+  std::unique_lock lock(gpu_mutex_);
   auto launched =
       gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, call.stream);
-  // Peers would wait for this kernel, and take the next for it.
-  if (!launched) return tl::unexpected(start_failed(std::move(launched).error()));
+  if (!launched) {
+    lock.unlock();  // the user's handler may want it
+    // Peers would wait for this kernel, and take the next for it.
+    return tl::unexpected(start_failed(std::move(launched).error()));
+  }
   gpu_info_.algorithm = algorithm_of(shape.kernel);
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = choice.us;

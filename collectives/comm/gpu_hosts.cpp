@@ -54,7 +54,8 @@ GpuPieces::Setup Communicator::gpu_pieces(const Operation& operation) const {
   return {gpu_.get(),
           gpu_host_,
           {call.input, call.output, call.count * size_of(call.type), call.type, call.op},
-          operation.before.get()};
+          operation.before.get(),
+          track_.get()};
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(

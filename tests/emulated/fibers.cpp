@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -25,7 +26,8 @@ constexpr std::size_t kStack = 256 << 10;
 constexpr std::size_t kStack = 64 << 10;
 #endif
 
-/// Stacks, kept: every kernel needs hundreds.
+/// Stacks, kept: every kernel needs hundreds. They lie side by side: the lowest word tells whether
+/// one grew into the next.
 class Stacks {
  public:
   static void* take() {
@@ -38,14 +40,20 @@ class Stacks {
     void* stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) std::abort();
+    *static_cast<std::uint64_t*>(stack) = kUntouched;
     return stack;
   }
   static void give(void* stack) {
+    if (*static_cast<std::uint64_t*>(stack) != kUntouched) {
+      std::fputs("an emulated thread needs more stack than it has\n", stderr);
+      std::abort();
+    }
     const std::lock_guard lock(mutex());
     idle().push_back(stack);
   }
 
  private:
+  static constexpr std::uint64_t kUntouched = 0x5afe5afe5afe5afe;
   static std::mutex& mutex() {
     static auto& one = *new std::mutex;
     return one;

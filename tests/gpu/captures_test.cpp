@@ -110,6 +110,25 @@ TEST_F(GpuCaptures, AnotherThreadsCaptureAndARequestDoNotDisturbEachOther) {
   cudaStreamDestroy(captured);
 }
 
+// An event on it would be one of the graph's, and the call would be drawn into the graph.
+TEST_F(GpuCaptures, TheStreamOfTheCallBeforeMustNotBeCapturedMeanwhile) {
+  const Ranks ranks(1, kWords * 4);
+  const Shape shape = choose(ranks.host(), kWords * 4);
+  ranks.use(0);
+  const cudaStream_t other = new_stream();
+  multiply(ranks, 0, shape, ranks.stream(0));
+  must(cudaStreamSynchronize(ranks.stream(0)), "synchronize");
+  must(cudaStreamBeginCapture(ranks.stream(0), cudaStreamCaptureModeThreadLocal), "capture");
+  const auto launched = ranks.path(0).launch(
+      {ranks.out(0), ranks.out(0), kWords * 4, DataType::uint32, ReduceOp::sum}, shape, other);
+  ASSERT_FALSE(launched);
+  EXPECT_EQ(launched.error().code, Errc::unsupported);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(ranks.stream(0), &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(other);
+}
+
 TEST_F(GpuCaptures, ARequestIsRefusedBeforeAnythingIsInTheGraph) {
   must(cudaSetDevice(0), "cudaSetDevice");
   must(cudaFree(nullptr), "context");

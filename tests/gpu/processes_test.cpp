@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "gdrx/gdrx.h"
 #include "tests/gpu/emulated.hpp"
@@ -236,6 +237,38 @@ TEST_F(GpuProcesses, WhatIsStillRegisteredEndsWithTheCommunicator) {
         self.comm = nullptr;
         CHECK_HERE(ended == gdrxSuccess);
         CHECK_HERE(cudaFree(raw) == cudaSuccess);
+        return 0;
+      }),
+      well_);
+}
+
+// Though only one rank wants a request, and of the first alone.
+TEST_F(GpuProcesses, AGroupStartsItsGpuCallsInOrder) {
+  constexpr std::uint64_t kFew = 1024;
+  EXPECT_EQ(
+      run([](Rank_& self) {
+        std::uint32_t* at[3] = {};
+        for (std::uint32_t*& one : at) {
+          void* raw = nullptr;
+          CHECK_HERE(cudaMalloc(&raw, kFew * 4) == cudaSuccess);
+          one = static_cast<std::uint32_t*>(raw);
+        }
+        std::vector<std::uint32_t> data(kFew, 1);
+        CHECK_HERE(cudaMemcpy(at[0], data.data(), kFew * 4, cudaMemcpyDefault) == cudaSuccess);
+        auto* const stream = reinterpret_cast<gdrxStream_t>(self.stream);
+        gdrxRequest_t request = nullptr;
+        CHECK_HERE(gdrxGroupStart() == gdrxSuccess);
+        for (int call = 0; call < 2; ++call) {
+          CHECK_HERE(gdrxAllReduce(at[call], at[call + 1], kFew, gdrxUint32, gdrxSum, self.comm,
+                                   stream, self.rank == 0 && call == 0 ? &request : nullptr) ==
+                     gdrxSuccess);
+        }
+        CHECK_HERE(gdrxGroupEnd() == gdrxSuccess);
+        CHECK_HERE(request == nullptr || gdrxWait(&request) == gdrxSuccess);
+        CHECK_HERE(cudaStreamSynchronize(self.stream) == cudaSuccess);
+        CHECK_HERE(cudaMemcpy(data.data(), at[2], kFew * 4, cudaMemcpyDefault) == cudaSuccess);
+        CHECK_HERE(data == std::vector<std::uint32_t>(kFew, kRanks * kRanks));
+        for (std::uint32_t* one : at) CHECK_HERE(cudaFree(one) == cudaSuccess);
         return 0;
       }),
       well_);

@@ -46,7 +46,8 @@ int device_count() noexcept {
 }
 
 CUcontext current_context() noexcept {
-  if (stack.empty()) stack.push_back(context_of(0));
+  if (stack.empty()) stack.push_back(nullptr);
+  if (stack.back() == nullptr) stack.back() = context_of(0);
   return stack.back();
 }
 
@@ -94,7 +95,7 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = stack.empty() ? 0 : stack.back()->device;
+  *device = stack.empty() || stack.back() == nullptr ? 0 : stack.back()->device;
   return cudaSuccess;
 }
 
@@ -181,7 +182,7 @@ CUresult cuCtxPopCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetDevice(CUdevice* device) {
-  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *device = stack.back()->device;
   return CUDA_SUCCESS;
 }

@@ -152,7 +152,9 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
 }
 cudaError_t cudaFreeHost(void* memory) { return destroy(memory, Kind::pinned); }
 
+// Behind the default stream, and refused in a capture, as every call on it.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  if (const auto before = cudaStreamSynchronize(nullptr); before != cudaSuccess) return before;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
@@ -161,6 +163,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   return told(enqueue(stream, [=] { std::memmove(to, from, bytes); }));
 }
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  if (const auto before = cudaStreamSynchronize(nullptr); before != cudaSuccess) return before;
   std::memset(memory, value, bytes);
   return cudaSuccess;
 }

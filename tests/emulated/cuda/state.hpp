@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -40,7 +41,7 @@ struct Range {
   std::size_t bytes = 0;
   int device = 0;
   Kind kind = Kind::malloced;
-  std::shared_ptr<class File> file;  // none: pinned
+  std::shared_ptr<class File> file;
 };
 
 /// The range that has the address in it.
@@ -48,11 +49,15 @@ std::optional<Range> range_at(const void* address);
 
 /// What is being recorded of one or more streams.
 struct Capture {
+  struct Member {
+    std::shared_ptr<CUstream_st> stream;
+    bool joined = false;  // what it has, another one of the capture waits for
+  };
   unsigned long long id = 0;
-  cudaStreamCaptureMode mode{};
-  std::vector<Work> nodes;  // in an order that any of their dependencies allow
-  std::vector<CUstream_st*> streams;
-  bool valid = true;
+  std::atomic<bool> valid{true};
+  std::mutex mutex;
+  std::vector<Work> nodes;      // in an order that any of their dependencies allow
+  std::vector<Member> members;  // the first began it
 };
 
 /// Refused while this thread captures a stream, which is then invalid.
@@ -80,6 +85,7 @@ struct CUevent_st {
   std::mutex mutex;
   std::shared_ptr<gdrx::emulated::Point> point;       // none: never recorded
   std::weak_ptr<gdrx::emulated::Capture> in_capture;  // recorded on a stream that was captured
+  const CUstream_st* stream = nullptr;                // that one
   bool captured = false;
 };
 struct CUstream_st {

@@ -23,10 +23,11 @@ Streams& streams() {
 }
 
 /// Captures that forbid this thread, or every thread, what may wait.
-thread_local std::weak_ptr<Capture> own_capture;
+using Captures = std::vector<std::weak_ptr<Capture>>;
+thread_local Captures own_captures;
 thread_local cudaStreamCaptureMode interaction = cudaStreamCaptureModeGlobal;
 std::mutex global_mutex;
-std::weak_ptr<Capture> global_capture;
+Captures global_captures;
 
 std::shared_ptr<CUstream_st> shared(const CUstream_st* stream) {
   const std::lock_guard lock(streams().mutex);
@@ -69,14 +70,11 @@ CUstream_st* create(int device) {
 CUstream_st* meant(cudaStream_t stream) {
   if (stream != nullptr) return stream;
   const int device = current_device();
-  {
-    const std::lock_guard lock(streams().mutex);
-    const auto known = streams().null_streams.find(device);
-    if (known != streams().null_streams.end()) return known->second;
-  }
-  CUstream_st* const made = create(device);
-  const std::lock_guard lock(streams().mutex);
-  return streams().null_streams.emplace(device, made).first->second;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  CUstream_st*& found = streams().null_streams[device];
+  if (found == nullptr) found = create(device);
+  return found;
 }
 
 void finish(CUstream_st& stream) {
@@ -87,6 +85,25 @@ void finish(CUstream_st& stream) {
 cudaError_t invalidate(const std::shared_ptr<Capture>& capture) {
   capture->valid = false;
   return cudaErrorStreamCaptureUnsupported;
+}
+
+cudaError_t invalidate_all(const Captures& captures) {
+  cudaError_t status = cudaSuccess;
+  for (const auto& one : captures) {
+    if (const auto capture = one.lock()) status = invalidate(capture);
+  }
+  return status;
+}
+
+void remove(Captures& from, const std::shared_ptr<Capture>& capture) {
+  std::erase_if(from, [&](const auto& one) { return one.expired() || one.lock() == capture; });
+}
+
+/// A stream's new work is not waited for by anybody; `joined`: now it is.
+void set_joined(Capture& capture, const CUstream_st* stream, bool joined) {
+  for (Capture::Member& member : capture.members) {
+    if (member.stream.get() == stream) member.joined = joined;
+  }
 }
 
 void wait_for(const std::shared_ptr<Point>& point) {
@@ -110,11 +127,10 @@ std::shared_ptr<Point> point_of(CUevent_st& event) {
 
 cudaError_t refuse_in_capture() noexcept {
   if (interaction == cudaStreamCaptureModeRelaxed) return cudaSuccess;
-  const std::lock_guard lock(global_mutex);
-  if (const auto own = own_capture.lock()) return invalidate(own);
+  if (const auto own = invalidate_all(own_captures); own != cudaSuccess) return own;
   if (interaction == cudaStreamCaptureModeThreadLocal) return cudaSuccess;
-  if (const auto global = global_capture.lock()) return invalidate(global);
-  return cudaSuccess;
+  const std::lock_guard lock(global_mutex);
+  return invalidate_all(global_captures);
 }
 
 void finish_device(int device) {
@@ -132,7 +148,9 @@ cudaError_t enqueue(cudaStream_t named, Work work) {
   const std::lock_guard lock(stream.mutex);
   if (stream.capture) {
     if (!stream.capture->valid) return cudaErrorStreamCaptureInvalidated;
+    const std::lock_guard capture(stream.capture->mutex);
     stream.capture->nodes.push_back(std::move(work));
+    set_joined(*stream.capture, &stream, false);
     return cudaSuccess;
   }
   stream.waiting.push_back(std::move(work));
@@ -202,6 +220,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t named) {
     const std::scoped_lock lock(stream.mutex, event->mutex);
     event->captured = stream.capture != nullptr;
     event->in_capture = stream.capture;
+    event->stream = &stream;
     if (event->captured) return cudaSuccess;
   }
   auto point = std::make_shared<Point>();
@@ -220,10 +239,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t named, cudaEvent_t event, unsigned)
     if (event->captured) {
       const auto capture = event->in_capture.lock();
       if (!capture) return told(cudaErrorCapturedEvent);
-      if (stream.capture == capture) return cudaSuccess;
-      if (stream.capture) return told(cudaErrorStreamCaptureMerge);
-      stream.capture = capture;  // joins it
-      capture->streams.push_back(&stream);
+      if (stream.capture && stream.capture != capture) return told(cudaErrorStreamCaptureMerge);
+      const std::lock_guard members(capture->mutex);
+      if (event->stream != &stream) set_joined(*capture, event->stream, true);
+      if (!stream.capture) capture->members.push_back({shared(&stream)});
+      stream.capture = capture;
       return cudaSuccess;
     }
     if (stream.capture) {
@@ -238,7 +258,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t named, cudaEvent_t event, unsigned)
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
-  if (event->captured) return told(cudaErrorCapturedEvent);
+  {
+    const std::lock_guard lock(event->mutex);
+    if (event->captured) return told(cudaErrorCapturedEvent);
+  }
   const auto point = point_of(*event);
   if (!point) return cudaSuccess;
   const std::lock_guard lock(point->mutex);
@@ -266,12 +289,11 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (stream == nullptr) return told(cudaErrorStreamCaptureImplicit);
   auto capture = std::make_shared<Capture>();
   capture->id = ++ids;
-  capture->mode = mode;
-  capture->streams.push_back(stream);
+  capture->members.push_back({shared(stream), true});
   const std::scoped_lock lock(stream->mutex, global_mutex);
   if (stream->capture) return told(cudaErrorIllegalState);
-  if (mode != cudaStreamCaptureModeRelaxed) own_capture = capture;
-  if (mode == cudaStreamCaptureModeGlobal) global_capture = capture;
+  if (mode != cudaStreamCaptureModeRelaxed) own_captures.push_back(capture);
+  if (mode == cudaStreamCaptureModeGlobal) global_captures.push_back(capture);
   stream->capture = std::move(capture);
   return cudaSuccess;
 }
@@ -284,14 +306,18 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     capture = stream->capture;
   }
   if (!capture) return told(cudaErrorIllegalState);
-  for (CUstream_st* joined : capture->streams) {
-    const std::lock_guard lock(joined->mutex);
-    joined->capture = nullptr;
+  if (capture->members.front().stream.get() != stream) return told(cudaErrorStreamCaptureUnmatched);
+  bool whole = true;
+  for (const Capture::Member& member : capture->members) {
+    const std::lock_guard lock(member.stream->mutex);
+    member.stream->capture = nullptr;
+    whole = whole && (member.joined || member.stream.get() == stream);
   }
+  remove(own_captures, capture);
   const std::lock_guard lock(global_mutex);
-  if (own_capture.lock() == capture) own_capture.reset();
-  if (global_capture.lock() == capture) global_capture.reset();
+  remove(global_captures, capture);
   if (!capture->valid) return told(cudaErrorStreamCaptureInvalidated);
+  if (!whole) return told(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(capture->nodes)};
   return cudaSuccess;
 }
