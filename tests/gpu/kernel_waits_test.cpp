@@ -11,6 +11,8 @@
 namespace gdrx::gpu {
 namespace {
 
+constexpr auto kPromptly = std::chrono::milliseconds(kEmulated ? 10'000 : 500);
+
 class GpuKernelWaits : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +59,7 @@ TEST_F(GpuKernelWaits, AKernelThatWaitsTooLongSaysForWhomAndEnds) {
   ranks.launch(1, {ranks.in(1), ranks.out(1), 4096, DataType::float32, ReduceOp::sum},
                choose(ranks.host(), 4096));
   ranks.synchronize();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPromptly + std::chrono::seconds(1));
   const Trouble trouble = ranks.path(1).trouble();
   ASSERT_TRUE(trouble.happened);
   EXPECT_EQ(index(trouble.peer), 0);
@@ -88,7 +90,7 @@ TEST_F(GpuKernelWaits, AnAbortEndsAWaitingKernel) {
   const auto begin = std::chrono::steady_clock::now();
   ranks.path(0).abort();
   ranks.synchronize();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPromptly);
   EXPECT_FALSE(ranks.path(0).trouble().happened);
 }
 
