@@ -101,11 +101,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
-  if (GDRX_TRY(gpu_->captured(call.stream))) {  // before anything is in the graph
-    return fail(Errc::unsupported,
-                "a request cannot be waited for while its stream is captured: "
-                "pass NULL for the request");
-  }
+  GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
   GDRX_TRY(launch_on_gpu(call));
   auto operation = std::make_shared<Operation>(std::move(call));
   auto mark = gpu_->mark(operation->call.stream);

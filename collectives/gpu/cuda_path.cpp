@@ -232,18 +232,17 @@ Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
-Result<bool> CudaPath::captured(void* stream) const {
+Result<void> CudaPath::check_mark(void* stream) const {
   const OnDevice here(device_);
-  return GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) != 0;
+  if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) == 0) return {};
+  return fail(Errc::unsupported,
+              "a request cannot be waited for while its stream is captured: "
+              "pass NULL for the request");
 }
 
 Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
+  GDRX_TRY(check_mark(stream));
   const OnDevice here(device_);
-  if (GDRX_TRY(captured(stream))) {
-    return fail(Errc::unsupported,
-                "a request cannot be waited for while its stream is captured: "
-                "pass NULL for the request");
-  }
   return EventMark::create(static_cast<cudaStream_t>(stream), device_);
 }
 

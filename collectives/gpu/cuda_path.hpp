@@ -23,7 +23,7 @@ class CudaPath final : public Path {
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   void* own_stream() const noexcept override { return own_stream_; }
-  Result<bool> captured(void* stream) const override;
+  Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish() override;
   Result<void> synchronize(void* stream) override;

@@ -87,8 +87,8 @@ class Path {
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
-  /// Whether what the stream is given goes into a graph.
-  virtual Result<bool> captured(void* stream) const = 0;
+  /// Whether mark() will do: Errc::unsupported while the stream is captured.
+  virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
   /// Waits until everything that was launched here has ended.
