@@ -12,6 +12,7 @@
 #include <set>
 
 #include "gdrx/gdrx_mpi.h"
+#include "gdrx/output.hpp"
 #include "mpi-tests/die.hpp"
 #include "mpi-tests/measure.hpp"
 #include "mpi-tests/output.hpp"
@@ -215,7 +216,7 @@ int main(int argc, char** argv) {
     status = 2;
   } else if (options->help) {
     if (rank == 0) std::fputs(options->help_text.c_str(), stdout);
-    if (const auto printed = gdrx::bench::all_printed(); !printed) {
+    if (const auto printed = gdrx::all_printed(); !printed) {
       fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(printed.error()));
       status = 3;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what a program prints and writes arrives.
+// The file for the figures, asked about before they are measured.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "gdrx/result.hpp"
 
 namespace gdrx::bench {
-
-/// Flushes stdout; an error if any write to it has failed so far.
-Result<void> all_printed();
 
 /// Collective. Whether rank 0 will be able to write the file, asked before anything is measured:
 /// it leaves no file, and one that is there as it is. An empty name is no file.

@@ -6,6 +6,7 @@
 
 #include "commit.h"  // written at each build
 #include "gdrx/config.hpp"
+#include "gdrx/output.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/view.hpp"
 #include "tools/help.hpp"
@@ -58,9 +59,7 @@ int main(int argc, char** argv) {
   for (const Add add : kCommands) add(app);
   try {
     app.parse(argc, argv);
-    // A write may have failed long before the last: its error stays with the stream.
-    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    return written ? 0 : fail(gdrx::tools::kFailed, kNotWritten);
+    return gdrx::all_printed() ? 0 : fail(gdrx::tools::kFailed, kNotWritten);
   } catch (const CLI::Success& help) {
     const int status = app.exit(help);
     return std::cout.flush() ? status : fail(gdrx::tools::kFailed, kNotWritten);

@@ -46,14 +46,6 @@ Result<std::string> read_input(const std::string& name, std::size_t most) {
   return text;
 }
 
-Result<void> check_output(const std::string& name) {
-  std::error_code ignored;
-  const bool there = std::filesystem::exists(name, ignored);
-  if (!std::ofstream(name, std::ios::app)) return fail(Errc::system, "write " + name, errno);
-  if (!there) std::filesystem::remove(name, ignored);
-  return {};
-}
-
 Result<void> write_output(const std::string& name, std::string_view bytes) {
   std::ofstream file(name, std::ios::binary | std::ios::trunc);
   if (!file) return fail(Errc::system, "write " + name, errno);

@@ -12,9 +12,6 @@ namespace gdrx::tools {
 
 /// A whole file ("-": stdin). Errors name it: not there, a folder, larger than `most` bytes.
 Result<std::string> read_input(const std::string& name, std::size_t most);
-/// Whether write_output() will do, asked before the work: it leaves no file, and one that
-/// is there as it is.
-Result<void> check_output(const std::string& name);
 /// Writes or replaces a file.
 Result<void> write_output(const std::string& name, std::string_view bytes);
 

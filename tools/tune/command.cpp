@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "gdrx/output.hpp"
 #include "tools/commands.hpp"
 #include "tools/support.hpp"
 #include "tools/tune/rows.hpp"
