@@ -59,7 +59,7 @@ trace::Span api_mark(gdrxComm* comm, const Call& call) {
 }
 
 bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest_t* request) {
-  return call.stream != nullptr && request == nullptr && comm->impl->runs_on_gpu(call);
+  return call.stream != nullptr && request == nullptr && comm->impl->runs_in_stream(call);
 }
 
 Result<void> add_part(Pending& merged, const Part& part) {
@@ -130,7 +130,7 @@ Result<void> wait_for_streams(const Pending& entry) {
 gdrxResult_t run_group(std::vector<Pending> posted) {
   gdrxResult_t result = gdrxSuccess;
   const auto start = [&](Pending& entry) -> Result<void> {
-    if (entry.stream_ordered) return entry.comm->impl->launch_on_gpu(entry.call);
+    if (entry.stream_ordered) return entry.comm->impl->launch(entry.call);
     GDRX_TRY(wait_for_streams(entry));
     entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
     for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, entry.operation, request);
@@ -139,7 +139,9 @@ gdrxResult_t run_group(std::vector<Pending> posted) {
   // First what the GPUs run, which waits for nothing here: what is staged waits for its stream, in
   // which other ranks of this process may wait for such a call.
   std::vector<bool> on_gpus;
-  for (const Pending& entry : posted) on_gpus.push_back(entry.comm->impl->runs_on_gpu(entry.call));
+  for (const Pending& entry : posted) {
+    on_gpus.push_back(entry.comm->impl->runs_in_stream(entry.call));
+  }
   for (const bool now : {true, false}) {
     for (std::size_t i = 0; i < posted.size(); ++i) {
       if (on_gpus[i] != now) continue;
@@ -159,7 +161,7 @@ Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_
   call.stream = stream;
   if (request != nullptr) *request = nullptr;
   if (group_depth > 0) return enqueue(comm, std::move(call), request);
-  if (is_stream_ordered(comm, call, request)) return comm->impl->launch_on_gpu(call);
+  if (is_stream_ordered(comm, call, request)) return comm->impl->launch(call);
   std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
   if (request == nullptr) return comm->impl->wait(*operation);
   hand_out(comm, operation, request);

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace gdrx {
 namespace {
@@ -29,6 +31,15 @@ constexpr milliseconds kActiveFor{1000};
 constexpr milliseconds kTickDriving{2};
 constexpr milliseconds kSuspicion{700};
 
+// Steps of calls in a stream follow each other within this. Between calls GPUs compute for
+// milliseconds: naps that grow with the pause, and cost the call at its end a five-hundredth of it.
+constexpr std::chrono::microseconds kAwake{200};
+void nap(Duration since) {
+  [[maybe_unused]] thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1000UL);  // 1 us
+  std::this_thread::sleep_for(
+      std::clamp<Duration>(since / 500, std::chrono::microseconds(20), milliseconds(1)));
+}
+
 // Nobody waits longer than this for ranks that do not destroy their communicator.
 constexpr std::chrono::seconds kLeaveTime{60};
 
@@ -42,16 +53,24 @@ Communicator::~Communicator() {
   if (track_) track_->write(log_);
 }
 
+Communicator::Driving::Driving(const Communicator& comm) : comm_(comm) {
+  ++comm_.callers_;
+  lock_ = std::unique_lock(comm_.driver_);
+}
+
+Communicator::Driving::~Driving() {
+  lock_.unlock();
+  --comm_.callers_;
+  if (comm_.expects_streams()) comm_.mesh_->wake();
+}
+
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
+  if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
   auto operation = std::make_shared<Operation>(std::move(call));
-  if (runs_on_hosts(operation->call)) {
-    operation->before = GDRX_TRY(mark_before(operation->call.stream));
-  } else if (operation->call.stream != nullptr) {
-    // Host buffers and staged ones: what the stream does before the call must have happened.
-    GDRX_TRY(cuda::synchronize(operation->call.stream));
-  }
-  const std::lock_guard lock(driver_);
+  // Host buffers and staged ones: what the stream does before the call must have happened.
+  if (operation->call.stream != nullptr) GDRX_TRY(cuda::synchronize(operation->call.stream));
+  const Driving driving(*this);
   if (failure_.happened()) return tl::unexpected(failure_.error());
   queue_.push_back(operation);
   if (queue_.size() == 1) {
@@ -65,7 +84,7 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
 Result<void> Communicator::wait(Operation& operation) {
   if (operation.mark) return wait_on_gpu(operation);
   const std::uint64_t spins = machine_.ranks > machine_.cpus ? kSpinsShared : kSpinsAlone;
-  const std::lock_guard lock(driver_);
+  const Driving driving(*this);
   idle_ = 0;
   while (!operation.done.load(std::memory_order_acquire)) {
     if (GDRX_TRY(progress())) {
@@ -94,7 +113,7 @@ Result<void> Communicator::drain() {
   while (true) {
     std::shared_ptr<Operation> last;
     {
-      const std::lock_guard lock(driver_);
+      const Driving driving(*this);
       if (queue_.empty()) break;
       last = queue_.back();
     }
@@ -125,10 +144,21 @@ void Communicator::mute() {
 
 // One round: the failure, the fabric, the running operation. driver_ is held.
 Result<bool> Communicator::progress() {
-  if (hierarchy_) look_at_gpu();
+  if (hierarchy_) {
+    look_at_gpu();
+    hear_streams();
+  }
   if (failure_.happened()) fail_queue();
   if (queue_.empty()) return false;
   Operation& front = *queue_.front();
+  if (front.on_hosts && !front.execution) {
+    if (!front.begun) return false;
+    auto started = start(front);
+    if (started) return true;
+    stop(std::move(started).error(), true);  // its kernels are in the stream
+    fail_queue();
+    return true;
+  }
   const bool on_fabric = front.info.path == PathKind::fabric;
   if (device_ && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
     auto polled = poll_device();
@@ -233,12 +263,13 @@ void Communicator::finish_front(std::optional<Error> error) {
       front->execution.reset();
     }
     plan_.end();
+    end_of_stream_call(*front);
     last_ = front->info;
     last_was_gpu_ = false;
     front->error = std::move(error);
     front->done.store(true, std::memory_order_release);  // publishes error and info
     active_ = steady_clock().now();
-    if (queue_.empty()) return;
+    if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
     auto started = start(*queue_.front());
     if (started) return;
     error = start_failed(std::move(started).error());
@@ -257,6 +288,7 @@ void Communicator::fail_queue() {
     queue_.pop_front();
     front->execution.reset();
     plan_.end();
+    end_of_stream_call(*front);
     front->error = failure_.error();
     front->done.store(true, std::memory_order_release);  // publishes error
   }
@@ -298,11 +330,11 @@ std::optional<Error> Communicator::failure() const {
 // From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
 // answers leave this process after a call has returned.
 Duration Communicator::on_tick() {
-  const std::unique_lock lock(driver_, std::try_to_lock);
+  std::unique_lock lock(driver_, std::try_to_lock);
   if (!lock.owns_lock()) return kTickActive;
   look_at_gpu();
   const Instant now = steady_clock().now();
-  if (queue_.empty()) {
+  if (queue_.empty() && !expects_streams()) {
     if (device_ && !failure_.happened()) {
       auto polled = poll_device();
       if (!polled && polled.error().code != Errc::peer_lost) {
@@ -313,13 +345,28 @@ Duration Communicator::on_tick() {
   }
   active_ = now;
   const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
-  while (!queue_.empty() && !turn.passed(steady_clock().now())) {
-    if (auto moved = progress(); !moved || !*moved) sched_yield();
+  while ((!queue_.empty() || expects_streams()) && callers_ == 0) {
+    const Instant then = steady_clock().now();
+    if (turn.passed(then)) break;
+    const auto moved = progress();
+    idle_ = moved && *moved ? 0 : idle_ + 1;
+    if (idle_ == 0) {
+      moved_ = then;
+    } else if (streaming_ || !expects_streams() || then - moved_ < kAwake) {
+      sched_yield();
+    } else {
+      lock.unlock();
+      nap(then - moved_);
+      if (!lock.try_lock()) break;
+    }
   }
-  return queue_.empty() ? Duration(kTickActive) : Duration::zero();
+  return queue_.empty() && !expects_streams() ? Duration(kTickActive) : Duration::zero();
 }
 
-OperationInfo Communicator::last_operation() const { return last_was_gpu_ ? gpu_info_ : last_; }
+OperationInfo Communicator::last_operation() const {
+  const Driving driving(*this);
+  return last_was_gpu_ ? gpu_info_ : last_;
+}
 
 Result<std::string> Communicator::explain(Bytes bytes) const {
   const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
@@ -331,7 +378,7 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
 }
 
 std::string Communicator::describe() const {
-  const std::lock_guard lock(driver_);  // counters of the fabric and of the cache
+  const Driving driving(*this);  // counters of the fabric and of the cache
   const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;
   const RegistrationCache::Counters& registered = registrations_->counters();
   const double arena = layout_ ? static_cast<double>(arena_->bytes().size()) : 0;

@@ -16,6 +16,8 @@
 
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/failure.hpp"
+#include "collectives/comm/gpu_flags.hpp"
+#include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
@@ -55,7 +57,8 @@ struct Operation {
   Call call;
   std::unique_ptr<exec::Execution> execution;  // while it runs
   std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
-  std::unique_ptr<gpu::Mark> before;           // in front of one that GPUs and network run
+  bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
+  bool begun = false;                          // on_hosts: the stream has come to it
   OperationInfo info;
   Deadline deadline = Deadline::never();
   std::atomic<bool> done{false};  // release publishes error
@@ -80,13 +83,14 @@ class Communicator final : private exec::Links {
   Rank rank() const noexcept { return rank_; }
   int size() const noexcept { return machine_.ranks; }
 
-  /// Starts the call when those before it are done; a call that GPUs run is enqueued at once.
+  /// Starts the call when those before it are done; what runs_in_stream() is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
-  /// Whether the GPUs run it: then launch_on_gpu() does the same without an operation to wait for.
-  bool runs_on_gpu(const Call& call) const;
-  Result<void> launch_on_gpu(const Call& call);
-  /// Whether the GPUs of several hosts and the network between them run it.
-  bool runs_on_hosts(const Call& call) const;
+  /// Whether a stream carries it from its beginning to its end: then launch() does the same as
+  /// post() without an operation to wait for, and may be captured.
+  bool runs_in_stream(const Call& call) const {
+    return runs_on_gpu(call) || runs_on_hosts(call) || (hierarchy_ && is_empty(call));
+  }
+  Result<void> launch(const Call& call);
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
@@ -141,6 +145,18 @@ class Communicator final : private exec::Links {
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
+  /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
+  class Driving {
+   public:
+    explicit Driving(const Communicator& comm);
+    ~Driving();
+    Driving(const Driving&) = delete;
+    Driving& operator=(const Driving&) = delete;
+
+   private:
+    const Communicator& comm_;
+    std::unique_lock<std::mutex> lock_;
+  };
   void warn_of_slow_path(const Endpoint& endpoint, const Hello& hello);
   const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
@@ -151,10 +167,24 @@ class Communicator final : private exec::Links {
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
   void close_windows() noexcept;
   static bool on_gpu(const Call& call);
+  static bool is_empty(const Call& call) noexcept {
+    return call.collective == Collective::all_reduce && call.count == 0;
+  }
+  bool runs_on_gpu(const Call& call) const;
+  bool runs_on_hosts(const Call& call) const;
+  Result<void> launch_on_gpu(const Call& call);
+  Result<void> launch_on_hosts(const Call& call);
+  Result<std::shared_ptr<Operation>> post_on_hosts(Call call);
+  Result<void> enqueue_on_hosts(const Call& call, bool captured);
+  Pieces pieces_of(Bytes bytes) const noexcept;
+  bool expects_streams() const noexcept {
+    return (stream_calls_ > 0 || captured_) && !failure_.happened();
+  }
+  void hear_streams();  // driver_ held, as for the next
+  void end_of_stream_call(const Operation& operation) noexcept;
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
   bool goes_direct() const noexcept;
-  GpuPieces::Setup gpu_pieces(const Operation& operation) const;
   Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_hierarchical_direct(Operation& operation);
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
@@ -163,7 +193,6 @@ class Communicator final : private exec::Links {
   Result<std::byte*> host_memory();
   Machine rail_machine() const;
   std::string explain_hosts(Bytes bytes) const;
-  Result<std::unique_ptr<gpu::Mark>> mark_before(void* stream);
   Result<bool> reached(Operation& operation);
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();
@@ -204,6 +233,7 @@ class Communicator final : private exec::Links {
   Failure failure_;
 
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
+  mutable std::atomic<int> callers_{0};  // callers' threads that have or want it
   std::deque<std::shared_ptr<Operation>> queue_;
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
@@ -211,6 +241,7 @@ class Communicator final : private exec::Links {
   std::uint64_t calls_ = 0;                      // collectives started
   std::uint64_t stage_ = 0;                      // of the arena
   Staging staging_;                              // of the front operation
+  Staging rail_staging_;                         // between GPUs and rails
   exec::Word word_;                              // of the running collective
   OperationInfo last_;
   std::unique_ptr<trace::Track> track_;  // null: nobody watches
@@ -236,8 +267,13 @@ class Communicator final : private exec::Links {
   gpu::Host gpu_host_;                  // of this rank's host
   std::optional<Hierarchy> hierarchy_;  // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
-  std::optional<GpuAdder> adder_;     // with rail_
-  std::unique_ptr<exec::Rail> rail_;  // null: between hosts goes pinned memory
+  std::optional<GpuFlags> flags_;      // with hierarchy_, as the next
+  bool streaming_ = false;             // a call that a stream began has not ended
+  std::atomic<int> stream_calls_{0};   // posted, of which the stream tells when they begin
+  std::atomic<bool> captured_{false};  // graphs may begin some at any time
+  Instant moved_{};                    // when the mesh's thread last had something to do
+  std::optional<GpuAdder> adder_;      // with rail_
+  std::unique_ptr<exec::Rail> rail_;   // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
   std::list<Window> windows_;  // handles: their addresses stay
   OperationInfo gpu_info_;

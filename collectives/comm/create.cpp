@@ -181,6 +181,7 @@ class CommunicatorBuilder {
       comm.gpu_measured_by_ = tuning_.gpu(comm.peers_, comm.gpu_host_);
     } else {
       comm.hierarchy_ = std::move(*hierarchy);
+      comm.flags_.emplace(comm.gpu_->flags());
       GDRX_TRY(share_rail());
     }
     return {};
@@ -188,7 +189,7 @@ class CommunicatorBuilder {
 
   Result<void> share_rail() {
     Communicator& comm = *comm_;
-    comm.adder_.emplace(*comm.gpu_, comm.gpu_host_.blocks);
+    comm.adder_.emplace(*comm.flags_);
     const RailOffer offer{comm.gpu_.get(), comm.device_.get(), comm.config_.gpu_direct,
                           &*comm.adder_};
     comm.rail_ = GDRX_TRY(

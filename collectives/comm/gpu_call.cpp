@@ -74,6 +74,11 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   return asked ? *asked : gpu::best(gpu_host_, bytes, direct);
 }
 
+Result<void> Communicator::launch(const Call& call) {
+  if (runs_on_gpu(call)) return launch_on_gpu(call);
+  return is_empty(call) ? Result<void>() : launch_on_hosts(call);
+}
+
 Result<void> Communicator::launch_on_gpu(const Call& call) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   const Bytes block = call.count * size_of(call.type);

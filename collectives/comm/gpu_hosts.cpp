@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on GPU buffers that lie on several hosts: what a Hierarchical needs from the communicator.
+// Calls on GPU buffers that lie on several hosts: into the stream, and what a Hierarchical needs
+// from the communicator when the stream has come to one.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "collectives/comm/communicator.hpp"
 
@@ -21,20 +24,111 @@ bool Communicator::runs_on_hosts(const Call& call) const {
   return hierarchy_ && call.collective == Collective::all_reduce && call.count > 0 && on_gpu(call);
 }
 
-Result<std::unique_ptr<gpu::Mark>> Communicator::mark_before(void* stream) {
-  auto mark = gpu_->mark(stream);
-  if (!mark && mark.error().code == Errc::unsupported) {
-    return fail(Errc::unsupported,
-                "the stream is being captured, and this call goes to other hosts");
+Result<void> Communicator::launch_on_hosts(const Call& call) {
+  if (!GDRX_TRY(gpu_->is_captured(call.stream))) {
+    GDRX_TRY(post_on_hosts(call));  // the queue keeps it
+    return {};
   }
-  return mark;
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  GDRX_TRY(enqueue_on_hosts(call, true));
+  captured_ = true;
+  mesh_->wake();
+  return {};
+}
+
+// In the queue before it is in the stream: a long call needs its driver while it is enqueued.
+Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
+  GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
+  auto operation = std::make_shared<Operation>(std::move(call));
+  operation->on_hosts = true;
+  {
+    const Driving driving(*this);
+    if (failure_.happened()) return tl::unexpected(failure_.error());
+    queue_.push_back(operation);
+    ++stream_calls_;
+    moved_ = steady_clock().now();  // it may begin at once
+  }
+  if (auto enqueued = enqueue_on_hosts(operation->call, false); !enqueued) {
+    // Some of it is in the stream, and peers would wait for the rest.
+    return tl::unexpected(stop(std::move(enqueued).error(), true));
+  }
+  return operation;
+}
+
+Pieces Communicator::pieces_of(Bytes bytes) const noexcept {
+  return Pieces::cut(bytes, gpu_host_.ranks,
+                     goes_direct() ? HierarchicalDirect::kMostPart : Hierarchical::kMostPart);
+}
+
+Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
+  const Bytes bytes = call.count * size_of(call.type);
+  GpuPieces what;
+  what.path = gpu_.get();
+  what.host = gpu_host_;
+  what.work = {call.input, call.output, bytes, call.type, call.op};
+  what.record = {call.count, static_cast<std::int32_t>(call.type),
+                 static_cast<std::int32_t>(call.op), captured ? 1 : 0};
+  what.pieces = pieces_of(bytes);
+  if (goes_direct()) {
+    what.input = [this](std::uint64_t piece) { return rail_->input(piece); };
+    what.result = [this](std::uint64_t piece) { return rail_->result(piece); };
+    what.sum = [&, this](std::uint64_t piece) {
+      const exec::Rail::Call how{call.type, call.op, call.op == ReduceOp::avg ? size() : 0};
+      const Bytes part = what.pieces.piece(piece).part_of(hierarchy_->local);
+      return host_sum(rail_->sum(piece, part, how), gpu_host_.blocks);
+    };
+  } else {
+    std::byte* const staging = GDRX_TRY(host_memory());
+    what.result = what.input = [staging, &what](std::uint64_t piece) {
+      return staging + Hierarchical::offset(piece, what.pieces);
+    };
+  }
+  const std::lock_guard lock(gpu_mutex_);
+  if (call.stream != nullptr) return enqueue(what, call.stream);
+  // The legacy default stream would wait for all others, and others for it.
+  const auto before = GDRX_TRY(gpu_->mark(nullptr));
+  GDRX_TRY(before->hold(gpu_->own_stream()));
+  return enqueue(what, gpu_->own_stream());
+}
+
+// The GPU comes to its calls one after another, whoever put them into its stream.
+void Communicator::hear_streams() {
+  if (streaming_ || failure_.happened() || !flags_->begun()) return;
+  streaming_ = true;
+  const gpu::CallRecord record = flags_->take();
+  const auto next = std::find_if(queue_.begin(), queue_.end(), [](const auto& operation) {
+    return operation->on_hosts && !operation->begun;
+  });
+  if (record.captured == 0) {
+    if (next == queue_.end()) {
+      stop(Error{Errc::internal, "a stream began a call that nobody posted", 0}, true);
+      return;
+    }
+    (*next)->begun = true;  // it was posted before it was enqueued
+    return;
+  }
+  Call call;
+  call.collective = Collective::all_reduce;
+  call.count = record.count;
+  call.type = static_cast<DataType>(record.type);
+  call.op = static_cast<ReduceOp>(record.op);
+  auto operation = std::make_shared<Operation>(std::move(call));
+  operation->on_hosts = operation->begun = true;
+  ++stream_calls_;
+  queue_.insert(next, std::move(operation));
+}
+
+void Communicator::end_of_stream_call(const Operation& operation) noexcept {
+  if (!operation.on_hosts) return;
+  --stream_calls_;
+  if (operation.begun) streaming_ = false;
 }
 
 // Allocated with the communicator: later, the driver might wait for kernels that wait for this
 // rank.
 Result<std::byte*> Communicator::host_memory() {
   const auto* of_this_gpu = reinterpret_cast<const void*>(gpu_->ticket().pointer);
-  return staging_.memory(Hierarchical::kStagingBytes, of_this_gpu, *registrations_);
+  return rail_staging_.memory(Hierarchical::kStagingBytes, of_this_gpu, *registrations_);
 }
 
 Machine Communicator::rail_machine() const {
@@ -47,15 +141,6 @@ Machine Communicator::rail_machine() const {
 // A plan that was asked for runs on the host.
 bool Communicator::goes_direct() const noexcept {
   return rail_ && (!fixed_ || *fixed_ == plan::Algorithm::two_shot);
-}
-
-GpuPieces::Setup Communicator::gpu_pieces(const Operation& operation) const {
-  const Call& call = operation.call;
-  return {gpu_.get(),
-          gpu_host_,
-          {call.input, call.output, call.count * size_of(call.type), call.type, call.op},
-          operation.before.get(),
-          track_.get()};
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
@@ -72,9 +157,12 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
            .sequence = calls_++,
            .count = call.count};
   HierarchicalDirect::Setup setup;
-  setup.gpus = gpu_pieces(operation);
+  setup.flags = &*flags_;
+  setup.pieces = pieces_of(call.count * size_of(call.type));
+  setup.track = track_.get();
   setup.local = hierarchy_->local;
   setup.rail = rail_.get();
+  setup.adder = &*adder_;
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
   setup.word = word_;
   setup.links = this;
@@ -87,7 +175,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   if (goes_direct()) return make_hierarchical_direct(operation);
   const Call& call = operation.call;
   const Bytes bytes = call.count * size_of(call.type);
-  const Pieces pieces = Pieces::cut(bytes, gpu_host_.ranks, Hierarchical::kMostPart);
+  const Pieces pieces = pieces_of(bytes);
   const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
   if (!choice) return fail(Errc::unsupported, "no fabric reaches the other hosts: install UCX");
   operation.info.algorithm = choice->chosen.algorithm;
@@ -105,14 +193,16 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
            .count = call.count};
   calls_ += pieces.count();
   Hierarchical::Setup setup;
-  setup.gpus = gpu_pieces(operation);
+  setup.flags = &*flags_;
+  setup.pieces = pieces;
+  setup.track = track_.get();
   setup.local = hierarchy_->local;
   setup.staging = GDRX_TRY(host_memory());
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
     word_.sequence = first + piece;
     return make_rail_execution(operation.info, word_, part);
   };
-  return GDRX_TRY(Hierarchical::create(std::move(setup)));
+  return std::make_unique<Hierarchical>(std::move(setup));
 }
 
 Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
@@ -141,8 +231,7 @@ Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
 }
 
 std::string Communicator::explain_hosts(Bytes bytes) const {
-  const std::uint64_t most = goes_direct() ? HierarchicalDirect::kMostPart : Pieces::kMostPart;
-  const Pieces pieces = Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks, most);
+  const Pieces pieces = pieces_of(std::max<Bytes>(bytes, 1));
   std::string text = fmt::format(
       "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
       "of a host reduce-scatter {} bytes a rank ",

@@ -2,7 +2,6 @@
 #include "collectives/comm/gpu_pieces.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace gdrx {
 namespace {
@@ -11,75 +10,103 @@ namespace {
 // free for other work.
 constexpr int kMostBlocks = 32;
 
+/// A stream with stops in it. Telling one thing and waiting for the next are one stop.
+class Stops {
+ public:
+  Stops(gpu::Path& path, void* stream) : path_(path), stream_(stream) {}
+
+  Result<void> tell(gpu::Told what) {
+    GDRX_TRY(flush());
+    next_.tells = static_cast<std::int32_t>(what);
+    return {};
+  }
+  Result<void> await(gpu::Allowed what) {
+    next_.awaits = static_cast<std::int32_t>(what);
+    return flush();
+  }
+  Result<void> begin(const gpu::CallRecord& record) {
+    next_.record = record;
+    GDRX_TRY(tell(gpu::Told::begun));
+    return flush();
+  }
+  /// Before anything else goes into the stream.
+  Result<void> flush() {
+    if (next_.tells < 0 && next_.awaits < 0) return {};
+    GDRX_TRY(path_.step_flags(next_, stream_));
+    next_ = {};
+    return {};
+  }
+
+ private:
+  gpu::Path& path_;
+  void* stream_;
+  gpu::FlagStep next_;
+};
+
+class Enqueuing {
+ public:
+  Enqueuing(const GpuPieces& what, void* stream)
+      : what_(what), host_(what.host), stream_(stream), stops_(*what.path, stream) {
+    host_.blocks = std::min(host_.blocks, kMostBlocks);
+  }
+
+  Result<void> run() {
+    GDRX_TRY(stops_.begin(what_.record));
+    const std::uint64_t count = what_.pieces.count();
+    for (std::uint64_t step = 0; step < count + 2; ++step) {
+      if (step < count) GDRX_TRY(scatter(step));
+      if (what_.sum && step >= 1 && step - 1 < count) GDRX_TRY(add(step - 1));
+      if (step >= 2) GDRX_TRY(gather(step - 2));
+    }
+    GDRX_TRY(stops_.tell(gpu::Told::gathered));
+    return stops_.flush();
+  }
+
+ private:
+  Result<void> scatter(std::uint64_t number) {
+    const Pieces::Piece piece = what_.pieces.piece(number);
+    gpu::Work work = what_.work;
+    work.input = static_cast<const std::byte*>(work.input) + piece.begin;
+    work.output = what_.input(number);
+    work.bytes = piece.bytes;
+    work.block = piece.part;
+    work.finish = false;  // whoever adds up the hosts divides
+    GDRX_TRY(launch(work, gpu::Kernel::reduce_scatter));
+    return stops_.tell(gpu::Told::scattered);
+  }
+
+  Result<void> add(std::uint64_t number) {
+    const auto sum = what_.sum(number);
+    if (!sum) return {};
+    GDRX_TRY(stops_.await(gpu::Allowed::add));
+    GDRX_TRY(what_.path->combine(*sum, stream_));
+    return stops_.tell(gpu::Told::added);
+  }
+
+  Result<void> gather(std::uint64_t number) {
+    GDRX_TRY(stops_.await(gpu::Allowed::gather));
+    const Pieces::Piece piece = what_.pieces.piece(number);
+    gpu::Work work = what_.work;
+    work.input = what_.result(number);
+    work.output = static_cast<std::byte*>(work.output) + piece.begin;
+    work.bytes = piece.bytes;
+    work.block = piece.part;
+    return launch(work, gpu::Kernel::all_gather);
+  }
+
+  Result<void> launch(const gpu::Work& work, gpu::Kernel kernel) {
+    GDRX_TRY(stops_.flush());
+    return what_.path->launch(work, gpu::shape_of_blocks(kernel, host_, work.block), stream_);
+  }
+
+  const GpuPieces& what_;
+  gpu::Host host_;
+  void* stream_;
+  Stops stops_;
+};
+
 }  // namespace
 
-GpuPieces::GpuPieces(Setup setup, std::uint64_t most)
-    : setup_(std::move(setup)),
-      pieces_(Pieces::cut(setup_.work.bytes, setup_.host.ranks, most)),
-      count_(pieces_.count()) {
-  setup_.host.blocks = std::min(setup_.host.blocks, kMostBlocks);
-}
-
-Result<GpuPieces> GpuPieces::create(Setup setup, std::uint64_t most) {
-  GpuPieces made(std::move(setup), most);
-  made.stream_ = made.setup_.path->own_stream();
-  GDRX_TRY(made.setup_.before->hold(made.stream_));
-  return made;
-}
-
-Result<void> GpuPieces::scatter(std::uint64_t number, std::byte* to) {
-  const Pieces::Piece piece = pieces_.piece(number);
-  gpu::Work work = setup_.work;
-  work.input = static_cast<const std::byte*>(work.input) + piece.begin;
-  work.output = to;
-  work.bytes = piece.bytes;
-  work.block = piece.part;
-  work.finish = false;  // whoever adds up the hosts divides
-  const auto shape = gpu::shape_of_blocks(gpu::Kernel::reduce_scatter, setup_.host, piece.part);
-  GDRX_TRY(setup_.path->launch(work, shape, stream_));
-  scattered_[number % kAhead] = GDRX_TRY(setup_.path->mark(stream_));
-  launched_ = number + 1;
-  if (!span_.is_open()) begin_span("scatter", number);
-  return {};
-}
-
-Result<bool> GpuPieces::scattered(std::uint64_t number) {
-  const bool reached = GDRX_TRY(scattered_[number % kAhead]->reached());
-  if (reached && marked_ == number) {
-    span_.end();
-    if (number + 1 < launched_) begin_span("scatter", number + 1);  // the stream's next
-  }
-  return reached;
-}
-
-Result<void> GpuPieces::gather(std::uint64_t number, const std::byte* from) {
-  const Pieces::Piece piece = pieces_.piece(number);
-  gpu::Work work = setup_.work;
-  work.input = from;
-  work.output = static_cast<std::byte*>(work.output) + piece.begin;
-  work.bytes = piece.bytes;
-  work.block = piece.part;
-  const auto shape = gpu::shape_of_blocks(gpu::Kernel::all_gather, setup_.host, piece.part);
-  GDRX_TRY(setup_.path->launch(work, shape, stream_));
-  if (number + 1 == count_) {
-    gathered_ = GDRX_TRY(setup_.path->mark(stream_));
-    begin_span("gather", number);
-  }
-  return {};
-}
-
-Result<bool> GpuPieces::gathered() {
-  const bool reached = GDRX_TRY(gathered_->reached());
-  if (reached) span_.end();
-  return reached;
-}
-
-// One stream runs them one after the other, so that their spans do not overlap.
-void GpuPieces::begin_span(std::string_view what, std::uint64_t number) {
-  marked_ = number;
-  span_ = trace::Span(
-      setup_.track, trace::Row::gpus, trace::Kind::chunk, what,
-      {pieces_.piece(number).bytes, trace::kNobody, static_cast<std::uint32_t>(number), {}});
-}
+Result<void> enqueue(const GpuPieces& what, void* stream) { return Enqueuing(what, stream).run(); }
 
 }  // namespace gdrx

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/hierarchical.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace gdrx {
-
-Result<std::unique_ptr<Hierarchical>> Hierarchical::create(Setup setup) {
-  GpuPieces gpus = GDRX_TRY(GpuPieces::create(setup.gpus, kMostPart));
-  std::unique_ptr<Hierarchical> made(new Hierarchical(std::move(gpus), std::move(setup)));
-  const std::uint64_t ahead = std::min(GpuPieces::kAhead, made->gpus_.count());
-  for (std::uint64_t piece = 0; piece < ahead; ++piece) {
-    GDRX_TRY(made->gpus_.scatter(piece, made->part(piece)));
-  }
-  return made;
-}
 
 Result<exec::Step> Hierarchical::step() {
   if (network_) {
@@ -26,20 +13,17 @@ Result<exec::Step> Hierarchical::step() {
     network_.reset();
     return finish_piece();
   }
-  if (piece_ == gpus_.count()) {
-    return GDRX_TRY(gpus_.gathered()) ? exec::Step::done : exec::Step::idle;
-  }
-  if (!GDRX_TRY(gpus_.scattered(piece_))) return exec::Step::idle;
+  if (piece_ == gpus_.count()) return gpus_.gathered() ? exec::Step::done : exec::Step::idle;
+  if (!gpus_.scattered(piece_)) return exec::Step::idle;
   const std::uint64_t bytes = gpus_.cut().piece(piece_).part_of(setup_.local);
   if (bytes == 0) return finish_piece();
-  network_ = GDRX_TRY(setup_.network(piece_, {part(piece_), bytes}));
+  network_ =
+      GDRX_TRY(setup_.network(piece_, {setup_.staging + offset(piece_, gpus_.cut()), bytes}));
   return exec::Step::advanced;
 }
 
-Result<exec::Step> Hierarchical::finish_piece() {
-  GDRX_TRY(gpus_.gather(piece_, part(piece_)));
-  const std::uint64_t next = piece_ + GpuPieces::kAhead;
-  if (next < gpus_.count()) GDRX_TRY(gpus_.scatter(next, part(next)));
+exec::Step Hierarchical::finish_piece() {
+  gpus_.allow_gather();
   ++piece_;
   return exec::Step::advanced;
 }

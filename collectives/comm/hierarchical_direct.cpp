@@ -8,7 +8,8 @@
 
 namespace gdrx {
 
-Result<void> GpuAdder::start(std::uint32_t slot, const Sum& sum) {
+std::optional<gpu::HostSum> host_sum(const exec::RailAdder::Sum& sum, int blocks) {
+  if (sum.bytes == 0) return std::nullopt;
   gpu::HostSum what;
   what.own = reinterpret_cast<const std::uint8_t*>(sum.own);
   what.landed = reinterpret_cast<const std::uint8_t*>(sum.landed);
@@ -20,71 +21,79 @@ Result<void> GpuAdder::start(std::uint32_t slot, const Sum& sum) {
   what.type = sum.type;
   what.op = sum.op;
   what.finish_over = sum.finish_over;
-  what.blocks = std::min(what.blocks, 2 * blocks_);  // of half a multiprocessor each, or less
-  GDRX_TRY(path_.combine(what, path_.own_stream()));
-  marks_[slot] = GDRX_TRY(path_.mark(path_.own_stream()));
+  what.blocks = std::min(what.blocks, 2 * blocks);  // of half a multiprocessor each, or less
+  return what;
+}
+
+void GpuAdder::begin_call() noexcept {
+  allowed_ = 0;
+  ready_ = {};
+}
+
+Result<void> GpuAdder::start(std::uint32_t slot, const Sum&) {
+  ready_[slot] = true;
+  while (ready_[allowed_ % kSlots]) {
+    const std::uint64_t next = allowed_ % kSlots;
+    ready_[next] = false;
+    sums_[next] = ++allowed_;
+    flags_.allow(gpu::Allowed::add);
+  }
   return {};
 }
 
-HierarchicalDirect::HierarchicalDirect(GpuPieces gpus, exec::Handshake handshake,
-                                       const Setup& setup)
-    : gpus_(std::move(gpus)),
+Result<bool> GpuAdder::ended(std::uint32_t slot) {
+  return !ready_[slot] && flags_.count(gpu::Told::added) >= sums_[slot];
+}
+
+HierarchicalDirect::HierarchicalDirect(exec::Handshake handshake, const Setup& setup)
+    : gpus_(*setup.flags, setup.pieces, setup.track),
       handshake_(std::move(handshake)),
       rail_(setup.rail),
       call_{setup.word.type, setup.word.op, setup.finish_over},
       local_(setup.local),
       first_(setup.rail->reserve(gpus_.count())),
-      before_(setup.rail->counters()) {}
+      before_(setup.rail->counters()) {
+  setup.adder->begin_call();
+}
 
 Result<std::unique_ptr<HierarchicalDirect>> HierarchicalDirect::create(const Setup& setup) {
   auto handshake = GDRX_TRY(exec::Handshake::create(setup.word, setup.rail->ranks(), *setup.links));
-  GpuPieces gpus = GDRX_TRY(GpuPieces::create(setup.gpus, kMostPart));
-  std::unique_ptr<HierarchicalDirect> made(
-      new HierarchicalDirect(std::move(gpus), std::move(handshake), setup));
-  const std::uint64_t ahead = std::min(GpuPieces::kAhead, made->gpus_.count());
-  for (std::uint64_t piece = 0; piece < ahead; ++piece) {
-    GDRX_TRY(made->gpus_.scatter(piece, made->rail_->input(made->first_ + piece)));
-  }
-  return made;
+  return std::unique_ptr<HierarchicalDirect>(new HierarchicalDirect(std::move(handshake), setup));
 }
 
 Result<exec::Step> HierarchicalDirect::step() {
-  bool advanced = GDRX_TRY(begin_pieces());
+  bool advanced = begin_pieces();
   advanced = GDRX_TRY(rail_->step()) == exec::Step::advanced || advanced;
-  advanced = GDRX_TRY(end_pieces()) || advanced;
+  advanced = end_pieces() || advanced;
   if (!agreed_) {
     const exec::Step step = GDRX_TRY(handshake_.step());
     agreed_ = step == exec::Step::done;
     advanced = advanced || step != exec::Step::idle;
   }
   if (advanced) return exec::Step::advanced;
-  if (!agreed_ || ended_ < gpus_.count() || !GDRX_TRY(gpus_.gathered())) return exec::Step::idle;
+  if (!agreed_ || ended_ < gpus_.count() || !gpus_.gathered()) return exec::Step::idle;
   count();
   return exec::Step::done;
 }
 
-Result<bool> HierarchicalDirect::begin_pieces() {
-  bool advanced = false;
-  const std::uint64_t scattering = std::min(ended_ + GpuPieces::kAhead, gpus_.count());
-  while (begun_ < scattering && GDRX_TRY(gpus_.scattered(begun_))) {
+// A piece is scattered when its slot was gathered, and so when the rail had ended it.
+bool HierarchicalDirect::begin_pieces() {
+  const std::uint64_t before = begun_;
+  while (begun_ < gpus_.count() && gpus_.scattered(begun_)) {
     rail_->begin(first_ + begun_, gpus_.cut().piece(begun_).part_of(local_), call_);
     ++begun_;
-    advanced = true;
   }
-  return advanced;
+  return begun_ > before;
 }
 
-// In order, though the rail may sum a later piece first: see GpuPieces.
-Result<bool> HierarchicalDirect::end_pieces() {
-  bool advanced = false;
+// In order, though the rail may sum a later piece first: so the gathers stand in the stream.
+bool HierarchicalDirect::end_pieces() {
+  const std::uint64_t before = ended_;
   while (ended_ < begun_ && rail_->ended(first_ + ended_)) {
-    GDRX_TRY(gpus_.gather(ended_, rail_->result(first_ + ended_)));
-    const std::uint64_t next = ended_ + GpuPieces::kAhead;
-    if (next < gpus_.count()) GDRX_TRY(gpus_.scatter(next, rail_->input(first_ + next)));
+    gpus_.allow_gather();
     ++ended_;
-    advanced = true;
   }
-  return advanced;
+  return ended_ > before;
 }
 
 void HierarchicalDirect::count() noexcept {

@@ -1,44 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// allReduce of GPU buffers on several hosts, NICs reading and writing GPU memory: a host's GPUs
-// reduce-scatter each piece of the vector into the area of a Rail, which sums the parts of all
-// hosts there, the GPUs gather the results.
+// The network's part of an allReduce of GPU buffers on several hosts, NICs reading and writing GPU
+// memory: a host's GPUs reduce-scatter each piece of the vector into the area of a Rail, which sums
+// the parts of all hosts there, the GPUs gather the results.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <optional>
 
+#include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/exec/handshake.hpp"
 #include "collectives/exec/rail.hpp"
 
 namespace gdrx {
 
-/// Adds on a path's own stream, between its scatters and gathers. A sum waits for no other rank,
-/// and a gather for sums of its own piece alone: those stand behind gathers of earlier pieces only.
-/// So the kernels of all ranks come to an end, whatever the order in which pieces arrive.
+/// What the GPU is to add for a rail. `blocks`: multiprocessors that it may keep busy. None where
+/// this rank has no share.
+std::optional<gpu::HostSum> host_sum(const exec::RailAdder::Sum& sum, int blocks);
+
+/// Lets the GPU begin sums that stand in its stream already, in the order of pieces.
 class GpuAdder final : public exec::RailAdder {
  public:
-  /// `blocks`: multiprocessors that it may keep busy.
-  GpuAdder(gpu::Path& path, int blocks) : path_(path), blocks_(blocks) {}
+  explicit GpuAdder(GpuFlags& flags) : flags_(flags) {}
+  /// Before the first piece of a call.
+  void begin_call() noexcept;
   Result<void> start(std::uint32_t slot, const Sum& sum) override;
-  Result<bool> ended(std::uint32_t slot) override { return marks_[slot]->reached(); }
+  Result<bool> ended(std::uint32_t slot) override;
 
  private:
-  gpu::Path& path_;
-  int blocks_;
-  std::array<std::unique_ptr<gpu::Mark>, exec::Rail::kSlots> marks_;
+  static constexpr std::uint32_t kSlots = exec::Rail::kSlots;
+  GpuFlags& flags_;
+  std::uint64_t allowed_ = 0;                 // of the running call
+  std::array<bool, kSlots> ready_{};          // and not allowed: an earlier piece is not ready
+  std::array<std::uint64_t, kSlots> sums_{};  // what the GPU has to have added
 };
 
-/// Turn first + p of the rail is piece p. step() allocates a mark a kernel.
+/// Turn first + p of the rail is piece p. Made when the stream has come to the call; step()
+/// allocates nothing.
 class HierarchicalDirect final : public exec::Execution {
  public:
   /// Small, for the memory that a rail needs beside the buffers; several pieces keep the NICs busy.
   static constexpr std::uint64_t kMostPart = 1 << 20;
-  static_assert(exec::Rail::kSlots == GpuPieces::kAhead);
+  static_assert(exec::Rail::kSlots == kAhead);
   struct Setup {
-    GpuPieces::Setup gpus;
+    GpuFlags* flags = nullptr;
+    Pieces pieces;
+    trace::Track* track = nullptr;
     int local = 0;
     exec::Rail* rail = nullptr;  // connected
+    GpuAdder* adder = nullptr;   // the rail's
     int finish_over = 0;         // avg: ranks of the communicator
     exec::Word word;
     exec::Links* links = nullptr;
@@ -54,12 +65,12 @@ class HierarchicalDirect final : public exec::Execution {
   std::string waiting_for() const override;
 
  private:
-  HierarchicalDirect(GpuPieces gpus, exec::Handshake handshake, const Setup& setup);
-  Result<bool> begin_pieces();
-  Result<bool> end_pieces();
+  HierarchicalDirect(exec::Handshake handshake, const Setup& setup);
+  bool begin_pieces();
+  bool end_pieces();
   void count() noexcept;
 
-  GpuPieces gpus_;
+  GpuWatch gpus_;
   exec::Handshake handshake_;
   exec::Rail* rail_;
   exec::Rail::Call call_;

@@ -23,7 +23,7 @@ class Staging {
   /// Whether the last call was staged.
   bool used() const noexcept { return used_; }
   /// Pinned memory of the context that `device` belongs to, registered in `cache`; the same as
-  /// begin() uses, so for a call that does not begin().
+  /// begin() uses, so for an object that does not begin().
   Result<std::byte*> memory(std::size_t bytes, const void* device, RegistrationCache& cache);
 
  private:

@@ -28,7 +28,7 @@ Result<void> Communicator::start(Operation& operation) {
   if (config_.timeout.count() > 0) {
     operation.deadline = Deadline::after(steady_clock(), config_.timeout);
   }
-  if (operation.before) {
+  if (operation.on_hosts) {
     operation.execution = GDRX_TRY(make_hierarchical(operation));
     return {};
   }

@@ -201,10 +201,10 @@ Result<bool> Rail::flush(Slot& slot) {
   return false;
 }
 
-Result<void> Rail::add(Slot& slot) {
+RailAdder::Sum Rail::sum(std::uint64_t turn, Bytes bytes, const Call& call) const noexcept {
   const RailLayout& layout = setup_.layout;
-  const std::uint32_t at_slot = number(slot);
-  const RailLayout::Share own = share(slot, setup_.self);
+  const std::uint32_t at_slot = slot_of(turn);
+  const RailLayout::Share own = layout.share(bytes, setup_.self);
   RailAdder::Sum sum;
   sum.own = at(layout.input(at_slot) + own.begin);
   sum.landed = at(layout.landing(at_slot, setup_.self, setup_.self == 0 ? 1 : 0));
@@ -213,13 +213,18 @@ Result<void> Rail::add(Slot& slot) {
   sum.self = setup_.self;
   sum.into = at(layout.result(at_slot) + own.begin);
   sum.bytes = own.bytes;
-  sum.type = slot.call.type;
-  sum.op = slot.call.op;
-  sum.finish_over = slot.call.finish_over;
+  sum.type = call.type;
+  sum.op = call.op;
+  sum.finish_over = call.finish_over;
+  return sum;
+}
+
+Result<void> Rail::add(Slot& slot) {
+  const RailAdder::Sum sum = this->sum(slot.turn, slot.bytes, slot.call);
   if (auto* row = marks(slot)) {
-    row->step("reduce", {own.bytes, trace::kNobody, static_cast<std::uint32_t>(setup_.self), {}});
+    row->step("reduce", {sum.bytes, trace::kNobody, static_cast<std::uint32_t>(setup_.self), {}});
   }
-  return setup_.adder->start(at_slot, sum);
+  return setup_.adder->start(number(slot), sum);
 }
 
 Result<void> Rail::arrived(Rank peer, std::uint32_t immediate) {

@@ -2,7 +2,8 @@
 // The sum of one rank's memory on each of several hosts, NICs reading and writing that memory
 // itself. Knows of GPUs only that somebody else adds for it.
 //
-// A part of the vector takes a turn, and turn t the slot t % kSlots of every rank's area:
+// A part of the vector takes a turn, and turn t the slot t % kSlots of every rank's area (some
+// turns are left out; t - kSlots below is the last before t that was not):
 //
 //   1. share h of the input goes from every rank into host h's landing, with an immediate;
 //   2. host h waits for the hosts' shares, flushes, has them added in the order of hosts;
@@ -84,21 +85,25 @@ class Rail {
     return at(setup_.layout.result(slot_of(turn)));
   }
   /// The first of `count` turns, which the caller begins and ends in order; the same on all ranks.
+  /// It has slot 0.
   std::uint64_t reserve(std::uint64_t count) noexcept {
     const std::uint64_t first = turns_;
-    turns_ += count;
+    turns_ += (count + kSlots - 1) / kSlots * kSlots;
     return first;
   }
 
-  /// Before the first turn. `track`: null where nobody watches.
-  Result<void> connect(Links& links, trace::Track* track);
-  /// input(turn) holds `bytes`; turn - kSlots has ended, and its result was read. No bytes: the
-  /// turn has ended at once.
   struct Call {
     DataType type{};
     ReduceOp op{};
     int finish_over = 0;
   };
+  /// What the adder will be given for this rank's share of a part of `bytes` in a turn.
+  RailAdder::Sum sum(std::uint64_t turn, Bytes bytes, const Call& call) const noexcept;
+
+  /// Before the first turn. `track`: null where nobody watches.
+  Result<void> connect(Links& links, trace::Track* track);
+  /// input(turn) holds `bytes`; what had the slot before has ended, and its result was read. No
+  /// bytes: the turn has ended at once.
   void begin(std::uint64_t turn, Bytes bytes, const Call& call);
   Result<Step> step();
   /// result(turn) holds the sum, and this rank may write both.

@@ -85,9 +85,9 @@ class EventMark final : public Mark {
   int device_ = 0;
 };
 
-constexpr std::string_view kStages[] = {"entering the call", "reducing",
-                                        "gathering results", "leaving the call",
-                                        "comparing buffers", "sending"};
+constexpr std::string_view kStages[] = {
+    "entering the call", "reducing", "gathering results",      "leaving the call",
+    "comparing buffers", "sending",  "waiting for its network"};
 
 }  // namespace
 
@@ -99,8 +99,10 @@ Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
   path->device_name_ = properties.name;
   path->own_ = GDRX_TRY(OwnArena::borrow());
   void* pinned = nullptr;
-  GDRX_TRY(check(cudaHostAlloc(&pinned, sizeof(Report), cudaHostAllocPortable), "cudaHostAlloc"));
-  path->report_ = new (pinned) Report{};
+  GDRX_TRY(check(cudaHostAlloc(&pinned, sizeof(Flags) + sizeof(Report), cudaHostAllocPortable),
+                 "cudaHostAlloc"));
+  path->flags_ = new (pinned) Flags{};
+  path->report_ = new (path->flags_ + 1) Report{};
   GDRX_TRY(
       check(cudaEventCreateWithFlags(&path->order_, cudaEventDisableTiming), "cudaEventCreate"));
   GDRX_TRY(
@@ -130,7 +132,7 @@ CudaPath::~CudaPath() {
   if (order_ != nullptr) cudaEventDestroy(order_);
   if (never_ != nullptr) cudaEventDestroy(never_);
   if (own_stream_ != nullptr) cudaStreamDestroy(own_stream_);
-  if (report_ != nullptr) cudaFreeHost(report_);
+  if (flags_ != nullptr) cudaFreeHost(flags_);
 }
 
 Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
@@ -232,9 +234,23 @@ Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
-Result<void> CudaPath::check_mark(void* stream) const {
+Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
   const OnDevice here(device_);
-  if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) == 0) return {};
+  GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
+  launched_ = true;
+  gdrx::gpu::Call call = call_;
+  call.timeout_ns *= 2;
+  return check(launch_flags(call, step, flags_, static_cast<cudaStream_t>(stream)),
+               "kernel launch");
+}
+
+Result<bool> CudaPath::is_captured(void* stream) const {
+  const OnDevice here(device_);
+  return GDRX_TRY(capture_of(static_cast<cudaStream_t>(stream))) != 0;
+}
+
+Result<void> CudaPath::check_mark(void* stream) const {
+  if (!GDRX_TRY(is_captured(stream))) return {};
   return fail(Errc::unsupported,
               "a request cannot be waited for while its stream is captured: "
               "pass NULL for the request");

@@ -23,6 +23,7 @@ class CudaPath final : public Path {
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   void* own_stream() const noexcept override { return own_stream_; }
+  Result<bool> is_captured(void* stream) const override;
   Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish() override;
@@ -36,6 +37,8 @@ class CudaPath final : public Path {
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
   void release_rail_memory() noexcept override { rail_ = PooledMemory(); }
   Result<void> combine(const HostSum& what, void* stream) override;
+  Result<void> step_flags(const FlagStep& step, void* stream) override;
+  Flags& flags() noexcept override { return *flags_; }
   std::uint64_t memory() const noexcept override { return kArenaBytes + rail_.bytes().size(); }
   const std::string& device_name() const noexcept override { return device_name_; }
 
@@ -59,7 +62,8 @@ class CudaPath final : public Path {
   PooledMemory rail_;  // empty until rail_memory()
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Windows windows_;
-  Report* report_ = nullptr;  // pinned
+  Report* report_ = nullptr;  // pinned, as the next
+  Flags* flags_ = nullptr;
   cudaEvent_t order_ = nullptr;
   cudaEvent_t never_ = nullptr;  // never recorded
   cudaStream_t own_stream_ = nullptr;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/kernels/flags.hpp"
 #include "collectives/kernels/host_sum.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
@@ -87,6 +88,7 @@ class Path {
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
+  virtual Result<bool> is_captured(void* stream) const = 0;
   /// Whether mark() will do: Errc::unsupported while the stream is captured.
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
@@ -117,6 +119,11 @@ class Path {
   virtual void release_rail_memory() noexcept = 0;
   /// Enqueues a kernel that waits for nobody.
   virtual Result<void> combine(const HostSum& what, void* stream) = 0;
+  /// Enqueues as launch() does: tells this process and waits for it. It waits twice as long as a
+  /// kernel for a peer, since who answers has a deadline of its own.
+  virtual Result<void> step_flags(const FlagStep& step, void* stream) = 0;
+  /// This process's side of them.
+  virtual Flags& flags() noexcept = 0;
   /// GPU memory that this path holds, bytes.
   virtual std::uint64_t memory() const noexcept = 0;
   /// "NVIDIA H200".
@@ -128,7 +135,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 5;
+inline constexpr int kModuleAbi = 6;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -63,7 +63,15 @@ struct Report {
   std::uint32_t slot;   // the first that the thread waits for, or the block that leaves or sends
 };
 
-enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing, sending };
+enum class Stage : std::uint32_t {
+  entering,
+  reducing,
+  gathering,
+  leaving,
+  disagreeing,
+  sending,
+  network
+};
 
 /// Where a rank stands in the ring: its position from 0 on, and the ranks beside it.
 struct RingPlace {

@@ -13,22 +13,25 @@
  *     calls may be captured into a CUDA graph; whoever launches graphs of one communicator orders
  *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
  *   - a stream and a request: both; but only the request tells when the operation is done if it is
- *     between hosts or staged through host memory.
+ *     staged through host memory.
  * A communicator whose calls change streams keeps their order by an event: the stream of the call
  * before must then still exist.
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduceScatter and allGather of CUDA memory run
  * on the GPUs if all ranks are on one host, had a CUDA context current when the communicator was
  * made, and can reach each other's GPUs; nothing needs registration, gdrxRegister may save copies.
- * AllReduce between hosts with as many ranks each runs on GPUs and network, and blocks until it is
- * done if it has no request. Everything else is staged through pinned host memory: such a call
- * first waits for its stream, and blocks likewise. Ranks of one process that share a GPU need
- * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a kernel
- * wait for one behind it; and each needs a stream of its own, not the default one. Two GPU calls
- * that ranks may begin in different orders (of two communicators) want CUDA_MODULE_LOADING=EAGER: a
- * kernel that is loaded when it is first used may wait for those that run. Buffers belong to the
- * caller and stay untouched by him until the operation is done. All ranks give buffers of the same
- * kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
+ * AllReduce between hosts with as many ranks each runs on GPUs and network, in the order of its
+ * stream, too, while a thread of the communicator drives the network. A call that is not in a
+ * stream keeps its place behind those that are, but not beside graphs: the host waits for a graph's
+ * stream first. Everything else is staged through pinned host memory: such a call first waits for
+ * its stream, and blocks until it is done if it has no request. Ranks of one process that share a
+ * GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let
+ * a kernel wait for one behind it; and each needs a stream of its own, not the default one. Two GPU
+ * calls that ranks may begin in different orders (of two communicators) want
+ * CUDA_MODULE_LOADING=EAGER: a kernel that is loaded when it is first used may wait for those that
+ * run. Buffers belong to the caller and stay untouched by him until the operation is done. All
+ * ranks give buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any
+ * count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread

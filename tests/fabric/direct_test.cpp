@@ -35,8 +35,19 @@ class FakePath final : public gpu::NoPath {
         [this, what, scatters, number] { return enter(what, scatters, number); });
     return {};
   }
-  Result<std::unique_ptr<gpu::Mark>> mark(void*) override {
-    return std::make_unique<Place>(stream_, stream_.pushed());
+  Result<void> step_flags(const gpu::FlagStep& step, void*) override {
+    if (step.tells >= 0) {
+      stream_.push([this, step] {
+        if (step.tells == 0) flags_.record = step.record;
+        ++flags_.told[step.tells];
+      });
+    }
+    if (step.awaits >= 0) {
+      stream_.push(
+          [this, step] { ++flags_.taken[step.awaits]; },
+          [this, step] { return flags_.allowed[step.awaits] > flags_.taken[step.awaits]; });
+    }
+    return {};
   }
   Result<void> combine(const gpu::HostSum& what, void*) override {
     stream_.push([this, what] { add(what); });
@@ -44,16 +55,6 @@ class FakePath final : public gpu::NoPath {
   }
 
  private:
-  class Place final : public gpu::Mark {
-   public:
-    Place(const GpuStream& stream, std::uint64_t place) : stream_(stream), place_(place) {}
-    Result<bool> reached() override { return stream_.reached(place_); }
-    Result<void> hold(void*) override { return {}; }
-
-   private:
-    const GpuStream& stream_;
-    std::uint64_t place_;
-  };
   /// GPU memory, or a user's buffer, which is in host memory here.
   std::span<std::byte> seen(const void* at, Bytes bytes) const {
     auto* address = static_cast<std::byte*>(const_cast<void*>(at));
@@ -137,7 +138,8 @@ class DirectWorld {
       Member& member = members_[rank];
       member.path = std::make_unique<FakePath>(
           world_, hosts_[rank / static_cast<std::size_t>(layout.locals)], random_.next());
-      member.adder = std::make_unique<GpuAdder>(*member.path, 32);
+      member.flags = std::make_unique<GpuFlags>(member.path->flags());
+      member.adder = std::make_unique<GpuAdder>(*member.flags);
       adders.push_back(member.adder.get());
     }
     world_.make_rails(adders);
@@ -151,7 +153,10 @@ class DirectWorld {
     const Instant end = world_.network().now() + std::chrono::seconds(60);
     const auto done = [&](const Member& member) { return member.call == calls.size(); };
     while (!std::all_of(members_.begin(), members_.end(), done)) {
-      if (world_.network().now() >= end) return "hangs: " + members_[0].execution->waiting_for();
+      if (world_.network().now() >= end) {
+        const auto& first = members_[0].execution;
+        return "hangs: " + (first ? first->waiting_for() : "for the stream");
+      }
       world_.network().run_for(std::chrono::microseconds(5));
       for (std::size_t rank = 0; rank < members_.size(); ++rank) {
         members_[rank].path->tick();
@@ -167,11 +172,11 @@ class DirectWorld {
  private:
   struct Member {
     std::unique_ptr<FakePath> path;
+    std::unique_ptr<GpuFlags> flags;
     std::unique_ptr<GpuAdder> adder;
-    std::unique_ptr<gpu::Mark> before;
     std::unique_ptr<HierarchicalDirect> execution;
-    std::vector<std::byte> input;
-    std::vector<std::byte> output;
+    std::vector<std::vector<std::byte>> inputs;  // of the calls that are in the stream
+    std::vector<std::vector<std::byte>> outputs;
     std::size_t call = 0;
   };
   static ClusterSettings settings(Layout layout, std::uint64_t seed) {
@@ -217,8 +222,15 @@ class DirectWorld {
       if (member.execution) member.execution->on_write_done(cookie);
     }));
     if (member.call == calls.size()) return std::string();
+    // Some calls ahead, and sometimes none.
+    if (member.inputs.size() < std::min(calls.size(), member.call + 3) && random_.chance(0.2)) {
+      GDRX_TRY(put_into_stream(rank, member, calls[member.inputs.size()]));
+    }
     const CallOf& call = calls[member.call];
-    if (!member.execution) GDRX_TRY(begin(rank, member, call));
+    if (!member.execution) {
+      if (!member.flags->begun()) return std::string();
+      GDRX_TRY(begin(rank, member, member.flags->take()));
+    }
     if (GDRX_TRY(member.execution->step()) != exec::Step::done) return std::string();
     const exec::Counters counted = member.execution->counters();
     if (counted.sent != member.execution->planned() || counted.received != counted.sent) {
@@ -228,28 +240,54 @@ class DirectWorld {
     member.execution.reset();
     const auto& right = expected(call, member.call);
     ++member.call;
-    if (std::equal(right.begin(), right.end(), member.output.begin())) return std::string();
+    const auto& got = member.outputs[member.call - 1];
+    if (std::equal(right.begin(), right.end(), got.begin())) return std::string();
     return fmt::format("rank {}, call {}: {} {} {}", rank, member.call - 1, call.count,
                        to_string(call.type), to_string(call.op));
   }
-  Result<void> begin(int rank, Member& member, const CallOf& call) {
-    member.input = input_of(call, member.call, rank);
-    member.output = call.in_place ? member.input : std::vector<std::byte>(member.input.size());
-    member.before = GDRX_TRY(member.path->mark(nullptr));
+  Pieces pieces_of(Bytes bytes) const {
+    return Pieces::cut(bytes, layout_.locals, HierarchicalDirect::kMostPart);
+  }
+  int finish_over(ReduceOp op) const { return op == ReduceOp::avg ? world_.size() : 0; }
+
+  Result<void> put_into_stream(int rank, Member& member, const CallOf& call) {
+    member.inputs.push_back(input_of(call, member.inputs.size(), rank));
+    const std::vector<std::byte>& input = member.inputs.back();
+    member.outputs.push_back(call.in_place ? input : std::vector<std::byte>(input.size()));
+    std::vector<std::byte>& output = member.outputs.back();
+    exec::Rail& rail = world_.rail(rank);
+    GpuPieces what;
+    what.path = member.path.get();
+    what.host.ranks = layout_.locals;
+    what.work = {call.in_place ? output.data() : input.data(), output.data(), input.size(),
+                 call.type, call.op};
+    what.record = {call.count, static_cast<std::int32_t>(call.type),
+                   static_cast<std::int32_t>(call.op), 0};
+    what.pieces = pieces_of(input.size());
+    what.input = [&](std::uint64_t piece) { return rail.input(piece); };
+    what.result = [&](std::uint64_t piece) { return rail.result(piece); };
+    what.sum = [&](std::uint64_t piece) {
+      const Bytes part = what.pieces.piece(piece).part_of(rank % layout_.locals);
+      return host_sum(rail.sum(piece, part, {call.type, call.op, finish_over(call.op)}), 32);
+    };
+    return enqueue(what, nullptr);
+  }
+  // What the record of the stream says is all that is known of it.
+  Result<void> begin(int rank, Member& member, const gpu::CallRecord& record) {
+    const auto type = static_cast<DataType>(record.type);
+    const auto op = static_cast<ReduceOp>(record.op);
     HierarchicalDirect::Setup setup;
-    setup.gpus.path = member.path.get();
-    setup.gpus.host.ranks = layout_.locals;
-    setup.gpus.work = {call.in_place ? member.output.data() : member.input.data(),
-                       member.output.data(), member.input.size(), call.type, call.op};
-    setup.gpus.before = member.before.get();
+    setup.flags = member.flags.get();
+    setup.pieces = pieces_of(record.count * size_of(type));
     setup.local = rank % layout_.locals;
     setup.rail = &world_.rail(rank);
-    setup.finish_over = call.op == ReduceOp::avg ? world_.size() : 0;
+    setup.adder = member.adder.get();
+    setup.finish_over = finish_over(op);
     setup.word.collective = Collective::all_reduce;
-    setup.word.type = call.type;
-    setup.word.op = call.op;
+    setup.word.type = type;
+    setup.word.op = op;
     setup.word.sequence = member.call;
-    setup.word.count = call.count;
+    setup.word.count = record.count;
     setup.links = &world_.links(rank);
     member.execution = GDRX_TRY(HierarchicalDirect::create(setup));
     return {};

@@ -16,6 +16,7 @@ class NoPath : public Path {
   Result<void> connect(std::span<const Ticket>, Rank) override { return {}; }
   Result<void> launch(const Work&, const Shape&, void*) override { return {}; }
   void* own_stream() const noexcept override { return nullptr; }
+  Result<bool> is_captured(void*) const override { return false; }
   Result<void> check_mark(void*) const override { return {}; }
   Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
   Result<void> finish() override { return {}; }
@@ -29,11 +30,14 @@ class NoPath : public Path {
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }
   void release_rail_memory() noexcept override {}
   Result<void> combine(const HostSum&, void*) override { return cannot(); }
+  Result<void> step_flags(const FlagStep&, void*) override { return cannot(); }
+  Flags& flags() noexcept override { return flags_; }
   std::uint64_t memory() const noexcept override { return 0; }
   const std::string& device_name() const noexcept override { return name_; }
 
  protected:
   Ticket ticket_;
+  Flags flags_{};
 
  private:
   static tl::unexpected<Error> cannot() { return fail(Errc::unsupported, "a made-up path"); }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// allReduce between hosts in the order of a stream: nobody waits for the calls but the stream, and
+// graphs repeat them. Over UCX and over simulated NICs. Skipped without a GPU.
+#include <chrono>
+
+#include "tests/gpu/hosts.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class GpuHostStreams : public GpuHosts {};
+
+int gpus_of_a_host() { return std::min(2, gpu_count()); }
+
+/// Then calls in place that keep the result, which are wrong unless they come after it.
+void launch_three(Hosts& world, const Hosts::Case& sum, int rank) {
+  must(world.comm(rank).launch(world.call(sum, rank)));
+  Hosts::Case again = sum;
+  again.in_place = true;
+  for (const ReduceOp op : {ReduceOp::max, ReduceOp::min}) {
+    again.op = op;
+    must(world.comm(rank).launch(world.call(again, rank)));
+  }
+}
+
+void synchronize(const Hosts& world, int rank) {
+  must(cudaStreamSynchronize(world.stream(rank)), "cudaStreamSynchronize");
+}
+
+cudaGraphExec_t capture(Hosts& world, const Hosts::Case& what, int rank) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t made = nullptr;
+  const cudaStream_t stream = world.stream(rank);
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  launch_three(world, what, rank);
+  must(cudaStreamEndCapture(stream, &graph), "capture");
+  must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
+  cudaGraphDestroy(graph);
+  return made;
+}
+
+/// A graph a rank.
+class Graphs {
+ public:
+  Graphs(Hosts& world, const Hosts::Case& what)
+      : world_(world), graphs_(static_cast<std::size_t>(world.size())) {
+    world_.for_each([&](int rank) { at(rank) = capture(world_, what, rank); });
+  }
+  ~Graphs() {
+    for (cudaGraphExec_t graph : graphs_) cudaGraphExecDestroy(graph);
+  }
+  Graphs(const Graphs&) = delete;
+  Graphs& operator=(const Graphs&) = delete;
+  void launch(int rank) { must(cudaGraphLaunch(at(rank), world_.stream(rank)), "launch"); }
+
+ private:
+  cudaGraphExec_t& at(int rank) { return graphs_[static_cast<std::size_t>(rank)]; }
+  Hosts& world_;
+  std::vector<cudaGraphExec_t> graphs_;
+};
+
+TEST_P(GpuHostStreams, CallsReturnAtOnceAndComeOneAfterAnother) {
+  constexpr auto kBusy = std::chrono::milliseconds(600);
+  Hosts world(2, gpus_of_a_host(), settings_of(GetParam()));
+  for (const std::uint64_t count : {1, 1021, 3'000'001}) {
+    const Hosts::Case what{.count = count};
+    world.prepare(what);
+    world.for_each([&](int rank) {
+      enqueue_delay(std::chrono::nanoseconds(kBusy).count(), world.stream(rank));
+      const auto begin = Clock::now();
+      launch_three(world, what, rank);
+      EXPECT_LT(Clock::now() - begin, kBusy / 2) << "the call waited for its stream";
+    });
+    world.for_each([&](int rank) { synchronize(world, rank); });
+    world.check_results(what);
+  }
+}
+
+TEST_P(GpuHostStreams, AGraphRepeatsThem) {
+  Hosts world(2, gpus_of_a_host(), settings_of(GetParam()));
+  for (const std::uint64_t count : {5, 2'000'003}) {
+    Hosts::Case what{.type = DataType::float16, .op = ReduceOp::avg, .count = count};
+    Graphs graphs(world, what);
+    for (what.round = 0; what.round < 4; ++what.round) {
+      world.prepare(what);
+      world.for_each([&](int rank) {
+        graphs.launch(rank);
+        // Behind the graph in the stream, and the next graph behind them.
+        if (what.round % 2 == 1) launch_three(world, what, rank);
+        if (what.round == 3) graphs.launch(rank);
+      });
+      world.for_each([&](int rank) { synchronize(world, rank); });
+      world.check_results(what);
+    }
+    // A call that is driven by whoever waits finds everything as it was.
+    world.check(DataType::int32, ReduceOp::sum, count, true, 0);
+  }
+}
+
+TEST_P(GpuHostStreams, DrainingWaitsForGraphs) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  const Hosts::Case what{.count = 500'000};
+  Graphs graphs(world, what);
+  world.prepare(what);
+  world.for_each([&](int rank) {
+    graphs.launch(rank);
+    must(world.comm(rank).drain());
+    EXPECT_EQ(cudaStreamQuery(world.stream(rank)), cudaSuccess);
+  });
+  world.check_results(what);
+}
+
+TEST_P(GpuHostStreams, ACallOfNothingIsNothing) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  world.for_each([&](int rank) {
+    must(world.comm(rank).launch(world.call({.count = 0}, rank)));
+    synchronize(world, rank);
+  });
+}
+
+TEST_P(GpuHostStreams, ARequestIsRefusedWhereTheStreamIsCaptured) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  world.for_each([&](int rank) {
+    cudaGraph_t graph = nullptr;
+    must(cudaStreamBeginCapture(world.stream(rank), cudaStreamCaptureModeThreadLocal), "capture");
+    const auto posted = world.comm(rank).post(world.call({.count = 100}, rank));
+    ASSERT_FALSE(posted);
+    EXPECT_EQ(posted.error().code, Errc::unsupported);
+    must(cudaStreamEndCapture(world.stream(rank), &graph), "capture");
+    cudaGraphDestroy(graph);
+  });
+  world.check(DataType::float32, ReduceOp::sum, 1000, false, 0);
+}
+
+TEST_P(GpuHostStreams, ARankThatDoesNotCallIsNamedAndTheStreamEnds) {
+  Hosts::Settings settings = settings_of(GetParam());
+  settings.timeout = std::chrono::milliseconds(1500);
+  Hosts world(2, 1, settings);
+  world.for_each([&](int rank) {
+    if (rank > 0) return;
+    must(world.comm(0).launch(world.call({.count = 3'000'000}, 0)));
+    synchronize(world, 0);
+    const auto failure = world.comm(0).failure();
+    ASSERT_TRUE(failure);
+    EXPECT_NE(failure->what.find("rank 1"), std::string::npos) << failure->what;
+  });
+}
+
+TEST_P(GpuHostStreams, AnAbortEndsWhatGraphsBegan) {
+  Hosts world(2, gpus_of_a_host(), settings_of(GetParam()));
+  Graphs graphs(world, {.count = 3'000'000});
+  world.for_each([&](int rank) {
+    if (rank + 1 < world.size()) graphs.launch(rank);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto begin = Clock::now();
+  world.comm(0).abort();
+  world.for_each([&](int rank) { synchronize(world, rank); });
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStreams, testing::Values("ucx", "verbs", "pinned"));
+
+}  // namespace
+}  // namespace gdrx::gpu
