@@ -368,15 +368,6 @@ OperationInfo Communicator::last_operation() const {
   return last_was_gpu_ ? gpu_info_ : last_;
 }
 
-Result<std::string> Communicator::explain(Bytes bytes) const {
-  const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
-  if (!choice) return fail(Errc::unsupported, "nothing carries an allReduce here");
-  return (hierarchy_ ? explain_hosts(bytes)
-          : gpu_     ? explain_gpu(bytes)
-                     : "") +
-         gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
-}
-
 std::string Communicator::describe() const {
   const Driving driving(*this);  // counters of the fabric and of the cache
   const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;

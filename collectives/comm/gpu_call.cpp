@@ -27,21 +27,6 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
   return plan::Algorithm::ring;
 }
 
-std::optional<gpu::Kernel> kernel_of(plan::Algorithm algorithm) {
-  if (algorithm == plan::Algorithm::one_shot) return gpu::Kernel::one_shot;
-  if (algorithm == plan::Algorithm::two_shot) return gpu::Kernel::two_shot;
-  if (algorithm == plan::Algorithm::ring) return gpu::Kernel::ring;
-  if (algorithm == plan::Algorithm::tree) return gpu::Kernel::tree;
-  return std::nullopt;
-}
-
-// What `algorithm`, if any was asked for, comes to; empty if its kernel cannot carry this size.
-std::optional<gpu::Prediction> asked_for(std::optional<plan::Algorithm> algorithm,
-                                         const gpu::Host& host, Bytes bytes) {
-  const auto kernel = algorithm ? kernel_of(*algorithm) : std::nullopt;
-  return kernel ? gpu::prediction_of(*kernel, host, bytes) : std::nullopt;
-}
-
 }  // namespace
 
 bool Communicator::on_gpu(const Call& call) {
@@ -56,7 +41,7 @@ bool Communicator::runs_on_gpu(const Call& call) const {
   const bool blocks =
       call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
   if (!all_reduce && !blocks) return false;
-  if (all_reduce && fixed_ && !kernel_of(*fixed_)) return false;
+  if (all_reduce && fixed_ && !gpu::kernel_of(*fixed_)) return false;
   return call.count == 0 || on_gpu(call);
 }
 
@@ -69,7 +54,7 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
     return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
   }
   const bool direct = !fixed_ && gpu_->reaches(call.input, call.output, bytes);
-  const auto asked = asked_for(fixed_, gpu_host_, bytes);
+  const auto asked = gpu::asked_for(fixed_, gpu_host_, bytes);
   // An algorithm that was asked for and cannot carry this size gives way, as on the host.
   return asked ? *asked : gpu::best(gpu_host_, bytes, direct);
 }
@@ -160,35 +145,6 @@ void Communicator::look_at_gpu() {
                          trouble.stage, trouble.slot),
              0},
        true);
-}
-
-std::string Communicator::explain_gpu(Bytes bytes) const {
-  std::string text = fmt::format("GPU buffers of {} bytes, {} on each of {} ranks, {} blocks\n",
-                                 bytes, gpu_->device_name(), size(), gpu_host_.blocks);
-  const auto line = [](const gpu::Prediction& candidate, bool chosen, std::string_view remark) {
-    return fmt::format(
-        "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",
-        chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
-        candidate.shape.threads, candidate.shape.unroll, candidate.us, remark);
-  };
-  const auto all = gpu::candidates(gpu_host_, bytes);
-  text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
-  const auto asked = asked_for(fixed_, gpu_host_, bytes);
-  if (asked) text += line(*asked, true, "  <- asked for");
-  for (const gpu::Prediction& candidate : all) {
-    if (asked && candidate.shape.kernel == asked->shape.kernel) continue;
-    const bool chosen = !asked && &candidate == &all.front();
-    text += line(candidate, chosen, chosen ? "  <- chosen" : "");
-  }
-  if (windows_.empty() || fixed_) return text;
-  const auto with_direct = gpu::candidates(gpu_host_, bytes, true);
-  for (const gpu::Prediction& candidate : with_direct) {
-    if (candidate.shape.kernel != gpu::Kernel::direct) continue;
-    const bool chosen = &candidate == &with_direct.front();
-    text +=
-        line(candidate, chosen, chosen ? "  <- chosen for registered buffers" : "  if registered");
-  }
-  return text;
 }
 
 }  // namespace gdrx

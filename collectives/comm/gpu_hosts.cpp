@@ -230,25 +230,4 @@ Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
   return execution;
 }
 
-std::string Communicator::explain_hosts(Bytes bytes) const {
-  const Pieces pieces = pieces_of(std::max<Bytes>(bytes, 1));
-  std::string text = fmt::format(
-      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
-      "of a host reduce-scatter {} bytes a rank ",
-      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part);
-  if (goes_direct()) {
-    return text + fmt::format(
-                      "into memory of their own, rails of {} ranks sum them there by "
-                      "two-shot over {} (GPUDirect RDMA), the GPUs gather\n",
-                      machine_.hosts, machine_.fabric_name);
-  }
-  const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
-  if (!choice) return "";
-  return text + fmt::format(
-                    "into pinned memory, rails of {} ranks reduce them by {} over {}, the "
-                    "GPUs gather\n",
-                    machine_.hosts, plan::to_string(choice->chosen.algorithm),
-                    machine_.fabric_name);
-}
-
 }  // namespace gdrx

@@ -172,6 +172,20 @@ std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::ui
   return Prediction{*shape, predict(*shape, host.ranks, bytes)};
 }
 
+std::optional<Kernel> kernel_of(plan::Algorithm algorithm) noexcept {
+  if (algorithm == plan::Algorithm::one_shot) return Kernel::one_shot;
+  if (algorithm == plan::Algorithm::two_shot) return Kernel::two_shot;
+  if (algorithm == plan::Algorithm::ring) return Kernel::ring;
+  if (algorithm == plan::Algorithm::tree) return Kernel::tree;
+  return std::nullopt;
+}
+
+std::optional<Prediction> asked_for(std::optional<plan::Algorithm> algorithm, const Host& host,
+                                    std::uint64_t bytes) {
+  const auto kernel = algorithm ? kernel_of(*algorithm) : std::nullopt;
+  return kernel ? prediction_of(*kernel, host, bytes) : std::nullopt;
+}
+
 namespace {
 
 // By place_of(). Measured times are compared with measured ones, the model's with the model's.

@@ -12,6 +12,7 @@
 #include "collectives/gpu/path.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "collectives/tune/table.hpp"
+#include "gdrx/plan.hpp"
 
 namespace gdrx::gpu {
 
@@ -53,6 +54,12 @@ inline Shape choose(const Host& host, std::uint64_t bytes) { return best(host, b
 /// As best(), of one kernel; empty if that kernel cannot run the call, or must not.
 std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes);
 std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t bytes);
+
+/// The kernel of an allReduce that is asked for by the name of an algorithm; empty: none has it.
+std::optional<Kernel> kernel_of(plan::Algorithm algorithm) noexcept;
+/// What `algorithm`, if any was asked for, comes to; empty if its kernel cannot carry this size.
+std::optional<Prediction> asked_for(std::optional<plan::Algorithm> algorithm, const Host& host,
+                                    std::uint64_t bytes);
 
 /// Of reduce_scatter and all_gather, whose blocks have `block` bytes. Fits for 1 to kMaxRanks
 /// ranks.

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gdrxCommExplain says of an allReduce.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/comm/communicator.hpp"
+
+namespace gdrx {
+
+Result<std::string> Communicator::explain(Bytes bytes) const {
+  const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
+  if (!choice) return fail(Errc::unsupported, "nothing carries an allReduce here");
+  return (hierarchy_ ? explain_hosts(bytes)
+          : gpu_     ? explain_gpu(bytes)
+                     : "") +
+         gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
+}
+
+std::string Communicator::explain_hosts(Bytes bytes) const {
+  const std::uint64_t most = goes_direct() ? HierarchicalDirect::kMostPart : Pieces::kMostPart;
+  const Pieces pieces = Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks, most);
+  std::string text = fmt::format(
+      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
+      "of a host reduce-scatter {} bytes a rank ",
+      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part);
+  if (goes_direct()) {
+    return text + fmt::format(
+                      "into memory of their own, rails of {} ranks sum them there by "
+                      "two-shot over {} (GPUDirect RDMA), the GPUs gather\n",
+                      machine_.hosts, machine_.fabric_name);
+  }
+  const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
+  if (!choice) return "";
+  return text + fmt::format(
+                    "into pinned memory, rails of {} ranks reduce them by {} over {}, the "
+                    "GPUs gather\n",
+                    machine_.hosts, plan::to_string(choice->chosen.algorithm),
+                    machine_.fabric_name);
+}
+
+std::string Communicator::explain_gpu(Bytes bytes) const {
+  std::string text = fmt::format("GPU buffers of {} bytes, {} on each of {} ranks, {} blocks\n",
+                                 bytes, gpu_->device_name(), size(), gpu_host_.blocks);
+  const auto line = [](const gpu::Prediction& candidate, bool chosen, std::string_view remark) {
+    return fmt::format(
+        "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",
+        chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
+        candidate.shape.threads, candidate.shape.unroll, candidate.us, remark);
+  };
+  const auto all = gpu::candidates(gpu_host_, bytes);
+  text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
+  const auto asked = gpu::asked_for(fixed_, gpu_host_, bytes);
+  if (asked) text += line(*asked, true, "  <- asked for");
+  for (const gpu::Prediction& candidate : all) {
+    if (asked && candidate.shape.kernel == asked->shape.kernel) continue;
+    const bool chosen = !asked && &candidate == &all.front();
+    text += line(candidate, chosen, chosen ? "  <- chosen" : "");
+  }
+  if (windows_.empty() || fixed_) return text;
+  const auto with_direct = gpu::candidates(gpu_host_, bytes, true);
+  for (const gpu::Prediction& candidate : with_direct) {
+    if (candidate.shape.kernel != gpu::Kernel::direct) continue;
+    const bool chosen = &candidate == &with_direct.front();
+    text +=
+        line(candidate, chosen, chosen ? "  <- chosen for registered buffers" : "  if registered");
+  }
+  return text;
+}
+
+}  // namespace gdrx
