@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gdrxCommExplain says of an allReduce.
+// What gdrxCommExplain says of an allReduce: a table for each kind of memory, as both may be used.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +9,18 @@
 namespace gdrx {
 
 Result<std::string> Communicator::explain(Bytes bytes) const {
+  const bool by_gpus = gpu_ && (hierarchy_ || !fixed_ || gpu::kernel_of(*fixed_));
   const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
-  if (!choice) return fail(Errc::unsupported, "nothing carries an allReduce here");
-  return (hierarchy_ ? explain_hosts(bytes)
-          : gpu_     ? explain_gpu(bytes)
-                     : "") +
+  std::string text;
+  if (by_gpus) text = hierarchy_ ? explain_hosts(bytes) : explain_gpu(bytes);
+  if (!choice && !by_gpus) return fail(Errc::unsupported, "nothing carries an allReduce here");
+  if (!choice) return text + "host buffers: nothing carries an allReduce of them here\n";
+  const bool gpus = std::any_of(peers_.begin(), peers_.end(),
+                                [](const Hello& peer) { return peer.gpu.process != 0; });
+  const bool staged = gpus && !by_gpus;
+  return text +
+         (staged ? "host buffers, and GPU buffers, which are copied to the host: "
+                 : "host buffers: ") +
          gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
 }
 
@@ -21,7 +28,8 @@ std::string Communicator::explain_hosts(Bytes bytes) const {
   const std::uint64_t most = goes_direct() ? HierarchicalDirect::kMostPart : Pieces::kMostPart;
   const Pieces pieces = Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks, most);
   std::string text = fmt::format(
-      "GPU buffers of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each the GPUs "
+      "GPU buffers: allReduce of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each "
+      "the GPUs "
       "of a host reduce-scatter {} bytes a rank ",
       bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part);
   if (goes_direct()) {
@@ -40,8 +48,9 @@ std::string Communicator::explain_hosts(Bytes bytes) const {
 }
 
 std::string Communicator::explain_gpu(Bytes bytes) const {
-  std::string text = fmt::format("GPU buffers of {} bytes, {} on each of {} ranks, {} blocks\n",
-                                 bytes, gpu_->device_name(), size(), gpu_host_.blocks);
+  std::string text =
+      fmt::format("GPU buffers: allReduce of {} bytes, {} on each of {} ranks, {} blocks\n", bytes,
+                  gpu_->device_name(), size(), gpu_host_.blocks);
   const auto line = [](const gpu::Prediction& candidate, bool chosen, std::string_view remark) {
     return fmt::format(
         "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",

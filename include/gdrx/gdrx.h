@@ -245,7 +245,9 @@ typedef struct {
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
 /* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.
- * Writes at most `capacity` characters and a NUL. */
+ * A table for GPU buffers, where GPUs were found, and one for host buffers. Kernels for registered
+ * GPU buffers are in it while some are registered. Writes at most `capacity` characters and a
+ * NUL. */
 GDRX_API gdrxResult_t gdrxCommExplain(gdrxComm_t comm, size_t bytes, char* text, size_t capacity);
 /* Bytes of host memory this communicator holds, and what carries its messages. */
 GDRX_API gdrxResult_t gdrxCommDescribe(gdrxComm_t comm, char* text, size_t capacity);

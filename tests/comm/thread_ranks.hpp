@@ -21,8 +21,8 @@ class ThreadRanks : public testing::Test {
  protected:
   using Paths = std::function<std::unique_ptr<gpu::Path>(int rank)>;
 
-  /// `paths`: to GPUs that are made up; else none.
-  void make(int ranks, const Paths& paths = {}) {
+  /// `paths`: to GPUs that are made up; else none. `change`: the configuration of every rank.
+  void make(int ranks, const Paths& paths = {}, const std::function<void(Config&)>& change = {}) {
     auto bootstraps = ThreadBootstrap::create_all(ranks);
     comms_.resize(static_cast<std::size_t>(ranks));
     for_each([&](std::size_t rank) {
@@ -31,6 +31,7 @@ class ThreadRanks : public testing::Test {
       Communicator::Options options;
       options.config = std::move(loaded->config);
       options.config.timeout = std::chrono::seconds(20);
+      if (change) change(options.config);
       auto made = Communicator::create(*bootstraps[rank], std::move(options),
                                        paths ? paths(static_cast<int>(rank)) : nullptr);
       ASSERT_TRUE(made) << made.error().what;
