@@ -69,13 +69,6 @@ class Communicators {
   std::vector<Creation> creations_;
 };
 
-void explain(gdrxComm_t comm, std::uint64_t bytes) {
-  std::string text(8192, '\0');
-  if (gdrxCommExplain(comm, bytes, text.data(), text.size()) == gdrxSuccess) {
-    fmt::print("{}", text.c_str());
-  }
-}
-
 int count_hosts(int ranks) {
   char name[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
@@ -140,7 +133,7 @@ std::vector<Row> run_all(const Options& options, Communicators& communicators, i
         Case data = make_case(options, rank, ranks, type, op, bytes, &gpu);
         for (const std::string& algorithm : options.algorithms) {
           gdrxComm_t comm = communicators[algorithm];
-          if (options.explain && rank == 0) explain(comm, bytes);
+          if (options.explain) data.explain(comm);
           for (const bool in_place : {false, true}) {
             if (in_place ? !options.in_place : !options.out_of_place) continue;
             for (const bool registered : {false, true}) {

@@ -120,9 +120,12 @@ void Case::prepare(std::uint64_t iteration) {
   MPI_Type_free(&unit);
 }
 
+std::array<std::byte*, 2> Case::buffers() {
+  return {gpu_in_ ? gpu_in_->data() : in_.data(), gpu_out_ ? gpu_out_->data() : out_.data()};
+}
+
 void Case::call(gdrxComm_t comm, bool in_place) {
-  std::byte* to = gpu_out_ ? gpu_out_->data() : out_.data();
-  const std::byte* in = gpu_in_ ? gpu_in_->data() : in_.data();
+  const auto [in, to] = buffers();
   const gdrxResult_t result =
       gdrxAllReduce(in_place ? to : in, to, count_, static_cast<gdrxDataType_t>(key_.type),
                     static_cast<gdrxRedOp_t>(key_.op), comm, nullptr, nullptr);
@@ -190,7 +193,7 @@ std::optional<Times> Case::time_mpi(bool in_place) {
 
 namespace {
 
-/// Registers a row's buffers for as long as it runs.
+/// Registers buffers for as long as it lives.
 class Registered {
  public:
   Registered(gdrxComm_t comm, int rank) : comm_(comm), rank_(rank) {}
@@ -199,13 +202,15 @@ class Registered {
   }
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
-  void add(std::byte* memory, std::size_t bytes) {
+  void add(const std::array<std::byte*, 2>& buffers, std::size_t bytes) {
     if (bytes == 0) return;
-    gdrxRegistration_t handle = nullptr;
-    if (gdrxRegister(comm_, memory, bytes, &handle) != gdrxSuccess) {
-      die(rank_, gdrxGetLastError(comm_));
+    for (std::byte* memory : buffers) {
+      gdrxRegistration_t handle = nullptr;
+      if (gdrxRegister(comm_, memory, bytes, &handle) != gdrxSuccess) {
+        die(rank_, gdrxGetLastError(comm_));
+      }
+      handles_.push_back(handle);
     }
-    handles_.push_back(handle);
   }
 
  private:
@@ -216,13 +221,19 @@ class Registered {
 
 }  // namespace
 
+void Case::explain(gdrxComm_t comm) {
+  const std::size_t bytes = count_ * size_of(key_.type);
+  Registered while_it_explains(comm, rank_);
+  if (options_.registered) while_it_explains.add(buffers(), bytes);
+  std::string text(8192, '\0');
+  if (rank_ == 0 && gdrxCommExplain(comm, bytes, text.data(), text.size()) == gdrxSuccess) {
+    fmt::print("{}", text.c_str());
+  }
+}
+
 Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {
   Registered while_it_runs(comm, rank_);
-  if (registered) {
-    const std::size_t bytes = count_ * size_of(key_.type);
-    while_it_runs.add(gpu_in_ ? gpu_in_->data() : in_.data(), bytes);
-    while_it_runs.add(gpu_out_ ? gpu_out_->data() : out_.data(), bytes);
-  }
+  if (registered) while_it_runs.add(buffers(), count_ * size_of(key_.type));
   Row row;
   row.buffers_registered = registered;
   row.bytes = count_ * size_of(key_.type);

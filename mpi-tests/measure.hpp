@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,10 +70,14 @@ class Case {
  public:
   Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op, std::uint64_t bytes,
        Gpu* gpu);
+  /// Rank 0 prints why calls take the algorithm that they take. Every rank calls: with --register
+  /// the buffers are registered meanwhile, as that adds to what there is to choose from.
+  void explain(gdrxComm_t comm);
   /// `registered`: the buffers are, while it runs.
   Row run(gdrxComm_t comm, bool in_place, bool registered);
 
  private:
+  std::array<std::byte*, 2> buffers();  // of the calls
   void call(gdrxComm_t comm, bool in_place);
   void prepare(std::uint64_t iteration);
   std::uint64_t check(gdrxComm_t comm, bool in_place, Row& row);
