@@ -44,7 +44,7 @@ namespace gdrx {
 struct OperationInfo {
   plan::Algorithm algorithm{};
   PathKind path{};
-  double predicted_us = 0;  // by the tuner; 0 where it had no choice to make
+  double predicted_us = 0;  // by the tuner, of hosts the network's part; 0: none
   exec::Counters counters;
   plan::Traffic planned;
   bool staged = false;      // GPU buffers went through the host

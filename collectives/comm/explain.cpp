@@ -7,6 +7,23 @@
 #include "collectives/comm/communicator.hpp"
 
 namespace gdrx {
+namespace {
+
+// The kernels of a piece are the halves of two-shot, but take fewer multiprocessors than the times
+// are from, and may write to the host: the model's time for two-shot is the least.
+std::string explain_pieces(const gpu::Host& host, const Pieces& pieces) {
+  const std::string_view when =
+      pieces.count() == 1 ? "before and after the network's"
+                          : "beside the network's, but for the first scatter and the last gather";
+  const auto us = gpu::prediction_of(gpu::Kernel::two_shot, host, pieces.piece(0).bytes);
+  if (host.ranks == 1 || !us) {
+    return fmt::format("  and of the GPUs: copies of a piece, no prediction; {}\n", when);
+  }
+  return fmt::format("  and of the GPUs: at least {:.1f} us a piece (the kernel two-shot); {}\n",
+                     us->us, when);
+}
+
+}  // namespace
 
 Result<std::string> Communicator::explain(Bytes bytes) const {
   const bool by_gpus = gpu_ && (hierarchy_ || !fixed_ || gpu::kernel_of(*fixed_));
@@ -25,26 +42,26 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
 }
 
 std::string Communicator::explain_hosts(Bytes bytes) const {
-  const std::uint64_t most = goes_direct() ? HierarchicalDirect::kMostPart : Pieces::kMostPart;
-  const Pieces pieces = Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks, most);
+  const bool direct = goes_direct();
+  const Pieces pieces =
+      Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks,
+                  direct ? HierarchicalDirect::kMostPart : Hierarchical::kMostPart);
   std::string text = fmt::format(
-      "GPU buffers: allReduce of {} bytes, {} on each of {} hosts' {} ranks: {} piece(s); of each "
-      "the GPUs "
-      "of a host reduce-scatter {} bytes a rank ",
-      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part);
-  if (goes_direct()) {
-    return text + fmt::format(
-                      "into memory of their own, rails of {} ranks sum them there by "
-                      "two-shot over {} (GPUDirect RDMA), the GPUs gather\n",
-                      machine_.hosts, machine_.fabric_name);
+      "GPU buffers: allReduce of {} bytes, {} on each of {} hosts' {} ranks\n"
+      "  {} piece(s); of each the GPUs of a host reduce-scatter {} bytes a rank into {}, rails of "
+      "{} ranks sum these over {}, the GPUs gather\n"
+      "  times of the network for all pieces, from the model\n",
+      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part,
+      direct ? "memory of their own (GPUDirect RDMA)" : "pinned memory", machine_.hosts,
+      machine_.fabric_name);
+  const Machine rail = rail_machine();
+  if (direct) {
+    const Candidate way{plan::Algorithm::two_shot, PathKind::fabric, direct_rail_us(rail, pieces)};
+    text += explain_row(rail, way, true, "  <- chosen, the one way of GPUDirect RDMA");
+  } else if (const auto choice = choose_rail(rail, pieces, fixed_)) {
+    text += explain_rows(rail, *choice);
   }
-  const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
-  if (!choice) return "";
-  return text + fmt::format(
-                    "into pinned memory, rails of {} ranks reduce them by {} over {}, the "
-                    "GPUs gather\n",
-                    machine_.hosts, plan::to_string(choice->chosen.algorithm),
-                    machine_.fabric_name);
+  return text + explain_pieces(gpu_host_, pieces);
 }
 
 std::string Communicator::explain_gpu(Bytes bytes) const {

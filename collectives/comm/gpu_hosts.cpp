@@ -148,7 +148,10 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   const Call& call = operation.call;
   operation.info.algorithm = plan::Algorithm::two_shot;
   operation.info.path = PathKind::fabric;
-  mark_plan("plan of hosts, GPUDirect", call.count * size_of(call.type), plan::Algorithm::two_shot);
+  const Bytes bytes = call.count * size_of(call.type);
+  const Pieces pieces = pieces_of(bytes);
+  operation.info.predicted_us = direct_rail_us(rail_machine(), pieces);
+  mark_plan("plan of hosts, GPUDirect", bytes, plan::Algorithm::two_shot);
   GDRX_TRY(rail_->connect(*this, track_.get()));
   word_ = {.collective = call.collective,
            .type = call.type,
@@ -158,7 +161,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
            .count = call.count};
   HierarchicalDirect::Setup setup;
   setup.flags = &*flags_;
-  setup.pieces = pieces_of(call.count * size_of(call.type));
+  setup.pieces = pieces;
   setup.track = track_.get();
   setup.local = hierarchy_->local;
   setup.rail = rail_.get();
@@ -176,11 +179,11 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   const Call& call = operation.call;
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);
-  const auto choice = choose(rail_machine(), Collective::all_reduce, pieces.part, fixed_);
+  const auto choice = choose_rail(rail_machine(), pieces, fixed_);
   if (!choice) return fail(Errc::unsupported, "no fabric reaches the other hosts: install UCX");
   operation.info.algorithm = choice->chosen.algorithm;
   operation.info.path = PathKind::fabric;
-  operation.info.predicted_us = choice->chosen.predicted_us * static_cast<double>(pieces.count());
+  operation.info.predicted_us = choice->chosen.predicted_us;
   operation.info.staged = true;
   mark_plan("plan of hosts", bytes, choice->chosen.algorithm);
   // A number a piece, of those too whose part of this rank is empty: ranks count alike.

@@ -117,6 +117,13 @@ bool use_measured(const Machine& machine, Bytes bytes, std::vector<Candidate>& c
   return true;
 }
 
+void sort_by_time(Choice& choice) {
+  std::stable_sort(
+      choice.candidates.begin(), choice.candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
+  choice.chosen = choice.candidates.front();
+}
+
 }  // namespace
 
 bool writes_results(const Machine& machine, Bytes bytes) noexcept {
@@ -149,11 +156,31 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
   if (collective == Collective::all_reduce && !machine.measured.empty()) {
     choice.measured = use_measured(machine, bytes, choice.candidates);
   }
-  std::stable_sort(
-      choice.candidates.begin(), choice.candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; });
-  choice.chosen = choice.candidates.front();
+  sort_by_time(choice);
   return choice;
+}
+
+std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,
+                                  std::optional<Algorithm> fixed) {
+  const std::uint64_t last = pieces.count() - 1;  // it alone may be shorter
+  auto choice = choose(rail, Collective::all_reduce, pieces.piece(last).part, fixed);
+  if (!choice || last == 0) return choice;
+  const auto before = choose(rail, Collective::all_reduce, pieces.part, fixed);
+  for (Candidate& candidate : choice->candidates) {
+    const auto same = std::find_if(
+        before->candidates.begin(), before->candidates.end(),
+        [&](const Candidate& other) { return other.algorithm == candidate.algorithm; });
+    candidate.predicted_us += static_cast<double>(last) * same->predicted_us;
+  }
+  sort_by_time(*choice);
+  return choice;
+}
+
+double direct_rail_us(const Machine& rail, const Pieces& pieces) {
+  const double hosts = rail.ranks;
+  const std::uint64_t last = pieces.count() - 1;
+  const auto bytes = static_cast<double>(last * pieces.part + pieces.piece(last).part);
+  return 2 * kFabric.message + 2 * (hosts - 1) / hosts * bytes * kFabric.wire;
 }
 
 std::string_view path_name(const Machine& machine, PathKind path) noexcept {
@@ -168,6 +195,24 @@ std::string_view path_name(const Machine& machine, PathKind path) noexcept {
   return "?";
 }
 
+std::string explain_row(const Machine& machine, const Candidate& candidate, bool chosen,
+                        std::string_view remark) {
+  return fmt::format("  {} {:<17} over {:<5} predicted {:>10.1f} us{}\n", chosen ? "*" : " ",
+                     plan::to_string(candidate.algorithm), path_name(machine, candidate.path),
+                     candidate.predicted_us, remark);
+}
+
+std::string explain_rows(const Machine& machine, const Choice& choice) {
+  std::string text;
+  for (const Candidate& candidate : choice.candidates) {
+    const bool chosen = &candidate == &choice.candidates.front();
+    const double times = candidate.predicted_us / choice.chosen.predicted_us;
+    text += explain_row(machine, candidate, chosen,
+                        chosen ? "  <- chosen" : fmt::format("  {:.1f}x", times));
+  }
+  return text;
+}
+
 std::string explain(const Machine& machine, Collective collective, Bytes bytes,
                     const Choice& choice) {
   std::string text =
@@ -175,15 +220,7 @@ std::string explain(const Machine& machine, Collective collective, Bytes bytes,
                   to_string(collective), bytes, machine.ranks, machine.hosts, machine.cpus);
   text += fmt::format("  times from {}\n", choice.measured ? machine.measured_by : "the model");
   if (!machine.measured_not.empty()) text += fmt::format("  {}\n", machine.measured_not);
-  for (const Candidate& candidate : choice.candidates) {
-    const bool chosen = &candidate == &choice.candidates.front();
-    text += fmt::format(
-        "  {} {:<17} over {:<5} predicted {:>10.1f} us{}\n", chosen ? "*" : " ",
-        plan::to_string(candidate.algorithm), path_name(machine, candidate.path),
-        candidate.predicted_us,
-        chosen ? "  <- chosen"
-               : fmt::format("  {:.1f}x", candidate.predicted_us / choice.chosen.predicted_us));
-  }
+  text += explain_rows(machine, choice);
   if (collective == Collective::all_reduce && writes_results(machine, bytes)) {
     text += "  two-shot over shm writes its results straight into the other processes (GDRX_CMA)\n";
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/comm/hierarchy.hpp"
 #include "collectives/tune/table.hpp"
 #include "gdrx/plan.hpp"
 #include "gdrx/types.hpp"
@@ -48,9 +49,28 @@ struct Choice {
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<plan::Algorithm> fixed);
 
+/// The same for a rail, which does the pieces one after the other: times are of all of them, and so
+/// is the choice. `rail`: its ranks are hosts.
+std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,
+                                  std::optional<plan::Algorithm> fixed);
+
+/// What the network of an exec::Rail takes for all pieces: 2 a + 2 (H - 1) / H S b, with H hosts, S
+/// the bytes of a rank's parts, a the latency of a message and b the time of a byte: the costs of
+/// choose() for any fabric. In each half of two-shot a rank posts H - 1 messages one after another,
+/// which share one latency: the closed form under LogGP (Alexandrov et al., SPAA 1995), to which
+/// tests hold the simulation of the plan. Pieces overlap: of several, each before the last has 512
+/// KiB a rank at least, which are on the wire for longer than the latencies of the next. The GPUs'
+/// sums, scatters and gathers are not in it.
+double direct_rail_us(const Machine& rail, const Pieces& pieces);
+
 /// Whether a two-shot over shared memory writes its results straight into the other processes.
 bool writes_results(const Machine& machine, Bytes bytes) noexcept;
 
+/// A candidate as a line of a table. `remark`: what stands behind its time.
+std::string explain_row(const Machine& machine, const Candidate& candidate, bool chosen,
+                        std::string_view remark);
+/// All of them, in their order.
+std::string explain_rows(const Machine& machine, const Choice& choice);
 std::string explain(const Machine& machine, Collective collective, Bytes bytes,
                     const Choice& choice);
 std::string_view path_name(const Machine& machine, PathKind path) noexcept;

@@ -240,7 +240,8 @@ typedef struct {
   uint64_t messages_received;
   uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
   uint64_t plan_receives;
-  double predicted_us; /* by the tuner's cost model; 0: nothing was chosen, as for send and recv */
+  double predicted_us; /* by the tuner's cost model, for GPUs of several hosts what the network
+                        * takes; 0: no prediction, as for send and recv */
   int registered;      /* 1: all its buffers were registered, and that saved copies */
 } gdrxOpInfo_t;
 GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gdrx/plan_simulate.hpp"
+
 namespace gdrx {
 namespace {
 
@@ -147,6 +149,71 @@ TEST(Tuner, SaysThatResultsAreWrittenIntoOtherProcesses) {
   };
   EXPECT_NE(line(1 << 20), std::string::npos);
   EXPECT_EQ(line(1 << 10), std::string::npos);
+}
+
+Machine rail_of(int hosts) {
+  Machine machine;
+  machine.ranks = machine.hosts = hosts;
+  machine.fabric = true;
+  machine.fabric_name = "verbs";
+  return machine;
+}
+
+TEST(Tuner, TimesOfARailAreOfAllItsPieces) {
+  const Machine rail = rail_of(4);
+  for (const Bytes bytes : {Bytes{16}, Bytes{300'000}, Bytes{(1 << 20) + 64}, Bytes{40'000'016}}) {
+    const Pieces pieces = Pieces::cut(bytes, 2);
+    const auto choice = choose_rail(rail, pieces, std::nullopt);
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(choice->candidates.size(), plan::algorithms_of(Collective::all_reduce).size());
+    double before = 0;
+    for (const Candidate& candidate : choice->candidates) {
+      double us = 0;
+      for (std::uint64_t number = 0; number < pieces.count(); ++number) {
+        us += choose(rail, Collective::all_reduce, pieces.piece(number).part, candidate.algorithm)
+                  ->chosen.predicted_us;
+      }
+      EXPECT_NEAR(candidate.predicted_us, us, 1e-9 * us) << bytes;
+      EXPECT_GE(candidate.predicted_us, before);
+      before = candidate.predicted_us;
+    }
+    EXPECT_EQ(choice->chosen.algorithm, choice->candidates[0].algorithm);
+  }
+  EXPECT_EQ(choose_rail(rail, Pieces::cut(64, 2), plan::Algorithm::tree)->candidates.size(), 1U);
+}
+
+TEST(Tuner, PredictsGpuDirectAsTheSimulationOfItsPlan) {
+  constexpr Bytes kOnePiece = 512 << 10;
+  const auto us = [](int hosts, Bytes bytes) {
+    return direct_rail_us(rail_of(hosts), Pieces::cut(bytes, 1, 1 << 20));
+  };
+  // Of two hosts it takes 2 alpha + S beta.
+  plan::Costs costs;
+  costs.beta_us = (us(2, kOnePiece) - us(2, kOnePiece / 2)) / (kOnePiece / 2);
+  costs.alpha_us = (us(2, kOnePiece) - costs.beta_us * kOnePiece) / 2;
+  for (int hosts = 2; hosts <= 9; ++hosts) {
+    const auto plan =
+        plan::build({Collective::all_reduce, plan::Algorithm::two_shot, hosts, Rank{}});
+    ASSERT_TRUE(plan);
+    const auto simulated = plan::simulate(*plan, kOnePiece, costs);
+    ASSERT_TRUE(simulated);
+    EXPECT_NEAR(us(hosts, kOnePiece), simulated->time_us, 1e-6) << hosts;
+  }
+  // More pieces: more bytes, but not more latencies.
+  EXPECT_NEAR(us(2, 40 << 20), 2 * costs.alpha_us + (40 << 20) * costs.beta_us, 1e-6);
+  EXPECT_EQ(direct_rail_us(rail_of(2), Pieces::cut(40 << 20, 4, 1 << 20)), us(2, 10 << 20));
+}
+
+// Where the processors add, two hosts send the same bytes in as many messages.
+TEST(Tuner, PredictsGpuDirectByTheCostsOfOtherFabrics) {
+  for (const Bytes bytes : {Bytes{16}, Bytes{512 << 10}}) {
+    const Pieces pieces = Pieces::cut(bytes, 1);
+    const double pinned =
+        choose_rail(rail_of(2), pieces, plan::Algorithm::two_shot)->chosen.predicted_us;
+    const double direct = direct_rail_us(rail_of(2), pieces);
+    EXPECT_LE(direct, pinned) << bytes;
+    EXPECT_GE(direct, 0.8 * pinned) << bytes;
+  }
 }
 
 TEST(Tuner, ExplainsEveryCandidateAndMarksTheChoice) {

@@ -166,6 +166,14 @@ class Hosts {
     }
   }
 
+  std::string explain_of_gpu_buffers(Bytes bytes) {
+    const std::string all = must(comm(0).explain(bytes));
+    EXPECT_EQ(all.find("GPU buffers: "), 0U) << all;
+    const std::size_t host = all.find("\nhost buffers: ");
+    EXPECT_NE(host, std::string::npos) << all;
+    return all.substr(0, host);
+  }
+
   Communicator& comm(int rank) { return *comms_[static_cast<std::size_t>(rank)].comm; }
   /// What rank 0 is told when it alone calls.
   std::string call_alone(std::uint64_t count) {

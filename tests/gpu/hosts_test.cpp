@@ -2,6 +2,7 @@
 // allReduce of GPU buffers between hosts: ranks of one process, each with a GPU, believe that they
 // are on several hosts. Over UCX and over simulated NICs. Skipped without a GPU.
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include "tests/gpu/hosts.hpp"
 
@@ -48,10 +49,33 @@ TEST_P(GpuHosts, ReduceScatterAndAllGatherOfOneHostRunOnItsGpus) {
 
 TEST_P(GpuHosts, ExplainSaysWhatCarriesTheGpusMemory) {
   Hosts world(2, 1, settings_of(GetParam()));
-  const std::string said = must(world.comm(0).explain(1 << 20));
+  const std::string said = world.explain_of_gpu_buffers(1 << 20);
   const bool direct = GetParam() == std::string("verbs");
   EXPECT_EQ(said.find("GPUDirect RDMA") != std::string::npos, direct) << said;
   EXPECT_EQ(said.find("pinned memory") != std::string::npos, !direct) << said;
+  EXPECT_NE(said.find("copies of a piece, no prediction"), std::string::npos) << said;
+}
+
+TEST_P(GpuHosts, ExplainHasTheWaysBetweenHostsAndWhatACallTakes) {
+  Hosts world(3, std::min(2, gpu_count()), settings_of(GetParam()));
+  const bool direct = GetParam() == std::string("verbs");
+  for (const std::uint64_t count : {1000, 1000003}) {
+    const std::string said = world.explain_of_gpu_buffers(count * 4);
+    for (const auto algorithm : plan::algorithms_of(Collective::all_reduce)) {
+      const bool way = !direct || algorithm == plan::Algorithm::two_shot;
+      const std::string row = fmt::format("{:<17} over", plan::to_string(algorithm));
+      EXPECT_EQ(said.find(row) != std::string::npos, way) << row << " in\n" << said;
+    }
+    world.check(DataType::float32, ReduceOp::sum, count, false, 0);
+    const auto info = world.comm(0).last_operation();
+    EXPECT_GT(info.predicted_us, 0);
+    const std::string taken = fmt::format("  * {:<17} over {:<5} predicted {:>10.1f} us  <- chosen",
+                                          plan::to_string(info.algorithm),
+                                          world.comm(0).path_name(info.path), info.predicted_us);
+    EXPECT_NE(said.find(taken), std::string::npos) << taken << " in\n" << said;
+    const bool kernels = gpu_count() > 1;
+    EXPECT_EQ(said.find("of the GPUs: at least") != std::string::npos, kernels) << said;
+  }
 }
 
 // The GPUs' path of 16 MiB, and with NICs that write GPU memory at most 16 MiB more.
