@@ -70,8 +70,7 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
                  static_cast<std::int32_t>(call.op), captured ? 1 : 0};
   what.pieces = pieces_of(bytes);
   if (goes_direct()) {
-    what.input = [this](std::uint64_t piece) { return rail_->input(piece); };
-    what.result = [this](std::uint64_t piece) { return rail_->result(piece); };
+    what.part = [this](std::uint64_t piece) { return rail_->part(piece); };
     what.sum = [&, this](std::uint64_t piece) {
       const exec::Rail::Call how{call.type, call.op, call.op == ReduceOp::avg ? size() : 0};
       const Bytes part = what.pieces.piece(piece).part_of(hierarchy_->local);
@@ -79,7 +78,7 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
     };
   } else {
     std::byte* const staging = GDRX_TRY(host_memory());
-    what.result = what.input = [staging, &what](std::uint64_t piece) {
+    what.part = [staging, &what](std::uint64_t piece) {
       return staging + Hierarchical::offset(piece, what.pieces);
     };
   }

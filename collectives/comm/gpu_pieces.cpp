@@ -48,6 +48,7 @@ class Enqueuing {
   Enqueuing(const GpuPieces& what, void* stream)
       : what_(what), host_(what.host), stream_(stream), stops_(*what.path, stream) {
     host_.blocks = std::min(host_.blocks, kMostBlocks);
+    host_.rail = true;
   }
 
   Result<void> run() {
@@ -67,7 +68,7 @@ class Enqueuing {
     const Pieces::Piece piece = what_.pieces.piece(number);
     gpu::Work work = what_.work;
     work.input = static_cast<const std::byte*>(work.input) + piece.begin;
-    work.output = what_.input(number);
+    work.output = what_.part(number);
     work.bytes = piece.bytes;
     work.block = piece.part;
     work.finish = false;  // whoever adds up the hosts divides
@@ -87,7 +88,7 @@ class Enqueuing {
     GDRX_TRY(stops_.await(gpu::Allowed::gather));
     const Pieces::Piece piece = what_.pieces.piece(number);
     gpu::Work work = what_.work;
-    work.input = what_.result(number);
+    work.input = what_.part(number);
     work.output = static_cast<std::byte*>(work.output) + piece.begin;
     work.bytes = piece.bytes;
     work.block = piece.part;

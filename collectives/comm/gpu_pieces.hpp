@@ -21,9 +21,8 @@ struct GpuPieces {
   gpu::Work work;  // input, output, bytes, type and op
   gpu::CallRecord record;
   Pieces pieces;
-  /// Where this rank's part of a piece goes to the network, and where its sum comes from.
-  std::function<std::byte*(std::uint64_t piece)> input;
-  std::function<const std::byte*(std::uint64_t piece)> result;
+  /// Where this rank's part of a piece goes to the network, and its sum comes from.
+  std::function<std::byte*(std::uint64_t piece)> part;
   /// What the GPU adds up when that is allowed, nothing for some pieces; empty: the host adds.
   std::function<std::optional<gpu::HostSum>(std::uint64_t piece)> sum;
 };

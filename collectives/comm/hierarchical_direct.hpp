@@ -40,8 +40,9 @@ class GpuAdder final : public exec::RailAdder {
 /// allocates nothing.
 class HierarchicalDirect final : public exec::Execution {
  public:
-  /// Small, for the memory that a rail needs beside the buffers; several pieces keep the NICs busy.
-  static constexpr std::uint64_t kMostPart = 1 << 20;
+  /// So that a rail of any number of hosts has room in a GPU's arena (gpu::kRailBytes); several
+  /// pieces keep the NICs busy.
+  static constexpr std::uint64_t kMostPart = 896 << 10;
   static_assert(exec::Rail::kSlots == kAhead);
   struct Setup {
     GpuFlags* flags = nullptr;

@@ -60,8 +60,6 @@ Result<std::unique_ptr<exec::Rail>> share_rails(const RailOffer& offer, const Hi
       log.info("no GPUDirect RDMA between hosts, pinned memory instead: rank {}: {}", rank,
                reason(answers[rank]));
     }
-    if (area) area->reset();  // before the memory
-    offer.path->release_rail_memory();
     return std::unique_ptr<exec::Rail>();
   }
   for (const Rank rank : hierarchy.rail) {

@@ -138,12 +138,10 @@ Result<Progress> Rail::post(Slot& slot, Message message, int host) {
   const RailLayout::Share what = share(slot, sum ? setup_.self : host);
   const Link& link = links_[static_cast<std::size_t>(host)];
   WriteOp op;
-  op.payload = {at((sum ? layout.result(at_slot) : layout.input(at_slot)) + what.begin),
-                what.bytes};
+  op.payload = {at(layout.part(at_slot) + what.begin), what.bytes};
   op.local = setup_.area.get();
   op.remote = link.area;
-  op.offset =
-      sum ? layout.result(at_slot) + what.begin : layout.landing(at_slot, host, setup_.self);
+  op.offset = sum ? layout.part(at_slot) + what.begin : layout.landing(at_slot, host, setup_.self);
   op.has_immediate = true;
   op.immediate = kFlag | (sum ? kSumBit : 0) | at_slot;
   op.cookie = at_slot;
@@ -206,12 +204,11 @@ RailAdder::Sum Rail::sum(std::uint64_t turn, Bytes bytes, const Call& call) cons
   const std::uint32_t at_slot = slot_of(turn);
   const RailLayout::Share own = layout.share(bytes, setup_.self);
   RailAdder::Sum sum;
-  sum.own = at(layout.input(at_slot) + own.begin);
+  sum.own = sum.into = at(layout.part(at_slot) + own.begin);
   sum.landed = at(layout.landing(at_slot, setup_.self, setup_.self == 0 ? 1 : 0));
   sum.stride = layout.landing_stride();
   sum.hosts = layout.hosts();
   sum.self = setup_.self;
-  sum.into = at(layout.result(at_slot) + own.begin);
   sum.bytes = own.bytes;
   sum.type = call.type;
   sum.op = call.op;

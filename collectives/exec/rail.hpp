@@ -5,18 +5,20 @@
 // A part of the vector takes a turn, and turn t the slot t % kSlots of every rank's area (some
 // turns are left out; t - kSlots below is the last before t that was not):
 //
-//   1. share h of the input goes from every rank into host h's landing, with an immediate;
-//   2. host h waits for the hosts' shares, flushes, has them added in the order of hosts;
-//   3. the sum goes from host h into every rank's result, with an immediate;
-//   4. whoever has all results flushes, and waits until its own writes have been read.
+//   1. share h of the part goes from every rank into host h's landing, with an immediate;
+//   2. host h waits for the hosts' shares, flushes, has them added in the order of hosts over its
+//      own;
+//   3. the sum goes from host h over every rank's share h, with an immediate;
+//   4. whoever has all sums flushes, and waits until its own writes have been read.
 //
 // Nobody writes what has not been read, without a credit being sent, as long as begin(t) comes
 // after whatever has read or written the slot in turn t - kSlots:
 //   landing: a rank writes its share of turn t after it has ended turn t - kSlots, so with the sum
 //     of its share of that turn in its hands: host h had added it up, and read its landing.
-//   result: host h writes the sum of turn t after the rank's share of turn t has come, which the
-//     rank sent after begin(t): its result of turn t - kSlots was read before.
-//   input, and the own share of the result: a turn ends when all writes that read them are done.
+//   share h of a part: host h writes its sum of turn t after the rank's share of turn t has come,
+//     which the rank sent after begin(t). So what the share held was read before, of this turn by
+//     the rank's NIC: what it might send again, its answer lost, host h's drops.
+//   the own share: a turn ends when all writes that read it are done.
 // So at most one share and one sum of a host are on their way into a slot, and a bit for each is
 // enough; it may be set before this rank has begun the turn.
 #pragma once
@@ -78,11 +80,9 @@ class Rail {
   const RailLayout& layout() const noexcept { return setup_.layout; }
   int self() const noexcept { return setup_.self; }
   const std::vector<Rank>& ranks() const noexcept { return setup_.ranks; }
-  std::byte* input(std::uint64_t turn) const noexcept {
-    return at(setup_.layout.input(slot_of(turn)));
-  }
-  const std::byte* result(std::uint64_t turn) const noexcept {
-    return at(setup_.layout.result(slot_of(turn)));
+  /// Where this rank's part goes, and its sum comes from.
+  std::byte* part(std::uint64_t turn) const noexcept {
+    return at(setup_.layout.part(slot_of(turn)));
   }
   /// The first of `count` turns, which the caller begins and ends in order; the same on all ranks.
   /// It has slot 0.
@@ -102,11 +102,11 @@ class Rail {
 
   /// Before the first turn. `track`: null where nobody watches.
   Result<void> connect(Links& links, trace::Track* track);
-  /// input(turn) holds `bytes`; what had the slot before has ended, and its result was read. No
-  /// bytes: the turn has ended at once.
+  /// part(turn) holds `bytes`; what had the slot before has ended, and its sum was read. No bytes:
+  /// the turn has ended at once.
   void begin(std::uint64_t turn, Bytes bytes, const Call& call);
   Result<Step> step();
-  /// result(turn) holds the sum, and this rank may write both.
+  /// part(turn) holds the sum, and this rank may write it.
   bool ended(std::uint64_t turn) const noexcept {
     return slots_[slot_of(turn)].stage == Stage::ended;
   }

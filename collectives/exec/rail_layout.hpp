@@ -11,7 +11,7 @@ namespace gdrx::exec {
 
 /// A rail: one rank of each host, 0 to hosts - 1. Each has an area of the same form:
 ///
-///     slot 0: input | landing of each other host | result     slot 1: ...     slot 2: ...
+///     slot 0: part | landing of each other host     slot 1: ...     slot 2: ...
 ///
 /// Host h adds up the h-th share of every part. Shares begin at multiples of kUnit; the last ones
 /// may be short or empty.
@@ -32,19 +32,15 @@ class RailLayout {
     return (kSlots * slot_bytes() + kGpuPage - 1) / kGpuPage * kGpuPage;
   }
 
-  /// Where the part lies that this rank brings.
-  Bytes input(std::uint32_t slot) const noexcept { return slot * slot_bytes(); }
+  /// Where the part lies that this rank brings, and in the end its sum.
+  Bytes part(std::uint32_t slot) const noexcept { return slot * slot_bytes(); }
   /// Where the share of `source` lands in the area of `owner`; in the order of hosts, without the
   /// owner.
   Bytes landing(std::uint32_t slot, int owner, int source) const noexcept {
     const int place = source < owner ? source : source - 1;
-    return input(slot) + part_ + static_cast<Bytes>(place) * share_;
+    return part(slot) + part_ + static_cast<Bytes>(place) * share_;
   }
   Bytes landing_stride() const noexcept { return share_; }
-  /// Where the sum of the whole part lies in the end.
-  Bytes result(std::uint32_t slot) const noexcept {
-    return input(slot) + part_ + (hosts_ - 1) * share_;
-  }
 
   struct Share {
     Bytes begin = 0;  // in the part
@@ -70,7 +66,7 @@ class RailLayout {
     return (value + kUnit - 1) / kUnit * kUnit;
   }
   Bytes share_of(Bytes part) const noexcept { return round_up((part + hosts_ - 1) / hosts_); }
-  Bytes slot_bytes() const noexcept { return 2 * part_ + (hosts_ - 1) * share_; }
+  Bytes slot_bytes() const noexcept { return part_ + (hosts_ - 1) * share_; }
 
   Bytes hosts_;
   Bytes part_;

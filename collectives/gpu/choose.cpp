@@ -144,6 +144,21 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   return std::nullopt;
 }
 
+namespace {
+
+// A kernel of blocks that uses the whole arena begins with the first slot and has four sets of
+// them; any other begins with the first of either half and has one.
+bool fits_beside_rail(const Shape& shape, const Host& host, std::uint64_t packs) {
+  if (!fits(shape, host.ranks, packs)) return false;
+  const std::uint64_t set = static_cast<std::uint64_t>(host.ranks - 1) *
+                            static_cast<std::uint64_t>(shape.unroll * shape.threads) *
+                            static_cast<std::uint64_t>(shape.blocks);
+  const std::uint64_t end = shape.whole ? 4 * set : kSlots / 2 + set;
+  return !host.rail || end <= kSlots - kRailBytes / sizeof(Pack);
+}
+
+}  // namespace
+
 Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block) {
   const std::uint64_t packs = packs_of(block);
   const auto unroll = static_cast<std::uint64_t>(unroll_of_blocks(host.ranks));
@@ -151,11 +166,11 @@ Shape shape_of_blocks(Kernel kernel, const Host& host, std::uint64_t block) {
   shape.kernel = kernel;
   shape.unroll = static_cast<int>(unroll);
   spread(shape, (packs + unroll - 1) / unroll, host);
-  if (fits(shape, host.ranks, packs)) return shape;  // one tile, no barrier at entry
+  if (fits_beside_rail(shape, host, packs)) return shape;  // one tile, no barrier at entry
   shape.whole = true;
   shape.threads = widest_block(shape, host.ranks);
   shape.blocks = host.blocks * (kThreads / shape.threads);
-  while (shape.blocks > 1 && !fits(shape, host.ranks, packs)) --shape.blocks;
+  while (shape.blocks > 1 && !fits_beside_rail(shape, host, packs)) --shape.blocks;
   return shape;
 }
 

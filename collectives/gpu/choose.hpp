@@ -24,6 +24,9 @@ std::size_t place_of(Kernel kernel) noexcept;
 /// one that adds in another order than that of the ranks.
 inline constexpr std::uint64_t kSameBitsBytes = 4 << 20;
 
+/// The end of an arena, which NICs write between hosts: kernels of Host::rail leave it alone.
+inline constexpr std::uint64_t kRailBytes = 5 * (1 << 20) + 3 * (1 << 18);
+
 struct Host {
   int ranks = 1;
   int blocks = 131;           // multiprocessors that a call of one rank may keep busy
@@ -31,6 +34,7 @@ struct Host {
   /// Times by place_of(), measured here with so many ranks; empty: the model alone. Tables have no
   /// times of direct yet: where it may run, the model decides.
   std::array<std::vector<tune::Point>, kAllReduceKernels> measured{};
+  bool rail = false;  // kernels of blocks leave kRailBytes of the arena to NICs
 };
 
 /// Multiprocessors of a call: the user's budget, and no more than run at once beside those of other

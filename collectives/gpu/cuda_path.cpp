@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/kernels/combine.hpp"
@@ -221,11 +222,15 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
 
 Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
   const OnDevice here(device_);
-  rail_ = GDRX_TRY(PooledMemory::borrow(bytes));
-  GDRX_TRY(run_aside(
-      [&](cudaStream_t stream) { return cudaMemsetAsync(rail_.data(), 0, bytes, stream); },
-      "clearing a rail's memory"));
-  return rail_.bytes();
+  if (bytes > kRailBytes) {
+    return fail(Errc::unsupported,
+                fmt::format("a rail of {} bytes has no room in the {} of a GPU's arena", bytes,
+                            kRailBytes));
+  }
+  auto* const rail = reinterpret_cast<std::byte*>(own_->data() + kArenaBytes - kRailBytes);
+  GDRX_TRY(run_aside([&](cudaStream_t stream) { return cudaMemsetAsync(rail, 0, bytes, stream); },
+                     "clearing a rail's memory"));
+  return std::span(rail, bytes);
 }
 
 Result<void> CudaPath::combine(const HostSum& what, void* stream) {

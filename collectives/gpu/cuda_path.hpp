@@ -9,7 +9,6 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/path.hpp"
-#include "collectives/gpu/pooled_memory.hpp"
 #include "collectives/gpu/windows.hpp"
 
 namespace gdrx::gpu {
@@ -35,11 +34,10 @@ class CudaPath final : public Path {
   Trouble trouble() const noexcept override;
   void abort() noexcept override;
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
-  void release_rail_memory() noexcept override { rail_ = PooledMemory(); }
   Result<void> combine(const HostSum& what, void* stream) override;
   Result<void> step_flags(const FlagStep& step, void* stream) override;
   Flags& flags() noexcept override { return *flags_; }
-  std::uint64_t memory() const noexcept override { return kArenaBytes + rail_.bytes().size(); }
+  std::uint64_t memory() const noexcept override { return kArenaBytes; }
   const std::string& device_name() const noexcept override { return device_name_; }
 
  private:
@@ -59,7 +57,6 @@ class CudaPath final : public Path {
   Ticket ticket_;
   DirectCall call_;  // what no call changes is set by connect()
   std::unique_ptr<OwnArena> own_;
-  PooledMemory rail_;  // empty until rail_memory()
   std::vector<std::unique_ptr<PeerArena>> peers_;
   Windows windows_;
   Report* report_ = nullptr;  // pinned, as the next

@@ -113,10 +113,9 @@ class Path {
   virtual Trouble trouble() const noexcept = 0;
   /// Ends every wait of every kernel, running or to come. Never blocks.
   virtual void abort() noexcept = 0;
-  /// Memory of this GPU for NICs to write, zero at first. One; it stays until it is released or the
-  /// path goes.
+  /// Memory of this GPU for NICs to write, zero at first, until the path goes: of the arena, which
+  /// only kernels of Host::rail may use from then on. Errc::unsupported: over kRailBytes.
   virtual Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) = 0;
-  virtual void release_rail_memory() noexcept = 0;
   /// Enqueues a kernel that waits for nobody.
   virtual Result<void> combine(const HostSum& what, void* stream) = 0;
   /// Enqueues as launch() does: tells this process and waits for it. It waits twice as long as a

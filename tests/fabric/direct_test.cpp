@@ -264,8 +264,7 @@ class DirectWorld {
     what.record = {call.count, static_cast<std::int32_t>(call.type),
                    static_cast<std::int32_t>(call.op), 0};
     what.pieces = pieces_of(input.size());
-    what.input = [&](std::uint64_t piece) { return rail.input(piece); };
-    what.result = [&](std::uint64_t piece) { return rail.result(piece); };
+    what.part = [&](std::uint64_t piece) { return rail.part(piece); };
     what.sum = [&](std::uint64_t piece) {
       const Bytes part = what.pieces.piece(piece).part_of(rank % layout_.locals);
       return host_sum(rail.sum(piece, part, {call.type, call.op, finish_over(call.op)}), 32);

@@ -78,7 +78,7 @@ class Member final : public exec::RailAdder {
   void scatter(std::uint64_t turn) {
     scattered_[turn % Rail::kSlots] = stream_.push([this, turn] {
       const auto data = input_of(turn, rank_, pieces_[turn]);
-      const auto to = world_.seen(world_.rail(rank_).input(turn), world_.layout().most());
+      const auto to = world_.seen(world_.rail(rank_).part(turn), world_.layout().most());
       poison(to);
       std::copy(data.begin(), data.end(), to.begin());
     });
@@ -98,7 +98,7 @@ class Member final : public exec::RailAdder {
   }
   void gather(std::uint64_t turn) {
     const Piece& piece = pieces_[turn];
-    const auto result = world_.seen(world_.rail(rank_).result(turn), piece.bytes);
+    const auto result = world_.seen(world_.rail(rank_).part(turn), piece.bytes);
     const auto expected = sum_of(turn, world_.size(), piece);
     if (wrong_.empty() && !std::equal(expected.begin(), expected.end(), result.begin())) {
       wrong_ = fmt::format("rank {}, turn {}: {} bytes of {} {}", rank_, turn, piece.bytes,
@@ -235,15 +235,13 @@ TEST(RailLayout, SharesCoverAPartAndNothingOverlaps) {
       for (int owner = 0; owner < hosts; ++owner) {
         Bytes end = 0;
         for (std::uint32_t slot = 0; slot < RailLayout::kSlots; ++slot) {
-          EXPECT_EQ(layout.input(slot), end);
+          EXPECT_EQ(layout.part(slot), end);
           end += layout.most();
           for (int source = 0; source < hosts; ++source) {
             if (source == owner) continue;
             EXPECT_EQ(layout.landing(slot, owner, source), end);
             end += layout.landing_stride();
           }
-          EXPECT_EQ(layout.result(slot), end);
-          end += layout.most();
         }
         EXPECT_GE(layout.bytes(), end);
         EXPECT_LT(layout.bytes() - end, RailLayout::kGpuPage);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace gdrx::gpu {
 namespace {
@@ -110,6 +111,33 @@ TEST(GpuChoice, UpToASizeTheKernelDoesNotChangeTheBits) {
         }
       }
       EXPECT_EQ(choose(host, kSameBitsBytes + 16).kernel, Kernel::ring);
+    }
+  }
+}
+
+// To eight ranks and 32 multiprocessors that costs nothing.
+TEST(GpuChoice, KernelsOfBlocksLeaveTheArenasEndToARail) {
+  for (int ranks = 2; ranks <= kMaxRanks; ++ranks) {
+    for (const int blocks : {1, 32, 131}) {
+      for (const std::uint64_t block : kSizes) {
+        for (const Kernel kernel : {Kernel::reduce_scatter, Kernel::all_gather}) {
+          Host host{ranks, blocks, false};
+          const Shape alone = shape_of_blocks(kernel, host, block);
+          host.rail = true;
+          const Shape shape = shape_of_blocks(kernel, host, block);
+          const auto peers = static_cast<std::uint64_t>(ranks - 1);
+          const std::uint64_t set =
+              peers * static_cast<std::uint64_t>(shape.unroll * shape.threads * shape.blocks) * 16;
+          // Four sets from the first slot on, or one in either half.
+          const std::uint64_t half = (kArenaBytes - kSlotsAt) / 2;
+          const std::uint64_t end = kSlotsAt + (shape.whole ? 4 * set : half + set);
+          ASSERT_LE(end, kArenaBytes - kRailBytes) << ranks << " ranks, " << block << " bytes";
+          EXPECT_TRUE(fits(shape, ranks, packs_of(block)));
+          if (ranks > 8 || blocks > 32) continue;
+          EXPECT_EQ(std::tuple(shape.blocks, shape.threads, shape.whole),
+                    std::tuple(alone.blocks, alone.threads, alone.whole));
+        }
+      }
     }
   }
 }

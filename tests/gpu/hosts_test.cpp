@@ -78,7 +78,7 @@ TEST_P(GpuHosts, ExplainHasTheWaysBetweenHostsAndWhatACallTakes) {
   }
 }
 
-// The GPUs' path of 16 MiB, and with NICs that write GPU memory at most 16 MiB more.
+// NICs that write GPU memory write it there, too.
 TEST_P(GpuHosts, HoldNoMoreGpuMemoryThanIsSaid) {
   for (const int hosts : {2, 3}) {
     Hosts world(hosts, 1, settings_of(GetParam()));
@@ -86,9 +86,7 @@ TEST_P(GpuHosts, HoldNoMoreGpuMemoryThanIsSaid) {
     const std::size_t at = said.find("GPU memory ");
     ASSERT_NE(at, std::string::npos) << said;
     const double mib = std::atof(said.c_str() + at + 11);
-    const bool direct = GetParam() == std::string("verbs");
-    EXPECT_GE(mib, direct ? 17 : 16) << said;
-    EXPECT_LE(mib, direct ? 32 : 16) << said;
+    EXPECT_EQ(mib, 16) << said;
   }
 }
 

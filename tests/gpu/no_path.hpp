@@ -28,7 +28,6 @@ class NoPath : public Path {
   Trouble trouble() const noexcept override { return {}; }
   void abort() noexcept override {}
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }
-  void release_rail_memory() noexcept override {}
   Result<void> combine(const HostSum&, void*) override { return cannot(); }
   Result<void> step_flags(const FlagStep&, void*) override { return cannot(); }
   Flags& flags() noexcept override { return flags_; }
