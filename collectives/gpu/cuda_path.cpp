@@ -7,6 +7,7 @@
 
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/launch.hpp"
@@ -84,6 +85,16 @@ class EventMark final : public Mark {
   EventMark() = default;
   cudaEvent_t event_ = nullptr;
   int device_ = 0;
+};
+
+class OwnedMemory final : public Memory {
+ public:
+  explicit OwnedMemory(std::shared_ptr<const ExportableMemory> memory)
+      : memory_(std::move(memory)) {}
+  std::byte* data() const noexcept override { return memory_->data(); }
+
+ private:
+  std::shared_ptr<const ExportableMemory> memory_;
 };
 
 constexpr std::string_view kStages[] = {
@@ -311,6 +322,14 @@ void CudaPath::close_window(WindowId window) noexcept {
 
 bool CudaPath::reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept {
   return call_.ranks > 1 && windows_.reach(input, output, bytes);
+}
+
+Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
+  const OnDevice here(device_);
+  GDRX_TRY(check_capture());
+  auto made = GDRX_TRY(ExportableMemory::create(bytes));
+  launched_ = true;  // for finish(): the end of it does not wait for the user's own kernels
+  return std::make_unique<OwnedMemory>(std::move(made));
 }
 
 Trouble CudaPath::trouble() const noexcept {

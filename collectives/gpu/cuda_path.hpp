@@ -31,6 +31,7 @@ class CudaPath final : public Path {
   Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) override;
   void close_window(WindowId window) noexcept override;
   bool reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept override;
+  Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override;
   Trouble trouble() const noexcept override;
   void abort() noexcept override;
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;

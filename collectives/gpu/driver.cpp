@@ -32,6 +32,8 @@ Result<DriverApi> load() {
   DriverApi api;
   GDRX_TRY(find("cuPointerGetAttribute", api.pointer_attribute));
   GDRX_TRY(find("cuMemGetAddressRange", api.address_range));
+  GDRX_TRY(find("cuMemGetAllocationGranularity", api.granularity));
+  GDRX_TRY(find("cuMemCreate", api.create));
   GDRX_TRY(find("cuMemRetainAllocationHandle", api.retain));
   GDRX_TRY(find("cuMemRelease", api.release));
   GDRX_TRY(find("cuMemGetAllocationPropertiesFromHandle", api.properties));

@@ -12,6 +12,8 @@ namespace gdrx::gpu {
 struct DriverApi {
   decltype(&cuPointerGetAttribute) pointer_attribute = nullptr;
   decltype(&cuMemGetAddressRange) address_range = nullptr;
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
   decltype(&cuMemRetainAllocationHandle) retain = nullptr;
   decltype(&cuMemRelease) release = nullptr;
   decltype(&cuMemGetAllocationPropertiesFromHandle) properties = nullptr;

@@ -14,6 +14,7 @@
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/driver.hpp"
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/exportable_memory.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -88,11 +89,13 @@ class IpcMapping final : public Mapping {
 
 class PlainMapping final : public Mapping {
  public:
-  explicit PlainMapping(std::uint64_t pointer) : pointer_(pointer) {}
+  explicit PlainMapping(std::uint64_t pointer)
+      : pointer_(pointer), held_(ExportableMemory::at(pointer)) {}
   std::uint8_t* data() const noexcept override { return pointer_to(pointer_); }
 
  private:
   std::uint64_t pointer_;
+  std::shared_ptr<const ExportableMemory> held_;  // or null: its owner takes care of it
 };
 
 Result<CUmemAccessDesc> access_of_this_device() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -75,6 +76,13 @@ class Offer {
   virtual const Blob& ticket() const noexcept = 0;
 };
 
+/// Memory of Path::allocate(), until the object goes and no window of this process holds it.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual std::byte* data() const noexcept = 0;
+};
+
 /// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
 class Path {
  public:
@@ -110,6 +118,10 @@ class Path {
   /// Allocates nothing.
   virtual bool reaches(const void* input, const void* output,
                        std::uint64_t bytes) const noexcept = 0;
+  /// Memory of this path's GPU that offer() takes and every peer can map: at least `bytes`, more
+  /// than 0, not cleared. Its end waits for no kernel: finish() does. Errc::unsupported while a
+  /// stream is captured.
+  virtual Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) = 0;
   virtual Trouble trouble() const noexcept = 0;
   /// Ends every wait of every kernel, running or to come. Never blocks.
   virtual void abort() noexcept = 0;

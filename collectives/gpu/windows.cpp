@@ -93,6 +93,7 @@ Result<WindowId> Windows::open(std::span<const Blob> tickets, Deadline deadline)
     made.aligned = made.aligned && decoded[rank].pointer % sizeof(Pack) == 0;
     if (rank == self_) {
       made.at[rank] = pointer_to(made.begin);
+      made.held = ExportableMemory::at(made.begin);
       continue;
     }
     auto mapping = map(decoded[rank], processes_[rank], deadline);

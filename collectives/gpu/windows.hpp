@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/mapping.hpp"
 #include "collectives/gpu/path.hpp"
 #include "collectives/kernels/call.hpp"
@@ -24,6 +25,7 @@ class Windows {
     bool aligned = true;                        // each rank's memory, to a pack
     std::array<std::uint8_t*, kMaxRanks> at{};  // each rank's, as reached from here
     std::vector<std::unique_ptr<Mapping>> mappings;
+    std::shared_ptr<const ExportableMemory> held;  // this rank's, if a path allocated it
   };
 
   /// `processes`: of each rank; `process`: of this one.

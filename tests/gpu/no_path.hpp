@@ -25,6 +25,7 @@ class NoPath : public Path {
   Result<WindowId> open_window(std::span<const Blob>, Deadline) override { return cannot(); }
   void close_window(WindowId) noexcept override {}
   bool reaches(const void*, const void*, std::uint64_t) const noexcept override { return false; }
+  Result<std::unique_ptr<Memory>> allocate(std::uint64_t) override { return cannot(); }
   Trouble trouble() const noexcept override { return {}; }
   void abort() noexcept override {}
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }

@@ -359,5 +359,24 @@ TEST_F(GpuWindows, PlacesThatDifferEndTheCallWithTheReason) {
   EXPECT_TRUE(ranks.path(0).trouble().happened || ranks.path(1).trouble().happened);
 }
 
+// Of a communicator that failed the owner is gone first, and then its GPU is waited for.
+TEST_F(GpuWindows, AllocatedMemoryLivesAsLongAsItsOwnerOrAnyWindow) {
+  const Ranks ranks(1, 4096);
+  const auto is_alive = [](const std::byte* memory) {
+    cudaPointerAttributes found{};
+    const bool known = cudaPointerGetAttributes(&found, memory) == cudaSuccess;
+    cudaGetLastError();
+    return known && found.type == cudaMemoryTypeDevice;
+  };
+  auto owner = must(ranks.path(0).allocate(4096));
+  std::byte* const memory = owner->data();
+  EXPECT_TRUE(is_alive(memory));
+  const WindowId window = register_all(ranks, {memory}, 4096);
+  owner.reset();
+  EXPECT_TRUE(is_alive(memory));
+  close_all(ranks, window);
+  EXPECT_FALSE(is_alive(memory));
+}
+
 }  // namespace
 }  // namespace gdrx::gpu

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <string>
@@ -15,17 +17,26 @@
 
 namespace gdrx::emulated {
 
+/// All that a process may have on its GPUs, and what it has made.
+constexpr std::size_t kMemory = std::size_t{64} << 30;
+std::atomic<std::size_t> used{0};
+
 /// A memfd, and what a handle of cuMemCreate says of it.
 class File {
  public:
   File(int fd, std::size_t bytes) : fd_(fd), bytes_(bytes) {}
   static std::shared_ptr<File> create(std::size_t bytes) {
+    if (bytes > kMemory) return nullptr;
     const int fd = memfd_create("emulated-gpu", MFD_CLOEXEC);
     if (fd < 0) return nullptr;
     auto file = std::make_shared<File>(fd, bytes);
+    used += file->made_here_ = bytes;
     return ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? file : nullptr;
   }
-  ~File() { close(fd_); }
+  ~File() {
+    close(fd_);
+    used -= made_here_;
+  }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   int fd() const { return fd_; }
@@ -35,6 +46,7 @@ class File {
  private:
   int fd_;
   std::size_t bytes_;
+  std::size_t made_here_ = 0;  // 0: another process's
 };
 
 namespace {
@@ -151,6 +163,13 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   return cudaHostAlloc(memory, bytes, 0);
 }
 cudaError_t cudaFreeHost(void* memory) { return destroy(memory, Kind::pinned); }
+
+// Of all devices of this process, and pinned memory, too.
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *total = kMemory;
+  *free = kMemory - std::min(kMemory, used.load());
+  return cudaSuccess;
+}
 
 // Behind the default stream, and refused in a capture, as every call on it.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
@@ -303,6 +322,11 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget,
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  *bytes = std::size_t{2} << 20;  // as a GPU's; the tests' own handles may be smaller
+  return CUDA_SUCCESS;
+}
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp* what, unsigned long long) {
   if (bytes == 0 || bytes % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
