@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gdrxMemAlloc, gdrxRegister and their ends.
+// gdrxMemAlloc, gdrxGpuMemAlloc, gdrxRegister and their ends.
 #include "collectives/comm/c_state.hpp"
 
 using namespace gdrx;         // NOLINT: this file is the C API's implementation
@@ -34,11 +34,24 @@ gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes) {
   });
 }
 
+gdrxResult_t gdrxGpuMemAlloc(gdrxComm_t comm, void** memory, size_t bytes) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check(comm, memory != nullptr, "memory"));
+    *memory = nullptr;
+    const trace::Span marked = mark(comm, "gdrxGpuMemAlloc", bytes);
+    *memory = GDRX_TRY(comm->impl->allocate_gpu_memory(bytes));
+    return {};
+  });
+}
+
 gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory) {
   return guarded(comm, [&]() -> Result<void> {
     GDRX_TRY(check(comm, true, "memory"));
     if (memory == nullptr) return {};
     const trace::Span marked = mark(comm, "gdrxMemFree", 0);
+    if (const auto* window = comm->impl->window_with(memory)) {
+      return comm->impl->close_window(window);
+    }
     return comm->impl->free_memory(static_cast<const std::byte*>(memory));
   });
 }

@@ -119,11 +119,17 @@ class Communicator final : private exec::Links {
   /// GPU memory that every rank reaches, until close_window(). Collective, as that.
   struct Window {
     gpu::WindowId id{};
+    std::unique_ptr<gpu::Memory> memory;  // of allocate_gpu_memory(); null: the caller's
   };
   Result<const Window*> open_window(std::span<std::byte> memory);
   /// Null: the handle is none of them.
   const Window* window_of(const void* handle) const noexcept;
+  /// Of memory that allocate_gpu_memory() gave: freed, too.
   Result<void> close_window(const Window* window);
+  /// GPU memory in a window, until close_window(window_with(it)). Collective; null: of 0 bytes.
+  Result<std::byte*> allocate_gpu_memory(std::size_t bytes);
+  /// Null: it is not from allocate_gpu_memory().
+  const Window* window_with(const void* memory) const noexcept;
   /// Registered pages, zero at first, until free_memory().
   Result<std::byte*> allocate_memory(std::size_t bytes);
   Result<void> free_memory(const std::byte* memory);
@@ -165,6 +171,9 @@ class Communicator final : private exec::Links {
   Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
+  Result<Window*> share(const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
+  Result<void> check_gpu_memory() const;
+  Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
   static bool on_gpu(const Call& call);
   static bool is_empty(const Call& call) noexcept {

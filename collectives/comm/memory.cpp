@@ -38,7 +38,8 @@ Result<void> Communicator::free_memory(const std::byte* memory) {
   const std::lock_guard lock(driver_);
   const auto found = allocations_.find(memory);
   if (found == allocations_.end()) {
-    return fail(Errc::invalid_argument, "this memory is not from gdrxMemAlloc of the communicator");
+    return fail(Errc::invalid_argument,
+                "this memory is not from gdrxMemAlloc or gdrxGpuMemAlloc of the communicator");
   }
   if (!queue_.empty()) {
     return fail(Errc::invalid_argument,

@@ -7,6 +7,21 @@
 #include "collectives/comm/communicator.hpp"
 
 namespace gdrx {
+namespace {
+
+/// All ranks, or nobody: they all see the same tickets.
+Result<bool> somebody_offers(const std::vector<Blob>& tickets) {
+  const auto empty = [](const Blob& ticket) { return ticket.empty(); };
+  const auto none = std::find_if(tickets.begin(), tickets.end(), empty);
+  const auto some = std::find_if_not(tickets.begin(), tickets.end(), empty);
+  if (none == tickets.end() || some == tickets.end()) return some != tickets.end();
+  return fail(Errc::mismatch,
+              fmt::format("rank {} allocates 0 bytes of GPU memory, rank {} more: all ranks "
+                          "allocate as many",
+                          none - tickets.begin(), some - tickets.begin()));
+}
+
+}  // namespace
 
 bool Communicator::shares(const void* memory) const {
   return gpu_ && !hierarchy_ && cuda::kind_of(memory) == MemoryKind::cuda;
@@ -18,17 +33,57 @@ const Communicator::Window* Communicator::window_of(const void* handle) const no
   return found == windows_.end() ? nullptr : &*found;
 }
 
-// Two rounds: what each rank offers, and whether each could map all of it. Between ranks that do
-// not agree nothing stays open, and the communicator goes on as before.
+const Communicator::Window* Communicator::window_with(const void* memory) const noexcept {
+  const auto found = std::find_if(windows_.begin(), windows_.end(), [&](const Window& window) {
+    return window.memory && window.memory->data() == memory;
+  });
+  return found == windows_.end() ? nullptr : &*found;
+}
+
 Result<const Communicator::Window*> Communicator::open_window(std::span<std::byte> memory) {
+  return share([&] { return gpu_->offer(memory.data(), memory.size()); });
+}
+
+// The same on every rank: nobody has to be told.
+Result<void> Communicator::check_gpu_memory() const {
+  if (hierarchy_) {
+    return fail(Errc::unsupported,
+                "between hosts GPU memory is not registered: use memory of cudaMalloc as it is");
+  }
+  if (gpu_) return {};
+  return fail(Errc::unsupported,
+              "the ranks share no GPU memory: all must be on one host, have a CUDA context current "
+              "when the communicator is made, and reach each other's GPUs (GDRX_LOG=warn has the "
+              "reason); gdrxMemAlloc gives host memory, and cudaMalloc's is taken, too");
+}
+
+// What was allocated ends with its window, or here if there is none.
+Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
+  GDRX_TRY(check_gpu_memory());
+  std::unique_ptr<gpu::Memory> memory;
+  Window* const window = GDRX_TRY(share([&]() -> Result<std::unique_ptr<gpu::Offer>> {
+    if (bytes == 0) return nullptr;
+    memory = GDRX_TRY(gpu_->allocate(bytes));
+    return gpu_->offer(memory->data(), bytes);
+  }));
+  if (window == nullptr) return nullptr;
+  window->memory = std::move(memory);
+  return window->memory->data();
+}
+
+// Two rounds: what each rank offers, and whether each could map all of it. Between ranks that do
+// not agree nothing stays open, and the communicator goes on as before. Null: nobody offers any.
+Result<Communicator::Window*> Communicator::share(
+    const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   std::unique_ptr<gpu::Offer> offer;  // until everybody has mapped it
   const auto offered = [&]() -> Result<Blob> {
     const std::lock_guard lock(gpu_mutex_);
-    offer = GDRX_TRY(gpu_->offer(memory.data(), memory.size()));
-    return offer->ticket();
+    offer = GDRX_TRY(make_offer());
+    return offer ? offer->ticket() : Blob();
   }();
   const std::vector<Blob> tickets = GDRX_TRY(agree(offered));
+  if (!GDRX_TRY(somebody_offers(tickets))) return nullptr;
   const auto opened = [&] {
     const std::lock_guard lock(gpu_mutex_);
     return gpu_->open_window(tickets, Deadline::after(steady_clock(), config_.init_timeout));
@@ -39,13 +94,23 @@ Result<const Communicator::Window*> Communicator::open_window(std::span<std::byt
     if (opened) gpu_->close_window(*opened);
     return tl::unexpected(agreed.error());
   }
-  return &windows_.emplace_back(Window{*opened});
+  return &windows_.emplace_back(Window{*opened, nullptr});
+}
+
+// Memory of ours does not end under a registration of the user's.
+Result<void> Communicator::check_sole_use(const Window& window) const {
+  const auto uses = std::count_if(windows_.begin(), windows_.end(),
+                                  [&](const Window& other) { return other.id == window.id; });
+  if (!window.memory || uses == 1) return {};
+  return fail(Errc::invalid_argument,
+              "this memory is registered (gdrxRegister), too: deregister it before it is freed");
 }
 
 // A rank unmaps when its own kernels have ended and all mean the same window. Nobody returns, to
 // free his memory, before all have unmapped. Of a failed communicator every rank does it alone.
 Result<void> Communicator::close_window(const Window* window) {
   const auto ended = [&]() -> Result<Blob> {
+    GDRX_TRY(check_sole_use(*window));
     GDRX_TRY(gpu_->finish());
     const auto bytes = std::as_bytes(std::span(&window->id, 1));
     return Blob(bytes.begin(), bytes.end());
@@ -65,13 +130,16 @@ Result<void> Communicator::close_window(const Window* window) {
     const std::lock_guard lock(gpu_mutex_);
     gpu_->close_window(window->id);
   }
+  // Ends memory of ours, or this rank's hold on it (gpu/exportable_memory.hpp): between the two
+  // agreements, where no rank launches anything that the end might wait for.
   windows_.remove_if([&](const Window& other) { return &other == window; });
   if (!agreed) return tl::unexpected(agreed.error());
   GDRX_TRY(agree(Blob()));
   return {};
 }
 
-// At the end, when this rank's kernels have ended. The barrier is leave()'s.
+// At the end, when this rank's kernels have ended. The barrier is leave()'s. Memory of ours that a
+// peer still maps lives until he has come as far.
 void Communicator::close_windows() noexcept {
   const std::lock_guard lock(gpu_mutex_);
   for (const Window& window : windows_) gpu_->close_window(window.id);

@@ -158,11 +158,27 @@ GDRX_API gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank);
  * first. Of one communicator; host memory is registered on this rank alone. Nothing is registered
  * that was not asked for, so memory that was never registered may be freed at any time.
  *
- * gdrxMemAlloc: `bytes` of host memory (of GPUs it allocates none: see gdrxRegister), zero at
- * first, page-aligned, registered, until gdrxMemFree or gdrxCommDestroy. Free it when no operation
- * is pending. */
+ * gdrxMemAlloc: `bytes` of host memory, zero at first, page-aligned, registered, until gdrxMemFree
+ * or gdrxCommDestroy. Free it when no operation is pending. */
 GDRX_API gdrxResult_t gdrxMemAlloc(gdrxComm_t comm, void** memory, size_t bytes);
-GDRX_API gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory); /* NULL is allowed */
+/* `bytes` of memory of the communicator's GPU, not cleared, registered with all ranks as by
+ * gdrxRegister, until gdrxMemFree or gdrxCommDestroy. Aligned to 2 MiB, and so much of the GPU's
+ * memory at least: for large buffers, and for many small ones at once.
+ * - Collective, a blocking call: every rank calls it in the same order with as many bytes, ranks of
+ *   one process from a thread each. All get memory, or nobody: then *memory is NULL, every rank
+ *   gets the same error, which names a rank and says why, and the communicator is as before.
+ * - 0 bytes on all ranks: gdrxSuccess, *memory is NULL; on some: gdrxMismatch. If a rank's thread
+ *   captures a stream all are refused (gdrxUnsupported). A `memory` of NULL is refused at once, on
+ *   this rank alone.
+ * - gdrxUnsupported: the ranks do not run calls on the GPUs of one host (then nothing needs
+ *   registration: use memory of cudaMalloc), or a GPU's memory cannot be shared so. */
+GDRX_API gdrxResult_t gdrxGpuMemAlloc(gdrxComm_t comm, void** memory, size_t bytes);
+/* Frees memory of either. Of gdrxGpuMemAlloc's it is collective, as gdrxDeregister, in the same
+ * order on every rank: it waits for this rank's GPU, and when it returns no rank maps the memory
+ * and the GPU has it again. No graph that holds operations on it is launched after that. What the
+ * communicator did not allocate, or freed, is refused on this rank alone, with
+ * gdrxInvalidArgument. NULL is allowed. */
+GDRX_API gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory);
 /* Memory of the caller's. Deregister it before freeing it: until then the NIC keeps the pages it
  * had, and would send those. Registering what is registered is cheap and counted; operations under
  * way keep it registered until they end. A handle ends with gdrxDeregister or gdrxCommDestroy.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <set>
 #include <string>
@@ -21,9 +22,11 @@ struct World {
   int cannot_offer = -1;  // a rank
   int cannot_open = -1;
   int cannot_finish = -1;
+  int cannot_allocate = -1;
   std::atomic<int> opened{0};
   std::atomic<int> closed{0};
   std::atomic<int> offers_alive{0};
+  std::atomic<int> memory_alive{0};
   std::atomic<bool> closed_too_early{false};
   std::atomic<bool> withdrawn_too_early{false};
 };
@@ -36,13 +39,25 @@ class FakeOffer final : public gpu::Offer {
   ~FakeOffer() override {
     --world_.offers_alive;
     const bool all_tried = world_.opened == kRanks || world_.cannot_open >= 0;
-    if (!all_tried && world_.cannot_offer < 0) world_.withdrawn_too_early = true;
+    if (!all_tried && world_.cannot_offer < 0 && world_.cannot_allocate < 0)
+      world_.withdrawn_too_early = true;
   }
   const Blob& ticket() const noexcept override { return ticket_; }
 
  private:
   World& world_;
   Blob ticket_;
+};
+
+class FakeMemory final : public gpu::Memory {
+ public:
+  explicit FakeMemory(World& world) : world_(world) { ++world_.memory_alive; }
+  ~FakeMemory() override { --world_.memory_alive; }
+  std::byte* data() const noexcept override { return const_cast<std::byte*>(bytes_.data()); }
+
+ private:
+  World& world_;
+  std::array<std::byte, 64> bytes_{};
 };
 
 class FakePath final : public gpu::NoPath {
@@ -60,6 +75,10 @@ class FakePath final : public gpu::NoPath {
   Result<std::unique_ptr<gpu::Offer>> offer(void*, std::uint64_t bytes) override {
     if (rank_ == world_.cannot_offer) return fail(Errc::invalid_argument, "not one allocation");
     return std::make_unique<FakeOffer>(world_, Blob(static_cast<std::size_t>(bytes)));
+  }
+  Result<std::unique_ptr<gpu::Memory>> allocate(std::uint64_t) override {
+    if (rank_ == world_.cannot_allocate) return fail(Errc::system, "out of memory");
+    return std::make_unique<FakeMemory>(world_);
   }
   Result<gpu::WindowId> open_window(std::span<const Blob> tickets, Deadline) override {
     EXPECT_EQ(tickets.size(), kRanks);
@@ -102,6 +121,7 @@ class Windows : public ThreadRanks {
     EXPECT_FALSE(world_.closed_too_early);
     EXPECT_FALSE(world_.withdrawn_too_early);
     EXPECT_EQ(world_.offers_alive, 0);
+    EXPECT_EQ(world_.memory_alive, 0);
   }
   auto open(std::size_t rank) { return comms_[rank]->open_window(std::span(memory_)); }
   const Communicator::Window* must_open(std::size_t rank) {
@@ -190,6 +210,77 @@ TEST_F(Windows, EndWithAFailedCommunicatorAndSayWhy) {
     EXPECT_FALSE(open(rank));
   });
   EXPECT_EQ(world_.closed, kRanks);
+}
+
+TEST_F(Windows, OfAllocatedMemoryEndTogetherWithIt) {
+  for_each([&](std::size_t rank) {
+    const auto memory = comms_[rank]->allocate_gpu_memory(64);
+    ASSERT_TRUE(memory) << memory.error().what;
+    EXPECT_EQ(world_.opened, kRanks);
+    const auto* window = comms_[rank]->window_with(*memory);
+    ASSERT_NE(window, nullptr);
+    EXPECT_TRUE(comms_[rank]->close_window(window));
+    EXPECT_EQ(world_.memory_alive, 0);  // on return nobody has any
+    EXPECT_EQ(comms_[rank]->window_with(*memory), nullptr);
+  });
+}
+
+TEST_F(Windows, OfMemoryThatOneRankCannotAllocateOrMapAreNowhereAndNothingIsLeft) {
+  for (int* cannot : {&world_.cannot_allocate, &world_.cannot_offer, &world_.cannot_open}) {
+    *cannot = 2;
+    std::array<std::string, kRanks> errors;
+    for_each([&](std::size_t rank) {
+      const auto memory = comms_[rank]->allocate_gpu_memory(64);
+      ASSERT_FALSE(memory);
+      errors[rank] = memory.error().what;
+    });
+    EXPECT_EQ(errors[0].find("rank 2: "), 0U) << errors[0];
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), errors[0]), kRanks);
+    EXPECT_EQ(world_.memory_alive, 0);
+    EXPECT_EQ(world_.opened, world_.closed);
+    *cannot = -1;
+  }
+}
+
+TEST_F(Windows, OfAllocatedMemoryEndAlsoWithAFailedCommunicator) {
+  std::vector<std::byte*> memory(kRanks);
+  for_each([&](std::size_t rank) {
+    const auto made = comms_[rank]->allocate_gpu_memory(64);
+    ASSERT_TRUE(made) << made.error().what;
+    memory[rank] = *made;
+  });
+  EXPECT_EQ(world_.memory_alive, kRanks);
+  for_each([&](std::size_t rank) {
+    if (rank == 0) comms_[0]->abort();
+    while (!comms_[rank]->failure()) std::this_thread::yield();
+    EXPECT_FALSE(comms_[rank]->close_window(comms_[rank]->window_with(memory[rank])));
+    EXPECT_FALSE(comms_[rank]->allocate_gpu_memory(64));
+  });
+  EXPECT_EQ(world_.memory_alive, 0);
+}
+
+TEST_F(Windows, OfNoBytesAreNone) {
+  for_each([&](std::size_t rank) {
+    const auto memory = comms_[rank]->allocate_gpu_memory(0);
+    ASSERT_TRUE(memory) << memory.error().what;
+    EXPECT_EQ(*memory, nullptr);
+    const auto refused = comms_[rank]->allocate_gpu_memory(rank == 1 ? 0 : 64);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::mismatch);
+  });
+  world_.withdrawn_too_early = false;  // they were, rightly
+}
+
+class NoWindows : public ThreadRanks {};
+
+TEST_F(NoWindows, WithoutGpusMemoryOfThemIsRefusedWithWhatToDo) {
+  make(2);
+  for_each([&](std::size_t rank) {
+    const auto memory = comms_[rank]->allocate_gpu_memory(64);
+    ASSERT_FALSE(memory);
+    EXPECT_EQ(memory.error().code, Errc::unsupported);
+    EXPECT_NE(memory.error().what.find("CUDA context"), std::string::npos);
+  });
 }
 
 }  // namespace

@@ -90,6 +90,17 @@ TEST_P(GpuHosts, HoldNoMoreGpuMemoryThanIsSaid) {
   }
 }
 
+TEST_P(GpuHosts, AllocateNoMemoryThatAllRanksMap) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  world.for_each([&](int rank) {
+    const auto memory = world.comm(rank).allocate_gpu_memory(4096);
+    ASSERT_FALSE(memory);
+    EXPECT_EQ(memory.error().code, Errc::unsupported);
+    EXPECT_NE(memory.error().what.find("use memory of cudaMalloc"), std::string::npos);
+  });
+  world.check(DataType::float32, ReduceOp::sum, 1000, false, 0);
+}
+
 TEST_P(GpuHosts, ARankThatDoesNotCallIsNamed) {
   Hosts::Settings settings = settings_of(GetParam());
   settings.timeout = std::chrono::milliseconds(1500);

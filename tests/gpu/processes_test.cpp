@@ -242,6 +242,69 @@ TEST_F(GpuProcesses, WhatIsStillRegisteredEndsWithTheCommunicator) {
       well_);
 }
 
+int check_allocated(Rank_& self) {
+  void* memory[2] = {};
+  for (void*& one : memory) {
+    CHECK_HERE(gdrxGpuMemAlloc(self.comm, &one, kBytes) == gdrxSuccess);
+  }
+  auto* in = static_cast<std::byte*>(memory[0]);
+  auto* out = static_cast<std::byte*>(memory[1]);
+  CHECK_HERE(check_call(self, in, out, true) == 0);
+  CHECK_HERE(check_call(self, out, out, true) == 0);
+  CHECK_HERE(gdrxMemFree(self.comm, out) == gdrxSuccess);
+  CHECK_HERE(check_call(self, in, in, true) == 0);
+  CHECK_HERE(gdrxMemFree(self.comm, in) == gdrxSuccess);
+  return 0;
+}
+
+std::size_t free_memory() {
+  std::size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+}
+
+// The peers of another process that still map what a rank has freed would keep it, and a barrier
+// makes sure that none of them is behind.
+TEST_F(GpuProcesses, MemoryOfGdrxIsMappedByAllAndNothingOfItIsLeft) {
+  EXPECT_EQ(run([](Rank_& self) {
+              CHECK_HERE(check_allocated(self) == 0);
+              CHECK_HERE(gdrxBarrier(self.comm, nullptr, nullptr) == gdrxSuccess);
+              const std::size_t files = open_files();
+              const std::size_t memory = free_memory();
+              CHECK_HERE(gdrxBarrier(self.comm, nullptr, nullptr) == gdrxSuccess);
+              CHECK_HERE(check_allocated(self) == 0);
+              void* none = &self;
+              const std::size_t bytes = self.rank == 2 ? std::size_t{1} << 40 : kBytes;
+              CHECK_HERE(gdrxGpuMemAlloc(self.comm, &none, bytes) == gdrxSystemError);
+              CHECK_HERE(none == nullptr);
+              const std::string why = gdrxGetLastError(self.comm);
+              CHECK_HERE(why.find("rank 2: cuMemCreate of") != std::string::npos);
+              CHECK_HERE(check_allocated(self) == 0);
+              CHECK_HERE(gdrxBarrier(self.comm, nullptr, nullptr) == gdrxSuccess);
+              CHECK_HERE(open_files() == files && free_memory() == memory);
+              return 0;
+            }),
+            well_);
+}
+
+TEST_F(GpuProcesses, MemoryOfGdrxThatIsLeftEndsWithTheCommunicator) {
+  EXPECT_EQ(run([](Rank_& self) {
+              const std::size_t files = open_files();
+              void* memory = nullptr;
+              CHECK_HERE(gdrxGpuMemAlloc(self.comm, &memory, kBytes) == gdrxSuccess);
+              auto* both = static_cast<std::byte*>(memory);
+              CHECK_HERE(check_call(self, both, both, true) == 0);
+              const gdrxResult_t ended = gdrxCommDestroy(self.comm);
+              self.comm = nullptr;
+              CHECK_HERE(ended == gdrxSuccess);
+              cudaPointerAttributes found{};
+              const cudaError_t asked = cudaPointerGetAttributes(&found, memory);
+              CHECK_HERE(asked != cudaSuccess || found.type != cudaMemoryTypeDevice);
+              CHECK_HERE(open_files() <= files);
+              return 0;
+            }),
+            well_);
+}
+
 // Though only one rank wants a request, and of the first alone.
 TEST_F(GpuProcesses, AGroupStartsItsGpuCallsInOrder) {
   constexpr std::uint64_t kFew = 1024;
