@@ -193,12 +193,16 @@ std::optional<Times> Case::time_mpi(bool in_place) {
 
 namespace {
 
-/// Registers buffers for as long as it lives.
+/// Registers buffers, or moves them into registered memory, for as long as it lives.
 class Registered {
  public:
   Registered(gdrxComm_t comm, int rank) : comm_(comm), rank_(rank) {}
   ~Registered() {
     for (gdrxRegistration_t handle : handles_) gdrxDeregister(comm_, handle);
+    for (auto [copy, memory] : moved_) {
+      copy->move_to(nullptr);
+      gdrxMemFree(comm_, memory);
+    }
   }
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
@@ -212,11 +216,20 @@ class Registered {
       handles_.push_back(handle);
     }
   }
+  void move(GpuCopy& copy) {
+    void* memory = nullptr;
+    if (gdrxGpuMemAlloc(comm_, &memory, copy.room()) != gdrxSuccess) {
+      die(rank_, gdrxGetLastError(comm_));
+    }
+    copy.move_to(static_cast<std::byte*>(memory));
+    moved_.emplace_back(&copy, memory);
+  }
 
  private:
   gdrxComm_t comm_;
   int rank_;
   std::vector<gdrxRegistration_t> handles_;
+  std::vector<std::pair<GpuCopy*, void*>> moved_;
 };
 
 }  // namespace
@@ -233,7 +246,12 @@ void Case::explain(gdrxComm_t comm) {
 
 Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {
   Registered while_it_runs(comm, rank_);
-  if (registered) while_it_runs.add(buffers(), count_ * size_of(key_.type));
+  if (registered && options_.allocated) {
+    while_it_runs.move(*gpu_in_);
+    while_it_runs.move(*gpu_out_);
+  } else if (registered) {
+    while_it_runs.add(buffers(), count_ * size_of(key_.type));
+  }
   Row row;
   row.buffers_registered = registered;
   row.bytes = count_ * size_of(key_.type);

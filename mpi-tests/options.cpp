@@ -160,6 +160,8 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
   app.add_flag("--register", options.registered,
                "buffers are registered (gdrxRegister); cuda: each row without, then with");
+  app.add_flag("--register-alloc", options.allocated,
+               "as --register, but in memory of gdrxGpuMemAlloc; for --memory cuda");
   app.add_flag("--in-place", raw.only_in, "in place only");
   app.add_flag("--out-of-place", raw.only_out, "out of place only");
   app.footer(kExamples);
@@ -221,6 +223,10 @@ Result<void> check(const Raw& raw, Options& options) {
   if (options.cuda && !cuda::missing().empty()) {
     return fail(Errc::unsupported, "--memory cuda: " + cuda::missing());
   }
+  if (options.allocated && !options.cuda) {
+    return fail(Errc::invalid_argument, "--register-alloc is for --memory cuda");
+  }
+  options.registered = options.registered || options.allocated;
   GDRX_TRY(check_mode(raw, options));
   if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {
     return fail(Errc::invalid_argument, "-n must be at least 1, -w and -c at least 0");

@@ -28,6 +28,7 @@ struct Options {
   bool explain = false;
   bool unaligned = false;
   bool registered = false;  // gdrxRegister on the buffers of each row; cuda: of each second one
+  bool allocated = false;   // instead of that gdrxGpuMemAlloc
   bool out_of_place = true;
   bool in_place = true;
   double timeout = 0;
