@@ -25,7 +25,8 @@ struct Text {
 }  // namespace
 
 std::string_view to_string(Kind kind) noexcept {
-  constexpr std::array<std::string_view, kKinds> kNames{"call", "plan", "chunk", "step", "wait"};
+  constexpr std::array<std::string_view, kKinds> kNames{"call", "plan", "chunk",
+                                                        "step", "wait", "kernel"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

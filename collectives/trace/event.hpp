@@ -11,13 +11,14 @@
 namespace gdrx::trace {
 
 enum class Kind : std::uint8_t {
-  call,   // a function of the API, on the caller's thread
-  plan,   // an operation, from its start to its end
-  chunk,  // a slice of the vector on its way through the plan, or a stage of shared memory
-  step,   // work on a chunk: a reduction, a copy, a message that leaves
-  wait,   // nothing can be done until a peer has done something
+  call,    // a function of the API, on the caller's thread
+  plan,    // an operation, from its start to its end
+  chunk,   // a slice of the vector on its way through the plan, or a stage of shared memory
+  step,    // work on a chunk: a reduction, a copy, a message that leaves
+  wait,    // nothing can be done until a peer has done something
+  kernel,  // an operation on a GPU, by the GPU's clock
 };
-inline constexpr std::size_t kKinds = 5;
+inline constexpr std::size_t kKinds = 6;
 
 /// Spans of one row follow each other or lie in each other; rows run beside each other.
 enum class Row : std::uint8_t { calls, plans, shared_memory, gpus, lane };

@@ -70,12 +70,13 @@ std::string file_name(const std::string& pattern, Rank rank) {
   return told_apart ? name : fmt::format("{}.{}", name, index(rank));
 }
 
-std::string to_json(const Ring::Reading& reading, Rank rank, Instant now) {
+std::string to_json(const Ring::Reading& reading, Rank rank, Instant now, std::uint64_t untimed) {
   std::string text = fmt::format(
-      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"events\":{},\"dropped\":{}}},"
-      "\"traceEvents\":[\n{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{},\"args\":"
+      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"events\":{},\"dropped\":{},"
+      "\"gpuCallsUntimed\":{}}},\"traceEvents\":[\n{{\"name\":\"process_name\",\"ph\":\"M\","
+      "\"pid\":{},\"args\":"
       "{{\"name\":\"rank {}\"}}}}",
-      reading.events.size(), reading.dropped, index(rank), index(rank));
+      reading.events.size(), reading.dropped, untimed, index(rank), index(rank));
   std::set<std::uint32_t> threads;
   for (const Event& event : reading.events) threads.insert(thread_of(event));
   auto out = std::back_inserter(text);
@@ -115,7 +116,7 @@ Result<Recording::Written> Recording::write() {
   const Ring::Reading reading = ring_.read();
   const std::string unfinished = fmt::format("{}.{}.part", name_, getpid());
   std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  file << to_json(reading, rank_, steady_clock().now());
+  file << to_json(reading, rank_, steady_clock().now(), untimed_.load(std::memory_order_relaxed));
   file.close();
   if (!file || std::rename(unfinished.c_str(), name_.c_str()) != 0) {
     const int error = errno;

@@ -18,7 +18,9 @@ std::string file_name(const std::string& pattern, Rank rank);
 
 /// Process id: the rank. Thread: the communicator's rows. Times: the host's monotonic clock, the
 /// same for all of its ranks. `now`: how long what has not ended lasts.
-std::string to_json(const Ring::Reading& reading, Rank rank, Instant now);
+/// `untimed`: calls whose time on the GPU it lacks.
+std::string to_json(const Ring::Reading& reading, Rank rank, Instant now,
+                    std::uint64_t untimed = 0);
 
 class Recording {
  public:
@@ -32,6 +34,7 @@ class Recording {
     return communicators_.fetch_add(1, std::memory_order_relaxed);  // a number is all that is taken
   }
   const std::string& name() const noexcept { return name_; }
+  void count_untimed() noexcept { untimed_.fetch_add(1, std::memory_order_relaxed); }
   struct Written {
     std::size_t events = 0;
     std::uint64_t dropped = 0;
@@ -46,6 +49,7 @@ class Recording {
   Rank rank_;
   Ring ring_;
   std::atomic<std::uint16_t> communicators_{0};
+  std::atomic<std::uint64_t> untimed_{0};
   std::mutex writing_;
 };
 

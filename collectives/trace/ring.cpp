@@ -31,7 +31,7 @@ std::array<std::uint64_t, Ring::kWords> Ring::pack(const Event& event) noexcept 
 
 Event Ring::unpack(const std::array<std::uint64_t, kWords>& words) noexcept {
   Event event;
-  event.begin = Instant(Duration(static_cast<std::int64_t>(words[0])));
+  event.begin = Instant(Duration(static_cast<std::int64_t>(words[kBegin])));
   event.length = Duration(static_cast<std::int64_t>(words[kLength]));
   event.name = text_of(words[2], words[4]);
   event.algorithm = text_of(words[3], words[4] >> 8);
@@ -72,6 +72,15 @@ void Ring::end(std::uint64_t number, Duration length) noexcept {
   slot.words[kLength].store(static_cast<std::uint64_t>(length.count()), std::memory_order_relaxed);
 }
 
+void Ring::set(std::uint64_t number, Instant begin, Duration length) noexcept {
+  Slot& slot = slots_[number % slots_.size()];
+  if (slot.version.load(std::memory_order_relaxed) != 2 * number + 2) return;  // as in end()
+  slot.words[kBegin].store(static_cast<std::uint64_t>(begin.time_since_epoch().count()),
+                           std::memory_order_relaxed);
+  // release: who sees the length sees the beginning, too
+  slot.words[kLength].store(static_cast<std::uint64_t>(length.count()), std::memory_order_release);
+}
+
 Ring::Reading Ring::read() const {
   Reading reading;
   const std::uint64_t end = next_.load(std::memory_order_relaxed);
@@ -81,8 +90,9 @@ Ring::Reading Ring::read() const {
     const Slot& slot = slots_[number % slots_.size()];
     std::array<std::uint64_t, kWords> words{};
     const std::uint64_t before = slot.version.load(std::memory_order_acquire);
+    words[kLength] = slot.words[kLength].load(std::memory_order_acquire);  // first: see set()
     for (std::size_t i = 0; i < kWords; ++i) {
-      words[i] = slot.words[i].load(std::memory_order_relaxed);
+      if (i != kLength) words[i] = slot.words[i].load(std::memory_order_relaxed);
     }
     std::atomic_thread_fence(std::memory_order_acquire);  // the words before the second look
     const std::uint64_t after = slot.version.load(std::memory_order_relaxed);

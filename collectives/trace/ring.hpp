@@ -21,6 +21,8 @@ class Ring {
   std::uint64_t add(const Event& event) noexcept;
   /// Too late if the event was overwritten: then nothing happens.
   void end(std::uint64_t number, Duration length) noexcept;
+  /// The same for what is known of an event only after it was added.
+  void set(std::uint64_t number, Instant begin, Duration length) noexcept;
 
   struct Reading {
     std::vector<Event> events;  // the oldest first
@@ -30,6 +32,7 @@ class Ring {
 
  private:
   static constexpr std::size_t kWords = 7;
+  static constexpr std::size_t kBegin = 0;
   static constexpr std::size_t kLength = 1;  // the word that end() writes
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{0};  // 2 n + 1 while event n is written, 2 n + 2 after it

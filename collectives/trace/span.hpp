@@ -23,6 +23,20 @@ class Track {
   /// Of calls that have no communicator: NVTX alone. Null if no tool listens.
   static Track* process() noexcept;
 
+  /// Whether there is a file. Without one, none of the next three may be called.
+  bool has_file() const noexcept { return recording_ != nullptr; }
+  /// A span whose times become known later than they were: for the file alone, as NVTX knows only
+  /// "now". Its number, for set(). Any thread.
+  std::uint64_t add(Event event) noexcept {
+    event.communicator = communicator_;
+    return recording_->ring().add(event);
+  }
+  void set(std::uint64_t number, Instant begin, Duration length) noexcept {
+    recording_->ring().set(number, begin, length);
+  }
+  /// A call on the GPU will have no span.
+  void count_untimed() noexcept { recording_->count_untimed(); }
+
   /// Brings the file up to date, if there is one; the log says what it has, or why not. Any thread.
   void write(const Log& log);
 

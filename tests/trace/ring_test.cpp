@@ -64,6 +64,20 @@ TEST(TraceRing, KeepsTheLastAndCountsTheRest) {
   for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(reading.events[i].index, 92 + i);
 }
 
+TEST(TraceRing, TakesABeginningThatIsKnownLater) {
+  Ring ring(2);
+  const std::uint64_t number = ring.add(event(1));
+  ring.set(number, Instant(Duration(5)), Duration(7));
+  const Event got = ring.read().events.at(0);
+  EXPECT_EQ(got.begin, Instant(Duration(5)));
+  EXPECT_EQ(got.length, Duration(7));
+  EXPECT_EQ(got.index, 1U);
+  ring.add(event(2));
+  ring.add(event(3));  // in its place
+  ring.set(number, Instant(Duration(5)), Duration(9));
+  EXPECT_EQ(ring.read().events.at(1).begin, event(3).begin);
+}
+
 TEST(TraceRing, AnEndThatComesAfterItsEventWasOverwrittenHitsNoOther) {
   Ring ring(2);
   const std::uint64_t old = ring.add(event(0));
