@@ -5,7 +5,9 @@
 
 #include <cstring>
 
+#include "collectives/gpu/capture.hpp"
 #include "collectives/gpu/choose.hpp"
+#include "collectives/gpu/cuda_timer.hpp"
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/lowering.hpp"
@@ -25,29 +27,6 @@ std::uint64_t process_id() {
   }();
   return id;
 }
-
-/// The stream's capture, 0 if it has none.
-Result<unsigned long long> capture_of(cudaStream_t stream) {
-  cudaStreamCaptureStatus status{};
-  unsigned long long id = 0;
-  GDRX_TRY(check(cudaStreamGetCaptureInfo(stream, &status, &id), "cudaStreamGetCaptureInfo"));
-  if (status == cudaStreamCaptureStatusInvalidated) {
-    return fail(Errc::invalid_argument, "the stream's capture is already invalid");
-  }
-  return status == cudaStreamCaptureStatusActive ? id : 0;
-}
-
-/// What this thread asks meanwhile is allowed though another one captures, and spoils no capture.
-class AnyCapture {
- public:
-  AnyCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~AnyCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  AnyCapture(const AnyCapture&) = delete;
-  AnyCapture& operator=(const AnyCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
 
 class EventMark final : public Mark {
  public:
@@ -339,6 +318,12 @@ Trouble CudaPath::trouble() const noexcept {
   return {true,        Rank{static_cast<std::int32_t>(report.peer)},
           report.call, kStages[stage],
           report.slot, report.stage == static_cast<std::uint32_t>(Stage::disagreeing)};
+}
+
+Result<std::unique_ptr<Timer>> CudaPath::timer(std::uint32_t slots) {
+  const OnDevice here(device_);
+  return CudaTimer::create(slots, own_stream_,
+                           [this](cudaStream_t stream) { return follow(stream); });
 }
 
 void CudaPath::abort() noexcept { static_cast<volatile Report*>(report_)->abort = 1; }

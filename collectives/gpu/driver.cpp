@@ -44,6 +44,9 @@ Result<DriverApi> load() {
   GDRX_TRY(find("cuMemMap", api.map));
   GDRX_TRY(find("cuMemUnmap", api.unmap));
   GDRX_TRY(find("cuMemSetAccess", api.set_access));
+  GDRX_TRY(find("cuCtxGetCurrent", api.current_context));
+  GDRX_TRY(find("cuCtxPushCurrent", api.push_context));
+  GDRX_TRY(find("cuCtxPopCurrent", api.pop_context));
   GDRX_TRY(find("cuGetErrorString", api.error_text));
   return api;
 }

@@ -24,6 +24,9 @@ struct DriverApi {
   decltype(&cuMemMap) map = nullptr;
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuCtxGetCurrent) current_context = nullptr;
+  decltype(&cuCtxPushCurrent) push_context = nullptr;
+  decltype(&cuCtxPopCurrent) pop_context = nullptr;
   decltype(&cuGetErrorString) error_text = nullptr;
 };
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,6 +84,27 @@ class Memory {
   virtual std::byte* data() const noexcept = 0;
 };
 
+/// When work ran on the GPU, by the host's monotonic clock. Times what lies between begin() and
+/// end(); who calls these knows which slots are in use. Any thread, one at a time; ends before its
+/// path.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  /// Enqueues, behind the launch before even if that was on another stream. False: this is not
+  /// timed, as the stream is captured.
+  virtual bool begin(std::uint32_t slot, void* stream) noexcept = 0;
+  /// Enqueues. False: there is nothing to read.
+  virtual bool end(std::uint32_t slot, void* stream) noexcept = 0;
+  struct Times {
+    std::optional<Instant> begin;  // empty: the GPU is not there yet
+    std::optional<Instant> end;
+  };
+  /// Never waits for the GPU.
+  virtual Times read(std::uint32_t slot) noexcept = 0;
+  /// What all times may be off by, either way, when it was made.
+  virtual Duration precision() const noexcept = 0;
+};
+
 /// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
 class Path {
  public:
@@ -123,6 +145,9 @@ class Path {
   /// stream is captured.
   virtual Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) = 0;
   virtual Trouble trouble() const noexcept = 0;
+  /// Before the first launch. Its begin() is a launch in whatever launch() says of threads and
+  /// order.
+  virtual Result<std::unique_ptr<Timer>> timer(std::uint32_t slots) = 0;
   /// Ends every wait of every kernel, running or to come. Never blocks.
   virtual void abort() noexcept = 0;
   /// Memory of this GPU for NICs to write, zero at first, until the path goes: of the arena, which

@@ -27,6 +27,7 @@ class NoPath : public Path {
   bool reaches(const void*, const void*, std::uint64_t) const noexcept override { return false; }
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t) override { return cannot(); }
   Trouble trouble() const noexcept override { return {}; }
+  Result<std::unique_ptr<Timer>> timer(std::uint32_t) override { return cannot(); }
   void abort() noexcept override {}
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }
   Result<void> combine(const HostSum&, void*) override { return cannot(); }
