@@ -50,6 +50,7 @@ Communicator::~Communicator() {
   queue_.clear();
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read
+  if (gpu_spans_) gpu_spans_->show(Instant::max());
   if (track_) track_->write(log_);
 }
 
@@ -305,9 +306,11 @@ bool Communicator::still_suspected(const Error& error) {
 
 Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
+  const Instant failed = steady_clock().now();
   if (gpu_) gpu_->abort();
   if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
-  if (track_) track_->write(log_);  // before on_error_, which may end the process
+  if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
+  if (track_) track_->write(log_);           // before on_error_, which may end the process
   const std::lock_guard lock(on_error_mutex_);
   if (on_error_) on_error_(error);
   return error;
@@ -333,6 +336,7 @@ Duration Communicator::on_tick() {
   std::unique_lock lock(driver_, std::try_to_lock);
   if (!lock.owns_lock()) return kTickActive;
   look_at_gpu();
+  if (gpu_spans_ && !failure_.happened()) gpu_spans_->look();
   const Instant now = steady_clock().now();
   if (queue_.empty() && !expects_streams()) {
     if (device_ && !failure_.happened()) {

@@ -18,6 +18,7 @@
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
+#include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
@@ -273,8 +274,9 @@ class Communicator final : private exec::Links {
   bool warned_of_slow_path_ = false;
   std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
-  gpu::Host gpu_host_;                  // of this rank's host
-  std::optional<Hierarchy> hierarchy_;  // with gpu_ on several hosts
+  std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file
+  gpu::Host gpu_host_;                   // of this rank's host
+  std::optional<Hierarchy> hierarchy_;   // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
   std::optional<GpuFlags> flags_;      // with hierarchy_, as the next
   bool streaming_ = false;             // a call that a stream began has not ended

@@ -49,6 +49,9 @@ class CommunicatorBuilder {
     comm.pair_sequence_[0].assign(comm.peers_.size(), 0);
     comm.pair_sequence_[1].assign(comm.peers_.size(), 0);
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
+    if (comm.gpu_ && !comm.hierarchy_) {
+      comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);
+    }
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     comm.mesh_->start({[&comm](const Notice& notice) { comm.on_notice(notice); },
                        [&comm] { return comm.on_tick(); }});

@@ -71,10 +71,12 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   const Bytes bytes = blocks ? block * static_cast<Bytes>(size()) : block;
   const gpu::Prediction choice = gpu_choice(call);
   const gpu::Shape& shape = choice.shape;
-  // The host's part: what the GPU does from then on its own tools show.
+  // The host's part; the GPU's is gpu_spans_'.
+  const std::uint32_t number = gpu_spans_ ? gpu_spans_->next_call() : trace::kNoIndex;
   const trace::Span launch(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
-                           {bytes, trace::kNobody, trace::kNoIndex, gpu::to_string(shape.kernel)});
+                           {bytes, trace::kNobody, number, gpu::to_string(shape.kernel)});
   std::unique_lock lock(gpu_mutex_);
+  const bool timed = gpu_spans_ && bytes > 0 && gpu_spans_->begin(call.stream);
   auto launched =
       gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, call.stream);
   if (!launched) {
@@ -82,6 +84,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
     // Peers would wait for this kernel, and take the next for it.
     return tl::unexpected(start_failed(std::move(launched).error()));
   }
+  if (timed) gpu_spans_->end(call.stream, gpu::to_string(shape.kernel), bytes, number);
   gpu_info_.algorithm = algorithm_of(shape.kernel);
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = choice.us;
