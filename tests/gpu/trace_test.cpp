@@ -75,7 +75,7 @@ class GpuTrace : public testing::Test {
     call.output = member.out;
     call.count = kWords;
     call.stream = member.stream;
-    return member.comm->launch_on_gpu(call);
+    return member.comm->launch(call);
   }
   /// Lines of a rank's file that are spans of kernels; `with`: only those that have it.
   int kernels(std::size_t rank, std::string_view with = "") const {
