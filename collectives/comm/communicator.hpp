@@ -194,7 +194,10 @@ class Communicator final : private exec::Links {
   void end_of_stream_call(const Operation& operation) noexcept;
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
-  bool goes_direct() const noexcept;
+  /// Two-shot has as few bytes as any other, and the fewest latencies.
+  plan::Algorithm rail_algorithm() const noexcept {
+    return fixed_.value_or(plan::Algorithm::two_shot);
+  }
   Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_hierarchical_direct(Operation& operation);
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
@@ -284,6 +287,7 @@ class Communicator final : private exec::Links {
   std::atomic<bool> captured_{false};  // graphs may begin some at any time
   Instant moved_{};                    // when the mesh's thread last had something to do
   std::optional<GpuAdder> adder_;      // with rail_
+  exec::RailPlan rail_plan_;           // as the next
   std::unique_ptr<exec::Rail> rail_;   // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
   std::list<Window> windows_;  // handles: their addresses stay

@@ -192,6 +192,13 @@ class CommunicatorBuilder {
 
   Result<void> share_rail() {
     Communicator& comm = *comm_;
+    auto plan = exec::RailPlan::create(comm.rail_algorithm(), comm.machine_.hosts,
+                                       comm.hierarchy_->own_host);
+    if (!plan) {  // on every rank
+      comm.log_.info("no GPUDirect RDMA between hosts: {}", gdrx::describe(plan.error()));
+      return {};
+    }
+    comm.rail_plan_ = std::move(*plan);
     comm.adder_.emplace(*comm.flags_);
     const RailOffer offer{comm.gpu_.get(), comm.device_.get(), comm.config_.gpu_direct,
                           &*comm.adder_};

@@ -42,10 +42,8 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
 }
 
 std::string Communicator::explain_hosts(Bytes bytes) const {
-  const bool direct = goes_direct();
-  const Pieces pieces =
-      Pieces::cut(std::max<Bytes>(bytes, 1), gpu_host_.ranks,
-                  direct ? HierarchicalDirect::kMostPart : Hierarchical::kMostPart);
+  const bool direct = rail_ != nullptr;
+  const Pieces pieces = pieces_of(std::max<Bytes>(bytes, 1));
   std::string text = fmt::format(
       "GPU buffers: allReduce of {} bytes, {} on each of {} hosts' {} ranks\n"
       "  {} piece(s); of each the GPUs of a host reduce-scatter {} bytes a rank into {}, rails of "
@@ -56,8 +54,13 @@ std::string Communicator::explain_hosts(Bytes bytes) const {
       machine_.fabric_name);
   const Machine rail = rail_machine();
   if (direct) {
-    const Candidate way{plan::Algorithm::two_shot, PathKind::fabric, direct_rail_us(rail, pieces)};
-    text += explain_row(rail, way, true, "  <- chosen, the one way of GPUDirect RDMA");
+    for (const Candidate& way : direct_rail_ways(rail, pieces)) {
+      const bool chosen = way.algorithm == rail_algorithm();
+      text += explain_row(rail, way, chosen,
+                          !chosen  ? ""
+                          : fixed_ ? "  <- asked for, by GPUDirect RDMA"
+                                   : "  <- chosen, by GPUDirect RDMA");
+    }
   } else if (const auto choice = choose_rail(rail, pieces, fixed_)) {
     text += explain_rows(rail, *choice);
   }

@@ -57,7 +57,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
 
 Pieces Communicator::pieces_of(Bytes bytes) const noexcept {
   return Pieces::cut(bytes, gpu_host_.ranks,
-                     goes_direct() ? HierarchicalDirect::kMostPart : Hierarchical::kMostPart);
+                     rail_ ? rail_plan_.most_part(rail_->layout()) : Hierarchical::kMostPart);
 }
 
 Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
@@ -69,12 +69,15 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   what.record = {call.count, static_cast<std::int32_t>(call.type),
                  static_cast<std::int32_t>(call.op), captured ? 1 : 0};
   what.pieces = pieces_of(bytes);
-  if (goes_direct()) {
+  if (rail_) {
     what.part = [this](std::uint64_t piece) { return rail_->part(piece); };
-    what.sum = [&, this](std::uint64_t piece) {
-      const exec::Rail::Call how{call.type, call.op, call.op == ReduceOp::avg ? size() : 0};
+    what.levels = rail_plan_.levels;
+    what.sums = levels_of(rail_plan_);
+    what.sum = [&, this](std::uint64_t piece, std::uint32_t sum) {
+      const int over = call.op == ReduceOp::avg ? size() : 0;
+      const exec::Rail::Call how{call.type, call.op, over, &rail_plan_};
       const Bytes part = what.pieces.piece(piece).part_of(hierarchy_->local);
-      return host_sum(rail_->sum(piece, part, how), gpu_host_.blocks);
+      return host_sum(rail_->sum(piece, part, how, rail_plan_.sums[sum]), gpu_host_.blocks);
     };
   } else {
     std::byte* const staging = GDRX_TRY(host_memory());
@@ -137,25 +140,20 @@ Machine Communicator::rail_machine() const {
   return rail;
 }
 
-// A plan that was asked for runs on the host.
-bool Communicator::goes_direct() const noexcept {
-  return rail_ && (!fixed_ || *fixed_ == plan::Algorithm::two_shot);
-}
-
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
     Operation& operation) {
   const Call& call = operation.call;
-  operation.info.algorithm = plan::Algorithm::two_shot;
+  operation.info.algorithm = rail_algorithm();
   operation.info.path = PathKind::fabric;
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);
-  operation.info.predicted_us = direct_rail_us(rail_machine(), pieces);
-  mark_plan("plan of hosts, GPUDirect", bytes, plan::Algorithm::two_shot);
+  operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, rail_algorithm());
+  mark_plan("plan of hosts, GPUDirect", bytes, rail_algorithm());
   GDRX_TRY(rail_->connect(*this, track_.get()));
   word_ = {.collective = call.collective,
            .type = call.type,
            .op = call.op,
-           .algorithm = plan::Algorithm::two_shot,
+           .algorithm = rail_algorithm(),
            .sequence = calls_++,
            .count = call.count};
   HierarchicalDirect::Setup setup;
@@ -164,17 +162,18 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   setup.track = track_.get();
   setup.local = hierarchy_->local;
   setup.rail = rail_.get();
+  setup.plan = &rail_plan_;
   setup.adder = &*adder_;
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
   setup.word = word_;
   setup.links = this;
   auto execution = GDRX_TRY(HierarchicalDirect::create(setup));
-  operation.info.planned.sends = operation.info.planned.receives = execution->planned();
+  operation.info.planned = execution->planned();
   return execution;
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operation& operation) {
-  if (goes_direct()) return make_hierarchical_direct(operation);
+  if (rail_) return make_hierarchical_direct(operation);
   const Call& call = operation.call;
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);

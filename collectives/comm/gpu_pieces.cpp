@@ -53,11 +53,19 @@ class Enqueuing {
 
   Result<void> run() {
     GDRX_TRY(stops_.begin(what_.record));
-    const std::uint64_t count = what_.pieces.count();
-    for (std::uint64_t step = 0; step < count + 2; ++step) {
-      if (step < count) GDRX_TRY(scatter(step));
-      if (what_.sum && step >= 1 && step - 1 < count) GDRX_TRY(add(step - 1));
-      if (step >= 2) GDRX_TRY(gather(step - 2));
+    StreamOrder order(what_.pieces.count(), what_.levels, what_.sums);
+    while (const auto item = order.next()) {
+      switch (item->kind) {
+        case StreamOrder::Kind::scatter:
+          GDRX_TRY(scatter(item->piece));
+          break;
+        case StreamOrder::Kind::add:
+          GDRX_TRY(add(item->piece, item->sum));
+          break;
+        case StreamOrder::Kind::gather:
+          GDRX_TRY(gather(item->piece));
+          break;
+      }
     }
     GDRX_TRY(stops_.tell(gpu::Told::gathered));
     return stops_.flush();
@@ -76,8 +84,8 @@ class Enqueuing {
     return stops_.tell(gpu::Told::scattered);
   }
 
-  Result<void> add(std::uint64_t number) {
-    const auto sum = what_.sum(number);
+  Result<void> add(std::uint64_t number, std::uint32_t which) {
+    const auto sum = what_.sum(number, which);
     if (!sum) return {};
     GDRX_TRY(stops_.await(gpu::Allowed::add));
     GDRX_TRY(what_.path->combine(*sum, stream_));

@@ -7,13 +7,11 @@
 #include <optional>
 
 #include "collectives/comm/hierarchy.hpp"
+#include "collectives/comm/stream_order.hpp"
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/path.hpp"
 
 namespace gdrx {
-
-/// Pieces in flight, and so slots of the memory between GPUs and network: piece p has p % kAhead.
-inline constexpr std::uint64_t kAhead = 3;
 
 struct GpuPieces {
   gpu::Path* path = nullptr;
@@ -23,14 +21,15 @@ struct GpuPieces {
   Pieces pieces;
   /// Where this rank's part of a piece goes to the network, and its sum comes from.
   std::function<std::byte*(std::uint64_t piece)> part;
-  /// What the GPU adds up when that is allowed, nothing for some pieces; empty: the host adds.
-  std::function<std::optional<gpu::HostSum>(std::uint64_t piece)> sum;
+  /// As of StreamOrder. Where the host adds there are no sums, and one level for the network.
+  std::uint32_t levels = 1;
+  std::vector<std::uint32_t> sums;
+  /// What the GPU adds when that is allowed; empty: this sum has no bytes.
+  std::function<std::optional<gpu::HostSum>(std::uint64_t piece, std::uint32_t sum)> sum;
 };
 
-/// The order is the same on all ranks and does not depend on when the network is done: scatter 0,
-/// 1, add 0, scatter 2, add 1, gather 0, scatter 3, ... Each waits for what stands before it in
-/// this order alone, on any rank. So all come to an end, though kernels of a host's ranks wait for
-/// each other, and while the network has a piece the GPUs scatter those after it. Nothing blocks.
+/// Kernels of a host's ranks wait for each other, so the order is the same on all of them; while
+/// the network has a piece the GPUs scatter those after it. Nothing blocks.
 Result<void> enqueue(const GpuPieces& what, void* stream);
 
 }  // namespace gdrx

@@ -11,12 +11,11 @@ namespace gdrx {
 std::optional<gpu::HostSum> host_sum(const exec::RailAdder::Sum& sum, int blocks) {
   if (sum.bytes == 0) return std::nullopt;
   gpu::HostSum what;
-  what.own = reinterpret_cast<const std::uint8_t*>(sum.own);
+  what.own = what.into = reinterpret_cast<std::uint8_t*>(sum.own);
   what.landed = reinterpret_cast<const std::uint8_t*>(sum.landed);
   what.stride = sum.stride;
-  what.hosts = sum.hosts;
+  what.hosts = sum.operands;
   what.self = sum.self;
-  what.into = reinterpret_cast<std::uint8_t*>(sum.into);
   what.bytes = sum.bytes;
   what.type = sum.type;
   what.op = sum.op;
@@ -25,35 +24,65 @@ std::optional<gpu::HostSum> host_sum(const exec::RailAdder::Sum& sum, int blocks
   return what;
 }
 
-void GpuAdder::begin_call() noexcept {
-  allowed_ = 0;
-  ready_ = {};
+std::vector<std::uint32_t> levels_of(const exec::RailPlan& plan) {
+  std::vector<std::uint32_t> levels;
+  for (const exec::RailPlan::Sum& sum : plan.sums) levels.push_back(sum.level);
+  return levels;
 }
 
-Result<void> GpuAdder::start(std::uint32_t slot, const Sum&) {
-  ready_[slot] = true;
-  while (ready_[allowed_ % kSlots]) {
-    const std::uint64_t next = allowed_ % kSlots;
-    ready_[next] = false;
-    sums_[next] = ++allowed_;
+void GpuAdder::begin_call(StreamOrder order,
+                          std::function<bool(std::uint64_t, std::uint32_t)> has_bytes) {
+  order_ = std::move(order);
+  has_bytes_ = std::move(has_bytes);
+  allowed_ = 0;
+  for (auto& states : states_) states.clear();
+  find_next();
+}
+
+void GpuAdder::find_next() {
+  do {
+    next_ = order_->next();
+  } while (next_ &&
+           (next_->kind != StreamOrder::Kind::add || !has_bytes_(next_->piece, next_->sum)));
+}
+
+GpuAdder::State& GpuAdder::state(std::uint64_t slot, std::uint32_t which) {
+  auto& states = states_[slot];
+  if (states.size() <= which) states.resize(which + 1);
+  return states[which];
+}
+
+Result<void> GpuAdder::start(std::uint32_t slot, std::uint32_t which, const Sum&) {
+  state(slot, which).ready = true;
+  while (next_) {
+    State& first = state(next_->piece % kAhead, next_->sum);
+    if (!first.ready) break;
+    first = {false, ++allowed_};
     flags_.allow(gpu::Allowed::add);
+    find_next();
   }
   return {};
 }
 
-Result<bool> GpuAdder::ended(std::uint32_t slot) {
-  return !ready_[slot] && flags_.count(gpu::Told::added) >= sums_[slot];
+Result<bool> GpuAdder::ended(std::uint32_t slot, std::uint32_t which) {
+  const State& it = state(slot, which);
+  return !it.ready && flags_.count(gpu::Told::added) >= it.place;
 }
 
 HierarchicalDirect::HierarchicalDirect(exec::Handshake handshake, const Setup& setup)
     : gpus_(*setup.flags, setup.pieces, setup.track),
       handshake_(std::move(handshake)),
       rail_(setup.rail),
-      call_{setup.word.type, setup.word.op, setup.finish_over},
+      call_{setup.word.type, setup.word.op, setup.finish_over, setup.plan},
       local_(setup.local),
       first_(setup.rail->reserve(gpus_.count())),
       before_(setup.rail->counters()) {
-  setup.adder->begin_call();
+  setup.adder->begin_call(
+      {gpus_.count(), setup.plan->levels, levels_of(*setup.plan)},
+      [pieces = setup.pieces, plan = setup.plan, local = local_](auto piece, auto sum) {
+        const Bytes part = pieces.piece(piece).part_of(local);
+        return plan->share(part, plan->sums[sum].chunks).bytes > 0;
+      });
 }
 
 Result<std::unique_ptr<HierarchicalDirect>> HierarchicalDirect::create(const Setup& setup) {
@@ -103,13 +132,14 @@ void HierarchicalDirect::count() noexcept {
   counters_.received = now.received - before_.received;
 }
 
-std::uint64_t HierarchicalDirect::planned() const noexcept {
-  std::uint64_t messages = 0;
+plan::Traffic HierarchicalDirect::planned() const noexcept {
+  plan::Traffic all;
   for (std::uint64_t number = 0; number < gpus_.count(); ++number) {
-    const Bytes part = gpus_.cut().piece(number).part_of(local_);
-    messages += rail_->layout().messages(part, rail_->self());
+    const auto part = call_.plan->traffic(gpus_.cut().piece(number).part_of(local_));
+    all.sends += part.sends;
+    all.receives += part.receives;
   }
-  return messages;
+  return all;
 }
 
 std::string HierarchicalDirect::waiting_for() const {

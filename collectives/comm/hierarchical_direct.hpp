@@ -5,8 +5,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
@@ -15,43 +17,56 @@
 
 namespace gdrx {
 
-/// What the GPU is to add for a rail. `blocks`: multiprocessors that it may keep busy. None where
-/// this rank has no share.
-std::optional<gpu::HostSum> host_sum(const exec::RailAdder::Sum& sum, int blocks);
+/// Where in an arena a rail is.
+inline constexpr exec::RailLayout kRailLayout{896 << 10, 1 << 20};
+static_assert(kRailLayout.bytes() <= gpu::kRailBytes);
+static_assert(exec::Rail::kSlots == kAhead);
 
-/// Lets the GPU begin sums that stand in its stream already, in the order of pieces.
+/// What the GPU is to add for a rail. `blocks`: multiprocessors that it may keep busy. None: the
+/// sum has no bytes.
+std::optional<gpu::HostSum> host_sum(const exec::RailAdder::Sum& sum, int blocks);
+/// StreamOrder's, of this rank's sums.
+std::vector<std::uint32_t> levels_of(const exec::RailPlan& plan);
+
+/// Lets the GPU begin sums that stand in its stream already, in the stream's order.
 class GpuAdder final : public exec::RailAdder {
  public:
   explicit GpuAdder(GpuFlags& flags) : flags_(flags) {}
-  /// Before the first piece of a call.
-  void begin_call() noexcept;
-  Result<void> start(std::uint32_t slot, const Sum& sum) override;
-  Result<bool> ended(std::uint32_t slot) override;
+  /// Before the first piece of a call. `has_bytes`: whether a sum of a piece is in the stream.
+  void begin_call(StreamOrder order,
+                  std::function<bool(std::uint64_t piece, std::uint32_t sum)> has_bytes);
+  Result<void> start(std::uint32_t slot, std::uint32_t which, const Sum& sum) override;
+  Result<bool> ended(std::uint32_t slot, std::uint32_t which) override;
 
  private:
-  static constexpr std::uint32_t kSlots = exec::Rail::kSlots;
+  struct State {
+    bool ready = false;       // and not allowed: an earlier one is not ready
+    std::uint64_t place = 0;  // how many the GPU has to have added
+  };
+  State& state(std::uint64_t slot, std::uint32_t which);
+  void find_next();
+
   GpuFlags& flags_;
-  std::uint64_t allowed_ = 0;                 // of the running call
-  std::array<bool, kSlots> ready_{};          // and not allowed: an earlier piece is not ready
-  std::array<std::uint64_t, kSlots> sums_{};  // what the GPU has to have added
+  std::optional<StreamOrder> order_;
+  std::function<bool(std::uint64_t, std::uint32_t)> has_bytes_;
+  std::optional<StreamOrder::Item> next_;  // the stream's next sum that was not allowed
+  std::uint64_t allowed_ = 0;              // of the running call
+  std::array<std::vector<State>, exec::Rail::kSlots> states_;
 };
 
 /// Turn first + p of the rail is piece p. Made when the stream has come to the call; step()
 /// allocates nothing.
 class HierarchicalDirect final : public exec::Execution {
  public:
-  /// So that a rail of any number of hosts has room in a GPU's arena (gpu::kRailBytes); several
-  /// pieces keep the NICs busy.
-  static constexpr std::uint64_t kMostPart = 896 << 10;
-  static_assert(exec::Rail::kSlots == kAhead);
   struct Setup {
     GpuFlags* flags = nullptr;
     Pieces pieces;
     trace::Track* track = nullptr;
     int local = 0;
-    exec::Rail* rail = nullptr;  // connected
-    GpuAdder* adder = nullptr;   // the rail's
-    int finish_over = 0;         // avg: ranks of the communicator
+    exec::Rail* rail = nullptr;            // connected
+    GpuAdder* adder = nullptr;             // the rail's
+    const exec::RailPlan* plan = nullptr;  // that of word.algorithm
+    int finish_over = 0;                   // avg: ranks of the communicator
     exec::Word word;
     exec::Links* links = nullptr;
   };
@@ -61,8 +76,8 @@ class HierarchicalDirect final : public exec::Execution {
   void on_write_done(std::uint64_t cookie) noexcept override { rail_->on_write_done(cookie); }
   /// The call is one slice.
   const exec::Counters& counters() const noexcept override { return counters_; }
-  /// Messages of this call to send, and as many to receive.
-  std::uint64_t planned() const noexcept;
+  /// Messages of this call.
+  plan::Traffic planned() const noexcept;
   std::string waiting_for() const override;
 
  private:

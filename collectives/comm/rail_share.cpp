@@ -51,7 +51,7 @@ Result<std::unique_ptr<exec::Rail>> share_rails(const RailOffer& offer, const Hi
                                                 Rank self, ControlMesh& mesh, const Log& log,
                                                 Deadline deadline) {
   exec::Rail::Setup setup;
-  setup.layout = {static_cast<int>(hierarchy.rail.size()), HierarchicalDirect::kMostPart};
+  setup.layout = kRailLayout;
   auto area = register_area(offer, setup.layout.bytes());
   const std::vector<Blob> answers = GDRX_TRY(mesh.all_gather(answer_of(area), deadline));
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {

@@ -176,11 +176,34 @@ std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,
   return choice;
 }
 
-double direct_rail_us(const Machine& rail, const Pieces& pieces) {
+double direct_rail_us(const Machine& rail, const Pieces& pieces, Algorithm algorithm) {
   const double hosts = rail.ranks;
   const std::uint64_t last = pieces.count() - 1;
   const auto bytes = static_cast<double>(last * pieces.part + pieces.piece(last).part);
-  return 2 * kFabric.message + 2 * (hosts - 1) / hosts * bytes * kFabric.wire;
+  double latencies = 2;
+  double passes = 2 * (hosts - 1) / hosts;
+  if (algorithm == Algorithm::ring) latencies = 2 * (hosts - 1);
+  if (algorithm == Algorithm::tree || algorithm == Algorithm::halving_doubling) {
+    latencies = 2 * std::ceil(std::log2(hosts));
+  }
+  if (algorithm == Algorithm::tree) passes = 2;
+  const double power = std::exp2(std::floor(std::log2(hosts)));
+  if (algorithm == Algorithm::halving_doubling && power < hosts) {
+    passes = 2 * (power - 1) / power + 2;
+  }
+  return latencies * kFabric.message + passes * bytes * kFabric.wire;
+}
+
+std::vector<Candidate> direct_rail_ways(const Machine& rail, const Pieces& pieces) {
+  std::vector<Candidate> ways;
+  for (const Algorithm algorithm : plan::algorithms_of(Collective::all_reduce)) {
+    if (algorithm == Algorithm::one_shot) continue;  // rails do not run it
+    ways.push_back({algorithm, PathKind::fabric, direct_rail_us(rail, pieces, algorithm)});
+  }
+  std::stable_sort(ways.begin(), ways.end(), [](const Candidate& a, const Candidate& b) {
+    return a.predicted_us < b.predicted_us;
+  });
+  return ways;
 }
 
 std::string_view path_name(const Machine& machine, PathKind path) noexcept {

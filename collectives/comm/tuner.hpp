@@ -54,14 +54,18 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
 std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,
                                   std::optional<plan::Algorithm> fixed);
 
-/// What the network of an exec::Rail takes for all pieces: 2 a + 2 (H - 1) / H S b, with H hosts, S
-/// the bytes of a rank's parts, a the latency of a message and b the time of a byte: the costs of
-/// choose() for any fabric. In each half of two-shot a rank posts H - 1 messages one after another,
-/// which share one latency: the closed form under LogGP (Alexandrov et al., SPAA 1995), to which
-/// tests hold the simulation of the plan. Pieces overlap: of several, each before the last has 512
-/// KiB a rank at least, which are on the wire for longer than the latencies of the next. The GPUs'
-/// sums, scatters and gathers are not in it.
-double direct_rail_us(const Machine& rail, const Pieces& pieces);
+/// What the network of an exec::Rail takes for all pieces: L a + P S b, with S the bytes of a
+/// rank's parts, a the latency of a message and b the time of a byte: the costs of choose() for any
+/// fabric. Of H hosts: two-shot L = 2, ring 2 (H - 1), tree and halving-doubling 2 log2 H rounded
+/// up; P = 2 (H - 1) / H, tree 2, halving-doubling of p < H hosts, a power of two, 2 (p - 1) / p
+/// + 2. In each half of two-shot a rank posts H - 1 messages one after another, which share one
+/// latency: the closed form under LogGP (Alexandrov et al., SPAA 1995), to which tests hold the
+/// simulation of the plan. Pieces overlap: of several, each before the last has 512 KiB a rank at
+/// least, which are on the wire for longer than the latencies of the next. The GPUs' sums, scatters
+/// and gathers are not in it.
+double direct_rail_us(const Machine& rail, const Pieces& pieces, plan::Algorithm algorithm);
+/// Of every plan that rails run, the quickest first.
+std::vector<Candidate> direct_rail_ways(const Machine& rail, const Pieces& pieces);
 
 /// Whether a two-shot over shared memory writes its results straight into the other processes.
 bool writes_results(const Machine& machine, Bytes bytes) noexcept;

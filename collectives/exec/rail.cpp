@@ -9,15 +9,28 @@
 namespace gdrx::exec {
 namespace {
 
-constexpr std::uint32_t kSumBit = 1 << 8;
-constexpr std::uint32_t kSlotMask = 0xff;
+// An immediate: kFlag, then the turn's parity, the slot, the message's number.
+constexpr std::uint32_t kFlag = 1 << 14;  // beyond every lane of an inbox
+constexpr int kParityBit = 13;
+constexpr int kSlotBit = 11;
+constexpr std::uint32_t kNumberMask = (1 << kSlotBit) - 1;
+static_assert(2 * RailPlan::kMostHosts <= kNumberMask);
 constexpr std::uint64_t kFlushBit = 1 << 8;  // of cookies
+constexpr int kEnd = -2;                     // flusher: the turn itself
+
+// A ring has most of them.
+std::uint32_t most_messages(std::size_t hosts) {
+  return std::max<std::uint32_t>(8, 2 * static_cast<std::uint32_t>(hosts));
+}
 
 }  // namespace
 
 Rail::Rail(Setup setup) : setup_(std::move(setup)) {
+  const std::size_t hosts = setup_.ranks.size();
   for (Slot& slot : slots_) {
-    for (std::vector<bool>& come : slot.come) come.assign(setup_.ranks.size(), false);
+    for (auto& come : slot.come) {
+      come.assign(hosts, std::vector<bool>(most_messages(hosts), false));
+    }
   }
 }
 
@@ -41,15 +54,15 @@ void Rail::begin(std::uint64_t turn, Bytes bytes, const Call& call) {
   slot.turn = turn;
   slot.bytes = bytes;
   slot.call = call;
+  slot.parity ^= 1;
   if (bytes == 0) return;
-  enter(slot, Stage::sending_shares);
+  slot.channels.assign(call.plan->channels.size(), {});
+  enter(slot, Stage::running);
   if (auto* row = marks(slot)) row->begin_chunk("chunk", turn, bytes);
 }
 
 void Rail::enter(Slot& slot, Stage stage) noexcept {
   slot.stage = stage;
-  slot.next = 1;
-  slot.flushing = Flushing::no;
   auto* row = marks(slot);
   if (row == nullptr) return;
   row->goes_on();
@@ -71,37 +84,20 @@ Result<Step> Rail::step() {
 }
 
 Result<bool> Rail::advance(Slot& slot) {
-  const bool adds = share(slot, setup_.self).bytes > 0;
-  const bool all_own = share(slot, setup_.self).bytes == slot.bytes;
   switch (slot.stage) {
-    case Stage::sending_shares:
-      if (!GDRX_TRY(send(slot, Message::share))) return false;
-      enter(slot, adds ? Stage::awaiting_shares : Stage::awaiting_sums);
-      return true;
-    case Stage::awaiting_shares:
-      if (!take(slot, Message::share)) return false;
-      enter(slot, Stage::flushing_shares);
-      return true;
-    case Stage::flushing_shares:
-      if (!GDRX_TRY(flush(slot))) return false;
-      GDRX_TRY(add(slot));
-      enter(slot, Stage::adding);
-      return true;
-    case Stage::adding:
-      if (!GDRX_TRY(setup_.adder->ended(number(slot)))) return false;
-      enter(slot, Stage::sending_sums);
-      return true;
-    case Stage::sending_sums:
-      if (!GDRX_TRY(send(slot, Message::sum))) return false;
-      enter(slot, Stage::awaiting_sums);
-      return true;
-    case Stage::awaiting_sums:
-      if (!take(slot, Message::sum)) return false;
-      // Where all is this host's share, nothing came.
-      enter(slot, all_own ? Stage::awaiting_writes : Stage::flushing_sums);
-      return true;
-    case Stage::flushing_sums:
-      if (!GDRX_TRY(flush(slot))) return false;
+    case Stage::running: {
+      const auto& channels = slot.call.plan->channels;
+      bool advanced = false;
+      bool all = true;
+      for (std::size_t channel = 0; channel < channels.size(); ++channel) {
+        advanced = GDRX_TRY(run(slot, static_cast<int>(channel))) || advanced;
+        all = all && slot.channels[channel].next == channels[channel].size();
+      }
+      if (all) enter(slot, Stage::flushing);
+      return advanced || all;
+    }
+    case Stage::flushing:
+      if (!GDRX_TRY(flush(slot, kEnd))) return false;
       enter(slot, Stage::awaiting_writes);
       return true;
     case Stage::awaiting_writes:
@@ -114,36 +110,86 @@ Result<bool> Rail::advance(Slot& slot) {
   return false;
 }
 
-// To the hosts after this one first, so that not all begin with the same.
-Result<bool> Rail::send(Slot& slot, Message message) {
-  const int hosts = setup_.layout.hosts();
-  for (; slot.next < hosts; ++slot.next) {
-    const int host = (setup_.self + slot.next) % hosts;
-    if (message == Message::share && share(slot, host).bytes == 0) continue;
-    if (GDRX_TRY(post(slot, message, host)) == Progress::pending) {
-      if (auto* row = marks(slot)) {
-        row->waits("wait for room at", index(setup_.ranks[static_cast<std::size_t>(host)]),
-                   slot.bytes);
+// As far as it goes.
+Result<bool> Rail::run(Slot& slot, int channel) {
+  const RailPlan& plan = *slot.call.plan;
+  const auto at = static_cast<std::size_t>(channel);
+  const auto bytes_of = [&](RailPlan::Chunks of) { return plan.share(slot.bytes, of).bytes; };
+  bool advanced = false;
+  for (auto& next = slot.channels[at].next; next < plan.channels[at].size(); ++next) {
+    const RailPlan::Step& step = plan.channels[at][next];
+    switch (step.kind) {
+      case RailPlan::Step::Kind::send: {
+        const RailPlan::Send& send = plan.sends[step.at];
+        if (slot.channels[at].unflushed && !GDRX_TRY(flush(slot, channel))) return advanced;
+        slot.channels[at].unflushed = false;
+        if (bytes_of(send.chunks) > 0 && GDRX_TRY(post(slot, send)) == Progress::pending) {
+          waits(slot, "wait for room at", send.host);
+          return advanced;
+        }
+        break;
       }
+      case RailPlan::Step::Kind::arrival: {
+        const RailPlan::Arrival& arrival = plan.arrivals[step.at];
+        if (bytes_of(arrival.chunks) > 0 && take(slot, {&arrival, 1}) != nullptr) {
+          waits(slot, "wait for", arrival.host);
+          return advanced;
+        }
+        slot.channels[at].unflushed = true;
+        break;
+      }
+      case RailPlan::Step::Kind::sum: {
+        const RailPlan::Sum& sum = plan.sums[step.at];
+        if (bytes_of(sum.chunks) > 0 && !GDRX_TRY(run(slot, channel, sum, step.at))) {
+          return advanced;
+        }
+        break;
+      }
+    }
+    advanced = true;
+    if (auto* row = marks(slot)) row->goes_on();
+  }
+  return advanced;
+}
+
+// True: the GPU has added.
+Result<bool> Rail::run(Slot& slot, int channel, const RailPlan::Sum& sum, std::uint32_t which) {
+  auto& stage = slot.channels[static_cast<std::size_t>(channel)].sum;
+  if (stage == Channel::Sum::awaiting) {
+    if (const RailPlan::Arrival* missing = take(slot, sum.arrivals)) {
+      waits(slot, "wait for", missing->host);
       return false;
     }
+    stage = Channel::Sum::flushing;
   }
+  if (stage == Channel::Sum::flushing) {
+    if (!GDRX_TRY(flush(slot, channel))) return false;
+    const RailAdder::Sum what = this->sum(slot.turn, slot.bytes, slot.call, sum);
+    if (auto* row = marks(slot)) {
+      row->step("reduce", {what.bytes, trace::kNobody, sum.chunks.first, {}});
+    }
+    GDRX_TRY(setup_.adder->start(number(slot), which, what));
+    stage = Channel::Sum::adding;
+  }
+  if (!GDRX_TRY(setup_.adder->ended(number(slot), which))) return false;
+  stage = Channel::Sum::awaiting;
   return true;
 }
 
-Result<Progress> Rail::post(Slot& slot, Message message, int host) {
+Result<Progress> Rail::post(Slot& slot, const RailPlan::Send& send) {
+  const RailPlan& plan = *slot.call.plan;
   const RailLayout& layout = setup_.layout;
   const std::uint32_t at_slot = number(slot);
-  const bool sum = message == Message::sum;
-  const RailLayout::Share what = share(slot, sum ? setup_.self : host);
-  const Link& link = links_[static_cast<std::size_t>(host)];
+  const RailPlan::Share what = plan.share(slot.bytes, send.chunks);
+  const Link& link = links_[static_cast<std::size_t>(send.host)];
   WriteOp op;
   op.payload = {at(layout.part(at_slot) + what.begin), what.bytes};
   op.local = setup_.area.get();
   op.remote = link.area;
-  op.offset = sum ? layout.part(at_slot) + what.begin : layout.landing(at_slot, host, setup_.self);
+  op.offset = send.landing ? layout.landing(at_slot) + *send.landing * plan.chunk(slot.bytes)
+                           : layout.part(at_slot) + what.begin;
   op.has_immediate = true;
-  op.immediate = kFlag | (sum ? kSumBit : 0) | at_slot;
+  op.immediate = kFlag | slot.parity << kParityBit | at_slot << kSlotBit | send.number;
   op.cookie = at_slot;
   const Progress posted = GDRX_TRY(link.endpoint->post(op));
   if (posted == Progress::pending) return posted;
@@ -151,91 +197,80 @@ Result<Progress> Rail::post(Slot& slot, Message message, int host) {
   ++counters_.sent;
   if (auto* row = marks(slot)) {
     row->goes_on();
-    row->step("send to", {what.bytes,
-                          index(setup_.ranks[static_cast<std::size_t>(host)]),
-                          static_cast<std::uint32_t>(host),
-                          {}});
+    row->step("send to", {what.bytes, index(rank(send.host)), send.number, {}});
   }
   return posted;
 }
 
-int Rail::missing(const Slot& slot, Message message) const noexcept {
-  const std::vector<bool>& come = slot.come[static_cast<std::size_t>(message)];
-  for (int host = 0; host < setup_.layout.hosts(); ++host) {
-    if (host == setup_.self || come[static_cast<std::size_t>(host)]) continue;
-    if (message == Message::sum && share(slot, host).bytes == 0) continue;
-    return host;
-  }
-  return -1;
+bool Rail::has(const Slot& slot, const RailPlan::Arrival& arrival) const noexcept {
+  return slot.come[slot.parity][static_cast<std::size_t>(arrival.host)][arrival.number];
 }
 
-bool Rail::take(Slot& slot, Message message) {
-  if (const int host = missing(slot, message); host >= 0) {
-    if (auto* row = marks(slot)) {
-      row->waits("wait for", index(setup_.ranks[static_cast<std::size_t>(host)]), slot.bytes);
-    }
-    return false;
+const RailPlan::Arrival* Rail::take(Slot& slot, std::span<const RailPlan::Arrival> arrivals) {
+  for (const RailPlan::Arrival& arrival : arrivals) {
+    if (!has(slot, arrival)) return &arrival;
   }
-  std::vector<bool>& come = slot.come[static_cast<std::size_t>(message)];
-  counters_.received += static_cast<std::uint64_t>(std::count(come.begin(), come.end(), true));
-  std::fill(come.begin(), come.end(), false);
-  return true;
+  for (const RailPlan::Arrival& arrival : arrivals) {
+    slot.come[slot.parity][static_cast<std::size_t>(arrival.host)][arrival.number] = false;
+  }
+  counters_.received += arrivals.size();
+  return nullptr;
+}
+
+void Rail::waits(Slot& slot, std::string_view what, int host) {
+  if (auto* row = marks(slot)) row->waits(what, index(rank(host)), slot.bytes);
 }
 
 // A processor that was told of a write may not start a kernel on it before the write is visible to
-// the GPU.
-Result<bool> Rail::flush(Slot& slot) {
-  if (slot.flushing == Flushing::done) return true;
+// the GPU. One at a time: a flush under way may have begun before the write of another channel.
+Result<bool> Rail::flush(Slot& slot, int channel) {
+  if (slot.flusher != kNobody && slot.flusher != channel) return false;
+  slot.flusher = channel;
   if (slot.flushing == Flushing::started) return false;
-  switch (GDRX_TRY(setup_.device->flush(*setup_.area, number(slot) | kFlushBit))) {
-    case Flush::not_needed:
-      return true;
-    case Flush::started:
-      slot.flushing = Flushing::started;
-      return false;
-    case Flush::pending:
-      return false;
+  if (slot.flushing == Flushing::no) {
+    const Flush flush = GDRX_TRY(setup_.device->flush(*setup_.area, number(slot) | kFlushBit));
+    if (flush == Flush::started) slot.flushing = Flushing::started;
+    if (flush != Flush::not_needed) return false;
   }
-  return false;
+  slot.flushing = Flushing::no;
+  slot.flusher = kNobody;
+  return true;
 }
 
-RailAdder::Sum Rail::sum(std::uint64_t turn, Bytes bytes, const Call& call) const noexcept {
+RailAdder::Sum Rail::sum(std::uint64_t turn, Bytes bytes, const Call& call,
+                         const RailPlan::Sum& of) const noexcept {
   const RailLayout& layout = setup_.layout;
   const std::uint32_t at_slot = slot_of(turn);
-  const RailLayout::Share own = layout.share(bytes, setup_.self);
+  const Bytes chunk = call.plan->chunk(bytes);
+  const RailPlan::Share share = call.plan->share(bytes, of.chunks);
   RailAdder::Sum sum;
-  sum.own = sum.into = at(layout.part(at_slot) + own.begin);
-  sum.landed = at(layout.landing(at_slot, setup_.self, setup_.self == 0 ? 1 : 0));
-  sum.stride = layout.landing_stride();
-  sum.hosts = layout.hosts();
-  sum.self = setup_.self;
-  sum.bytes = own.bytes;
+  sum.own = at(layout.part(at_slot) + share.begin);
+  sum.landed = at(layout.landing(at_slot) + of.landing * chunk);
+  sum.stride = of.chunks.count * chunk;
+  sum.operands = static_cast<int>(of.arrivals.size()) + 1;
+  sum.self = of.self;
+  sum.bytes = share.bytes;
   sum.type = call.type;
   sum.op = call.op;
-  sum.finish_over = call.finish_over;
+  sum.finish_over = of.finish ? call.finish_over : 0;
   return sum;
-}
-
-Result<void> Rail::add(Slot& slot) {
-  const RailAdder::Sum sum = this->sum(slot.turn, slot.bytes, slot.call);
-  if (auto* row = marks(slot)) {
-    row->step("reduce", {sum.bytes, trace::kNobody, static_cast<std::uint32_t>(setup_.self), {}});
-  }
-  return setup_.adder->start(number(slot), sum);
 }
 
 Result<void> Rail::arrived(Rank peer, std::uint32_t immediate) {
   const auto found = std::find(setup_.ranks.begin(), setup_.ranks.end(), peer);
   const auto host = static_cast<std::size_t>(found - setup_.ranks.begin());
-  const std::uint32_t at_slot = immediate & kSlotMask;
-  if (found == setup_.ranks.end() || static_cast<int>(host) == setup_.self || at_slot >= kSlots) {
+  const std::uint32_t at_slot = immediate >> kSlotBit & 3;
+  const std::uint32_t number = immediate & kNumberMask;
+  const bool known = found != setup_.ranks.end() && static_cast<int>(host) != setup_.self;
+  if (!known || at_slot >= kSlots || number >= most_messages(setup_.ranks.size())) {
     return fail(Errc::protocol,
-                fmt::format("rank {} announced GPU memory in slot {} of a rail "
-                            "that has no such {}",
-                            index(peer), at_slot, at_slot >= kSlots ? "slot" : "rank"));
+                fmt::format("rank {} announced message {} in slot {} of a rail that has no such {}",
+                            index(peer), number, at_slot,
+                            !known              ? "rank"
+                            : at_slot >= kSlots ? "slot"
+                                                : "message"));
   }
-  const bool sum = (immediate & kSumBit) != 0;
-  auto come = slots_[at_slot].come[sum ? 1 : 0].begin() + static_cast<std::ptrdiff_t>(host);
+  auto come = slots_[at_slot].come[immediate >> kParityBit & 1][host].begin() + number;
   if (*come) {
     return fail(Errc::protocol,
                 fmt::format("rank {} wrote GPU memory in slot {} of its rail before "
@@ -264,29 +299,36 @@ std::string Rail::waiting_for() const {
     if (oldest == nullptr || slot.turn < oldest->turn) oldest = &slot;
   }
   if (oldest == nullptr) return "nobody";
-  const auto rank = [&](int host) {
-    return host < 0 ? std::string("nobody any more")
-                    : fmt::format("rank {}", index(setup_.ranks[static_cast<std::size_t>(host)]));
+  if (oldest->stage == Stage::awaiting_writes) return "this rank's own writes to complete";
+  for (std::size_t channel = 0; channel < oldest->channels.size(); ++channel) {
+    const auto& steps = oldest->call.plan->channels[channel];
+    if (oldest->channels[channel].next < steps.size()) {
+      return waiting_for(*oldest, oldest->channels[channel], steps);
+    }
+  }
+  return "the NICs to push what they wrote into the GPU";
+}
+
+std::string Rail::waiting_for(const Slot& slot, const Channel& channel,
+                              const std::vector<RailPlan::Step>& steps) const {
+  const RailPlan& plan = *slot.call.plan;
+  const auto message = [&](const RailPlan::Arrival& arrival) {
+    return fmt::format("message {} of rank {}", arrival.number, index(rank(arrival.host)));
   };
-  switch (oldest->stage) {
-    case Stage::sending_shares:
-    case Stage::sending_sums:
-      return fmt::format("{} to take a message",
-                         rank((setup_.self + oldest->next) % setup_.layout.hosts()));
-    case Stage::awaiting_shares:
-      return fmt::format("the share of {}", rank(missing(*oldest, Message::share)));
-    case Stage::awaiting_sums:
-      return fmt::format("the sum of {}", rank(missing(*oldest, Message::sum)));
-    case Stage::flushing_shares:
-    case Stage::flushing_sums:
-      return "the NICs to push what they wrote into the GPU";
-    case Stage::adding:
-      return "the GPU to add";
-    case Stage::awaiting_writes:
-    case Stage::ended:
+  const RailPlan::Step& step = steps[channel.next];
+  switch (step.kind) {
+    case RailPlan::Step::Kind::send:
+      return fmt::format("rank {} to take a message", index(rank(plan.sends[step.at].host)));
+    case RailPlan::Step::Kind::arrival:
+      return message(plan.arrivals[step.at]);
+    case RailPlan::Step::Kind::sum:
       break;
   }
-  return "this rank's own writes to complete";
+  if (channel.sum == Channel::Sum::adding) return "the GPU to add";
+  for (const RailPlan::Arrival& arrival : plan.sums[step.at].arrivals) {
+    if (channel.sum == Channel::Sum::awaiting && !has(slot, arrival)) return message(arrival);
+  }
+  return "the NICs to push what they wrote into the GPU";
 }
 
 }  // namespace gdrx::exec

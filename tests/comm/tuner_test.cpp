@@ -185,7 +185,8 @@ TEST(Tuner, TimesOfARailAreOfAllItsPieces) {
 TEST(Tuner, PredictsGpuDirectAsTheSimulationOfItsPlan) {
   constexpr Bytes kOnePiece = 512 << 10;
   const auto us = [](int hosts, Bytes bytes) {
-    return direct_rail_us(rail_of(hosts), Pieces::cut(bytes, 1, 1 << 20));
+    return direct_rail_us(rail_of(hosts), Pieces::cut(bytes, 1, 1 << 20),
+                          plan::Algorithm::two_shot);
   };
   // Of two hosts it takes 2 alpha + S beta.
   plan::Costs costs;
@@ -201,7 +202,7 @@ TEST(Tuner, PredictsGpuDirectAsTheSimulationOfItsPlan) {
   }
   // More pieces: more bytes, but not more latencies.
   EXPECT_NEAR(us(2, 40 << 20), 2 * costs.alpha_us + (40 << 20) * costs.beta_us, 1e-6);
-  EXPECT_EQ(direct_rail_us(rail_of(2), Pieces::cut(40 << 20, 4, 1 << 20)), us(2, 10 << 20));
+  EXPECT_EQ(direct_rail_us(rail_of(2), Pieces::cut(40 << 20, 4, 1 << 20), plan::Algorithm::two_shot), us(2, 10 << 20));
 }
 
 // Where the processors add, two hosts send the same bytes in as many messages.
@@ -210,7 +211,7 @@ TEST(Tuner, PredictsGpuDirectByTheCostsOfOtherFabrics) {
     const Pieces pieces = Pieces::cut(bytes, 1);
     const double pinned =
         choose_rail(rail_of(2), pieces, plan::Algorithm::two_shot)->chosen.predicted_us;
-    const double direct = direct_rail_us(rail_of(2), pieces);
+    const double direct = direct_rail_us(rail_of(2), pieces, plan::Algorithm::two_shot);
     EXPECT_LE(direct, pinned) << bytes;
     EXPECT_GE(direct, 0.8 * pinned) << bytes;
   }

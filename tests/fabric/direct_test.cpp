@@ -6,6 +6,7 @@
 
 #include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/reduce/reducer.hpp"
+#include "mpi-tests/data.hpp"
 #include "tests/fabric/rail_world.hpp"
 #include "tests/gpu/no_path.hpp"
 
@@ -115,6 +116,7 @@ class FakePath final : public gpu::NoPath {
 struct Layout {
   int hosts = 2;
   int locals = 1;
+  plan::Algorithm algorithm = plan::Algorithm::two_shot;
 };
 
 struct CallOf {
@@ -130,7 +132,7 @@ class DirectWorld {
   DirectWorld(Layout layout, std::uint64_t seed)
       : layout_(layout),
         random_(seed),
-        world_(settings(layout, seed), HierarchicalDirect::kMostPart, layout.locals),
+        world_(settings(layout, seed), kRailLayout, layout.locals),
         hosts_(static_cast<std::size_t>(layout.hosts)),
         members_(static_cast<std::size_t>(world_.size())) {
     std::vector<exec::RailAdder*> adders;
@@ -141,6 +143,8 @@ class DirectWorld {
       member.flags = std::make_unique<GpuFlags>(member.path->flags());
       member.adder = std::make_unique<GpuAdder>(*member.flags);
       adders.push_back(member.adder.get());
+      const int host = static_cast<int>(rank) / layout.locals;
+      member.plan = *exec::RailPlan::create(layout.algorithm, layout.hosts, host);
     }
     world_.make_rails(adders);
     world_.network().set_fault(Fault::gpu_hold, 0.3);
@@ -173,6 +177,7 @@ class DirectWorld {
   struct Member {
     std::unique_ptr<FakePath> path;
     std::unique_ptr<GpuFlags> flags;
+    exec::RailPlan plan;
     std::unique_ptr<GpuAdder> adder;
     std::unique_ptr<HierarchicalDirect> execution;
     std::vector<std::vector<std::byte>> inputs;  // of the calls that are in the stream
@@ -186,8 +191,17 @@ class DirectWorld {
     made.nics = 1;
     return made;
   }
-  static std::vector<std::byte> input_of(const CallOf& call, std::size_t number, int rank) {
+  bench::DataKey key_of(const CallOf& call, std::size_t number) const {
+    return {call.type, call.op, world_.size(), number};
+  }
+  // Two-shot adds in the order of hosts, which is compared bit by bit; what others add is exact in
+  // any order.
+  std::vector<std::byte> input_of(const CallOf& call, std::size_t number, int rank) const {
     std::vector<std::byte> data(call.count * size_of(call.type));
+    if (layout_.algorithm != plan::Algorithm::two_shot) {
+      bench::fill_input(key_of(call, number), rank, data.data(), call.count);
+      return data;
+    }
     Random random(number * 100 + static_cast<std::uint64_t>(rank));
     // Bytes below 60 are numbers of every type that neither overflow nor are NaN.
     for (std::byte& one : data) one = static_cast<std::byte>(random.below(60));
@@ -205,6 +219,11 @@ class DirectWorld {
   // The hosts' sums, added in the order of hosts.
   const std::vector<std::byte>& expected(const CallOf& call, std::size_t number) {
     if (expected_.size() > number) return expected_[number];
+    if (layout_.algorithm != plan::Algorithm::two_shot) {
+      expected_.emplace_back(call.count * size_of(call.type));
+      bench::fill_expected(key_of(call, number), expected_.back().data(), 0, call.count);
+      return expected_.back();
+    }
     std::vector<std::vector<std::byte>> sums;
     for (int host = 0; host < layout_.hosts; ++host) {
       std::vector<std::vector<std::byte>> inputs;
@@ -233,9 +252,11 @@ class DirectWorld {
     }
     if (GDRX_TRY(member.execution->step()) != exec::Step::done) return std::string();
     const exec::Counters counted = member.execution->counters();
-    if (counted.sent != member.execution->planned() || counted.received != counted.sent) {
-      return fmt::format("rank {}, call {}: sent {} and received {} of {} messages", rank,
-                         member.call, counted.sent, counted.received, member.execution->planned());
+    const plan::Traffic planned = member.execution->planned();
+    if (counted.sent != planned.sends || counted.received != planned.receives) {
+      return fmt::format("rank {}, call {}: sent {} of {} and received {} of {} messages", rank,
+                         member.call, counted.sent, planned.sends, counted.received,
+                         planned.receives);
     }
     member.execution.reset();
     const auto& right = expected(call, member.call);
@@ -246,7 +267,7 @@ class DirectWorld {
                        to_string(call.type), to_string(call.op));
   }
   Pieces pieces_of(Bytes bytes) const {
-    return Pieces::cut(bytes, layout_.locals, HierarchicalDirect::kMostPart);
+    return Pieces::cut(bytes, layout_.locals, members_[0].plan.most_part(kRailLayout));
   }
   int finish_over(ReduceOp op) const { return op == ReduceOp::avg ? world_.size() : 0; }
 
@@ -265,9 +286,12 @@ class DirectWorld {
                    static_cast<std::int32_t>(call.op), 0};
     what.pieces = pieces_of(input.size());
     what.part = [&](std::uint64_t piece) { return rail.part(piece); };
-    what.sum = [&](std::uint64_t piece) {
+    what.levels = member.plan.levels;
+    what.sums = levels_of(member.plan);
+    what.sum = [&](std::uint64_t piece, std::uint32_t sum) {
       const Bytes part = what.pieces.piece(piece).part_of(rank % layout_.locals);
-      return host_sum(rail.sum(piece, part, {call.type, call.op, finish_over(call.op)}), 32);
+      const exec::Rail::Call how{call.type, call.op, finish_over(call.op), &member.plan};
+      return host_sum(rail.sum(piece, part, how, member.plan.sums[sum]), 32);
     };
     return enqueue(what, nullptr);
   }
@@ -281,6 +305,7 @@ class DirectWorld {
     setup.local = rank % layout_.locals;
     setup.rail = &world_.rail(rank);
     setup.adder = member.adder.get();
+    setup.plan = &member.plan;
     setup.finish_over = finish_over(op);
     setup.word.collective = Collective::all_reduce;
     setup.word.type = type;
@@ -308,7 +333,7 @@ TEST(Direct, EveryTypeAndOperatorIsRightOnEveryRank) {
                        (type + op) % 2 == 0});
     }
   }
-  for (const Layout layout : {Layout{2, 1}, Layout{3, 2}}) {
+  for (const Layout layout : {Layout{2, 1}, Layout{3, 2}, Layout{3, 1, plan::Algorithm::ring}}) {
     DirectWorld world(layout, 5);
     EXPECT_EQ(world.run(calls), "") << layout.hosts << " x " << layout.locals;
   }
@@ -325,6 +350,22 @@ TEST(Direct, PiecesInFlightDoNotMeetWhateverTheOrderOfEvents) {
       DirectWorld world(layout, seed);
       ASSERT_EQ(world.run(calls), "")
           << layout.hosts << " x " << layout.locals << ", seed " << seed;
+    }
+  }
+}
+
+TEST(Direct, EveryPlanOfARailIsRight) {
+  const std::vector<CallOf> calls{{DataType::float32, ReduceOp::sum, 1'300'003, false},
+                                  {DataType::bfloat16, ReduceOp::avg, 700'001, true},
+                                  {DataType::uint8, ReduceOp::max, 5, false},
+                                  {DataType::int32, ReduceOp::sum, 2'500'007, true}};
+  for (const auto algorithm :
+       {plan::Algorithm::ring, plan::Algorithm::tree, plan::Algorithm::halving_doubling}) {
+    for (const auto& [hosts, locals] :
+         {std::pair(2, 2), std::pair(3, 1), std::pair(4, 2), std::pair(5, 1), std::pair(7, 1)}) {
+      DirectWorld world({hosts, locals, algorithm}, 3);
+      ASSERT_EQ(world.run(calls), "")
+          << plan::to_string(algorithm) << " of " << hosts << " x " << locals;
     }
   }
 }

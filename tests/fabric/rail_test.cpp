@@ -17,6 +17,7 @@ using exec::Rail;
 using exec::RailLayout;
 
 constexpr Bytes kMost = 6000;
+constexpr RailLayout kLayout{kMost, 2 * kMost};
 
 struct Piece {
   Bytes bytes = 0;
@@ -48,13 +49,22 @@ void poison(std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), 
 class Member final : public exec::RailAdder {
  public:
   Member(RailWorld& world, int rank, const std::vector<Piece>& pieces, std::uint64_t seed)
-      : world_(world), rank_(rank), pieces_(pieces), stream_(seed) {}
+      : world_(world),
+        rank_(rank),
+        pieces_(pieces),
+        plan_(*exec::RailPlan::create(plan::Algorithm::two_shot, world.size(), rank)),
+        stream_(seed) {}
 
-  Result<void> start(std::uint32_t slot, const Sum& sum) override {
+  Result<void> start(std::uint32_t slot, std::uint32_t, const Sum& sum) override {
     sums_[slot] = stream_.push([this, sum] { add(sum); });
     return {};
   }
-  Result<bool> ended(std::uint32_t slot) override { return stream_.reached(sums_[slot]); }
+  Result<bool> ended(std::uint32_t slot, std::uint32_t) override {
+    return stream_.reached(sums_[slot]);
+  }
+  Rail::Call call(const Rail::Call& like) const {
+    return {like.type, like.op, like.finish_over, &plan_};
+  }
 
   Result<void> round() {
     Rail& rail = world_.rail(rank_);
@@ -63,7 +73,7 @@ class Member final : public exec::RailAdder {
     const std::uint64_t most = std::min<std::uint64_t>(ended_ + Rail::kSlots, pieces_.size());
     for (; enqueued_ < most; ++enqueued_) scatter(enqueued_);
     for (; begun_ < enqueued_ && stream_.reached(scattered_[begun_ % Rail::kSlots]); ++begun_) {
-      rail.begin(begun_, pieces_[begun_].bytes, pieces_[begun_].call);
+      rail.begin(begun_, pieces_[begun_].bytes, call(pieces_[begun_].call));
     }
     GDRX_TRY(rail.step());
     for (; ended_ < begun_ && rail.ended(ended_); ++ended_) {
@@ -78,7 +88,7 @@ class Member final : public exec::RailAdder {
   void scatter(std::uint64_t turn) {
     scattered_[turn % Rail::kSlots] = stream_.push([this, turn] {
       const auto data = input_of(turn, rank_, pieces_[turn]);
-      const auto to = world_.seen(world_.rail(rank_).part(turn), world_.layout().most());
+      const auto to = world_.seen(world_.rail(rank_).part(turn), world_.layout().part_room());
       poison(to);
       std::copy(data.begin(), data.end(), to.begin());
     });
@@ -86,11 +96,11 @@ class Member final : public exec::RailAdder {
   void add(const Sum& sum) {
     std::vector<const void*> sources;
     std::size_t place = 0;
-    for (int host = 0; host < sum.hosts; ++host) {
+    for (int host = 0; host < sum.operands; ++host) {
       const std::byte* at = host == sum.self ? sum.own : sum.landed + place++ * sum.stride;
       sources.push_back(world_.seen(at, sum.bytes).data());
     }
-    reduce::reduce(world_.seen(sum.into, sum.bytes).data(), sources, sum.bytes / size_of(sum.type),
+    reduce::reduce(world_.seen(sum.own, sum.bytes).data(), sources, sum.bytes / size_of(sum.type),
                    sum.type, sum.op, sum.finish_over);
     for (std::size_t i = 0; i < place; ++i) {
       poison(world_.seen(sum.landed + i * sum.stride, sum.bytes));
@@ -111,6 +121,7 @@ class Member final : public exec::RailAdder {
   RailWorld& world_;
   int rank_;
   const std::vector<Piece>& pieces_;
+  exec::RailPlan plan_;
   GpuStream stream_;
   std::array<std::uint64_t, Rail::kSlots> scattered_{};
   std::array<std::uint64_t, Rail::kSlots> sums_{};
@@ -148,7 +159,7 @@ Outcome run(std::uint64_t seed, bool faults, trace::Track* track = nullptr) {
   settings.hosts = static_cast<int>(random.between(2, 5));
   settings.nics = static_cast<int>(random.between(1, 2));
   const auto pieces = pieces_of(seed, settings.hosts, 40);
-  RailWorld world(settings, kMost);
+  RailWorld world(settings, kLayout);
   std::vector<std::unique_ptr<Member>> members;
   std::vector<exec::RailAdder*> adders;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -217,44 +228,10 @@ TEST(Rail, ShowsWhatItDoesAndWaitsFor) {
   std::remove((file + "_0").c_str());
 }
 
-TEST(RailLayout, SharesCoverAPartAndNothingOverlaps) {
-  for (int hosts = 2; hosts <= 9; ++hosts) {
-    for (const Bytes most : {Bytes{1}, Bytes{128}, Bytes{1000}, Bytes{1 << 20}}) {
-      const RailLayout layout(hosts, most);
-      for (const Bytes part : {Bytes{1}, most / 3 + 1, most}) {
-        Bytes covered = 0;
-        for (int host = 0; host < hosts; ++host) {
-          const RailLayout::Share share = layout.share(part, host);
-          EXPECT_EQ(share.begin, covered);
-          EXPECT_LE(share.bytes, layout.landing_stride());
-          EXPECT_TRUE(share.bytes == 0 || share.begin % RailLayout::kUnit == 0);
-          covered += share.bytes;
-        }
-        EXPECT_EQ(covered, part);
-      }
-      for (int owner = 0; owner < hosts; ++owner) {
-        Bytes end = 0;
-        for (std::uint32_t slot = 0; slot < RailLayout::kSlots; ++slot) {
-          EXPECT_EQ(layout.part(slot), end);
-          end += layout.most();
-          for (int source = 0; source < hosts; ++source) {
-            if (source == owner) continue;
-            EXPECT_EQ(layout.landing(slot, owner, source), end);
-            end += layout.landing_stride();
-          }
-        }
-        EXPECT_GE(layout.bytes(), end);
-        EXPECT_LT(layout.bytes() - end, RailLayout::kGpuPage);
-        EXPECT_EQ(layout.bytes() % RailLayout::kGpuPage, 0U);
-      }
-    }
-  }
-}
-
 // Two ranks, a rail of which nothing is added.
 class RailOfTwo : public ::testing::Test {
  protected:
-  RailOfTwo() : world_({}, kMost) {
+  RailOfTwo() : world_({}, kLayout) {
     none_.emplace(world_, 0, no_pieces_, 1);
     world_.make_rails({&*none_, &*none_});
   }
@@ -265,12 +242,14 @@ class RailOfTwo : public ::testing::Test {
 
 TEST_F(RailOfTwo, RefusesWhatNoPeerMaySay) {
   Rail& rail = world_.rail(0);
-  constexpr std::uint32_t kShareOfSlot = 1 << 14;
-  EXPECT_TRUE(rail.arrived(Rank{1}, kShareOfSlot | 2).has_value());
-  EXPECT_EQ(rail.arrived(Rank{1}, kShareOfSlot | 2).error().code, Errc::protocol) << "twice";
-  EXPECT_EQ(rail.arrived(Rank{1}, kShareOfSlot | 3).error().code, Errc::protocol) << "no slot";
-  EXPECT_EQ(rail.arrived(Rank{7}, kShareOfSlot).error().code, Errc::protocol) << "no rank";
-  EXPECT_EQ(rail.arrived(Rank{0}, kShareOfSlot).error().code, Errc::protocol) << "itself";
+  constexpr std::uint32_t kMessage = 1 << 14;
+  constexpr std::uint32_t kSlot = 1 << 11;
+  EXPECT_TRUE(rail.arrived(Rank{1}, kMessage | 2 * kSlot).has_value());
+  EXPECT_EQ(rail.arrived(Rank{1}, kMessage | 2 * kSlot).error().code, Errc::protocol) << "twice";
+  EXPECT_EQ(rail.arrived(Rank{1}, kMessage | 3 * kSlot).error().code, Errc::protocol) << "no slot";
+  EXPECT_EQ(rail.arrived(Rank{1}, kMessage | 2000).error().code, Errc::protocol) << "no message";
+  EXPECT_EQ(rail.arrived(Rank{7}, kMessage).error().code, Errc::protocol) << "no rank";
+  EXPECT_EQ(rail.arrived(Rank{0}, kMessage).error().code, Errc::protocol) << "itself";
   // A message of an inbox is none of a rail.
   EXPECT_FALSE(Rail::is_mine(exec::make_immediate(exec::kMaxLanes - 1, exec::kSlots - 1)));
 }
@@ -278,7 +257,7 @@ TEST_F(RailOfTwo, RefusesWhatNoPeerMaySay) {
 TEST_F(RailOfTwo, SaysWhomItWaitsFor) {
   Rail& rail = world_.rail(0);
   EXPECT_EQ(rail.waiting_for(), "nobody");
-  rail.begin(0, 1000, {DataType::uint8, ReduceOp::sum, 0});
+  rail.begin(0, 1000, none_->call({DataType::uint8, ReduceOp::sum, 0}));
   for (int round = 0; round < 1000; ++round) {  // until it is connected
     world_.network().run_for(std::chrono::microseconds(5));
     for (int rank = 0; rank < 2; ++rank) {
@@ -286,13 +265,13 @@ TEST_F(RailOfTwo, SaysWhomItWaitsFor) {
     }
     ASSERT_TRUE(rail.step().has_value());
   }
-  EXPECT_EQ(rail.waiting_for(), "the share of rank 1");
+  EXPECT_EQ(rail.waiting_for(), "message 0 of rank 1");
   EXPECT_FALSE(rail.ended(0));
 }
 
 TEST_F(RailOfTwo, TurnsWithoutBytesEndAtOnceAndSendNothing) {
   Rail& rail = world_.rail(0);
-  rail.begin(0, 0, {DataType::uint8, ReduceOp::sum, 0});
+  rail.begin(0, 0, none_->call({DataType::uint8, ReduceOp::sum, 0}));
   EXPECT_TRUE(rail.ended(0));
   EXPECT_EQ(*rail.step(), exec::Step::done);
   EXPECT_EQ(rail.counters().sent, 0U);

@@ -92,10 +92,11 @@ class RailLinks final : public exec::Links {
 /// The cluster, and for each rank links, GPU memory and a rail. Adders are the test's.
 class RailWorld {
  public:
-  /// `most`: of a part. `locals`: ranks of each host, so many rails; rank r is on host r / locals.
-  RailWorld(ClusterSettings settings, Bytes most, int locals = 1)
+  /// `locals`: ranks of each host, so many rails; rank r is on host r / locals.
+  RailWorld(ClusterSettings settings, exec::RailLayout layout, int locals = 1)
       : locals_(locals),
-        layout_(settings.hosts, most),
+        hosts_(settings.hosts),
+        layout_(layout),
         gpu_(static_cast<std::size_t>(settings.hosts * locals) * (layout_.bytes() + 4096)),
         cluster_(with_gpu(std::move(settings), gpu_, locals)) {
     for (int rank = 0; rank < size(); ++rank) {
@@ -146,7 +147,7 @@ class RailWorld {
     return {};
   }
 
-  int size() const noexcept { return layout_.hosts() * locals_; }
+  int size() const noexcept { return hosts_ * locals_; }
   const exec::RailLayout& layout() const noexcept { return layout_; }
   FakeGpu& gpu() noexcept { return gpu_; }
   Network& network() noexcept { return cluster_.network; }
@@ -166,6 +167,7 @@ class RailWorld {
     return settings;
   }
   int locals_;
+  int hosts_;
   exec::RailLayout layout_;
   FakeGpu gpu_;
   Cluster cluster_;
