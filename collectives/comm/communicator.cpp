@@ -4,10 +4,8 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
-#include <thread>
 
 namespace gdrx {
 namespace {
@@ -24,21 +22,7 @@ constexpr std::uint64_t kFabricEvery = 32;
 // How often a waiting thread looks at the clock, and for calls that do not match.
 constexpr std::uint64_t kClockEvery = 128;
 
-// The mesh's thread takes over operations that nobody drives within the first of these.
-constexpr milliseconds kTickActive{10};
-constexpr milliseconds kTickIdle{200};
-constexpr milliseconds kActiveFor{1000};
-constexpr milliseconds kTickDriving{2};
 constexpr milliseconds kSuspicion{700};
-
-// Steps of calls in a stream follow each other within this. Between calls GPUs compute for
-// milliseconds: naps that grow with the pause, and cost the call at its end a five-hundredth of it.
-constexpr std::chrono::microseconds kAwake{200};
-void nap(Duration since) {
-  [[maybe_unused]] thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1000UL);  // 1 us
-  std::this_thread::sleep_for(
-      std::clamp<Duration>(since / 500, std::chrono::microseconds(20), milliseconds(1)));
-}
 
 // Nobody waits longer than this for ranks that do not destroy their communicator.
 constexpr std::chrono::seconds kLeaveTime{60};
@@ -69,8 +53,12 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
   if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
   auto operation = std::make_shared<Operation>(std::move(call));
-  // Host buffers and staged ones: what the stream does before the call must have happened.
-  if (operation->call.stream != nullptr) GDRX_TRY(cuda::synchronize(operation->call.stream));
+  if (hierarchy_ && is_empty(operation->call)) {  // as launch()
+    if (failure_.happened()) return tl::unexpected(failure_.error());
+    operation->done = true;
+    return operation;
+  }
+  GDRX_TRY(Staging::wait_for_stream(operation->call));
   const Driving driving(*this);
   if (failure_.happened()) return tl::unexpected(failure_.error());
   queue_.push_back(operation);
@@ -150,10 +138,12 @@ Result<bool> Communicator::progress() {
     hear_streams();
   }
   if (failure_.happened()) fail_queue();
-  if (queue_.empty()) return false;
+  if (queue_.empty() || (queue_.front()->on_hosts && !queue_.front()->begun)) {
+    serve_fabric();
+    return false;
+  }
   Operation& front = *queue_.front();
   if (front.on_hosts && !front.execution) {
-    if (!front.begun) return false;
     auto started = start(front);
     if (started) return true;
     stop(std::move(started).error(), true);  // its kernels are in the stream
@@ -328,43 +318,6 @@ void Communicator::abort() {
 std::optional<Error> Communicator::failure() const {
   if (!failure_.happened()) return std::nullopt;
   return failure_.error();
-}
-
-// From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
-// answers leave this process after a call has returned.
-Duration Communicator::on_tick() {
-  std::unique_lock lock(driver_, std::try_to_lock);
-  if (!lock.owns_lock()) return kTickActive;
-  look_at_gpu();
-  if (gpu_spans_ && !failure_.happened()) gpu_spans_->look();
-  const Instant now = steady_clock().now();
-  if (queue_.empty() && !expects_streams()) {
-    if (device_ && !failure_.happened()) {
-      auto polled = poll_device();
-      if (!polled && polled.error().code != Errc::peer_lost) {
-        stop(std::move(polled).error(), true);
-      }
-    }
-    return now - active_ < kActiveFor ? kTickActive : kTickIdle;
-  }
-  active_ = now;
-  const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
-  while ((!queue_.empty() || expects_streams()) && callers_ == 0) {
-    const Instant then = steady_clock().now();
-    if (turn.passed(then)) break;
-    const auto moved = progress();
-    idle_ = moved && *moved ? 0 : idle_ + 1;
-    if (idle_ == 0) {
-      moved_ = then;
-    } else if (streaming_ || !expects_streams() || then - moved_ < kAwake) {
-      sched_yield();
-    } else {
-      lock.unlock();
-      nap(then - moved_);
-      if (!lock.try_lock()) break;
-    }
-  }
-  return queue_.empty() && !expects_streams() ? Duration(kTickActive) : Duration::zero();
 }
 
 OperationInfo Communicator::last_operation() const {

@@ -224,6 +224,8 @@ class Communicator final : private exec::Links {
   Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
   Result<bool> progress();     // true if something moved; driver_ held
   Result<void> poll_device();  // driver_ held
+  void serve_fabric();         // driver_ held
+  void look_at_spans();
   Result<void> look_at_clock(const Operation& front);
   Result<void> look_for_strays();
   void finish_front(std::optional<Error> error);

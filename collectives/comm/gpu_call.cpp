@@ -61,6 +61,7 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
 
 Result<void> Communicator::launch(const Call& call) {
   if (runs_on_gpu(call)) return launch_on_gpu(call);
+  if (failure_.happened()) return tl::unexpected(failure_.error());
   return is_empty(call) ? Result<void>() : launch_on_hosts(call);
 }
 
@@ -119,6 +120,13 @@ Result<void> Communicator::wait_on_gpu(Operation& operation) {
   while (!GDRX_TRY(reached(operation))) sched_yield();
   if (operation.error) return tl::unexpected(*operation.error);
   return {};
+}
+
+// Not while a launch is under way: it may hold locks of the driver's, and wait for this thread.
+void Communicator::look_at_spans() {
+  if (!gpu_spans_ || failure_.happened()) return;
+  const std::unique_lock lock(gpu_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) gpu_spans_->look();
 }
 
 void Communicator::look_at_gpu() {

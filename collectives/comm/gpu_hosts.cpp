@@ -39,6 +39,7 @@ Result<void> Communicator::launch_on_hosts(const Call& call) {
 // In the queue before it is in the stream: a long call needs its driver while it is enqueued.
 Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
   GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
+  GDRX_TRY(gpu_->check_launch(call.stream != nullptr ? call.stream : gpu_->own_stream()));
   auto operation = std::make_shared<Operation>(std::move(call));
   operation->on_hosts = true;
   {

@@ -43,8 +43,12 @@ Result<std::byte*> Staging::room(std::size_t slot, std::size_t bytes, const void
   if (pinned_.size() <= slot) pinned_.resize(slot + 1);
   auto& pinned = pinned_[slot];
   if (!pinned || pinned->memory.size() < bytes) {
-    if (pinned) cache_->remove(pinned->registration.get());
-    pinned.reset();
+    if (pinned) {
+      cache_->remove(pinned->registration.get());
+      pinned->registration = nullptr;
+      outgrown_.push_back(std::move(*pinned));
+      pinned.reset();
+    }
     Pinned fresh{GDRX_TRY(cuda::PinnedBuffer::create(bytes, device)), nullptr};
     fresh.registration =
         GDRX_TRY(cache_->acquire_new({fresh.memory.data(), bytes}, MemoryKind::host));
@@ -61,6 +65,18 @@ Result<std::byte*> Staging::memory(std::size_t bytes, const void* device,
   return room(0, bytes, device);
 }
 
+Result<void> Staging::wait_for_stream(const Call& call) {
+  if (call.stream != nullptr) return cuda::synchronize(call.stream);
+  for (const void* buffer :
+       {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
+    if (on_gpu(buffer, call.count)) return cuda::synchronize_default_stream(buffer);
+  }
+  for (const Part& part : call.parts) {
+    if (on_gpu(part.buffer, part.count)) return cuda::synchronize_default_stream(part.buffer);
+  }
+  return {};
+}
+
 Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache& cache) {
   cache_ = &cache;
   results_.clear();
@@ -69,7 +85,7 @@ Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache&
   const Sides sides = sides_of(call, ranks, self);
   if (on_gpu(call.input, sides.in)) {
     std::byte* host = GDRX_TRY(room(0, sides.in, call.input));
-    GDRX_TRY(cuda::copy_to_host(host, call.input, sides.in));
+    GDRX_TRY(cuda::copy_aside_to_host(host, call.input, sides.in));
     call.input = host;
     used_ = true;
   }
@@ -89,7 +105,7 @@ Result<void> Staging::begin_parts(Call& call) {
     if (!on_gpu(part.buffer, bytes)) continue;
     std::byte* host = GDRX_TRY(room(slot++, bytes, part.buffer));
     if (part.send) {
-      GDRX_TRY(cuda::copy_to_host(host, part.buffer, bytes));
+      GDRX_TRY(cuda::copy_aside_to_host(host, part.buffer, bytes));
     } else {
       results_.push_back({part.buffer, host, bytes});
     }
@@ -101,7 +117,7 @@ Result<void> Staging::begin_parts(Call& call) {
 
 Result<void> Staging::end() {
   for (const Copy& copy : results_) {
-    GDRX_TRY(cuda::copy_to_device(copy.device, copy.host, copy.bytes));
+    GDRX_TRY(cuda::copy_aside_to_device(copy.device, copy.host, copy.bytes));
   }
   results_.clear();
   return {};

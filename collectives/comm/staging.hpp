@@ -14,11 +14,14 @@ namespace gdrx {
 /// One a communicator, for the call at the front of its queue. Keeps its memory for the next call.
 class Staging {
  public:
-  /// Replaces the call's GPU buffers by host memory that holds what they hold. Blocks for the copy.
-  /// Nothing happens to host buffers.
+  /// What its stream does before a call must have happened when it begins. Blocks, and so not in
+  /// the thread that drives: streams may be waiting for that.
+  static Result<void> wait_for_stream(const Call& call);
+  /// Replaces the call's GPU buffers by host memory that holds what they hold. Blocks for the copy,
+  /// which waits for no stream. Nothing happens to host buffers.
   /// The copies are registered in `cache`, which outlives this object.
   Result<void> begin(Call& call, int ranks, Rank self, RegistrationCache& cache);
-  /// Copies results to the GPU. Blocks for the copy.
+  /// Copies results to the GPU. Blocks for the copy, likewise.
   Result<void> end();
   /// Whether the last call was staged.
   bool used() const noexcept { return used_; }
@@ -41,6 +44,7 @@ class Staging {
 
   RegistrationCache* cache_ = nullptr;
   std::vector<std::optional<Pinned>> pinned_;  // input, output; or one a part
+  std::vector<Pinned> outgrown_;  // to free them would wait for every kernel of the GPU
   std::vector<Copy> results_;
   bool used_ = false;
 };

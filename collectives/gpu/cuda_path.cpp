@@ -76,9 +76,9 @@ class OwnedMemory final : public Memory {
   std::shared_ptr<const ExportableMemory> memory_;
 };
 
-constexpr std::string_view kStages[] = {
-    "entering the call", "reducing", "gathering results",      "leaving the call",
-    "comparing buffers", "sending",  "waiting for its network"};
+constexpr std::string_view kStages[] = {"entering the call", "reducing",
+                                        "gathering results", "leaving the call",
+                                        "comparing buffers", "sending"};
 
 }  // namespace
 
@@ -165,15 +165,27 @@ Result<void> CudaPath::follow(cudaStream_t stream) {
   const unsigned long long capture = GDRX_TRY(capture_of(stream));
   Last& last = capture == 0 ? eager_ : captured_;
   if (last.launched && stream != last.stream && capture == last.capture) {
-    if (GDRX_TRY(capture_of(last.stream)) != capture) {
-      return fail(Errc::unsupported,
-                  "the stream of the call before is being captured: end its capture first");
-    }
+    GDRX_TRY(check_last(last, capture));
     GDRX_TRY(check(cudaEventRecord(order_, last.stream), "cudaEventRecord on the last stream"));
     GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
   }
   last = {stream, capture, true};
   return {};
+}
+
+Result<void> CudaPath::check_last(const Last& last, unsigned long long capture) {
+  if (GDRX_TRY(capture_of(last.stream)) == capture) return {};
+  return fail(Errc::unsupported,
+              "the stream of the call before is being captured: end its capture first");
+}
+
+Result<void> CudaPath::check_launch(void* to) const {
+  const OnDevice here(device_);
+  auto* const stream = static_cast<cudaStream_t>(to);
+  const unsigned long long capture = GDRX_TRY(capture_of(stream));
+  const Last& last = capture == 0 ? eager_ : captured_;
+  const bool follows = last.launched && stream != last.stream && capture == last.capture;
+  return follows ? check_last(last, capture) : Result<void>();
 }
 
 // Of one rank: the copy engine is as fast, and leaves the multiprocessors alone.
@@ -234,7 +246,7 @@ Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
   GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
   launched_ = true;
   gdrx::gpu::Call call = call_;
-  call.timeout_ns *= 2;
+  call.timeout_ns = 0;  // who answers has a deadline, and ends this by an abort
   return check(launch_flags(call, step, flags_, static_cast<cudaStream_t>(stream)),
                "kernel launch");
 }

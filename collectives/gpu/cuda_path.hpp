@@ -23,6 +23,7 @@ class CudaPath final : public Path {
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   void* own_stream() const noexcept override { return own_stream_; }
   Result<bool> is_captured(void* stream) const override;
+  Result<void> check_launch(void* stream) const override;
   Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish() override;
@@ -51,6 +52,7 @@ class CudaPath final : public Path {
     bool launched = false;
   };
   Result<void> follow(cudaStream_t stream);
+  static Result<void> check_last(const Last& last, unsigned long long capture);
   Result<void> copy(const Work& what, cudaStream_t stream);
   Result<void> check_capture() const;
 

@@ -119,6 +119,9 @@ class Path {
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
   virtual Result<bool> is_captured(void* stream) const = 0;
+  /// Whether launch() would put work into the stream: Errc::unsupported while that of the call
+  /// before is captured.
+  virtual Result<void> check_launch(void* stream) const = 0;
   /// Whether mark() will do: Errc::unsupported while the stream is captured.
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
@@ -155,8 +158,8 @@ class Path {
   virtual Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) = 0;
   /// Enqueues a kernel that waits for nobody.
   virtual Result<void> combine(const HostSum& what, void* stream) = 0;
-  /// Enqueues as launch() does: tells this process and waits for it. It waits twice as long as a
-  /// kernel for a peer, since who answers has a deadline of its own.
+  /// Enqueues as launch() does: tells this process and waits for it, until abort() at most: who
+  /// answers has a deadline of its own.
   virtual Result<void> step_flags(const FlagStep& step, void* stream) = 0;
   /// This process's side of them.
   virtual Flags& flags() noexcept = 0;

@@ -63,15 +63,7 @@ struct Report {
   std::uint32_t slot;   // the first that the thread waits for, or the block that leaves or sends
 };
 
-enum class Stage : std::uint32_t {
-  entering,
-  reducing,
-  gathering,
-  leaving,
-  disagreeing,
-  sending,
-  network
-};
+enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing, sending };
 
 /// Where a rank stands in the ring: its position from 0 on, and the ranks beside it.
 struct RingPlace {

@@ -21,7 +21,7 @@ __global__ void step_flags(const __grid_constant__ Call call, const __grid_const
   const std::uint64_t wanted = flags->taken[step.awaits] + 1;
   Patience patience(call);
   while (load_acquired(flags->allowed + step.awaits) < wanted &&
-         patience.more(call.rank, Stage::network, 0)) {
+         patience.more(call.rank, Stage::entering, 0)) {  // without a deadline: nobody is told
   }
   flags->taken[step.awaits] = wanted;
 }

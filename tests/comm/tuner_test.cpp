@@ -202,7 +202,9 @@ TEST(Tuner, PredictsGpuDirectAsTheSimulationOfItsPlan) {
   }
   // More pieces: more bytes, but not more latencies.
   EXPECT_NEAR(us(2, 40 << 20), 2 * costs.alpha_us + (40 << 20) * costs.beta_us, 1e-6);
-  EXPECT_EQ(direct_rail_us(rail_of(2), Pieces::cut(40 << 20, 4, 1 << 20), plan::Algorithm::two_shot), us(2, 10 << 20));
+  EXPECT_EQ(
+      direct_rail_us(rail_of(2), Pieces::cut(40 << 20, 4, 1 << 20), plan::Algorithm::two_shot),
+      us(2, 10 << 20));
 }
 
 // Where the processors add, two hosts send the same bytes in as many messages.

@@ -354,6 +354,16 @@ TEST(Direct, PiecesInFlightDoNotMeetWhateverTheOrderOfEvents) {
   }
 }
 
+// The last host has no share of the first piece, but one of the shorter second.
+TEST(Direct, HostsWithoutAShareOfSomePiecesAddTheOthers) {
+  constexpr int kHosts = 65;
+  const std::uint64_t bytes = (512 << 10) + 8500;
+  DirectWorld world({kHosts, 1}, 1);
+  const Bytes cut = Pieces::cut(bytes, 1, kRailLayout.part_room()).part;
+  ASSERT_EQ(cut, 512U << 10);
+  EXPECT_EQ(world.run({{DataType::uint8, ReduceOp::max, bytes, false}}), "");
+}
+
 TEST(Direct, EveryPlanOfARailIsRight) {
   const std::vector<CallOf> calls{{DataType::float32, ReduceOp::sum, 1'300'003, false},
                                   {DataType::bfloat16, ReduceOp::avg, 700'001, true},

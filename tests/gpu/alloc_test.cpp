@@ -225,6 +225,8 @@ TEST_F(GpuAlloc, WhatTheUserHasRegisteredTooIsNotFreed) {
     check_call(self, memory, memory, true);
     ASSERT_EQ(gdrxDeregister(self.comm, handle), gdrxSuccess) << self.error();
     check_call(self, memory, memory, true);
+    // Of a part of it none is made, which would not be seen so.
+    EXPECT_EQ(gdrxRegister(self.comm, memory + 64, 64, &handle), gdrxInvalidArgument);
     EXPECT_EQ(gdrxMemFree(self.comm, memory), gdrxSuccess) << self.error();
   });
 }

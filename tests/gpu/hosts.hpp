@@ -32,7 +32,7 @@ class Hosts {
 
   Hosts(int hosts, int locals, const Settings& settings)
       : locals_(locals),
-        direct_(settings.transport == "verbs" && !settings.pinned && settings.algorithm == "auto"),
+        direct_(settings.transport == "verbs" && !settings.pinned),
         comms_(static_cast<std::size_t>(hosts * locals)) {
     auto bootstraps = ThreadBootstrap::create_all(hosts * locals);
     for_each([&](int rank) {

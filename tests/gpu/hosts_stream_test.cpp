@@ -112,12 +112,49 @@ TEST_P(GpuHostStreams, DrainingWaitsForGraphs) {
   world.check_results(what);
 }
 
+// However it is asked for, and on whichever rank.
 TEST_P(GpuHostStreams, ACallOfNothingIsNothing) {
   Hosts world(2, 1, settings_of(GetParam()));
   world.for_each([&](int rank) {
-    must(world.comm(rank).launch(world.call({.count = 0}, rank)));
-    synchronize(world, rank);
+    const gdrx::Call nothing = world.call({.count = 0}, rank);
+    if (rank == 0) {
+      must(world.comm(rank).launch(nothing));
+      synchronize(world, rank);
+    } else {
+      must(world.comm(rank).wait(*must(world.comm(rank).post(nothing))));
+    }
   });
+  world.check(DataType::float32, ReduceOp::sum, 1000, false, 0);
+}
+
+// Streams that wait for the default one and it for them: whoever drives must not wait for it.
+TEST_P(GpuHostStreams, StagedCallsGoOnBesideAStreamThatWaitsForThem) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  const Hosts::Case what{.count = 100'000};
+  world.prepare(what);
+  world.for_each([&](int rank) {
+    cudaStream_t blocking = nullptr;
+    must(cudaStreamCreateWithFlags(&blocking, cudaStreamDefault), "stream");
+    must(cudaStreamSynchronize(world.stream(rank)), "synchronize");
+    auto* const memory = allocate<std::byte>(1 << 20);
+    for (const std::uint64_t bytes : {1000, 1 << 20}) {  // the second needs more room
+      gdrx::Call staged;
+      staged.collective = Collective::broadcast;
+      staged.type = DataType::uint8;
+      staged.input = staged.output = memory;
+      staged.count = bytes;
+      staged.stream = blocking;
+      const auto request = must(world.comm(rank).post(staged));
+      gdrx::Call sum = world.call(what, rank);
+      sum.stream = blocking;
+      must(world.comm(rank).launch(sum));
+      must(world.comm(rank).wait(*request));
+      must(cudaStreamSynchronize(blocking), "synchronize");
+    }
+    must(cudaStreamDestroy(blocking), "destroy");
+    must(cudaFree(memory), "free");
+  });
+  world.check_results(what);
 }
 
 TEST_P(GpuHostStreams, ARequestIsRefusedWhereTheStreamIsCaptured) {
@@ -150,7 +187,7 @@ TEST_P(GpuHostStreams, ARankThatDoesNotCallIsNamedAndTheStreamEnds) {
 
 TEST_P(GpuHostStreams, AnAbortEndsWhatGraphsBegan) {
   Hosts world(2, gpus_of_a_host(), settings_of(GetParam()));
-  Graphs graphs(world, {.count = 3'000'000});
+  Graphs graphs(world, {.count = 300'000});
   world.for_each([&](int rank) {
     if (rank + 1 < world.size()) graphs.launch(rank);
   });
@@ -158,7 +195,7 @@ TEST_P(GpuHostStreams, AnAbortEndsWhatGraphsBegan) {
   const auto begin = Clock::now();
   world.comm(0).abort();
   world.for_each([&](int rank) { synchronize(world, rank); });
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(11));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStreams, testing::Values("ucx", "verbs", "pinned"));

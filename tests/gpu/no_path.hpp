@@ -17,6 +17,7 @@ class NoPath : public Path {
   Result<void> launch(const Work&, const Shape&, void*) override { return {}; }
   void* own_stream() const noexcept override { return nullptr; }
   Result<bool> is_captured(void*) const override { return false; }
+  Result<void> check_launch(void*) const override { return {}; }
   Result<void> check_mark(void*) const override { return {}; }
   Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
   Result<void> finish() override { return {}; }

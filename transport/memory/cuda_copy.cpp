@@ -12,36 +12,6 @@ constexpr int kAttributeContext = 1;
 constexpr unsigned kNonBlocking = 1;
 constexpr Status kCaptureUnsupported = 900;
 
-struct Lane {
-  PrimaryContext context;
-  Stream stream = nullptr;
-};
-
-/// Lives as long as the process: the driver may be gone before our destructors.
-class Lanes {
- public:
-  static Lanes& all() {
-    static auto* lanes = new Lanes;
-    return *lanes;
-  }
-  Result<const Lane*> of(const void* device_pointer) {
-    const int ordinal = GDRX_TRY(ordinal_of(device_pointer));
-    const std::lock_guard lock(mutex_);
-    const auto found = by_device_.find(ordinal);
-    if (found != by_device_.end()) return &found->second;
-    Lane made{GDRX_TRY(PrimaryContext::retain(ordinal)), nullptr};
-    const Current current(made.context.raw());
-    if (const Status status = driver().create_stream(&made.stream, kNonBlocking); status != 0) {
-      return failed("cuStreamCreate", status);
-    }
-    return &by_device_.emplace(ordinal, std::move(made)).first->second;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<int, Lane> by_device_;
-};
-
 // The context that the memory was allocated in, or its device's primary one: memory of cuMemCreate
 // has none.
 class Owner {
@@ -64,6 +34,31 @@ class Owner {
   Context context_ = nullptr;
 };
 
+/// A stream for each context. Lives as long as the process: the driver may be gone before our
+/// destructors.
+class Lanes {
+ public:
+  static Lanes& all() {
+    static auto* lanes = new Lanes;
+    return *lanes;
+  }
+  /// `owner` is current.
+  Result<Stream> of(const Owner& owner) {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_context_.find(owner.raw());
+    if (found != by_context_.end()) return found->second;
+    Stream stream = nullptr;
+    if (const Status status = driver().create_stream(&stream, kNonBlocking); status != 0) {
+      return failed("cuStreamCreate", status);
+    }
+    return by_context_.emplace(owner.raw(), stream).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Context, Stream> by_context_;
+};
+
 }  // namespace
 
 Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) {
@@ -84,29 +79,37 @@ Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_
 }
 
 Result<void> copy_aside_to_host(std::byte* host, const std::byte* device, std::size_t bytes) {
-  const Lane* lane = GDRX_TRY(Lanes::all().of(device));
-  const Current current(lane->context.raw());
-  if (const Status status = driver().to_host_async(host, address(device), bytes, lane->stream);
+  const Owner owner = GDRX_TRY(Owner::of(device));
+  const Current current(owner.raw());
+  Stream lane = GDRX_TRY(Lanes::all().of(owner));
+  if (const Status status = driver().to_host_async(host, address(device), bytes, lane);
       status != 0) {
     return failed("cuMemcpyDtoHAsync", status);
   }
-  if (const Status status = driver().synchronize(lane->stream); status != 0) {
+  if (const Status status = driver().synchronize(lane); status != 0) {
     return failed("cuStreamSynchronize", status);
   }
   return {};
 }
 
 Result<void> copy_aside_to_device(std::byte* device, const std::byte* host, std::size_t bytes) {
-  const Lane* lane = GDRX_TRY(Lanes::all().of(device));
-  const Current current(lane->context.raw());
-  if (const Status status = driver().to_device_async(address(device), host, bytes, lane->stream);
+  const Owner owner = GDRX_TRY(Owner::of(device));
+  const Current current(owner.raw());
+  Stream lane = GDRX_TRY(Lanes::all().of(owner));
+  if (const Status status = driver().to_device_async(address(device), host, bytes, lane);
       status != 0) {
     return failed("cuMemcpyHtoDAsync", status);
   }
-  if (const Status status = driver().synchronize(lane->stream); status != 0) {
+  if (const Status status = driver().synchronize(lane); status != 0) {
     return failed("cuStreamSynchronize", status);
   }
   return {};
+}
+
+Result<void> synchronize_default_stream(const void* memory) {
+  const Owner owner = GDRX_TRY(Owner::of(memory));
+  const Current current(owner.raw());
+  return synchronize(nullptr);
 }
 
 Result<void> synchronize(void* stream) {

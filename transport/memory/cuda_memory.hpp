@@ -63,6 +63,8 @@ Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_
 
 /// Blocks until a stream has done what was given to it. Errc::unsupported while it is captured.
 Result<void> synchronize(void* stream);
+/// The same of the default stream of the memory's context.
+Result<void> synchronize_default_stream(const void* memory);
 /// Blocking, on a stream of its own that waits for no other: a kernel that waits for what is copied
 /// may be running. What other streams write is to be there before. Any thread.
 Result<void> copy_aside_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
