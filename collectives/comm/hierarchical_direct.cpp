@@ -30,12 +30,12 @@ std::vector<std::uint32_t> levels_of(const exec::RailPlan& plan) {
   return levels;
 }
 
-void GpuAdder::begin_call(StreamOrder order,
+void GpuAdder::begin_call(std::size_t sums, StreamOrder order,
                           std::function<bool(std::uint64_t, std::uint32_t)> has_bytes) {
   order_ = std::move(order);
   has_bytes_ = std::move(has_bytes);
   allowed_ = 0;
-  for (auto& states : states_) states.clear();
+  for (auto& states : states_) states.assign(sums, {});
   find_next();
 }
 
@@ -46,16 +46,10 @@ void GpuAdder::find_next() {
            (next_->kind != StreamOrder::Kind::add || !has_bytes_(next_->piece, next_->sum)));
 }
 
-GpuAdder::State& GpuAdder::state(std::uint64_t slot, std::uint32_t which) {
-  auto& states = states_[slot];
-  if (states.size() <= which) states.resize(which + 1);
-  return states[which];
-}
-
 Result<void> GpuAdder::start(std::uint32_t slot, std::uint32_t which, const Sum&) {
-  state(slot, which).ready = true;
+  states_[slot][which].ready = true;
   while (next_) {
-    State& first = state(next_->piece % kAhead, next_->sum);
+    State& first = states_[next_->piece % kAhead][next_->sum];
     if (!first.ready) break;
     first = {false, ++allowed_};
     flags_.allow(gpu::Allowed::add);
@@ -65,7 +59,7 @@ Result<void> GpuAdder::start(std::uint32_t slot, std::uint32_t which, const Sum&
 }
 
 Result<bool> GpuAdder::ended(std::uint32_t slot, std::uint32_t which) {
-  const State& it = state(slot, which);
+  const State& it = states_[slot][which];
   return !it.ready && flags_.count(gpu::Told::added) >= it.place;
 }
 
@@ -78,7 +72,7 @@ HierarchicalDirect::HierarchicalDirect(exec::Handshake handshake, const Setup& s
       first_(setup.rail->reserve(gpus_.count())),
       before_(setup.rail->counters()) {
   setup.adder->begin_call(
-      {gpus_.count(), setup.plan->levels, levels_of(*setup.plan)},
+      setup.plan->sums.size(), {gpus_.count(), setup.plan->levels, levels_of(*setup.plan)},
       [pieces = setup.pieces, plan = setup.plan, local = local_](auto piece, auto sum) {
         const Bytes part = pieces.piece(piece).part_of(local);
         return plan->share(part, plan->sums[sum].chunks).bytes > 0;

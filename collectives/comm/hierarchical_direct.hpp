@@ -32,8 +32,9 @@ std::vector<std::uint32_t> levels_of(const exec::RailPlan& plan);
 class GpuAdder final : public exec::RailAdder {
  public:
   explicit GpuAdder(GpuFlags& flags) : flags_(flags) {}
-  /// Before the first piece of a call. `has_bytes`: whether a sum of a piece is in the stream.
-  void begin_call(StreamOrder order,
+  /// Before the first piece of a call with so many sums a piece. `has_bytes`: whether one of them
+  /// is in the stream.
+  void begin_call(std::size_t sums, StreamOrder order,
                   std::function<bool(std::uint64_t piece, std::uint32_t sum)> has_bytes);
   Result<void> start(std::uint32_t slot, std::uint32_t which, const Sum& sum) override;
   Result<bool> ended(std::uint32_t slot, std::uint32_t which) override;
@@ -43,7 +44,6 @@ class GpuAdder final : public exec::RailAdder {
     bool ready = false;       // and not allowed: an earlier one is not ready
     std::uint64_t place = 0;  // how many the GPU has to have added
   };
-  State& state(std::uint64_t slot, std::uint32_t which);
   void find_next();
 
   GpuFlags& flags_;

@@ -15,17 +15,17 @@ StreamOrder::StreamOrder(std::uint64_t pieces, std::uint32_t levels,
       stride_((levels + 2 + kAhead - 1) / kAhead) {}
 
 std::optional<StreamOrder::Item> StreamOrder::next() {
-  while (items_.empty()) {
+  while (taken_ == items_.size()) {
     if (step_ > (pieces_ - 1) * stride_ + levels_ + 1) return std::nullopt;
     begin_step();
   }
-  const Item item = items_.front();
-  items_.pop_front();
-  return item;
+  return items_[taken_++];
 }
 
 // The youngest piece first: its part is what the network waits for.
 void StreamOrder::begin_step() {
+  items_.clear();
+  taken_ = 0;
   const std::uint64_t youngest = std::min(step_ / stride_, pieces_ - 1);
   for (std::uint64_t piece = youngest + 1; piece-- > 0;) {
     const std::uint64_t age = step_ - piece * stride_;

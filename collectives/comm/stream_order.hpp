@@ -2,8 +2,8 @@
 // In which order a call between hosts goes into its stream. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -28,7 +28,7 @@ class StreamOrder {
 
   /// `levels`: of any rank's sums; `sums`: the levels of this rank's, from 1 on, in order.
   StreamOrder(std::uint64_t pieces, std::uint32_t levels, std::vector<std::uint32_t> sums);
-  /// Empty: that was all.
+  /// Empty: that was all. Allocates in the first calls only.
   std::optional<Item> next();
 
  private:
@@ -39,7 +39,8 @@ class StreamOrder {
   std::vector<std::uint32_t> sums_;
   std::uint64_t stride_;  // steps from piece to piece
   std::uint64_t step_ = 0;
-  std::deque<Item> items_;  // of the step before step_ that were not taken
+  std::vector<Item> items_;  // of the step before step_
+  std::size_t taken_ = 0;    // of them
 };
 
 }  // namespace gdrx
