@@ -25,9 +25,9 @@ class Hosts {
   struct Settings {
     std::string transport;
     std::string algorithm = "auto";
-    bool pinned = false;  // though the NICs reach the GPUs' memory
-    bool flush = false;   // as if the GPU did not order what NICs write
-    std::chrono::milliseconds timeout{20'000};
+    bool pinned = false;                         // though the NICs reach the GPUs' memory
+    bool flush = false;                          // as if the GPU did not order what NICs write
+    std::chrono::milliseconds timeout{100'000};  // emulated, under sanitizers
   };
 
   Hosts(int hosts, int locals, const Settings& settings)
