@@ -29,7 +29,8 @@ struct GpuPieces {
 };
 
 /// Kernels of a host's ranks wait for each other, so the order is the same on all of them; while
-/// the network has a piece the GPUs scatter those after it. Nothing blocks.
+/// the network has a piece the GPUs scatter those after it. Waits for nothing, but CUDA holds up
+/// who fills a stream: by a thousand launches, until the stream goes on.
 Result<void> enqueue(const GpuPieces& what, void* stream);
 
 }  // namespace gdrx
