@@ -163,18 +163,19 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
 // between two calls that are not captured changes nothing between these.
 Result<void> CudaPath::follow(cudaStream_t stream) {
   const unsigned long long capture = GDRX_TRY(capture_of(stream));
-  Last& last = capture == 0 ? eager_ : captured_;
-  if (last.launched && stream != last.stream && capture == last.capture) {
-    GDRX_TRY(check_last(last, capture));
-    GDRX_TRY(check(cudaEventRecord(order_, last.stream), "cudaEventRecord on the last stream"));
+  if (const Last* ahead = GDRX_TRY(ahead_of(stream, capture))) {
+    GDRX_TRY(check(cudaEventRecord(order_, ahead->stream), "cudaEventRecord on the last stream"));
     GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
   }
-  last = {stream, capture, true};
+  (capture == 0 ? eager_ : captured_) = {stream, capture, true};
   return {};
 }
 
-Result<void> CudaPath::check_last(const Last& last, unsigned long long capture) {
-  if (GDRX_TRY(capture_of(last.stream)) == capture) return {};
+Result<const CudaPath::Last*> CudaPath::ahead_of(cudaStream_t stream,
+                                                 unsigned long long capture) const {
+  const Last& last = capture == 0 ? eager_ : captured_;
+  if (!last.launched || stream == last.stream || capture != last.capture) return nullptr;
+  if (GDRX_TRY(capture_of(last.stream)) == capture) return &last;
   return fail(Errc::unsupported,
               "the stream of the call before is being captured: end its capture first");
 }
@@ -182,10 +183,8 @@ Result<void> CudaPath::check_last(const Last& last, unsigned long long capture) 
 Result<void> CudaPath::check_launch(void* to) const {
   const OnDevice here(device_);
   auto* const stream = static_cast<cudaStream_t>(to);
-  const unsigned long long capture = GDRX_TRY(capture_of(stream));
-  const Last& last = capture == 0 ? eager_ : captured_;
-  const bool follows = last.launched && stream != last.stream && capture == last.capture;
-  return follows ? check_last(last, capture) : Result<void>();
+  GDRX_TRY(ahead_of(stream, GDRX_TRY(capture_of(stream))));
+  return {};
 }
 
 // Of one rank: the copy engine is as fast, and leaves the multiprocessors alone.

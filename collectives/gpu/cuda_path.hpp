@@ -52,7 +52,8 @@ class CudaPath final : public Path {
     bool launched = false;
   };
   Result<void> follow(cudaStream_t stream);
-  static Result<void> check_last(const Last& last, unsigned long long capture);
+  /// The launch that one into `stream` has to wait for by an event; null: none.
+  Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> copy(const Work& what, cudaStream_t stream);
   Result<void> check_capture() const;
 
