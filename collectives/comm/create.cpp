@@ -152,12 +152,21 @@ class CommunicatorBuilder {
     mine.gpu_name = comm.gpu_->device_name();
   }
 
+  Hierarchy arrange(std::span<const std::string> hosts, bool one_host) const {
+    const Communicator& comm = *comm_;
+    auto by_host = hierarchy_of(hosts, comm.rank_);
+    // Added up host by host is not the order of ranks.
+    if (by_host && (one_host || !comm.config_.reproducible)) return std::move(*by_host);
+    if (!by_host && index(comm.rank_) == 0) {
+      comm.log_.info("between hosts each GPU is by itself: {}", by_host.error().what);
+    }
+    return each_alone(comm.size(), comm.rank_);
+  }
+
   Result<void> share_gpu() {
     Communicator& comm = *comm_;
     const bool one_host = comm.machine_.hosts == 1;
-    // A transport that was asked for carries what it can. Between hosts GPUs add host by host,
-    // which is not the order of ranks.
-    if (one_host ? comm.config_.transport != "auto" : comm.config_.reproducible) {
+    if (one_host && comm.config_.transport != "auto") {  // it carries what it can
       comm.gpu_.reset();
       return {};
     }
@@ -167,7 +176,7 @@ class CommunicatorBuilder {
       tickets.push_back(peer.gpu);
       hosts.push_back(peer.host_id);
     }
-    auto hierarchy = hierarchy_of(hosts, comm.rank_);
+    Hierarchy hierarchy = arrange(hosts, one_host);
     if (!one_host && comm.gpu_) {
       if (auto memory = comm.host_memory(); !memory) {
         comm.log_.warn("no pinned memory: {}", describe(memory.error()));
@@ -178,12 +187,12 @@ class CommunicatorBuilder {
                                     *comm.mesh_, comm.log_, deadline_));
     if (!comm.gpu_) return {};
     const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
-    comm.gpu_host_ = {static_cast<int>(hierarchy->host.size()),
+    comm.gpu_host_ = {static_cast<int>(hierarchy.host.size()),
                       gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};
     if (one_host) {
       comm.gpu_measured_by_ = tuning_.gpu(comm.peers_, comm.gpu_host_);
     } else {
-      comm.hierarchy_ = std::move(*hierarchy);
+      comm.hierarchy_ = std::move(hierarchy);
       comm.flags_.emplace(comm.gpu_->flags());
       GDRX_TRY(share_rail());
     }
@@ -192,7 +201,7 @@ class CommunicatorBuilder {
 
   Result<void> share_rail() {
     Communicator& comm = *comm_;
-    auto plan = exec::RailPlan::create(comm.rail_algorithm(), comm.machine_.hosts,
+    auto plan = exec::RailPlan::create(comm.rail_algorithm(), comm.rail_machine().ranks,
                                        comm.hierarchy_->own_host);
     if (!plan) {  // on every rank
       comm.log_.info("no GPUDirect RDMA between hosts: {}", gdrx::describe(plan.error()));

@@ -44,15 +44,23 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
 std::string Communicator::explain_hosts(Bytes bytes) const {
   const bool direct = rail_ != nullptr;
   const Pieces pieces = pieces_of(std::max<Bytes>(bytes, 1));
-  std::string text = fmt::format(
-      "GPU buffers: allReduce of {} bytes, {} on each of {} hosts' {} ranks\n"
-      "  {} piece(s); of each the GPUs of a host reduce-scatter {} bytes a rank into {}, rails of "
-      "{} ranks sum these over {}, the GPUs gather\n"
-      "  times of the network for all pieces, from the model\n",
-      bytes, gpu_->device_name(), machine_.hosts, gpu_host_.ranks, pieces.count(), pieces.part,
-      direct ? "memory of their own (GPUDirect RDMA)" : "pinned memory", machine_.hosts,
-      machine_.fabric_name);
   const Machine rail = rail_machine();
+  const std::string_view memory = direct ? "memory of its own (GPUDirect RDMA)" : "pinned memory";
+  std::string text =
+      fmt::format("GPU buffers: allReduce of {} bytes, {} on each of {} ranks on {} hosts\n", bytes,
+                  gpu_->device_name(), machine_.ranks, machine_.hosts);
+  if (gpu_host_.ranks > 1) {
+    text += fmt::format(
+        "  {} piece(s); of each the GPUs of a host reduce-scatter {} bytes a rank, each into {}, "
+        "rails of {} ranks sum these over {}, the GPUs gather\n",
+        pieces.count(), pieces.part, memory, rail.ranks, machine_.fabric_name);
+  } else {
+    text += fmt::format(
+        "  {} piece(s) of {} bytes; each GPU copies them into {}, all ranks sum them over {}, each "
+        "GPU copies the sums\n",
+        pieces.count(), pieces.part, memory, machine_.fabric_name);
+  }
+  text += "  times of the network for all pieces, from the model\n";
   if (direct) {
     for (const Candidate& way : direct_rail_ways(rail, pieces)) {
       const bool chosen = way.algorithm == rail_algorithm();

@@ -136,8 +136,8 @@ Result<std::byte*> Communicator::host_memory() {
 
 Machine Communicator::rail_machine() const {
   Machine rail = machine_;
-  rail.ranks = machine_.hosts;
-  rail.measured.clear();  // a rail has a rank a host
+  rail.ranks = static_cast<int>(hierarchy_->rail.size());
+  rail.measured.clear();  // these are of all ranks
   return rail;
 }
 
@@ -209,7 +209,8 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
 
 Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
     OperationInfo& info, exec::Word word, std::span<std::byte> part) {
-  const plan::Spec spec{Collective::all_reduce, word.algorithm, machine_.hosts, Rank{}};
+  const auto ranks = static_cast<int>(hierarchy_->rail.size());
+  const plan::Spec spec{Collective::all_reduce, word.algorithm, ranks, Rank{}};
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   auto& program = rail_programs_[word.algorithm];
   if (!program) {

@@ -9,9 +9,8 @@ namespace gdrx {
 namespace {
 
 std::string connect(gpu::Path* offered, std::span<const gpu::Ticket> tickets,
-                    const Result<Hierarchy>& hierarchy) {
-  if (!hierarchy) return hierarchy.error().what;
-  if (hierarchy->host.size() > static_cast<std::size_t>(gpu::kMaxRanks)) {
+                    const Hierarchy& hierarchy) {
+  if (hierarchy.host.size() > static_cast<std::size_t>(gpu::kMaxRanks)) {
     return "over 16 ranks on a host";
   }
   for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
@@ -21,10 +20,10 @@ std::string connect(gpu::Path* offered, std::span<const gpu::Ticket> tickets,
   }
   if (offered == nullptr) return "none is offered here";
   std::vector<gpu::Ticket> here;
-  for (const Rank rank : hierarchy->host) {
+  for (const Rank rank : hierarchy.host) {
     here.push_back(tickets[static_cast<std::size_t>(index(rank))]);
   }
-  auto connected = offered->connect(here, Rank{hierarchy->local});
+  auto connected = offered->connect(here, Rank{hierarchy.local});
   return connected ? "" : describe(connected.error());
 }
 
@@ -32,7 +31,7 @@ std::string connect(gpu::Path* offered, std::span<const gpu::Ticket> tickets,
 
 Result<std::unique_ptr<gpu::Path>> share_gpus(std::unique_ptr<gpu::Path> offered,
                                               std::span<const gpu::Ticket> tickets, Rank self,
-                                              const Result<Hierarchy>& hierarchy, ControlMesh& mesh,
+                                              const Hierarchy& hierarchy, ControlMesh& mesh,
                                               const Log& log, Deadline deadline) {
   const bool anybody = std::any_of(tickets.begin(), tickets.end(),
                                    [](const gpu::Ticket& ticket) { return ticket.process != 0; });

@@ -15,11 +15,11 @@ namespace gdrx {
 
 /// All ranks or nobody: connects the GPUs of each host with each other, and agrees that it worked.
 /// `offered` is this rank's, empty where it has none; `tickets`: one a rank; `hierarchy`: where
-/// this rank stands, or why there is none. Collective over the mesh; empty if the ranks do without,
+/// this rank stands. Collective over the mesh; empty if the ranks do without,
 /// and the log says why where GPUs were offered.
 Result<std::unique_ptr<gpu::Path>> share_gpus(std::unique_ptr<gpu::Path> offered,
                                               std::span<const gpu::Ticket> tickets, Rank self,
-                                              const Result<Hierarchy>& hierarchy, ControlMesh& mesh,
+                                              const Hierarchy& hierarchy, ControlMesh& mesh,
                                               const Log& log, Deadline deadline);
 
 }  // namespace gdrx

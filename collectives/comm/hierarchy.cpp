@@ -47,6 +47,14 @@ Result<Hierarchy> hierarchy_of(std::span<const std::string> host_ids, Rank self)
   return result;
 }
 
+Hierarchy each_alone(int ranks, Rank self) {
+  Hierarchy result;
+  result.host = {self};
+  for (int rank = 0; rank < ranks; ++rank) result.rail.push_back(Rank{rank});
+  result.own_host = index(self);
+  return result;
+}
+
 Pieces Pieces::cut(std::uint64_t bytes, int ranks, std::uint64_t most) noexcept {
   Pieces pieces;
   pieces.bytes = bytes;

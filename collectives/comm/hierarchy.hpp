@@ -24,6 +24,8 @@ struct Hierarchy {
 
 /// `host_ids`: one a rank. Errc::unsupported: the hosts have different numbers of ranks.
 Result<Hierarchy> hierarchy_of(std::span<const std::string> host_ids, Rank self);
+/// Each rank as a host of its own: all of them are one rail, in their order.
+Hierarchy each_alone(int ranks, Rank self);
 
 /// A vector cut into pieces, and each piece into a part a rank of a host. Parts begin at multiples
 /// of 16 bytes; the last ones of the last piece may be short or empty.

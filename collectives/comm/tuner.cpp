@@ -198,6 +198,7 @@ std::vector<Candidate> direct_rail_ways(const Machine& rail, const Pieces& piece
   std::vector<Candidate> ways;
   for (const Algorithm algorithm : plan::algorithms_of(Collective::all_reduce)) {
     if (algorithm == Algorithm::one_shot) continue;  // rails do not run it
+    if (rail.reproducible && algorithm != Algorithm::two_shot) continue;
     ways.push_back({algorithm, PathKind::fabric, direct_rail_us(rail, pieces, algorithm)});
   }
   std::stable_sort(ways.begin(), ways.end(), [](const Candidate& a, const Candidate& b) {

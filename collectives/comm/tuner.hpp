@@ -64,7 +64,7 @@ std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,
 /// least, which are on the wire for longer than the latencies of the next. The GPUs' sums, scatters
 /// and gathers are not in it.
 double direct_rail_us(const Machine& rail, const Pieces& pieces, plan::Algorithm algorithm);
-/// Of every plan that rails run, the quickest first.
+/// Of every plan that rails may run, the quickest first.
 std::vector<Candidate> direct_rail_ways(const Machine& rail, const Pieces& pieces);
 
 /// Whether a two-shot over shared memory writes its results straight into the other processes.

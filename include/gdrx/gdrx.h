@@ -20,17 +20,17 @@
  * Buffers are host memory or CUDA memory. AllReduce, reduceScatter and allGather of CUDA memory run
  * on the GPUs if all ranks are on one host, had a CUDA context current when the communicator was
  * made, and can reach each other's GPUs; nothing needs registration, gdrxRegister may save copies.
- * AllReduce between hosts with as many ranks each runs on GPUs and network, in the order of its
- * stream, too, while a thread of the communicator drives the network. A call that is not in a
- * stream keeps its place behind those that are, but not beside graphs: the host waits for a graph's
- * stream first; and whoever launches graphs orders them and other calls of the communicator, if
- * they are in different streams. Everything else is staged through pinned host memory: such a call
- * first waits for its stream, and blocks until it is done if it has no request. Ranks of one
- * process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that
- * share a queue would let a kernel wait for one behind it; and each needs a stream of its own, not
- * the default one. Two GPU calls that ranks may begin in different orders (of two communicators)
- * want CUDA_MODULE_LOADING=EAGER: a kernel that is loaded when it is first used may wait for those
- * that run. Buffers belong to the caller and stay untouched by him until the operation is done. All
+ * AllReduce between hosts runs on GPUs and network, in the order of its stream, too, while a thread
+ * of the communicator drives the network. A call that is not in a stream keeps its place behind
+ * those that are, but not beside graphs: the host waits for a graph's stream first; and whoever
+ * launches graphs orders them and other calls of the communicator, if they are in different
+ * streams. Everything else is staged through pinned host memory: such a call first waits for its
+ * stream, and blocks until it is done if it has no request. Ranks of one process that share a GPU
+ * need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a
+ * kernel wait for one behind it; and each needs a stream of its own, not the default one. Two GPU
+ * calls that ranks may begin in different orders (of two communicators) want
+ * CUDA_MODULE_LOADING=EAGER: a kernel that is loaded when it is first used may wait for those that
+ * run. Buffers belong to the caller and stay untouched by him until the operation is done. All
  * ranks give buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any
  * count, 0 too.
  *

@@ -30,6 +30,14 @@ TEST(Hierarchy, HostsOfDifferentSizesAreRefused) {
   }
 }
 
+TEST(Hierarchy, OfRanksThatAreAloneAllAreOneRail) {
+  const Hierarchy alone = each_alone(3, Rank{1});
+  EXPECT_EQ(alone.host, (std::vector<Rank>{Rank{1}}));
+  EXPECT_EQ(alone.rail, (std::vector<Rank>{Rank{0}, Rank{1}, Rank{2}}));
+  EXPECT_EQ(alone.local, 0);
+  EXPECT_EQ(alone.own_host, 1);
+}
+
 RC_GTEST_PROP(Hierarchy, EveryRankIsOnceInItsHostAndOnceInItsRail, ()) {
   const int hosts = *rc::gen::inRange(1, 5);
   const int locals = *rc::gen::inRange(1, 5);

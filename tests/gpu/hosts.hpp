@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace gdrx::gpu {
 
-/// A communicator of `hosts` x `locals` ranks, and a thread with a GPU for each while it runs.
+/// A communicator, and a thread with a GPU for each of its ranks while it runs.
 class Hosts {
  public:
   static constexpr std::uint64_t kBytes = 48 << 20;
@@ -25,25 +26,32 @@ class Hosts {
   struct Settings {
     std::string transport;
     std::string algorithm = "auto";
-    bool pinned = false;                         // though the NICs reach the GPUs' memory
-    bool flush = false;                          // as if the GPU did not order what NICs write
+    bool pinned = false;  // though the NICs reach the GPUs' memory
+    bool flush = false;   // as if the GPU did not order what NICs write
+    bool reproducible = false;
     std::chrono::milliseconds timeout{100'000};  // emulated, under sanitizers
   };
 
   Hosts(int hosts, int locals, const Settings& settings)
-      : locals_(locals),
-        direct_(settings.transport == "verbs" && !settings.pinned),
-        comms_(static_cast<std::size_t>(hosts * locals)) {
-    auto bootstraps = ThreadBootstrap::create_all(hosts * locals);
+      : Hosts(std::vector<int>(static_cast<std::size_t>(hosts), locals), settings) {}
+  /// `ranks`: of each host.
+  Hosts(const std::vector<int>& ranks, const Settings& settings)
+      : direct_(settings.transport == "verbs" && !settings.pinned) {
+    for (std::size_t host = 0; host < ranks.size(); ++host) {
+      for (int local = 0; local < ranks[host]; ++local) places_.push_back({host, local});
+    }
+    comms_.resize(places_.size());
+    auto bootstraps = ThreadBootstrap::create_all(size());
     for_each([&](int rank) {
       auto loaded = must(load_config(process_environment()));
       Communicator::Options options;
       options.config = std::move(loaded.config);
-      options.config.host_id = "host" + std::to_string(rank / locals);
+      options.config.host_id = "host" + std::to_string(place(rank).host);
       options.config.timeout = settings.timeout;
       options.config.transport = settings.transport;
       options.config.algo = settings.algorithm;
       options.config.gpu_flush = settings.flush;
+      options.config.reproducible = settings.reproducible;
       if (settings.pinned) options.config.gpu_direct = GpuDirect::staged;
       options.log = Log(options.config.log_level, stderr_sink());
       const auto at = static_cast<std::size_t>(rank);
@@ -97,6 +105,29 @@ class Hosts {
       EXPECT_EQ(info.counters.sent, info.planned.sends * info.counters.slices);
     });
     check_results(what);
+  }
+
+  /// An allReduce, the same bits on every rank. `inputs`: one a rank.
+  template <class T>
+  std::vector<T> reduce(DataType type, ReduceOp op, const std::vector<std::vector<T>>& inputs) {
+    const Case what{.type = type, .op = op, .count = inputs[0].size()};
+    std::vector<std::vector<T>> all(comms_.size(), std::vector<T>(what.count));
+    for_each([&](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      Member& member = comms_[at];
+      must(cudaMemcpyAsync(member.in, inputs[at].data(), what.bytes(), cudaMemcpyHostToDevice,
+                           member.stream),
+           "copy");
+      must(member.comm->launch(call(what, rank)));
+      must(cudaMemcpyAsync(all[at].data(), member.out, what.bytes(), cudaMemcpyDeviceToHost,
+                           member.stream),
+           "copy");
+      must(cudaStreamSynchronize(member.stream), "cudaStreamSynchronize");
+    });
+    for (const auto& got : all) {
+      EXPECT_EQ(std::memcmp(got.data(), all[0].data(), what.bytes()), 0) << "ranks differ";
+    }
+    return all[0];
   }
 
   /// Inputs on their way in every rank's stream, outputs poisoned.
@@ -157,7 +188,7 @@ class Hosts {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < size(); ++rank) {
       // Ranks of a host on GPUs of their own: their kernels wait for each other.
-      const int gpu = rank % locals_ % gpu_count();
+      const int gpu = place(rank).local % gpu_count();
       threads.emplace_back([&body, rank, gpu] {
         must(cudaSetDevice(gpu), "cudaSetDevice");
         must(cudaFree(nullptr), "context");
@@ -240,7 +271,13 @@ class Hosts {
     return {what.type, what.op, size(), seed};
   }
 
-  int locals_;
+  struct Place {
+    std::size_t host = 0;
+    int local = 0;
+  };
+  const Place& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<Place> places_;
   bool direct_;
   std::vector<Member> comms_;
 };
