@@ -249,9 +249,10 @@ class CommunicatorBuilder {
                                                 peers[0].version, rank, peers[rank].version));
       }
       if (peers[rank].settings != peers[0].settings) {
+        const auto [first, other] = difference_of(peers[0].settings, peers[rank].settings);
         return fail(Errc::mismatch,
                     fmt::format("rank 0 has {} and rank {} has {}: set the same on every rank",
-                                peers[0].settings, rank, peers[rank].settings));
+                                first, rank, other));
       }
     }
     return {};

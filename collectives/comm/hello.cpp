@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/hello.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <vector>
 
 namespace gdrx {
 namespace {
@@ -87,6 +94,23 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   if (!whole) return fail(Errc::protocol, "a hello that ends early");
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
   return hello;
+}
+
+Difference difference_of(std::string_view ours, std::string_view theirs) {
+  using Words = std::set<std::string>;
+  const auto words_of = [](std::string_view text) {
+    std::istringstream in{std::string(text)};
+    return Words(std::istream_iterator<std::string>(in), {});
+  };
+  const auto without = [](const Words& words, const Words& others) {
+    std::vector<std::string> left;
+    std::set_difference(words.begin(), words.end(), others.begin(), others.end(),
+                        std::back_inserter(left));
+    return fmt::format("{}", fmt::join(left, " "));
+  };
+  const Words mine = words_of(ours);
+  const Words others = words_of(theirs);
+  return {without(mine, others), without(others, mine)};
 }
 
 }  // namespace gdrx

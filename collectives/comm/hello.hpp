@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "collectives/comm/host.hpp"
 #include "collectives/gpu/path.hpp"
@@ -34,5 +35,12 @@ struct Hello {
 Blob encode(const Hello& hello);
 /// Nothing in `bytes` is trusted. Errc::protocol says what is wrong with it.
 Result<Hello> decode_hello(std::span<const std::byte> bytes);
+
+/// What each of two ranks' settings has that the other's has not.
+struct Difference {
+  std::string ours;
+  std::string theirs;
+};
+Difference difference_of(std::string_view ours, std::string_view theirs);
 
 }  // namespace gdrx

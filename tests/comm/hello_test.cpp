@@ -49,6 +49,13 @@ TEST(Hello, ALongerOneIsRefused) {
   EXPECT_FALSE(decode_hello(longer));
 }
 
+TEST(Hello, SettingsThatDifferAreTold) {
+  const auto [ours, theirs] = difference_of("GDRX_ALGO=ring GDRX_SHM=1 GDRX_LANES=2",
+                                            "GDRX_ALGO=auto GDRX_SHM=1 GDRX_LANES=4");
+  EXPECT_EQ(ours, "GDRX_ALGO=ring GDRX_LANES=2");
+  EXPECT_EQ(theirs, "GDRX_ALGO=auto GDRX_LANES=4");
+}
+
 RC_GTEST_PROP(Hello, GarbageIsRefusedWithoutHarm, (const std::vector<std::uint8_t>& bytes)) {
   RC_ASSERT(!decode_hello(std::as_bytes(std::span(bytes))));
 }
