@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/on_device.hpp"
 #include "collectives/kernels/launch.hpp"
 
 namespace gdrx::gpu {

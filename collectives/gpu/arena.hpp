@@ -47,24 +47,4 @@ class PeerArena {
   bool mapped_ = false;
 };
 
-/// Makes a device current for a scope.
-class OnDevice {
- public:
-  explicit OnDevice(int device) noexcept {
-    if (cudaGetDevice(&before_) != cudaSuccess || before_ == device) {
-      before_ = -1;
-    } else {
-      cudaSetDevice(device);
-    }
-  }
-  ~OnDevice() {
-    if (before_ >= 0) cudaSetDevice(before_);
-  }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-
- private:
-  int before_ = -1;
-};
-
 }  // namespace gdrx::gpu

@@ -11,6 +11,7 @@
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/lowering.hpp"
+#include "collectives/gpu/on_device.hpp"
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/launch.hpp"
 

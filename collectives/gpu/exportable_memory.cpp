@@ -7,8 +7,8 @@
 #include <map>
 #include <mutex>
 
-#include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/on_device.hpp"
 
 namespace gdrx::gpu {
 namespace {

@@ -11,10 +11,10 @@
 #include <numeric>
 #include <tuple>
 
-#include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/driver.hpp"
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/exportable_memory.hpp"
+#include "collectives/gpu/on_device.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -66,15 +66,29 @@ class OpenedAllocations {
   }
 };
 
+/// A ticket says where in an allocation its bytes are; the driver, how large that is.
+Result<void> check_end(const void* data, const WindowTicket& ticket) {
+  const auto driver = driver_api();
+  CUdeviceptr begin = 0;
+  std::size_t bytes = 0;
+  const auto at = reinterpret_cast<CUdeviceptr>(data);
+  if (!driver || (*driver)->address_range(&begin, &bytes, at) != CUDA_SUCCESS) return {};
+  if (ticket.offset + ticket.bytes <= bytes) return {};
+  return fail(Errc::protocol,
+              fmt::format("registered memory of {} bytes from {} on, in an allocation of {}",
+                          ticket.bytes, ticket.offset, bytes));
+}
+
 class IpcMapping final : public Mapping {
  public:
   static Result<std::unique_ptr<Mapping>> create(const WindowTicket& ticket) {
     int device = 0;
     GDRX_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
     OpenedAllocations::Key key{ticket.process, device, ticket.ipc};
-    void* data = GDRX_TRY(OpenedAllocations::acquire(key));
-    return std::unique_ptr<Mapping>(
-        new IpcMapping(std::move(key), static_cast<std::uint8_t*>(data) + ticket.offset));
+    auto* const data = static_cast<std::uint8_t*>(GDRX_TRY(OpenedAllocations::acquire(key)));
+    std::unique_ptr<Mapping> made(new IpcMapping(std::move(key), data + ticket.offset));
+    GDRX_TRY(check_end(data, ticket));
+    return made;
   }
   ~IpcMapping() override { OpenedAllocations::release(key_); }
   IpcMapping(const IpcMapping&) = delete;

@@ -4,17 +4,24 @@
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "collectives/gpu/load.hpp"
+#include "collectives/gpu/window_ticket.hpp"
 #include "gdrx/gdrx.h"
 #include "tests/gpu/emulated.hpp"
+#include "tests/gpu/ranks.hpp"
 #include "tests/gpu/segments.hpp"
 
 namespace gdrx::gpu {
@@ -356,6 +363,79 @@ TEST_F(GpuProcesses, ARankThatDiesInsteadOfRegisteringIsNamed) {
     return 0;
   });
   EXPECT_EQ(answers, (std::vector<int>{0, 77, 0, 0}));
+}
+
+/// Of two ranks that have a path and no communicator.
+int open_what_is_not_there(int rank, int other) {
+  const auto swap = [&](std::span<const std::byte> mine) {
+    Blob theirs(mine.size());
+    const auto length = static_cast<ssize_t>(mine.size());
+    if (write(other, mine.data(), mine.size()) != length) _exit(2);
+    if (recv(other, theirs.data(), theirs.size(), MSG_WAITALL) != length) _exit(2);
+    return theirs;
+  };
+  const std::size_t self = rank == 0 ? 0 : 1;
+  int gpus = 0;
+  must(cudaGetDeviceCount(&gpus), "count");
+  must(cudaSetDevice(rank % gpus), "device");
+  must(cudaFree(nullptr), "context");
+  auto path = must(open_path({}));
+  const Blob ticket = swap(std::as_bytes(std::span(&path->ticket(), 1)));
+  Ticket tickets[2] = {path->ticket(), path->ticket()};
+  std::memcpy(&tickets[1 - self], ticket.data(), sizeof(Ticket));
+  must(path->connect(tickets, Rank{rank}));
+  void* memory = nullptr;
+  must(cudaMalloc(&memory, kBytes), "malloc");
+  const auto offer = must(path->offer(memory, kBytes));
+  auto said = must(decode_window_ticket(offer->ticket()));
+  said.bytes = 16 * kBytes;
+  Blob blobs[2] = {encode(said), encode(said)};
+  blobs[1 - self] = swap(blobs[self]);
+  const auto opened = path->open_window(blobs, Deadline::never());
+  const std::string what = opened ? "" : describe(opened.error());
+  swap(std::as_bytes(std::span("ended")));  // now the memory may go
+  if (what.find("in an allocation of") != std::string::npos) return 0;
+  std::fprintf(stderr, "rank %d: '%s'\n", rank, what.c_str());
+  return 1;
+}
+
+TEST_F(GpuProcesses, WhatEndsBehindItsAllocationIsNotMapped) {
+  int sockets[2] = {-1, -1};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  std::fflush(nullptr);
+  const pid_t first = fork();
+  if (first == 0) _exit(open_what_is_not_there(0, sockets[0]));
+  const pid_t second = fork();
+  if (second == 0) _exit(open_what_is_not_there(1, sockets[1]));
+  for (const int fd : sockets) close(fd);
+  for (const pid_t pid : {first, second}) {
+    int status = -1;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST_F(GpuProcesses, AThreadWithoutAContextHasNoneAfterwards) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    int gpus = 0;
+    must(cudaGetDeviceCount(&gpus), "count");
+    must(cudaSetDevice(gpus - 1), "device");
+    must(cudaFree(nullptr), "context");
+    auto path = must(open_path({}));
+    const Ticket own = path->ticket();
+    must(path->connect({&own, 1}, Rank{0}));
+    const auto current = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+    CUcontext context = nullptr;  // of the other thread
+    std::jthread([&] {
+      must(path->finish());
+      current(&context);
+    }).join();
+    _exit(context == nullptr ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
