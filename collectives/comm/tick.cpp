@@ -2,6 +2,8 @@
 // What the mesh's thread does for a communicator: it drives what nobody waits for.
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -29,6 +31,28 @@ void nap(Duration since) {
       std::clamp<Duration>(since / 500, std::chrono::microseconds(20), milliseconds(1)));
 }
 
+// As mpirun binds one or two ranks. Who yields to a program that spins in cudaStreamSynchronize is
+// back after the scheduler's slice, in milliseconds; who sleeps is back soon after waking up, and
+// where Linux has slices of its own for each thread (6.12; others ignore it) at once.
+bool only_one_processor() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != 1) return false;
+  struct {  // the kernel's first version of sched_attr
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t slice_ns, deadline, period;
+  } attributes{};
+  static_assert(sizeof attributes == 48);
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
+      attributes.policy == SCHED_OTHER) {
+    attributes.slice_ns = 100'000;  // the least there is
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
+  }
+  return true;
+}
+
 }  // namespace
 
 // Nothing runs here: what the fabric has to answer to peers leaves this process all the same.
@@ -51,6 +75,7 @@ Duration Communicator::on_tick() {
     return now - active_ < kActiveFor ? kTickActive : kTickIdle;
   }
   active_ = now;
+  thread_local const bool shared = only_one_processor();
   const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
   while ((!queue_.empty() || expects_streams()) && callers_ == 0) {
     const Instant then = steady_clock().now();
@@ -59,7 +84,7 @@ Duration Communicator::on_tick() {
     idle_ = moved && *moved ? 0 : idle_ + 1;
     if (idle_ == 0) {
       moved_ = then;
-    } else if (streaming_ || !expects_streams() || then - moved_ < kAwake) {
+    } else if (!shared && (streaming_ || !expects_streams() || then - moved_ < kAwake)) {
       sched_yield();
     } else {
       lock.unlock();
