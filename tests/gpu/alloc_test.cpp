@@ -92,9 +92,9 @@ class GpuAlloc : public testing::Test {
     for (std::uint64_t i = 0; i < kCount; ++i) {
       data[i] = static_cast<std::uint32_t>(i * 2654435761U) + static_cast<std::uint32_t>(self.rank);
     }
-    must(cudaMemset(out, 0xa5, kBytes), "memset");
-    must(cudaMemcpy(in, data.data(), kBytes, cudaMemcpyHostToDevice), "copy");
-    must(cudaDeviceSynchronize(), "copy");
+    // In this rank's stream: the device's end would be that of kernels which wait for this rank.
+    must(cudaMemsetAsync(out, 0xa5, kBytes, self.stream), "memset");
+    must(cudaMemcpyAsync(in, data.data(), kBytes, cudaMemcpyHostToDevice, self.stream), "copy");
     ASSERT_EQ(gdrxAllReduce(in, out, kCount, gdrxUint32, gdrxSum, self.comm,
                             reinterpret_cast<gdrxStream_t>(self.stream), nullptr),
               gdrxSuccess)
@@ -106,7 +106,8 @@ class GpuAlloc : public testing::Test {
     EXPECT_STREQ(info.transport, "gpu");
     EXPECT_EQ(info.registered != 0, registered);
     std::vector<std::uint32_t> got(kCount);
-    must(cudaMemcpy(got.data(), out, kBytes, cudaMemcpyDeviceToHost), "copy");
+    must(cudaMemcpyAsync(got.data(), out, kBytes, cudaMemcpyDeviceToHost, self.stream), "copy");
+    must(cudaStreamSynchronize(self.stream), "synchronize");
     std::uint64_t wrong = 0;
     for (std::uint64_t i = 0; i < kCount; ++i) {
       const auto sum = static_cast<std::uint32_t>(i * 2654435761U) * kRanks + kOfRanks;

@@ -119,6 +119,8 @@ class Hosts {
                            member.stream),
            "copy");
       must(member.comm->launch(call(what, rank)));
+      // A copy to pageable memory would wait for the call, and keep others from the context.
+      must(cudaStreamSynchronize(member.stream), "cudaStreamSynchronize");
       must(cudaMemcpyAsync(all[at].data(), member.out, what.bytes(), cudaMemcpyDeviceToHost,
                            member.stream),
            "copy");
