@@ -59,6 +59,12 @@ FAKE int cuPointerGetAttribute(void* value, int attribute, Pointer at) {
   if (attribute == kOrdinal) std::memcpy(value, &kFirst, sizeof kFirst);
   return attribute == kMemoryType || attribute == kOrdinal ? 0 : kInvalid;
 }
+FAKE int cuPointerGetAttributes(unsigned count, int* attributes, void** values, Pointer at) {
+  for (unsigned i = 0; i < count; ++i) {
+    if (cuPointerGetAttribute(values[i], attributes[i], at) != 0) std::memset(values[i], 0, 4);
+  }
+  return 0;
+}
 FAKE int cuPointerSetAttribute(const void*, int, Pointer) { return 0; }
 
 FAKE int cuMemAlloc_v2(Pointer* at, std::size_t bytes) {

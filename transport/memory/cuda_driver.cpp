@@ -23,6 +23,7 @@ void load(void* library, const char* name, Function& function, std::string& miss
 void load_memory(void* library, Driver& driver) {
   std::string& missing = driver.missing;
   load(library, "cuPointerGetAttribute", driver.pointer_attribute, missing);
+  load(library, "cuPointerGetAttributes", driver.pointer_attributes, missing);
   load(library, "cuPointerSetAttribute", driver.set_pointer_attribute, missing);
   load(library, "cuMemGetAddressRange_v2", driver.address_range, missing);
   load(library, "cuMemcpyDtoH_v2", driver.to_host, missing);

@@ -20,6 +20,7 @@ using DevicePointer = unsigned long long;
 struct Driver {
   Status (*init)(unsigned) = nullptr;
   Status (*pointer_attribute)(void*, int, DevicePointer) = nullptr;
+  Status (*pointer_attributes)(unsigned, int*, void**, DevicePointer) = nullptr;
   Status (*set_pointer_attribute)(const void*, int, DevicePointer) = nullptr;
   Status (*address_range)(DevicePointer*, std::size_t*, DevicePointer) = nullptr;
   Status (*push)(Context) = nullptr;

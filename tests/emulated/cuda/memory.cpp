@@ -293,6 +293,17 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute what, CUdevicept
       return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* what, void** values,
+                                CUdeviceptr address) {
+  for (unsigned i = 0; i < count; ++i) {
+    // The one that it is asked for in a list; of others it would have to know the size.
+    if (what[i] != CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (cuPointerGetAttribute(values[i], what[i], address) != CUDA_SUCCESS) {
+      std::memset(values[i], 0, sizeof(CUmemorytype));
+    }
+  }
+  return CUDA_SUCCESS;
+}
 CUresult cuPointerSetAttribute(const void*, CUpointer_attribute, CUdeviceptr) {
   return CUDA_SUCCESS;
 }
