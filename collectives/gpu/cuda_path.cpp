@@ -13,6 +13,7 @@
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/gpu/on_device.hpp"
 #include "collectives/kernels/combine.hpp"
+#include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/launch.hpp"
 
 namespace gdrx::gpu {
@@ -188,9 +189,12 @@ Result<void> CudaPath::check_launch(void* to) const {
   return {};
 }
 
-// Of one rank: the copy engine is as fast, and leaves the multiprocessors alone.
+// Of one rank: from some size on the copy engine is as fast, and leaves the multiprocessors alone.
 Result<void> CudaPath::copy(const Work& what, cudaStream_t stream) {
   if (what.input == what.output) return {};
+  if (what.bytes <= kMostCopied) {
+    return check(launch_copy(what.output, what.input, what.bytes, stream), "kernel launch");
+  }
   return check(cudaMemcpyAsync(what.output, what.input, what.bytes, cudaMemcpyDefault, stream),
                "cudaMemcpyAsync");
 }
