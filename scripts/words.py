@@ -165,8 +165,39 @@ def shared_gpu_words():
             f"{int(calls[2][1]):,} calls of {calls[2][2]} ranks on 2 GPUs with random delays: none wrong"]
 
 
+def killed_words(tests):
+    rounds = re.findall(r"^\w+: (\d+) of \1 named, median \d+ ms, worst (\d+) ms", tests, re.M)
+    (plain, _), (recovered, _) = rounds
+    return (f"killed {plain} times without recovery and {recovered} times with it, named within "
+            f"{max(int(worst) for _, worst in rounds)} ms each time")
+
+
+def one_gpu_words():
+    """Ranks that share one GPU as hosts of their own."""
+    tests = text("results/gpu-tests-on-1.txt")
+    passed = sum(int(count) for count in re.findall(r"^gpu_\w+: (\d+) of \d+ passed, \d+ skipped", tests, re.M))
+    engine, kernel = re.search(r"^ *8 graph +([\d.]+) +([\d.]+)", text("results/gpu-copies-on-1.txt"), re.M).groups()
+    run = load("gpu-2x1-on-1-mps")["rows"]
+    plain, ordered = rows_of("gpu-2x2-on-1-mps"), rows_of("gpu-2x2-on-1-mps-reproducible")
+    price = {size: ordered[size] / us for size, us in plain.items()}
+    early = [row for row in run if row["bytes"] <= 8192]
+    late = [nccl_ratio(row) for row in run if row["bytes"] >= 2048]
+    theirs = min(run[0]["vs"][rival]["p50"] for rival in ("nccl", "nccl_registered"))
+    yielded = re.search(r"8 bytes took ([\d.]+) us", tests)[1]
+    assert min(late) > 1 > max(nccl_ratio(row) for row in early if row["bytes"] < 2048)
+    return [f"all {passed} tests pass which one GPU", f"8 bytes take {float(kernel):.1f} us in a graph, {float(engine):.1f} when",
+            f"they take {run[0]['time_us']['p50']:.1f} us, and NCCL over Socket {theirs:.1f}",
+            f"launches, {span([row['host_us'] for row in early], '.0f')} us of the host",
+            f"From 2 KiB on gdrx is {span(late, '.1f')} times as fast",
+            f"took {span([by for size, by in price.items() if size <= 32768], '.1f')} times as long to 32 KiB and "
+            f"{price[32 * MIB]:.1f} times at 32 MiB",
+            f"8 bytes take {rows_of('gpu-2x1-on-1-mps-one-cpu')[8]:.1f} us a call then",
+            f"[{float(yielded):.0f}](../results/gpu-tests-on-1.txt) when it only yielded,",
+            f"and {float(kernel):.1f} with `--bind-to none`", killed_words(tests)]
+
+
 def collectives():
-    return host_words() + kernel_words() + change_words() + rival_words() + shared_gpu_words()
+    return host_words() + kernel_words() + change_words() + rival_words() + shared_gpu_words() + one_gpu_words()
 
 
 def threads_words(best):

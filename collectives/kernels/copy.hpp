@@ -7,8 +7,8 @@
 
 namespace gdrx::gpu {
 
-/// To this many bytes a kernel copies sooner than the copy engine, which takes 10 us to begin
-/// (results/gpu-copies-on-1.txt).
+/// To this many bytes a kernel copies sooner than the copy engine, which takes some 14 us to begin
+/// in a graph (results/gpu-copies-on-1.txt).
 inline constexpr std::uint64_t kMostCopied = 256 << 10;
 
 /// Enqueues a copy of memory that the GPU reaches. Waits for nobody, so that it always ends.
