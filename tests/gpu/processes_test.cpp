@@ -404,9 +404,15 @@ TEST_F(GpuProcesses, WhatEndsBehindItsAllocationIsNotMapped) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
   std::fflush(nullptr);
   const pid_t first = fork();
-  if (first == 0) _exit(open_what_is_not_there(0, sockets[0]));
+  if (first == 0) {
+    close(sockets[1]);  // or it would not see the other's end
+    _exit(open_what_is_not_there(0, sockets[0]));
+  }
   const pid_t second = fork();
-  if (second == 0) _exit(open_what_is_not_there(1, sockets[1]));
+  if (second == 0) {
+    close(sockets[0]);
+    _exit(open_what_is_not_there(1, sockets[1]));
+  }
   for (const int fd : sockets) close(fd);
   for (const pid_t pid : {first, second}) {
     int status = -1;
@@ -426,12 +432,14 @@ TEST_F(GpuProcesses, AThreadWithoutAContextHasNoneAfterwards) {
     const Ticket own = path->ticket();
     must(path->connect({&own, 1}, Rank{0}));
     const auto current = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
-    CUcontext context = nullptr;  // of the other thread
+    bool has_none = false;
     std::jthread([&] {
-      must(path->finish());
-      current(&context);
+      must(path->is_captured(nullptr));
+      must(path->synchronize(nullptr));
+      CUcontext context = nullptr;
+      has_none = current(&context) == CUDA_SUCCESS && context == nullptr;
     }).join();
-    _exit(context == nullptr ? 0 : 1);
+    _exit(has_none ? 0 : 1);
   }
   int status = -1;
   waitpid(pid, &status, 0);
