@@ -89,7 +89,7 @@ Duration Communicator::on_tick() {
     } else {
       lock.unlock();
       nap(then - moved_);
-      if (!lock.try_lock()) return kTickActive;  // whoever has it wakes this thread
+      if (!lock.try_lock()) return kTickBusy;
     }
   }
   return queue_.empty() && !expects_streams() ? Duration(kTickActive) : Duration::zero();
