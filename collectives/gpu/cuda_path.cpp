@@ -42,6 +42,7 @@ class EventMark final : public Mark {
     return mark;
   }
   ~EventMark() override {
+    const OnDevice here(device_);
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
   // A thread that has used no GPU yet would make itself a context on the first one.
@@ -189,10 +190,10 @@ Result<void> CudaPath::check_launch(void* to) const {
   return {};
 }
 
-// Of one rank: from some size on the copy engine is as fast, and leaves the multiprocessors alone.
+// Of one rank. Large ones by the copy engine: it leaves the multiprocessors alone.
 Result<void> CudaPath::copy(const Work& what, cudaStream_t stream) {
   if (what.input == what.output) return {};
-  if (what.bytes <= kMostCopied) {
+  if (is_small_copy(what.output, what.input, what.bytes)) {
     return check(launch_copy(what.output, what.input, what.bytes, stream), "kernel launch");
   }
   return check(cudaMemcpyAsync(what.output, what.input, what.bytes, cudaMemcpyDefault, stream),

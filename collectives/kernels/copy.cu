@@ -35,12 +35,14 @@ cudaError_t enqueue_copy(void* to, const void* from, std::uint64_t bytes, cudaSt
 }  // namespace
 
 cudaError_t launch_copy(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
-  const auto both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-  if (both % sizeof(Pack) == 0) return enqueue_copy<Pack>(to, from, bytes, stream);
-  if (both % sizeof(std::uint32_t) == 0) {
-    return enqueue_copy<std::uint32_t>(to, from, bytes, stream);
+  switch (word_of_copy(to, from)) {
+    case sizeof(Pack):
+      return enqueue_copy<Pack>(to, from, bytes, stream);
+    case sizeof(std::uint32_t):
+      return enqueue_copy<std::uint32_t>(to, from, bytes, stream);
+    default:
+      return enqueue_copy<std::uint8_t>(to, from, bytes, stream);
   }
-  return enqueue_copy<std::uint8_t>(to, from, bytes, stream);
 }
 
 }  // namespace gdrx::gpu
