@@ -175,8 +175,12 @@ def killed_words(tests):
 def one_gpu_words():
     """Ranks that share one GPU as hosts of their own."""
     tests = text("results/gpu-tests-on-1.txt")
-    passed = sum(int(count) for count in re.findall(r"^gpu_\w+: (\d+) of \d+ passed, \d+ skipped", tests, re.M))
+    programs = [tuple(map(int, found)) for found in re.findall(r"^gpu_\w+: (\d+) of (\d+) passed, (\d+) skipped", tests, re.M)]
+    assert programs and all(passed + skipped == total for passed, total, skipped in programs)
     engine, kernel = re.search(r"^ *8 graph +([\d.]+) +([\d.]+)", text("results/gpu-copies-on-1.txt"), re.M).groups()
+    for name, ranks in (("2x1-on-1-mps", 2), ("2x1-on-1-mps-one-cpu", 2), ("2x2-on-1-mps", 4), ("2x2-on-1-mps-reproducible", 4)):
+        for row in load("gpu-" + name)["rows"]:
+            assert (row["wrong"], row["hosts"], row["ranks"]) == (0, 2, ranks), name
     run = load("gpu-2x1-on-1-mps")["rows"]
     plain, ordered = rows_of("gpu-2x2-on-1-mps"), rows_of("gpu-2x2-on-1-mps-reproducible")
     price = {size: ordered[size] / us for size, us in plain.items()}
@@ -185,7 +189,7 @@ def one_gpu_words():
     theirs = min(run[0]["vs"][rival]["p50"] for rival in ("nccl", "nccl_registered"))
     yielded = re.search(r"8 bytes took ([\d.]+) us", tests)[1]
     assert min(late) > 1 > max(nccl_ratio(row) for row in early if row["bytes"] < 2048)
-    return [f"all {passed} tests pass which one GPU", f"8 bytes take {float(kernel):.1f} us in a graph, {float(engine):.1f} when",
+    return [f"all {sum(passed for passed, _, _ in programs)} tests pass which one GPU", f"8 bytes take {float(kernel):.1f} us in a graph, {float(engine):.1f} when",
             f"they take {run[0]['time_us']['p50']:.1f} us, and NCCL over Socket {theirs:.1f}",
             f"launches, {span([row['host_us'] for row in early], '.0f')} us of the host",
             f"From 2 KiB on gdrx is {span(late, '.1f')} times as fast",

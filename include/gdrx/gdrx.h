@@ -27,12 +27,12 @@
  * streams. Everything else is staged through pinned host memory: such a call first waits for its
  * stream, and blocks until it is done if it has no request. Ranks of one process that share a GPU
  * need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a
- * kernel wait for one behind it; and each needs a stream of its own, not the default one. Two GPU
- * calls that ranks may begin in different orders (of two communicators) want
+ * kernel wait for one behind it; and each needs a stream of its own, not the default one. They,
+ * and GPU calls that ranks may begin in different orders (of two communicators), want
  * CUDA_MODULE_LOADING=EAGER: a kernel that is loaded when it is first used may wait for those that
- * run. Buffers belong to the caller and stay untouched by him until the operation is done. All
- * ranks give buffers of the same kind. recvbuff may equal sendbuff (in place). Any alignment, any
- * count, 0 too.
+ * run. GPU buffers lie on the communicator's GPU. Buffers belong to the caller and stay untouched
+ * by him until the operation is done. All ranks give buffers of the same kind. recvbuff may equal
+ * sendbuff (in place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
