@@ -252,6 +252,7 @@ Result<Options> parse_options(int argc, char** argv) {
   Options options;
   Raw raw;
   CLI::App app("gdrx allReduce under mpirun: speed, and every element checked", "allreduce_test");
+  app.option_defaults()->take_last();  // as nccl-tests: a script's options, and then one's own
   declare(app, raw, options);
   app.set_version_flag("--version",
                        "allreduce_test of gdrx " GDRX_VERSION_TEXT ", commit " + commit());

@@ -89,6 +89,7 @@ Result<Options> parse_options(int argc, char** argv) {
   Raw raw;
   CLI::App app("gdrx net_perf: latency and bandwidth of one endpoint, under mpirun -np 2",
                "net_perf");
+  app.option_defaults()->take_last();  // as perftest
   declare(app, raw, options);
   try {
     app.parse(argc, argv);
