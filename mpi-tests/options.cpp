@@ -47,6 +47,7 @@ struct Raw {
   bool only_out = false;
 };
 
+constexpr const char* kDirect = "direct";  // a kernel, of no plan of its own
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 constexpr std::size_t kMostSizes = 1 << 20;
 
@@ -125,10 +126,10 @@ Result<std::vector<std::string>> algorithms_of(const std::string& text) {
   if (text == "all") return all;
   std::vector<std::string> chosen = split(text);
   for (const std::string& name : chosen) {
-    if (name != "auto" && std::find(all.begin(), all.end(), name) == all.end()) {
+    if (name != "auto" && name != kDirect && std::find(all.begin(), all.end(), name) == all.end()) {
       return fail(Errc::invalid_argument, "--algo does not know '" + name +
                                               "'; it takes auto, all, ring, tree, "
-                                              "halving-doubling, one-shot, two-shot");
+                                              "halving-doubling, one-shot, two-shot, direct");
     }
   }
   if (chosen.empty()) return fail(Errc::invalid_argument, "--algo names nothing");
@@ -146,7 +147,9 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-n,--iters", options.iterations, "timed calls");
   app.add_option("-w,--warmup_iters", options.warmup, "calls before them");
   app.add_option("-c,--check", options.checks, "checked calls of each row, 0 for none");
-  app.add_option("--algo", raw.algo, "auto, all, or a list of algorithms; without it GDRX_ALGO");
+  app.add_option("--algo", raw.algo,
+                 "auto, all, or a list of algorithms; direct: of registered GPU buffers; without "
+                 "it GDRX_ALGO");
   app.add_option("--transport", options.transport, "auto, ucx, verbs");
   app.add_option("--memory", raw.memory, "host or cuda");
   app.add_option("--mode", raw.mode,
@@ -242,6 +245,10 @@ Result<void> check(const Raw& raw, Options& options) {
                                               [](auto n) { return parse_reduce_op(n); }));
   const std::string fallback = GDRX_TRY(load_config(process_environment())).config.algo;
   options.algorithms = GDRX_TRY(algorithms_of(raw.algo.value_or(fallback)));
+  const auto direct = std::find(options.algorithms.begin(), options.algorithms.end(), kDirect);
+  if (raw.algo && direct != options.algorithms.end() && !(options.cuda && options.registered)) {
+    return fail(Errc::invalid_argument, "--algo direct needs --memory cuda and --register");
+  }
   GDRX_TRY(check_count(raw, options));
   return check_vs_mpi(options);
 }

@@ -96,11 +96,14 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
   }
   if (windows_.empty() || fixed_) return text;
   const auto with_direct = gpu::candidates(gpu_host_, bytes, true);
+  const bool only = config_.algo == "direct";
   for (const gpu::Prediction& candidate : with_direct) {
     if (candidate.shape.kernel != gpu::Kernel::direct) continue;
-    const bool chosen = &candidate == &with_direct.front();
-    text +=
-        line(candidate, chosen, chosen ? "  <- chosen for registered buffers" : "  if registered");
+    const bool chosen = only || &candidate == &with_direct.front();
+    text += line(candidate, chosen,
+                 only     ? "  <- asked for, of registered buffers"
+                 : chosen ? "  <- chosen for registered buffers"
+                          : "  if registered");
   }
   return text;
 }

@@ -54,6 +54,9 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
     return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
   }
   const bool direct = !fixed_ && gpu_->reaches(call.input, call.output, bytes);
+  if (direct && config_.algo == "direct") {
+    if (const auto only = gpu::prediction_of(gpu::Kernel::direct, gpu_host_, bytes)) return *only;
+  }
   const auto asked = gpu::asked_for(fixed_, gpu_host_, bytes);
   // An algorithm that was asked for and cannot carry this size gives way, as on the host.
   return asked ? *asked : gpu::best(gpu_host_, bytes, direct);

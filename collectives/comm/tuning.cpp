@@ -10,10 +10,17 @@
 namespace gdrx {
 namespace {
 
-constexpr gpu::Kernel kKernels[] = {gpu::Kernel::one_shot, gpu::Kernel::two_shot, gpu::Kernel::ring,
-                                    gpu::Kernel::tree};
-constexpr plan::Algorithm kAlgorithms[] = {plan::Algorithm::one_shot, plan::Algorithm::two_shot,
-                                           plan::Algorithm::ring, plan::Algorithm::tree};
+// A kernel as tables have it.
+struct Way {
+  gpu::Kernel kernel;
+  plan::Algorithm algorithm;
+  std::string_view transport = tune::kGpu;
+};
+constexpr Way kWays[] = {{gpu::Kernel::one_shot, plan::Algorithm::one_shot},
+                         {gpu::Kernel::two_shot, plan::Algorithm::two_shot},
+                         {gpu::Kernel::ring, plan::Algorithm::ring},
+                         {gpu::Kernel::tree, plan::Algorithm::tree},
+                         {gpu::Kernel::direct, plan::Algorithm::two_shot, tune::kGpuRegistered}};
 
 // What all ranks have; empty if they differ.
 template <class Member>
@@ -58,7 +65,7 @@ Tuning::Measured Tuning::host(std::span<const Hello> ranks, const Machine& machi
   const tune::Table* table = file_.empty() ? tune::known(here) : &loaded_.table;
   if (table == nullptr) return {};
   std::vector<tune::Curve> curves = tune::curves_at(*table, machine.ranks, machine.hosts);
-  std::erase_if(curves, [](const tune::Curve& curve) { return curve.transport == "gpu"; });
+  std::erase_if(curves, [](const tune::Curve& curve) { return tune::is_of_gpus(curve); });
   if (curves.empty()) {
     if (file_.empty()) return {};
     return {{},
@@ -84,9 +91,9 @@ std::string Tuning::gpu(std::span<const Hello> ranks, gpu::Host& host) const {
   if (table == nullptr || name.empty() || table->platform.gpu != name) return {};
   if (!fills_its_gpu(ranks, host)) return {};
   const auto curves = tune::curves_at(*table, host.ranks, 1);
-  for (std::size_t i = 0; i < std::size(kKernels); ++i) {
-    const auto points = tune::find(curves, "gpu", kAlgorithms[i]);
-    host.measured[gpu::place_of(kKernels[i])].assign(points.begin(), points.end());
+  for (const Way& way : kWays) {
+    const auto points = tune::find(curves, way.transport, way.algorithm);
+    host.measured[gpu::place_of(way.kernel)].assign(points.begin(), points.end());
   }
   return file_.empty() ? "a table that came with gdrx for " + name : "GDRX_TUNE_FILE=" + file_;
 }

@@ -31,8 +31,8 @@ struct Host {
   int ranks = 1;
   int blocks = 131;           // multiprocessors that a call of one rank may keep busy
   bool reproducible = false;  // the same bits whatever the size: kernels that reduce in rank order
-  /// Times by place_of(), measured here with so many ranks; empty: the model alone. Tables have no
-  /// times of direct yet: where it may run, the model decides.
+  /// Times by place_of(), measured here with so many ranks. A call that may take a kernel which has
+  /// none here is decided by the model alone.
   std::array<std::vector<tune::Point>, kAllReduceKernels> measured{};
   bool rail = false;  // kernels of blocks leave kRailBytes of the arena to NICs
 };

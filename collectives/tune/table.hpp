@@ -21,15 +21,23 @@ struct Point {
   friend bool operator==(const Point&, const Point&) = default;
 };
 
+/// Transports of GPU memory: of any, and of what all ranks have registered.
+inline constexpr std::string_view kGpu = "gpu";
+inline constexpr std::string_view kGpuRegistered = "gpu-registered";
+
 /// One way at one place.
 struct Curve {
-  std::string transport;  // "shm", "ucx", "verbs", "gpu"
+  std::string transport;  // "shm", "ucx", "verbs", kGpu, kGpuRegistered
   plan::Algorithm algorithm{};
   int ranks = 0;
   int hosts = 1;
   std::vector<Point> points;  // by size, each size once
   friend bool operator==(const Curve&, const Curve&) = default;
 };
+
+inline bool is_of_gpus(const Curve& curve) noexcept {
+  return curve.transport == kGpu || curve.transport == kGpuRegistered;
+}
 
 /// Where a table holds: the same words as of the host that it was measured on.
 struct Platform {

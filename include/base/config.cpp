@@ -153,9 +153,10 @@ std::string seconds(milliseconds value) {
 std::vector<Knob> own_knobs() {
   return {
       {"GDRX_ALGO", "",
-       "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot",
+       "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot; direct: of GPU "
+       "buffers that are registered, all others as by auto",
        choice_into(&Config::algo,
-                   {"auto", "ring", "tree", "halving-doubling", "one-shot", "two-shot"}),
+                   {"auto", "ring", "tree", "halving-doubling", "one-shot", "two-shot", "direct"}),
        [](const Config& c) { return c.algo; }},
       {"GDRX_TRANSPORT", "", "what carries messages: auto, ucx, verbs",
        choice_into(&Config::transport, {"auto", "ucx", "verbs"}),

@@ -18,6 +18,7 @@ tune::Table sample() {
   table.curves.push_back({"gpu", Algorithm::one_shot, 2, 1, {{8, 2}}});
   table.curves.push_back({"gpu", Algorithm::two_shot, 2, 1, {{8, 3}}});
   table.curves.push_back({"gpu", Algorithm::ring, 2, 1, {{8, 4}}});
+  table.curves.push_back({"gpu-registered", Algorithm::two_shot, 2, 1, {{8, 6}}});
   table.curves.push_back({"shm", Algorithm::one_shot, 4, 1, {{8, 5}}});
   return table;
 }
@@ -80,7 +81,7 @@ TEST_F(TuningOfAFile, OfAHostWithMoreCpusIsNotUsedAndThatIsSaid) {
 
 TEST_F(TuningOfAFile, OfGpusAloneSaysNothingOfTheCpus) {
   tune::Table table = sample();
-  std::erase_if(table.curves, [](const auto& curve) { return curve.transport != "gpu"; });
+  std::erase_if(table.curves, [](const auto& curve) { return curve.transport == "shm"; });
   std::ofstream(file_) << tune::to_json(table);
   machine_.cpus = 64;
   EXPECT_TRUE(Tuning::load(file_)->host(two_ranks(), machine_, log_).curves.empty());
@@ -90,9 +91,17 @@ TEST_F(TuningOfAFile, OfGpusAloneSaysNothingOfTheCpus) {
 TEST_F(TuningOfAFile, GivesEachKernelItsTimes) {
   gpu::Host host{2, 131, false};
   EXPECT_EQ(tuning_.gpu(two_ranks(), host), "GDRX_TUNE_FILE=" + file_);
-  EXPECT_EQ(host.measured[static_cast<std::size_t>(gpu::Kernel::one_shot)][0].us, 2);
-  EXPECT_EQ(host.measured[static_cast<std::size_t>(gpu::Kernel::two_shot)][0].us, 3);
-  EXPECT_EQ(host.measured[static_cast<std::size_t>(gpu::Kernel::ring)][0].us, 4);
+  const auto time_of = [&](gpu::Kernel kernel) { return host.measured[gpu::place_of(kernel)][0].us; };
+  EXPECT_EQ(time_of(gpu::Kernel::one_shot), 2);
+  EXPECT_EQ(time_of(gpu::Kernel::two_shot), 3);
+  EXPECT_EQ(time_of(gpu::Kernel::ring), 4);
+  EXPECT_EQ(time_of(gpu::Kernel::direct), 6);
+  const gpu::Prediction best = gpu::best(host, 8, true);
+  EXPECT_TRUE(best.measured);
+  EXPECT_EQ(best.us, 2);
+  host.measured[gpu::place_of(gpu::Kernel::direct)][0].us = 1;
+  EXPECT_EQ(gpu::best(host, 8, true).shape.kernel, gpu::Kernel::direct);
+  EXPECT_EQ(gpu::best(host, 8, false).shape.kernel, gpu::Kernel::one_shot);
 }
 
 TEST_F(TuningOfAFile, HasNoTimesForGpusThatAreNotAsTheyWereMeasured) {

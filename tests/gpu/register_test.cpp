@@ -113,15 +113,15 @@ class GpuRegister : public testing::Test {
     }
   }
 
-  void check(bool registered) {
-    constexpr std::uint64_t kCount = kBytes / 4;
+  void check(bool registered, std::uint64_t bytes = kBytes) {
+    const std::uint64_t count = bytes / 4;
     const bench::DataKey key{DataType::float32, ReduceOp::sum, kRanks, ++calls_};
     for_each([&](int rank) {
       Member& member = at(rank);
-      member.data.resize(kBytes);
-      bench::fill_input(key, rank, member.data.data(), kCount);
-      must(cudaMemset(member.out, 0xa5, kBytes), "memset");
-      must(cudaMemcpy(member.in, member.data.data(), kBytes, cudaMemcpyHostToDevice), "copy");
+      member.data.resize(bytes);
+      bench::fill_input(key, rank, member.data.data(), count);
+      must(cudaMemset(member.out, 0xa5, bytes), "memset");
+      must(cudaMemcpy(member.in, member.data.data(), bytes, cudaMemcpyHostToDevice), "copy");
       must(cudaDeviceSynchronize(), "copy");
     });
     for_each([&](int rank) {
@@ -131,19 +131,19 @@ class GpuRegister : public testing::Test {
       call.type = DataType::float32;
       call.input = member.in;
       call.output = member.out;
-      call.count = kCount;
+      call.count = count;
       call.stream = member.stream;
       must(member.comm->wait(*must(member.comm->post(call))));
       const OperationInfo info = member.comm->last_operation();
       EXPECT_EQ(info.path, PathKind::gpu);
       EXPECT_EQ(info.registered, registered);
     });
-    std::vector<std::byte> expected(kBytes);
-    bench::fill_expected(key, expected.data(), 0, kCount);
+    std::vector<std::byte> expected(bytes);
+    bench::fill_expected(key, expected.data(), 0, count);
     for_each([&](int rank) {
-      std::vector<std::byte> got(kBytes);
-      must(cudaMemcpy(got.data(), at(rank).out, kBytes, cudaMemcpyDeviceToHost), "copy");
-      EXPECT_EQ(bench::count_wrong(got.data(), expected.data(), 4, kCount), 0) << "rank " << rank;
+      std::vector<std::byte> got(bytes);
+      must(cudaMemcpy(got.data(), at(rank).out, bytes, cudaMemcpyDeviceToHost), "copy");
+      EXPECT_EQ(bench::count_wrong(got.data(), expected.data(), 4, count), 0) << "rank " << rank;
     });
   }
 
@@ -164,6 +164,20 @@ TEST_F(GpuRegister, ACallUsesItFromItsBeginningToItsEnd) {
     check(false);
   }
   EXPECT_EQ(must(at(0).comm->explain(kBytes)).find("direct"), std::string::npos);
+}
+
+// By the model two-shot is the faster one there.
+TEST_F(GpuRegister, DirectIsTakenAtAnySizeWhereItIsAskedFor) {
+  constexpr std::uint64_t kSmall = 256;
+  open_both();
+  check(false, kSmall);
+  make("direct");
+  check(false, kSmall);
+  open_both();
+  check(true, kSmall);
+  check(true);
+  const std::string said = must(at(0).comm->explain(kSmall));
+  EXPECT_NE(said.find("<- asked for, of registered buffers"), std::string::npos) << said;
 }
 
 TEST_F(GpuRegister, WhatOneRankCannotNoneDoesAndAllSayWhoAndWhy) {

@@ -151,7 +151,8 @@ void run_program(const std::vector<std::string>& words) {
                             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status))};
 }
 
-void measure(const Options& options, int ranks, const std::string& transport, bool cuda,
+/// `way`: what allreduce_test is told of it.
+void measure(const Options& options, int ranks, bool cuda, const std::vector<std::string>& way,
              tune::Table& table) {
   const TemporaryFile rows;
   std::vector<std::string> words = split(options.mpirun, ' ');
@@ -170,11 +171,7 @@ void measure(const Options& options, int ranks, const std::string& transport, bo
                                       "--json",
                                       rows.name()};
   words.insert(words.end(), more.begin(), more.end());
-  const std::vector<std::string> kind =
-      cuda ? std::vector<std::string>{"--memory", "cuda",   "--mode",
-                                      "graph",    "--algo", "one-shot,two-shot,ring,tree"}
-           : std::vector<std::string>{"--transport", transport, "--algo", "all"};
-  words.insert(words.end(), kind.begin(), kind.end());
+  words.insert(words.end(), way.begin(), way.end());
   fmt::print("# {}\n", fmt::join(words, " "));
   std::fflush(stdout);
   run_program(words);
@@ -200,12 +197,18 @@ void run(const Options& options) {
   if (both || options.memory == "host") {
     for (const int ranks : ranks_of(options, false)) {
       for (const std::string& transport : split(options.transports, ',')) {
-        measure(options, ranks, transport, false, table);
+        measure(options, ranks, false, {"--transport", transport, "--algo", "all"}, table);
       }
     }
   }
   if (options.memory == "cuda" || (both && gpus() > 1)) {
-    for (const int ranks : ranks_of(options, true)) measure(options, ranks, "auto", true, table);
+    for (const int ranks : ranks_of(options, true)) {
+      measure(options, ranks, true,
+              {"--memory", "cuda", "--mode", "graph", "--algo", "one-shot,two-shot,ring,tree"},
+              table);
+      measure(options, ranks, true,
+              {"--memory", "cuda", "--mode", "graph", "--algo", "direct", "--register"}, table);
+    }
   }
   if (table.curves.empty())
     throw Failure{kFailed, "nothing was measured: --ranks says with how many"};

@@ -48,8 +48,12 @@ Result<void> add_rows(std::string_view json, tune::Table& table) {
     for (const nlohmann::json& row : rows) {
       const auto algorithm = plan::parse_algorithm(row.at("algorithm").get<std::string>());
       if (!algorithm) return fail(Errc::internal, "allreduce_test names an unknown algorithm");
-      auto& points = points_of(table, row.at("transport").get<std::string>(), *algorithm,
-                               row.at("ranks").get<int>(), row.at("hosts").get<int>());
+      auto transport = row.at("transport").get<std::string>();
+      if (transport == tune::kGpu && row.value("registered", false)) {
+        transport = tune::kGpuRegistered;
+      }
+      auto& points = points_of(table, transport, *algorithm, row.at("ranks").get<int>(),
+                               row.at("hosts").get<int>());
       add_point(points, {row.at("bytes").get<Bytes>(), row.at("time_us").at("p50").get<double>()});
     }
   } catch (const nlohmann::json::exception& error) {
@@ -63,18 +67,18 @@ std::string to_text(const tune::Table& table) {
   std::map<std::tuple<bool, int, int, Bytes>, std::vector<Way>> rows;
   for (const tune::Curve& curve : table.curves) {
     for (const tune::Point& point : curve.points) {
-      rows[{curve.transport == "gpu", curve.hosts, curve.ranks, point.bytes}].push_back(
+      rows[{tune::is_of_gpus(curve), curve.hosts, curve.ranks, point.bytes}].push_back(
           {point.us, fmt::format("{} over {}", plan::to_string(curve.algorithm), curve.transport)});
     }
   }
   std::string text = fmt::format("# {}, {} CPUs{}{}\n", table.platform.cpu, table.platform.cpus,
                                  table.platform.gpu.empty() ? "" : ", ", table.platform.gpu);
-  text += fmt::format("{:>6} {:>5} {:>11} {:>10}  {:<26} {}\n", "memory", "ranks", "bytes",
+  text += fmt::format("{:>6} {:>5} {:>11} {:>10}  {:<28} {}\n", "memory", "ranks", "bytes",
                       "best (us)", "way", "others (us)");
   for (auto& [key, ways] : rows) {
     const auto& [gpu, hosts, ranks, bytes] = key;
     std::sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.us < b.us; });
-    text += fmt::format("{:>6} {:>5} {:>11} {:>10.2f}  {:<26}", gpu ? "cuda" : "host", ranks, bytes,
+    text += fmt::format("{:>6} {:>5} {:>11} {:>10.2f}  {:<28}", gpu ? "cuda" : "host", ranks, bytes,
                         ways[0].us, ways[0].name);
     for (std::size_t i = 1; i < ways.size(); ++i) {
       text += fmt::format("{} {} {:.2f}", i == 1 ? "" : ",", ways[i].name, ways[i].us);
