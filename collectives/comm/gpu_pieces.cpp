@@ -10,14 +10,15 @@ namespace {
 // free for other work.
 constexpr int kMostBlocks = 32;
 
-/// A stream with stops in it. Telling one thing and waiting for the next are one stop.
+/// A stream with stops in it. All that is told with no work between, and what is waited for then,
+/// is one stop.
 class Stops {
  public:
   Stops(gpu::Path& path, void* stream) : path_(path), stream_(stream) {}
 
   Result<void> tell(gpu::Told what) {
-    GDRX_TRY(flush());
-    next_.tells = static_cast<std::int32_t>(what);
+    if ((next_.tells & gpu::bit_of(what)) != 0) GDRX_TRY(flush());
+    next_.tells |= gpu::bit_of(what);
     return {};
   }
   Result<void> await(gpu::Allowed what) {
@@ -26,12 +27,11 @@ class Stops {
   }
   Result<void> begin(const gpu::CallRecord& record) {
     next_.record = record;
-    GDRX_TRY(tell(gpu::Told::begun));
-    return flush();
+    return tell(gpu::Told::begun);
   }
   /// Before anything else goes into the stream.
   Result<void> flush() {
-    if (next_.tells < 0 && next_.awaits < 0) return {};
+    if (next_.tells == 0 && next_.awaits < 0) return {};
     GDRX_TRY(path_.step_flags(next_, stream_));
     next_ = {};
     return {};
@@ -52,7 +52,8 @@ class Enqueuing {
   }
 
   Result<void> run() {
-    GDRX_TRY(stops_.begin(what_.record));
+    if (GDRX_TRY(relay())) return {};
+    if (!at_once_) GDRX_TRY(stops_.begin(what_.record));
     StreamOrder order(what_.pieces.count(), what_.levels, what_.sums);
     while (const auto item = order.next()) {
       switch (item->kind) {
@@ -72,6 +73,13 @@ class Enqueuing {
   }
 
  private:
+  Result<bool> relay() {
+    if (!at_once_ || !what_.sums.empty()) return false;
+    const gpu::Work& work = what_.work;
+    return what_.path->relay({work.input, work.output, what_.part(0), work.bytes, what_.record},
+                             stream_);
+  }
+
   Result<void> scatter(std::uint64_t number) {
     const Pieces::Piece piece = what_.pieces.piece(number);
     gpu::Work work = what_.work;
@@ -81,6 +89,7 @@ class Enqueuing {
     work.block = piece.part;
     work.finish = false;  // whoever adds up the hosts divides
     GDRX_TRY(launch(work, gpu::Kernel::reduce_scatter));
+    if (at_once_) GDRX_TRY(stops_.begin(what_.record));
     return stops_.tell(gpu::Told::scattered);
   }
 
@@ -109,6 +118,8 @@ class Enqueuing {
   }
 
   const GpuPieces& what_;
+  // The network hears of a call of one piece when it can do something about it: one stop less.
+  const bool at_once_ = what_.pieces.count() == 1;
   gpu::Host host_;
   void* stream_;
   Stops stops_;

@@ -15,6 +15,7 @@
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/launch.hpp"
+#include "collectives/kernels/stops.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -246,14 +247,29 @@ Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
+// Who answers has a deadline, and ends the kernel by an abort.
+gdrx::gpu::Call CudaPath::call_of_stops() const {
+  gdrx::gpu::Call call = call_;
+  call.timeout_ns = 0;
+  return call;
+}
+
 Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
   const OnDevice here(device_);
-  GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
+  auto* const to = static_cast<cudaStream_t>(stream);
+  GDRX_TRY(follow(to));
   launched_ = true;
-  gdrx::gpu::Call call = call_;
-  call.timeout_ns = 0;  // who answers has a deadline, and ends this by an abort
-  return check(launch_flags(call, step, flags_, static_cast<cudaStream_t>(stream)),
-               "kernel launch");
+  return check(launch_flags(call_of_stops(), step, flags_, to), "kernel launch");
+}
+
+Result<bool> CudaPath::relay(const Relay& what, void* stream) {
+  if (call_.ranks > 1 || !is_small_relay(what)) return false;
+  const OnDevice here(device_);
+  auto* const to = static_cast<cudaStream_t>(stream);
+  GDRX_TRY(follow(to));
+  launched_ = true;
+  GDRX_TRY(check(launch_relay(call_of_stops(), what, flags_, to), "kernel launch"));
+  return true;
 }
 
 Result<bool> CudaPath::is_captured(void* stream) const {

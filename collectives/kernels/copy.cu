@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/kernels/copy.hpp"
 
+#include "collectives/kernels/copy.cuh"
 #include "collectives/kernels/enqueue.cuh"
-#include "collectives/kernels/pack.cuh"
 
 namespace gdrx::gpu {
 namespace {
@@ -12,15 +12,9 @@ constexpr std::uint64_t kMostBlocks = 32;  // enough for the bus, and the rest i
 
 template <class Word>
 __global__ void __launch_bounds__(kBlock)
-    copy(std::uint8_t* to, const std::uint8_t* from, std::uint64_t bytes) {
-  const std::uint64_t words = bytes / sizeof(Word);
-  const std::uint64_t threads = static_cast<std::uint64_t>(gridDim.x) * kBlock;
+    copy(void* to, const void* from, std::uint64_t bytes) {
   const std::uint64_t first = static_cast<std::uint64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  for (std::uint64_t i = first; i < words; i += threads) {
-    reinterpret_cast<Word*>(to)[i] = reinterpret_cast<const Word*>(from)[i];
-  }
-  const std::uint64_t left = words * sizeof(Word) + first;
-  if (left < bytes) to[left] = from[left];
+  copy_words<Word>(to, from, bytes, first, static_cast<std::uint64_t>(gridDim.x) * kBlock);
 }
 
 template <class Word>
@@ -28,8 +22,7 @@ cudaError_t enqueue_copy(void* to, const void* from, std::uint64_t bytes, cudaSt
   const std::uint64_t words = bytes / sizeof(Word);
   const std::uint64_t wanted = words / kBlock + 1;  // at least one, for what is less than a word
   const auto blocks = static_cast<int>(wanted < kMostBlocks ? wanted : kMostBlocks);
-  return enqueue_alone(copy<Word>, blocks, kBlock, stream, static_cast<std::uint8_t*>(to),
-                       static_cast<const std::uint8_t*>(from), bytes);
+  return enqueue_alone(copy<Word>, blocks, kBlock, stream, to, from, bytes);
 }
 
 }  // namespace

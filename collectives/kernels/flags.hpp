@@ -32,12 +32,25 @@ struct Flags {
   alignas(64) std::uint64_t taken[kAllowed];  // the GPU's own: how much of it was used
 };
 
-/// One stop of a stream: tells one thing, then waits until another is allowed. A counter in the
+constexpr std::uint32_t bit_of(Told what) noexcept { return 1U << static_cast<int>(what); }
+
+/// One stop of a stream: tells some things, then waits until another is allowed. A counter in the
 /// memory of both and not in the arguments, because a graph repeats its arguments.
 struct FlagStep {
-  std::int32_t tells = -1;   // a Told
+  std::uint32_t tells = 0;   // bit_of() each Told
   std::int32_t awaits = -1;  // an Allowed
   CallRecord record;         // with Told::begun
+};
+
+/// All of a small call of a host's only rank: the input to `part`, where the network takes it and
+/// leaves the sum; from there to the output. As one kernel it costs the host one launch and not
+/// five.
+struct Relay {
+  const void* input = nullptr;
+  void* output = nullptr;  // may be the input
+  void* part = nullptr;
+  std::uint64_t bytes = 0;
+  CallRecord record;
 };
 
 }  // namespace gdrx::gpu

@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "collectives/kernels/flags.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
 
@@ -20,9 +19,6 @@ const std::array<Launch, kDataTypeCount>& launches();
 
 /// Of any element type.
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream);
-
-/// Enqueues one FlagStep. Of `call` the rank's arena, report and timeout are used.
-cudaError_t launch_flags(const Call& call, const FlagStep& step, Flags* flags, cudaStream_t stream);
 
 /// Empties an arena: zeroes before the slots, a sentinel in each slot. Enqueues.
 cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream);

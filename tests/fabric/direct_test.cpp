@@ -37,12 +37,10 @@ class FakePath final : public gpu::NoPath {
     return {};
   }
   Result<void> step_flags(const gpu::FlagStep& step, void*) override {
-    if (step.tells >= 0) {
-      stream_.push([this, step] {
-        if (step.tells == 0) flags_.record = step.record;
-        ++flags_.told[step.tells];
-      });
-    }
+    stream_.push([this, step] {
+      if ((step.tells & gpu::bit_of(gpu::Told::begun)) != 0) flags_.record = step.record;
+      for (int what = 0; what < gpu::kTold; ++what) flags_.told[what] += step.tells >> what & 1;
+    });
     if (step.awaits >= 0) {
       stream_.push(
           [this, step] { ++flags_.taken[step.awaits]; },
