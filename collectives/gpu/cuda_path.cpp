@@ -12,6 +12,7 @@
 #include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/gpu/on_device.hpp"
+#include "collectives/gpu/preload.hpp"
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/launch.hpp"
@@ -92,6 +93,7 @@ Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
   cudaDeviceProp properties{};
   GDRX_TRY(check(cudaGetDeviceProperties(&properties, path->device_), "cudaGetDeviceProperties"));
   path->device_name_ = properties.name;
+  GDRX_TRY(load_kernels());
   path->own_ = GDRX_TRY(OwnArena::borrow());
   void* pinned = nullptr;
   GDRX_TRY(check(cudaHostAlloc(&pinned, sizeof(Flags) + sizeof(Report), cudaHostAllocPortable),

@@ -13,19 +13,7 @@ constexpr unsigned kVersion = 12000;  // of the functions' types, as cuda.h decl
 
 template <class Function>
 Result<void> find(const char* name, Function& function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult answer{};
-#if CUDART_VERSION >= 12050
-  GDRX_TRY(check(
-      cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &answer), name));
-#else
-  GDRX_TRY(check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &answer), name));
-#endif
-  if (found == nullptr || answer != cudaDriverEntryPointSuccess) {
-    return fail(Errc::unsupported, fmt::format("the CUDA driver has no {}", name));
-  }
-  function = reinterpret_cast<Function>(found);
-  return {};
+  return find_in_driver(name, function, kVersion);
 }
 
 Result<DriverApi> load() {
@@ -52,6 +40,21 @@ Result<DriverApi> load() {
 }
 
 }  // namespace
+
+Result<void*> function_of_driver(const char* name, [[maybe_unused]] unsigned version) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult answer{};
+#if CUDART_VERSION >= 12050
+  GDRX_TRY(check(
+      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &answer), name));
+#else
+  GDRX_TRY(check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &answer), name));
+#endif
+  if (found == nullptr || answer != cudaDriverEntryPointSuccess) {
+    return fail(Errc::unsupported, fmt::format("the CUDA driver has no {}", name));
+  }
+  return found;
+}
 
 Result<const DriverApi*> driver_api() {
   static const Result<DriverApi> loaded = load();

@@ -33,6 +33,15 @@ struct DriverApi {
 /// Looked up once. Errc::unsupported: the driver is older than CUDA 11.
 Result<const DriverApi*> driver_api();
 
+/// `version`: of CUDA, since which the function has had this type: major x 1000 + minor x 10.
+/// Errc::unsupported: the driver lacks it.
+Result<void*> function_of_driver(const char* name, unsigned version);
+template <class Function>
+Result<void> find_in_driver(const char* name, Function& function, unsigned version) {
+  function = reinterpret_cast<Function>(GDRX_TRY(function_of_driver(name, version)));
+  return {};
+}
+
 /// What the driver said, as a Result. `call` is for a person.
 Result<void> check(const DriverApi& driver, CUresult status, const char* call);
 

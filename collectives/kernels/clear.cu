@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
+#include "collectives/kernels/loadable.hpp"
 #include "collectives/kernels/pack.cuh"
 
 namespace gdrx::gpu {
@@ -13,6 +14,8 @@ __global__ void clear(std::uint8_t* arena) {
     packs[i] = i < kSlotsAt / sizeof(Pack) ? Pack{0, 0} : Pack{kSentinelLow, kSentinelHigh};
   }
 }
+
+const Loadable kLoadable(clear);
 
 }  // namespace
 

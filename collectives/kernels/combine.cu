@@ -5,6 +5,7 @@
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/element.cuh"
 #include "collectives/kernels/enqueue.cuh"
+#include "collectives/kernels/loadable.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -51,6 +52,8 @@ constexpr std::array<Kernel, kDataTypeCount> kKernels{combine<Plain<std::int8_t>
                                                       combine<Plain<double>>,
                                                       combine<E4m3>,
                                                       combine<E5m2>};
+
+const Loadable kLoadable(combine<Half>);
 
 }  // namespace
 

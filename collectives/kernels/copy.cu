@@ -3,6 +3,7 @@
 
 #include "collectives/kernels/copy.cuh"
 #include "collectives/kernels/enqueue.cuh"
+#include "collectives/kernels/loadable.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -24,6 +25,8 @@ cudaError_t enqueue_copy(void* to, const void* from, std::uint64_t bytes, cudaSt
   const auto blocks = static_cast<int>(wanted < kMostBlocks ? wanted : kMostBlocks);
   return enqueue_alone(copy<Word>, blocks, kBlock, stream, to, from, bytes);
 }
+
+const Loadable kLoadable(copy<Pack>);
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/flags.cuh"
+#include "collectives/kernels/loadable.hpp"
 #include "collectives/kernels/stops.hpp"
 
 namespace gdrx::gpu {
@@ -15,6 +16,8 @@ __global__ void step_flags(const __grid_constant__ Call call, const __grid_const
   Patience patience(call);
   await(call, flags, counts, static_cast<Allowed>(step.awaits), patience);
 }
+
+const Loadable kLoadable(step_flags);
 
 }  // namespace
 

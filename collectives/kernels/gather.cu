@@ -2,8 +2,11 @@
 #include "collectives/kernels/blocks.cuh"
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
+#include "collectives/kernels/loadable.hpp"
 
 namespace gdrx::gpu {
+
+static const Loadable kLoadable(all_gather<4, 1>);
 
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream) {
   if (call.ranks <= 2) return enqueue(all_gather<4, 1>, shape, stream, call, shape.whole);

@@ -2,6 +2,7 @@
 #include "collectives/kernels/copy.cuh"
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/flags.cuh"
+#include "collectives/kernels/loadable.hpp"
 #include "collectives/kernels/stops.hpp"
 
 namespace gdrx::gpu {
@@ -32,6 +33,8 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   if (first) tell(flags, counts, bit_of(Told::gathered), {});
 }
+
+const Loadable kLoadable(relay<Pack>);
 
 }  // namespace
 

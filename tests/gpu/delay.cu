@@ -60,6 +60,16 @@ int blocks_of(std::uint32_t words) { return words > 100000 ? 64 : 1; }
 
 }  // namespace
 
+void load_delays() {
+#ifndef GDRX_DEVICE_HEADER
+  cudaFuncAttributes asked{};
+  cudaFuncGetAttributes(&asked, delay);
+  cudaFuncGetAttributes(&asked, fill);
+  cudaFuncGetAttributes(&asked, verify);
+  cudaFuncGetAttributes(&asked, next_iteration);
+#endif
+}
+
 void enqueue_delay(std::uint64_t ns, cudaStream_t stream) {
   enqueue_alone(delay, 1, 1, stream, ns);
 }

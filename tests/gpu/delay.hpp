@@ -15,6 +15,10 @@ struct StressState {
   std::uint64_t first_wrong;  // iteration + 1
 };
 
+/// CUDA may load a kernel when it is first used, and wait then for those that run. Where ranks of
+/// one process wait for each other it must not: for these kernels, on the current GPU.
+void load_delays();
+
 /// Keeps a GPU busy for about `ns`.
 void enqueue_delay(std::uint64_t ns, cudaStream_t stream);
 /// Fills `words` 32-bit words with what rank `rank` gives in the state's iteration, after a random

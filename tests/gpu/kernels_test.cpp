@@ -246,6 +246,7 @@ TEST_F(GpuKernels, CallsOfEveryKindFollowEachOther) {
     for (int r = 0; r < n; ++r) {
       ranks.use(r);
       states.push_back(allocate<StressState>(1));
+      load_delays();
     }
     constexpr std::uint64_t kCalls = 3000;
     for (std::uint64_t call = 0; call < kCalls; ++call) {

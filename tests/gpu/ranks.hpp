@@ -21,9 +21,6 @@ namespace gdrx::gpu {
 // Streams of one process share queues beyond this many, and a kernel that waits for one behind it
 // in its queue waits for ever.
 inline const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-// And a kernel that is loaded when it is first used waits, and keeps the context from other ranks,
-// until those end that wait for these ranks.
-inline const int kLoading = setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 
 inline void must(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;

@@ -50,6 +50,7 @@ int run(std::uint64_t calls, int n) {
     const auto at = static_cast<std::size_t>(r);
     ranks.use(r);
     states[at] = allocate<StressState>(1);
+    load_delays();
     cudaGraph_t graph = nullptr;
     must(cudaStreamBeginCapture(ranks.stream(r), cudaStreamCaptureModeGlobal), "capture");
     record(ranks, r, states[at]);

@@ -130,6 +130,11 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** found, uns
   return cudaSuccess;
 }
 
+// Nothing is loaded here: the driver that this is has no functions for that.
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t*, const void*) {
+  return told(cudaErrorNotSupported);
+}
+
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 
 CUresult cuDeviceGetCount(int* count) {
