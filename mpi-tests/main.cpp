@@ -160,10 +160,13 @@ int run(const Options& options, const std::string& command) {
   const int hosts = count_hosts(ranks);
   if (rank == 0) print_head(ranks, hosts, options);
   std::vector<Row> rows;
-  Where where{ranks, hosts, {}, {}};
+  Where where;
+  where.ranks = ranks;
+  where.hosts = hosts;
   {
     Gpu gpu = open_gpu(options, rank, ranks);
     if (gpu.bench) where.gpu = gpu.bench->device_name();
+    if (gpu.nccl) where.nccl = gpu.nccl->version();
     Communicators communicators(options, rank);
     rows = run_all(options, communicators, rank, ranks, gpu);
     where.creations = communicators.creations();

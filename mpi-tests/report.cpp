@@ -166,12 +166,13 @@ Result<void> write_json(const std::string& path, const std::string& command, con
                              {"made_ms", creation.ms},
                              {"description", creation.description}});
   }
-  const nlohmann::json all{{"machine", machine() + (where.gpu.empty() ? "" : ", " + where.gpu)},
-                           {"gpu", where.gpu},
-                           {"command", command},
-                           {"commit", commit()},
-                           {"communicators", communicators},
-                           {"rows", list}};
+  nlohmann::json all{{"machine", machine() + (where.gpu.empty() ? "" : ", " + where.gpu)},
+                     {"gpu", where.gpu},
+                     {"command", command},
+                     {"commit", commit()},
+                     {"communicators", communicators},
+                     {"rows", list}};
+  if (!where.nccl.empty()) all["nccl"] = where.nccl;
   std::ofstream file(path);
   file << all.dump(1) << '\n';
   file.close();

@@ -21,7 +21,8 @@ struct Creation {
 struct Where {
   int ranks = 1;
   int hosts = 1;
-  std::string gpu;  // rank 0's; empty for host memory
+  std::string gpu;   // rank 0's; empty for host memory
+  std::string nccl;  // its version; empty without --vs nccl
   std::vector<Creation> creations;
 };
 
