@@ -178,26 +178,33 @@ def one_gpu_words():
     programs = [tuple(map(int, found)) for found in re.findall(r"^gpu_\w+: (\d+) of (\d+) passed, (\d+) skipped", tests, re.M)]
     assert programs and all(passed + skipped == total for passed, total, skipped in programs)
     engine, kernel = re.search(r"^ *8 graph +([\d.]+) +([\d.]+)", text("results/gpu-copies-on-1.txt"), re.M).groups()
-    for name, ranks in (("2x1-on-1-mps", 2), ("2x1-on-1-mps-one-cpu", 2), ("2x2-on-1-mps", 4), ("2x2-on-1-mps-reproducible", 4)):
+    names = ("2x1-on-1-mps", "2x1-on-1-mps-graph", "2x1-on-1-mps-one-cpu", "4x1-on-1-mps", "2x2-on-1-mps", "2x2-on-1-mps-reproducible")
+    for name in names:
+        hosts, ranks = int(name[0]), int(name[0]) * int(name[2])
         for row in load("gpu-" + name)["rows"]:
-            assert (row["wrong"], row["hosts"], row["ranks"]) == (0, 2, ranks), name
-    run = load("gpu-2x1-on-1-mps")["rows"]
+            assert (row["wrong"], row["hosts"], row["ranks"]) == (0, hosts, ranks), name
+    stream, graph, four = (load("gpu-" + name)["rows"] for name in (names[0], names[1], names[3]))
+    assert load("gpu-" + names[0])["nccl"] == load("gpu-" + names[1])["nccl"] == "2.28.3"
+    theirs = lambda row: min(row["vs"][rival]["p50"] for rival in ("nccl", "nccl_registered"))
+    ours = lambda row: row["time_us"]["p50"]
     plain, ordered = rows_of("gpu-2x2-on-1-mps"), rows_of("gpu-2x2-on-1-mps-reproducible")
     price = {size: ordered[size] / us for size, us in plain.items()}
-    early = [row for row in run if row["bytes"] <= 8192]
-    late = [nccl_ratio(row) for row in run if row["bytes"] >= 2048]
-    theirs = min(run[0]["vs"][rival]["p50"] for rival in ("nccl", "nccl_registered"))
     yielded = re.search(r"8 bytes took ([\d.]+) us", tests)[1]
-    assert min(late) > 1 > max(nccl_ratio(row) for row in early if row["bytes"] < 2048)
-    return [f"all {sum(passed for passed, _, _ in programs)} tests pass which one GPU", f"8 bytes take {float(kernel):.1f} us in a graph, {float(engine):.1f} when",
-            f"they take {run[0]['time_us']['p50']:.1f} us, and NCCL over Socket {theirs:.1f}",
-            f"launches, {span([row['host_us'] for row in early], '.0f')} us of the host",
-            f"From 2 KiB on gdrx is {span(late, '.1f')} times as fast",
-            f"took {span([by for size, by in price.items() if size <= 32768], '.1f')} times as long to 32 KiB and "
-            f"{price[32 * MIB]:.1f} times at 32 MiB",
+    relay = {mode: found for mode, *found in re.findall(r"(graph|stream) +([\d.]+) +([\d.]+) +[\d.]+",
+                                                        text("results/gpu-relay-on-1.txt").split("\n       8 ")[1].split("\n")[0])}
+    return [f"all {sum(passed for passed, _, _ in programs)} tests pass which one GPU",
+            f"8 bytes take {ours(graph[0]):.1f} us in a graph, where NCCL takes {theirs(graph[0]):.1f}, and {ours(stream[0]):.1f} on a stream "
+            f"(NCCL {theirs(stream[0]):.1f})",
+            f"{span([nccl_ratio(row) for row in stream + graph], '.1f')} times as fast at every size",
+            f"4 hosts of one rank {span([nccl_ratio(row) for row in four], '.1f')} times",
+            f"takes 8 bytes on a stream from {relay['stream'][0]} to {relay['stream'][1]} us, and in a graph from {relay['graph'][0]} to {relay['graph'][1]}",
+            f"took {float(engine):.1f} us in a graph, and {float(kernel):.1f}",
+            f"launch costs the host {span([row['host_us'] for row in stream if row['bytes'] <= 8192], '.0f')} us",
+            f"took {span([by for size, by in price.items() if size <= 32768], '.1f')} times as long to 32 KiB",
+            f"and {price[32 * MIB]:.1f} times at 32 MiB",
             f"8 bytes take {rows_of('gpu-2x1-on-1-mps-one-cpu')[8]:.1f} us a call then",
             f"[{float(yielded):.0f}](../results/gpu-tests-on-1.txt) when it only yielded,",
-            f"and {float(kernel):.1f} with `--bind-to none`", killed_words(tests)]
+            f"and {ours(graph[0]):.1f} with `--bind-to none`", killed_words(tests)]
 
 
 def collectives():
