@@ -153,8 +153,8 @@ std::string seconds(milliseconds value) {
 std::vector<Knob> own_knobs() {
   return {
       {"GDRX_ALGO", "",
-       "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot; direct: of GPU "
-       "buffers that are registered, all others as by auto",
+       "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot; "
+       "direct: of GPU buffers that are registered, all others as by auto",
        choice_into(&Config::algo,
                    {"auto", "ring", "tree", "halving-doubling", "one-shot", "two-shot", "direct"}),
        [](const Config& c) { return c.algo; }},

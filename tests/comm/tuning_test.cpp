@@ -91,7 +91,8 @@ TEST_F(TuningOfAFile, OfGpusAloneSaysNothingOfTheCpus) {
 TEST_F(TuningOfAFile, GivesEachKernelItsTimes) {
   gpu::Host host{2, 131, false};
   EXPECT_EQ(tuning_.gpu(two_ranks(), host), "GDRX_TUNE_FILE=" + file_);
-  const auto time_of = [&](gpu::Kernel kernel) { return host.measured[gpu::place_of(kernel)][0].us; };
+  const auto& measured = host.measured;
+  const auto time_of = [&](gpu::Kernel k) { return measured[gpu::place_of(k)][0].us; };
   EXPECT_EQ(time_of(gpu::Kernel::one_shot), 2);
   EXPECT_EQ(time_of(gpu::Kernel::two_shot), 3);
   EXPECT_EQ(time_of(gpu::Kernel::ring), 4);
