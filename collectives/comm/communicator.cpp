@@ -61,6 +61,7 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   GDRX_TRY(Staging::wait_for_stream(operation->call));
   const Driving driving(*this);
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  take_posted();
   queue_.push_back(operation);
   if (queue_.size() == 1) {
     if (auto started = start(*operation); !started) {
@@ -103,6 +104,7 @@ Result<void> Communicator::drain() {
     std::shared_ptr<Operation> last;
     {
       const Driving driving(*this);
+      take_posted();
       if (queue_.empty()) break;
       last = queue_.back();
     }

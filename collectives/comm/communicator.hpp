@@ -185,12 +185,14 @@ class Communicator final : private exec::Links {
   Result<void> launch_on_gpu(const Call& call);
   Result<void> launch_on_hosts(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_hosts(Call call);
+  Result<std::shared_ptr<Operation>> queue_on_hosts(Call call);
   Result<void> enqueue_on_hosts(const Call& call, bool captured);
   Pieces pieces_of(Bytes bytes) const noexcept;
   bool expects_streams() const noexcept {
     return (stream_calls_ > 0 || captured_) && !failure_.happened();
   }
-  void hear_streams();  // driver_ held, as for the next
+  void take_posted();  // driver_ held, as for the next
+  void hear_streams();
   void end_of_stream_call(const Operation& operation) noexcept;
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
@@ -250,6 +252,9 @@ class Communicator final : private exec::Links {
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   mutable std::atomic<int> callers_{0};  // callers' threads that have or want it
   std::deque<std::shared_ptr<Operation>> queue_;
+  std::mutex posted_mutex_;
+  std::vector<std::shared_ptr<Operation>> posted_;  // on_hosts, behind queue_
+  std::atomic<bool> has_posted_{false};
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
   std::vector<std::uint64_t> pair_sequence_[2];  // sends to, receives from

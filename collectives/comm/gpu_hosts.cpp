@@ -26,7 +26,7 @@ bool Communicator::runs_on_hosts(const Call& call) const {
 
 Result<void> Communicator::launch_on_hosts(const Call& call) {
   if (!GDRX_TRY(gpu_->is_captured(call.stream))) {
-    GDRX_TRY(post_on_hosts(call));  // the queue keeps it
+    GDRX_TRY(queue_on_hosts(call));  // the queue keeps it
     return {};
   }
   if (failure_.happened()) return tl::unexpected(failure_.error());
@@ -36,19 +36,25 @@ Result<void> Communicator::launch_on_hosts(const Call& call) {
   return {};
 }
 
-// In the queue before it is in the stream: a long call needs its driver while it is enqueued.
 Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
   GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
+  return queue_on_hosts(std::move(call));
+}
+
+// In the queue before it is in the stream: a long call needs its driver while it is enqueued. The
+// driver is left alone, which runs the call before this one.
+Result<std::shared_ptr<Operation>> Communicator::queue_on_hosts(Call call) {
   GDRX_TRY(gpu_->check_launch(call.stream != nullptr ? call.stream : gpu_->own_stream()));
+  if (failure_.happened()) return tl::unexpected(failure_.error());
   auto operation = std::make_shared<Operation>(std::move(call));
   operation->on_hosts = true;
   {
-    const Driving driving(*this);
-    if (failure_.happened()) return tl::unexpected(failure_.error());
-    queue_.push_back(operation);
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(operation);
     ++stream_calls_;
-    moved_ = steady_clock().now();  // it may begin at once
+    has_posted_ = true;
   }
+  mesh_->wake();
   if (auto enqueued = enqueue_on_hosts(operation->call, false); !enqueued) {
     // Some of it is in the stream, and peers would wait for the rest.
     return tl::unexpected(stop(std::move(enqueued).error(), true));
@@ -94,9 +100,20 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   return enqueue(what, gpu_->own_stream());
 }
 
+void Communicator::take_posted() {
+  if (!has_posted_) return;
+  const std::lock_guard lock(posted_mutex_);
+  queue_.insert(queue_.end(), posted_.begin(), posted_.end());
+  posted_.clear();
+  has_posted_ = false;
+  moved_ = steady_clock().now();  // they may begin at once
+}
+
 // The GPU comes to its calls one after another, whoever put them into its stream.
 void Communicator::hear_streams() {
-  if (streaming_ || failure_.happened() || !flags_->begun()) return;
+  const bool begun = !streaming_ && !failure_.happened() && flags_->begun();
+  take_posted();  // after that look: what has begun was posted before
+  if (!begun) return;
   streaming_ = true;
   const gpu::CallRecord record = flags_->take();
   const auto next = std::find_if(queue_.begin(), queue_.end(), [](const auto& operation) {

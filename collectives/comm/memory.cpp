@@ -41,6 +41,7 @@ Result<void> Communicator::free_memory(const std::byte* memory) {
     return fail(Errc::invalid_argument,
                 "this memory is not from gdrxMemAlloc or gdrxGpuMemAlloc of the communicator");
   }
+  take_posted();
   if (!queue_.empty()) {
     return fail(Errc::invalid_argument,
                 "memory is not freed while operations are pending: wait for them first");

@@ -69,6 +69,7 @@ Duration Communicator::on_tick() {
   if (!lock.owns_lock()) return expects_streams() ? kTickBusy : kTickActive;
   look_at_gpu();
   look_at_spans();
+  take_posted();
   const Instant now = steady_clock().now();
   if (queue_.empty() && !expects_streams()) {
     serve_fabric();
