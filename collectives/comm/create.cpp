@@ -26,13 +26,14 @@ class CommunicatorBuilder {
     comm_->on_error_ = std::move(options.on_error);
     comm_->rank_ = bootstrap.rank();
     comm_->machine_.ranks = bootstrap.size();
-    deadline_ = Deadline::after(steady_clock(), comm_->config_.init_timeout);
   }
 
   Result<std::unique_ptr<Communicator>> run() {
     Communicator& comm = *comm_;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
     GDRX_TRY(check_reproducible());
+    open_gpu();
+    deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
     const std::string id = host_id(comm.config_);
     const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
                                     GDRX_TRY(Secret::load(comm.config_.secret_file))};
@@ -138,9 +139,11 @@ class CommunicatorBuilder {
     }
   }
 
-  void offer_gpu(Hello& mine) {
+  // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.
+  void open_gpu() {
     Communicator& comm = *comm_;
     if (!comm.config_.gpu) return;
+    const Instant begin = steady_clock().now();
     auto path = given_gpu_ ? Result<std::unique_ptr<gpu::Path>>(std::move(given_gpu_))
                            : gpu::open_path(comm.config_);
     if (!path) {
@@ -148,8 +151,17 @@ class CommunicatorBuilder {
       return;
     }
     comm.gpu_ = std::move(*path);
-    mine.gpu = comm.gpu_->ticket();
-    mine.gpu_name = comm.gpu_->device_name();
+    const std::chrono::duration<double> took = steady_clock().now() - begin;
+    if (took > std::chrono::seconds(5)) {
+      comm.log_.warn("opening {} took {:.0f} s: its kernels were compiled for it, which CUDA keeps",
+                     comm.gpu_->device_name(), took.count());
+    }
+  }
+
+  void offer_gpu(Hello& mine) const {
+    if (!comm_->gpu_) return;
+    mine.gpu = comm_->gpu_->ticket();
+    mine.gpu_name = comm_->gpu_->device_name();
   }
 
   Hierarchy arrange(std::span<const std::string> hosts, bool one_host) const {

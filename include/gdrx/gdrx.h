@@ -27,10 +27,10 @@
  * streams. Everything else is staged through pinned host memory: such a call first waits for its
  * stream, and blocks until it is done if it has no request. Ranks of one process that share a GPU
  * need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a
- * kernel wait for one behind it; and each needs a stream of its own, not the default one. They,
- * and GPU calls that ranks may begin in different orders (of two communicators), want
- * CUDA_MODULE_LOADING=EAGER: a kernel that is loaded when it is first used may wait for those that
- * run. GPU buffers lie on the communicator's GPU. Buffers belong to the caller and stay untouched
+ * kernel wait for one behind it; and each needs a stream of its own, not the default one. With a
+ * driver or toolkit before CUDA 12.4 they, and GPU calls that ranks may begin in different orders
+ * (of two communicators), want CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is
+ * first used may wait for those that run; later ones load all with the communicator. GPU buffers lie on the communicator's GPU. Buffers belong to the caller and stay untouched
  * by him until the operation is done. All ranks give buffers of the same kind. recvbuff may equal
  * sendbuff (in place). Any alignment, any count, 0 too.
  *
