@@ -74,10 +74,12 @@ class Enqueuing {
 
  private:
   Result<bool> relay() {
-    if (!at_once_ || !what_.sums.empty()) return false;
-    const gpu::Work& work = what_.work;
-    return what_.path->relay({work.input, work.output, what_.part(0), work.bytes, what_.record},
-                             stream_);
+    if (!at_once_ || what_.sums.size() > 1) return false;
+    gpu::Work work = what_.work;
+    work.block = what_.pieces.piece(0).part;
+    gpu::Relay between{what_.part(0), what_.record, {}};
+    if (!what_.sums.empty()) between.sum = what_.sum(0, 0).value_or(gpu::HostSum{});
+    return what_.path->relay(work, between, stream_);
   }
 
   Result<void> scatter(std::uint64_t number) {

@@ -249,28 +249,29 @@ Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
-// Who answers has a deadline, and ends the kernel by an abort.
-gdrx::gpu::Call CudaPath::call_of_stops() const {
-  gdrx::gpu::Call call = call_;
-  call.timeout_ns = 0;
-  return call;
-}
-
 Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
   launched_ = true;
-  return check(launch_flags(call_of_stops(), step, flags_, to), "kernel launch");
+  return check(launch_flags(call_, step, flags_, to), "kernel launch");
 }
 
-Result<bool> CudaPath::relay(const Relay& what, void* stream) {
-  if (call_.ranks > 1 || !is_small_relay(what)) return false;
+Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* stream) {
+  call_.input = what.input;
+  call_.output = what.output;
+  call_.bytes = what.bytes;
+  call_.block = what.block;
+  call_.op = static_cast<std::int32_t>(what.op);
+  call_.finish_over = 0;
+  call_.place = 0;
+  if (!is_small_relay(call_, between)) return false;
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
   launched_ = true;
-  GDRX_TRY(check(launch_relay(call_of_stops(), what, flags_, to), "kernel launch"));
+  const LaunchRelay launch = relays()[static_cast<std::size_t>(what.type)];
+  GDRX_TRY(check(launch(call_, between, flags_, to), "kernel launch"));
   return true;
 }
 

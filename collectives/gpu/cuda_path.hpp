@@ -39,7 +39,7 @@ class CudaPath final : public Path {
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
   Result<void> combine(const HostSum& what, void* stream) override;
   Result<void> step_flags(const FlagStep& step, void* stream) override;
-  Result<bool> relay(const Relay& what, void* stream) override;
+  Result<bool> relay(const Work& what, const Relay& between, void* stream) override;
   Flags& flags() noexcept override { return *flags_; }
   std::uint64_t memory() const noexcept override { return kArenaBytes; }
   const std::string& device_name() const noexcept override { return device_name_; }
@@ -56,7 +56,6 @@ class CudaPath final : public Path {
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> copy(const Work& what, cudaStream_t stream);
-  gdrx::gpu::Call call_of_stops() const;
   Result<void> check_capture() const;
 
   int device_ = 0;

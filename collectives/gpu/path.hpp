@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "collectives/kernels/flags.hpp"
-#include "collectives/kernels/host_sum.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -161,9 +160,10 @@ class Path {
   /// Enqueues as launch() does: tells this process and waits for it, until abort() at most: who
   /// answers has a deadline of its own.
   virtual Result<void> step_flags(const FlagStep& step, void* stream) = 0;
-  /// As step_flags(), all of a call. False: it is none that a Relay is for, and nothing was
-  /// enqueued.
-  virtual Result<bool> relay(const Relay& what, void* stream) = 0;
+  /// All of a call between hosts: as Kernel::reduce_scatter into `between.part` and, after the
+  /// network, Kernel::all_gather from there. `what.finish` is not looked at. False, on all ranks of
+  /// the host: it is too large for one block, and nothing was enqueued.
+  virtual Result<bool> relay(const Work& what, const Relay& between, void* stream) = 0;
   /// This process's side of them.
   virtual Flags& flags() noexcept = 0;
   /// GPU memory that this path holds, bytes.
@@ -177,7 +177,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 7;
+inline constexpr int kModuleAbi = 8;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

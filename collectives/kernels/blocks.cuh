@@ -64,17 +64,16 @@ class Blocks {
   std::uint32_t thread_;
 };
 
-/// `whole`: any grid, tile after tile; else the grid covers a block.
-template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads / 2, 2)
-    reduce_scatter(const __grid_constant__ Call call, bool whole) {
+/// A block: of the vector `call.input`, reduced, to `into`. `whole`: any grid, tile after tile;
+/// else the grid covers a block. `meanwhile()`: while the first packs are on their way.
+template <class E, int kUnroll, int kPeers, class Meanwhile>
+__device__ __forceinline__ void scatter_blocks(const Call& call, void* into, bool whole,
+                                               Patience& patience, Meanwhile meanwhile) {
   using Packs = Batch<kUnroll, kPeers>;
-  begin<false>();
-  Patience patience(call);
   const Entry entry = enter(call, control_of(call, call.rank), whole, patience);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input = blocks.of(call.input, call.rank);
-  const UserBuffer output(call.output, blocks.bytes(call.rank));
+  const UserBuffer output(into, blocks.bytes(call.rank));
   const auto scatter = [&](std::uint32_t tile) {
     for (int step = 1; step < call.ranks; ++step) {
       const int to = rank_above(call, step);
@@ -95,6 +94,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
   };
   scatter(0);
   book(call, entry, whole);
+  meanwhile();
   const std::uint32_t tiles = blocks.tiles();
   for (std::uint32_t tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) {
@@ -118,16 +118,14 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
   }
 }
 
-/// As reduce_scatter. The input is this rank's block, the output the vector.
+/// As scatter_blocks(): `from` is this rank's block, the vector `call.output`.
 template <int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads / 2, 2)
-    all_gather(const __grid_constant__ Call call, bool whole) {
+__device__ __forceinline__ void gather_blocks(const Call& call, const void* from, bool whole,
+                                              Patience& patience) {
   using Packs = Batch<kUnroll, kPeers>;
-  begin<false>();
-  Patience patience(call);
   const Entry entry = enter(call, control_of(call, call.rank), whole, patience);
   const Blocks<kUnroll> blocks(call, entry);
-  const UserBuffer input(call.input, blocks.bytes(call.rank));
+  const UserBuffer input(from, blocks.bytes(call.rank));
   const UserBuffer own = blocks.of(call.output, call.rank);
   const auto share = [&](std::uint32_t tile) {
     Pack packs[kUnroll];
@@ -166,6 +164,22 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     }
     batch.clear(call, blocks.places(tile), wanted);
   }
+}
+
+template <class E, int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kThreads / 2, 2)
+    reduce_scatter(const __grid_constant__ Call call, bool whole) {
+  begin<false>();
+  Patience patience(call);
+  scatter_blocks<E, kUnroll, kPeers>(call, call.output, whole, patience, [] {});
+}
+
+template <int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kThreads / 2, 2)
+    all_gather(const __grid_constant__ Call call, bool whole) {
+  begin<false>();
+  Patience patience(call);
+  gather_blocks<kUnroll, kPeers>(call, call.input, whole, patience);
 }
 
 }  // namespace gdrx::gpu

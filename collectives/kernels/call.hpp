@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "collectives/kernels/flags.hpp"
+
 namespace gdrx::gpu {
 
 /// Two ranks a GPU on a host of eight.
@@ -32,6 +34,7 @@ struct alignas(256) Control {
   // Written by peer r: the call it is in, and its Call::place.
   alignas(256) Pack entered[kMaxRanks];
   alignas(256) Room room[kRoomBlocks];  // of two ranks, by block
+  alignas(64) Counts counts;
 };
 static_assert(sizeof(Control) <= 4096);
 

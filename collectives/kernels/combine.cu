@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds up what NICs have written beside what lies here: the sum of one rail's share.
+#include "collectives/kernels/combine.cuh"
+
 #include <array>
 
 #include "collectives/kernels/combine.hpp"
-#include "collectives/kernels/element.cuh"
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/loadable.hpp"
 
@@ -12,30 +12,10 @@ namespace {
 
 constexpr int kBlock = 256;
 
-__device__ __forceinline__ Pack operand(const HostSum& sum, int host, std::uint64_t pack) {
-  const int place = host < sum.self ? host : host - 1;
-  const std::uint8_t* at =
-      host == sum.self ? sum.own : sum.landed + static_cast<std::uint64_t>(place) * sum.stride;
-  return reinterpret_cast<const Pack*>(at)[pack];
-}
-
 template <class E>
 __global__ void __launch_bounds__(kBlock) combine(const __grid_constant__ HostSum sum) {
-  const std::uint64_t packs = packs_of(sum.bytes);
-  const std::uint64_t threads = static_cast<std::uint64_t>(gridDim.x) * kBlock;
-  const std::uint64_t first = static_cast<std::uint64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  for (std::uint64_t pack = first; pack < packs; pack += threads) {
-    const auto add_all = [&](auto op) {
-      Accumulators<E> sums;
-      sums.set(operand(sum, 0, pack));
-      for (int host = 1; host < sum.hosts; ++host) {
-        sums.template add<decltype(op)>(operand(sum, host, pack));
-      }
-      return sums.finish(sum.finish_over);
-    };
-    reinterpret_cast<Pack*>(sum.into)[pack] =
-        with_operator(static_cast<std::int32_t>(sum.op), add_all);
-  }
+  combine_packs<E>(sum, std::uint64_t{blockIdx.x} * kBlock + threadIdx.x,
+                   std::uint64_t{gridDim.x} * kBlock);
 }
 
 using Kernel = void (*)(HostSum);

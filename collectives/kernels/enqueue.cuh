@@ -11,23 +11,32 @@
 
 namespace gdrx::gpu {
 
-/// A light kernel may be set up before the one ahead of it ends: see begin().
+/// `early`: it may be set up before the one ahead of it ends, and begins by awaiting that; such a
+/// launch takes the host 0.6 us less, too.
+template <class... Parameters, class... Arguments>
+cudaError_t enqueue_grid(void (*kernel)(Parameters...), int blocks, int threads, bool early,
+                         cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute serialization{};
+  serialization.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  serialization.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  config.attrs = &serialization;
+  config.numAttrs = early ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/// See begin().
 template <class AnyCall, class... Parameters, class... Arguments>
 cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, cudaStream_t stream,
                     const AnyCall& call, const Arguments&... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
-  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = is_light(shape, call.ranks) ? 1 : 0;
-  return cudaLaunchKernelEx(&config, kernel, call, arguments...);
+  return enqueue_grid(kernel, shape.blocks, shape.threads, is_light(shape, call.ranks), stream,
+                      call, arguments...);
 }
 
-/// A kernel of no call: its threads wait for nobody.
+/// Behind all that is ahead of it in the stream.
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_alone(void (*kernel)(Parameters...), int blocks, int threads,
                           cudaStream_t stream, const Arguments&... arguments) {

@@ -9,12 +9,12 @@ namespace {
 
 __global__ void step_flags(const __grid_constant__ Call call, const __grid_constant__ FlagStep step,
                            Flags* flags) {
-  Counts counts = counts_of(flags);
-  if (gave_up(call)) return;
-  if (step.tells != 0) tell(flags, counts, step.tells, step.record);
+  Stop stop(call, flags);
+  if (stop.gave_up()) return;
+  if (step.tells != 0) stop.tell(step.tells, step.record);
   if (step.awaits < 0) return;
   Patience patience(call);
-  await(call, flags, counts, static_cast<Allowed>(step.awaits), patience);
+  stop.await(static_cast<Allowed>(step.awaits), patience);
 }
 
 const Loadable kLoadable(step_flags);

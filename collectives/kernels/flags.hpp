@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "collectives/kernels/host_sum.hpp"
+
 namespace gdrx::gpu {
 
 /// What the GPU has done.
@@ -29,28 +31,32 @@ struct Flags {
   alignas(64) std::uint64_t told[kTold];
   CallRecord record;  // of the last call that has begun
   alignas(64) std::uint64_t allowed[kAllowed];
-  alignas(64) std::uint64_t taken[kAllowed];  // the GPU's own: how much of it was used
+};
+
+/// The same as the GPU knows it, in memory of its own: each look at the host's is a way over the
+/// bus and back. Counters in memory and not in the arguments, because a graph repeats its
+/// arguments.
+struct Counts {
+  std::uint64_t told[kTold];
+  std::uint64_t taken[kAllowed];  // how much of what was allowed it has used
 };
 
 constexpr std::uint32_t bit_of(Told what) noexcept { return 1U << static_cast<int>(what); }
 
-/// One stop of a stream: tells some things, then waits until another is allowed. A counter in the
-/// memory of both and not in the arguments, because a graph repeats its arguments.
+/// One stop of a stream: tells some things, then waits until another is allowed.
 struct FlagStep {
   std::uint32_t tells = 0;   // bit_of() each Told
   std::int32_t awaits = -1;  // an Allowed
   CallRecord record;         // with Told::begun
 };
 
-/// All of a small call of a host's only rank: the input to `part`, where the network takes it and
-/// leaves the sum; from there to the output. As one kernel it costs the host one launch and not
-/// five.
+/// What a kernel is told that is all of a small call: the GPUs of the host scatter into `part`,
+/// where the network takes it and leaves the sum, and gather from there. As one kernel it costs the
+/// host one launch and not four or five.
 struct Relay {
-  const void* input = nullptr;
-  void* output = nullptr;  // may be the input
-  void* part = nullptr;
-  std::uint64_t bytes = 0;
+  void* part = nullptr;  // this rank's
   CallRecord record;
+  HostSum sum;  // what the GPU adds in between; of no hosts: nothing
 };
 
 }  // namespace gdrx::gpu

@@ -4,29 +4,38 @@
 
 #include <cuda_runtime_api.h>
 
-#include "collectives/kernels/call.hpp"
+#include <algorithm>
+#include <array>
+
 #include "collectives/kernels/copy.hpp"
-#include "collectives/kernels/flags.hpp"
+#include "collectives/kernels/shape.hpp"
+#include "gdrx/types.hpp"
 
 namespace gdrx::gpu {
 
-/// Enqueues one FlagStep. Of `call` the rank's arena, report and timeout are used.
+/// Enqueues one FlagStep. Of `call` the rank's arena and report are used.
 cudaError_t launch_flags(const Call& call, const FlagStep& step, Flags* flags, cudaStream_t stream);
 
-/// Of how many bytes at a time a relay copies.
-inline std::uint64_t word_of_relay(const Relay& what) {
-  const std::uint64_t in = word_of_copy(what.part, what.input);
-  const std::uint64_t out = word_of_copy(what.output, what.part);
-  return in < out ? in : out;
+/// Of a relay of one rank: how many bytes at a time are copied.
+inline std::uint64_t word_of_relay(const Call& call, const Relay& what) {
+  return std::min(word_of_copy(what.part, call.input), word_of_copy(call.output, what.part));
 }
 
-/// Whether one block copies it in about the time of a kernel's launch.
-inline bool is_small_relay(const Relay& what) {
+/// Whether one block has done it in about the time of a kernel's launch. Of several ranks: the same
+/// on all, and a thread has no more than its packs of one tile.
+inline bool is_small_relay(const Call& call, const Relay& what) {
   constexpr std::uint64_t kMostWords = 4 << 10;
-  return what.bytes <= kMostWords * word_of_relay(what);
+  constexpr std::uint64_t kMostThreads = kThreads / 2;
+  if (call.ranks == 1) return call.bytes <= kMostWords * word_of_relay(call, what);
+  return packs_of(call.block) <=
+         kMostThreads * static_cast<std::uint64_t>(unroll_of_blocks(call.ranks));
 }
 
-/// Enqueues a Relay that is small. Of `call` as launch_flags().
-cudaError_t launch_relay(const Call& call, const Relay& what, Flags* flags, cudaStream_t stream);
+/// Enqueues a Relay that is small. Of `call` the input, output and bytes are the vector's, `block`
+/// as of Kernel::reduce_scatter.
+using LaunchRelay = cudaError_t (*)(const Call& call, const Relay& what, Flags* flags,
+                                    cudaStream_t stream);
+/// By DataType.
+const std::array<LaunchRelay, kDataTypeCount>& relays();
 
 }  // namespace gdrx::gpu

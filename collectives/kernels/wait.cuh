@@ -29,6 +29,12 @@ class Patience {
     return !over_;
   }
 
+  /// As more(), with no deadline.
+  __device__ __forceinline__ bool more_without_end(int peer) {
+    since_ = 0;
+    return more(peer, Stage::entering, 0);
+  }
+
   __device__ __forceinline__ bool over() const { return over_; }
   __device__ __forceinline__ void give_up() { over_ = true; }
 
@@ -110,6 +116,14 @@ __device__ __forceinline__ void begin() {
   if (tiny) let_next_start();
   await_last();
   if (!tiny) let_next_start();
+#endif
+}
+
+/// As a light kernel that is not tiny: a block that waits for this one's end is all that is added.
+__device__ __forceinline__ void begin_relay() {
+#if __CUDA_ARCH__ >= 900
+  await_last();
+  let_next_start();
 #endif
 }
 

@@ -154,6 +154,11 @@ cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, 
   return emulated::launch(stream, shape.blocks, shape.threads, [=] { kernel(call, arguments...); });
 }
 template <class... Parameters, class... Arguments>
+cudaError_t enqueue_grid(void (*kernel)(Parameters...), int blocks, int threads, bool,
+                         cudaStream_t stream, const Arguments&... arguments) {
+  return emulated::launch(stream, blocks, threads, [=] { kernel(arguments...); });
+}
+template <class... Parameters, class... Arguments>
 cudaError_t enqueue_alone(void (*kernel)(Parameters...), int blocks, int threads,
                           cudaStream_t stream, const Arguments&... arguments) {
   return emulated::launch(stream, blocks, threads, [=] { kernel(arguments...); });

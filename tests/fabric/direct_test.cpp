@@ -42,9 +42,8 @@ class FakePath final : public gpu::NoPath {
       for (int what = 0; what < gpu::kTold; ++what) flags_.told[what] += step.tells >> what & 1;
     });
     if (step.awaits >= 0) {
-      stream_.push(
-          [this, step] { ++flags_.taken[step.awaits]; },
-          [this, step] { return flags_.allowed[step.awaits] > flags_.taken[step.awaits]; });
+      stream_.push([this, step] { ++taken_[step.awaits]; },
+                   [this, step] { return flags_.allowed[step.awaits] > taken_[step.awaits]; });
     }
     return {};
   }
@@ -107,6 +106,7 @@ class FakePath final : public gpu::NoPath {
   std::size_t local_;
   GpuStream stream_;
   std::size_t launched_ = 0;
+  std::uint64_t taken_[gpu::kAllowed] = {};
   std::vector<std::vector<std::byte>> brought_;  // by kernel
   std::string name_ = "none";
 };

@@ -30,12 +30,13 @@ void synchronize(const Hosts& world, int rank) {
   must(cudaStreamSynchronize(world.stream(rank)), "cudaStreamSynchronize");
 }
 
-cudaGraphExec_t capture(Hosts& world, const Hosts::Case& what, int rank) {
+template <class Body>
+cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t made = nullptr;
   const cudaStream_t stream = world.stream(rank);
   must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  launch_three(world, what, rank);
+  launch();
   must(cudaStreamEndCapture(stream, &graph), "capture");
   must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
   cudaGraphDestroy(graph);
@@ -47,7 +48,9 @@ class Graphs {
  public:
   Graphs(Hosts& world, const Hosts::Case& what)
       : world_(world), graphs_(static_cast<std::size_t>(world.size())) {
-    world_.for_each([&](int rank) { at(rank) = capture(world_, what, rank); });
+    world_.for_each([&](int rank) {
+      at(rank) = capture(world_, rank, [&] { launch_three(world_, what, rank); });
+    });
   }
   ~Graphs() {
     for (cudaGraphExec_t graph : graphs_) cudaGraphExecDestroy(graph);
@@ -76,6 +79,48 @@ TEST_P(GpuHostStreams, CallsReturnAtOnceAndComeOneAfterAnother) {
     });
     world.for_each([&](int rank) { synchronize(world, rank); });
     world.check_results(what);
+  }
+}
+
+void copy(std::byte* to, const std::byte* from, const Hosts::Case& what, cudaStream_t stream) {
+  must(cudaMemcpyAsync(to, from, what.bytes(), cudaMemcpyDeviceToDevice, stream), "copy");
+}
+
+/// A large call, the small one, a large one. The last rank's small one is of odd addresses, where a
+/// GPU alone needs more than one kernel for it.
+void launch_mixed(Hosts& world, const Hosts::Case& small, int rank) {
+  constexpr std::uint64_t kOdd = (24 << 20) + 1;
+  constexpr std::uint64_t kLarge = 30 << 20;
+  const cudaStream_t stream = world.stream(rank);
+  gdrx::Call large = world.call({.count = 2'000'003}, rank);  // of zeros
+  large.input = large.output = const_cast<std::byte*>(large.input) + kLarge;
+  gdrx::Call call = world.call(small, rank);
+  const gdrx::Call even = call;
+  if (rank + 1 == world.size()) {
+    copy(const_cast<std::byte*>(call.input) + kOdd, call.input, small, stream);
+    call.input += kOdd;
+    call.output += kOdd;
+  }
+  for (const gdrx::Call& each : {large, call, large}) must(world.comm(rank).launch(each));
+  if (call.output != even.output) copy(even.output, call.output, small, stream);
+}
+
+TEST_P(GpuHostStreams, CallsOfOneKernelAndOfManyTakeTurns) {
+  for (const int locals : {1, gpus_of_a_host()}) {
+    Hosts world(2, locals, settings_of(GetParam()));
+    for (const bool captured : {false, true, false}) {
+      const Hosts::Case small{.count = 5000, .shift = 16, .round = captured ? 1 : 0};
+      world.prepare(small);
+      world.for_each([&](int rank) {
+        if (!captured) return launch_mixed(world, small, rank);
+        cudaGraphExec_t graph = capture(world, rank, [&] { launch_mixed(world, small, rank); });
+        for (int i = 0; i < 3; ++i) must(cudaGraphLaunch(graph, world.stream(rank)), "launch");
+        synchronize(world, rank);
+        cudaGraphExecDestroy(graph);
+      });
+      world.for_each([&](int rank) { synchronize(world, rank); });
+      world.check_results(small);
+    }
   }
 }
 

@@ -104,9 +104,11 @@ TEST_P(GpuHosts, AllocateNoMemoryThatAllRanksMap) {
 TEST_P(GpuHosts, ARankThatDoesNotCallIsNamed) {
   Hosts::Settings settings = settings_of(GetParam());
   settings.timeout = std::chrono::milliseconds(1500);
-  Hosts world(2, 1, settings);
-  const std::string told = world.call_alone(3'000'000);
-  EXPECT_NE(told.find("rank 1"), std::string::npos) << told;
+  for (const std::uint64_t count : {1, 3'000'000}) {
+    Hosts world(2, 1, settings);
+    const std::string told = world.call_alone(count);
+    EXPECT_NE(told.find("rank 1"), std::string::npos) << told;
+  }
 }
 
 // NICs hold back what they have written until a read pushes it: without flushes sums are wrong.

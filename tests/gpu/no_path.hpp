@@ -33,7 +33,7 @@ class NoPath : public Path {
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }
   Result<void> combine(const HostSum&, void*) override { return cannot(); }
   Result<void> step_flags(const FlagStep&, void*) override { return cannot(); }
-  Result<bool> relay(const Relay&, void*) override { return false; }
+  Result<bool> relay(const Work&, const Relay&, void*) override { return false; }
   Flags& flags() noexcept override { return flags_; }
   std::uint64_t memory() const noexcept override { return 0; }
   const std::string& device_name() const noexcept override { return name_; }

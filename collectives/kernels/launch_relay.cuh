@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch of one element type's relays.
+#pragma once
+
+#include "collectives/kernels/enqueue.cuh"
+#include "collectives/kernels/relay.cuh"
+#include "collectives/kernels/stops.hpp"
+
+namespace gdrx::gpu {
+
+/// Threads with one of so many things each.
+inline int threads_for(std::uint64_t things) {
+  const std::uint64_t warps = (things + 31) / 32;
+  return static_cast<int>(std::clamp<std::uint64_t>(warps * 32, 32, kThreads));
+}
+
+template <class E>
+cudaError_t launch_relay(const Call& call, const Relay& what, Flags* flags, cudaStream_t stream) {
+  const auto launch = [&](auto kernel, std::uint64_t things) {
+    return enqueue_grid(kernel, 1, threads_for(things), true, stream, call, what, flags);
+  };
+  if (call.ranks == 1) {  // a word each, none for the first
+    return launch(relay_alone<E>, call.bytes / word_of_relay(call, what) + 1);
+  }
+  const auto unroll = static_cast<std::uint64_t>(unroll_of_blocks(call.ranks));
+  const std::uint64_t things = (packs_of(call.block) + unroll - 1) / unroll;
+  if (call.ranks <= 2) return launch(relay_blocks<E, 4, 1>, things);
+  if (call.ranks <= 4) return launch(relay_blocks<E, 2, 3>, things);
+  if (call.ranks <= 8) return launch(relay_blocks<E, 1, 7>, things);
+  return launch(relay_blocks<E, 1, 15>, things);
+}
+
+}  // namespace gdrx::gpu
