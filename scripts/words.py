@@ -178,7 +178,8 @@ def one_gpu_words():
     programs = [tuple(map(int, found)) for found in re.findall(r"^gpu_\w+: (\d+) of (\d+) passed, (\d+) skipped", tests, re.M)]
     assert programs and all(passed + skipped == total for passed, total, skipped in programs)
     engine, kernel = re.search(r"^ *8 graph +([\d.]+) +([\d.]+)", text("results/gpu-copies-on-1.txt"), re.M).groups()
-    names = ("2x1-on-1-mps", "2x1-on-1-mps-graph", "2x1-on-1-mps-one-cpu", "4x1-on-1-mps", "2x2-on-1-mps", "2x2-on-1-mps-reproducible")
+    names = ("2x1-on-1-mps", "2x1-on-1-mps-graph", "2x1-on-1-mps-one-cpu", "4x1-on-1-mps", "2x2-on-1-mps",
+             "2x2-on-1-mps-reproducible")
     for name in names:
         hosts, ranks = int(name[0]), int(name[0]) * int(name[2])
         for row in load("gpu-" + name)["rows"]:
@@ -190,16 +191,28 @@ def one_gpu_words():
     plain, ordered = rows_of("gpu-2x2-on-1-mps"), rows_of("gpu-2x2-on-1-mps-reproducible")
     price = {size: ordered[size] / us for size, us in plain.items()}
     yielded = re.search(r"8 bytes took ([\d.]+) us", tests)[1]
-    relay = {mode: found for mode, *found in re.findall(r"(graph|stream) +([\d.]+) +([\d.]+) +[\d.]+",
-                                                        text("results/gpu-relay-on-1.txt").split("\n       8 ")[1].split("\n")[0])}
+    small = [row["host_us"] for row in stream if row["bytes"] <= 32768]
+    nccls = [row["vs"]["nccl"]["host_us"] for row in stream if row["bytes"] <= 32768]
+    sizes = text("results/gpu-relay-on-1.txt")
+    first = lambda title: sizes.split(f"\n{title}\n")[1].split("\n")[0]  # of 8 bytes
+    relay = re.search(r"several +([\d.]+) host +([\d.]+) now +([\d.]+) host +([\d.]+)", first("4 ranks, 2 a host, stream"))
+    replay = re.search(r"several +([\d.]+) now +([\d.]+)", first("4 ranks, 2 a host, graph"))
+    lock = re.search(r"before +([\d.]+) host +([\d.]+) now +([\d.]+) host +([\d.]+)", first("2 ranks, 1 a host, stream"))
+    direct = re.search(r"several +[\d.]+ host +([\d.]+) now +[\d.]+ host +([\d.]+)",
+                       first("2 ranks, 1 a host, stream, GPUDirect by simulated NICs"))
+    launch = re.search(r"^launch [\d.]+ early ([\d.]+) MPS [\d.]+ early ([\d.]+)", sizes, re.M)
     return [f"all {sum(passed for passed, _, _ in programs)} tests pass which one GPU",
             f"8 bytes take {ours(graph[0]):.1f} us in a graph, where NCCL takes {theirs(graph[0]):.1f}, and {ours(stream[0]):.1f} on a stream "
             f"(NCCL {theirs(stream[0]):.1f})",
             f"{span([nccl_ratio(row) for row in stream + graph], '.1f')} times as fast at every size",
             f"4 hosts of one rank {span([nccl_ratio(row) for row in four], '.1f')} times",
-            f"takes 8 bytes on a stream from {relay['stream'][0]} to {relay['stream'][1]} us, and in a graph from {relay['graph'][0]} to {relay['graph'][1]}",
+            f"one kernel takes 8 bytes on a stream from {relay[1]} to {relay[3]} us, in a graph from {replay[1]} to {replay[2]}, and costs "
+            f"the host {relay[4]} instead of {relay[2]}",
+            f"and by GPUDirect with simulated NICs {direct[2]} instead of {direct[1]}",
+            f"from {lock[1]} to {lock[3]} us (the host's part from {lock[2]} to {lock[4]})",
+            f"A call to 32 KiB costs the host {span(small, '.1f')} us there (NCCL {span(nccls, '.1f')}), of which CUDA's launch "
+            f"is {launch[2]} to {launch[1]}",
             f"took {float(engine):.1f} us in a graph, and {float(kernel):.1f}",
-            f"launch costs the host {span([row['host_us'] for row in stream if row['bytes'] <= 8192], '.0f')} us",
             f"took {span([by for size, by in price.items() if size <= 32768], '.1f')} times as long to 32 KiB",
             f"and {price[32 * MIB]:.1f} times at 32 MiB",
             f"8 bytes take {rows_of('gpu-2x1-on-1-mps-one-cpu')[8]:.1f} us a call then",
