@@ -222,7 +222,8 @@ void Rail::waits(Slot& slot, std::string_view what, int host) {
 }
 
 // A processor that was told of a write may not let a kernel read it, start one or tell one that
-// waits, before the write is visible to the GPU. One at a time: a flush under way may have begun before the write of another channel.
+// waits, before the write is visible to the GPU. One at a time: a flush under way may have begun
+// before the write of another channel.
 Result<bool> Rail::flush(Slot& slot, int channel) {
   if (slot.flusher != kNobody && slot.flusher != channel) return false;
   slot.flusher = channel;

@@ -30,9 +30,10 @@
  * kernel wait for one behind it; and each needs a stream of its own, not the default one. With a
  * driver or toolkit before CUDA 12.4 they, and GPU calls that ranks may begin in different orders
  * (of two communicators), want CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is
- * first used may wait for those that run; later ones load all with the communicator. GPU buffers lie on the communicator's GPU. Buffers belong to the caller and stay untouched
- * by him until the operation is done. All ranks give buffers of the same kind. recvbuff may equal
- * sendbuff (in place). Any alignment, any count, 0 too.
+ * first used may wait for those that run; later ones load all with the communicator. GPU buffers
+ * lie on the communicator's GPU. Buffers belong to the caller and stay untouched by him until the
+ * operation is done. All ranks give buffers of the same kind. recvbuff may equal sendbuff (in
+ * place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
