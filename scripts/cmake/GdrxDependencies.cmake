@@ -7,6 +7,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(MPI COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS SSL Crypto) # keys and TLS between ranks
 find_package(ZLIB) # snapshots are compressed
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)
 find_library(UCX_UCP_LIBRARY libucp.so) # never the archive: a module is shared

@@ -9,7 +9,8 @@ root = pathlib.Path(sys.argv[1])
 ALLOWED = {
     "include": [],
     "topo": [],
-    "transport/bootstrap": [],
+    "transport/secure": [],
+    "transport/bootstrap": ["transport/secure"],
     "transport/memory": [],
     "transport/fabric": [],
     "transport/ucx": ["transport/fabric"],
@@ -45,6 +46,7 @@ OWNERS = {
     r"^nccl": [],
     r"^hwloc": ["topo"],
     r"^zlib": ["topo"],
+    r"^openssl/": ["transport/secure"],
     r"^CLI/": ["mpi-tests", "tools", "tests/conformance/net"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "collectives/tune", "tools", "tests/conformance/net"],
 }
