@@ -29,6 +29,10 @@ for file in live saved; do
 done
 diff "$dir/live" "$dir/saved" || die 'the snapshot is judged in another way than its host'
 "$gdrx" doctor --snapshot "$dir/host.tgz" --expect "$dir/live.json" > /dev/null || die 'the gate'
+refused 'for-other-host' "$gdrx" doctor --snapshot "$dir/host.tgz" --fix-script "$dir/fix.sh"
+[ ! -e "$dir/fix.sh" ] || die 'a script for another host was written'
+"$gdrx" doctor --snapshot "$dir/host.tgz" --fix-script "$dir/fix.sh" --for-other-host > /dev/null 2>&1 || true
+grep -q 'for another host' "$dir/fix.sh" || die 'no script for another host, or it does not say so'
 "$gdrx" topo --pci 2> /dev/null | grep -v '^no GPU' > "$dir/live" || true
 "$gdrx" topo "$dir/host.tgz" --pci | grep -v '^no GPU' > "$dir/saved" || true
 diff "$dir/live" "$dir/saved" || die 'another topology'

@@ -155,22 +155,6 @@ TEST(DoctorScript, LeavesToAPersonWhatHasToBeCompleted) {
   EXPECT_EQ(text.find("\ndocker run"), std::string::npos) << text;
 }
 
-// A host's files may hold anything; a script must not run it.
-TEST(DoctorScript, RunsNothingThatAFileSaid) {
-  HostTree host;
-  const std::string evil = "eth1\n$(touch x);`touch y`";
-  for (const char* index : {"0", "3"}) {
-    host.write(std::string(doctor::test::kVerbs1) + "/ports/1/gid_attrs/ndevs/" + index, evil);
-  }
-  host.write(std::string(doctor::test::kVerbs1) + "/ports/1/state", "1: DOWN\n$(touch z)");
-  std::istringstream lines(doctor_script(host.diagnose()));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('#')) continue;
-    EXPECT_EQ(line.find("$("), std::string::npos) << line;
-    EXPECT_EQ(line.find('`'), std::string::npos) << line;
-  }
-}
-
 TEST(DoctorHtml, EscapesWhatFilesSaid) {
   Report report = small();
   report.findings[2].evidence = "<script>alert(1)</script>";

@@ -42,6 +42,7 @@ struct Options {
   std::string snapshot;
   std::string format = "text";
   std::string script;
+  bool for_other_host = false;
   std::string expect;
   bool no_proof = false;
   bool cluster = false;
@@ -97,7 +98,17 @@ void run_cluster(const Options& options) {
   if (!comparison.differences.empty()) stop(kSlow, "the hosts differ");
 }
 
+bool is_this_host(const Options& options) {
+  std::error_code error;
+  return options.snapshot.empty() && std::filesystem::equivalent(options.root, "/", error);
+}
+
 void run(const Options& options) {
+  if (!options.script.empty() && !options.for_other_host && !is_this_host(options)) {
+    throw Failure{kFailed,
+                  "these fixes are another host's, and a script of them is made to be run as root: "
+                  "--for-other-host writes it all the same"};
+  }
   if (options.cluster || !options.hosts.saved.empty()) return run_cluster(options);
   doctor::Report saved;
   if (!options.expect.empty()) {
@@ -108,7 +119,8 @@ void run(const Options& options) {
   const doctor::Host host = host_of(options);
   const doctor::Report report = value_or_fail(doctor::diagnose(host), kFailed);
   if (!options.script.empty()) {
-    value_or_fail(write_output(options.script, doctor_script(report)), kFailed);
+    value_or_fail(write_output(options.script, doctor_script(report, options.for_other_host)),
+                  kFailed);
   }
   fmt::print("{}", shown(report, options.format));
   if (!options.expect.empty()) {
@@ -157,8 +169,12 @@ void add_doctor(CLI::App& app) {
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   command->add_option("--compare", options->hosts.saved, "saved JSON reports, beside each other");
-  command->add_option("--fix-script", options->script,
-                      "write the fixes to a script; it is not run");
+  auto* script = command->add_option("--fix-script", options->script,
+                                     "write the fixes to a script; it is not run");
+  command
+      ->add_flag("--for-other-host", options->for_other_host,
+                 "with --fix-script: even of a snapshot or a copy, whose names others chose")
+      ->needs(script);
   command->add_option("--expect", options->expect,
                       "a saved JSON report: fail if something is worse now");
   command->footer(kExamples);

@@ -29,13 +29,14 @@ bool to_complete(std::string_view line) {
 
 }  // namespace
 
-std::string doctor_script(const doctor::Report& report) {
+std::string doctor_script(const doctor::Report& report, bool for_other_host) {
   std::string text =
       "#!/bin/sh\n"
       "# Written by gdrx doctor, which never runs it. Read it, delete what you do not want, then\n"
       "# run it as root with --apply. Lines behind '#?' are for you to complete, or for\n"
       "# the shell that starts your job.\n" +
       comment("Of: " + report.host) +
+      (for_other_host ? "# It is for another host than the one that wrote it.\n" : "") +
       "if [ \"${1:-}\" != --apply ]; then\n"
       "  echo \"read $0 first; it changes this host only with --apply\"; exit 0\nfi\nset -x\n";
   std::set<std::string> written;  // the same fix of several devices, once

@@ -22,7 +22,7 @@ std::string doctor_text(const doctor::Report& report, const DoctorStyle& style);
 std::string doctor_json(const doctor::Report& report);
 std::string doctor_html(const doctor::Report& report);
 /// A shell script of the fixes, which does nothing unless called with --apply.
-std::string doctor_script(const doctor::Report& report);
+std::string doctor_script(const doctor::Report& report, bool for_other_host = false);
 
 /// "1 FAIL, 2 WARN, 30 OK"
 std::string doctor_counts(const doctor::Report& report);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <map>
 
 #include "tools/topo/view.hpp"
+#include "topo/doctor/shell.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -158,13 +158,6 @@ class NcclWriter {
   std::string text_;
 };
 
-// What a shell takes as it stands: the file that the name is from may be anybody's.
-bool is_word(const std::string& name) {
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-  });
-}
-
 std::string joined(const Topology& topology, const std::vector<topo::RailChoice>& choices,
                    std::string_view suffix) {
   std::string text;
@@ -214,7 +207,8 @@ std::string env_lines(const Topology& topology) {
     const topo::Nic& nic = topology.nics()[choice.nic];
     if (topo::parse_bus_id(nic.name))
       return "# this source does not name its NICs: nothing to set\n";
-    if (!is_word(nic.name)) return "# a NIC's name is no plain word: nothing to set\n";
+    if (!doctor::is_plain_name(nic.name))
+      return "# a NIC's name is no plain word: nothing to set\n";
   }
   std::string text = "# NCCL: '=' takes the names as they are, mlx5_1 is not mlx5_10\n";
   text += fmt::format("export NCCL_IB_HCA=={}\n", joined(topology, used, ""));

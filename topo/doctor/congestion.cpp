@@ -23,8 +23,13 @@ std::string priorities_text(unsigned mask) {
   return text;
 }
 
+// "np" and "rp": what notices a mark and what slows down.
+std::string enable_file(const std::string& interface, std::string_view side) {
+  return fmt::format("/sys/class/net/{}/ecn/roce_{}/enable/3", interface, side);
+}
+
 Finding pfc_of(const Port& port, const Result<Dcb>& dcb) {
-  const std::string device = shell_word(port.netdev);
+  const std::string& device = port.netdev;
   const std::string call = "dcbnl IEEE_GET of " + port.netdev;
   if (!dcb) {
     const int number = dcb.error().native;
@@ -32,13 +37,13 @@ Finding pfc_of(const Port& port, const Result<Dcb>& dcb) {
                    number == 0 ? fmt::format("{}: {}", call, dcb.error().what)
                                : fmt::format("{}: errno {} ({})", call, number,
                                              std::generic_category().message(number)),
-                   {"dcb pfc show dev " + device, "mlnx_qos -i " + device});
+                   {command("dcb pfc show dev {}", device), command("mlnx_qos -i {}", device)});
   }
   const std::string evidence =
       fmt::format("{}: pfc_en 0x{:02x}; pauses sent {}, received {}; DSCP is {}mapped", call,
                   dcb->pfc, dcb->pauses_sent, dcb->pauses_received, dcb->dscp ? "" : "not ");
-  const Lines fix{fmt::format("dcb pfc set dev {} prio-pfc all:off 3:on", device),
-                  fmt::format("dcb app add dev {} dscp-prio 26:3", device),
+  const Lines fix{command("dcb pfc set dev {} prio-pfc all:off 3:on", device),
+                  command("dcb app add dev {} dscp-prio 26:3", device),
                   "# the same on the switch's ports; then NCCL_IB_TC=106 (DSCP 26)"};
   if (dcb->pfc == 0) {
     return finding(Severity::warn, "PFC is off: a full switch drops RoCE's packets", evidence, fix);
@@ -76,7 +81,7 @@ Findings check_roce_ecn(const Facts& facts) {
     const std::filesystem::path folder =
         std::filesystem::path("sys/class/net") / port.netdev / "ecn/roce_np/enable";
     const auto priorities = facts.files.list(folder);
-    const std::string device = shell_word(port.netdev);
+    const std::string& device = port.netdev;
     std::string on;
     for (const std::string& name : priorities) {
       if (facts.files.read(folder / name) == "1") on += " " + name;
@@ -85,21 +90,20 @@ Findings check_roce_ecn(const Facts& facts) {
       found.push_back(
           about(port.name(), ok("ECN is on for priority" + on, folder.string() + ": 1 for" + on)));
     } else if (!priorities.empty()) {
-      found.push_back(
-          about(port.name(),
-                finding(Severity::warn, "ECN is off: RoCE loses packets under congestion",
-                        folder.string() + ": 0 for all priorities",
-                        {fmt::format("mlnx_qos -i {} --trust dscp", device),
-                         fmt::format("echo 1 > /sys/class/net/{}/ecn/roce_np/enable/3", device),
-                         fmt::format("echo 1 > /sys/class/net/{}/ecn/roce_rp/enable/3", device),
-                         "# the switch must mark; then NCCL_IB_TC=106"})));
-    } else {
       found.push_back(about(
-          port.name(), finding(Severity::unknown, "this driver does not show ECN in files",
-                               folder.string() + ": not there",
-                               {"mlxconfig -d " + shell_word(port.nic) + " query | grep ROCE_CC",
-                                "rdma statistic show link " + shell_word(port.nic) + "/" +
-                                    shell_word(port.number) + "  # np_cnp_sent: it works"})));
+          port.name(), finding(Severity::warn, "ECN is off: RoCE loses packets under congestion",
+                               folder.string() + ": 0 for all priorities",
+                               {command("mlnx_qos -i {} --trust dscp", device),
+                                command("echo 1 > {}", enable_file(device, "np")),
+                                command("echo 1 > {}", enable_file(device, "rp")),
+                                "# the switch must mark; then NCCL_IB_TC=106"})));
+    } else {
+      found.push_back(about(port.name(),
+                            finding(Severity::unknown, "this driver does not show ECN in files",
+                                    folder.string() + ": not there",
+                                    {command("mlxconfig -d {} query | grep ROCE_CC", port.nic),
+                                     command("rdma statistic show link {}  # np_cnp_sent: it works",
+                                             port.nic + "/" + port.number)})));
     }
   }
   return found;
@@ -119,8 +123,7 @@ Findings check_roce_congestion(const Facts& facts) {
         "rp_cnp_ignored {}",
         (port.folder / "hw_counters").string(), marked, *sent, *handled, ignored);
     const auto enable = [&](const char* side) {
-      return Lines{fmt::format("echo 1 > /sys/class/net/{}/ecn/roce_{}/enable/3",
-                               shell_word(port.netdev), side)};
+      return Lines{command("echo 1 > {}", enable_file(port.netdev, side))};
     };
     Finding one = ok(marked + *sent + *handled == 0 ? "no congestion was seen"
                                                     : "congestion was seen and answered",

@@ -52,13 +52,13 @@ Findings check_cpu_affinity(const Facts& facts) {
     const std::string evidence =
         fmt::format("Cpus_allowed_list: {}; CPUs near {}: {}", affinity, gpu.name, near);
     found.push_back(about(
-        gpu.name, any ? ok("may run near it", evidence)
-                      : finding(Severity::slow,
-                                "bound to CPUs far from it: each command crosses sockets", evidence,
-                                {fmt::format("numactl --cpunodebind={} --membind={} COMMAND",
-                                             facts.topology.numa_of(gpu.node),
-                                             facts.topology.numa_of(gpu.node)),
-                                 "# mpirun: --bind-to none, or --map-by numa"})));
+        gpu.name,
+        any ? ok("may run near it", evidence)
+            : finding(Severity::slow, "bound to CPUs far from it: each command crosses sockets",
+                      evidence,
+                      {command("numactl --cpunodebind={} --membind={} COMMAND",
+                               facts.topology.numa_of(gpu.node), facts.topology.numa_of(gpu.node)),
+                       "# mpirun: --bind-to none, or --map-by numa"})));
   }
   return found;
 }

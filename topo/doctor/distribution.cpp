@@ -42,45 +42,44 @@ Distribution parse_os_release(std::string_view text) {
   return distribution;
 }
 
-std::string install_line(const Distribution& distribution, const Package& package) {
+ShellLine install_line(const Distribution& distribution, const Package& package) {
   switch (distribution.family) {
     case Family::debian:
-      return fmt::format("apt-get install -y {}", package.debian);
+      return command("apt-get install -y {}", package.debian);
     case Family::red_hat:
-      return fmt::format("dnf install -y {}", package.red_hat);
+      return command("dnf install -y {}", package.red_hat);
     case Family::suse:
-      return fmt::format("zypper install -y {}", package.suse);
+      return command("zypper install -y {}", package.suse);
     case Family::other:
-      return fmt::format("# install with this system's package tool: {}", package.red_hat);
+      return command("# install with this system's package tool: {}", package.red_hat);
   }
-  return {};
+  return "";
 }
 
-std::vector<std::string> kernel_argument_lines(const Distribution& distribution,
-                                               std::string_view argument) {
-  const std::string edit =
-      fmt::format("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{} /' /etc/default/grub", argument);
+Lines kernel_argument_lines(const Distribution& distribution, std::string_view argument) {
+  const ShellLine edit = command("sed -i {} /etc/default/grub",
+                                 fmt::format("s/^GRUB_CMDLINE_LINUX=\"/&{} /", argument));
   switch (distribution.family) {
     case Family::debian:
       return {edit, "update-grub", "# then reboot"};
     case Family::red_hat:
-      return {fmt::format("grubby --update-kernel=ALL --args={}", argument), "# then reboot"};
+      return {command("grubby --update-kernel=ALL --args={}", argument), "# then reboot"};
     case Family::suse:
       return {edit, "grub2-mkconfig -o /boot/grub2/grub.cfg", "# then reboot"};
     case Family::other:
-      return {fmt::format("# put {} on the kernel's command line, then reboot", argument)};
+      return {command("# put {} on the kernel's command line, then reboot", argument)};
   }
   return {};
 }
 
-std::vector<std::string> load_module_lines(std::string_view module) {
-  return {fmt::format("modprobe {}", module),
-          fmt::format("echo {0} > /etc/modules-load.d/{0}.conf", module)};
+Lines load_module_lines(std::string_view module) {
+  return {command("modprobe {}", module),
+          command("echo {} > /etc/modules-load.d/{}.conf", module, module)};
 }
 
-std::vector<std::string> sysctl_lines(std::string_view name, std::string_view value) {
-  return {fmt::format("sysctl -w {}={}", name, value),
-          fmt::format("echo '{} = {}' >> /etc/sysctl.d/90-gdrx.conf", name, value)};
+Lines sysctl_lines(std::string_view name, std::string_view value) {
+  return {command("sysctl -w {}={}", name, value),
+          command("echo {} >> /etc/sysctl.d/90-gdrx.conf", fmt::format("{} = {}", name, value))};
 }
 
 }  // namespace gdrx::doctor

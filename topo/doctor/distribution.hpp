@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "topo/doctor/shell.hpp"
+
 namespace gdrx::doctor {
 
 enum class Family : std::uint8_t { debian, red_hat, suse, other };
@@ -19,21 +21,20 @@ struct Distribution {
 Distribution parse_os_release(std::string_view text);
 
 struct Package {
-  std::string_view debian;
-  std::string_view red_hat;
-  std::string_view suse;
+  Literal debian;
+  Literal red_hat;
+  Literal suse;
 };
 inline constexpr Package kVerbsPackage{"rdma-core libibverbs1 ibverbs-providers ibverbs-utils",
                                        "rdma-core libibverbs libibverbs-utils",
                                        "rdma-core libibverbs1 libibverbs-utils"};
 
-std::string install_line(const Distribution& distribution, const Package& package);
+ShellLine install_line(const Distribution& distribution, const Package& package);
 /// Lines that put an argument on the kernel's command line, for good.
-std::vector<std::string> kernel_argument_lines(const Distribution& distribution,
-                                               std::string_view argument);
+Lines kernel_argument_lines(const Distribution& distribution, std::string_view argument);
 /// Loads a module now and at each boot.
-std::vector<std::string> load_module_lines(std::string_view module);
+Lines load_module_lines(std::string_view module);
 /// Sets a sysctl now and at each boot.
-std::vector<std::string> sysctl_lines(std::string_view name, std::string_view value);
+Lines sysctl_lines(std::string_view name, std::string_view value);
 
 }  // namespace gdrx::doctor

@@ -120,16 +120,6 @@ std::string nic_bus(const Facts& facts, const topo::Nic& nic) {
   return nic.node == topo::kNone ? std::string() : facts.topology.nodes()[nic.node].name;
 }
 
-std::string shell_word(std::string_view text) {
-  std::string word;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("._:@/-").find(c) != std::string_view::npos;
-    word += plain ? c : '_';
-  }
-  return word;
-}
-
 std::string bytes_text(std::uint64_t bytes) {
   if (bytes == kUnlimited) return "unlimited";
   constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};

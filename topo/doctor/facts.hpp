@@ -10,12 +10,12 @@
 #include "gdrx/doctor.hpp"
 #include "gdrx/topology.hpp"
 #include "topo/doctor/distribution.hpp"
+#include "topo/doctor/shell.hpp"
 #include "topo/read/host_files.hpp"
 
 namespace gdrx::doctor {
 
 using Findings = std::vector<Finding>;
-using Lines = std::vector<std::string>;
 
 /// One port of one RDMA device.
 struct Port {
@@ -64,8 +64,10 @@ std::string variable(const Facts& facts, std::string_view name);
 std::string nic_bus(const Facts& facts, const topo::Nic& nic);  // empty for a virtual one
 
 inline Finding finding(Severity severity, std::string summary, std::string evidence,
-                       Lines fix = {}) {
-  return {{}, {}, severity, std::move(summary), std::move(evidence), std::move(fix)};
+                       const Lines& fix = {}) {
+  Finding found{{}, {}, severity, std::move(summary), std::move(evidence), {}};
+  for (const ShellLine& line : fix) found.fix.push_back(line.text());
+  return found;
 }
 inline Finding ok(std::string summary, std::string evidence) {
   return finding(Severity::ok, std::move(summary), std::move(evidence));
@@ -74,8 +76,6 @@ inline Finding about(std::string subject, Finding found) {
   found.subject = std::move(subject);
   return found;
 }
-/// For fixes: a name from the host's files as one harmless word of a shell.
-std::string shell_word(std::string_view text);
 /// "64 KiB", "4 GiB", "unlimited"
 std::string bytes_text(std::uint64_t bytes);
 

@@ -94,10 +94,9 @@ Findings check_rdma_cgroup(const Facts& facts) {
     limited |= text.compare(at + 1, 3, "max") != 0;
   }
   if (!limited) return {ok("no limit", evidence)};
-  return {finding(Severity::warn, "a cgroup limits RDMA handles or objects: creation fails at it",
-                  evidence,
-                  {fmt::format("echo '<device> hca_handle=max hca_object=max' \\"),
-                   fmt::format("  > /{}", path)})};
+  return {finding(
+      Severity::warn, "a cgroup limits RDMA handles or objects: creation fails at it", evidence,
+      {"echo '<device> hca_handle=max hca_object=max' \\", command("  > {}", "/" + path)})};
 }
 
 Findings check_memory_cgroup(const Facts& facts) {
@@ -113,7 +112,7 @@ Findings check_memory_cgroup(const Facts& facts) {
   return {finding(Severity::warn, "pinned buffers count here: the kernel kills what goes over it",
                   evidence,
                   facts.in_container ? Lines{"docker run --memory 64g ..."}
-                                     : Lines{fmt::format("echo max > /{}", path)})};
+                                     : Lines{command("echo max > {}", "/" + path)})};
 }
 
 Findings check_max_map_count(const Facts& facts) {

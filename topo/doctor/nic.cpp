@@ -78,7 +78,7 @@ Findings check_uverbs_nodes(const Facts& facts) {
     } else if (error == EACCES || error == EPERM) {
       found.push_back(about(nic, finding(Severity::fail, path + " may not be opened by this user",
                                          fmt::format("open({}): {}", path, std::strerror(error)),
-                                         {"chmod 0666 " + shell_word(path),
+                                         {command("chmod 0666 {}", path),
                                           "# containers: the device cgroup must allow it too:",
                                           "docker run --device /dev/infiniband ..."})));
     } else {

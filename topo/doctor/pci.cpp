@@ -25,7 +25,7 @@ Finding judge_link(const Facts& facts, const topo::PciNode& node) {
   const double fastest = number("max_link_speed");
   const std::string evidence = fmt::format("{}: x{:.0f} of x{:.0f}, {} of {} GT/s", folder.string(),
                                            width, most, speed, fastest);
-  const Lines look{"lspci -s " + shell_word(node.name) + " -vv | grep -i lnk"};
+  const Lines look{command("lspci -s {} -vv | grep -i lnk", node.name)};
   if (width <= 0 || most <= 0 || most > 32) {
     return finding(Severity::unknown, "the link's state is not shown", evidence, look);
   }
@@ -105,8 +105,7 @@ Findings check_gpu_nic_distance(const Facts& facts) {
       add(finding(Severity::unknown,
                   fmt::format("how near {} is cannot be seen: no PCIe switch is shown", nic.name),
                   evidence,
-                  {"# measure it:",
-                   fmt::format("gdrx perf -d {} --use_cuda {}", shell_word(nic.name), gpu)}));
+                  {"# measure it:", command("gdrx perf -d {} --use_cuda {}", nic.name, gpu)}));
       continue;
     }
     switch (choice.path.near) {
@@ -137,10 +136,9 @@ Findings check_gpu_nic_distance(const Facts& facts) {
             evidence, move));
         break;
       case topo::PathClass::unknown:
-        add(finding(Severity::unknown, fmt::format("how near {} is cannot be seen", nic.name),
-                    evidence,
-                    {"gdrx topo --explain " + facts.topology.gpus()[gpu].name + " " +
-                     shell_word(nic.name)}));
+        add(finding(
+            Severity::unknown, fmt::format("how near {} is cannot be seen", nic.name), evidence,
+            {command("gdrx topo --explain {} {}", facts.topology.gpus()[gpu].name, nic.name)}));
         break;
     }
   }
@@ -217,14 +215,14 @@ Findings check_numa_known(const Facts& facts) {
         fmt::format("{}/numa_node: {}", device_folder(one.name).string(), numa);
     found.push_back(about(
         one.name,
-        numa >= 0
-            ? ok(fmt::format("node {}", numa), evidence)
-            : finding(Severity::warn,
-                      "the firmware does not say the NUMA node: buffers and threads "
-                      "go anywhere",
-                      evidence,
-                      {"# BIOS update; until then, as root:",
-                       fmt::format("echo 0 > /{}/numa_node", device_folder(one.name).string())})));
+        numa >= 0 ? ok(fmt::format("node {}", numa), evidence)
+                  : finding(Severity::warn,
+                            "the firmware does not say the NUMA node: buffers and threads "
+                            "go anywhere",
+                            evidence,
+                            {"# BIOS update; until then, as root:",
+                             command("echo 0 > {}",
+                                     "/" + (device_folder(one.name) / "numa_node").string())})));
   }
   return found;
 }

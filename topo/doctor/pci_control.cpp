@@ -26,7 +26,7 @@ Findings each_nic(const Facts& facts, Judge judge) {
                             ? judge(bus, space, space.word(*express + 8).value_or(0))
                             : finding(Severity::unknown, "only root can read it",
                                       fmt::format("sys/bus/pci/devices/{}/config: 64 bytes", bus),
-                                      {"sudo lspci -vvv -s " + shell_word(bus)})));
+                                      {command("sudo lspci -vvv -s {}", bus)})));
   }
   return found;
 }
@@ -74,16 +74,15 @@ Findings check_ats(const Facts& facts) {
       return finding(Severity::warn, "the NIC shows no ATS: peer traffic goes by the root complex",
                      "config space of " + bus + ": no capability 0x000f",
                      {"# on the host, then a cold reboot:",
-                      "mlxconfig -d " + shell_word(bus) + " set ATS_ENABLED=1"});
+                      command("mlxconfig -d {} set ATS_ENABLED=1", bus)});
     }
     const std::uint16_t control = space.word(*at + 6).value_or(0);
     const std::string evidence =
         fmt::format("config space of {}: ATS control {:#06x}", bus, control);
     if ((control & 0x8000) != 0) return ok("on", evidence);
-    return finding(Severity::slow,
-                   "off: peer traffic in a virtual machine goes by the root complex", evidence,
-                   {"# on the host, then a cold reboot:",
-                    "mlxconfig -d " + shell_word(bus) + " set ATS_ENABLED=1"});
+    return finding(
+        Severity::slow, "off: peer traffic in a virtual machine goes by the root complex", evidence,
+        {"# on the host, then a cold reboot:", command("mlxconfig -d {} set ATS_ENABLED=1", bus)});
   });
 }
 
@@ -95,7 +94,7 @@ Findings check_max_read_request(const Facts& facts) {
     if (bytes >= 512) return ok(fmt::format("{} bytes", bytes), evidence);
     return finding(Severity::slow, fmt::format("{} bytes: too little for a fast NIC", bytes),
                    evidence,
-                   {fmt::format("setpci -s {} CAP_EXP+08.w=5000:7000", shell_word(bus)),
+                   {command("setpci -s {} CAP_EXP+08.w=5000:7000", bus),
                     "# 4096 bytes until the next boot; for good: the BIOS"});
   });
 }
@@ -107,7 +106,7 @@ Findings check_relaxed_ordering(const Facts& facts) {
     if ((control & 0x0010) != 0) return ok("allowed", evidence);
     return finding(Severity::warn, "not allowed: some CPUs and all virtual machines lose bandwidth",
                    evidence,
-                   {fmt::format("setpci -s {} CAP_EXP+08.w=0010:0010", shell_word(bus)),
+                   {command("setpci -s {} CAP_EXP+08.w=0010:0010", bus),
                     "# until the next boot; for good: BIOS, PCIe relaxed ordering"});
   });
 }

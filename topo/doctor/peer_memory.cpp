@@ -87,8 +87,9 @@ Findings check_nv_peer_mem_retired(const Facts& facts) {
            : "nv_peer_mem is retired: the driver has had nvidia-peermem since R470",
       fmt::format("{}: there; sys/module/nvidia_peermem: {}there", kRetired, both ? "" : "not "),
       {"rmmod nv_peer_mem", "systemctl disable --now nv_peer_mem",
-       facts.distribution.family == Family::debian ? "apt-get remove -y nvidia-peer-memory-dkms"
-                                                   : "rpm -e nvidia_peer_memory",
+       facts.distribution.family == Family::debian
+           ? ShellLine("apt-get remove -y nvidia-peer-memory-dkms")
+           : ShellLine("rpm -e nvidia_peer_memory"),
        "modprobe nvidia-peermem"})};
 }
 

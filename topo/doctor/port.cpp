@@ -13,16 +13,15 @@ namespace {
 constexpr int kMtuFor4096 = 4200;
 constexpr int kVerbsMtu4096 = 5;
 
-std::string netdev_or(const Port& port) {
-  return port.netdev.empty() ? "<interface>" : shell_word(port.netdev);
+ShellWord netdev_or(const Port& port) {
+  return port.netdev.empty() ? ShellWord(Literal("<interface>")) : ShellWord(port.netdev);
 }
 
 Lines bring_up(const Port& port) {
   if (port.ethernet) {
-    return {fmt::format("ip link set {} up", netdev_or(port)),
-            fmt::format("ethtool {}", netdev_or(port))};
+    return {command("ip link set {} up", netdev_or(port)), command("ethtool {}", netdev_or(port))};
   }
-  return {fmt::format("ibstat {} {}", shell_word(port.nic), shell_word(port.number)),
+  return {command("ibstat {} {}", port.nic, port.number),
           "# INIT: no subnet manager answers; start one on one host of the fabric:",
           "systemctl enable --now opensm"};
 }
@@ -76,8 +75,7 @@ Findings check_port_rate(const Facts& facts) {
     const bool lost = topo::leading_number(rate) < 25 || lanes == 1;
     found.push_back(about(port.name(),
                           lost ? finding(Severity::slow, fmt::format("runs at {}", rate), evidence,
-                                         {fmt::format("mlxlink -d {} -p {}", shell_word(port.nic),
-                                                      shell_word(port.number)),
+                                         {command("mlxlink -d {} -p {}", port.nic, port.number),
                                           "# clean or change the cable; look at the switch's port"})
                                : ok(rate, evidence)));
   }
@@ -102,7 +100,7 @@ Findings check_port_mtu(const Facts& facts) {
                                              : mtu >= 590  ? 512
                                                            : 256),
                                  evidence,
-                                 {fmt::format("ip link set {} mtu 9000", netdev_or(port)),
+                                 {command("ip link set {} mtu 9000", netdev_or(port)),
                                   "# the switch's ports and all peers need it too"})));
       }
       continue;
@@ -150,7 +148,7 @@ constexpr Counter kErrors[] = {
 Lines fix_of(Cause cause, const Port& port) {
   switch (cause) {
     case Cause::wire:
-      return {fmt::format("mlxlink -d {} -p {} -c", shell_word(port.nic), shell_word(port.number)),
+      return {command("mlxlink -d {} -p {} -c", port.nic, port.number),
               "# clean or change the cable or transceiver"};
     case Cause::lost:
       if (!port.ethernet) return {"perfquery -x  # again after a run: XmtWait, discards"};
@@ -178,7 +176,7 @@ Findings check_port_errors(const Facts& facts) {
       if (value == "0") continue;
       bad += fmt::format(" {} {};", file, value);
       if (!causes.insert(cause).second) continue;
-      for (std::string& line : fix_of(cause, port)) fix.push_back(std::move(line));
+      for (ShellLine& line : fix_of(cause, port)) fix.push_back(std::move(line));
     }
     if (seen == 0) continue;
     if (bad.empty()) {
@@ -186,9 +184,9 @@ Findings check_port_errors(const Facts& facts) {
       continue;
     }
     bad.pop_back();
-    found.push_back(about(
-        port.name(), finding(Severity::warn, "errors were counted; do they grow during a run?",
-                             fmt::format("{}:{}", port.folder.string(), bad), std::move(fix))));
+    found.push_back(about(port.name(),
+                          finding(Severity::warn, "errors were counted; do they grow during a run?",
+                                  fmt::format("{}:{}", port.folder.string(), bad), fix)));
   }
   return found;
 }

@@ -20,8 +20,7 @@ Lines host_lines(const Proof& proof) {
   if (proof.native == ENOMEM) return {"ulimit -l unlimited   # see memlock"};
   return {"# a NIC reaches itself if its port has an address and nothing drops UDP 4791:",
           "gdrx doctor | grep -e roce-gid -e port-state",
-          fmt::format("ib_write_bw -d {} & ib_write_bw -d {} localhost", shell_word(proof.nic),
-                      shell_word(proof.nic))};
+          command("ib_write_bw -d {} & ib_write_bw -d {} localhost", proof.nic, proof.nic)};
 }
 
 Lines gpu_lines(const std::vector<const Proof*>& tries) {

@@ -49,9 +49,9 @@ Findings check_roce_gid(const Facts& facts) {
     if (!port.ethernet) continue;
     const std::vector<Gid> gids = gids_of(facts, port);
     const std::string folder = (port.folder / "gids").string();
-    const std::string address =
-        fmt::format("ip addr add 192.0.2.1/24 dev {}",
-                    port.netdev.empty() ? "<interface>" : shell_word(port.netdev));
+    const ShellLine address =
+        command("ip addr add 192.0.2.1/24 dev {}",
+                port.netdev.empty() ? ShellWord(Literal("<interface>")) : ShellWord(port.netdev));
     const auto best = std::min_element(gids.begin(), gids.end(), [](const Gid& a, const Gid& b) {
       return rank_of(a) < rank_of(b);
     });
@@ -71,7 +71,7 @@ Findings check_roce_gid(const Facts& facts) {
       found.push_back(
           about(port.name(),
                 finding(Severity::fail, "only RoCE v1 addresses: not routed, retired", evidence,
-                        {"cma_roce_mode -d " + shell_word(port.nic) + " -m 2",
+                        {command("cma_roce_mode -d {} -m 2", port.nic),
                          "# and give the interface an address:", address})));
     } else if (best->link_local) {
       found.push_back(about(
@@ -107,7 +107,7 @@ Findings check_arp_flux(const Facts& facts) {
   for (const auto& [subnet, nics] : subnets) {
     if (count[subnet] < 2 || ignore > 0) continue;
     Lines fix = sysctl_lines("net.ipv4.conf.all.arp_ignore", "1");
-    for (std::string& line : sysctl_lines("net.ipv4.conf.all.arp_announce", "2")) {
+    for (ShellLine& line : sysctl_lines("net.ipv4.conf.all.arp_announce", "2")) {
       fix.push_back(std::move(line));
     }
     return {finding(Severity::warn,

@@ -15,10 +15,10 @@ Findings check_container(const Facts& facts) {
   if (!facts.in_container) return {ok("not in one", ".dockerenv, proc/1/cgroup: no sign of one")};
   std::string lacks;
   Lines fix{"docker run \\"};
-  const auto need = [&](bool lacking, const char* what, const char* flag) {
+  const auto need = [&](bool lacking, const char* what, Literal flag) {
     if (!lacking) return;
     add(lacks, what);
-    fix.push_back(fmt::format("  {} \\", flag));
+    fix.push_back(command("  {} \\", flag));
   };
   const bool nics = !facts.topology.nics().empty();
   need(facts.has_nvidia_gpu && !facts.files.exists("dev/nvidiactl"), "GPU nodes", "--gpus all");
@@ -43,10 +43,11 @@ Findings check_container(const Facts& facts) {
 
 Findings check_environment(const Facts& facts) {
   Findings found;
-  const auto say = [&](Severity severity, const char* name, std::string summary) {
+  const auto say = [&](Severity severity, Literal variable_name, std::string summary) {
+    const std::string name(variable_name.text());
     found.push_back(about(name, finding(severity, std::move(summary),
                                         fmt::format("{}={}", name, variable(facts, name)),
-                                        {fmt::format("unset {}", name)})));
+                                        {command("unset {}", name)})));
   };
   if (variable(facts, "NCCL_IB_DISABLE") == "1") {
     say(Severity::fail, "NCCL_IB_DISABLE", "NCCL does not use RDMA at all");
