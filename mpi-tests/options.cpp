@@ -150,7 +150,7 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--algo", raw.algo,
                  "auto, all, or a list of algorithms; direct: of registered GPU buffers; without "
                  "it GDRX_ALGO");
-  app.add_option("--transport", options.transport, "auto, ucx, verbs");
+  app.add_option("--transport", options.transport, "auto, ucx, tcp, verbs");
   app.add_option("--memory", raw.memory, "host or cuda");
   app.add_option("--mode", raw.mode,
                  "cuda: blocking, stream (calls on a stream) or graph (40 calls replayed)");

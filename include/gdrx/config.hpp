@@ -63,6 +63,7 @@ struct Config {
   std::string nccl_socket_ifname;                  // NCCL_SOCKET_IFNAME; the plugin's
   std::string host_id;                             // GDRX_HOST_ID
   std::string module_path;                         // GDRX_MODULE_PATH
+  bool tcp_plain = false;                          // GDRX_TCP_PLAIN
   std::string ucx_tls;                             // GDRX_UCX_TLS
   std::string hca;                                 // GDRX_HCA
   std::string gid_index;                           // GDRX_GID_INDEX

@@ -14,6 +14,7 @@ ALLOWED = {
     "transport/memory": [],
     "transport/fabric": [],
     "transport/ucx": ["transport/fabric"],
+    "transport/tcp": ["transport/fabric", "transport/bootstrap", "transport/secure"],
     "transport/verbs": ["transport/fabric", "transport/memory"],
     "collectives/plan": [],
     "collectives/reduce": [],

@@ -74,15 +74,16 @@ Result<void*> open_module(const Config& config, const std::string& file, const c
 
 Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
                                             const Log&) {
-  if (name != "ucx" && name != "verbs") {
+  if (name != "ucx" && name != "tcp" && name != "verbs") {
     return fail(Errc::unsupported,
-                fmt::format("there is no fabric '{}': use auto, ucx or verbs", name));
+                fmt::format("there is no fabric '{}': use auto, ucx, tcp or verbs", name));
   }
   static std::mutex mutex;  // dlopen and the environment are the process's
   const std::lock_guard lock(mutex);
   if (name == "ucx") calm_ucx();
-  const char* needs = name == "ucx" ? "UCX (packages libucx0 and libucx-dev)"
-                                    : "rdma-core (packages libibverbs1 and libibverbs-dev)";
+  const char* needs = name == "ucx"   ? "UCX (packages libucx0 and libucx-dev)"
+                      : name == "tcp" ? "OpenSSL (packages libssl3 and libssl-dev)"
+                                      : "rdma-core (packages libibverbs1 and libibverbs-dev)";
   void* module = GDRX_TRY(open_module(config, fmt::format("libgdrx-fabric-{}.so", name), needs));
   const auto entry = reinterpret_cast<decltype(&gdrx_fabric_v1)>(dlsym(module, kFabricSymbol));
   if (entry == nullptr || entry()->abi != kFabricAbi) {

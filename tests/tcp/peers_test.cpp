@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How peers come and go.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tcp/pair.hpp"
+
+namespace gdrx::test {
+namespace {
+
+TEST(TcpPeers, OfTwoMindsAboutEncryptionAreBothNamed) {
+  const auto plain = open_tcp(Rank{0}, tcp_config(true));
+  const auto secret = open_tcp(Rank{1}, tcp_config(false));
+  const auto refused = plain->connect(Rank{1}, secret->address());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what,
+            "rank 0 has GDRX_TCP_PLAIN=1 and rank 1 has GDRX_TCP_PLAIN=0: set the same on every "
+            "rank");
+}
+
+TEST(TcpPeers, ThatCallEachOtherAtOnceHaveOneConnection) {
+  for (int round = 0; round < 10; ++round) {
+    TcpPair pair(false);
+    const auto back_region = pair.sender->allocate_memory(4096).value();
+    const auto back = pair.receiver->connect(Rank{0}, pair.sender->address()).value();
+    const RemoteRegionId there = pair.import();
+    const RemoteRegionId here = back->import_region(back_region->export_key()).value();
+    const Blob payload(100, std::byte{0x11});
+    ASSERT_TRUE(pair.endpoint->post(write_of(payload, there, 0)));
+    ASSERT_TRUE(back->post(write_of(payload, here, 0)));
+    ASSERT_TRUE(drive({pair.sender.get(), pair.receiver.get()}, [&] {
+      return pair.region->bytes()[0] == std::byte{0x11} &&
+             back_region->bytes()[0] == std::byte{0x11};
+    })) << round;
+  }
+}
+
+// A child that holds a device and is connected, and is killed.
+TEST(TcpPeers, ThatAreKilledAreNamedAtOnce) {
+  int to_child[2], to_parent[2];
+  ASSERT_EQ(pipe(to_child), 0);
+  ASSERT_EQ(pipe(to_parent), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto device = open_tcp(Rank{1}, tcp_config(false));
+    const auto region = device->allocate_memory(4096).value();
+    const Blob address = device->address();
+    const Blob key = region->export_key();
+    (void)!write(to_parent[1], address.data(), address.size());
+    (void)!write(to_parent[1], key.data(), key.size());
+    std::array<Completion, 4> some;
+    while (device->poll(some)) {
+    }
+    _exit(0);
+  }
+  Blob address(64), key(24);
+  ASSERT_EQ(read(to_parent[0], address.data(), address.size()), 64);
+  ASSERT_EQ(read(to_parent[0], key.data(), key.size()), 24);
+  const auto device = open_tcp(Rank{0}, tcp_config(false));
+  const auto endpoint = device->connect(Rank{1}, address).value();
+  const RemoteRegionId remote = endpoint->import_region(key).value();
+  const Blob payload(64, std::byte{0x77});
+  ASSERT_TRUE(endpoint->post(write_of(payload, remote, 0)));
+  std::size_t written = 0;
+  ASSERT_TRUE(drive({}, [&] {
+    std::array<Completion, 4> some;
+    written += device->poll(some).value();
+    return written == 1;
+  }));
+  kill(child, SIGKILL);
+  const Instant killed = steady_clock().now();
+  std::optional<Error> error;
+  EXPECT_TRUE(drive({}, [&] {
+    std::array<Completion, 4> some;
+    const auto polled = device->poll(some);
+    if (!polled) error = polled.error();
+    return error.has_value();
+  }));
+  EXPECT_LT(steady_clock().now() - killed, std::chrono::seconds(1));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Errc::peer_lost);
+  EXPECT_NE(error->what.find("rank 1"), std::string::npos) << error->what;
+  waitpid(child, nullptr, 0);
+  for (const int fd : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(fd);
+}
+
+TEST(TcpPeers, ThatLeaveInOrderAreNobodysFailure) {
+  TcpPair pair(false);
+  const auto back = pair.receiver->connect(Rank{0}, pair.sender->address()).value();
+  const Blob payload(64, std::byte{0x77});
+  const RemoteRegionId remote = pair.import();
+  const auto arrived = [&](std::size_t at) {
+    return drive({pair.sender.get(), pair.receiver.get()},
+                 [&] { return pair.region->bytes()[at] == std::byte{0x77}; });
+  };
+  ASSERT_TRUE(pair.endpoint->post(write_of(payload, remote, 0)));
+  ASSERT_TRUE(arrived(0));
+  ASSERT_TRUE(pair.endpoint->post(write_of(payload, remote, 100)));
+  pair.endpoint.reset();  // sends what was posted
+  std::array<Completion, 4> some;
+  EXPECT_TRUE(arrived(100));
+  pair.sender.reset();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(pair.receiver->poll(some));
+  const RemoteRegionId any = back->import_region(pair.region->export_key()).value();
+  const auto posted = back->post(write_of(payload, any, 0));
+  ASSERT_FALSE(posted);
+  EXPECT_EQ(posted.error().what, "rank 0 has left");
+}
+
+}  // namespace
+}  // namespace gdrx::test

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/tcp/door.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "transport/bootstrap/interface.hpp"
+#include "transport/tcp/visitors.hpp"
+
+namespace gdrx::tcp {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{20};  // between looks at the clocks of all visitors
+constexpr std::size_t kMostVisitors = 2048;
+constexpr int kMostAccepted = 64;  // in one serve()
+constexpr std::size_t kEvents = 64;
+// Who has said nothing goes, where room is needed, so much before the end of his time.
+constexpr std::chrono::seconds kGrace{3};
+
+}  // namespace
+
+Result<std::unique_ptr<Door>> Door::open(const Identity& self, const Config& config, Host& host) {
+  auto door = std::unique_ptr<Door>(new Door(self, host, config.init_timeout));
+  Interface interface = GDRX_TRY(choose_interface(list_interfaces(), config.socket_ifname));
+  interface.address.port = 0;
+  door->listener_ = GDRX_TRY(Socket::listen(interface.address));
+  door->address_ = GDRX_TRY(door->listener_.local_address());
+  door->interface_ = interface.name;
+  door->epoll_ = Socket(epoll_create1(EPOLL_CLOEXEC));
+  if (!door->epoll_.valid()) return fail(Errc::system, "epoll_create1", errno);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(door->epoll_.fd(), EPOLL_CTL_ADD, door->listener_.fd(), &event) != 0) {
+    return fail(Errc::system, "epoll_ctl", errno);
+  }
+  door->visitors_.reserve(kMostVisitors);
+  return door;
+}
+
+Door::~Door() = default;
+
+void Door::watch(Visitor& visitor, bool for_writing) noexcept {
+  epoll_event event{};
+  event.events = for_writing ? EPOLLOUT : EPOLLIN;
+  event.data.ptr = &visitor;
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, visitor.fd(), &event) == 0 || errno != EEXIST) return;
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, visitor.fd(), &event);
+}
+
+void Door::unwatch(int fd) noexcept {
+  if (fd >= 0) epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+Result<void> Door::call(const Address& to) {
+  const Instant now = steady_clock().now();
+  visitors_.push_back(make_call(*this, to, now));
+  ++calls_;
+  next_look_ = now;
+  return {};
+}
+
+void Door::cancel(Rank peer) noexcept {
+  for (const auto& visitor : visitors_) {
+    if (visitor->is_call_to(peer)) gone_.push_back(visitor.get());
+  }
+}
+
+void Door::serve(Instant now) {
+  std::array<epoll_event, kEvents> events;
+  const int count = epoll_wait(epoll_.fd(), events.data(), kEvents, 0);
+  for (int i = 0; i < count; ++i) {
+    auto* visitor = static_cast<Visitor*>(events[static_cast<std::size_t>(i)].data.ptr);
+    if (visitor == nullptr) {
+      accept(now);
+    } else if (std::find(gone_.begin(), gone_.end(), visitor) == gone_.end() &&
+               visitor->step(now) == Visitor::Next::gone) {
+      gone_.push_back(visitor);
+    }
+  }
+  sweep();
+  if (now < next_look_) return;
+  next_look_ = now + kLook;
+  for (std::size_t i = 0; i < visitors_.size(); ++i) {
+    Visitor* visitor = visitors_[i].get();
+    if (visitor->look_at_clock(now) == Visitor::Next::gone) gone_.push_back(visitor);
+  }
+  sweep();
+}
+
+void Door::sweep() {
+  // A visitor's end may ask for another call, which comes at the end of visitors_.
+  while (!gone_.empty()) {
+    Visitor* gone = gone_.back();
+    gone_.pop_back();
+    const auto place = std::find_if(visitors_.begin(), visitors_.end(),
+                                    [&](const auto& one) { return one.get() == gone; });
+    if (place == visitors_.end()) continue;
+    const std::unique_ptr<Visitor> ends = std::move(*place);
+    visitors_.erase(place);
+    unwatch(ends->fd());
+    calls_ = static_cast<std::size_t>(std::count_if(
+        visitors_.begin(), visitors_.end(), [](const auto& one) { return one->is_call(); }));
+  }
+}
+
+// Only who has said nothing makes room, the oldest first, and only after a while.
+bool Door::make_room(Instant now) {
+  if (visitors_.size() < kMostVisitors) return true;
+  const auto oldest = std::find_if(visitors_.begin(), visitors_.end(),
+                                   [&](const auto& one) { return one->is_silent(); });
+  if (oldest == visitors_.end() || (*oldest)->look_at_clock(now + kGrace) == Visitor::Next::stay) {
+    return false;
+  }
+  unwatch((*oldest)->fd());
+  visitors_.erase(oldest);
+  return true;
+}
+
+void Door::accept(Instant now) {
+  for (int i = 0; i < kMostAccepted && make_room(now); ++i) {
+    auto socket = listener_.accept();
+    if (!socket || !socket->valid()) return;  // what is wrong now may pass: others go on
+    auto porter = Porter::create(self_);
+    if (!porter || !send_whole(*socket, porter->challenge())) continue;
+    visitors_.push_back(make_guest(*this, std::move(*socket), std::move(*porter), now));
+    watch(*visitors_.back(), false);
+  }
+}
+
+}  // namespace gdrx::tcp

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "transport/tcp/visitors.hpp"
+
+namespace gdrx::tcp {
+namespace {
+
+// From the connection to its last word. Honest callers that are stopped meanwhile call again.
+constexpr std::chrono::seconds kGuestTime{5};
+
+class Guest final : public Door::Visitor {
+ public:
+  Guest(Door& door, Socket socket, Porter porter, Instant now)
+      : door_(door),
+        socket_(std::move(socket)),
+        porter_(std::move(porter)),
+        until_(now + kGuestTime) {}
+  ~Guest() override {
+    if (welcomed_) door_.host().left(porter_.from());
+  }
+
+  int fd() const noexcept override { return socket_.fd(); }
+  bool is_silent() const noexcept override { return knock_.empty(); }
+  Next look_at_clock(Instant now) override { return now >= until_ ? Next::gone : Next::stay; }
+
+  Next step(Instant) override {
+    const auto stepped = go_on();
+    return stepped && *stepped == Progress::pending ? Next::stay : Next::gone;
+  }
+
+ private:
+  Result<Progress> go_on() {
+    if (!welcomed_) {
+      if (GDRX_TRY(knock_.receive(socket_)) == Progress::pending) return Progress::pending;
+      GDRX_TRY(porter_.check(knock_.value()));
+      const Verdict verdict = door_.host().judge(porter_.from(), porter_.tag());
+      welcomed_ = verdict == Verdict::welcome;
+      GDRX_TRY(send_whole(socket_, GDRX_TRY(porter_.reply(verdict))));
+      if (!welcomed_) return Progress::done;
+      if (!door_.self().plain) GDRX_TRY(start_tls());
+    }
+    if (tls_ && GDRX_TRY(shake_hands(socket_, *tls_)) == Progress::pending) {
+      return Progress::pending;
+    }
+    welcomed_ = false;
+    door_.unwatch(socket_.fd());
+    door_.host().joined(porter_.from(), Stream(std::move(socket_), std::move(tls_)));
+    return Progress::done;
+  }
+
+  Result<void> start_tls() {
+    TlsSession::Options options;
+    options.bulk = true;
+    options.buffer = Stream::kBuffer;
+    tls_ = GDRX_TRY(TlsSession::server(
+        [key = porter_.session_key()](std::string_view) { return std::optional<Key>(key); },
+        options));
+    return {};
+  }
+
+  Door& door_;
+  Socket socket_;
+  Porter porter_;
+  Instant until_;
+  Expected<Knock> knock_;
+  std::optional<TlsSession> tls_;
+  bool welcomed_ = false;
+};
+
+}  // namespace
+
+Result<Progress> shake_hands(const Socket& socket, TlsSession& session) {
+  while (true) {
+    const auto shaken = session.handshake();
+    while (!session.unsent().empty()) {
+      const std::size_t sent = GDRX_TRY(socket.send_some(session.unsent()));
+      if (sent == 0) return Progress::pending;
+      session.sent(sent);
+    }
+    if (!shaken) return tl::unexpected(shaken.error());
+    if (*shaken == Progress::done) return Progress::done;
+    const std::size_t came = GDRX_TRY(socket.receive_some(session.space()));
+    if (came == 0) return Progress::pending;
+    session.received(came);
+  }
+}
+
+std::unique_ptr<Door::Visitor> make_guest(Door& door, Socket socket, Porter porter, Instant now) {
+  return std::make_unique<Guest>(door, std::move(socket), std::move(porter), now);
+}
+
+}  // namespace gdrx::tcp

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/tcp/incoming.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gdrx::tcp {
+namespace {
+
+// Between messages so much is read at once: many small ones, or the begin of a large one, of which
+// the rest then goes straight to its place.
+constexpr std::size_t kStage = 16 << 10;
+// Behind a message's rest: what follows it.
+constexpr std::size_t kBehind = 4 << 10;
+// One poll takes at most so much from a peer that never stops.
+constexpr std::size_t kMostAtOnce = 4U << 20;
+
+}  // namespace
+
+Incoming::Incoming(Rank peer) : peer_(peer), stage_(kStage) {}
+
+Result<bool> Incoming::pump(Stream& stream, const Place& place) {
+  std::size_t total = 0;
+  while (place.ready.has_room() && total < kMostAtOnce && !goodbye_) {
+    if (begin_ > 0) {  // less than a head
+      std::memmove(stage_.data(), stage_.data() + begin_, staged());
+      end_ = staged();
+      begin_ = 0;
+    }
+    std::span<std::byte> room = std::span(stage_).subspan(end_);
+    std::span<std::byte> direct;
+    if (in_message_ && to_ != nullptr) {
+      direct = {to_, static_cast<std::size_t>(left_)};
+      room = room.first(kBehind);
+    }
+    const std::size_t came = GDRX_TRY(stream.receive(direct, room));
+    if (came == 0) break;
+    total += came;
+    GDRX_TRY(parse(direct.size(), came, place));
+    if (stream.dry()) break;
+  }
+  return total > 0;
+}
+
+Result<void> Incoming::parse(std::size_t direct, std::size_t came, const Place& place) {
+  const std::size_t straight = std::min(direct, came);
+  if (direct > 0) {
+    to_ += straight;
+    left_ -= straight;
+    if (left_ == 0) end(place);
+  }
+  end_ += came - straight;
+  while (true) {
+    if (in_message_) {
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left_, staged()));
+      if (to_ != nullptr && some > 0) {
+        std::memcpy(to_, stage_.data() + begin_, some);
+        to_ += some;
+      }
+      begin_ += some;
+      left_ -= some;
+      if (left_ > 0) return {};
+      end(place);
+    }
+    if (staged() < sizeof(MessageHead) || goodbye_) return {};
+    MessageHead head;
+    std::memcpy(&head, stage_.data() + begin_, sizeof head);
+    begin_ += sizeof head;
+    GDRX_TRY(begin(head, place));
+  }
+}
+
+// Nothing here is trusted: not the region, not the bounds.
+Result<void> Incoming::begin(const MessageHead& head, const Place& place) {
+  if (head.magic != kMagic || head.kind < Kind::write || head.kind > Kind::goodbye) {
+    return fail(Errc::protocol, fmt::format("rank {} sent what is no message", index(peer_)));
+  }
+  if (head.kind == Kind::goodbye) {
+    goodbye_ = true;
+    return {};
+  }
+  const std::span<std::byte>* region = place.regions.find(head.region, head.nonce);
+  if (region == nullptr && !place.drops_late) {
+    return fail(Errc::protocol,
+                fmt::format("rank {} wrote to a region that is not there", index(peer_)));
+  }
+  if (region != nullptr &&
+      (head.offset > region->size() || head.length > region->size() - head.offset)) {
+    return fail(Errc::protocol,
+                fmt::format("rank {} wrote {} bytes at {} of a region of {}", index(peer_),
+                            head.length, head.offset, region->size()));
+  }
+  in_message_ = true;
+  immediate_set_ = region != nullptr && head.kind == Kind::write_immediate;
+  immediate_ = head.immediate;
+  to_ = region == nullptr ? nullptr : region->data() + head.offset;
+  left_ = head.length;
+  return {};
+}
+
+void Incoming::end(const Place& place) noexcept {
+  in_message_ = false;
+  if (immediate_set_) place.ready.push({CompletionKind::immediate, peer_, immediate_, 0});
+}
+
+bool Incoming::forget(std::span<const std::byte> region) noexcept {
+  if (!in_message_ || to_ == nullptr || to_ < region.data() ||
+      to_ + left_ > region.data() + region.size()) {
+    return false;
+  }
+  to_ = nullptr;
+  immediate_set_ = false;
+  return true;
+}
+
+}  // namespace gdrx::tcp

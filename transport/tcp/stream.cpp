@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/tcp/stream.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace gdrx::tcp {
+namespace {
+
+constexpr std::size_t kRecord = 16 << 10;  // TLS's largest
+
+tl::unexpected<Error> ended() {
+  return fail(Errc::peer_lost, "the other side closed the connection");
+}
+
+// Nothing now, or why nothing ever.
+Result<std::size_t> nothing(int error) {
+  if (error == EAGAIN || error == EINTR || error == ENOBUFS) return std::size_t{0};
+  return fail(Errc::peer_lost, "the connection broke", error);
+}
+
+}  // namespace
+
+Stream::Stream(Socket socket, std::optional<TlsSession> tls)
+    : socket_(std::move(socket)), tls_(std::move(tls)) {
+  if (tls_) record_.resize(kRecord);
+}
+
+Result<std::size_t> Stream::send(std::span<const iovec> parts) {
+  if (tls_) return send_tls(parts);
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts.data());
+  message.msg_iovlen = parts.size();
+  const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) return nothing(errno);
+  taken_ += static_cast<std::size_t>(sent);
+  settled_ = taken_;
+  return static_cast<std::size_t>(sent);
+}
+
+Result<bool> Stream::flush() {
+  while (!tls_->unsent().empty()) {
+    const std::size_t sent = GDRX_TRY(socket_.send_some(tls_->unsent()));
+    if (sent == 0) return false;
+    tls_->sent(sent);
+  }
+  settled_ = taken_;
+  return true;
+}
+
+// Encrypts what TLS's buffer holds, then sends it with one call: the peer decrypts it while the
+// next is encrypted here.
+Result<std::size_t> Stream::send_tls(std::span<const iovec> parts) {
+  if (!GDRX_TRY(flush())) return std::size_t{0};
+  std::size_t taken = 0;
+  std::size_t skip = 0;  // of parts[i]
+  for (std::size_t i = 0; i < parts.size();) {
+    std::span<const std::byte> piece(static_cast<const std::byte*>(parts[i].iov_base) + skip,
+                                     parts[i].iov_len - skip);
+    if (piece.size() < kRecord && i + 1 < parts.size()) {
+      std::size_t filled = 0;
+      std::size_t from = skip;
+      for (std::size_t j = i; j < parts.size() && filled < kRecord; ++j, from = 0) {
+        const std::size_t some = std::min(parts[j].iov_len - from, kRecord - filled);
+        if (some == 0) continue;
+        std::memcpy(record_.data() + filled, static_cast<std::byte*>(parts[j].iov_base) + from,
+                    some);
+        filled += some;
+      }
+      piece = std::span(record_).first(filled);
+    }
+    const std::size_t written = GDRX_TRY(tls_->write(piece));
+    taken += written;
+    taken_ += written;
+    for (std::size_t left = written; i < parts.size();) {
+      const std::size_t here = parts[i].iov_len - skip;
+      if (left < here) {
+        skip += left;
+        break;
+      }
+      left -= here;
+      skip = 0;
+      ++i;
+    }
+    if (written < piece.size() || written == 0) break;  // full
+  }
+  GDRX_TRY(flush());
+  return taken;
+}
+
+Result<std::size_t> Stream::receive(std::span<std::byte> first, std::span<std::byte> second) {
+  if (tls_) return receive_tls(first, second);
+  ssize_t received = 0;
+  if (first.empty()) {
+    received = recv(socket_.fd(), second.data(), second.size(), MSG_DONTWAIT);
+  } else {
+    const iovec parts[2] = {{first.data(), first.size()}, {second.data(), second.size()}};
+    received = readv(socket_.fd(), parts, 2);
+  }
+  dry_ = received < static_cast<ssize_t>(first.size() + second.size());
+  if (received > 0) return static_cast<std::size_t>(received);
+  if (received == 0) return ended();
+  return nothing(errno);
+}
+
+Result<std::size_t> Stream::receive_tls(std::span<std::byte> first, std::span<std::byte> second) {
+  while (true) {
+    if (tls_->pending()) {
+      std::size_t got = 0;
+      if (!first.empty()) got = GDRX_TRY(tls_->read(first));
+      if (got == first.size()) got += GDRX_TRY(tls_->read(second));
+      if (got > 0) return got;
+    }
+    const std::span<std::byte> space = tls_->space();
+    const std::size_t came = GDRX_TRY(socket_.receive_some(space));
+    dry_ = came < space.size();
+    if (came == 0) return std::size_t{0};
+    tls_->received(came);
+  }
+}
+
+void Stream::close() noexcept {
+  if (tls_) {
+    tls_->close();
+    (void)flush();
+  }
+  // Bytes that nobody reads would make the kernel throw away what is on its way to the peer.
+  std::byte rest[4096];
+  for (int i = 0; i < 64 && recv(socket_.fd(), rest, sizeof rest, MSG_DONTWAIT) > 0; ++i) {
+  }
+  shutdown(socket_.fd(), SHUT_RDWR);
+  socket_ = Socket();
+}
+
+}  // namespace gdrx::tcp

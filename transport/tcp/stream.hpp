@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection's bytes, plain or through TLS. Never waits.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gdrx/result.hpp"
+#include "transport/bootstrap/socket.hpp"
+#include "transport/secure/tls_session.hpp"
+
+namespace gdrx::tcp {
+
+class Stream {
+ public:
+  /// Of ciphertext each way: what one system call moves.
+  static constexpr std::size_t kBuffer = 128 << 10;
+  Stream(Socket socket, std::optional<TlsSession> tls);
+
+  int fd() const noexcept { return socket_.fd(); }
+  /// Takes bytes off the front of `parts`, as many as there is room for, and says how many.
+  Result<std::size_t> send(std::span<const iovec> parts);
+  /// How many of the bytes that send() took need no further call to arrive.
+  std::uint64_t settled() const noexcept { return settled_; }
+  bool has_unsent() const noexcept { return settled_ != taken_; }
+  /// Fills `first`, then `second`, as far as what has come goes. Errc::peer_lost at the end.
+  Result<std::size_t> receive(std::span<std::byte> first, std::span<std::byte> second);
+  /// True if the last receive() has left nothing behind, as far as one can know.
+  bool dry() const noexcept { return dry_ && !(tls_ && tls_->pending()); }
+  /// What follows are no bytes of ours.
+  void close() noexcept;
+
+ private:
+  Result<std::size_t> send_tls(std::span<const iovec> parts);
+  Result<bool> flush();  // false: the socket is full
+  Result<std::size_t> receive_tls(std::span<std::byte> first, std::span<std::byte> second);
+
+  Socket socket_;
+  std::optional<TlsSession> tls_;
+  std::vector<std::byte> record_;  // small parts are one record together
+  std::uint64_t taken_ = 0;
+  std::uint64_t settled_ = 0;
+  bool dry_ = true;
+};
+
+}  // namespace gdrx::tcp
