@@ -334,6 +334,7 @@ Result<LoadedConfig> load_config(const Environment& environment) {
     if (equals == std::string_view::npos) continue;
     const std::string_view name = entry.substr(0, equals);
     const std::string_view value = entry.substr(equals + 1);
+    if (value.empty()) continue;  // as if it were not set: how a script clears one
     const auto knob = std::find_if(table().begin(), table().end(),
                                    [&](const Knob& row) { return row.env == name; });
     if (name.starts_with("GDRX_TEST_")) continue;  // the tests' own

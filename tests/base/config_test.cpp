@@ -41,13 +41,26 @@ TEST_P(BadValue, IsRefusedWithItsNameAndValue) {
       << config.error().what;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Values, BadValue,
-    testing::Values("GDRX_ALGO=rink", "GDRX_ALGO=", "GDRX_TIMEOUT=", "GDRX_TIMEOUT=soon",
-                    "GDRX_TIMEOUT=-1", "GDRX_TIMEOUT=0", "GDRX_TIMEOUT=nan", "GDRX_TIMEOUT=1e300",
-                    "GDRX_SLICE=12x", "GDRX_SLICE=1", "GDRX_SLICE=99999999999999999999",
-                    "GDRX_SLICE=-1", "GDRX_SLICE=9999999999G", "GDRX_LANES=1.5", "GDRX_LANES=17",
-                    "GDRX_SHM=yes", "GDRX_LOG=loud", "GDRX_ARENA_BLOCK=0"));
+INSTANTIATE_TEST_SUITE_P(Values, BadValue,
+                         testing::Values("GDRX_ALGO=rink", "GDRX_ALGO= ", "GDRX_TIMEOUT=soon",
+                                         "GDRX_TIMEOUT=-1", "GDRX_TIMEOUT=0", "GDRX_TIMEOUT=nan",
+                                         "GDRX_TIMEOUT=1e300", "GDRX_SLICE=12x", "GDRX_SLICE=1",
+                                         "GDRX_SLICE=99999999999999999999", "GDRX_SLICE=-1",
+                                         "GDRX_SLICE=9999999999G", "GDRX_LANES=1.5",
+                                         "GDRX_LANES=17", "GDRX_SHM=yes", "GDRX_LOG=loud",
+                                         "GDRX_ARENA_BLOCK=0"));
+
+TEST(LoadConfig, AnEmptyVariableIsOneThatIsNotSet) {
+  const Config none;
+  for (const Knob& knob : config_table()) {
+    const auto config = load_config({std::string(knob.env) + "="});
+    ASSERT_TRUE(config) << config.error().what;
+    EXPECT_EQ(knob.print(config->config), knob.print(none)) << knob.env;
+  }
+  const auto unknown = load_config({"GDRX_ALGOO="});
+  ASSERT_TRUE(unknown);
+  EXPECT_TRUE(unknown->warnings.empty());
+}
 
 TEST(UnknownVariable, IsReportedWithTheNearestName) {
   const auto config = load_config({"GDRX_ALGOO=ring", "GDRX_COMPLETELY_ELSE=1", "GDRX_TEST_X=1"});
