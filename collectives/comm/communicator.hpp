@@ -259,6 +259,7 @@ class Communicator final : private exec::Links {
       programs_;
   std::vector<std::uint64_t> pair_sequence_[2];  // sends to, receives from
   std::uint64_t calls_ = 0;                      // collectives started
+  WriteGate gate_;                       // through which they come into this one
   std::uint64_t stage_ = 0;                      // of the arena
   Staging staging_;                              // of the front operation
   Staging rail_staging_;                         // between GPUs and rails

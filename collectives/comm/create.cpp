@@ -132,11 +132,14 @@ class CommunicatorBuilder {
 
   void offer_process(Hello& mine) {
     auto own = own_process();
-    if (own) {
+    auto gate = WriteGate::create();
+    if (own && gate) {
       mine.process = *own;
     } else {
-      comm_->log_.info("no other process writes this one: {}", describe(own.error()));
+      comm_->log_.info("no other process writes this one: {}",
+                       describe(own ? gate.error() : own.error()));
     }
+      comm_->gate_ = std::move(*gate);
   }
 
   // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.

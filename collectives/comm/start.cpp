@@ -76,7 +76,13 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.registered = registrations_->size() > 0 &&
                               registrations_->find({call.input, bytes}) != nullptr &&
                               registrations_->find({call.output, bytes}) != nullptr;
-  exec::ArenaCall arena{word_, word_.sequence, stage_, call.input, call.output, {}, track_.get()};
+  exec::ArenaCall arena{.word = word_,
+                        .call = word_.sequence,
+                        .base = stage_,
+                        .input = call.input,
+                        .output = call.output,
+                        .gate = &gate_,
+                        .track = track_.get()};
   if (writes_results(machine_, bytes)) arena.processes = processes_;
   return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
 }

@@ -8,20 +8,22 @@
 #include <thread>
 
 #include "collectives/reduce/reducer.hpp"
-#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 namespace {
 
 // Outputs that together exceed the caches are written around them.
 constexpr std::uint64_t kStreamingBytes = 8 * 1024 * 1024;
-constexpr std::chrono::milliseconds kWritesEnd{100};
+// For a write that the kernel has begun: microseconds, but on a machine with many more threads than
+// processors.
+constexpr std::chrono::seconds kWritesEnd{10};
 
-// Says that this rank writes to others, for as long as it lives.
+// Says that this thread writes to others, for as long as it lives.
 class Writing {
  public:
   explicit Writing(ArenaLine& line) : line_(line) {
-    line.writing.store(1, std::memory_order_seq_cst);
+    thread_local const std::int32_t self = own_thread();
+    line.writing.store(self, std::memory_order_seq_cst);
   }
   ~Writing() { line_.writing.store(0, std::memory_order_release); }
   Writing(const Writing&) = delete;
@@ -50,19 +52,23 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
   // relaxed: the first stage's release publishes it
   layout_.line(self_).output.store(reinterpret_cast<std::uint64_t>(call_.output),
                                    std::memory_order_relaxed);
+  if (writes_) layout_.line(self_).gate.store(call_.gate->address(), std::memory_order_relaxed);
   if (call.track != nullptr) marks_.emplace(*call.track, trace::Row::shared_memory);
   counters_.slices = blocks_;
 }
 
 ArenaExecution::~ArenaExecution() {
   if (!writes_ || next_ == stages_) return;
-  // seq_cst, as in write_out(): either he sees the 0, or he is seen to be writing
-  layout_.line(self_).output.store(0, std::memory_order_seq_cst);
+  // Who has read the address and is stopped before he writes finds the gate closed when he goes on.
+  call_.gate->close();
   const auto until = std::chrono::steady_clock::now() + kWritesEnd;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    while (rank != self_ && layout_.line(rank).writing.load(std::memory_order_seq_cst) != 0 &&
-           std::chrono::steady_clock::now() < until) {
-      std::this_thread::yield();
+    if (rank == self_) continue;
+    const std::int32_t process = call_.processes[static_cast<std::size_t>(rank)];
+    // seq_cst: of a write that the kernel began before the gate was closed, this is seen
+    while (const std::int32_t writer = layout_.line(rank).writing.load(std::memory_order_seq_cst)) {
+      if (!is_running(process, writer) || std::chrono::steady_clock::now() > until) break;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   }
 }
@@ -182,34 +188,70 @@ Result<void> ArenaExecution::write_out(std::uint64_t block) {
   const trace::Span mark = step_mark("write out", block);
   const Range range = block_range(block);
   const Range part = own_part(range);
+  if (part.count == 0) return {};
   const std::uint64_t offset = (range.begin + part.begin) * element_;
   const int ranks = layout_.ranks();
-  const Writing writing(layout_.line(self_));
-  for (int step = 1; step < ranks; ++step) {  // not all to the same one at once
-    const int rank = (self_ + step) % ranks;
-    // all_reached() has acquired it; seq_cst for ~ArenaExecution()
-    const std::uint64_t output = layout_.line(rank).output.load(std::memory_order_seq_cst);
-    if (output == 0) {
-      return fail(Errc::peer_lost, fmt::format("rank {} has given the call up", rank));
-    }
-    auto written = write_process(call_.processes[static_cast<std::size_t>(rank)], output + offset,
-                                 {call_.output + offset, part.count * element_});
-    if (!written) {
-      written.error().what = fmt::format("the result for rank {}: {}", rank, written.error().what);
-      return written;
+  {
+    const Writing writing(layout_.line(self_));
+    for (int step = 1; step < ranks; ++step) {  // not all to the same one at once
+      const auto rank = static_cast<std::size_t>((self_ + step) % ranks);
+      if (!unwritable_.empty() && unwritable_[rank]) continue;
+      // relaxed: all_reached() has acquired it
+      const ArenaLine& line = layout_.line(static_cast<int>(rank));
+      switch (write_process(call_.processes[rank], line.gate.load(std::memory_order_relaxed),
+                            line.output.load(std::memory_order_relaxed) + offset,
+                            {call_.output + offset, part.count * element_})) {
+        case Written::all:
+          break;
+        case Written::refused:
+          return fail(Errc::peer_lost, fmt::format("rank {} has given the call up", rank));
+        case Written::gone:
+          return fail(Errc::peer_lost, fmt::format("the process of rank {} is gone", rank));
+        case Written::not_so:
+          unwritable_.resize(static_cast<std::size_t>(ranks));
+          unwritable_[rank] = true;
+          break;
+      }
     }
   }
+  if (!unwritable_.empty()) keep(block, part);
   return {};
+}
+
+// For all: whom it was written to copies the same bytes once more.
+void ArenaExecution::keep(std::uint64_t block, const Range& part) noexcept {
+  const std::byte* from = call_.output + (block_range(block).begin + part.begin) * element_;
+  reduce::copy(layout_.result(call_.base + block) + part.begin * element_, from,
+               part.count * element_);
+  std::atomic<std::uint64_t>& kept = layout_.line(self_).kept;
+  // relaxed: published by the stage, and nobody else writes it
+  if (kept.load(std::memory_order_relaxed) <= call_.base) {
+    kept.store(call_.base + block + 1, std::memory_order_relaxed);
+  }
 }
 
 // Where the others have written their slices, it is enough that they have.
 void ArenaExecution::copy_out(std::uint64_t block) noexcept {
   counters_.received += static_cast<std::uint64_t>(layout_.ranks() - 1);
-  if (writes_) return;
+  if (writes_) return copy_kept(block);
   const trace::Span mark = step_mark("copy out", block);
   const Range range = block_range(block);
   reduce::copy(call_.output + range.begin * element_, layout_.result(call_.base + block),
                range.count * element_, streaming_);
+}
+
+// A rank that is done may have begun the next call. It keeps nothing of that before this one has
+// begun it, too, so that what is read here is of this call or of an earlier one.
+void ArenaExecution::copy_kept(std::uint64_t block) noexcept {
+  const Range range = block_range(block);
+  for (int rank = 0; rank < layout_.ranks(); ++rank) {
+    const std::uint64_t kept = layout_.line(rank).kept.load(std::memory_order_relaxed);
+    if (rank == self_ || kept <= call_.base || kept > call_.base + block + 1) continue;
+    const Range part = Partition{range.count, static_cast<std::uint32_t>(layout_.ranks())}.chunk(
+        static_cast<std::uint32_t>(rank));
+    reduce::copy(call_.output + (range.begin + part.begin) * element_,
+                 layout_.result(call_.base + block) + part.begin * element_, part.count * element_);
+  }
 }
 
 }  // namespace gdrx::exec

@@ -6,8 +6,9 @@
 // rank's slice of block t-1 from all slots in rank order, copy block t-2 out; then one wait for
 // all. Where the kernel lets ranks write each other's memory, the second and the third are one: the
 // slice is reduced into the own output, and written from there, while it is in the cache, into the
-// others'; the last stage then only waits for the others' writes. One-shot runs two: copy block t
-// in, reduce all of block t-1. Slots and results have two generations, chosen by the stage's
+// others'; the last stage then only waits for the others' writes. What the kernel does not write
+// goes through the result block after all. One-shot runs two: copy block t in, reduce all of block
+// t-1. Slots and results have two generations, chosen by the stage's
 // parity; the arithmetic of why that is enough stands in README.md.
 #pragma once
 
@@ -23,6 +24,7 @@
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/word.hpp"
 #include "collectives/trace/span.hpp"
+#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 
@@ -33,13 +35,14 @@ struct ArenaCall {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::span<const std::int32_t> processes{};  // by rank, to write results into; empty: read them
+  WriteGate* gate = nullptr;                  // of `output`, with processes
   trace::Track* track = nullptr;              // outlives the execution; null: nobody watches
 };
 
 class ArenaExecution final : public Execution {
  public:
-  /// Of a call that has not ended: nobody writes this rank's output any more, so that it can be
-  /// freed. Waits for whoever is just writing, at most 100 ms: he may be dead or stopped.
+  /// Of a call that has not ended: closes the gate, so that nobody writes this rank's output any
+  /// more and it can be freed. Waits for whoever the kernel is writing for just now, 10 s at most.
   ~ArenaExecution() override;
   ArenaExecution(const ArenaLayout& layout, int self, const ArenaCall& call);
   Result<Step> step() override;
@@ -56,7 +59,9 @@ class ArenaExecution final : public Execution {
   void copy_in(std::uint64_t block) noexcept;
   void reduce_block(std::uint64_t block) noexcept;
   Result<void> write_out(std::uint64_t block);
+  void keep(std::uint64_t block, const Range& part) noexcept;
   void copy_out(std::uint64_t block) noexcept;
+  void copy_kept(std::uint64_t block) noexcept;
   trace::Span step_mark(const char* what, std::uint64_t block) noexcept;
   Range block_range(std::uint64_t block) const noexcept;
   Range own_part(const Range& block) const noexcept;  // relative to the block
@@ -74,6 +79,7 @@ class ArenaExecution final : public Execution {
   std::uint64_t next_ = 0;  // stage to run, relative to base
   int waiting_for_ = 0;     // first rank not known to have reached it
   std::vector<const void*> operands_;
+  std::vector<bool> unwritable_;  // by rank: he takes results from the result block; empty: nobody
   std::optional<trace::RowMarks> marks_;  // empty where nobody watches
   Counters counters_;
 };

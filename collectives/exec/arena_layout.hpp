@@ -19,6 +19,10 @@ struct alignas(128) ArenaLine {
   /// Stages completed since the communicator was made. Its release publishes everything that this
   /// rank wrote before: words, slots, results.
   std::atomic<std::uint64_t> stage;
+  /// From that stage on, counted from 1, of the call that it belongs to, this rank's slices stand
+  /// in the result block as well: it could not write them to everybody. Never smaller than before,
+  /// so that nothing has to be taken back.
+  std::atomic<std::uint64_t> kept;
   /// Words by the parity of their call. `published` is call + 1 while the word is whole, else 0: a
   /// sequence lock, because a root may run ahead by more than one call.
   struct Published {
@@ -29,9 +33,11 @@ struct alignas(128) ArenaLine {
   /// Where the others write its results, in its process; 0: nowhere. Published by the first stage
   /// of a call; nobody leaves a call before all have written, so one is enough.
   std::atomic<std::uint64_t> output;
-  /// 1: this rank may be writing to an output that it has read. Whoever gives a call up takes his
-  /// output back and then waits for this.
-  std::atomic<std::uint32_t> writing;
+  /// Through which they do, as long as it is open (WriteGate).
+  std::atomic<std::uint64_t> gate;
+  /// The thread that may be writing to an output that it has read, or 0. Whoever gives a call up
+  /// closes his gate and then waits for this.
+  std::atomic<std::int32_t> writing;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

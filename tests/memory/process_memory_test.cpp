@@ -2,10 +2,10 @@
 #include "transport/memory/process_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <vector>
 
 namespace gdrx {
@@ -51,11 +51,14 @@ unsigned char target[3] = {1, 2, 3};
 TEST(ProcessMemory, AnotherProcessIsRecognisedAndWritten) {
   auto ticket = own_process();
   ASSERT_TRUE(ticket);
+  const auto gate = WriteGate::create();
+  ASSERT_TRUE(gate);
   Child child(&target[1]);
   ticket->pid = child.pid();  // a fork: its words are where ours are
   ASSERT_TRUE(try_process(*ticket));
   const std::byte value{42};
-  ASSERT_TRUE(write_process(child.pid(), address_of(&target[1]), {&value, 1}));
+  EXPECT_EQ(write_process(child.pid(), gate->address(), address_of(&target[1]), {&value, 1}),
+            Written::all);
   EXPECT_EQ(child.end(), 42);
   EXPECT_EQ(target[1], 2) << "ours, not the child's";
 }
@@ -66,7 +69,9 @@ TEST(ProcessMemory, ThisProcessIsOneToo) {
   EXPECT_TRUE(try_process(*ticket));
   std::vector<std::byte> from(1'000'003, std::byte{7});
   std::vector<std::byte> to(from.size());
-  ASSERT_TRUE(write_process(getpid(), address_of(to.data()), from));
+  const auto gate = WriteGate::create();
+  ASSERT_TRUE(gate);
+  EXPECT_EQ(write_process(getpid(), gate->address(), address_of(to.data()), from), Written::all);
   EXPECT_TRUE(from == to);
 }
 
@@ -87,10 +92,42 @@ TEST(ProcessMemory, WhatIsNotMappedIsAnErrorAndNoSignal) {
   ticket->words = 8;
   EXPECT_FALSE(try_process(*ticket));
   const std::byte value{1};
-  const auto written = write_process(getpid(), 8, {&value, 1});
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, Errc::system);
-  EXPECT_EQ(written.error().native, EFAULT);
+  const auto gate = WriteGate::create();
+  ASSERT_TRUE(gate);
+  EXPECT_EQ(write_process(getpid(), gate->address(), 8, {&value, 1}), Written::not_so);
+}
+
+TEST(ProcessMemory, NothingComesThroughAGateThatIsClosedOrEnded) {
+  std::byte to{1};
+  const std::byte value{2};
+  std::uint64_t address = 0;
+  {
+    auto gate = WriteGate::create();
+    ASSERT_TRUE(gate);
+    address = gate->address();
+    gate->close();
+    EXPECT_EQ(write_process(getpid(), address, address_of(&to), {&value, 1}), Written::refused);
+  }
+  const auto next = WriteGate::create();  // not where the late one looks
+  ASSERT_TRUE(next);
+  EXPECT_NE(next->address(), address);
+  EXPECT_EQ(write_process(getpid(), address, address_of(&to), {&value, 1}), Written::refused);
+  EXPECT_EQ(to, std::byte{1});
+}
+
+TEST(ProcessMemory, AThreadThatIsStoppedOrGoneIsNotRunning) {
+  EXPECT_TRUE(is_running(getpid(), own_thread()));
+  unsigned char none = 0;
+  Child child(&none);
+  EXPECT_TRUE(is_running(child.pid(), child.pid()));
+  kill(child.pid(), SIGSTOP);
+  int status = 0;
+  waitpid(child.pid(), &status, WUNTRACED);
+  EXPECT_FALSE(is_running(child.pid(), child.pid()));
+  kill(child.pid(), SIGCONT);
+  const pid_t pid = child.pid();
+  child.end();
+  EXPECT_FALSE(is_running(pid, pid));
 }
 
 TEST(ProcessMemory, AProcessThatIsGoneIsLost) {
@@ -98,10 +135,8 @@ TEST(ProcessMemory, AProcessThatIsGoneIsLost) {
   const pid_t pid = child.pid();
   EXPECT_EQ(child.end(), 1);
   const std::byte value{1};
-  const auto written = write_process(pid, address_of(&target[0]), {&value, 1});
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, Errc::peer_lost);
-  EXPECT_TRUE(write_process(pid, 8, {})) << "nothing to write";
+  EXPECT_EQ(write_process(pid, 8, address_of(&target[0]), {&value, 1}), Written::gone);
+  EXPECT_EQ(write_process(pid, 8, 8, {}), Written::all) << "nothing to write";
 }
 
 }  // namespace

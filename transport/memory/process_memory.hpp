@@ -25,11 +25,45 @@ Result<ProcessTicket> own_process();
 /// it writes, so that a stranger's memory is never changed. Errc::system says what the kernel said.
 Result<void> try_process(const ProcessTicket& ticket);
 
-/// Writes all of `from` to `address` of process `pid`: Errc::peer_lost where it is gone.
+/// What others write on their way into memory of this process. Once it is closed no such write
+/// begins any more, however long ago the writer made up his mind: the kernel refuses him here. One
+/// that the kernel is in the middle of ends: see is_running().
+class WriteGate {
+ public:
+  static Result<WriteGate> create();
+  WriteGate() = default;  // of nobody: closed
+  WriteGate(WriteGate&& other) noexcept;
+  WriteGate& operator=(WriteGate&& other) noexcept;
+  WriteGate(const WriteGate&) = delete;
+  WriteGate& operator=(const WriteGate&) = delete;
+  ~WriteGate();
+  /// In this process, for write_process(); 0: closed from the beginning.
+  std::uint64_t address() const noexcept { return reinterpret_cast<std::uint64_t>(page_); }
+  void close() noexcept;
+
+ private:
+  void* page_ = nullptr;
+  bool closed_ = false;
+};
+
+/// How a write that was not all done has failed.
+enum class Written : std::uint8_t {
+  all,
+  refused,  // by the gate: that process takes its memory back
+  gone,     // there is no such process any more
+  not_so,   // the kernel does not write this memory, or no longer lets this process do it
+};
+
+/// Writes all of `from` to `address` of process `pid`, through the gate that is at `gate` there.
 /// As a process id says no more, a process that took the number of one which died since would be
-/// written: whoever writes stops when he hears of the death. No allocation unless it fails.
-/// Thread-safe.
-Result<void> write_process(std::int32_t pid, std::uint64_t address,
-                           std::span<const std::byte> from);
+/// written: whoever writes stops when he hears of the death. No allocation. Thread-safe.
+Written write_process(std::int32_t pid, std::uint64_t gate, std::uint64_t address,
+                      std::span<const std::byte> from) noexcept;
+
+/// This thread, for is_running() in another process.
+std::int32_t own_thread() noexcept;
+/// Whether the thread of the process may be in the middle of a system call: not if it is stopped,
+/// or gone.
+bool is_running(std::int32_t pid, std::int32_t thread) noexcept;
 
 }  // namespace gdrx
