@@ -68,7 +68,8 @@ class CommunicatorBuilder {
                   fmt::format("{} ranks; at most {} are possible", comm.machine_.ranks, kMaxRanks));
     }
     comm.shape_.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
-    if (comm.config_.lanes > 0) comm.shape_.lanes = static_cast<std::uint32_t>(comm.config_.lanes);
+    if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
+    comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels);
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
     auto fabric = open_fabric(name, comm.config_, comm.log_);
     if (!fabric) {

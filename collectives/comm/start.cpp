@@ -10,6 +10,8 @@
 namespace gdrx {
 namespace {
 
+using plan::Algorithm;
+
 std::byte* writable(const std::byte* pointer) {
   // Plans bind input and output alike; verify() proves that no plan writes its input.
   return const_cast<std::byte*>(pointer);
@@ -46,15 +48,11 @@ Result<void> Communicator::start(Operation& operation) {
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
   const Call& call = operation.call;
   const Bytes bytes = vector_elements(call, size()) * size_of(call.type);
-  // A barrier over shared memory is an allReduce of nothing.
-  const bool as_all_reduce = call.collective == Collective::barrier && machine_.shm;
-  const auto choice =
-      choose(machine_, as_all_reduce ? Collective::all_reduce : call.collective, bytes, fixed_);
-  if (!choice) {
-    return fail(Errc::unsupported,
-                fmt::format("{} needs a fabric and none could be opened: install UCX",
-                            to_string(call.collective)));
-  }
+  // A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
+  const bool over_shm = call.collective == Collective::barrier && machine_.shm;
+  const auto choice = over_shm ? choose(machine_, Collective::all_reduce, 0, Algorithm::one_shot)
+                               : choose(machine_, call.collective, bytes, fixed_);
+  if (!choice) return fail(Errc::internal, "nothing carries a call that check() has let through");
   operation.info.algorithm = choice->chosen.algorithm;
   operation.info.path = choice->chosen.path;
   operation.info.predicted_us = choice->chosen.predicted_us;

@@ -117,6 +117,10 @@ bool use_measured(const Machine& machine, Bytes bytes, std::vector<Candidate>& c
   return true;
 }
 
+bool is_direct(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
+}
+
 void sort_by_time(Choice& choice) {
   std::stable_sort(
       choice.candidates.begin(), choice.candidates.end(),
@@ -133,6 +137,14 @@ bool writes_results(const Machine& machine, Bytes bytes) noexcept {
   return slice >= kLeastSlice && sharing(machine) <= 1 && !beyond_caches(machine, size);
 }
 
+bool can_carry(const Machine& machine, Collective collective,
+               std::optional<Algorithm> fixed) noexcept {
+  if (collective == Collective::send_recv) return machine.fabric;
+  if (machine.fabric || machine.ranks == 1) return true;
+  if (collective == Collective::barrier) return machine.shm;
+  return machine.shm && collective == Collective::all_reduce && (!fixed || is_direct(*fixed));
+}
+
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<Algorithm> fixed) {
   Choice choice;
@@ -143,7 +155,7 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
       fixed && std::find(algorithms.begin(), algorithms.end(), *fixed) != algorithms.end();
   for (const Algorithm algorithm : algorithms) {
     if (known && algorithm != *fixed) continue;
-    const bool direct = algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
+    const bool direct = is_direct(algorithm);
     if (machine.reproducible && !direct && collective == Collective::all_reduce) continue;
     if (machine.shm && direct && collective == Collective::all_reduce) {
       choice.candidates.push_back({algorithm, PathKind::shm, shm_us(machine, algorithm, size)});

@@ -45,6 +45,10 @@ struct Choice {
   bool measured = false;              // the times are of Machine::measured, all of them
 };
 
+/// Whether anything can, of any size; the same on every rank.
+bool can_carry(const Machine& machine, Collective collective,
+               std::optional<plan::Algorithm> fixed) noexcept;
+
 /// `fixed`: the algorithm the user asked for. Empty if nothing can carry the collective.
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<plan::Algorithm> fixed);

@@ -24,7 +24,8 @@ inline constexpr std::uint32_t kSlots = 4;  // messages in flight between two ra
 /// The same on every rank of a communicator.
 struct InboxShape {
   std::uint32_t ranks = 1;
-  std::uint32_t lanes = 8;
+  std::uint32_t lanes = 8;           // at least as many as any plan has channels
+  std::uint32_t window = 8;          // slices of a plan in flight at once, of all its channels
   std::uint64_t slice = 128 * 1024;  // largest payload, bytes
 
   std::uint64_t credits_bytes() const noexcept;

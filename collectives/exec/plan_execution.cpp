@@ -30,7 +30,7 @@ void PlanExecution::choose_slices() {
     longest = std::max(longest, buffer.partition.longest());
   }
   const auto channels = static_cast<std::uint64_t>(call_.program->channels.size());
-  const std::uint64_t window = std::max<std::uint64_t>(1, shape.lanes / channels);
+  const std::uint64_t window = std::max<std::uint64_t>(1, shape.window / channels);
   const std::uint64_t bytes = longest * call_.element;
   const std::uint64_t wanted =
       std::clamp(bytes / (window * kSlicesALane), kUncutBytes, std::max(kUncutBytes, shape.slice));
@@ -69,9 +69,9 @@ Result<void> PlanExecution::prepare() {
   GDRX_TRY(find_memory());
   const Program& program = *call_.program;
   if (program.channels.size() > links_.shape().lanes) {
-    return fail(Errc::unsupported, fmt::format("the plan has {} channels and the communicator {} "
-                                               "lanes: raise GDRX_LANES",
-                                               program.channels.size(), links_.shape().lanes));
+    return fail(Errc::internal,
+                fmt::format("the plan has {} channels and the communicator {} lanes",
+                            program.channels.size(), links_.shape().lanes));
   }
   outboxes_.assign(links_.shape().ranks, nullptr);
   for (std::uint32_t channel = 0; channel < program.channels.size(); ++channel) {

@@ -90,6 +90,8 @@ struct Plan {
 
 std::span<const Algorithm> algorithms_of(Collective collective) noexcept;
 
+/// Of any Shape: what an executor has to run beside each other.
+inline constexpr std::uint32_t kMostChannels = 2;
 Result<Shape> shape_of(const Spec& spec);
 /// One rank's own program, without building the others': milliseconds at 100,000 ranks.
 Result<RankProgram> build_rank(const Spec& spec, Rank rank);
