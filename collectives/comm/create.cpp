@@ -11,6 +11,7 @@
 #include "collectives/comm/gpu_share.hpp"
 #include "collectives/comm/rail_share.hpp"
 #include "collectives/comm/tuning.hpp"
+#include "collectives/comm/version.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
 
@@ -34,6 +35,7 @@ class CommunicatorBuilder {
     GDRX_TRY(check_reproducible());
     open_gpu();
     deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
+    GDRX_TRY(check_versions(bootstrap_, GDRX_VERSION, deadline_));
     const std::string id = host_id(comm.config_);
     const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
                                     GDRX_TRY(Secret::load(comm.config_.secret_file))};
@@ -107,7 +109,7 @@ class CommunicatorBuilder {
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       auto hello = decode_hello(all[rank]);
       if (!hello) {
-        return fail(Errc::protocol, fmt::format("rank {}: {}", rank, hello.error().what));
+        return fail(hello.error().code, fmt::format("rank {}: {}", rank, hello.error().what));
       }
       comm.peers_.push_back(std::move(*hello));
     }
@@ -136,11 +138,11 @@ class CommunicatorBuilder {
     auto gate = WriteGate::create();
     if (own && gate) {
       mine.process = *own;
+      comm_->gate_ = std::move(*gate);
     } else {
       comm_->log_.info("no other process writes this one: {}",
                        describe(own ? gate.error() : own.error()));
     }
-      comm_->gate_ = std::move(*gate);
   }
 
   // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.
@@ -259,11 +261,6 @@ class CommunicatorBuilder {
   Result<void> check_settings() {
     const std::vector<Hello>& peers = comm_->peers_;
     for (std::size_t rank = 1; rank < peers.size(); ++rank) {
-      if (peers[rank].version != peers[0].version) {
-        return fail(Errc::mismatch, fmt::format("rank 0 runs gdrx {} and rank {} gdrx {}: install "
-                                                "the same version everywhere",
-                                                peers[0].version, rank, peers[rank].version));
-      }
       if (peers[rank].settings != peers[0].settings) {
         const auto [first, other] = difference_of(peers[0].settings, peers[rank].settings);
         return fail(Errc::mismatch,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/hello.hpp"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 #include <set>
 #include <sstream>
 #include <vector>
+
+#include "collectives/comm/version.hpp"
+#include "gdrx/gdrx.h"
 
 namespace gdrx {
 namespace {
@@ -84,13 +88,19 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   std::uint32_t magic = 0;
   if (!reader.get(magic) || magic != kMagic) return fail(Errc::protocol, "not a hello of gdrx");
-  const bool whole = reader.get(hello.version) && reader.get(hello.pid) &&
-                     reader.get_field(hello.host_id) && reader.get_field(hello.host_name) &&
-                     reader.get_field(hello.settings) && reader.get_field(hello.cpu) &&
-                     reader.get_field(hello.gpu_name) && reader.get(hello.cpus) &&
-                     reader.get(hello.arena) && reader.get(hello.process) &&
-                     reader.get_field(hello.device_address) && reader.get_field(hello.inbox_key) &&
-                     reader.get(hello.gpu);
+  if (!reader.get(hello.version)) return fail(Errc::protocol, "a hello that ends early");
+  if (hello.version != GDRX_VERSION) {  // what follows may have another form
+    return fail(Errc::mismatch,
+                fmt::format("it runs gdrx {} and this rank gdrx {}: install the "
+                            "same version everywhere",
+                            version_text(hello.version), version_text(GDRX_VERSION)));
+  }
+  const bool whole = reader.get(hello.pid) && reader.get_field(hello.host_id) &&
+                     reader.get_field(hello.host_name) && reader.get_field(hello.settings) &&
+                     reader.get_field(hello.cpu) && reader.get_field(hello.gpu_name) &&
+                     reader.get(hello.cpus) && reader.get(hello.arena) &&
+                     reader.get(hello.process) && reader.get_field(hello.device_address) &&
+                     reader.get_field(hello.inbox_key) && reader.get(hello.gpu);
   if (!whole) return fail(Errc::protocol, "a hello that ends early");
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
   return hello;

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "gdrx/gdrx.h"
+
 namespace gdrx {
 namespace {
 
 Hello sample() {
   Hello hello;
-  hello.version = 100;
+  hello.version = GDRX_VERSION;
   hello.pid = 4711;
   hello.host_id = "boot/host-a";
   hello.host_name = "host-a";
@@ -47,6 +49,20 @@ TEST(Hello, ALongerOneIsRefused) {
   Blob longer = encode(sample());
   longer.push_back(std::byte{0});
   EXPECT_FALSE(decode_hello(longer));
+}
+
+// Its layout is not this version's, so that its end is anywhere.
+TEST(Hello, AnotherVersionsIsNamedWithBothVersions) {
+  Hello other = sample();
+  other.version = GDRX_VERSION + 10100;
+  const Blob whole = encode(other);
+  for (const std::size_t length : {whole.size(), std::size_t{8}, std::size_t{20}}) {
+    const auto decoded = decode_hello(std::span(whole).first(length));
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(decoded.error().code, Errc::mismatch);
+    EXPECT_NE(decoded.error().what.find("gdrx 1.2.0"), std::string::npos) << decoded.error().what;
+    EXPECT_NE(decoded.error().what.find("gdrx 0.1.0"), std::string::npos) << decoded.error().what;
+  }
 }
 
 TEST(Hello, SettingsThatDifferAreTold) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/version.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace gdrx {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x67647876;  // "gdxv"
+
+/// 0: what came is from a gdrx that does not say.
+std::uint32_t version_in(const Blob& blob) {
+  std::array<std::uint32_t, 2> words{};
+  if (blob.size() < sizeof words) return 0;
+  std::memcpy(words.data(), blob.data(), sizeof words);
+  return words[0] == kMagic ? words[1] : 0;
+}
+
+}  // namespace
+
+std::string version_text(std::uint32_t version) {
+  if (version == 0) return "of a version too old to say which";
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+Result<void> check_versions(Bootstrap& bootstrap, std::uint32_t mine, Deadline deadline) {
+  const std::array<std::uint32_t, 2> words{kMagic, mine};
+  const std::vector<Blob> all =
+      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(words)), deadline));
+  const std::uint32_t first = version_in(all.front());
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const std::uint32_t other = version_in(all[rank]);
+    if (other == first) continue;
+    return fail(Errc::mismatch, fmt::format("rank 0 runs gdrx {} and rank {} gdrx {}: install the "
+                                            "same version everywhere",
+                                            version_text(first), rank, version_text(other)));
+  }
+  return {};
+}
+
+}  // namespace gdrx
