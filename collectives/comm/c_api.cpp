@@ -118,7 +118,10 @@ gdrxResult_t to_c(Errc code) noexcept {
 
 gdrxResult_t report(gdrxComm* comm, const Error& error) {
   thread_error = describe(error);
-  if (comm != nullptr) comm->last_error = thread_error;
+  if (comm != nullptr) {
+    comm->last_error = thread_error;
+    comm->failure_told = comm->impl && comm->impl->failure().has_value();
+  }
   return to_c(error.code);
 }
 
@@ -158,13 +161,23 @@ const char* gdrxGetErrorString(gdrxResult_t result) {
 }
 
 const char* gdrxGetLastError(gdrxComm_t comm) {
-  return comm != nullptr ? comm->last_error.c_str() : thread_error.c_str();
+  if (comm == nullptr) return thread_error.c_str();
+  try {  // a failure that no call has returned yet
+    const auto failure = comm->impl && !comm->failure_told ? comm->impl->failure() : std::nullopt;
+    if (failure) {
+      comm->last_error = describe(*failure);
+      comm->failure_told = true;
+    }
+  } catch (...) {  // out of memory: what there was
+  }
+  return comm->last_error.c_str();
 }
 
 gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
   const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
+    leave_group(comm);
     trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxCommDestroy");
     GDRX_TRY(comm->impl->drain());
     if (!comm->siblings) return comm->impl->leave();
@@ -255,7 +268,7 @@ std::uint64_t rank_in(const gdrxComm* comm) {
 gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                            gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
                            gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     Call call = GDRX_TRY(make_call(comm, Collective::all_reduce, sendbuff, recvbuff, count, type,
                                    op, 0, {count, count, 0, 0}));
     return submit(comm, std::move(call), stream, request);
@@ -265,7 +278,7 @@ gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, g
 gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
                                gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     const Sides sides{recvcount * ranks_of(comm), recvcount, 0, recvcount * rank_in(comm)};
     Call call = GDRX_TRY(make_call(comm, Collective::reduce_scatter, sendbuff, recvbuff, recvcount,
                                    type, op, 0, sides));
@@ -276,7 +289,7 @@ gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
 gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
                            gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     const Sides sides{sendcount, sendcount * ranks_of(comm), sendcount * rank_in(comm), 0};
     Call call = GDRX_TRY(make_call(comm, Collective::all_gather, sendbuff, recvbuff, sendcount,
                                    type, gdrxSum, 0, sides));
@@ -286,7 +299,7 @@ gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcoun
 
 gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                            int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     const bool is_root = rank_in(comm) == static_cast<std::uint64_t>(root);
     Call call = GDRX_TRY(make_call(comm, Collective::broadcast, sendbuff, recvbuff, count, type,
                                    gdrxSum, root, {is_root ? count : 0, count, 0, 0}));
@@ -297,7 +310,7 @@ gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, g
 gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                         gdrxRedOp_t op, int root, gdrxComm_t comm, gdrxStream_t stream,
                         gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     const bool is_root = rank_in(comm) == static_cast<std::uint64_t>(root);
     Call call = GDRX_TRY(make_call(comm, Collective::reduce, sendbuff, recvbuff, count, type, op,
                                    root, {count, is_root ? count : 0, 0, 0}));
@@ -306,7 +319,7 @@ gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrx
 }
 
 gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     Call call = GDRX_TRY(
         make_call(comm, Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, {}));
     return submit(comm, std::move(call), stream, request);
@@ -318,7 +331,7 @@ namespace {
 gdrxResult_t point_to_point(bool send, std::byte* buffer, std::size_t count, gdrxDataType_t type,
                             int peer, gdrxComm_t comm, gdrxStream_t stream,
                             gdrxRequest_t* request) {
-  return guarded(comm, [&]() -> Result<void> {
+  return guarded_call(comm, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
     Part part;
     part.send = send;

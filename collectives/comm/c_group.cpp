@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "collectives/comm/c_state.hpp"
@@ -43,8 +44,15 @@ struct Pending {
   std::shared_ptr<Operation> operation;
 };
 
+/// A group that will not be started, and the first reason.
+struct Refusal {
+  gdrxComm* comm = nullptr;
+  Error why;
+};
+
 thread_local int group_depth = 0;
 thread_local std::vector<Pending> group;
+thread_local std::optional<Refusal> refusal;
 
 /// What the user called, and how much he moves by it.
 trace::Span api_mark(gdrxComm* comm, const Call& call) {
@@ -127,15 +135,31 @@ Result<void> wait_for_streams(const Pending& entry) {
   return {};
 }
 
+// What can be refused is refused before anything is started: the rest would wait for ranks whose
+// group was refused as a whole, or be taken for calls of a later one.
+Result<void> check_group(const std::vector<Pending>& calls, gdrxComm*& comm) {
+  for (const Pending& entry : calls) {
+    comm = entry.comm;
+    GDRX_TRY(entry.comm->impl->check(entry.call));
+    if (!entry.stream_ordered) GDRX_TRY(entry.comm->impl->check_wait(entry.call));
+  }
+  return {};
+}
+
+Result<void> start_entry(Pending& entry) {
+  if (entry.stream_ordered) return entry.comm->impl->launch(entry.call);
+  GDRX_TRY(wait_for_streams(entry));
+  entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
+  for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, entry.operation, request);
+  return {};
+}
+
 gdrxResult_t run_group(std::vector<Pending> posted) {
   gdrxResult_t result = gdrxSuccess;
-  const auto start = [&](Pending& entry) -> Result<void> {
-    if (entry.stream_ordered) return entry.comm->impl->launch(entry.call);
-    GDRX_TRY(wait_for_streams(entry));
-    entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
-    for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, entry.operation, request);
-    return {};
-  };
+  gdrxComm* refuses = nullptr;
+  if (const auto checked = check_group(posted, refuses); !checked) {
+    return report(refuses, checked.error());
+  }
   // First what the GPUs run, which waits for nothing here: what is staged waits for its stream, in
   // which other ranks of this process may wait for such a call.
   std::vector<bool> on_gpus;
@@ -145,9 +169,8 @@ gdrxResult_t run_group(std::vector<Pending> posted) {
   for (const bool now : {true, false}) {
     for (std::size_t i = 0; i < posted.size(); ++i) {
       if (on_gpus[i] != now) continue;
-      if (const auto started = start(posted[i]); !started) {
-        result = report(posted[i].comm, started.error());
-      }
+      const auto started = start_entry(posted[i]);
+      if (!started && result == gdrxSuccess) result = report(posted[i].comm, started.error());
     }
   }
   const gdrxResult_t waited = wait_for_all(posted);
@@ -155,6 +178,19 @@ gdrxResult_t run_group(std::vector<Pending> posted) {
 }
 
 }  // namespace
+
+void refuse_group(gdrxComm* comm, const Error& why) {
+  if (group_depth > 0 && !refusal) refusal = Refusal{comm, why};
+}
+
+void leave_group(const gdrxComm* comm) {
+  const std::size_t dropped =
+      std::erase_if(group, [&](const Pending& pending) { return pending.comm == comm; });
+  if (refusal && refusal->comm == comm) refusal->comm = nullptr;
+  if (dropped == 0) return;
+  refuse_group(nullptr, Error{Errc::invalid_argument,
+                              "a communicator was destroyed in a group that has calls on it", 0});
+}
 
 Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
   const trace::Span mark = api_mark(comm, call);
@@ -190,7 +226,9 @@ gdrxResult_t gdrxGroupEnd(void) {
                          "gdrxGroupEnd");
   gdrxResult_t result = gdrxSuccess;
   const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
-    result = run_group(std::exchange(group, {}));
+    std::vector<Pending> calls = std::exchange(group, {});
+    const std::optional<Refusal> refused = std::exchange(refusal, std::nullopt);
+    result = refused ? report(refused->comm, refused->why) : run_group(std::move(calls));
     return {};
   });
   return guard != gdrxSuccess ? guard : result;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -17,6 +18,20 @@
 
 namespace gdrx::c_api {
 namespace {
+
+// The same range as GDRX_TIMEOUT's; more is as good as no deadline.
+constexpr double kLongestTimeout = 1e7;
+
+Result<void> set_timeout(double seconds, Config& config) {
+  if (std::isnan(seconds)) {
+    return fail(Errc::invalid_argument, "config: timeout_seconds is not a number");
+  }
+  if (seconds == 0) return {};
+  const bool never = seconds < 0 || seconds > kLongestTimeout;
+  config.timeout =
+      std::chrono::milliseconds(never ? 0 : static_cast<std::int64_t>(seconds * 1000) + 1);
+  return {};
+}
 
 Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   if (given.size != sizeof given) {
@@ -40,11 +55,7 @@ Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   GDRX_TRY(set("GDRX_TRANSPORT", given.transport));
   const std::string blocks = std::to_string(given.gpu_blocks);
   if (given.gpu_blocks != 0) GDRX_TRY(set("GDRX_GPU_BLOCKS", blocks.c_str()));
-  if (given.timeout_seconds < 0) options.config.timeout = std::chrono::milliseconds(0);
-  if (given.timeout_seconds > 0) {
-    options.config.timeout =
-        std::chrono::milliseconds(static_cast<std::int64_t>(given.timeout_seconds * 1000) + 1);
-  }
+  GDRX_TRY(set_timeout(given.timeout_seconds, options.config));
   if (given.on_error != nullptr) {
     options.on_error = [handler = given.on_error, user = given.on_error_user](const Error& error) {
       handler(to_c(error.code), describe(error).c_str(), user);

@@ -27,6 +27,7 @@ struct Siblings {
 struct gdrxComm {
   std::unique_ptr<gdrx::Communicator> impl;
   std::string last_error;
+  bool failure_told = false;  // last_error is of the communicator's failure, or later
   std::shared_ptr<gdrx::c_api::Siblings> siblings;  // null: the other ranks are somebody else's
 };
 
@@ -58,5 +59,26 @@ gdrxResult_t guarded(gdrxComm* comm, Body&& body) noexcept {
 
 /// Posts, or queues when a group is open on this thread. Waits if `request` is null.
 Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request);
+
+/// Of a group that is open on this thread: nothing of it will be started.
+void refuse_group(gdrxComm* comm, const Error& why);
+/// The communicator is about to be destroyed.
+void leave_group(const gdrxComm* comm);
+
+/// guarded(), for what may stand in a group.
+template <class Body>
+gdrxResult_t guarded_call(gdrxComm* comm, Body&& body) noexcept {
+  return guarded(comm, [&]() -> Result<void> {
+    Result<void> result = [&]() -> Result<void> {
+      try {
+        return std::forward<Body>(body)();
+      } catch (const std::exception& e) {
+        return fail(Errc::internal, std::string("exception: ") + e.what());
+      }
+    }();
+    if (!result) refuse_group(comm, result.error());
+    return result;
+  });
+}
 
 }  // namespace gdrx::c_api

@@ -27,9 +27,17 @@ constexpr milliseconds kSuspicion{700};
 // Nobody waits longer than this for ranks that do not destroy their communicator.
 constexpr std::chrono::seconds kLeaveTime{60};
 
+// A kernel that gives up after the timeout has named whom it waited for: it is let to.
+constexpr std::chrono::seconds kLastWord{2};
+
 }  // namespace
 
 Communicator::~Communicator() {
+  if (failure_.happened()) {  // the handler is called before its communicator is gone
+    mesh_->wake();
+    std::unique_lock lock(on_error_mutex_);
+    on_error_changed_.wait(lock, [this] { return on_error_told_; });
+  }
   mesh_.reset();  // first: its thread uses everything else
   queue_.clear();
   plan_.end();
@@ -50,11 +58,11 @@ Communicator::Driving::~Driving() {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
+  GDRX_TRY(check(call));
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
   if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
   auto operation = std::make_shared<Operation>(std::move(call));
   if (hierarchy_ && is_empty(operation->call)) {  // as launch()
-    if (failure_.happened()) return tl::unexpected(failure_.error());
     operation->done = true;
     return operation;
   }
@@ -65,7 +73,8 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   queue_.push_back(operation);
   if (queue_.size() == 1) {
     if (auto started = start(*operation); !started) {
-      finish_front(start_failed(std::move(started).error()));
+      stop(std::move(started).error(), true);
+      fail_queue();
     }
   }
   return operation;
@@ -75,11 +84,13 @@ Result<void> Communicator::wait(Operation& operation) {
   if (operation.mark) return wait_on_gpu(operation);
   const std::uint64_t spins = machine_.ranks > machine_.cpus ? kSpinsShared : kSpinsAlone;
   const Driving driving(*this);
+  std::optional<Deadline> patience;
   idle_ = 0;
   while (!operation.done.load(std::memory_order_acquire)) {
     if (GDRX_TRY(progress())) {
       idle_ = 0;
     } else if (++idle_ > spins) {
+      GDRX_TRY(look_at_stream(operation, patience));
       sched_yield();
     }
   }
@@ -92,7 +103,7 @@ Result<Progress> Communicator::test(Operation& operation) {
     GDRX_TRY(reached(operation));
   } else if (!operation.done.load(std::memory_order_acquire)) {
     const std::unique_lock lock(driver_, std::try_to_lock);
-    if (lock.owns_lock()) GDRX_TRY(progress());
+    if (lock.owns_lock()) idle_ = GDRX_TRY(progress()) ? 0 : idle_ + 1;
   }
   if (!operation.done.load(std::memory_order_acquire)) return Progress::pending;
   if (operation.error) return tl::unexpected(*operation.error);
@@ -131,6 +142,18 @@ Result<void> Communicator::leave() {
 void Communicator::mute() {
   const std::lock_guard lock(on_error_mutex_);
   on_error_ = nullptr;
+}
+
+// Without a lock that a caller may hold: the handler may look at the communicator, or take his
+// time.
+void Communicator::tell_failure() {
+  if (!on_error_due_.load() || !on_error_due_.exchange(false)) return;
+  {
+    const std::lock_guard lock(on_error_mutex_);
+    if (on_error_) on_error_(failure_.error());
+    on_error_told_ = true;
+  }
+  on_error_changed_.notify_all();
 }
 
 // One round: the failure, the fabric, the running operation. driver_ is held.
@@ -178,7 +201,7 @@ Result<bool> Communicator::progress() {
         fail_queue();
         return true;
       }
-      finish_front(std::nullopt);
+      finish_front();
       return true;
     case exec::Step::idle:
       break;
@@ -226,6 +249,33 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
                           front.execution->waiting_for()));
 }
 
+Deadline Communicator::waiters_deadline() const {
+  if (config_.timeout.count() == 0) return Deadline::never();
+  return Deadline::after(steady_clock(), config_.timeout + kLastWord);
+}
+
+// The deadline of a call begins with it. For a stream that never comes to it, whoever waits has
+// one.
+Result<void> Communicator::look_at_stream(const Operation& operation,
+                                          std::optional<Deadline>& patience) {
+  if (!operation.on_hosts || operation.begun) return {};
+  if (!patience) patience = waiters_deadline();
+  if (!patience->passed(steady_clock().now())) return {};
+  stop_late("its stream has not come to it: what was put there before does not end");
+  fail_queue();
+  return {};
+}
+
+Error Communicator::stop_late(std::string what) {
+  return stop(
+      Error{Errc::timeout,
+            fmt::format("rank {}: a call did not end within {:g} s; {} (GDRX_TIMEOUT sets "
+                        "the limit)",
+                        index(rank_), std::chrono::duration<double>(config_.timeout).count(), what),
+            0},
+      true);
+}
+
 // A peer that made another call may leave us waiting for ever: look at what it published, or sent
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
@@ -243,36 +293,28 @@ Result<void> Communicator::look_for_strays() {
   return {};
 }
 
-// The front operation is over: start what waits behind it.
-void Communicator::finish_front(std::optional<Error> error) {
-  while (!queue_.empty()) {
-    const std::shared_ptr<Operation> front = queue_.front();
-    queue_.pop_front();
-    if (front->execution) {
-      front->info.counters = front->execution->counters();
-      if (const auto* arena = dynamic_cast<exec::ArenaExecution*>(front->execution.get())) {
-        stage_ = arena->end_stage();
-      }
-      front->execution.reset();
+// The front operation is done: start what waits behind it.
+void Communicator::finish_front() {
+  const std::shared_ptr<Operation> front = queue_.front();
+  queue_.pop_front();
+  if (front->execution) {
+    front->info.counters = front->execution->counters();
+    if (const auto* arena = dynamic_cast<exec::ArenaExecution*>(front->execution.get())) {
+      stage_ = arena->end_stage();
     }
-    plan_.end();
-    end_of_stream_call(*front);
-    last_ = front->info;
-    last_was_gpu_ = false;
-    front->error = std::move(error);
-    front->done.store(true, std::memory_order_release);  // publishes error and info
-    active_ = steady_clock().now();
-    if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
-    auto started = start(*queue_.front());
-    if (started) return;
-    error = start_failed(std::move(started).error());
+    front->execution.reset();
   }
-}
-
-// What cannot be done here cannot be done on any rank: the call fails, the communicator lives on.
-Error Communicator::start_failed(Error error) {
-  if (error.code == Errc::invalid_argument || error.code == Errc::unsupported) return error;
-  return stop(std::move(error), true);
+  plan_.end();
+  end_of_stream_call(*front);
+  last_ = front->info;
+  last_was_gpu_ = false;
+  front->done.store(true, std::memory_order_release);  // publishes info
+  active_ = steady_clock().now();
+  if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
+  if (auto started = start(*queue_.front()); !started) {
+    stop(std::move(started).error(), true);
+    fail_queue();
+  }
 }
 
 void Communicator::fail_queue() {
@@ -303,8 +345,8 @@ Error Communicator::stop(Error error, bool announce) {
   if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
   if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
   if (track_) track_->write(log_);           // before on_error_, which may end the process
-  const std::lock_guard lock(on_error_mutex_);
-  if (on_error_) on_error_(error);
+  on_error_due_ = true;
+  mesh_->wake();
   return error;
 }
 

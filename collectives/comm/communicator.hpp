@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <list>
@@ -84,6 +85,11 @@ class Communicator final : private exec::Links {
   Rank rank() const noexcept { return rank_; }
   int size() const noexcept { return machine_.ranks; }
 
+  /// Why no rank can make this call now, which then leaves the communicator as it is. What goes
+  /// wrong with a call after this ends the communicator, and with it what peers wait for.
+  Result<void> check(const Call& call) const;
+  /// Why the host cannot wait for it: its stream is captured.
+  Result<void> check_wait(const Call& call) const;
   /// Starts the call when those before it are done; what runs_in_stream() is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
   /// Whether a stream carries it from its beginning to its end: then launch() does the same as
@@ -229,10 +235,13 @@ class Communicator final : private exec::Links {
   void serve_fabric();         // driver_ held
   void look_at_spans();
   Result<void> look_at_clock(const Operation& front);
+  Deadline waiters_deadline() const;  // of whoever waits for what a stream has to begin
+  Result<void> look_at_stream(const Operation& operation, std::optional<Deadline>& patience);
   Result<void> look_for_strays();
-  void finish_front(std::optional<Error> error);
+  void finish_front();
   Error stop(Error error, bool announce);  // the communicator fails; returns why it really did
-  Error start_failed(Error error);
+  Error stop_late(std::string what);
+  void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
   void fail_queue();
   void on_notice(const Notice& notice);
@@ -240,13 +249,17 @@ class Communicator final : private exec::Links {
 
   Config config_;
   Log log_;
-  std::function<void(const Error&)> on_error_;
+  std::function<void(const Error&)> on_error_;  // called by the mesh's thread
   std::mutex on_error_mutex_;
+  std::condition_variable on_error_changed_;
+  std::atomic<bool> on_error_due_{false};  // all else that a failure asks for was done
+  bool on_error_told_ = false;
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
   std::vector<Hello> peers_;
   std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
+  WriteGate gate_;                       // through which they come into this one
   Failure failure_;
 
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
@@ -259,7 +272,6 @@ class Communicator final : private exec::Links {
       programs_;
   std::vector<std::uint64_t> pair_sequence_[2];  // sends to, receives from
   std::uint64_t calls_ = 0;                      // collectives started
-  WriteGate gate_;                       // through which they come into this one
   std::uint64_t stage_ = 0;                      // of the arena
   Staging staging_;                              // of the front operation
   Staging rail_staging_;                         // between GPUs and rails

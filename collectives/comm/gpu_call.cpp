@@ -84,9 +84,11 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   auto launched =
       gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, call.stream);
   if (!launched) {
-    lock.unlock();  // the user's handler may want it
+    lock.unlock();
+    // Of a stream that is captured: nothing was started.
+    if (launched.error().code == Errc::unsupported) return tl::unexpected(launched.error());
     // Peers would wait for this kernel, and take the next for it.
-    return tl::unexpected(start_failed(std::move(launched).error()));
+    return tl::unexpected(stop(std::move(launched).error(), true));
   }
   if (timed) gpu_spans_->end(call.stream, gpu::to_string(shape.kernel), bytes, number);
   gpu_info_.algorithm = algorithm_of(shape.kernel);
@@ -102,7 +104,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
   GDRX_TRY(launch_on_gpu(call));
   auto operation = std::make_shared<Operation>(std::move(call));
   auto mark = gpu_->mark(operation->call.stream);
-  if (!mark) return tl::unexpected(start_failed(std::move(mark).error()));
+  if (!mark) return tl::unexpected(stop(std::move(mark).error(), true));
   operation->mark = std::move(*mark);
   return operation;
 }
@@ -110,7 +112,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
 Result<bool> Communicator::reached(Operation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   auto reached = operation.mark->reached();
-  if (!reached) return tl::unexpected(start_failed(std::move(reached).error()));
+  if (!reached) return tl::unexpected(stop(std::move(reached).error(), true));
   if (!*reached) return false;
   // A kernel that gave up has ended like any other.
   look_at_gpu();
@@ -120,7 +122,15 @@ Result<bool> Communicator::reached(Operation& operation) {
 }
 
 Result<void> Communicator::wait_on_gpu(Operation& operation) {
-  while (!GDRX_TRY(reached(operation))) sched_yield();
+  std::optional<Deadline> patience;
+  while (!GDRX_TRY(reached(operation))) {
+    sched_yield();
+    if (!patience) patience = waiters_deadline();
+    if (!patience->passed(steady_clock().now())) continue;
+    return tl::unexpected(
+        stop_late("its stream has not come to its end: what was put there before "
+                  "it does not end"));
+  }
   if (operation.error) return tl::unexpected(*operation.error);
   return {};
 }

@@ -26,6 +26,22 @@ std::uint64_t vector_elements(const Call& call, int ranks) {
 
 }  // namespace
 
+// What every rank that makes the call says alike, before anything of it is started anywhere.
+Result<void> Communicator::check(const Call& call) const {
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  if (can_carry(machine_, call.collective, fixed_) || runs_in_stream(call)) return {};
+  const bool parts = call.collective == Collective::send_recv;
+  return fail(Errc::unsupported,
+              fmt::format("{} a fabric and none could be opened: install UCX",
+                          parts ? "send and receive need"
+                                : fmt::format("{} needs", to_string(call.collective))));
+}
+
+Result<void> Communicator::check_wait(const Call& call) const {
+  if (!gpu_ || call.stream == nullptr) return {};
+  return gpu_->check_mark(call.stream);
+}
+
 Result<void> Communicator::start(Operation& operation) {
   if (config_.timeout.count() > 0) {
     operation.deadline = Deadline::after(steady_clock(), config_.timeout);
@@ -110,11 +126,6 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
 // A group of sends and receives is a program of its own: all sends, then all receives, a slice
 // each.
 Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Operation& operation) {
-  if (!machine_.fabric) {
-    return fail(Errc::unsupported,
-                "send and receive need a fabric and none could be opened: "
-                "install UCX");
-  }
   std::vector<Part>& parts = operation.call.parts;
   std::stable_sort(parts.begin(), parts.end(),
                    [](const Part& a, const Part& b) { return a.send && !b.send; });

@@ -65,6 +65,7 @@ void Communicator::serve_fabric() {
 // From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
 // answers leave this process after a call has returned.
 Duration Communicator::on_tick() {
+  tell_failure();
   std::unique_lock lock(driver_, std::try_to_lock);
   if (!lock.owns_lock()) return expects_streams() ? kTickBusy : kTickActive;
   look_at_gpu();

@@ -26,8 +26,10 @@ const Clock& steady_clock() noexcept;
 /// The moment at which a wait gives up. Local to one operation, copied freely.
 class Deadline {
  public:
+  /// Never, if the clock does not go that far.
   static Deadline after(const Clock& clock, Duration limit) noexcept {
-    return Deadline(clock.now() + limit);
+    const Instant now = clock.now();
+    return Deadline(limit < Instant::max() - now ? now + limit : Instant::max());
   }
   static Deadline never() noexcept { return Deadline(Instant::max()); }
   bool passed(Instant now) const noexcept { return now >= at_; }

@@ -108,8 +108,9 @@ typedef struct {
   char bytes[128];
 } gdrxUniqueId;
 
-/* Called once, from a thread of the communicator, when it fails: `message` is valid during the
- * call. No gdrx call but gdrxCommGetAsyncError may be made from it. It may end the process. */
+/* Called once, from a thread of the communicator and never from a caller's, when it fails, and
+ * before gdrxCommDestroy returns: `message` is valid during the call. No gdrx call but
+ * gdrxCommGetAsyncError may be made from it. It may end the process. */
 typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, void* user);
 
 /* Zero-initialise with GDRX_CONFIG_INITIALIZER, then set what differs. Environment variables GDRX_*
@@ -118,7 +119,7 @@ typedef struct {
   size_t size;                 /* sizeof(gdrxConfig_t) */
   const char* algorithm;       /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
   const char* transport;       /* "auto", "ucx", "verbs"; NULL: default */
-  double timeout_seconds;      /* of each operation; 0: default (300), negative: none */
+  double timeout_seconds;      /* of each operation; 0: default (300); negative or over 1e7: none */
   gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
   int gpu_blocks; /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
@@ -130,8 +131,9 @@ typedef struct {
 GDRX_API int gdrxGetVersion(void);
 /* Static text for a result. Never NULL. */
 GDRX_API const char* gdrxGetErrorString(gdrxResult_t result);
-/* The last error of this communicator, or of this thread's last call without one (comm NULL). One
- * line, empty if there was none, valid until the next call on the same communicator or thread. */
+/* The last error of this communicator, its failure included before any call has returned it, or of
+ * this thread's last call without one (comm NULL). One line, empty if there was none, valid until
+ * the next call on the same communicator or thread. */
 GDRX_API const char* gdrxGetLastError(gdrxComm_t comm);
 
 GDRX_API gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id);
@@ -239,8 +241,9 @@ GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
-/* Per thread. Every operation between the two is posted at gdrxGroupEnd; those without a request
- * are waited for there. Groups nest. */
+/* Per thread. Every operation between the two is posted at the outermost gdrxGroupEnd; those
+ * without a request are waited for there. If any of them was refused, or is refused there, none is
+ * started, all requests stay NULL, and gdrxGroupEnd returns the first error. Groups nest. */
 GDRX_API gdrxResult_t gdrxGroupStart(void);
 GDRX_API gdrxResult_t gdrxGroupEnd(void);
 

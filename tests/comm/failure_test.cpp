@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that do not match, deadlines, aborts: named on every rank, never a hang.
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -128,6 +129,98 @@ TEST(ErrorHandler, IsCalledOnceOnEveryRank) {
     for (int i = 0; i < 500 && calls.load() < 3; ++i) std::this_thread::sleep_for(10ms);
   }
   EXPECT_EQ(calls.load(), 3);
+}
+
+// What a handler saw.
+struct Seen {
+  std::atomic<int> calls{0};
+  std::atomic<bool> on_a_callers_thread{false};
+  std::thread::id waits;  // the only thread of the test that is in gdrx
+};
+
+// It is within gdrxWait that rank 0 finds its deadline passed.
+TEST(ErrorHandler, RunsOnAThreadOfTheCommunicatorEvenIfACallFindsTheFailure) {
+  Seen seen;
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 0.3;
+  config.on_error = [](gdrxResult_t, const char*, void* user) {
+    auto& self = *static_cast<Seen*>(user);
+    if (std::this_thread::get_id() == self.waits) self.on_a_callers_thread = true;
+    self.calls.fetch_add(1);
+  };
+  config.on_error_user = &seen;
+  seen.waits = std::this_thread::get_id();
+  {
+    const World world(2, config);
+    float value = 1.0F;
+    gdrxRequest_t request = nullptr;
+    ASSERT_EQ(gdrxAllReduce(&value, &value, 1, gdrxFloat32, gdrxSum, world[0], nullptr, &request),
+              gdrxSuccess);
+    EXPECT_EQ(gdrxWait(&request), gdrxTimeout);
+    for (int i = 0; i < 500 && seen.calls.load() < 2; ++i) std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(seen.calls.load(), 2);
+  EXPECT_FALSE(seen.on_a_callers_thread.load());
+}
+
+// gdrxWait does not return while the handler sleeps, or it does; gdrxCommDescribe takes the lock
+// that gdrxWait holds while it waits.
+TEST(ErrorHandler, RunsWithoutALock) {
+  static std::atomic<gdrxComm_t> known{nullptr};
+  static std::atomic<int> described{0};
+  known = nullptr;
+  described = 0;
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 0.3;
+  config.on_error = [](gdrxResult_t, const char*, void*) {
+    std::array<char, 64> text{};
+    if (gdrxCommDescribe(known, text.data(), text.size()) == gdrxSuccess) described.fetch_add(1);
+  };
+  const World world(2, config);
+  known = world[0];
+  float value = 1.0F;
+  EXPECT_EQ(gdrxAllReduce(&value, &value, 1, gdrxFloat32, gdrxSum, world[0], nullptr, nullptr),
+            gdrxTimeout);
+  for (int i = 0; i < 500 && described.load() < 2; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(described.load(), 2);
+}
+
+TEST(ErrorHandler, IsCalledBeforeDestroyReturns) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> calls{0};
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    config.on_error = [](gdrxResult_t, const char*, void* user) {
+      static_cast<std::atomic<int>*>(user)->fetch_add(1);
+    };
+    config.on_error_user = &calls;
+    gdrxUniqueId id{};
+    ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+    gdrxComm_t comm = nullptr;
+    ASSERT_EQ(gdrxCommInitRank(&comm, 1, id, 0, &config), gdrxSuccess);
+    ASSERT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+    EXPECT_EQ(gdrxCommDestroy(comm), gdrxAborted);
+    EXPECT_EQ(calls.load(), 1);
+  }
+}
+
+TEST(LastError, OfACommunicatorThatFailedByItselfIsWhy) {
+  const World world(2);
+  EXPECT_STREQ(gdrxGetLastError(world[1]), "");
+  EXPECT_EQ(gdrxBroadcast(nullptr, nullptr, 1, gdrxFloat32, 9, world[1], nullptr, nullptr),
+            gdrxInvalidArgument);  // an older one
+  ASSERT_EQ(gdrxCommAbort(world[0]), gdrxSuccess);
+  gdrxResult_t state = gdrxSuccess;
+  for (int i = 0; i < 500 && state == gdrxSuccess; ++i) {
+    std::this_thread::sleep_for(10ms);
+    ASSERT_EQ(gdrxCommGetAsyncError(world[1], &state), gdrxSuccess);
+  }
+  EXPECT_EQ(state, gdrxAborted);
+  EXPECT_NE(std::string(gdrxGetLastError(world[1])).find("rank 0 aborted"), std::string::npos)
+      << gdrxGetLastError(world[1]);
+  EXPECT_EQ(gdrxBroadcast(nullptr, nullptr, 1, gdrxFloat32, 9, world[1], nullptr, nullptr),
+            gdrxInvalidArgument);
+  EXPECT_NE(std::string(gdrxGetLastError(world[1])).find("root 9"), std::string::npos)
+      << "a later one";
 }
 
 }  // namespace
