@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results and last errors.
+#include "collectives/comm/c_state.hpp"
+
+namespace gdrx::c_api {
+namespace {
+
+thread_local std::string thread_error;
+
+}  // namespace
+
+gdrxResult_t to_c(Errc code) noexcept {
+  switch (code) {
+    case Errc::invalid_argument:
+      return gdrxInvalidArgument;
+    case Errc::system:
+      return gdrxSystemError;
+    case Errc::unsupported:
+      return gdrxUnsupported;
+    case Errc::timeout:
+      return gdrxTimeout;
+    case Errc::aborted:
+      return gdrxAborted;
+    case Errc::peer_lost:
+      return gdrxPeerLost;
+    case Errc::mismatch:
+      return gdrxMismatch;
+    case Errc::protocol:
+      return gdrxProtocolError;
+    case Errc::internal:
+      return gdrxInternalError;
+  }
+  return gdrxInternalError;
+}
+
+gdrxResult_t report(gdrxComm* comm, const Error& error) {
+  thread_error = describe(error);
+  if (comm != nullptr) {
+    comm->last_error = thread_error;
+    comm->failure_told = comm->impl && comm->impl->failure().has_value();
+  }
+  return to_c(error.code);
+}
+
+}  // namespace gdrx::c_api
+
+using namespace gdrx;         // NOLINT: this file is the C API's implementation
+using namespace gdrx::c_api;  // NOLINT
+
+const char* gdrxGetErrorString(gdrxResult_t result) {
+  switch (result) {
+    case gdrxSuccess:
+      return "success";
+    case gdrxInvalidArgument:
+      return "invalid argument";
+    case gdrxSystemError:
+      return "system error";
+    case gdrxUnsupported:
+      return "unsupported";
+    case gdrxTimeout:
+      return "timeout";
+    case gdrxAborted:
+      return "aborted";
+    case gdrxPeerLost:
+      return "peer lost";
+    case gdrxMismatch:
+      return "mismatched arguments";
+    case gdrxProtocolError:
+      return "protocol error";
+    case gdrxInternalError:
+      return "internal error";
+    case gdrxInProgress:
+      return "in progress";
+  }
+  return "unknown result";
+}
+
+const char* gdrxGetLastError(gdrxComm_t comm) {
+  if (comm == nullptr) return thread_error.c_str();
+  try {  // a failure that no call has returned yet
+    const auto failure = comm->impl && !comm->failure_told ? comm->impl->failure() : std::nullopt;
+    if (failure) {
+      comm->last_error = describe(*failure);
+      comm->failure_told = true;
+    }
+  } catch (...) {  // out of memory: what there was
+  }
+  return comm->last_error.c_str();
+}
