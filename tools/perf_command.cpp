@@ -14,7 +14,6 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kSecretFile = "GDRX_SECRET_FILE";
 constexpr const char* kExamples =
     "Examples:\n"
     "  gdrx perf                          RDMA writes of the first NIC to itself\n"
@@ -92,19 +91,24 @@ perf::NicPerfOptions nic_of(const Options& options) {
   return nic;
 }
 
+Config configuration() { return value_or_fail(load_config(process_environment())).config; }
+
 void serve(const Options& options) {
   const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
   const auto judge = [&](const perf::NicPerfReport& report) {
     return perf::expectation(report, topology);
   };
-  const auto listening = [](std::uint16_t port) {
-    fmt::print("listening on port {}; on the other host: gdrx perf THIS_HOST -p {}\n", port, port);
+  const Config config = configuration();
+  const auto listening = [&](const std::string& ip, std::uint16_t port) {
+    fmt::print("listening on {} port {}; on the other host: gdrx perf {} -p {}\n", ip, port, ip,
+               port);
+    if (config.secret_file.empty()) {
+      fmt::print("without GDRX_SECRET_FILE, whoever reaches this port is served\n");
+    }
     std::fflush(stdout);
   };
-  const perf::NicPerfReport report =
-      value_or_fail(perf::serve_here(options.tcp_port, nic_of(options), judge,
-                                     environment_value(kSecretFile), listening),
-                    kFailed);
+  const perf::NicPerfReport report = value_or_fail(
+      perf::serve_here(options.tcp_port, nic_of(options), judge, config, listening), kFailed);
   fmt::print("{} of {} with {} of {}: {} sizes, the data was compared: equal\n",
              perf::to_string(report.options.test), report.from, report.to, report.host,
              report.rows.size());
@@ -113,9 +117,9 @@ void serve(const Options& options) {
 void run_nic(const Options& options) {
   const perf::NicPerfOptions nic = nic_of(options);
   const perf::NicPerfReport report = value_or_fail(
-      options.host.empty() ? perf::measure_nic_here(nic)
-                           : perf::measure_with_here(options.host, options.tcp_port, nic,
-                                                     environment_value(kSecretFile)),
+      options.host.empty()
+          ? perf::measure_nic_here(nic)
+          : perf::measure_with_here(options.host, options.tcp_port, nic, configuration()),
       kFailed);
   const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
   fmt::print("{}", options.format == "json" ? perf::nic_perf_json(report, topology)

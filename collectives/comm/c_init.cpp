@@ -114,9 +114,9 @@ gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id) {
   return guarded(nullptr, [&]() -> Result<void> {
     if (id == nullptr) return fail(Errc::invalid_argument, "id is NULL");
     const Communicator::Options options = GDRX_TRY(make_options(nullptr));
-    const UniqueId made =
-        GDRX_TRY(make_unique_id(options.config.socket_ifname, options.log,
-                                GDRX_TRY(Secret::load(options.config.secret_file))));
+    const UniqueId made = GDRX_TRY(make_unique_id(
+        options.config.socket_ifname, options.log,
+        GDRX_TRY(Secret::load(options.config.secret_file)), options.config.port_range));
     std::memcpy(id, &made, sizeof *id);
     return {};
   });

@@ -150,6 +150,27 @@ std::string seconds(milliseconds value) {
   return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
 }
 
+Result<void> parse_ports(Config& config, std::string_view text) {
+  const std::size_t dash = text.find('-');
+  PortRange ports;
+  const auto read = [](std::string_view part, std::uint16_t& into) {
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), into);
+    return error == std::errc{} && end == part.data() + part.size();
+  };
+  if (!text.empty() &&
+      (dash == text.npos || !read(text.substr(0, dash), ports.first) ||
+       !read(text.substr(dash + 1), ports.last) || ports.first == 0 || ports.last < ports.first)) {
+    return fail(Errc::invalid_argument, "two ports are expected, such as 20000-20999");
+  }
+  config.port_range = ports;
+  return {};
+}
+
+std::string show_ports(const Config& config) {
+  const PortRange& ports = config.port_range;
+  return ports.given() ? fmt::format("{}-{}", ports.first, ports.last) : std::string();
+}
+
 std::vector<Knob> own_knobs() {
   return {
       {"GDRX_ALGO", "",
@@ -177,9 +198,12 @@ std::vector<Knob> own_knobs() {
        "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
        text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
       {"GDRX_SECRET_FILE", "",
-       "file with a secret (16 bytes or more, mode 600), the same on every rank: authenticates the "
-       "control connections",
+       "file with a secret (16 bytes or more, mode 600), the same on every rank: mixed into the "
+       "job's key, so that nobody gets in by what a launcher carries in clear text",
        text_into(&Config::secret_file), [](const Config& c) { return c.secret_file; }},
+      {"GDRX_PORT_RANGE", "",
+       "TCP ports that gdrx listens on, as 20000-20999; empty: the kernel chooses", parse_ports,
+       show_ports},
       {"NCCL_SOCKET_IFNAME", "", "as GDRX_SOCKET_IFNAME, which comes first",
        text_into(&Config::nccl_socket_ifname),
        [](const Config& c) { return c.nccl_socket_ifname; }},

@@ -48,6 +48,13 @@ struct IbConfig {
 /// How NICs are to reach GPU memory: as well as they can, or in one way alone.
 enum class GpuDirect : std::uint8_t { automatic, dma_buf, peermem, staged };
 
+/// The ports of gdrx's own listeners; none given: the kernel chooses.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  bool given() const noexcept { return first != 0; }
+};
+
 struct Config {
   bool net_strict = false;                         // GDRX_NET_STRICT: the NCCL net plugin's
   bool net_stats = true;                           // GDRX_NET_STATS
@@ -60,6 +67,7 @@ struct Config {
   std::string transport = "auto";                  // GDRX_TRANSPORT
   std::string socket_ifname;                       // GDRX_SOCKET_IFNAME
   std::string secret_file;                         // GDRX_SECRET_FILE
+  PortRange port_range;                            // GDRX_PORT_RANGE
   std::string nccl_socket_ifname;                  // NCCL_SOCKET_IFNAME; the plugin's
   std::string host_id;                             // GDRX_HOST_ID
   std::string module_path;                         // GDRX_MODULE_PATH

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<Lane> lane,
   auto listener = std::unique_ptr<Listener>(new Listener(std::move(lane)));
   SocketAddress any_port = address;
   any_port.port = 0;
-  listener->socket_ = GDRX_TRY(Socket::listen(any_port));
+  listener->socket_ = GDRX_TRY(Socket::listen(any_port, listener->lane_->config().port_range));
   listener->handle_.address = GDRX_TRY(listener->socket_.local_address());
   listener->handle_.nonce = GDRX_TRY(random_value<Nonce>());
   return listener;

@@ -93,9 +93,9 @@ def doctor_cluster(guests):
 def perf(guests):
     """Two guests: every test, both ways, and what the other one has not."""
     def between(far_device, *argv):
-        serving = guests.start(["gdrx", "perf", "--listen", "-d", far_device], 300, guest=1)
+        serving = guests.start(["env", "GDRX_SOCKET_IFNAME=ctl", "gdrx", "perf", "--listen", "-d", far_device], 300, guest=1)
         try:
-            serving.wait_for("^listening on port", 1, 60)
+            serving.wait_for("^listening on", 1, 60)
             status, out = guests.run(["gdrx", "perf", ctl_ip(1), "-d", "rxe0", "-u", "19", *argv], 150)
             served = serving.finish(60)
         finally:

@@ -12,7 +12,6 @@
 #include "gdrx/clock.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/bootstrap/root.hpp"
-#include "transport/bootstrap/sha256.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
 
@@ -24,35 +23,11 @@ using namespace std::chrono_literals;
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
-std::string hex(const Digest& digest) {
-  std::string text;
-  for (const std::byte byte : digest) text += fmt::format("{:02x}", std::to_integer<int>(byte));
-  return text;
-}
 Deadline in(Duration time) { return Deadline::after(steady_clock(), time); }
-Secret secret(std::string_view text) { return Secret(bytes_of(text)); }
-
-// FIPS 180-4's examples, as NIST publishes them.
-TEST(Sha256, GivesThePublishedDigests) {
-  EXPECT_EQ(hex(sha256(bytes_of("abc"))),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hex(sha256(bytes_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(hex(sha256(bytes_of(std::string(1'000'000, 'a')))),
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+Secret secret(std::string_view text) {
+  return text.empty() ? Secret() : *Secret::of(bytes_of(text));
 }
-
-// RFC 4231, cases 1, 2 and 6 (a key longer than a block).
-TEST(Sha256, GivesThePublishedHmacs) {
-  EXPECT_EQ(hex(hmac_sha256(bytes_of(std::string(20, '\x0b')), bytes_of("Hi There"))),
-            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(hex(hmac_sha256(bytes_of("Jefe"), bytes_of("what do ya want for nothing?"))),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(hex(hmac_sha256(bytes_of(std::string(131, '\xaa')),
-                            bytes_of("Test Using Larger Than Block-Size Key - Hash Key First"))),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-}
+Key key_of(const Secret& secret) { return *secret.job_key(Key()); }
 
 class SecretFile : public testing::Test {
  protected:
@@ -68,11 +43,10 @@ class SecretFile : public testing::Test {
 };
 
 TEST_F(SecretFile, IsReadAndTheLinesEndDoesNotCount) {
-  const std::uint64_t nonce[2] = {1, 2};
   const auto one = load("a secret of twenty b\n");
   ASSERT_TRUE(one.has_value()) << one.error().what;
   EXPECT_TRUE(one->given());
-  EXPECT_EQ(one->token("x", nonce, 0, 1), secret("a secret of twenty b").token("x", nonce, 0, 1));
+  EXPECT_TRUE(key_of(*one) == key_of(secret("a secret of twenty b")));
 }
 
 TEST_F(SecretFile, IsRefusedWhenOthersMayReadItOrItIsNoSecret) {
@@ -82,6 +56,32 @@ TEST_F(SecretFile, IsRefusedWhenOthersMayReadItOrItIsNoSecret) {
   std::remove(path_.c_str());
   EXPECT_NE(Secret::load(path_).error().what.find(path_), std::string::npos);
   EXPECT_FALSE(Secret::load("")->given());
+}
+
+// A pipe would make us wait for its writer, a folder reads as nothing.
+TEST_F(SecretFile, IsRefusedWhenItIsNoRegularFile) {
+  std::remove(path_.c_str());
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_NE(Secret::load(path_).error().what.find("no regular file"), std::string::npos);
+  EXPECT_NE(Secret::load("/").error().what.find("no regular file"), std::string::npos);
+}
+
+TEST_F(SecretFile, IsRefusedWhenItIsSomebodyElses) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_TRUE(load("a secret of twenty b"));
+  ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);
+  EXPECT_NE(Secret::load(path_).error().what.find("user 12345"), std::string::npos);
+}
+
+TEST(JobKey, IsAnotherForEachSecretAndForEachKeyHandedOn) {
+  const Key one = *Key::random();
+  const Key two = *Key::random();
+  const Secret ours = secret("0123456789abcdef");
+  EXPECT_TRUE(*ours.job_key(one) == *secret("0123456789abcdef").job_key(one));
+  EXPECT_FALSE(*ours.job_key(one) == *ours.job_key(two));
+  EXPECT_FALSE(*ours.job_key(one) == *secret("0123456789abcdeg").job_key(one));
+  EXPECT_FALSE(*ours.job_key(one) == *Secret().job_key(one));
+  EXPECT_FALSE(*Secret().job_key(one) == one);
 }
 
 TEST(SecretToken, FitsOnePlaceOfOneCommunicatorAlone) {

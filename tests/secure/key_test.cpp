@@ -45,6 +45,14 @@ TEST(Derivation, GivesAnotherKeyForEachKeyLabelAndContext) {
   EXPECT_EQ(all.size(), 9u);
 }
 
+// Python's hashlib.scrypt() of the same parameters.
+TEST(Stretching, IsScryptOf16Mebibytes) {
+  const std::string_view secret = "a secret of sixteen bytes";
+  const auto key = stretch(std::as_bytes(std::span(secret)), "gdrx secret");
+  ASSERT_TRUE(key) << key.error().what;
+  EXPECT_EQ(hex(*key), "f56c4936ff2445fafe3918be9d47ef4c6d5fe09c34beeaf845054f0a12534a4a");
+}
+
 TEST(Key, IsEqualToItsCopyAndDrawnAnewEachTime) {
   const auto one = Key::random();
   const auto other = Key::random();

@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "transport/bootstrap/text.hpp"
 
@@ -18,6 +21,8 @@ namespace gdrx::perf {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
+constexpr std::size_t kMostGuests = 256;
+constexpr std::string_view kIdentity = "gdrx-perf-2";
 constexpr std::chrono::seconds kKeepAlive{5};
 constexpr std::chrono::seconds kFarewell{2};
 constexpr std::uint32_t kMostText = 16384;
@@ -37,27 +42,44 @@ Result<SocketAddress> resolve(const std::string& host, std::uint16_t port) {
   return address;
 }
 
+// Of one place, so that nobody can pass a greeting on to another one.
+Result<Key> key_of(const Secret& secret, const SocketAddress& listener) {
+  return derive(GDRX_TRY(secret.job_key(Key())), "gdrx perf",
+                KeyContext().add(to_string(listener)));
+}
+
 std::string shown(const std::string& text) { return printable(std::as_bytes(std::span(text))); }
 
 }  // namespace
 
-Channel::Channel(Socket socket) : socket_(std::move(socket)) {
-  socket_.keep_alive(kKeepAlive);
-  const auto address = socket_.peer_address();
+Channel::Channel(SecureSocket socket) : socket_(std::make_unique<SecureSocket>(std::move(socket))) {
+  socket_->socket().keep_alive(kKeepAlive);
+  const auto address = socket_->socket().peer_address();
   peer_ = address ? to_string(*address) : "the other host";
 }
 
-Result<Channel> Channel::connect(const std::string& host, std::uint16_t port) {
+Result<Channel> Channel::connect(const std::string& host, std::uint16_t port,
+                                 const Secret& secret) {
   const SocketAddress address = GDRX_TRY(resolve(host, port));
-  return Channel(GDRX_TRY(Socket::connect(address, Deadline::after(steady_clock(), kPatience))));
+  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Key key = GDRX_TRY(key_of(secret, address));
+  Socket raw = GDRX_TRY(Socket::connect(address, deadline));
+  auto socket = GDRX_TRY(SecureSocket::client(std::move(raw), std::string(kIdentity), key));
+  if (const auto shaken = socket.handshake(deadline); !shaken) {
+    return fail(shaken.error().code,
+                fmt::format("{} does not hold the same key: is it a gdrx perf --listen of this "
+                            "version, and GDRX_SECRET_FILE the same on both hosts? ({})",
+                            to_string(address), shaken.error().what));
+  }
+  return Channel(std::move(socket));
 }
 
 Result<std::string> Channel::agree(const Result<std::string>& mine, Deadline deadline) const {
   std::string text = mine ? kWell + *mine : kFailed + describe(mine.error());
   text.resize(std::min<std::size_t>(text.size(), kMostText));
   const std::uint32_t length = htonl(static_cast<std::uint32_t>(text.size()));
-  GDRX_TRY(socket_.send_all(std::as_bytes(std::span(&length, 1)), deadline));
-  GDRX_TRY(socket_.send_all(std::as_bytes(std::span(text)), deadline));
+  GDRX_TRY(socket_->send_all(std::as_bytes(std::span(&length, 1)), deadline));
+  GDRX_TRY(socket_->send_all(std::as_bytes(std::span(text)), deadline));
   if (!mine) {
     // What is unread when a connection closes takes what was sent with it.
     const auto ignored = receive(Deadline::after(steady_clock(), kFarewell));
@@ -71,34 +93,60 @@ Result<std::string> Channel::agree(const Result<std::string>& mine, Deadline dea
 
 Result<std::string> Channel::receive(Deadline deadline) const {
   std::uint32_t coming = 0;
-  GDRX_TRY(socket_.receive_exact(std::as_writable_bytes(std::span(&coming, 1)), deadline));
+  GDRX_TRY(socket_->receive_exact(std::as_writable_bytes(std::span(&coming, 1)), deadline));
   coming = ntohl(coming);
   if (coming == 0 || coming > kMostText) {
     return fail(Errc::protocol, peer_ + " is no gdrx perf of this version");
   }
   std::string theirs(coming, '\0');
-  GDRX_TRY(socket_.receive_exact(std::as_writable_bytes(std::span(theirs)), deadline));
+  GDRX_TRY(socket_->receive_exact(std::as_writable_bytes(std::span(theirs)), deadline));
   if (theirs[0] == kWell || theirs[0] == kFailed) return theirs;
   return fail(Errc::protocol, peer_ + " is no gdrx perf of this version");
 }
 
-Result<Listener> Listener::open(std::uint16_t port) {
-  // An IPv6 socket takes IPv4, too; where the kernel has no IPv6, IPv4 it is.
-  auto socket = Socket::listen({.family = 6, .port = port, .ip = {}});
-  if (!socket && socket.error().native == EAFNOSUPPORT) {
-    socket = Socket::listen({.family = 4, .port = port, .ip = {}});
-  }
-  if (!socket) return tl::unexpected(socket.error());
-  const SocketAddress at = GDRX_TRY(socket->local_address());
-  return Listener(*std::move(socket), at.port);
+Result<Listener> Listener::open(const SocketAddress& at, const Secret& secret, PortRange ports) {
+  Socket socket = GDRX_TRY(Socket::listen(at, ports));
+  const SocketAddress address = GDRX_TRY(socket.local_address());
+  const Key key = GDRX_TRY(key_of(secret, address));
+  return Listener(std::move(socket), address, key);
 }
 
-Result<Channel> Listener::accept() const {
-  for (;;) {
-    GDRX_TRY(wait_for(socket_.fd(), POLLIN, Deadline::never(), "a client"));
-    Socket accepted = GDRX_TRY(socket_.accept());
-    if (accepted.valid()) return Channel(std::move(accepted));
+Result<Channel> Listener::accept(Deadline deadline) {
+  while (!deadline.passed(steady_clock().now())) {
+    wait(deadline);
+    GDRX_TRY(let_in());
+    const Instant now = steady_clock().now();
+    for (auto guest = guests_.begin(); guest != guests_.end();) {
+      const auto shaken = guest->socket.handshake();
+      if (shaken && *shaken == Progress::done) {
+        Channel channel(std::move(guest->socket));
+        guests_.erase(guest);
+        return channel;
+      }
+      guest = !shaken || now - guest->since > kPatience ? guests_.erase(guest) : std::next(guest);
+    }
   }
+  return fail(Errc::timeout, "nobody came who holds the key");
+}
+
+void Listener::wait(Deadline deadline) const {
+  std::vector<pollfd> entries{{socket_.fd(), POLLIN, 0}};
+  for (const Guest& guest : guests_) entries.push_back({guest.socket.fd(), POLLIN, 0});
+  const int longest = guests_.empty() ? 60'000 : 1000;
+  poll(entries.data(), entries.size(), std::min(longest, poll_milliseconds(deadline)));
+}
+
+Result<void> Listener::let_in() {
+  while (guests_.size() < kMostGuests) {
+    Socket fresh = GDRX_TRY(socket_.accept());
+    if (!fresh.valid()) return {};
+    const auto find = [key = key_](std::string_view identity) {
+      return identity == kIdentity ? std::optional<Key>(key) : std::nullopt;
+    };
+    guests_.push_back(
+        {GDRX_TRY(SecureSocket::server(std::move(fresh), find)), steady_clock().now()});
+  }
+  return {};
 }
 
 }  // namespace gdrx::perf

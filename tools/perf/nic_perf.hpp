@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gdrx/config.hpp"
 #include "gdrx/result.hpp"
 
 namespace gdrx::verbs {
@@ -99,17 +100,17 @@ Result<NicPerfReport> measure_nic_here(const NicPerfOptions& options);
 inline constexpr std::uint16_t kPerfPort = 18515;  // perftest's
 
 /// With a gdrx that serves on `host`. Sizes, counts and the like are this side's; device, port, GID
-/// and memory each side's own. `secret_file`: GDRX_SECRET_FILE's, empty for none. Errors: as above,
+/// and memory each side's own. `config`: the secret, the interface and the ports. Errors: as above,
 /// of either side, and a secret that is not the other's.
 Result<NicPerfReport> measure_with_here(const std::string& host, std::uint16_t port,
-                                        const NicPerfOptions& options,
-                                        const std::string& secret_file);
-/// Tells its port (with 0 the kernel chooses), serves one client, and gives what was agreed on and
-/// this side's figures.
-/// Who can connect, and has the secret if there is one, can have memory of this process written;
-/// nothing else.
+                                        const NicPerfOptions& options, const Config& config);
+/// An address, without its port, and the port.
+using Listening = std::function<void(const std::string& ip, std::uint16_t port)>;
+/// Tells where it listens (with port 0 one of the configuration's, or the kernel chooses), serves
+/// one client, and gives what was agreed on and this side's figures. Who can connect, and has the
+/// secret if there is one, can have memory of this process written; nothing else.
 Result<NicPerfReport> serve_here(std::uint16_t port, const NicPerfOptions& options,
-                                 const Judge& judge, const std::string& secret_file,
-                                 const std::function<void(std::uint16_t)>& listening);
+                                 const Judge& judge, const Config& config,
+                                 const Listening& listening);
 
 }  // namespace gdrx::perf

@@ -15,12 +15,12 @@ Result<NicPerfReport> measure_nic_here(const NicPerfOptions&) {
 }
 
 Result<NicPerfReport> measure_with_here(const std::string&, std::uint16_t, const NicPerfOptions&,
-                                        const std::string&) {
+                                        const Config&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 
-Result<NicPerfReport> serve_here(std::uint16_t, const NicPerfOptions&, const Judge&,
-                                 const std::string&, const std::function<void(std::uint16_t)>&) {
+Result<NicPerfReport> serve_here(std::uint16_t, const NicPerfOptions&, const Judge&, const Config&,
+                                 const Listening&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 

@@ -7,13 +7,14 @@
 
 #include "tools/perf/far_port.hpp"
 #include "tools/perf/nic_traffic.hpp"
-#include "tools/perf/trust.hpp"
 #include "tools/perf/words.hpp"
+#include "transport/bootstrap/interface.hpp"
 
 namespace gdrx::perf {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{10};
+constexpr std::chrono::hours kStepLimit{1};
 constexpr std::uint8_t kStop = 255;  // rounds are 1 to 250
 
 class Side {
@@ -40,8 +41,9 @@ class Side {
 
  private:
   Result<std::string> agree(const Result<std::string>& mine) const {
-    // As long as it takes: a peer that ends or vanishes breaks the connection.
-    return channel_.agree(mine, Deadline::never());
+    // A peer that ends or vanishes breaks the connection; this is for one that goes on and says
+    // nothing. One size takes as long on a slow network.
+    return channel_.agree(mine, Deadline::after(steady_clock(), kStepLimit));
   }
   Result<void> agree(const Result<void>& mine) const {
     GDRX_TRY(agree(mine.map([] { return std::string(); })));
@@ -225,17 +227,14 @@ class Side {
 
 Result<NicPerfReport> lead(const Channel& channel,
                            const std::shared_ptr<const verbs::VerbsTable>& table,
-                           const NicPerfOptions& options, const Secret& secret) {
+                           const NicPerfOptions& options) {
   const Deadline soon = Deadline::after(steady_clock(), kHelloLimit);
-  GDRX_TRY(trust(channel, secret, true, soon));
   GDRX_TRY(channel.agree(plan_words(options), soon));
   return Side(channel, options, true).run(table, {});
 }
 
-Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own,
-                             const Secret& secret) {
+Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own) {
   const Deadline soon = Deadline::after(steady_clock(), kHelloLimit);
-  GDRX_TRY(trust(channel, secret, false, soon));
   return read_plan(GDRX_TRY(channel.agree(std::string("ready"), soon)), own);
 }
 
@@ -246,25 +245,27 @@ Result<NicPerfReport> follow(const Channel& channel,
 }
 
 Result<NicPerfReport> measure_with_here(const std::string& host, std::uint16_t port,
-                                        const NicPerfOptions& options,
-                                        const std::string& secret_file) {
+                                        const NicPerfOptions& options, const Config& config) {
   if (options.sizes.empty()) return fail(Errc::invalid_argument, "no size");
-  const Secret secret = GDRX_TRY(Secret::load(secret_file));
+  const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
   const auto table = GDRX_TRY(verbs::load_verbs());
-  const Channel channel = GDRX_TRY(Channel::connect(host, port));
-  return lead(channel, table, options, secret);
+  const Channel channel = GDRX_TRY(Channel::connect(host, port, secret));
+  return lead(channel, table, options);
 }
 
 Result<NicPerfReport> serve_here(std::uint16_t port, const NicPerfOptions& options,
-                                 const Judge& judge, const std::string& secret_file,
-                                 const std::function<void(std::uint16_t)>& listening) {
-  const Secret secret = GDRX_TRY(Secret::load(secret_file));
+                                 const Judge& judge, const Config& config,
+                                 const Listening& listening) {
+  const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
   const auto table = GDRX_TRY(verbs::load_verbs());
-  const Listener listener = GDRX_TRY(Listener::open(port));
-  listening(listener.port());
+  SocketAddress at = GDRX_TRY(choose_interface(list_interfaces(), config.socket_ifname)).address;
+  at.port = port;
+  Listener listener = GDRX_TRY(Listener::open(at, secret, config.port_range));
+  const std::string where = to_string(listener.address());
+  listening(where.substr(0, where.rfind(':')), listener.port());
   for (;;) {
     const Channel channel = GDRX_TRY(listener.accept());
-    const auto plan = greet(channel, options, secret);
+    const auto plan = greet(channel, options);
     if (plan) return follow(channel, table, *plan, judge);
     // Somebody else who tries ports does not end the service.
   }

@@ -5,17 +5,15 @@
 
 #include "tools/perf/channel.hpp"
 #include "tools/perf/nic_perf.hpp"
-#include "transport/bootstrap/secret.hpp"
 
 namespace gdrx::perf {
 
-/// Errors: as trust() and measure_nic(), of either side.
+/// Errors: as measure_nic(), of either side.
 Result<NicPerfReport> lead(const Channel& channel,
                            const std::shared_ptr<const verbs::VerbsTable>& table,
-                           const NicPerfOptions& options, const Secret& secret = {});
+                           const NicPerfOptions& options);
 /// What the one who connected wants. Errors: it is none of us, or says nothing for 10 s.
-Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own,
-                             const Secret& secret = {});
+Result<NicPerfOptions> greet(const Channel& channel, const NicPerfOptions& own);
 /// `judge` may be empty.
 Result<NicPerfReport> follow(const Channel& channel,
                              const std::shared_ptr<const verbs::VerbsTable>& table,

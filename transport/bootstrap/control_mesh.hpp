@@ -37,6 +37,7 @@ class ControlMesh {
     Duration heartbeat{std::chrono::seconds(1)};
     std::string host_id;  // ranks with equal ids talk over loopback
     Secret secret{};
+    PortRange ports{};
   };
   /// Collective over `bootstrap`, which is not kept. Every wait ends by `deadline`.
   static Result<std::unique_ptr<ControlMesh>> create(Bootstrap& bootstrap, const Options& options,

@@ -167,7 +167,7 @@ Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Optio
   const std::int32_t rank = index(bootstrap.rank());
   Interface chosen = GDRX_TRY(choose_address(bootstrap, options, deadline));
   chosen.address.port = 0;
-  const Socket listener = GDRX_TRY(Socket::listen(chosen.address));
+  const Socket listener = GDRX_TRY(Socket::listen(chosen.address, options.ports));
   const SocketAddress address = GDRX_TRY(listener.local_address());
   const std::vector<Card> cards = GDRX_TRY(exchange_cards(bootstrap, address, deadline));
   const MeshSelf self{

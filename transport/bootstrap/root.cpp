@@ -205,8 +205,8 @@ class BootstrapRoot::Impl {
 };
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress& at, const Log& log,
-                                                            const Secret& secret) {
-  Socket listener = GDRX_TRY(Socket::listen(at));
+                                                            const Secret& secret, PortRange ports) {
+  Socket listener = GDRX_TRY(Socket::listen(at, ports));
   const SocketAddress address = GDRX_TRY(listener.local_address());
   Socket wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return fail(Errc::system, "eventfd", errno);
@@ -222,7 +222,7 @@ const UniqueId& BootstrapRoot::id() const noexcept { return impl_->id_; }
 bool BootstrapRoot::finished() const noexcept { return impl_->done_.load(); }
 
 Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log,
-                                const Secret& secret) {
+                                const Secret& secret, PortRange ports) {
   // Roots live in the process that made the id; those that have served are put away here.
   static std::mutex mutex;
   static std::list<std::unique_ptr<BootstrapRoot>> roots;
@@ -230,7 +230,7 @@ Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log
   Interface chosen = GDRX_TRY(choose_interface(all, socket_ifname));
   log.info("unique id: root listens on {} ({})", chosen.name, to_string(chosen.address));
   chosen.address.port = 0;
-  auto root = GDRX_TRY(BootstrapRoot::start(chosen.address, log, secret));
+  auto root = GDRX_TRY(BootstrapRoot::start(chosen.address, log, secret, ports));
   const UniqueId id = root->id();
   const std::lock_guard lock(mutex);
   roots.remove_if([](const auto& old) { return old->finished(); });

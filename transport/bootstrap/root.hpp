@@ -17,7 +17,8 @@ namespace gdrx {
 class BootstrapRoot {
  public:
   static Result<std::unique_ptr<BootstrapRoot>> start(const SocketAddress& at, const Log& log,
-                                                      const Secret& secret = {});
+                                                      const Secret& secret = {},
+                                                      PortRange ports = {});
   ~BootstrapRoot();
   BootstrapRoot(const BootstrapRoot&) = delete;
   BootstrapRoot& operator=(const BootstrapRoot&) = delete;

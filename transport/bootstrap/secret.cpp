@@ -8,9 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <initializer_list>
-
-#include "transport/bootstrap/sha256.hpp"
+#include <mutex>
+#include <vector>
 
 namespace gdrx {
 namespace {
@@ -26,53 +25,88 @@ bool is_space(std::byte byte) {
   return byte == std::byte{'\n'} || byte == std::byte{'\r'} || byte == std::byte{' '};
 }
 
-Token sign(std::span<const std::byte> key,
-           std::initializer_list<std::span<const std::byte>> parts) {
-  std::vector<std::byte> message;
-  for (const auto part : parts) message.insert(message.end(), part.begin(), part.end());
-  const Digest digest = hmac_sha256(key, message);
-  Token token;
-  static_assert(sizeof token <= sizeof digest);
-  std::memcpy(token.data(), digest.data(), sizeof token);
-  return token;
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+struct Wiped {
+  std::vector<std::byte> bytes;
+  ~Wiped() { wipe(bytes); }
+};
+
+Result<void> check_owner(const std::string& path, int fd) {
+  struct stat facts {};
+  if (fstat(fd, &facts) != 0) return refused(path, "fstat", errno);
+  if (!S_ISREG(facts.st_mode)) return refused(path, "it is no regular file");
+  if (facts.st_uid != geteuid() && facts.st_uid != 0) {
+    return refused(
+        path, fmt::format("it belongs to user {}, neither to this one nor to root", facts.st_uid));
+  }
+  if ((facts.st_mode & 077) != 0) return refused(path, "others may read or write it: chmod 600");
+  return {};
 }
 
 }  // namespace
 
+Result<Secret> Secret::of(std::span<const std::byte> text) {
+  if (text.size() < kLeast || text.size() > kMost) {
+    return fail(Errc::invalid_argument, fmt::format("a secret has {} to {} bytes", kLeast, kMost));
+  }
+  // A process that makes many communicators stretches once.
+  static std::mutex mutex;
+  static std::optional<Key> last_name;
+  static Key last;
+  const Key name = GDRX_TRY(derive(text, "gdrx secret seen before"));
+  const std::lock_guard lock(mutex);
+  if (!last_name || !(*last_name == name)) {
+    last = GDRX_TRY(stretch(text, "gdrx secret"));
+    last_name = name;
+  }
+  Secret secret;
+  secret.stretched_ = last;
+  return secret;
+}
+
 Result<Secret> Secret::load(const std::string& path) {
   if (path.empty()) return Secret();
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return refused(path, "it cannot be read", errno);
-  struct stat facts {};
-  std::vector<std::byte> bytes(kMost + 1);
-  const bool known = fstat(fd, &facts) == 0;
+  // Not blocking: what is no file might make us wait.
+  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (file.fd < 0) return refused(path, "it cannot be read", errno);
+  GDRX_TRY(check_owner(path, file.fd));
+  Wiped text{std::vector<std::byte>(kMost + 1)};
   std::size_t size = 0;
-  while (size < bytes.size()) {
-    const ssize_t count = read(fd, bytes.data() + size, bytes.size() - size);
+  while (size < text.bytes.size()) {
+    const ssize_t count = read(file.fd, text.bytes.data() + size, text.bytes.size() - size);
     if (count <= 0) break;
     size += static_cast<std::size_t>(count);
   }
-  close(fd);
-  if (!known || (facts.st_mode & 077) != 0) {
-    return refused(path, "others may read or write it: chmod 600");
+  while (size > 0 && is_space(text.bytes[size - 1])) --size;
+  auto secret = of(std::span(text.bytes).first(size));
+  if (!secret) return refused(path, secret.error().what);
+  return secret;
+}
+
+Result<Key> Secret::job_key(const Key& handed_on) const {
+  if (!given()) return derive(handed_on, "gdrx job without a secret");
+  Wiped both;
+  both.bytes.reserve(2 * Key::kBytes);  // never moved, which would leave a copy
+  for (const Key* key : {&handed_on, &*stretched_}) {
+    both.bytes.insert(both.bytes.end(), key->bytes().begin(), key->bytes().end());
   }
-  while (size > 0 && is_space(bytes[size - 1])) --size;
-  if (size < kLeast || size > kMost) {
-    return refused(path, fmt::format("a secret has {} to {} bytes", kLeast, kMost));
-  }
-  return Secret(std::span(bytes).first(size));
+  return derive(both.bytes, "gdrx job with a secret");
 }
 
 Token Secret::token(std::string_view role, const std::uint64_t (&nonce)[2], std::int32_t a,
                     std::int32_t b) const {
   if (!given()) return {nonce[0], nonce[1]};
-  const std::array<std::int32_t, 2> ends{a, b};
-  return sign(key_, {std::as_bytes(std::span(nonce)), std::as_bytes(std::span(ends)),
-                     std::as_bytes(std::span(role))});
-}
-
-Token Secret::answer(std::string_view role, std::span<const std::uint64_t> challenge) const {
-  return sign(key_, {std::as_bytes(challenge), std::as_bytes(std::span(role))});
+  const auto key =
+      derive(*stretched_, role, KeyContext().add(nonce[0]).add(nonce[1]).add(a).add(b));
+  Token token{};
+  if (key) std::memcpy(token.data(), key->bytes().data(), sizeof token);
+  return token;
 }
 
 bool same(const Token& a, const std::uint64_t (&b)[2]) noexcept {

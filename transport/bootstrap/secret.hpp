@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret that all ranks share, read from a file. With it a connection's hello carries not the
-// nonce, which whoever sees it could repeat, but a token that fits one place in one communicator
-// alone: from whom, to whom, of which nonce. It lets nobody in who lacks the secret, and lets no
-// rank join somebody else's root. It hides nothing, and does not protect what follows the hello
-// from those who can change packets on their way.
+// The secret of GDRX_SECRET_FILE, and a job's key. The key is 32 random bytes that a launcher hands
+// on (in a unique id, by MPI, in NCCL's handle); the secret is mixed in, so that who sees what the
+// launcher carries still has no key.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "gdrx/result.hpp"
+#include "transport/secure/key.hpp"
 
 namespace gdrx {
 
@@ -27,21 +26,23 @@ inline constexpr std::string_view kLinkRole = "gdrx link";
 
 class Secret {
  public:
-  Secret() = default;  // none: tokens are the nonce itself
-  explicit Secret(std::span<const std::byte> key) : key_(key.begin(), key.end()) {}
-  /// Errc::invalid_argument for a file that others may read, or with fewer than 16 bytes or more
-  /// than 4096; white space at its end does not count. No path: no secret.
+  Secret() = default;  // none
+  /// Stretched with scrypt, some 40 ms once a process: guessing it costs as much a guess.
+  /// Errc::invalid_argument for fewer than 16 bytes or more than 4096.
+  static Result<Secret> of(std::span<const std::byte> text);
+  /// A regular file of this user's or root's that nobody else may read or write; white space at its
+  /// end does not count. Errc::invalid_argument says what is wrong with it. No path: no secret.
   static Result<Secret> load(const std::string& path);
 
-  bool given() const noexcept { return !key_.empty(); }
+  bool given() const noexcept { return stretched_.has_value(); }
+  /// The job's key from what the launcher handed on. Not the same with a secret and without.
+  Result<Key> job_key(const Key& handed_on) const;
   /// `role` tells conversations apart; `a` and `b` are the two ends, or a rank and the size.
   Token token(std::string_view role, const std::uint64_t (&nonce)[2], std::int32_t a,
               std::int32_t b) const;
-  /// What only who knows the secret can say to `challenge`, numbers that nobody used before.
-  Token answer(std::string_view role, std::span<const std::uint64_t> challenge) const;
 
  private:
-  std::vector<std::byte> key_;
+  std::optional<Key> stretched_;
 };
 
 /// Takes as long wherever they differ.

@@ -161,7 +161,9 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Result<Socket> Socket::listen(const SocketAddress& address) {
+namespace {
+
+Result<Socket> listen_at(const SocketAddress& address) {
   Socket socket = GDRX_TRY(open_socket(address));
   const int on = 1;
   setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -171,6 +173,26 @@ Result<Socket> Socket::listen(const SocketAddress& address) {
   }
   if (::listen(socket.fd(), SOMAXCONN) != 0) return fail(Errc::system, "listen", errno);
   return socket;
+}
+
+}  // namespace
+
+Result<Socket> Socket::listen(const SocketAddress& address, PortRange ports) {
+  if (address.port != 0 || !ports.given()) return listen_at(address);
+  SocketAddress at = address;
+  const unsigned count = ports.last - ports.first + 1U;
+  // Ranks of one host begin at different places.
+  const unsigned begin = static_cast<unsigned>(getpid()) % count;
+  for (unsigned i = 0; i < count; ++i) {
+    at.port = static_cast<std::uint16_t>(ports.first + (begin + i) % count);
+    auto socket = listen_at(at);
+    if (socket || socket.error().native != EADDRINUSE) return socket;
+  }
+  return fail(Errc::system,
+              fmt::format("every port of GDRX_PORT_RANGE={}-{} is in use here: a rank needs two "
+                          "while it starts, and one for each connection of NCCL that it accepts",
+                          ports.first, ports.last),
+              EADDRINUSE);
 }
 
 Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) {

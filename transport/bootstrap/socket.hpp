@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gdrx/clock.hpp"
+#include "gdrx/config.hpp"
 #include "gdrx/result.hpp"
 
 namespace gdrx {
@@ -40,8 +41,8 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
   ~Socket();
 
-  /// Port 0: the kernel chooses one.
-  static Result<Socket> listen(const SocketAddress& address);
+  /// Port 0: one of `ports`, or the kernel chooses.
+  static Result<Socket> listen(const SocketAddress& address, PortRange ports = {});
   /// Tries again while the other side refuses, until the deadline.
   static Result<Socket> connect(const SocketAddress& address, Deadline deadline);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -12,9 +13,9 @@ namespace gdrx {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x64697267;  // "grid"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
-// FNV-1a: against mangling, not against forging; the nonce is the secret.
+// FNV-1a: against mangling, not against forging.
 std::uint32_t checksum_of(const UniqueId& id) {
   std::uint32_t hash = 2166136261u;
   const auto bytes = std::as_bytes(std::span(&id, 1)).first(offsetof(UniqueId, checksum));
@@ -32,6 +33,8 @@ Result<UniqueId> make_id_for(const SocketAddress& root) {
   if (getrandom(id.nonce, sizeof id.nonce, 0) != sizeof id.nonce) {
     return fail(Errc::system, "getrandom", errno);
   }
+  const Key key = GDRX_TRY(Key::random());
+  std::copy(key.bytes().begin(), key.bytes().end(), id.key.begin());
   id.checksum = checksum_of(id);
   return id;
 }

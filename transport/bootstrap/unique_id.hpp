@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 128 bytes by which ranks find each other without MPI.
+// The 128 bytes by which ranks find each other without MPI. They hold the job's key, so that they
+// are a secret.
 #pragma once
 
 #include <array>
@@ -19,13 +20,14 @@ struct UniqueId {
   std::uint32_t magic = 0;
   std::uint32_t version = 0;
   std::uint64_t nonce[2] = {};
+  std::array<std::byte, Key::kBytes> key{};
   SocketAddress root;
   std::uint32_t checksum = 0;  // of everything before it
-  std::array<std::uint8_t, 80> reserved{};
+  std::array<std::uint8_t, 48> reserved{};
 };
 static_assert(sizeof(UniqueId) == 128 && std::is_trivially_copyable_v<UniqueId>);
 
-/// An id with a fresh nonce for a root that listens at `root`.
+/// An id with a fresh nonce and key for a root that listens at `root`.
 Result<UniqueId> make_id_for(const SocketAddress& root);
 
 /// Refuses ids that were cut, mangled or made by another version.
@@ -34,6 +36,6 @@ Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes);
 /// Starts a root in this process (see root.hpp) and returns its id. The root serves one set of
 /// ranks and ends with them, or with the process.
 Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log,
-                                const Secret& secret = {});
+                                const Secret& secret = {}, PortRange ports = {});
 
 }  // namespace gdrx

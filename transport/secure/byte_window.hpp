@@ -5,39 +5,39 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace gdrx {
 
 class ByteWindow {
  public:
-  explicit ByteWindow(std::size_t size) : bytes_(size) {}
+  /// Of which no page is touched before it is used.
+  explicit ByteWindow(std::size_t size)
+      : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), most_(size) {}
 
-  std::span<const std::byte> full() const noexcept {
-    return std::span(bytes_).subspan(begin_, size());
-  }
+  std::span<const std::byte> full() const noexcept { return {bytes_.get() + begin_, size()}; }
   std::size_t size() const noexcept { return end_ - begin_; }
-  std::size_t room() const noexcept { return bytes_.size() - size(); }
+  std::size_t room() const noexcept { return most_ - size(); }
   /// All the room there is, in one piece.
   std::span<std::byte> space() noexcept {
     if (begin_ > 0) {
-      std::memmove(bytes_.data(), bytes_.data() + begin_, size());
+      std::memmove(bytes_.get(), bytes_.get() + begin_, size());
       end_ -= std::exchange(begin_, 0);
     }
-    return std::span(bytes_).subspan(end_);
+    return all().subspan(end_);
   }
   /// Says that so much of space() was filled.
-  void put(std::size_t bytes) noexcept { end_ += std::min(bytes, bytes_.size() - end_); }
+  void put(std::size_t bytes) noexcept { end_ += std::min(bytes, most_ - end_); }
   void take(std::size_t bytes) noexcept {
     begin_ += std::min(bytes, size());
     if (begin_ == end_) begin_ = end_ = 0;
   }
   /// As much as there is room for; returns how much.
   std::size_t append(std::span<const std::byte> from) noexcept {
-    const bool fits_behind = from.size() <= bytes_.size() - end_;
-    const auto to = fits_behind ? std::span(bytes_).subspan(end_) : space();
+    const bool fits_behind = from.size() <= most_ - end_;
+    const auto to = fits_behind ? all().subspan(end_) : space();
     const std::size_t some = std::min(to.size(), from.size());
     if (some > 0) std::memcpy(to.data(), from.data(), some);
     put(some);
@@ -45,7 +45,9 @@ class ByteWindow {
   }
 
  private:
-  std::vector<std::byte> bytes_;
+  std::span<std::byte> all() const noexcept { return {bytes_.get(), most_}; }
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t most_ = 0;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
 };

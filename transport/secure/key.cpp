@@ -22,6 +22,22 @@ OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
                                            bytes.size());
 }
 
+Result<Key> run_kdf(const char* name, const OSSL_PARAM* parameters) {
+  start_openssl();
+  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(EVP_KDF_fetch(nullptr, name, nullptr),
+                                                              &EVP_KDF_free);
+  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> state(
+      kdf ? EVP_KDF_CTX_new(kdf.get()) : nullptr, &EVP_KDF_CTX_free);
+  std::array<std::byte, Key::kBytes> out{};
+  if (!state || EVP_KDF_derive(state.get(), reinterpret_cast<unsigned char*>(out.data()),
+                               out.size(), parameters) <= 0) {
+    return fail(Errc::system, openssl_error(name));
+  }
+  Key key{std::span<const std::byte, Key::kBytes>(out)};
+  wipe(out);
+  return key;
+}
+
 }  // namespace
 
 void wipe(std::span<std::byte> bytes) noexcept { OPENSSL_cleanse(bytes.data(), bytes.size()); }
@@ -51,29 +67,29 @@ KeyContext& KeyContext::append(std::uint64_t length, std::span<const std::byte> 
 
 Result<Key> derive(std::span<const std::byte> from, std::string_view label,
                    const KeyContext& context) {
-  start_openssl();
-  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(
-      EVP_KDF_fetch(nullptr, "HKDF", nullptr), &EVP_KDF_free);
-  if (!kdf) return fail(Errc::system, openssl_error("HKDF"));
-  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> state(EVP_KDF_CTX_new(kdf.get()),
-                                                                        &EVP_KDF_CTX_free);
+  static constexpr std::string_view kSalt = "gdrx 1";
   KeyContext info;
   info.add(label).add(context.bytes());
   char digest[] = "SHA256";
-  static constexpr std::string_view kSalt = "gdrx 1";
   const OSSL_PARAM parameters[] = {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
       octets(OSSL_KDF_PARAM_KEY, from),
       octets(OSSL_KDF_PARAM_SALT, std::as_bytes(std::span(kSalt))),
       octets(OSSL_KDF_PARAM_INFO, info.bytes()), OSSL_PARAM_construct_end()};
-  std::array<std::byte, Key::kBytes> out{};
-  if (!state || EVP_KDF_derive(state.get(), reinterpret_cast<unsigned char*>(out.data()),
-                               out.size(), parameters) <= 0) {
-    return fail(Errc::system, openssl_error("HKDF"));
-  }
-  Key key{std::span<const std::byte, Key::kBytes>(out)};
-  wipe(out);
-  return key;
+  return run_kdf("HKDF", parameters);
+}
+
+Result<Key> stretch(std::span<const std::byte> secret, std::string_view label) {
+  std::uint64_t n = 1 << 14;
+  std::uint32_t r = 8;
+  std::uint32_t p = 1;
+  const OSSL_PARAM parameters[] = {octets(OSSL_KDF_PARAM_PASSWORD, secret),
+                                   octets(OSSL_KDF_PARAM_SALT, std::as_bytes(std::span(label))),
+                                   OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_N, &n),
+                                   OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_R, &r),
+                                   OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_P, &p),
+                                   OSSL_PARAM_construct_end()};
+  return run_kdf("SCRYPT", parameters);
 }
 
 }  // namespace gdrx

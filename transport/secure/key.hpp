@@ -61,4 +61,7 @@ inline Result<Key> derive(const Key& from, std::string_view label, const KeyCont
   return derive(from.bytes(), label, context);
 }
 
+/// scrypt (RFC 7914) with 16 MiB, some 40 ms: for secrets that people choose.
+Result<Key> stretch(std::span<const std::byte> secret, std::string_view label);
+
 }  // namespace gdrx

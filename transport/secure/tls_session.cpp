@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 // Beyond Options::buffer: one whole record, and what OpenSSL says of its own accord.
-constexpr std::size_t kReserve = 2 * kRecord;
+constexpr std::size_t kReserve = kRecord + 4096;
 constexpr std::size_t kMostIdentity = 256;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 

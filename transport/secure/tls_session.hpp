@@ -24,7 +24,7 @@ class TlsSession {
   /// The key of a client's identity; nothing for one that is not expected.
   using FindKey = std::function<std::optional<Key>(std::string_view identity)>;
   struct Options {
-    std::size_t buffer = 32 << 10;  // bytes of ciphertext kept each way
+    std::size_t buffer = 16 << 10;  // bytes of ciphertext kept each way
     bool bulk = false;  // keeps OpenSSL's record buffers (34 KiB) while nothing is on its way
     std::uint64_t records_a_key = 1 << 23;  // AES-GCM's limit is 2^24.5 (RFC 8446, 5.5)
   };
