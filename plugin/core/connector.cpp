@@ -10,6 +10,12 @@
 
 namespace gdrx::net {
 
+Result<Key> side_channel_key(const Handle& handle, const Config& config) {
+  const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
+  const Key job = GDRX_TRY(secret.job_key(Key(handle.key)));
+  return derive(job, "gdrx net", KeyContext().add(to_string(handle.address)));
+}
+
 Result<Handle> decode_handle(std::span<const std::byte> bytes) {
   Handle handle;
   if (bytes.size() < sizeof handle) return fail(Errc::protocol, "a handle that is too short");
@@ -21,24 +27,24 @@ Result<Handle> decode_handle(std::span<const std::byte> bytes) {
   return handle;
 }
 
-Connector::Connector(std::shared_ptr<Lane> lane, const Handle& to, Socket socket)
+Connector::Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, SecureSocket socket)
     : lane_(std::move(lane)),
       to_(to),
       greeting_(std::move(socket)),
       deadline_(Deadline::after(steady_clock(), lane_->config().timeout)) {}
 
 Result<std::unique_ptr<Connector>> Connector::begin(std::shared_ptr<Lane> lane, const Handle& to) {
-  Socket socket = GDRX_TRY(Socket::begin_connect(to.address));
-  return std::unique_ptr<Connector>(new Connector(std::move(lane), to, std::move(socket)));
+  const Key key = GDRX_TRY(side_channel_key(to, lane->config()));
+  Socket raw = GDRX_TRY(Socket::begin_connect(to.address));
+  auto socket = GDRX_TRY(SecureSocket::client(std::move(raw), std::string(kSideChannel), key));
+  return std::unique_ptr<Connector>(new Connector(std::move(lane), to.address, std::move(socket)));
 }
 
 Result<std::unique_ptr<Sender>> Connector::step() {
   if (stage_ == Stage::connecting) {
     if (GDRX_TRY(greeting_.socket().connected()) == Progress::done) GDRX_TRY(greet());
   }
-  if (stage_ == Stage::greeting && GDRX_TRY(greeting_.push()) == Progress::done) {
-    stage_ = Stage::waiting;
-  }
+  if (stage_ == Stage::greeting) GDRX_TRY(push());
   if (stage_ == Stage::waiting) {
     const auto answer = GDRX_TRY(greeting_.pull());
     if (answer) GDRX_TRY(attach(*answer));
@@ -48,15 +54,26 @@ Result<std::unique_ptr<Sender>> Connector::step() {
   }
   if (deadline_.passed(steady_clock().now())) {
     return fail(Errc::timeout, fmt::format("{} does not accept the connection: is its rank alive?",
-                                           to_string(to_.address)));
+                                           to_string(to_)));
   }
   return nullptr;
+}
+
+Result<void> Connector::push() {
+  const auto pushed = greeting_.push();
+  if (!pushed && pushed.error().code == Errc::protocol && !greeting_.trusted()) {
+    return fail(Errc::protocol,
+                fmt::format("{} does not hold this connection's key: is GDRX_SECRET_FILE the same "
+                            "on every rank? ({})",
+                            to_string(to_), pushed.error().what));
+  }
+  if (GDRX_TRY(pushed) == Progress::done) stage_ = Stage::waiting;
+  return {};
 }
 
 Result<void> Connector::greet() {
   sender_ = GDRX_TRY(Sender::create(lane_));
   Hello hello;
-  hello.nonce = to_.nonce;
   hello.lane = lane_->id();
   hello.comm = sender_->index();
   const std::string& fabric = lane_->fabric();
@@ -72,7 +89,7 @@ Result<void> Connector::greet() {
 }
 
 Result<void> Connector::attach(const Frame& answer) {
-  const std::string peer = to_string(to_.address);
+  const std::string peer = to_string(to_);
   if (answer.kind == FrameKind::refused) {
     const auto* text = reinterpret_cast<const char*>(answer.payload.data());
     return fail(Errc::peer_lost,

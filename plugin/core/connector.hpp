@@ -19,12 +19,13 @@ class Connector {
 
  private:
   enum class Stage : std::uint8_t { connecting, greeting, waiting, wiring };
-  Connector(std::shared_ptr<Lane> lane, const Handle& to, Socket socket);
+  Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, SecureSocket socket);
+  Result<void> push();
   Result<void> greet();
   Result<void> attach(const Frame& answer);
 
   std::shared_ptr<Lane> lane_;
-  Handle to_;
+  SocketAddress to_;
   Greeting greeting_;
   Deadline deadline_;
   Stage stage_ = Stage::connecting;

@@ -11,7 +11,7 @@ Result<Progress> Greeting::push() {
     if (sent == 0) return Progress::pending;
     sent_ += sent;
   }
-  return Progress::done;
+  return socket_.flush();
 }
 
 Result<std::optional<Frame>> Greeting::pull() {

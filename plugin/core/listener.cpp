@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 
 namespace gdrx::net {
@@ -20,7 +22,9 @@ Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<Lane> lane,
   any_port.port = 0;
   listener->socket_ = GDRX_TRY(Socket::listen(any_port, listener->lane_->config().port_range));
   listener->handle_.address = GDRX_TRY(listener->socket_.local_address());
-  listener->handle_.nonce = GDRX_TRY(random_value<Nonce>());
+  const Key fresh = GDRX_TRY(Key::random());
+  std::copy(fresh.bytes().begin(), fresh.bytes().end(), listener->handle_.key.begin());
+  listener->key_ = GDRX_TRY(side_channel_key(listener->handle_, listener->lane_->config()));
   return listener;
 }
 
@@ -49,7 +53,11 @@ Result<void> Listener::let_in() {
     Socket socket = GDRX_TRY(socket_.accept());
     if (!socket.valid()) return {};
     if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
-    guests_.push_back(std::make_unique<Guest>(std::move(socket)));
+    auto find = [key = key_](std::string_view wanted) {
+      return wanted == kSideChannel ? std::optional<Key>(key) : std::nullopt;
+    };
+    auto guest = GDRX_TRY(SecureSocket::server(std::move(socket), std::move(find)));
+    guests_.push_back(std::make_unique<Guest>(std::move(guest)));
   }
 }
 
@@ -87,7 +95,6 @@ Result<std::unique_ptr<Receiver>> Listener::greet(const Frame& frame, std::strin
   if (hello.magic != kMagic || hello.version != kWireVersion) {
     return fail(Errc::protocol, "another version of gdrx: install the same everywhere");
   }
-  if (!(hello.nonce == handle_.nonce)) return fail(Errc::protocol, "it does not know the nonce");
   hello.fabric.back() = '\0';
   if (lane_->fabric() != hello.fabric.data()) {
     return fail(Errc::mismatch,

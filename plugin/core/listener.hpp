@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// listen() and accept(): takes connections, lets in who knows the nonce, answers with an inbox.
-// Never waits, and somebody who connects and says nothing holds nobody up.
+// listen() and accept(): takes connections, lets in who holds the handle's key, answers with an
+// inbox. Never waits, and somebody who connects and says nothing holds nobody up.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Listener {
 
  private:
   struct Guest {
-    explicit Guest(Socket socket) : greeting(std::move(socket)) {}
+    explicit Guest(SecureSocket socket) : greeting(std::move(socket)) {}
     Greeting greeting;
     std::unique_ptr<Receiver> receiver;  // once the greeting is read
     bool refused = false;
@@ -35,6 +35,7 @@ class Listener {
   std::shared_ptr<Lane> lane_;
   Socket socket_;
   Handle handle_;
+  Key key_;
   std::vector<std::unique_ptr<Guest>> guests_;
 };
 

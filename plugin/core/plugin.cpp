@@ -102,6 +102,7 @@ Result<void> Plugin::open(int abi) {
   // Once: NCCL binds its threads to other processors than the one that this runs on.
   config_.net_copy_threads = CopyThreads::count(config_.net_copy_threads, environment);
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;
+  GDRX_TRY(Secret::load(config_.secret_file));  // says at once what is wrong with it
   address_ = GDRX_TRY(choose_interface(list_interfaces(), config_.socket_ifname)).address;
   set_ = GDRX_TRY(find_devices(config_, log_));
   const bool wanted = config_.net_gpu && set_.fabric == "ucx";

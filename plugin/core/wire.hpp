@@ -7,39 +7,42 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 #include "plugin/abi/types.hpp"
+#include "transport/bootstrap/secret.hpp"
 #include "transport/bootstrap/socket.hpp"
 
 namespace gdrx::net {
 
 inline constexpr std::uint32_t kMagic = 0x6e786467;  // "gdxn"
-inline constexpr std::uint32_t kWireVersion = 3;
+inline constexpr std::uint32_t kWireVersion = 4;
 inline constexpr std::size_t kMaxGroup = 8;      // receives in one irecv()
 inline constexpr std::size_t kBoardGroups = 64;  // irecv() under way; NCCL asks for 32
 inline constexpr std::size_t kMaxSends = nccl::kMaxRequests * kMaxGroup;
 
-struct Nonce {
-  std::uint64_t word[2] = {};
-  friend bool operator==(const Nonce&, const Nonce&) = default;
-};
-
-/// The first bytes of NCCL's handle: where a listener listens, and what proves that a connection is
-/// meant for it.
+/// The first bytes of NCCL's handle: where a listener listens, and what the side channel's key is
+/// made of. NCCL carries it in clear text: GDRX_SECRET_FILE is mixed in.
 struct Handle {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
   SocketAddress address;
   std::uint32_t reserved = 0;
-  Nonce nonce;
+  std::array<std::byte, Key::kBytes> key{};
 };
-static_assert(sizeof(Handle) == 48 && std::is_trivially_copyable_v<Handle>);
+static_assert(sizeof(Handle) == 64 && std::is_trivially_copyable_v<Handle>);
 
 /// NCCL hands connect() the same buffer again: the side that connects keeps the number of its
 /// attempt behind the part that went over the wire. Zero: not begun.
-inline constexpr std::size_t kAttemptOffset = 64;
+inline constexpr std::size_t kAttemptOffset = 96;
+static_assert(sizeof(Handle) <= kAttemptOffset);
 static_assert(kAttemptOffset + sizeof(std::uint64_t) <= nccl::kHandleMaxSize);
+
+/// What a side channel to the listener of that handle goes by.
+Result<Key> side_channel_key(const Handle& handle, const Config& config);
+/// What the connecting side says that it wants.
+inline constexpr std::string_view kSideChannel = "gdrx-net-4";
 
 /// Who a lane is to its peers.
 struct LaneId {
@@ -52,13 +55,12 @@ struct LaneId {
 struct Hello {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
-  Nonce nonce;  // of the handle
   LaneId lane;
   std::array<char, 8> fabric{};
   std::uint32_t comm = 0;
   std::uint32_t reserved = 0;
 };
-static_assert(sizeof(Hello) == 56 && std::is_trivially_copyable_v<Hello>);
+static_assert(sizeof(Hello) == 40 && std::is_trivially_copyable_v<Hello>);
 
 /// The receiver's answer; the lane's address and the inbox's key follow.
 struct Welcome {

@@ -18,6 +18,7 @@ Result<std::size_t> SecureSocket::fill() {
   if (space.empty()) return 0;
   const std::size_t received = GDRX_TRY(socket_.receive_some(space));
   session_.received(received);
+  heard_ += received;
   return received;
 }
 

@@ -2,6 +2,7 @@
 // A socket whose bytes go through TLS from the first one on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,8 @@ class SecureSocket {
   Result<Progress> flush();
   bool unsent() const noexcept { return !session_.unsent().empty(); }
   Result<std::size_t> receive_some(std::span<std::byte> bytes);
+  /// Bytes that have come so far, of whatever meaning.
+  std::uint64_t heard() const noexcept { return heard_; }
   bool pending() const noexcept { return session_.pending(); }
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline);
   Result<void> receive_exact(std::span<std::byte> bytes, Deadline deadline);
@@ -46,6 +49,7 @@ class SecureSocket {
 
   Socket socket_;
   TlsSession session_;
+  std::uint64_t heard_ = 0;
 };
 
 }  // namespace gdrx

@@ -223,6 +223,8 @@ Result<Progress> TlsSession::handshake() {
     return self.broken(Errc::protocol, "TLS handshake: the peer did not show the key");
   }
   self.established = true;
+  self.find = nullptr;  // with the key that it may hold
+  self.key = Key();
   return Progress::done;
 }
 
