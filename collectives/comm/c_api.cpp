@@ -99,6 +99,10 @@ int gdrxGetVersion(void) { return GDRX_VERSION; }
 
 gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
+  if (comm->impl && comm->impl->is_telling()) {
+    return report(comm, Error{Errc::invalid_argument,
+                              "a communicator is not destroyed from its own error handler", 0});
+  }
   const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
     leave_group(comm);

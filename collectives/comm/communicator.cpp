@@ -28,7 +28,9 @@ constexpr milliseconds kSuspicion{700};
 constexpr std::chrono::seconds kLeaveTime{60};
 
 // A kernel that gives up after the timeout has named whom it waited for: it is let to.
-constexpr std::chrono::seconds kLastWord{2};
+constexpr std::chrono::seconds kLastWord{1};
+
+thread_local const Communicator* telling = nullptr;
 
 }  // namespace
 
@@ -144,13 +146,17 @@ void Communicator::mute() {
   on_error_ = nullptr;
 }
 
+bool Communicator::is_telling() const noexcept { return telling == this; }
+
 // Without a lock that a caller may hold: the handler may look at the communicator, or take his
 // time.
 void Communicator::tell_failure() {
   if (!on_error_due_.load() || !on_error_due_.exchange(false)) return;
   {
     const std::lock_guard lock(on_error_mutex_);
+    telling = this;
     if (on_error_) on_error_(failure_.error());
+    telling = nullptr;
     on_error_told_ = true;
   }
   on_error_changed_.notify_all();
@@ -367,23 +373,6 @@ std::optional<Error> Communicator::failure() const {
 OperationInfo Communicator::last_operation() const {
   const Driving driving(*this);
   return last_was_gpu_ ? gpu_info_ : last_;
-}
-
-std::string Communicator::describe() const {
-  const Driving driving(*this);  // counters of the fabric and of the cache
-  const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;
-  const RegistrationCache::Counters& registered = registrations_->counters();
-  const double arena = layout_ ? static_cast<double>(arena_->bytes().size()) : 0;
-  return fmt::format(
-      "{} ranks on {} host(s), {} cpu(s) each; shared memory {}{}; fabric {}; arena "
-      "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer; {} registered buffer(s), "
-      "{} hits, {} misses, {} evicted; GPU memory {:.1f} MiB{}{}",
-      machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
-      machine_.cma > 0 ? " (CMA)" : "", machine_.fabric ? machine_.fabric_name : "none",
-      arena / (1 << 20), inbox / (1 << 20), registrations_->size(), registered.hits,
-      registered.misses, registered.evictions,
-      gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0, device_ ? "; " : "",
-      device_ ? device_->describe() : "");
 }
 
 }  // namespace gdrx

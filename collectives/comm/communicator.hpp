@@ -108,6 +108,8 @@ class Communicator final : private exec::Links {
   Result<void> leave();
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
   void mute();
+  /// Whether this thread is in on_error, for which the communicator waits before it ends.
+  bool is_telling() const noexcept;
   /// Any thread.
   void abort();
   std::optional<Error> failure() const;
@@ -145,6 +147,8 @@ class Communicator final : private exec::Links {
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
   std::string describe() const;
+  /// Bytes of host memory through which GPU buffers are staged.
+  std::size_t pinned_memory() const;
   /// Null where nobody watches.
   trace::Track* track() const noexcept { return track_.get(); }
 

@@ -108,4 +108,27 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
   return text;
 }
 
+std::size_t Communicator::pinned_memory() const {
+  const Driving driving(*this);
+  return staging_.held() + rail_staging_.held();
+}
+
+std::string Communicator::describe() const {
+  const Driving driving(*this);  // counters of the fabric and of the cache
+  const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;
+  const RegistrationCache::Counters& registered = registrations_->counters();
+  const double arena = layout_ ? static_cast<double>(arena_->bytes().size()) : 0;
+  return fmt::format(
+      "{} ranks on {} host(s), {} cpu(s) each; shared memory {}{}; fabric {}; arena "
+      "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer; {} registered buffer(s), "
+      "{} hits, {} misses, {} evicted; GPU memory {:.1f} MiB, pinned {:.1f} MiB{}{}",
+      machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
+      machine_.cma > 0 ? " (CMA)" : "", machine_.fabric ? machine_.fabric_name : "none",
+      arena / (1 << 20), inbox / (1 << 20), registrations_->size(), registered.hits,
+      registered.misses, registered.evictions,
+      gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0,
+      static_cast<double>(staging_.held() + rail_staging_.held()) / (1 << 20), device_ ? "; " : "",
+      device_ ? device_->describe() : "");
+}
+
 }  // namespace gdrx

@@ -2,6 +2,7 @@
 #include "collectives/comm/staging.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace gdrx {
 namespace {
@@ -39,30 +40,47 @@ bool on_gpu(const void* buffer, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<std::byte*> Staging::room(std::size_t slot, std::size_t bytes, const void* device) {
-  if (pinned_.size() <= slot) pinned_.resize(slot + 1);
-  auto& pinned = pinned_[slot];
-  if (!pinned || pinned->memory.size() < bytes) {
-    if (pinned) {
-      cache_->remove(pinned->registration.get());
-      pinned->registration = nullptr;
-      outgrown_.push_back(std::move(*pinned));
-      pinned.reset();
+// What a call outgrew stays for smaller ones: to free it would wait for every kernel of the GPU. So
+// that it is little, memory grows twofold once it grows.
+Result<std::byte*> Staging::room(std::size_t bytes, const void* device) {
+  Pinned* best = nullptr;
+  bool outgrown = false;
+  for (Pinned& pinned : pinned_) {
+    if (pinned.taken) continue;
+    if (pinned.memory.size() < bytes) {
+      outgrown = true;
+    } else if (best == nullptr || pinned.memory.size() < best->memory.size()) {
+      best = &pinned;
     }
-    Pinned fresh{GDRX_TRY(cuda::PinnedBuffer::create(bytes, device)), nullptr};
-    fresh.registration =
-        GDRX_TRY(cache_->acquire_new({fresh.memory.data(), bytes}, MemoryKind::host));
-    pinned = std::move(fresh);
   }
-  return pinned->memory.data();
+  if (best == nullptr) {
+    const std::size_t wanted = outgrown ? std::bit_ceil(bytes) : bytes;
+    Pinned fresh{GDRX_TRY(cuda::PinnedBuffer::create(wanted, device))};
+    fresh.registration =
+        GDRX_TRY(cache_->acquire_new({fresh.memory.data(), wanted}, MemoryKind::host));
+    best = &pinned_.emplace_back(std::move(fresh));
+  }
+  best->taken = true;
+  return best->memory.data();
+}
+
+void Staging::reset(RegistrationCache& cache) {
+  cache_ = &cache;
+  results_.clear();
+  used_ = false;
+  for (Pinned& pinned : pinned_) pinned.taken = false;
+}
+
+std::size_t Staging::held() const noexcept {
+  std::size_t bytes = 0;
+  for (const Pinned& pinned : pinned_) bytes += pinned.memory.size();
+  return bytes;
 }
 
 Result<std::byte*> Staging::memory(std::size_t bytes, const void* device,
                                    RegistrationCache& cache) {
-  cache_ = &cache;
-  results_.clear();
-  used_ = false;
-  return room(0, bytes, device);
+  reset(cache);
+  return room(bytes, device);
 }
 
 Result<void> Staging::wait_for_stream(const Call& call) {
@@ -78,19 +96,17 @@ Result<void> Staging::wait_for_stream(const Call& call) {
 }
 
 Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache& cache) {
-  cache_ = &cache;
-  results_.clear();
-  used_ = false;
+  reset(cache);
   if (call.collective == Collective::send_recv) return begin_parts(call);
   const Sides sides = sides_of(call, ranks, self);
   if (on_gpu(call.input, sides.in)) {
-    std::byte* host = GDRX_TRY(room(0, sides.in, call.input));
+    std::byte* host = GDRX_TRY(room(sides.in, call.input));
     GDRX_TRY(cuda::copy_aside_to_host(host, call.input, sides.in));
     call.input = host;
     used_ = true;
   }
   if (on_gpu(call.output, sides.out)) {
-    std::byte* host = GDRX_TRY(room(1, sides.out, call.output));
+    std::byte* host = GDRX_TRY(room(sides.out, call.output));
     results_.push_back({call.output, host, sides.out});
     call.output = host;
     used_ = true;
@@ -99,11 +115,10 @@ Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache&
 }
 
 Result<void> Staging::begin_parts(Call& call) {
-  std::size_t slot = 0;
   for (Part& part : call.parts) {
     const std::uint64_t bytes = part.count * size_of(part.type);
     if (!on_gpu(part.buffer, bytes)) continue;
-    std::byte* host = GDRX_TRY(room(slot++, bytes, part.buffer));
+    std::byte* host = GDRX_TRY(room(bytes, part.buffer));
     if (part.send) {
       GDRX_TRY(cuda::copy_aside_to_host(host, part.buffer, bytes));
     } else {

@@ -2,7 +2,6 @@
 // GPU buffers where nothing below can reach them: a call runs on pinned host copies.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "collectives/comm/call.hpp"
@@ -25,6 +24,9 @@ class Staging {
   Result<void> end();
   /// Whether the last call was staged.
   bool used() const noexcept { return used_; }
+  /// Bytes of pinned memory: less than twice what the largest calls needed, rounded up to powers of
+  /// two.
+  std::size_t held() const noexcept;
   /// Pinned memory of the context that `device` belongs to, registered in `cache`; the same as
   /// begin() uses, so for an object that does not begin().
   Result<std::byte*> memory(std::size_t bytes, const void* device, RegistrationCache& cache);
@@ -37,14 +39,15 @@ class Staging {
   };
   struct Pinned {
     cuda::PinnedBuffer memory;
-    RegistrationRef registration;
+    RegistrationRef registration{};
+    bool taken = false;  // by the last call
   };
-  Result<std::byte*> room(std::size_t slot, std::size_t bytes, const void* device);
+  void reset(RegistrationCache& cache);
+  Result<std::byte*> room(std::size_t bytes, const void* device);
   Result<void> begin_parts(Call& call);
 
   RegistrationCache* cache_ = nullptr;
-  std::vector<std::optional<Pinned>> pinned_;  // input, output; or one a part
-  std::vector<Pinned> outgrown_;  // to free them would wait for every kernel of the GPU
+  std::vector<Pinned> pinned_;
   std::vector<Copy> results_;
   bool used_ = false;
 };

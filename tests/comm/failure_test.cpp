@@ -185,6 +185,23 @@ TEST(ErrorHandler, RunsWithoutALock) {
   EXPECT_EQ(described.load(), 2);
 }
 
+TEST(ErrorHandler, CannotDestroyItsCommunicator) {
+  static std::atomic<gdrxComm_t> known{nullptr};
+  static std::atomic<int> refused{0};
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.on_error = [](gdrxResult_t, const char*, void*) {
+    if (gdrxCommDestroy(known) == gdrxInvalidArgument) refused.fetch_add(1);
+  };
+  gdrxUniqueId id{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  gdrxComm_t comm = nullptr;
+  ASSERT_EQ(gdrxCommInitRank(&comm, 1, id, 0, &config), gdrxSuccess);
+  known = comm;
+  ASSERT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+  EXPECT_EQ(gdrxCommDestroy(comm), gdrxAborted);
+  EXPECT_EQ(refused.load(), 1);
+}
+
 TEST(ErrorHandler, IsCalledBeforeDestroyReturns) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> calls{0};

@@ -240,6 +240,23 @@ TEST_P(GpuHostStreams, ARankThatDoesNotCallIsNamedAndTheStreamEnds) {
   });
 }
 
+TEST_P(GpuHostStreams, ARequestBehindWhatDoesNotEndIsGivenUp) {
+  Hosts::Settings settings = settings_of(GetParam());
+  settings.timeout = std::chrono::milliseconds(200);
+  Hosts world(2, 1, settings);
+  world.for_each([&](int rank) {
+    if (rank > 0) return;
+    enqueue_delay(6'000'000'000, world.stream(0));
+    const auto posted = must(world.comm(0).post(world.call({.count = 1000}, 0)));
+    const auto begin = Clock::now();
+    const auto waited = world.comm(0).wait(*posted);
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(waited.error().code, Errc::timeout) << waited.error().what;
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+    synchronize(world, 0);
+  });
+}
+
 TEST_P(GpuHostStreams, AnAbortEndsWhatGraphsBegan) {
   Hosts world(2, gpus_of_a_host(), settings_of(GetParam()));
   Graphs graphs(world, {.count = 300'000});
