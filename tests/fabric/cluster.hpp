@@ -50,6 +50,8 @@ struct ClusterSettings {
   std::vector<std::uint32_t> ece;  // of each host's NICs
   bool use_ece = true;
   int adaptive_routing = 0;
+  std::vector<bool> soft;  // of each host: its NICs are soft-RoCE, and may repeat
+  bool repeats = false;    // all NICs may, and do not say so
   Level log_level = Level::warn;
 };
 
@@ -141,6 +143,8 @@ class Cluster {
     nics.peermem = settings_.peermem;
     nics.pci_folders = settings_.pci_folders;
     if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];
+    nics.soft = !settings_.soft.empty() && settings_.soft[static_cast<std::size_t>(rank)];
+    nics.repeats = nics.soft || settings_.repeats;
     host->verbs = network.add_host(nics);
     if (settings_.unresolved > 0) {
       auto table = std::make_shared<verbs::VerbsTable>(*host->verbs);

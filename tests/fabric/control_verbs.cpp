@@ -67,8 +67,9 @@ struct Verbs {
     return nullptr;
   }
 
-  static int query_device(ibv_context*, ibv_device_attr* attributes) {
+  static int query_device(ibv_context* context, ibv_device_attr* attributes) {
     *attributes = {};
+    if (Nic::of(context).soft) attributes->vendor_id = 0xffffff;
     attributes->phys_port_cnt = 1;
     attributes->max_cqe = kMaxCqe;
     attributes->max_qp_wr = static_cast<int>(kMaxWr);

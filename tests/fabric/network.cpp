@@ -12,7 +12,7 @@ std::string_view to_string(Fault fault) noexcept {
       "scatter",         "rnr",          "drop_datagram", "twice_datagram",  "late_datagram",
       "late_completion", "link_flap",    "outage",        "blackout",        "dark",
       "qp_fatal",        "device_fatal", "unflushed",     "create_qp_fails", "post_fails",
-      "gpu_hold",        "slow_host",    "stall"};
+      "gpu_hold",        "slow_host",    "stall",         "repeat"};
   return kNames.at(static_cast<std::size_t>(fault));
 }
 
@@ -66,6 +66,8 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->dma_buf = settings.dma_buf;
     nic->ece = settings.ece;
     nic->peermem = settings.peermem;
+    nic->repeats = settings.repeats;
+    nic->soft = settings.soft;
     const auto at = static_cast<std::size_t>(i);
     if (at < settings.pci_folders.size()) nic->pci_folder = settings.pci_folders[at];
     std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", i);

@@ -46,8 +46,10 @@ enum class Fault : std::uint8_t {
   gpu_hold,         // what was written to a GPU is in flight until a read of the NIC pushes it
   slow_host,        // a process does not poll for a while (the harness's)
   stall,            // the same, for many heartbeats and longer than a fence waits (the harness's)
+  repeat,           // a NIC that does such things delivers again, with bytes or without, what its
+                    // sender has no acknowledgement of
 };
-inline constexpr std::size_t kFaults = 23;
+inline constexpr std::size_t kFaults = 24;
 std::string_view to_string(Fault fault) noexcept;
 
 class VirtualClock final : public Clock {
@@ -69,7 +71,9 @@ struct NicSettings {
   bool dma_buf = true;                     // its driver registers dma-bufs
   std::uint32_t ece = 0;                   // options its provider offers; 0: it knows no ECE
   std::vector<std::string> pci_folders{};  // of the NICs in sysfs; none: they are nowhere
-  bool peermem = true;  // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
+  bool peermem = true;   // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
+  bool repeats = false;  // Fault::repeat is for it
+  bool soft = false;     // it says that it is soft-RoCE
 };
 
 struct Nic;

@@ -42,6 +42,8 @@ struct Nic {
   std::uint32_t ece = 0;
   bool dma_buf = true;
   bool peermem = true;
+  bool repeats = false;
+  bool soft = false;
   std::string pci_folder;
   std::uint64_t sent = 0;  // bytes of requests
   std::deque<Held> held;   // oldest first
@@ -135,6 +137,7 @@ struct Qp {
   bool waiting_rnr = false;
   bool acks_lost = false;  // fault: none comes back, for the QP's life
   bool muted = false;      // fault: nothing but what is held in the switch arrives
+  int repeating = 0;       // fault: acknowledgements wait until what is delivered again has been
   Instant last_arrival{};
   Instant last_ack{};
 
@@ -167,6 +170,8 @@ struct Transport {
   static void arrive(Network& network, const std::shared_ptr<Packet>& packet);
   static void execute(Qp& qp, const std::shared_ptr<Packet>& packet);
   static void datagram(Qp& qp, const Packet& packet);
+  static void repeat_later(Qp& qp, const Packet& packet);
+  static void repeat(Qp& qp, const Packet& packet);
   static ibv_wc_status land(Qp& qp, const Packet& packet, std::size_t from, std::size_t bytes);
   static bool fetch(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n);
   static bool store(Nic& nic, const Mr* mr, std::byte* to, const std::byte* from, std::size_t n);

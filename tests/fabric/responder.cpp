@@ -268,7 +268,49 @@ void Transport::execute(Qp& qp, const std::shared_ptr<Packet>& packet) {
     }
   }
   ++qp.expected_psn;
+  repeat_later(qp, *packet);
   acknowledge(network, packet);
+}
+
+// As soft-RoCE's requester does after a time-out that was none: a request goes out once more under
+// a number that its receiver takes for new. Only one without an acknowledgement can, so none is
+// sent before.
+void Transport::repeat_later(Qp& qp, const Packet& packet) {
+  Network& network = *qp.nic().network;
+  if (network.live() || packet.source == nullptr || !packet.source->repeats) return;
+  if (packet.request.opcode == IBV_WR_RDMA_READ || !network.draw(Fault::repeat)) return;
+  ++qp.repeating;
+  auto again = std::make_shared<Packet>(packet);
+  if (network.random_.chance(0.3)) again->payload.clear();
+  network.schedule(microseconds(network.random_.between(5, 3000)), [&network, again] {
+    Qp* there = alive(network, again->to);
+    if (there == nullptr || there->peer != again->from) return;
+    --there->repeating;
+    if (again->target->usable() && there->receiving()) repeat(*there, *again);
+    again->request.psn = there->expected_psn - 1;
+    acknowledge(network, again);
+  });
+}
+
+void Transport::repeat(Qp& qp, const Packet& packet) {
+  const bool send = packet.request.opcode == IBV_WR_SEND;
+  if (!send && land(qp, packet, 0, packet.payload.size()) != IBV_WC_SUCCESS) return;
+  if (packet.request.opcode == IBV_WR_RDMA_WRITE || qp.receives.empty()) return;
+  const ReceiveRequest receive = qp.receives.front();
+  qp.receives.pop_front();
+  ibv_wc wc{};
+  wc.wr_id = receive.id;
+  wc.byte_len = static_cast<std::uint32_t>(packet.payload.size());
+  wc.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+  if (send) {
+    (void)store(qp.nic(), local(qp.nic(), receive.piece, qp.raw.pd, 0),
+                reinterpret_cast<std::byte*>(receive.piece.addr), packet.payload.data(),
+                packet.payload.size());
+  } else {
+    wc.imm_data = packet.request.imm;
+    wc.wc_flags = IBV_WC_WITH_IMM;
+  }
+  complete(qp, qp.recv_cq(), wc);
 }
 
 void Transport::acknowledge(Network& network, const std::shared_ptr<Packet>& packet) {
@@ -280,6 +322,8 @@ void Transport::acknowledge(Network& network, const std::shared_ptr<Packet>& pac
 
 void Transport::answer(Network& network, const std::shared_ptr<Packet>& packet, Frame::Kind what,
                        ibv_wc_status status, Duration in) {
+  const Qp* const there = alive(network, packet->to);
+  if (there != nullptr && there->repeating > 0) return;  // it would acknowledge what goes before
   if (packet->source == nullptr) {
     Frame frame;
     frame.kind = what;

@@ -42,7 +42,9 @@ constexpr std::array<Mix, kFaults> kMix{{
     {Fault::gpu_hold, 0.3},
     {Fault::slow_host, 0.1},
     {Fault::stall, 0.02},
+    {Fault::repeat, 0.05, 0.8},  // of soft NICs
 }};
+constexpr double kSoft = 0.3;   // some of a seed's hosts have soft-RoCE
 constexpr double kOnGpu = 0.4;  // a seed's messages are in GPU memory
 constexpr milliseconds kSafety{120};
 constexpr milliseconds kLiveness{20'000};
@@ -112,7 +114,11 @@ class Swarm {
       shape_ += !settings.dma_buf && !settings.peermem ? ", GPU memory staged" : ", GPU memory";
     }
     if (random_.chance(0.3)) settings.max_message = 64 * 1024;  // the longest messages need more
-    settings.timeout = 7;                                       // 0.5 ms: 4 ms until a QP gives up
+    if (random_.chance(kSoft)) {
+      for (int i = 0; i < settings.hosts; ++i) settings.soft.push_back(random_.chance(0.7));
+      shape_ += ", soft-RoCE";
+    }
+    settings.timeout = 7;  // 0.5 ms: 4 ms until a QP gives up
     settings.peer_timeout = milliseconds(5000);
     return settings;
   }
