@@ -158,6 +158,8 @@ class Cluster {
     verbs::Options options;
     options.qps = static_cast<std::uint8_t>(settings_.qps);
     options.timeout = static_cast<std::uint8_t>(settings_.timeout);
+    options.soft_timeout = options.timeout;
+    options.soft_nap = {};
     options.heartbeat = settings_.heartbeat;
     options.peer_timeout = settings_.peer_timeout;
     options.staging = 4 << 20;

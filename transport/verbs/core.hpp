@@ -34,6 +34,7 @@ struct Counters {
   std::uint64_t copied = 0;      // bytes of payloads that were not registered
   std::uint64_t staged = 0;      // bytes of GPU memory that went through the host
   std::uint64_t flushes = 0;     // of GPU memory
+  std::uint64_t repeated = 0;    // units that a NIC delivered again, dropped
   std::uint64_t settled = 0;     // units found received by the fence, that had no acknowledgement
 };
 

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <sys/prctl.h>
+
 #include <algorithm>
+#include <thread>
 
 #include "transport/verbs/endpoint.hpp"
 
@@ -19,6 +22,7 @@ constexpr std::size_t kBatch = 16;          // completions polled at once
 // Polls between two looks at the clock while nothing but data moves.
 constexpr std::uint32_t kClockEvery = 32;
 constexpr Duration kTick = microseconds(500);
+constexpr std::uint32_t kVain = 32;             // polls that find nothing before the first nap
 constexpr Duration kEvents = milliseconds(10);  // between looks at the NICs' events: system calls
 
 struct DeviceList {
@@ -101,6 +105,9 @@ Result<void> VerbsDevice::open_rails(const std::shared_ptr<const VerbsTable>& ta
     }
   }
   if (!skipped.empty()) core_.log.info("verbs: {}", skipped);
+  soft_ = core_.options.soft_nap.count() > 0 &&
+          std::all_of(core_.rails.begin(), core_.rails.end(),
+                      [](const auto& rail) { return rail->soft(); });
   if (!core_.rails.empty()) return {};
   return fail(Errc::unsupported, devices.empty() ? "no RDMA NIC is on this host"
                                                  : "no RDMA NIC can be used: " + skipped);
@@ -290,17 +297,30 @@ void VerbsDevice::tick(Instant now) {
   for (const auto& [rank, peer] : peers_) peer->tick(now);
 }
 
+// Processors make a soft NIC's packets, here and at the peer's, which may be on this machine: who
+// spins takes one of them from those that he waits for.
+void VerbsDevice::rest(bool any) {
+  if (any) {
+    vain_ = 0;
+  } else if (++vain_ > kVain) {
+    [[maybe_unused]] thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1000UL);  // 1 us
+    std::this_thread::sleep_for(core_.options.soft_nap);
+  }
+}
+
 Result<std::size_t> VerbsDevice::poll(std::span<Completion> completions) {
+  bool any = false;
   if (core_.ready() < kEnoughReady) {
-    const bool any = poll_rails();
+    any = poll_rails();
     for (const auto& [rank, peer] : peers_) peer->round(!any);
     if (flusher_.busy()) flusher_.poll();
-    if (polls_++ % kClockEvery == 0) {
+    if (polls_++ % kClockEvery == 0 || vain_ > kVain) {
       const Instant now = core_.clock->now();
       if (now >= next_tick_) tick(now);
     }
   }
   const std::size_t count = core_.take(completions);
+  if (soft_) rest(any || count > 0);
   if (count == 0 && core_.error) return tl::unexpected(*core_.error);
   return count;
 }

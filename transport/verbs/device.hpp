@@ -52,6 +52,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, const Pairing& pairing, std::size_t qps);
   Result<Peer*> welcome(const Control& hello);
   bool poll_rails();
+  void rest(bool any);
   void read_control(Instant now);
   void tick(Instant now);
 
@@ -60,6 +61,8 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   std::map<Rank, std::unique_ptr<Peer>> peers_;
   std::vector<PathPlace> paths_;  // by id
   std::uint32_t polls_ = 0;
+  bool soft_ = false;       // all rails are
+  std::uint32_t vain_ = 0;  // polls in a row that found nothing
   Instant next_tick_{};
   Instant next_events_{};
 };

@@ -3,23 +3,25 @@
 
 namespace gdrx::verbs {
 
-Result<Incoming::Arrival*> Incoming::arrival(std::uint64_t sequence, unsigned unit) {
+Result<Incoming::Came> Incoming::arrive(std::uint64_t sequence, unsigned unit) {
+  Came came{sequence, static_cast<std::uint8_t>(unit)};
   if (sequence - next_ >= kWindow) {
     // Signals are told from what was delivered only modulo their bits.
     const std::uint64_t behind = (next_ - sequence) % (1U << kSequenceBits);
-    return fail(Errc::protocol,
-                behind <= 2 * kWindow
-                    ? fmt::format("message {} again, of which part {} came when {} were delivered",
-                                  next_ - behind, unit, next_)
-                    : "a message that is outside of the window");
+    if (behind > 2 * kWindow || behind > next_) {
+      return fail(Errc::protocol, "a message that is outside of the window");
+    }
+    came.sequence = next_ - behind;
+    came.again = came.delivered = true;
+    return came;
   }
-  Arrival& found = window_[sequence % kWindow];
-  if ((found.got & 1U << unit) != 0) return fail(Errc::protocol, "a part of a message came twice");
+  Arrival& found = of(sequence);
+  came.again = (found.got & 1U << unit) != 0;
   found.got = static_cast<std::uint16_t>(found.got | 1U << unit);
-  return &found;
+  return came;
 }
 
-Result<void> Incoming::on_send(std::span<const std::byte> bytes) {
+Result<Incoming::Came> Incoming::on_send(std::span<const std::byte> bytes) {
   Head head;
   if (bytes.size() < sizeof head) return fail(Errc::protocol, "a send that is too short");
   std::memcpy(&head, bytes.data(), sizeof head);
@@ -30,7 +32,9 @@ Result<void> Incoming::on_send(std::span<const std::byte> bytes) {
       envelope != (head.stripes > 0)) {
     return fail(Errc::protocol, "a send of a wrong form");
   }
-  Arrival& found = *GDRX_TRY(arrival(head.sequence, 0));
+  const Came came = GDRX_TRY(arrive(head.sequence, 0));
+  if (came.again) return came;
+  Arrival& found = of(head.sequence);
   found.head = head;
   found.need = static_cast<std::uint16_t>((1U << (head.stripes + 1)) - 1);
   found.has_immediate = head.has_immediate != 0;
@@ -43,22 +47,32 @@ Result<void> Incoming::on_send(std::span<const std::byte> bytes) {
     found.holds = true;
     std::memcpy(stored(head.sequence), body.data(), body.size());
   }
-  return deliver();
+  GDRX_TRY(deliver());
+  return came;
 }
 
-Result<void> Incoming::on_signal(std::uint32_t word) {
+Result<Incoming::Came> Incoming::on_signal(std::uint32_t word, bool guarded) {
   const auto signal = decode_signal(word, next_);
   if (!signal || (signal->kind == SignalKind::stripe && signal->low >= kMaxStripes)) {
     return fail(Errc::protocol, "an immediate of a wrong form");
   }
-  if (signal->kind == SignalKind::stripe) {
-    GDRX_TRY(arrival(signal->sequence, signal->low + 1U));
-  } else {
-    Arrival& found = *GDRX_TRY(arrival(signal->sequence, 0));
+  const bool stripe = signal->kind == SignalKind::stripe;
+  const Came came = GDRX_TRY(arrive(signal->sequence, stripe ? signal->low + 1U : 0));
+  if (came.again) return came;
+  Arrival& found = of(signal->sequence);
+  found.guarded = found.guarded || guarded;
+  if (!stripe) {
     found.need = 1;
     found.has_immediate = signal->kind == SignalKind::whole_immediate;
     found.immediate = signal->low;
   }
+  GDRX_TRY(deliver());
+  return came;
+}
+
+Result<void> Incoming::on_acknowledged(std::uint64_t messages) {
+  if (messages <= acknowledged_) return {};
+  acknowledged_ = messages;
   return deliver();
 }
 
@@ -72,6 +86,8 @@ Result<void> Incoming::deliver() {
       }
       return {};
     }
+    // What its NIC may write once more is given to nobody.
+    if (first.guarded && next_ >= acknowledged_) return {};
     if (first.holds) GDRX_TRY(copy(first.head, stored(next_)));
     if (first.copied) GDRX_TRY(copy_to_gpu(first.head));
     if (first.has_immediate) {

@@ -41,6 +41,7 @@ void Link::open_paths(Instant now) {
     return back_off(now);
   }
   opened_ = true;
+  own_guard_ = guarded_ = rail().repeats();
   connected_ = peer_up_ = false;
   last_qp_ = paths_[0].number();
 }
@@ -48,7 +49,7 @@ void Link::open_paths(Instant now) {
 void Link::say_hello(std::uint8_t flags) noexcept {
   Control message;
   message.kind = ControlKind::hello;
-  message.flags = flags;
+  message.flags = own_guard_ ? flags | kGuard : flags;
   message.generation = generation_;
   message.receives = kReceives;
   message.credit_address = setup_.credit_address;
@@ -86,6 +87,7 @@ bool Link::connect_paths(const Control& hello, Instant now) {
     const ibv_ece wanted{hello.ece_vendor, hello.ece_options, hello.ece_mask};
     for (Path& path : paths()) path.set_ece(wanted);
   }
+  guarded_ = own_guard_ || (hello.flags & kGuard) != 0;
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     QpRoute route;
     route.address = rail().route_to(peer_);
@@ -93,10 +95,10 @@ bool Link::connect_paths(const Control& hello, Instant now) {
     route.peer_psn = hello.psn;
     route.psn = (setup_.psn + generation_) & 0xffffff;
     route.mtu = static_cast<ibv_mtu>(std::min(peer_.mtu, rail().address().mtu));
-    route.timeout = options_.timeout;
+    route.timeout = rail().timeout();
     route.retries = options_.retries;
     const PeerCredit credit{hello.credit_address + i * sizeof(CreditWord), hello.credit_rkey};
-    if (auto done = paths_[i].connect(route, hello.receives, credit); !done) {
+    if (auto done = paths_[i].connect(route, hello.receives, credit, guarded_); !done) {
       connected_ = true;  // some QPs may know the peer: it has to be fenced like any other
       fail(describe(done.error()), now);
       return false;

@@ -67,6 +67,8 @@ class Link {
   std::uint32_t qp_number() const noexcept { return last_qp_; }
   Instant heard() const noexcept { return heard_; }
   bool unacknowledged() const noexcept;
+  /// In this life what was delivered may come again: a NIC of either end is of that kind.
+  bool guarded() const noexcept { return guarded_; }
 
   /// The way to the peer's port is known.
   void set_peer(const RailAddress& peer) { peer_ = peer; }
@@ -99,6 +101,8 @@ class Link {
   std::uint32_t generation_ = 1;
   std::array<Path, kMaxQps> paths_;
   bool opened_ = false;
+  bool own_guard_ = false;  // of our NIC, as this life's hellos say
+  bool guarded_ = false;
   bool connected_ = false;  // our QPs know the peer's
   bool peer_up_ = false;
   Instant fence_until_{};

@@ -236,6 +236,8 @@ void Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, boo
   const int error = unit == 0 && of.form != Form::whole
                         ? post_head(of, {sequence, 0, index}, link, path, soon)
                         : post_write(of, {sequence, bytes_of(of, unit), index}, link, path, soon);
+  const bool write = unit > 0 || of.form == Form::whole;
+  if (write && link.guarded()) to_confirm_ = std::max(to_confirm_, sequence + 1);
   if (error != 0) {
     link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
   }

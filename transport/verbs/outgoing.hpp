@@ -37,6 +37,10 @@ class Outgoing {
   void resend() noexcept;
   std::uint64_t unfinished() const noexcept { return unfinished_; }
   std::string state() const;
+  /// All messages before are acknowledged.
+  std::uint64_t acknowledged() const noexcept { return oldest_; }
+  /// The peer waits to hear that all messages before this one are.
+  std::uint64_t to_confirm() const noexcept { return to_confirm_; }
   bool has_lost() const noexcept { return lost_ != 0; }
 
  private:
@@ -86,6 +90,7 @@ class Outgoing {
   std::uint64_t delivered_ = 0;  // by the peer, as it says
   std::uint64_t unfinished_ = 0;
   std::uint64_t lost_ = 0;  // units to send again
+  std::uint64_t to_confirm_ = 0;
   std::size_t link_turn_ = 0;
   std::size_t path_turn_ = 0;
 };

@@ -24,7 +24,7 @@ Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) 
   memory_ = memory;
   ++generation_;
   posted_ = retired_ = signalled_ = unsignalled_ = acknowledged_ = received_ = 0;
-  receives_left_ = returned_count_ = 0;
+  receives_left_ = returned_count_ = repeated_ = grant_end_ = confirm_end_ = 0;
   units_ = granted_ = receives_posted_ = 0;
   outstanding_ = 0;
   told_receives_ = kReceives;  // the hello says it
@@ -40,8 +40,10 @@ Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) 
   return {};
 }
 
-Result<void> Path::connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit) {
+Result<void> Path::connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit,
+                           bool guarded) {
   credit_ = credit;
+  guarded_ = guarded;
   granted_ = receives;
   return qp_.qp->connect(route);
 }
@@ -55,6 +57,16 @@ void Path::close() noexcept {
 }
 
 std::uint64_t Path::peer_delivered() const noexcept { return load(memory_.granted->delivered); }
+
+std::uint64_t Path::peer_acknowledged() const noexcept {
+  return open() ? load(memory_.granted->acknowledged) : 0;
+}
+
+bool Path::saw(std::uint64_t sequence, unsigned unit) const noexcept {
+  const auto kept = std::min<std::size_t>(received_, seen_.size());
+  return std::find(seen_.begin(), seen_.begin() + kept, key_of(sequence, unit)) !=
+         seen_.begin() + kept;
+}
 
 bool Path::room(std::uint32_t requests) noexcept {
   if (posted_ - retired_ + requests > kLongestUnit) return false;
@@ -130,26 +142,43 @@ void Path::doubt(const Unit& unit) noexcept {
 }
 
 void Path::grant(std::uint64_t delivered) noexcept {
-  const std::uint64_t receives = receives_posted_;
+  const std::uint64_t receives = receives_posted_ - repeated_;
   const bool due =
-      receives - told_receives_ >= kReceives / 4 || delivered - told_delivered_ >= kWindow / 4;
-  if (!due || posted_ - retired_ >= kSends) return;
-  *memory_.granting = {receives, delivered};
+      receives >= told_receives_ + kReceives / 4 || delivered - told_delivered_ >= kWindow / 4;
+  if (!due || posted_ - retired_ >= kSends || (guarded_ && under_way(grant_end_))) return;
+  memory_.granting->receives = receives;
+  memory_.granting->delivered = delivered;
+  const bool signal = guarded_ || unsignalled_ + 1 >= kSignalEvery || signalled_ == 0;
+  if (write_word(&memory_.granting->receives, kGrantBytes, signal) != 0) return;
+  grant_end_ = posted_;
+  told_receives_ = receives;
+  told_delivered_ = delivered;
+}
+
+bool Path::confirm(std::uint64_t messages) noexcept {
+  if (posted_ - retired_ >= kSends || confirming()) return false;
+  memory_.granting->acknowledged = messages;
+  if (write_word(&memory_.granting->acknowledged, sizeof messages, true) != 0) return false;
+  confirm_end_ = posted_;
+  return true;
+}
+
+// Into the same member of the peer's word.
+int Path::write_word(const std::uint64_t* from, std::size_t bytes, bool signal) noexcept {
   ibv_sge piece{};
-  piece.addr = reinterpret_cast<std::uintptr_t>(memory_.granting);
-  piece.length = sizeof(CreditWord);
+  piece.addr = reinterpret_cast<std::uintptr_t>(from);
+  piece.length = static_cast<std::uint32_t>(bytes);
   piece.lkey = memory_.lkey;
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
   request.sg_list = &piece;
   request.num_sge = 1;
-  request.wr.rdma.remote_addr = credit_.address;
+  request.wr.rdma.remote_addr =
+      credit_.address + (piece.addr - reinterpret_cast<std::uintptr_t>(memory_.granting));
   request.wr.rdma.rkey = credit_.rkey;
-  if (inline_bytes() >= sizeof(CreditWord)) request.send_flags = IBV_SEND_INLINE;
+  if (inline_bytes() >= bytes) request.send_flags = IBV_SEND_INLINE;
   // Not inline: the NIC may read the word later, when it says more, which is as true.
-  if (submit(request, Unit{}, unsignalled_ + 1 >= kSignalEvery || signalled_ == 0) != 0) return;
-  told_receives_ = receives;
-  told_delivered_ = delivered;
+  return submit(request, Unit{}, signal);
 }
 
 void Path::flush() noexcept {

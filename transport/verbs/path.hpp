@@ -49,7 +49,10 @@ class Path {
  public:
   /// The QP is made, receives are posted; `id` comes back in every completion's wr_id.
   Result<void> open(Rail& rail, std::uint32_t id, const PathMemory& memory);
-  Result<void> connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit);
+  /// `guarded`: what is posted may land twice, so a word is not written before the last one is
+  /// acknowledged.
+  Result<void> connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit,
+                       bool guarded);
   std::optional<ibv_ece> ece() const noexcept { return qp_.qp->ece(); }
   void set_ece(const ibv_ece& wanted) noexcept { qp_.qp->set_ece(wanted); }
   void to_error() noexcept;
@@ -67,6 +70,7 @@ class Path {
   /// written.
   bool room(std::uint32_t requests = 1) noexcept;
   std::uint64_t peer_delivered() const noexcept;
+  std::uint64_t peer_acknowledged() const noexcept;
 
   /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error this
   /// path has to be fenced, which tells whether the unit, or a part of it, left after all.
@@ -81,6 +85,9 @@ class Path {
   }
   /// Tells the peer how many receives were posted and messages delivered, when due.
   void grant(std::uint64_t delivered) noexcept;
+  /// Tells the peer that all messages before this one are acknowledged. False: not now.
+  bool confirm(std::uint64_t messages) noexcept;
+  bool confirming() const noexcept { return under_way(confirm_end_); }
   /// Asks for a completion if what is posted would get none.
   void flush() noexcept;
 
@@ -116,12 +123,22 @@ class Path {
   const std::byte* receive_slot(std::uint32_t slot) const noexcept {
     return memory_.receives + slot * kReceiveSlot;
   }
-  void count_received() noexcept { ++received_; }
+  void count_received(std::uint64_t sequence, unsigned unit) noexcept {
+    seen_[received_++ % kSends] = key_of(sequence, unit);
+  }
+  /// Of the units that its sender may still have posted: did this one come over this QP?
+  bool saw(std::uint64_t sequence, unsigned unit) const noexcept;
   void receive_ended() noexcept { --receives_left_; }
   /// Gives the slot back to the NIC, kReceiveBatch of them together. 0 or errno.
   int give_back(std::uint32_t slot) noexcept {
     returned_[returned_count_++] = slot;
     return returned_count_ < kReceiveBatch ? 0 : post_receives();
+  }
+
+  /// The same of one that took something that had come already. Its sender knows nothing of it.
+  int give_back_repeated(std::uint32_t slot) noexcept {
+    ++repeated_;
+    return give_back(slot);
   }
 
   static constexpr std::uint32_t kIndexSpan = 1U << 24;
@@ -136,6 +153,14 @@ class Path {
     outstanding_ -= unit.bytes;
     each(unit);
   }
+  static std::uint32_t key_of(std::uint64_t sequence, unsigned unit) noexcept {
+    return static_cast<std::uint32_t>(sequence << 4 | unit);
+  }
+  /// What was posted before `end` is not acknowledged.
+  bool under_way(std::uint32_t end) const noexcept {
+    return end != 0 && static_cast<std::int32_t>(end - retired_) > 0;
+  }
+  int write_word(const std::uint64_t* from, std::size_t bytes, bool signal) noexcept;
   int submit(ibv_send_wr& request, const Unit& unit, bool signal,
              ibv_send_wr* before = nullptr) noexcept;
   void book(const Unit& unit, bool signal) noexcept;
@@ -158,6 +183,11 @@ class Path {
   Bytes outstanding_ = 0;
   std::uint64_t granted_ = 0;  // receives of the peer, in all
   std::uint32_t received_ = 0;
+  std::array<std::uint32_t, kSends> seen_{};  // by received_, the latest
+  std::uint32_t repeated_ = 0;
+  bool guarded_ = false;
+  std::uint32_t grant_end_ = 0;  // posted_ behind the last of them
+  std::uint32_t confirm_end_ = 0;
   std::uint32_t receives_left_ = 0;
   std::array<std::uint32_t, kReceiveBatch> returned_{};  // slots that are not posted yet
   std::uint32_t returned_count_ = 0;

@@ -16,6 +16,7 @@ constexpr std::size_t kPage = 4096;
 // A rail on which nothing is heard for so many heartbeats, while another one answers, is given up
 // without waiting for its QPs' own time-outs.
 constexpr int kSilentBeats = 2;
+constexpr int kSilentSoftBeats = 5;  // processors may leave one of its queues alone for long
 
 constexpr std::chrono::seconds kReachAgain{1};
 
@@ -81,6 +82,7 @@ Result<void> Peer::open(std::uint32_t first_path) {
     }
     links_.push_back(std::make_unique<Link>(*this, core_.options, setup));
   }
+  silent_.resize(links);
   heard_ = core_.clock->now();
   return {};
 }
@@ -174,17 +176,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
     path.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
     return;
   }
-  path.count_received();
-  link.rail().count_landed();
-  auto taken = done.opcode == IBV_WC_RECV
-                   ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
-                   : incoming_.on_signal(be32toh(done.imm_data));
-  if (!taken) {
-    return give_up(fmt::format("it sent {} ({} to qp {:#x}, unit {} of it)", taken.error().what,
-                               link.rail().name(), path.number(), path.received()));
-  }
-  if (link.state() != LinkState::connecting && link.state() != LinkState::up) return;
-  if (path.give_back(mark.index) != 0) link.fail("ibv_post_recv failed", core_.clock->now());
+  on_receive(done, mark, link, path);
 }
 
 void Peer::round(bool idle) noexcept {
@@ -197,6 +189,7 @@ void Peer::round(bool idle) noexcept {
       if (idle) path.flush();
     }
   }
+  if (guarded_) exchange_acknowledged();
 }
 
 // Another rail carries on at once; the QPs' own time-outs would take seconds. The last rail that is
@@ -239,8 +232,9 @@ void Peer::look_for_silence(Instant now) {
   const bool all_down = std::none_of(links_.begin(), links_.end(), [](const auto& link) {
     return link->state() == LinkState::up;
   });
-  if (!ever_up_ || (outgoing_.unfinished() == 0 && !all_down)) {
-    heard_ = silence_since_ = now;
+  if (!ever_up_ || (!owed() && !all_down)) {
+    heard_ = beat_ = now;
+    std::fill(silent_.begin(), silent_.end(), 0);
     next_ping_ = now + core_.options.heartbeat;
     return;
   }
@@ -250,22 +244,44 @@ void Peer::look_for_silence(Instant now) {
   }
   if (now < next_ping_) return;
   next_ping_ = now + core_.options.heartbeat;
-  Instant latest{};
-  for (const auto& link : links_) latest = std::max(latest, link->heard());
-  for (const auto& link : links_) {
-    if (link->state() != LinkState::up) continue;
-    const bool silent = link->unacknowledged() && latest - std::max(link->heard(), silence_since_) >
-                                                      kSilentBeats * core_.options.heartbeat;
-    if (silent) {
-      link->fail("it is silent while another rail answers", now);
+  // A beat in which no rail was heard says that the peer or this process had no processor, and
+  // nothing of a rail.
+  const auto heard = [&](std::size_t i) { return links_[i]->heard() > beat_; };
+  bool any = false;
+  for (std::size_t i = 0; i < links_.size(); ++i) any = any || heard(i);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    Link& link = *links_[i];
+    const bool owed = link.state() == LinkState::up && link.unacknowledged();
+    if (!owed || heard(i)) {
+      silent_[i] = 0;
+    } else if (any) {
+      ++silent_[i];
+    }
+    if (link.state() != LinkState::up) continue;
+    if (silent_[i] >= (link.rail().soft() ? kSilentSoftBeats : kSilentBeats)) {
+      silent_[i] = 0;
+      link.fail("it is silent while another rail answers", now);
     } else {
-      ping(*link, ControlKind::ping);
+      ping(link, ControlKind::ping);
     }
   }
+  beat_ = now;
+}
+
+// An acknowledgement, by the peer's NICs.
+bool Peer::owed() const noexcept {
+  if (outgoing_.unfinished() > 0) return true;
+  if (!guarded_) return false;
+  return confirmed_ < outgoing_.to_confirm() ||
+         std::any_of(links_.begin(), links_.end(), [](const auto& link) {
+           const auto paths = link->paths();
+           return std::any_of(paths.begin(), paths.end(),
+                              [](const Path& path) { return path.open() && path.confirming(); });
+         });
 }
 
 bool Peer::busy() const noexcept {
-  return outgoing_.unfinished() > 0 || std::any_of(links_.begin(), links_.end(), [](auto& link) {
+  return owed() || std::any_of(links_.begin(), links_.end(), [](auto& link) {
            return link->state() == LinkState::fencing || link->state() == LinkState::waiting;
          });
 }
@@ -315,6 +331,7 @@ void Peer::peer_delivered(std::uint64_t messages) noexcept { outgoing_.peer_deli
 
 void Peer::link_failed(std::uint8_t link, const std::string& why) {
   last_down_ = link;
+  confirmed_ = 0;  // what is on its way over it may not come
   ++core_.counters.rails_down;
   core_.log.warn("rail {} down: {} (peer rank {})", links_[link]->rail().name(), why, index(rank_));
 }
@@ -326,6 +343,7 @@ void Peer::link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t 
 
 void Peer::link_up(std::uint8_t link) {
   ever_up_ = true;
+  guarded_ = guarded_ || links_[link]->guarded();
   heard_ = core_.clock->now();
   Link& up = *links_[link];
   if (up.generation() > 1) {

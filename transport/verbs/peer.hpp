@@ -62,6 +62,10 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
   void ping(Link& link, ControlKind kind) noexcept;
+  void on_receive(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path);
+  void on_repeated(const Incoming::Came& came, const ibv_wc& done, Link& link, const Path& path);
+  void exchange_acknowledged() noexcept;
+  bool owed() const noexcept;
   std::string ends_of(Link& link) const;
 
   Core& core_;
@@ -84,8 +88,11 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   std::optional<Error> error_;
   std::size_t last_down_ = 0;
   bool ever_up_ = false;
-  Instant heard_{};          // an acknowledgement or a datagram
-  Instant silence_since_{};  // nothing was owed before
+  bool guarded_ = false;         // a link was, in some life
+  std::uint64_t confirmed_ = 0;  // acknowledged messages that the peer was told of
+  Instant heard_{};              // an acknowledgement or a datagram
+  Instant beat_{};               // the last one; nothing was owed before
+  std::vector<int> silent_;      // by link: beats without a word while another one was heard
   Instant next_ping_{};
 };
 

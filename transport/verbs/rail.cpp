@@ -19,6 +19,9 @@ constexpr Bytes kLongestWrite = Bytes{1} << 30;
 constexpr Bytes kLeastLongest = Bytes{64} << 10;  // whatever a driver says of itself
 constexpr int kQueueEntries = 4096;               // of one completion queue; more QPs get another
 
+// Of soft-RoCE (rxe): the value for software that has no vendor's.
+constexpr std::uint32_t kSoftVendor = 0xffffff;
+
 // Between two looks at a port of which no event has told: some containers hide events.
 constexpr std::chrono::seconds kLook{1};
 
@@ -93,6 +96,7 @@ Result<void> Rail::read_port() {
                                                "interface an address",
                                                context_->name(), port_));
   }
+  soft_ = repeats_ = context_->attributes().vendor_id == kSoftVendor;
   adaptive_ = options_.adaptive_routing > 0 || (options_.adaptive_routing < 0 && !ethernet);
   grh_ = ethernet || wanted.has_value();
   if (gid) {
@@ -180,7 +184,7 @@ Result<std::unique_ptr<QueuePair>> Rail::make_loopback(std::shared_ptr<Completio
   route.address = route_to(address_);
   route.peer_qp = made->number();
   route.mtu = static_cast<ibv_mtu>(address_.mtu);
-  route.timeout = options_.timeout;
+  route.timeout = timeout();
   route.retries = options_.retries;
   GDRX_TRY(made->connect(route));
   return made;

@@ -38,6 +38,15 @@ class Rail {
   Bytes longest_write() const noexcept { return longest_; }
   /// Its NIC's in sysfs, links resolved; empty: not known.
   const std::string& pci_folder() const noexcept { return pci_folder_; }
+  /// It may deliver again what it has delivered: known of soft-RoCE, or seen.
+  bool repeats() const noexcept { return repeats_; }
+  void set_repeats() noexcept { repeats_ = true; }
+  /// Processors do its work, and may be late with it.
+  bool soft() const noexcept { return soft_; }
+  /// Of its QPs, as ibv_qp_attr::timeout.
+  std::uint8_t timeout() const noexcept {
+    return soft_ ? std::max(options_.timeout, options_.soft_timeout) : options_.timeout;
+  }
   /// Switches may send its packets on any way: what is long goes by writes that need no order.
   bool adaptive() const noexcept { return adaptive_; }
   bool port_up() const noexcept { return port_up_ && !dead_; }
@@ -88,6 +97,8 @@ class Rail {
   std::uint8_t gid_index_ = 0;
   bool grh_ = false;
   bool adaptive_ = false;
+  bool repeats_ = false;
+  bool soft_ = false;
   Bytes longest_ = 0;
   bool port_up_ = true;
   bool dead_ = false;

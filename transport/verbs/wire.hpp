@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -16,7 +17,7 @@
 namespace gdrx::verbs {
 
 inline constexpr std::uint32_t kMagic = 0x67647632;  // "gdv2"
-inline constexpr std::uint8_t kWireVersion = 3;
+inline constexpr std::uint8_t kWireVersion = 4;
 inline constexpr std::size_t kMaxRails = 8;
 inline constexpr std::size_t kMaxQps = 8;         // a rail
 inline constexpr std::size_t kMaxStripes = 8;     // of a message
@@ -109,15 +110,18 @@ struct RegionKey {
 };
 static_assert(sizeof(RegionKey) == 64 && std::is_trivially_copyable_v<RegionKey>);
 
-/// What a receiver tells by writing it into the sender's memory.
+/// What one end tells the other by writing it into its memory.
 struct CreditWord {
-  std::uint64_t receives = 0;   // posted on the QP since it was made
-  std::uint64_t delivered = 0;  // messages of the pair
+  std::uint64_t receives = 0;      // posted on the QP since it was made
+  std::uint64_t delivered = 0;     // messages of the pair
+  std::uint64_t acknowledged = 0;  // sent: all messages before have been, and land no more
 };
+inline constexpr std::size_t kGrantBytes = offsetof(CreditWord, acknowledged);
 
 enum class ControlKind : std::uint8_t { hello = 1, fenced = 2, ping = 3, pong = 4 };
 inline constexpr std::uint8_t kReady = 1;   // hello: your QPs are known and mine can receive
 inline constexpr std::uint8_t kUp = 2;      // hello: I know that you are ready
+inline constexpr std::uint8_t kGuard = 8;   // hello: my NIC may deliver again what it delivered
 inline constexpr std::uint8_t kEce = 4;     // hello: it carries what the QPs' provider offers
 inline constexpr std::uint8_t kAnswer = 1;  // fenced: not to be answered
 

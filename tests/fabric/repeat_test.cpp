@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs that deliver again what they have delivered, and rails whose silence is the machine's.
+#include "tests/fabric/traffic.hpp"
+
+namespace gdrx::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kSeeds = 10;
+
+ClusterSettings two_rails(std::uint64_t seed) {
+  ClusterSettings settings;
+  settings.nics = 2;
+  settings.seed = seed;
+  settings.inbox = Traffic::inbox_bytes(2);
+  return settings;
+}
+
+/// Traffic for 40 ms, then to its end. What was wrong.
+std::string run(Cluster& cluster, std::uint64_t seed) {
+  Traffic traffic(cluster, seed);
+  std::string wrong;
+  const auto round = [&] { return !(wrong = traffic.round()).empty(); };
+  cluster.run_until(round, milliseconds(40));
+  traffic.stop();
+  const auto ended = [&] {
+    return round() ||
+           (traffic.finished() && !cluster[0].device->busy() && !cluster[1].device->busy());
+  };
+  if (wrong.empty() && !cluster.run_until(ended, seconds(10))) {
+    wrong = "not all ended" + traffic.unfinished() + cluster[0].device->state();
+  }
+  return wrong;
+}
+
+std::uint64_t sum(Cluster& cluster, std::uint64_t verbs::Counters::*member) {
+  return cluster[0].device->counters().*member + cluster[1].device->counters().*member;
+}
+
+std::size_t lines(Cluster& cluster, std::string_view words) {
+  std::size_t count = 0;
+  for (const auto& host : cluster.hosts) {
+    count += static_cast<std::size_t>(std::count_if(
+        host->log.begin(), host->log.end(),
+        [&](const std::string& line) { return line.find(words) != std::string::npos; }));
+  }
+  return count;
+}
+
+TEST(Repeats, SoftRoceThatDeliversAgainCostsNoByteNoMessageAndNoRail) {
+  std::uint64_t repeated = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    ClusterSettings settings = two_rails(seed);
+    settings.soft = {true, true};
+    settings.timeout = 12;  // no time-out of its own
+    Cluster cluster(settings);
+    cluster.network.set_fault(Fault::repeat, 0.2);
+    EXPECT_EQ(run(cluster, seed), "") << "seed " << seed;
+    EXPECT_EQ(sum(cluster, &verbs::Counters::rails_down), 0U) << "seed " << seed;
+    repeated += sum(cluster, &verbs::Counters::repeated);
+  }
+  EXPECT_GT(repeated, 100U);
+}
+
+TEST(Repeats, AHostThatHasNoSuchNicIsTold) {
+  for (const bool first : {true, false}) {
+    ClusterSettings settings = two_rails(3);
+    settings.soft = {first, !first};
+    settings.timeout = 12;
+    Cluster cluster(settings);
+    cluster.network.set_fault(Fault::repeat, 0.2);
+    EXPECT_EQ(run(cluster, 3), "");
+    EXPECT_GT(sum(cluster, &verbs::Counters::repeated), 0U);
+  }
+}
+
+// What had been given away may be another message's memory: no number of it is right after that.
+TEST(Repeats, ANicOfWhichItIsNewsIsUsedWithCareOrItsPeerIsLostByName) {
+  std::size_t careful = 0;
+  std::size_t lost = 0;
+  for (std::uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
+    ClusterSettings settings = two_rails(seed);
+    settings.repeats = true;
+    settings.timeout = 12;
+    Cluster cluster(settings);
+    cluster.network.set_fault(Fault::repeat, 0.002);
+    const std::string wrong = run(cluster, seed);
+    const bool named = wrong.find("a NIC wrote message") != std::string::npos &&
+                       wrong.find("again") != std::string::npos;
+    EXPECT_TRUE(wrong.empty() || named ||
+                wrong.find("was written after its message") != std::string::npos)
+        << "seed " << seed << ": " << wrong;
+    lost += named ? 1U : 0U;
+    careful += wrong.empty() ? lines(cluster, "delivered a part of a message again") : 0U;
+  }
+  EXPECT_GT(careful, 0U);
+  EXPECT_GT(lost, 0U);
+}
+
+// A machine that stands still is silent on every rail, and the rails come back one after another.
+TEST(Silence, ThatAllRailsShareIsNoRails) {
+  std::size_t given_up = 0;
+  for (std::uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
+    ClusterSettings settings = two_rails(seed);
+    settings.timeout = 12;  // 17 ms
+    Cluster cluster(settings);
+    Traffic traffic(cluster, seed);
+    std::string wrong;
+    const auto round = [&] { return !(wrong = traffic.round()).empty(); };
+    for (const double lost : {0.0, 1.0, 0.0}) {
+      cluster.network.set_fault(Fault::drop_packet, lost);
+      cluster.network.set_fault(Fault::drop_datagram, lost);
+      cluster.run_until(round, lost > 0 ? milliseconds(45) : milliseconds(60));
+      ASSERT_EQ(wrong, "");
+    }
+    given_up += lines(cluster, "it is silent while another rail answers");
+  }
+  EXPECT_EQ(given_up, 0U);
+}
+
+}  // namespace
+}  // namespace gdrx::sim
