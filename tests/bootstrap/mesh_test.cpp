@@ -25,13 +25,13 @@ ControlMesh::Options options() { return {"", 1s, "this-host"}; }
 
 using Meshes = std::vector<std::unique_ptr<ControlMesh>>;
 
-Meshes make_meshes(int ranks) {
+Meshes make_meshes(int ranks, const ControlMesh::Options& as = options()) {
   Meshes meshes(static_cast<std::size_t>(ranks));
   auto bootstraps = ThreadBootstrap::create_all(ranks);
   std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < meshes.size(); ++r) {
     threads.emplace_back([&, r] {
-      auto mesh = ControlMesh::create(*bootstraps[r], options(), Log(), in(20s));
+      auto mesh = ControlMesh::create(*bootstraps[r], as, Log(), in(20s));
       if (mesh) {
         meshes[r] = std::move(*mesh);
       } else {
@@ -153,6 +153,65 @@ TEST(Mesh, NamesAKilledProcessToEverySurvivorAndAStoppedOneToNobody) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 800ms);
   close(ready[0]);
   close(ready[1]);
+}
+
+// Two ranks, of which the second is stopped for ten times the silence.
+struct Stop {
+  const char* other_host;
+  bool data_path_hears;
+};
+
+int verdict_on_a_stopped_rank(const Stop& stop) {
+  auto root = BootstrapRoot::start(loopback_address(), Log());
+  const auto join = [&](int rank, const char* host) {
+    auto bootstrap = TcpBootstrap::create((*root)->id(), Rank{rank}, 2, Log(), in(20s));
+    return ControlMesh::create(**bootstrap, {"lo", 20ms, host, {}, 100ms}, Log(), in(20s));
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    auto mesh = join(1, stop.other_host);
+    (*mesh)->start({[](const Notice&) {}, nullptr});
+    std::this_thread::sleep_for(20s);
+    _exit(0);
+  }
+  std::atomic<int> named{-1};
+  auto mesh = join(0, "this-host");
+  (*mesh)->start({[&](const Notice& notice) { named = index(notice.subject); }, nullptr,
+                  [&](Rank) { return stop.data_path_hears; }});
+  std::this_thread::sleep_for(500ms);
+  EXPECT_EQ(named.load(), -1);  // it said that it lives
+  kill(child, SIGSTOP);
+  std::this_thread::sleep_for(1000ms);
+  const int verdict = named.load();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return verdict;
+}
+
+TEST(Mesh, TakesARankOfAnotherHostThatIsSilentForLost) {
+  EXPECT_EQ(verdict_on_a_stopped_rank({"another", false}), 1);
+}
+
+TEST(Mesh, TakesNoSilentRankForLostOfWhichTheDataPathHears) {
+  EXPECT_EQ(verdict_on_a_stopped_rank({"another", true}), -1);
+}
+
+TEST(Mesh, TakesNoStoppedRankOfItsOwnHostForLost) {
+  EXPECT_EQ(verdict_on_a_stopped_rank({"this-host", false}), -1);
+}
+
+TEST(Mesh, BlamesNobodyForItsOwnStandstill) {
+  const Meshes meshes = make_meshes(2, {"", 20ms, "this-host", {}, 100ms});
+  std::atomic<int> notices{0};
+  std::atomic<bool> slow{true};
+  const auto stand_still = [&]() -> Duration {
+    if (slow.exchange(false)) std::this_thread::sleep_for(600ms);
+    return 1ms;
+  };
+  meshes[0]->start({nullptr, nullptr, [](Rank) { return true; }});
+  meshes[1]->start({[&](const Notice&) { ++notices; }, stand_still});
+  std::this_thread::sleep_for(900ms);
+  EXPECT_EQ(notices.load(), 0);
 }
 
 TEST(Mesh, LeavesNoDescriptorBehind) {

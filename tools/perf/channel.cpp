@@ -53,7 +53,7 @@ std::string shown(const std::string& text) { return printable(std::as_bytes(std:
 }  // namespace
 
 Channel::Channel(SecureSocket socket) : socket_(std::make_unique<SecureSocket>(std::move(socket))) {
-  socket_->socket().keep_alive(kKeepAlive);
+  socket_->socket().keep_alive(kKeepAlive, 3 * kKeepAlive);
   const auto address = socket_->socket().peer_address();
   peer_ = address ? to_string(*address) : "the other host";
 }

@@ -26,7 +26,8 @@ class Mesh final : public ControlMesh {
       : description_(links.description),
         rank_(rank),
         wake_(std::move(wake)),
-        wire_(std::move(links), rank, options.heartbeat) {}
+        wire_(std::move(links), rank, options.heartbeat, options.silence),
+        heartbeat_(options.heartbeat) {}
 
   ~Mesh() override {
     stop_.store(true);
@@ -49,7 +50,7 @@ class Mesh final : public ControlMesh {
 
   void start(Handlers handlers) override {
     handlers_ = std::move(handlers);
-    wire_.expect_notices_only();
+    wire_.expect_notices_only(handlers_.data_path_hears);
     thread_ = std::thread([this] { run(); });
   }
 
@@ -162,6 +163,7 @@ class Mesh final : public ControlMesh {
       woken_.store(false);  // before on_tick: what is asked for during it needs another one
       wait(handlers_.on_tick ? handlers_.on_tick() : kLongestSleep);
       const auto heard = wire_.pump();
+      wire_.beat();
       // Passed on before anything else: this process may be about to end.
       if (heard && wire_.flood(heard->notice, heard->from) && handlers_.on_notice) {
         handlers_.on_notice(heard->notice);
@@ -175,7 +177,8 @@ class Mesh final : public ControlMesh {
     entries_.clear();
     entries_.push_back({wake_.fd(), POLLIN, 0});
     wire_.prepare_poll(entries_);
-    const auto limit = std::clamp<Duration>(longest, Duration::zero(), kLongestSleep);
+    const Duration most = std::min<Duration>(heartbeat_, kLongestSleep);
+    const auto limit = std::clamp<Duration>(longest, Duration::zero(), most);
     sleeping_.store(true);
     const auto ms = woken_.load() ? milliseconds(0) : std::chrono::ceil<milliseconds>(limit);
     poll(entries_.data(), entries_.size(), static_cast<int>(ms.count()));
@@ -188,6 +191,7 @@ class Mesh final : public ControlMesh {
   Rank rank_;
   Socket wake_;
   MeshWire wire_;
+  Duration heartbeat_;
   Handlers handlers_;
   std::vector<pollfd> entries_;
   std::atomic<bool> stop_{false};

@@ -28,8 +28,9 @@ struct Notice {
   std::string text;           // one line for a person
 };
 
-/// The dead and the slow are told apart by the kernel: a dead process's socket ends at once, a
-/// stopped one's stays; a host that vanished stops acknowledging (keepalive of `heartbeat`).
+/// A dead process is noticed at once: its socket ends, and on one host the kernel tells of the
+/// process itself, so that no child that holds the socket hides it. A rank elsewhere that has said
+/// nothing for `silence`, not even its heartbeats, is lost, unless the data path has heard from it.
 class ControlMesh {
  public:
   struct Options {
@@ -37,6 +38,7 @@ class ControlMesh {
     Duration heartbeat{std::chrono::seconds(1)};
     std::string host_id;  // ranks with equal ids talk over loopback
     Secret secret{};
+    Duration silence{std::chrono::seconds(30)};
     PortRange ports{};
   };
   /// Collective over `bootstrap`, which is not kept. Every wait ends by `deadline`.
@@ -54,6 +56,8 @@ class ControlMesh {
     std::function<void(const Notice&)> on_notice;  // from the thread; at most once
     /// From the thread, between sleeps; returns how long it may sleep at most.
     std::function<Duration()> on_tick;
+    /// From the thread: whether the data path has heard from that rank since it was last asked.
+    std::function<bool(Rank)> data_path_hears{};
   };
   /// Starts the thread. From now on a peer's end without a goodbye is peer_lost, and is flooded.
   virtual void start(Handlers handlers) = 0;

@@ -9,7 +9,7 @@ namespace gdrx {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x78726467;  // "gdrx"
-constexpr std::uint16_t kVersion = 2;
+constexpr std::uint16_t kVersion = 3;
 
 }  // namespace
 

@@ -23,7 +23,8 @@ enum class FrameKind : std::uint16_t {
   query,    // a rank that waits asks the root whom for
   missing,  // the root's answer to it
   broken,   // the round cannot be completed; with the reason
-  fence     // a round of the last barrier, when ranks leave together; with its number
+  fence,    // a round of the last barrier, when ranks leave together; with its number
+  heartbeat
 };
 
 struct FrameHeader {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +12,9 @@
 #include <cerrno>
 #include <cstring>
 #include <set>
+#include <thread>
 
+#include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/porter.hpp"
 #include "transport/bootstrap/text.hpp"
@@ -18,14 +22,15 @@
 namespace gdrx {
 namespace {
 
-constexpr std::uint32_t kCardVersion = 2;
+constexpr std::uint32_t kCardVersion = 3;
+constexpr std::chrono::milliseconds kComeAgain{20};
 
 /// What a rank tells the others of itself.
 struct Card {
   std::uint32_t version = kCardVersion;
   std::int32_t pid = 0;
   SocketAddress address;
-  std::uint32_t reserved = 0;
+  std::uint32_t pid_space = 0;  // of the same host: its namespace of process ids
   std::uint64_t nonce[2] = {};  // rank 0's is the mesh's
   char host[64] = {};           // ends with a zero
 };
@@ -43,23 +48,28 @@ Result<Card> decode_card(std::span<const std::byte> bytes, std::size_t rank) {
   return card;
 }
 
-// Loopback reaches no further than a network namespace, as containers of one host have them.
-std::string network_of(const std::string& host_id) {
+std::string name_of_space(const char* link) {
   std::array<char, 64> space{};
-  const ssize_t length = readlink("/proc/self/ns/net", space.data(), space.size());
-  return host_id + '\n' +
-         std::string(space.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
+  const ssize_t length = readlink(link, space.data(), space.size());
+  return std::string(space.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
 }
 
-Result<Interface> choose_address(Bootstrap& bootstrap, const ControlMesh::Options& options,
-                                 Deadline deadline) {
-  const std::string network = network_of(options.host_id);
-  const std::vector<Blob> networks =
-      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(network)), deadline));
+// Loopback reaches no further than a network namespace, as containers of one host have them.
+std::string network_of(const std::string& host_id) {
+  return host_id + '\n' + name_of_space("/proc/self/ns/net");
+}
+
+// The number of a namespace's inode; 0 if it cannot be had.
+std::uint32_t pid_space() {
+  struct stat facts {};
+  return stat("/proc/self/ns/pid", &facts) == 0 ? static_cast<std::uint32_t>(facts.st_ino) : 0;
+}
+
+Result<Interface> choose_address(const std::vector<Blob>& networks, const std::string& ifname) {
   const bool one = std::all_of(networks.begin(), networks.end(),
                                [&](const Blob& other) { return other == networks.front(); });
   if (one) return Interface{"loopback", loopback_address(), true, false};
-  return choose_interface(list_interfaces(), options.socket_ifname);
+  return choose_interface(list_interfaces(), ifname);
 }
 
 Result<std::vector<Card>> exchange_cards(Bootstrap& bootstrap, const SocketAddress& address,
@@ -67,6 +77,7 @@ Result<std::vector<Card>> exchange_cards(Bootstrap& bootstrap, const SocketAddre
   Card mine;
   mine.address = address;
   mine.pid = getpid();
+  mine.pid_space = pid_space();
   gethostname(mine.host, sizeof mine.host - 1);
   if (getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce) {
     return fail(Errc::system, "getrandom", errno);
@@ -86,13 +97,16 @@ tl::unexpected<Error> about(const std::string& who, Error error) {
   return tl::unexpected(std::move(error));
 }
 
-Result<MeshLink> connect_to(std::int32_t peer, const SocketAddress& address, const MeshSelf& self,
-                            Deadline deadline) {
-  Socket socket = GDRX_TRY(Socket::connect(address, deadline));
+Result<MeshLink> greet(std::int32_t peer, Socket socket, const MeshSelf& self, Deadline deadline) {
   const HelloFrame mine = self.hello_to(peer);
   GDRX_TRY(socket.send_all(encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine, 1))),
                            deadline));
   return MeshLink(peer, std::move(socket));
+}
+
+Result<MeshLink> connect_to(std::int32_t peer, const SocketAddress& address, const MeshSelf& self,
+                            Deadline deadline) {
+  return greet(peer, GDRX_TRY(Socket::connect(address, deadline)), self, deadline);
 }
 
 // The accepting side answers once it has let us in: read after all connections are under way.
@@ -111,29 +125,61 @@ Result<void> confirm(MeshLink& link, const MeshSelf& self, Deadline deadline) {
   return {};
 }
 
+// A door with a crowd before it may have let go of us before it heard our hello.
+Result<void> confirm_or_come_again(MeshLink& link, const SocketAddress& address,
+                                   const MeshSelf& self, Deadline deadline) {
+  while (true) {
+    const auto confirmed = confirm(link, self, deadline);
+    const Duration left = deadline.left(steady_clock().now());
+    if (confirmed || confirmed.error().code != Errc::peer_lost || left == Duration::zero()) {
+      return confirmed;
+    }
+    std::this_thread::sleep_for(std::min<Duration>(kComeAgain, left));
+    Socket socket = GDRX_TRY(Socket::connect_again(address, deadline));
+    link = GDRX_TRY(greet(link.peer, std::move(socket), self, deadline));
+  }
+}
+
 Result<void> link_up(MeshLinks& mesh, const std::vector<Card>& cards, const Socket& listener,
                      const MeshSelf& self, Deadline deadline) {
+  const auto address_of = [&](std::int32_t peer) -> const SocketAddress& {
+    return cards[static_cast<std::size_t>(peer)].address;
+  };
   std::set<std::int32_t> lower;
   for (const std::int32_t peer : mesh_neighbours(self.rank, self.size)) {
     if (peer < self.rank) {
       lower.insert(peer);
       continue;
     }
-    const SocketAddress& address = cards[static_cast<std::size_t>(peer)].address;
-    auto link = connect_to(peer, address, self, deadline);
+    auto link = connect_to(peer, address_of(peer), self, deadline);
     if (!link) return about(name_member(mesh.members, peer), link.error());
     mesh.links.push_back(std::move(*link));
   }
   std::vector<MeshLink> admitted =
       GDRX_TRY(Porter(listener, self, std::move(lower)).admit(deadline));
   for (MeshLink& link : mesh.links) {
-    const auto confirmed = confirm(link, self, deadline);
+    const auto confirmed = confirm_or_come_again(link, address_of(link.peer), self, deadline);
     if (!confirmed) return about(name_member(mesh.members, link.peer), confirmed.error());
   }
   for (MeshLink& link : admitted) mesh.links.push_back(std::move(link));
   std::sort(mesh.links.begin(), mesh.links.end(),
             [](const MeshLink& a, const MeshLink& b) { return a.peer < b.peer; });
   return {};
+}
+
+// A peer's process itself, where the kernel can watch it: some child may hold its sockets.
+void watch_processes(MeshLinks& mesh, const std::vector<Card>& cards,
+                     const std::vector<Blob>& networks, std::int32_t self) {
+  const auto at = [](std::int32_t rank) { return static_cast<std::size_t>(rank); };
+  const Card& mine = cards[at(self)];
+  for (MeshLink& link : mesh.links) {
+    const Card& card = cards[at(link.peer)];
+    const bool visible = networks[at(link.peer)] == networks[at(self)] && card.pid_space != 0 &&
+                         card.pid_space == mine.pid_space;
+    if (!visible || card.pid == mine.pid || card.pid <= 0) continue;
+    link.process = Socket(
+        Unforked::open([&] { return static_cast<int>(syscall(SYS_pidfd_open, card.pid, 0)); }));
+  }
 }
 
 }  // namespace
@@ -165,7 +211,11 @@ std::string name_member(const std::vector<MeshMember>& members, std::int32_t ran
 Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Options& options,
                                   const Log& log, Deadline deadline) {
   const std::int32_t rank = index(bootstrap.rank());
-  Interface chosen = GDRX_TRY(choose_address(bootstrap, options, deadline));
+  Unforked::raise_limit();  // every rank of a large job opens more than the usual soft limit
+  const std::string network = network_of(options.host_id);
+  const std::vector<Blob> networks =
+      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(network)), deadline));
+  Interface chosen = GDRX_TRY(choose_address(networks, options.socket_ifname));
   chosen.address.port = 0;
   const Socket listener = GDRX_TRY(Socket::listen(chosen.address, options.ports));
   const SocketAddress address = GDRX_TRY(listener.local_address());
@@ -180,6 +230,7 @@ Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Optio
         {card.pid, printable(std::as_bytes(std::span(card.host, std::strlen(card.host))))});
   }
   GDRX_TRY(link_up(mesh, cards, listener, self, deadline));
+  watch_processes(mesh, cards, networks, rank);
   return mesh;
 }
 

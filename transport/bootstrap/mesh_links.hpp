@@ -20,10 +20,13 @@ struct MeshLink {
   MeshLink(std::int32_t to, Socket through) : peer(to), socket(std::move(through)) {}
   std::int32_t peer = 0;
   Socket socket;
+  Socket process;  // of the peer: readable once it has ended; invalid where it cannot be watched
   FrameReader reader;
   std::deque<Blob> inbox;  // data frames that nobody has taken
   Blob unsent;             // what the kernel had no room for
   bool left = false;       // nothing more comes: a goodbye, an end, or garbage
+  bool cut = false;        // the network is gone, though the data path still hears from the peer
+  int missed = 0;          // own heartbeats since it last said something
   bool gave_up = false;    // its goodbye says that it has waited in vain for others
 };
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "transport/bootstrap/notice.hpp"
+#include "transport/bootstrap/socket_errors.hpp"
 
 namespace gdrx {
 namespace {
@@ -18,18 +19,17 @@ constexpr int kPiecesAtOnce = 1024;  // a link that never stops talking does not
 constexpr std::size_t kMostWaiting = 64;  // data frames of one peer: more than rounds of any n
 constexpr std::chrono::milliseconds kGoodbyeTime{200};
 
-// What the kernel reports when nobody acknowledges any more, as against a connection that ends.
-bool is_silence(int error) {
-  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN;
-}
+constexpr int kFewestBeats = 3;     // of silence, however short it may be
+constexpr int kPatienceOfTcp = 20;  // times the silence; by then the beats have decided
 
 }  // namespace
 
-MeshWire::MeshWire(MeshLinks links, Rank self, Duration heartbeat)
+MeshWire::MeshWire(MeshLinks links, Rank self, Duration heartbeat, Duration silence)
     : links_(std::move(links.links)),
       members_(std::move(links.members)),
       self_(self),
-      heartbeat_(heartbeat) {}
+      heartbeat_(heartbeat),
+      silence_(silence) {}
 
 const MeshLink& MeshWire::link_to(std::int32_t peer) const {
   return *std::find_if(links_.begin(), links_.end(),
@@ -45,7 +45,9 @@ std::optional<MeshWire::Heard> MeshWire::pump() {
   std::optional<Heard> judged;
   for (MeshLink& link : links_) {
     if (link.left) continue;
-    auto notice = read(link);
+    auto notice = link.cut ? std::nullopt : read(link);
+    if (!notice && !link.left) notice = look_at_process(link);
+    if (!notice && !link.left) notice = look_for_silence(link);
     if (!notice) continue;
     auto& first = notice->origin == self_ ? judged : told;
     if (!first) first = Heard{std::move(*notice), link.peer};
@@ -61,8 +63,9 @@ std::optional<Notice> MeshWire::read(MeshLink& link) {
     if (auto notice = drain(link)) return notice;
     if (link.left || link.inbox.size() > kMostWaiting) return {};
     const auto received = link.socket.receive_some(piece);
-    if (!received) return lost(link, received.error());
+    if (!received) return ended(link, received.error());
     if (*received == 0) return {};
+    link.missed = 0;
     link.reader.feed(std::span(piece).first(*received));
   }
   return drain(link);
@@ -90,6 +93,8 @@ std::optional<Notice> MeshWire::drain(MeshLink& link) {
       case FrameKind::fence:
         if (!take_fence(link, (*frame)->payload)) return misbehaved(link, "a fence out of place");
         break;
+      case FrameKind::heartbeat:
+        break;
       case FrameKind::hello:
       case FrameKind::accepted:
       case FrameKind::refused:
@@ -113,14 +118,43 @@ bool MeshWire::take_fence(const MeshLink& link, std::span<const std::byte> paylo
   return true;
 }
 
-Notice MeshWire::lost(MeshLink& link, const Error& how) {
+// A process that has ended is dead whoever else holds its sockets. What it said before is heard.
+std::optional<Notice> MeshWire::look_at_process(MeshLink& link) {
+  pollfd entry{link.process.fd(), POLLIN, 0};
+  if (!link.process.valid() || poll(&entry, 1, 0) != 1) return {};
+  if (auto notice = link.cut ? std::nullopt : read(link)) return notice;
+  if (link.left) return {};
+  return lost(link, "died: its process has ended without a goodbye");
+}
+
+std::optional<Notice> MeshWire::look_for_silence(MeshLink& link) {
+  const auto most = std::max<std::int64_t>(kFewestBeats, silence_ / heartbeat_);
+  // One that the kernel watches lives, however long it is stopped.
+  if (link.missed < most || link.process.valid()) return {};
+  link.missed = 0;
+  if (data_path_hears(link)) return {};
+  return lost(link, fmt::format("is lost: neither its control connection nor the data path has "
+                                "heard from it for {:g} s (its host is down or out of reach, or "
+                                "the process is stopped; GDRX_SILENCE sets the time)",
+                                std::chrono::duration<double>(most * heartbeat_).count()));
+}
+
+bool MeshWire::data_path_hears(const MeshLink& link) const {
+  return data_path_ && data_path_(Rank{link.peer});
+}
+
+std::optional<Notice> MeshWire::ended(MeshLink& link, const Error& how) {
+  if (!is_silence(how.native)) {
+    return lost(link, "died: its control connection closed without a goodbye");
+  }
+  link.cut = data_path_hears(link);
+  if (link.cut) return {};
+  return lost(link, "is unreachable: its host has stopped answering");
+}
+
+Notice MeshWire::lost(MeshLink& link, const std::string& how) {
   link.left = true;
-  const std::string who = name_member(members_, link.peer);
-  const std::string text =
-      is_silence(how.native)
-          ? fmt::format("{} is unreachable: its host has stopped answering", who)
-          : fmt::format("{} died: its control connection closed without a goodbye", who);
-  return {Errc::peer_lost, self_, Rank{link.peer}, text};
+  return {Errc::peer_lost, self_, Rank{link.peer}, name_member(members_, link.peer) + ' ' + how};
 }
 
 Notice MeshWire::misbehaved(MeshLink& link, const std::string& what) {
@@ -130,13 +164,28 @@ Notice MeshWire::misbehaved(MeshLink& link, const std::string& what) {
                       what)};
 }
 
-void MeshWire::expect_notices_only() {
+void MeshWire::expect_notices_only(Heart data_path) {
   notices_only_ = true;
+  data_path_ = std::move(data_path);
   for (MeshLink& link : links_) {
     link.reader.set_limit(kMostNotice);
     // Not earlier: TCP_USER_TIMEOUT would take a stopped process with a full window for a dead
     // host.
-    link.socket.keep_alive(heartbeat_);
+    link.socket.keep_alive(std::max<Duration>(heartbeat_, silence_ / 2), kPatienceOfTcp * silence_);
+  }
+}
+
+void MeshWire::beat() {
+  const Instant now = steady_clock().now();
+  if (now < next_beat_) return;
+  next_beat_ = now + heartbeat_;
+  const Blob frame = encode_frame(FrameKind::heartbeat, {});
+  const std::lock_guard lock(mutex_);
+  for (MeshLink& link : links_) {
+    if (link.left) continue;
+    // From here on the data path is asked for what it has heard since.
+    if (++link.missed == 1) (void)data_path_hears(link);
+    if (link.unsent.empty()) send(link, frame);
   }
 }
 
@@ -207,9 +256,11 @@ void MeshWire::prepare_poll(std::vector<pollfd>& entries) {
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
     push(link);
+    if (link.cut) continue;
     const bool listening = !link.left && link.inbox.size() <= kMostWaiting;
     const int events = (listening ? POLLIN : 0) | (link.unsent.empty() ? 0 : POLLOUT);
     if (events != 0) entries.push_back({link.socket.fd(), static_cast<short>(events), 0});
+    if (!link.left && link.process.valid()) entries.push_back({link.process.fd(), POLLIN, 0});
   }
 }
 

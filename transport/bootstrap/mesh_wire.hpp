@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -22,14 +23,20 @@ class MeshWire {
     std::int32_t from = -1;
   };
 
-  MeshWire(MeshLinks links, Rank self, Duration heartbeat);
+  /// Whether the data path has heard from that rank since it was last asked.
+  using Heart = std::function<bool(Rank)>;
+
+  MeshWire(MeshLinks links, Rank self, Duration heartbeat, Duration silence);
 
   const std::vector<MeshMember>& members() const noexcept { return members_; }
   /// Takes in all there is. A notice that can be read anywhere comes before a death that is judged
   /// here: whoever ended because it heard of a death is not the dead one.
   std::optional<Heard> pump();
-  /// From now on data frames are out of turn, and a host that vanishes is noticed by itself.
-  void expect_notices_only();
+  /// From now on data frames are out of turn, and a rank is lost that beat() finds silent.
+  void expect_notices_only(Heart data_path);
+  /// Says that this rank lives, once a heartbeat, and counts who has not said so. Own beats are the
+  /// measure and not the clock: a process that was stopped blames nobody for its own silence.
+  void beat();
 
   void send_data(std::int32_t peer, std::span<const std::byte> payload);
   /// The oldest data frame of a peer that has not been taken, if there is one.
@@ -60,7 +67,11 @@ class MeshWire {
   std::optional<Notice> read(MeshLink& link);
   std::optional<Notice> drain(MeshLink& link);
   bool take_fence(const MeshLink& link, std::span<const std::byte> payload);
-  Notice lost(MeshLink& link, const Error& how);
+  std::optional<Notice> look_at_process(MeshLink& link);
+  std::optional<Notice> look_for_silence(MeshLink& link);
+  bool data_path_hears(const MeshLink& link) const;
+  std::optional<Notice> ended(MeshLink& link, const Error& how);
+  Notice lost(MeshLink& link, const std::string& how);
   Notice misbehaved(MeshLink& link, const std::string& what);
   void send(MeshLink& link, std::span<const std::byte> frame);
   void push(MeshLink& link);
@@ -69,6 +80,9 @@ class MeshWire {
   std::vector<MeshMember> members_;
   Rank self_;
   Duration heartbeat_;
+  Duration silence_;
+  Heart data_path_;
+  Instant next_beat_{};
   bool notices_only_ = false;
   std::uint32_t fences_ = 0;  // by round
   mutable std::mutex mutex_;  // of sending: unsent of each link, flooded_

@@ -15,11 +15,15 @@
 #include <thread>
 #include <utility>
 
+#include "transport/bootstrap/fork.hpp"
+#include "transport/bootstrap/socket_errors.hpp"
+
 namespace gdrx {
 namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kRetryConnect{20};
+constexpr int kMostSkipped = 64;
 
 struct KernelAddress {
   sockaddr_storage storage{};
@@ -51,9 +55,11 @@ Result<Socket> open_socket(const SocketAddress& address) {
     return fail(Errc::protocol,
                 fmt::format("address family {} is neither 4 nor 6", address.family));
   }
-  const int fd = socket(address.family == 6 ? AF_INET6 : AF_INET,
-                        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return fail(Errc::system, "socket", errno);
+  const int fd = Unforked::open([&] {
+    return socket(address.family == 6 ? AF_INET6 : AF_INET,
+                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  });
+  if (fd < 0) return no_descriptor("socket", errno);
   Socket made(fd);
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -67,17 +73,26 @@ bool talks_to_itself(const Socket& socket) {
   return there && here && *there == *here;
 }
 
-// One attempt: a socket, or an invalid one if the other side refused.
-Result<Socket> try_connect(const SocketAddress& address, Deadline deadline) {
+// One attempt: a socket, or why there is none yet; an error if there never will be one.
+struct Attempt {
+  Socket socket;
+  int error = 0;
+};
+
+Result<Attempt> judge(Socket socket, const SocketAddress& address, int error) {
+  if (error == 0 && talks_to_itself(socket)) error = ECONNREFUSED;
+  if (error == 0) return Attempt{std::move(socket), 0};
+  if (connect_may_pass(error)) return Attempt{Socket(), error};
+  return fail(Errc::system, "connect to " + to_string(address), error);
+}
+
+Result<Attempt> try_connect(const SocketAddress& address, Deadline deadline) {
   Socket socket = GDRX_TRY(open_socket(address));
   const KernelAddress to = to_kernel(address);
   if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.length) == 0) {
-    return talks_to_itself(socket) ? Socket() : std::move(socket);
+    return judge(std::move(socket), address, 0);
   }
-  if (errno != EINPROGRESS && errno != ECONNREFUSED) {
-    return fail(Errc::system, "connect to " + to_string(address), errno);
-  }
-  if (errno == ECONNREFUSED) return Socket();
+  if (errno != EINPROGRESS) return judge(std::move(socket), address, errno);
   if (const auto ready = wait_for(socket.fd(), POLLOUT, deadline, "a connection"); !ready) {
     return fail(ready.error().code,
                 fmt::format("{} does not answer: is its host up, and does a firewall let this port "
@@ -88,10 +103,7 @@ Result<Socket> try_connect(const SocketAddress& address, Deadline deadline) {
   int error = 0;
   socklen_t length = sizeof error;
   getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error == ECONNREFUSED || error == ECONNRESET) return Socket();
-  if (error != 0) return fail(Errc::system, "connect to " + to_string(address), error);
-  if (talks_to_itself(socket)) return Socket();
-  return socket;
+  return judge(std::move(socket), address, error);
 }
 
 }  // namespace
@@ -150,6 +162,8 @@ Result<void> wait_for(int fd, short events, Deadline deadline, const char* what)
   }
 }
 
+Socket::Socket(int fd) noexcept : fd_(fd) { Unforked::keep(fd); }
+
 Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -157,9 +171,7 @@ Socket& Socket::operator=(Socket&& other) noexcept {
   return *this;
 }
 
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
+Socket::~Socket() { Unforked::close(fd_); }
 
 namespace {
 
@@ -196,13 +208,27 @@ Result<Socket> Socket::listen(const SocketAddress& address, PortRange ports) {
 }
 
 Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) {
+  return connect_until(address, deadline, false);
+}
+
+Result<Socket> Socket::connect_again(const SocketAddress& address, Deadline deadline) {
+  return connect_until(address, deadline, true);
+}
+
+Result<Socket> Socket::connect_until(const SocketAddress& address, Deadline deadline,
+                                     bool refusal_is_final) {
   while (true) {
-    Socket socket = GDRX_TRY(try_connect(address, deadline));
-    if (socket.valid()) return socket;
+    Attempt attempt = GDRX_TRY(try_connect(address, deadline));
+    if (attempt.socket.valid()) return std::move(attempt.socket);
+    if (refusal_is_final && attempt.error == ECONNREFUSED) {
+      return fail(Errc::peer_lost, to_string(address) + " listens no more", attempt.error);
+    }
     if (deadline.passed(steady_clock().now())) {
-      return fail(Errc::timeout, fmt::format("{} refuses connections: is the other side running, "
-                                             "and its port reachable?",
-                                             to_string(address)));
+      return fail(
+          Errc::timeout,
+          fmt::format("{} {} connections: is the other side running, and its port reachable?",
+                      to_string(address), attempt.error == ECONNREFUSED ? "refuses" : "takes no"),
+          attempt.error);
     }
     std::this_thread::sleep_for(
         std::min<Duration>(kRetryConnect, deadline.left(steady_clock().now())));
@@ -250,16 +276,20 @@ Result<SocketAddress> Socket::local_address() const {
 }
 
 Result<Socket> Socket::accept() const {
-  const int fd = accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd >= 0) {
-    Socket accepted(fd);
-    const int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return accepted;
+  // Each error that is skipped takes its connection off the queue; the bound is against surprises.
+  for (int i = 0; i < kMostSkipped; ++i) {
+    const int fd = Unforked::open(
+        [&] { return accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+    if (fd >= 0) {
+      Socket accepted(fd);
+      const int on = 1;
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      return accepted;
+    }
+    if (errno == EAGAIN) break;
+    if (!accept_next(errno)) return no_descriptor("accept", errno);
   }
-  // A client that has gone again is not our trouble.
-  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Socket();
-  return fail(Errc::system, "accept", errno);
+  return Socket();
 }
 
 Result<std::size_t> Socket::send_some(std::span<const std::byte> bytes) const noexcept {
@@ -295,20 +325,20 @@ Result<void> Socket::receive_exact(std::span<std::byte> bytes, Deadline deadline
   return {};
 }
 
-void Socket::keep_alive(Duration interval) const noexcept {
+void Socket::keep_alive(Duration interval, Duration give_up) const noexcept {
   // One host does not vanish from itself. An overloaded one, though, has been seen to let its own
   // probes time out.
   const auto here = local_address();
   const auto there = peer_address();
   if (here && there && here->ip == there->ip) return;
+  using std::chrono::seconds;
   const int on = 1;
-  const int seconds =
-      std::max(1, static_cast<int>(std::chrono::ceil<std::chrono::seconds>(interval).count()));
-  const int probes = 2;
-  const int give_up_ms = 3 * 1000 * seconds;
+  const int every = std::max(1, static_cast<int>(std::chrono::ceil<seconds>(interval).count()));
+  const int give_up_ms = static_cast<int>(std::chrono::ceil<milliseconds>(give_up).count());
+  const int probes = std::clamp(give_up_ms / 1000 / every, 2, 100);
   setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &every, sizeof every);
+  setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
   setsockopt(fd_, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, sizeof give_up_ms);
 }

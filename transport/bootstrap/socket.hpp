@@ -30,11 +30,11 @@ SocketAddress loopback_address();
 /// Family and address from the kernel's form; nothing for other families.
 Result<SocketAddress> from_sockaddr(const sockaddr* address);
 
-/// Owns a non-blocking descriptor.
+/// Owns a non-blocking descriptor, which children of fork() do not get.
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int fd) noexcept : fd_(fd) {}
+  explicit Socket(int fd) noexcept;
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   Socket(const Socket&) = delete;
@@ -43,29 +43,35 @@ class Socket {
 
   /// Port 0: one of `ports`, or the kernel chooses.
   static Result<Socket> listen(const SocketAddress& address, PortRange ports = {});
-  /// Tries again while the other side refuses, until the deadline.
+  /// Tries again while the other side refuses or cannot be reached, until the deadline.
   static Result<Socket> connect(const SocketAddress& address, Deadline deadline);
+  /// The same to a side that is known to have listened: if it refuses now, it is gone, and that is
+  /// Errc::peer_lost at once.
+  static Result<Socket> connect_again(const SocketAddress& address, Deadline deadline);
 
   /// Starts to connect and does not wait: connected() says when it is done.
   static Result<Socket> begin_connect(const SocketAddress& address);
-  /// Errc::peer_lost if the other side refused.
+  /// Errc::peer_lost, with its errno, if the other side did not take it.
   Result<Progress> connected() const;
 
   int fd() const noexcept { return fd_; }
   bool valid() const noexcept { return fd_ >= 0; }
   Result<SocketAddress> local_address() const;
   Result<SocketAddress> peer_address() const;
-  /// One waiting connection, or an invalid socket if there is none. Does not wait.
+  /// One waiting connection, or an invalid socket if there is none. Does not wait. An error says
+  /// what ran out; the connection still waits.
   Result<Socket> accept() const;
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline) const;
   Result<void> receive_exact(std::span<std::byte> bytes, Deadline deadline) const;
   /// What can be sent or received now: 0 if nothing. End of stream is Errc::peer_lost.
   Result<std::size_t> send_some(std::span<const std::byte> bytes) const noexcept;
   Result<std::size_t> receive_some(std::span<std::byte> bytes) const noexcept;
-  /// Another host that vanishes is noticed after about three intervals.
-  void keep_alive(Duration interval) const noexcept;
+  /// Another host that vanishes is noticed after `give_up`, and is asked each `interval`.
+  void keep_alive(Duration interval, Duration give_up) const noexcept;
 
  private:
+  static Result<Socket> connect_until(const SocketAddress& address, Deadline deadline,
+                                      bool refusal_is_final);
   int fd_ = -1;
 };
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel says of a connection that passes by itself. accept4() and connect() are replaced,
+// so that each error can be had.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <future>
+
+#include "transport/bootstrap/control_mesh.hpp"
+#include "transport/bootstrap/socket.hpp"
+#include "transport/bootstrap/thread_bootstrap.hpp"
+
+namespace {
+
+std::atomic<int> accept_error{0};   // of the next call
+std::atomic<int> accept_drops{0};   // connections that end as soon as they are taken
+std::atomic<int> connect_error{0};  // of the next call
+
+template <class F>
+F next(const char* name) {
+  return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
+  static const auto real = next<int (*)(int, sockaddr*, socklen_t*, int)>("accept4");
+  const int error = accept_error.exchange(0);
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  const int taken = real(fd, address, length, flags);
+  if (taken < 0 || accept_drops.load() == 0) return taken;
+  --accept_drops;
+  close(taken);
+  errno = ECONNABORTED;
+  return -1;
+}
+
+extern "C" int connect(int fd, const sockaddr* address, socklen_t length) {
+  static const auto real = next<int (*)(int, const sockaddr*, socklen_t)>("connect");
+  const int error = connect_error.exchange(0);
+  if (error == 0) return real(fd, address, length);
+  errno = error;
+  return -1;
+}
+
+namespace gdrx {
+namespace {
+
+using namespace std::chrono_literals;
+
+Deadline in(Duration time) { return Deadline::after(steady_clock(), time); }
+
+class Accepting : public testing::TestWithParam<int> {};
+
+TEST_P(Accepting, GoesOnAfterAnErrorThatIsOneConnectionsAlone) {
+  const auto listener = Socket::listen(loopback_address());
+  const auto client = Socket::connect(*listener->local_address(), in(5s));
+  accept_error = GetParam();
+  const auto accepted = listener->accept();
+  ASSERT_TRUE(accepted) << describe(accepted.error());
+  EXPECT_TRUE(accepted->valid());
+}
+
+// accept(2): "Linux accept() passes already-pending network errors on the new socket".
+INSTANTIATE_TEST_SUITE_P(Errors, Accepting,
+                         testing::Values(EINTR, ECONNABORTED, EPERM, ENETDOWN, EPROTO, ENOPROTOOPT,
+                                         EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH));
+
+class Connecting : public testing::TestWithParam<int> {};
+
+TEST_P(Connecting, TriesAgainWhileTheNetworkSettles) {
+  const auto listener = Socket::listen(loopback_address());
+  connect_error = GetParam();
+  const auto client = Socket::connect(*listener->local_address(), in(5s));
+  EXPECT_TRUE(client) << describe(client.error());
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, Connecting,
+                         testing::Values(EHOSTUNREACH, ETIMEDOUT, EADDRNOTAVAIL, ECONNREFUSED));
+
+std::string make_two_ranks() {
+  auto bootstraps = ThreadBootstrap::create_all(2);
+  const auto make = [&](std::size_t rank) {
+    return ControlMesh::create(*bootstraps[rank], {"", 1s, "here"}, Log(), in(5s));
+  };
+  auto other = std::async(std::launch::async, [&] { return make(1); });
+  const auto mine = make(0);
+  const auto theirs = other.get();
+  return !mine ? describe(mine.error()) : !theirs ? describe(theirs.error()) : "";
+}
+
+TEST(Link, ComesAboutAlthoughTheOtherSideLetsGoOfTheFirstConnection) {
+  accept_drops = 2;
+  EXPECT_EQ(make_two_ranks(), "");
+}
+
+TEST(Link, ComesAboutAlthoughTheAcceptingSideRunsOutOfDescriptorsForAMoment) {
+  accept_error = EMFILE;
+  EXPECT_EQ(make_two_ranks(), "");
+}
+
+TEST(Link, ComesAboutAlthoughMemoryIsShortForAMoment) {
+  accept_error = ENOBUFS;
+  EXPECT_EQ(make_two_ranks(), "");
+}
+
+}  // namespace
+}  // namespace gdrx
