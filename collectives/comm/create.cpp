@@ -37,9 +37,9 @@ class CommunicatorBuilder {
     deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
     GDRX_TRY(check_versions(bootstrap_, GDRX_VERSION, deadline_));
     const std::string id = host_id(comm.config_);
-    const ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
-                                    GDRX_TRY(Secret::load(comm.config_.secret_file)),
-                                    comm.config_.port_range};
+    ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
+                              GDRX_TRY(Secret::load(comm.config_.secret_file))};
+    mesh.ports = comm.config_.port_range;
     comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
     tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
     GDRX_TRY(open_fabric_and_inbox());

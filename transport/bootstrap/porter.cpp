@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/bootstrap/porter.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -11,39 +12,61 @@
 namespace gdrx {
 namespace {
 
-constexpr std::size_t kMostVisitors = 256;
+constexpr int kPauseMs = 50;
+constexpr auto silent_since = [](const auto& visitor) { return visitor.silence.since(); };
 
 }  // namespace
 
 Result<std::vector<MeshLink>> Porter::admit(Deadline deadline) {
   while (!expected_.empty()) {
     wait(deadline);
-    GDRX_TRY(accept_all());
-    visitors_.remove_if([&](Visitor& visitor) { return settle(visitor, deadline); });
+    settle_all(deadline);  // before somebody is put out
+    accept_all();
+    settle_all(deadline);
     if (!expected_.empty() && deadline.passed(steady_clock().now())) {
       const std::vector<std::int32_t> missing(expected_.begin(), expected_.end());
-      return fail(Errc::timeout, name_ranks(missing) +
-                                     " did not open a control connection to rank " +
-                                     std::to_string(self_.rank) + " in time");
+      return fail(Errc::timeout,
+                  fmt::format("{} did not open a control connection to rank {} in time{}{}",
+                              name_ranks(missing), self_.rank, shortage_ ? ": " : "",
+                              shortage_ ? shortage_->what : ""));
     }
   }
   return std::move(links_);
 }
 
 void Porter::wait(Deadline deadline) {
-  std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}};
+  std::vector<pollfd> entries;
+  if (!paused_) entries.push_back({listener_.fd(), POLLIN, 0});
   for (const Visitor& visitor : visitors_) entries.push_back({visitor.socket.fd(), POLLIN, 0});
-  poll(entries.data(), entries.size(), std::min(1000, poll_milliseconds(deadline)));
+  poll(entries.data(), entries.size(),
+       std::min(paused_ ? kPauseMs : 1000, poll_milliseconds(deadline)));
 }
 
-Result<void> Porter::accept_all() {
-  while (true) {
-    Socket fresh = GDRX_TRY(listener_.accept());
-    if (!fresh.valid()) return {};
-    // A rank says hello at once: the oldest who has not is the least likely to be one.
-    if (visitors_.size() == kMostVisitors) visitors_.pop_front();
-    visitors_.emplace_back(std::move(fresh));
+// What waits in the listener's queue stays there while there is no room.
+void Porter::accept_all() {
+  paused_ = false;
+  while (!paused_) {
+    if (!has_room()) {
+      paused_ = true;
+      return;
+    }
+    auto fresh = listener_.accept();
+    if (!fresh) {
+      shortage_ = std::move(fresh).error();
+      paused_ = !put_out_a_stranger(visitors_, silent_since);
+      continue;
+    }
+    if (!fresh->valid()) return;
+    visitors_.emplace_back(std::move(*fresh));
   }
+}
+
+bool Porter::has_room() {
+  return visitors_.size() < most_strangers() || put_out_a_stranger(visitors_, silent_since);
+}
+
+void Porter::settle_all(Deadline deadline) {
+  visitors_.remove_if([&](Visitor& visitor) { return settle(visitor, deadline); });
 }
 
 // True when the visitor is no visitor any more: a link now, or sent away.
@@ -51,6 +74,7 @@ bool Porter::settle(Visitor& visitor, Deadline deadline) {
   std::array<std::byte, 256> piece;
   const auto received = visitor.socket.receive_some(piece);
   if (!received) return true;
+  if (*received > 0) visitor.silence.spoke();
   visitor.reader.feed(std::span(piece).first(*received));
   const auto frame = visitor.reader.next();
   if (!frame) return true;

@@ -3,15 +3,17 @@
 #pragma once
 
 #include <list>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "transport/bootstrap/mesh_links.hpp"
+#include "transport/bootstrap/strangers.hpp"
 
 namespace gdrx {
 
-/// Accepts those who know the mesh's nonce and are expected; strangers are dropped, and slow ones
-/// hold up nobody.
+/// Accepts those who know the mesh's nonce and are expected; strangers are dropped, slow ones hold
+/// up nobody, and nobody is dropped before he was heard.
 class Porter {
  public:
   /// `listener` outlives the porter.
@@ -26,8 +28,11 @@ class Porter {
     explicit Visitor(Socket from) : socket(std::move(from)) {}
     Socket socket;
     FrameReader reader{sizeof(HelloFrame)};
+    Silence silence;
   };
-  Result<void> accept_all();
+  void accept_all();
+  bool has_room();
+  void settle_all(Deadline deadline);
   void wait(Deadline deadline);
   bool settle(Visitor& visitor, Deadline deadline);
 
@@ -35,6 +40,8 @@ class Porter {
   MeshSelf self_;
   std::set<std::int32_t> expected_;
   std::list<Visitor> visitors_;  // in the order of their coming
+  bool paused_ = false;          // no more of them for a moment
+  std::optional<Error> shortage_;
   std::vector<MeshLink> links_;
 };
 

@@ -14,6 +14,7 @@
 
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/star.hpp"
+#include "transport/bootstrap/strangers.hpp"
 
 namespace gdrx {
 namespace {
@@ -21,9 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kMostStrangers = 256;  // connections that have not said hello
-constexpr seconds kStrangerTime{5};          // to say hello, and to read a refusal
-constexpr seconds kLastWords{1};             // to hand out answers when the process ends
+constexpr seconds kStrangerTime{10};  // to say hello, and to read a refusal
+constexpr seconds kLastWords{1};      // to hand out answers when the process ends
 constexpr milliseconds kPauseAccepting{100};
 constexpr int kPiecesAtOnce = 64;  // then it is the next one's turn
 constexpr int kMostRefusalsLogged = 20;
@@ -35,7 +35,8 @@ struct Client {
   FrameReader reader{sizeof(HelloFrame)};
   std::deque<std::shared_ptr<const Blob>> out;
   std::size_t sent = 0;  // of the first of `out`
-  Instant since = steady_clock().now();
+  Silence silence;
+  Instant since = silence.came();
   bool member = false;
   bool closing = false;  // once `out` is empty
   bool ended = false;    // the connection is
@@ -55,8 +56,12 @@ class BootstrapRoot::Impl {
   void run() {
     while (!stop_.load() && !(star_.over() && clients_.empty())) {
       wait(milliseconds(1000));
+      for (Client& client : clients_) serve(client);  // before somebody is put out
+      const Star::Guest first = next_guest_;
       accept_all();
-      for (Client& client : clients_) serve(client);
+      for (Client& client : clients_) {
+        if (client.guest >= first) serve(client);
+      }
       sweep();
     }
     hand_out_the_rest();
@@ -88,25 +93,28 @@ class BootstrapRoot::Impl {
 
   void accept_all() {
     while (steady_clock().now() >= accept_again_) {
+      if (clients_.size() - star_.members() >= most_strangers() && !make_room()) return pause();
       auto socket = listener_.accept();
       if (!socket) {
         // The waiting connection stays: without a pause poll() would spin on it.
-        log_.warn("bootstrap root: {}: no new ranks for a moment", describe(socket.error()));
-        accept_again_ = steady_clock().now() + kPauseAccepting;
-        return;
+        if (++shortages_ == 1) {
+          log_.warn("bootstrap root: {}: no new ranks for a moment", describe(socket.error()));
+        }
+        if (!make_room()) return pause();
+        continue;
       }
       if (!socket->valid()) return;
-      make_room();
+      shortages_ = 0;
       clients_.emplace_back(std::move(*socket), next_guest_++);
     }
   }
 
-  // A rank says hello at once, so that the oldest stranger is the least likely to be one.
-  void make_room() {
-    if (clients_.size() - star_.members() < kMostStrangers) return;
-    const auto oldest = std::find_if(clients_.begin(), clients_.end(),
-                                     [](const Client& client) { return !client.member; });
-    if (oldest != clients_.end()) clients_.erase(oldest);
+  void pause() { accept_again_ = steady_clock().now() + kPauseAccepting; }
+
+  bool make_room() {
+    return put_out_a_stranger(clients_, [](const Client& client) {
+      return client.member ? Instant::max() : client.silence.since();
+    });
   }
 
   void serve(Client& client) {
@@ -115,6 +123,7 @@ class BootstrapRoot::Impl {
       const auto received = client.socket.receive_some(piece);
       if (!received) client.ended = true;
       if (!received || *received == 0) break;
+      client.silence.spoke();
       client.reader.feed(std::span(piece).first(*received));
       drain(client);
     }
@@ -198,6 +207,7 @@ class BootstrapRoot::Impl {
   Star::Guest next_guest_ = 1;
   Instant accept_again_{};
   int refusals_ = 0;
+  int shortages_ = 0;  // since the last connection that could be taken
   std::atomic<bool> stop_{false};
 
  public:
@@ -206,6 +216,7 @@ class BootstrapRoot::Impl {
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress& at, const Log& log,
                                                             const Secret& secret, PortRange ports) {
+  Unforked::raise_limit();  // each rank is a connection
   Socket listener = GDRX_TRY(Socket::listen(at, ports));
   const SocketAddress address = GDRX_TRY(listener.local_address());
   Socket wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks among strangers who connect and say nothing, and more ranks than descriptors.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <future>
+#include <thread>
+
+#include "transport/bootstrap/control_mesh.hpp"
+#include "transport/bootstrap/porter.hpp"
+#include "transport/bootstrap/root.hpp"
+#include "transport/bootstrap/tcp_bootstrap.hpp"
+#include "transport/bootstrap/thread_bootstrap.hpp"
+
+namespace gdrx {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kCrowd = 300;
+
+Deadline in(Duration time) { return Deadline::after(steady_clock(), time); }
+
+std::vector<Socket> crowd_at(const SocketAddress& address) {
+  std::vector<Socket> crowd;
+  for (int i = 0; i < kCrowd; ++i) {
+    crowd.push_back(std::move(*Socket::connect(address, in(5s))));
+  }
+  return crowd;
+}
+
+// The root as a process, so that it can be stopped while others queue up before it.
+class RootProcess {
+ public:
+  RootProcess() {
+    int ends[2] = {};
+    EXPECT_EQ(pipe(ends), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      auto root = BootstrapRoot::start(loopback_address(), Log());
+      [[maybe_unused]] const auto told = write(ends[1], &(*root)->id(), sizeof(UniqueId));
+      std::this_thread::sleep_for(30s);
+      _exit(0);
+    }
+    std::array<std::byte, sizeof id_> bytes{};
+    EXPECT_EQ(read(ends[0], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    id_ = std::bit_cast<UniqueId>(bytes);
+    close(ends[0]);
+    close(ends[1]);
+  }
+  ~RootProcess() {
+    signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  void signal(int number) const { kill(pid_, number); }
+  const UniqueId& id() const { return id_; }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueId id_;
+};
+
+Socket say_hello(const SocketAddress& to, const HelloFrame& hello) {
+  Socket socket = std::move(*Socket::connect(to, in(5s)));
+  const Blob frame = encode_frame(FrameKind::hello, std::as_bytes(std::span(&hello, 1)));
+  EXPECT_TRUE(socket.send_all(frame, in(5s)));
+  return socket;
+}
+
+TEST(Crowd, AtTheRootDoesNotPushOutARankWhoseHelloLiesUnread) {
+  const RootProcess root;
+  root.signal(SIGSTOP);
+  const Socket rank = say_hello(root.id().root, {{root.id().nonce[0], root.id().nonce[1]}, 0, 1});
+  const std::vector<Socket> crowd = crowd_at(root.id().root);
+  root.signal(SIGCONT);
+  Blob answer(sizeof(FrameHeader));
+  const auto received = rank.receive_exact(answer, in(5s));
+  EXPECT_TRUE(received) << received.error().what;
+}
+
+TEST(Crowd, AtTheRootDelaysNoRankThatComesAfterIt) {
+  const RootProcess root;
+  const std::vector<Socket> crowd = crowd_at(root.id().root);
+  const Instant begin = steady_clock().now();
+  const auto joined = TcpBootstrap::create(root.id(), Rank{0}, 1, Log(), in(10s));
+  EXPECT_TRUE(joined) << joined.error().what;
+  EXPECT_LT(steady_clock().now() - begin, 1s);
+}
+
+TEST(Crowd, AtAPortersDoorDoesNotPushOutARankWhoseHelloLiesUnread) {
+  const auto listener = Socket::listen(loopback_address());
+  const SocketAddress address = *listener->local_address();
+  const Socket rank = say_hello(address, {{1, 2}, 0, 2});
+  const std::vector<Socket> crowd = crowd_at(address);
+  const auto links = Porter(*listener, MeshSelf{{1, 2}, 1, 2, {}}, {0}).admit(in(2s));
+  EXPECT_TRUE(links) << links.error().what;
+}
+
+rlimit limits() {
+  rlimit now{};
+  getrlimit(RLIMIT_NOFILE, &now);
+  return now;
+}
+
+// The ranks of a process make a mesh; what the first says that fails.
+std::string make_mesh(int ranks, Duration time) {
+  auto bootstraps = ThreadBootstrap::create_all(ranks);
+  std::vector<std::future<std::string>> results;
+  std::vector<std::unique_ptr<ControlMesh>> meshes(static_cast<std::size_t>(ranks));
+  for (std::size_t r = 0; r < meshes.size(); ++r) {
+    results.push_back(std::async(std::launch::async, [&, r]() -> std::string {
+      auto mesh = ControlMesh::create(*bootstraps[r], {"", 1s, "here"}, Log(), in(time));
+      if (!mesh) return describe(mesh.error());
+      meshes[r] = std::move(*mesh);
+      return "";
+    }));
+  }
+  std::string first;
+  for (auto& result : results) {
+    const std::string text = result.get();
+    if (first.empty()) first = text;
+  }
+  return first;
+}
+
+TEST(Crowd, OfMoreRanksThanTheSoftLimitOfDescriptorsGetsThoseOfTheHardOne) {
+  const rlimit before = limits();
+  rlimit low = before;
+  low.rlim_cur = 40;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  EXPECT_EQ(make_mesh(12, 10s), "");
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(Crowd, OfMoreRanksThanTheHardLimitOfDescriptorsIsToldSo) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit low{40, 40};
+    setrlimit(RLIMIT_NOFILE, &low);
+    const std::string text = make_mesh(12, 2s);
+    std::fprintf(stderr, "%s\n", text.c_str());
+    _exit(text.find("may have 40 descriptors open") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace gdrx
