@@ -103,7 +103,8 @@ typedef struct gdrxRegistration* gdrxRegistration_t;
 typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or NULL */
 
 /* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address
- * of that rank, a nonce and a version. Treat it as a secret: whoever has it can join. */
+ * of that rank, the job's key and a version. It is a secret: whoever has it can join, and read what
+ * ranks tell each other, unless GDRX_SECRET_FILE is set. */
 typedef struct {
   char bytes[128];
 } gdrxUniqueId;

@@ -65,22 +65,22 @@ class RootProcess {
   UniqueId id_;
 };
 
-Socket say_hello(const SocketAddress& to, const HelloFrame& hello) {
+SecureSocket greet(const SocketAddress& to, std::string identity, const Key& key) {
   Socket socket = std::move(*Socket::connect(to, in(5s)));
-  const Blob frame = encode_frame(FrameKind::hello, std::as_bytes(std::span(&hello, 1)));
-  EXPECT_TRUE(socket.send_all(frame, in(5s)));
-  return socket;
+  auto secure = *SecureSocket::client(std::move(socket), std::move(identity), key);
+  EXPECT_TRUE(secure.handshake());  // begins
+  return secure;
 }
 
 TEST(Crowd, AtTheRootDoesNotPushOutARankWhoseHelloLiesUnread) {
   const RootProcess root;
   root.signal(SIGSTOP);
-  const Socket rank = say_hello(root.id().root, {{root.id().nonce[0], root.id().nonce[1]}, 0, 1});
+  SecureSocket rank =
+      greet(root.id().root, std::string(kRootIdentity), *root_key(root.id(), Secret()));
   const std::vector<Socket> crowd = crowd_at(root.id().root);
   root.signal(SIGCONT);
-  Blob answer(sizeof(FrameHeader));
-  const auto received = rank.receive_exact(answer, in(5s));
-  EXPECT_TRUE(received) << received.error().what;
+  const auto heard = rank.handshake(in(5s));
+  EXPECT_TRUE(heard) << heard.error().what;
 }
 
 TEST(Crowd, AtTheRootDelaysNoRankThatComesAfterIt) {
@@ -95,9 +95,13 @@ TEST(Crowd, AtTheRootDelaysNoRankThatComesAfterIt) {
 TEST(Crowd, AtAPortersDoorDoesNotPushOutARankWhoseHelloLiesUnread) {
   const auto listener = Socket::listen(loopback_address());
   const SocketAddress address = *listener->local_address();
-  const Socket rank = say_hello(address, {{1, 2}, 0, 2});
+  const MeshSelf self{*Key::random(), 1, 2};
+  SecureSocket rank = greet(address, link_identity(0, 1), *self.link_key(0, 1));
   const std::vector<Socket> crowd = crowd_at(address);
-  const auto links = Porter(*listener, MeshSelf{{1, 2}, 1, 2, {}}, {0}).admit(in(2s));
+  const std::jthread caller([&] { EXPECT_TRUE(rank.handshake(in(5s))); });
+  const std::vector<MeshMember> members(2);
+  MeshCalls none(self, members);
+  const auto links = Porter(*listener, self, {0}).admit(none, in(2s));
   EXPECT_TRUE(links) << links.error().what;
 }
 
@@ -107,7 +111,7 @@ rlimit limits() {
   return now;
 }
 
-// The ranks of a process make a mesh; what the first says that fails.
+// The ranks of a process make a mesh; what those say that fail, a line each.
 std::string make_mesh(int ranks, Duration time) {
   auto bootstraps = ThreadBootstrap::create_all(ranks);
   std::vector<std::future<std::string>> results;
@@ -120,12 +124,12 @@ std::string make_mesh(int ranks, Duration time) {
       return "";
     }));
   }
-  std::string first;
+  std::string all;
   for (auto& result : results) {
     const std::string text = result.get();
-    if (first.empty()) first = text;
+    all += text.empty() ? text : text + '\n';
   }
-  return first;
+  return all;
 }
 
 TEST(Crowd, OfMoreRanksThanTheSoftLimitOfDescriptorsGetsThoseOfTheHardOne) {

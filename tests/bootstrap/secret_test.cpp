@@ -11,6 +11,7 @@
 
 #include "gdrx/clock.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/bootstrap/mesh_links.hpp"
 #include "transport/bootstrap/root.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
@@ -84,20 +85,6 @@ TEST(JobKey, IsAnotherForEachSecretAndForEachKeyHandedOn) {
   EXPECT_FALSE(*Secret().job_key(one) == one);
 }
 
-TEST(SecretToken, FitsOnePlaceOfOneCommunicatorAlone) {
-  const Secret key = secret("0123456789abcdef");
-  const std::uint64_t nonce[2] = {1, 2};
-  const std::uint64_t other[2] = {1, 3};
-  const Token token = key.token(kLinkRole, nonce, 3, 4);
-  EXPECT_EQ(token, key.token(kLinkRole, nonce, 3, 4));
-  EXPECT_NE(token, key.token(kLinkRole, nonce, 4, 3));
-  EXPECT_NE(token, key.token(kLinkRole, nonce, 3, 5));
-  EXPECT_NE(token, key.token(kRankRole, nonce, 3, 4));
-  EXPECT_NE(token, key.token(kLinkRole, other, 3, 4));
-  EXPECT_NE(token, secret("0123456789abcdeg").token(kLinkRole, nonce, 3, 4));
-  EXPECT_EQ(Secret().token(kLinkRole, nonce, 3, 4), (Token{1, 2}));
-}
-
 struct RootCase {
   const char* name;
   std::string root;
@@ -122,26 +109,121 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(RootCase{"TheSame", "0123456789abcdef", "0123456789abcdef", ""},
                     RootCase{"AnotherOne", "0123456789abcdef", "0123456789abcdeX",
                              "GDRX_SECRET_FILE"},
-                    RootCase{"TheRankHasNone", "0123456789abcdef", "", "it shows no secret"},
+                    RootCase{"TheRankHasNone", "0123456789abcdef", "", "GDRX_SECRET_FILE"},
                     RootCase{"TheRootHasNone", "", "0123456789abcdef", "GDRX_SECRET_FILE"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// A root that takes anybody: it lacks the secret, and has no proof to show.
-TEST(SecretRank, DoesNotJoinARootThatOnlySaysYes) {
+// What a listening socket hears from the first who comes, until that one goes.
+std::string hear_one(const Socket& listener) {
+  Socket from;
+  while (!from.valid()) from = *listener.accept();
+  std::string heard;
+  std::array<std::byte, 4096> piece;
+  for (const Deadline end = in(300ms); !end.passed(steady_clock().now());) {
+    const auto some = from.receive_some(piece);
+    if (!some) break;
+    heard.append(reinterpret_cast<const char*>(piece.data()), *some);
+    if (*some == 0) std::this_thread::sleep_for(1ms);
+  }
+  return heard;
+}
+
+TEST(SecretRank, SaysNothingToARootThatHasNotShownTheKey) {
   auto listener = Socket::listen(loopback_address());
   ASSERT_TRUE(listener.has_value());
   const auto id = make_id_for(*listener->local_address());
+  std::string heard;
   std::jthread impostor([&] {
-    Socket from;
-    while (!from.valid()) from = *listener->accept();
-    Blob hello(sizeof(FrameHeader) + sizeof(HelloFrame));
-    (void)from.receive_exact(hello, in(10s));
-    (void)from.send_all(encode_frame(FrameKind::accepted, {}), in(10s));
+    heard = hear_one(*listener);
+    *listener = Socket();
   });
-  const auto joined =
-      TcpBootstrap::create(*id, Rank{0}, 1, Log(), in(10s), secret("0123456789abcdef"));
-  ASSERT_FALSE(joined.has_value());
-  EXPECT_NE(joined.error().what.find("does not know the secret"), std::string::npos);
+  const auto joined = TcpBootstrap::create(*id, Rank{0}, 1, Log(), in(600ms));
+  impostor.join();
+  EXPECT_FALSE(joined.has_value());
+  EXPECT_NE(heard.find(kRootIdentity), std::string::npos) << "one TLS greeting";
+  EXPECT_LT(heard.size(), 600u);
+  const std::string_view nonce(reinterpret_cast<const char*>(id->nonce), sizeof id->nonce);
+  EXPECT_EQ(heard.find(nonce), std::string::npos);
+}
+
+// A wire between a rank and its root, with somebody who reads it.
+class Wire {
+ public:
+  explicit Wire(const SocketAddress& to)
+      : listener_(*Socket::listen(loopback_address())),
+        address_(*listener_.local_address()),
+        thread_([this, to](const std::stop_token& stop) { carry(to, stop); }) {}
+  const SocketAddress& address() const { return address_; }
+  std::string seen() {
+    thread_.request_stop();
+    thread_.join();
+    return seen_;
+  }
+
+ private:
+  void carry(const SocketAddress& to, const std::stop_token& stop) {
+    Socket one;
+    while (!one.valid() && !stop.stop_requested()) one = *listener_.accept();
+    if (!one.valid()) return;
+    Socket other = *Socket::connect(to, in(5s));
+    std::array<std::byte, 4096> piece;
+    while (!stop.stop_requested()) {
+      for (const auto& [from, into] : {std::pair(&one, &other), std::pair(&other, &one)}) {
+        const auto some = from->receive_some(piece);
+        if (!some || !into->send_all(std::span(piece).first(*some), in(5s))) return;
+        seen_.append(reinterpret_cast<const char*>(piece.data()), *some);
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+  Socket listener_;
+  SocketAddress address_;
+  std::string seen_;
+  std::jthread thread_;
+};
+
+// The id leads over the wire: its checksum is made anew by its decoder's rule, FNV-1a.
+UniqueId through(UniqueId id, const SocketAddress& wire) {
+  id.root = wire;
+  std::uint32_t hash = 2166136261u;
+  for (const std::byte b : std::as_bytes(std::span(&id, 1)).first(offsetof(UniqueId, checksum))) {
+    hash = (hash ^ static_cast<std::uint32_t>(b)) * 16777619u;
+  }
+  id.checksum = hash;
+  return id;
+}
+
+TEST(RootsWire, ShowsAListenerNothingOfWhatRanksGather) {
+  const auto root = BootstrapRoot::start(loopback_address(), Log());
+  ASSERT_TRUE(root.has_value());
+  Wire wire((*root)->id().root);
+  auto joined =
+      TcpBootstrap::create(through((*root)->id(), wire.address()), Rank{0}, 1, Log(), in(10s));
+  ASSERT_TRUE(joined.has_value()) << joined.error().what;
+  const std::string_view card = "addresses, pids and the mesh's key";
+  const auto all = (*joined)->all_gather(bytes_of(card), in(10s));
+  ASSERT_TRUE(all.has_value()) << all.error().what;
+  const std::string seen = wire.seen();
+  EXPECT_FALSE(seen.empty());
+  EXPECT_EQ(seen.find("addresses"), std::string::npos);
+}
+
+TEST(LinkIdentity, NamesItsTwoEndsAndIsReadStrictly) {
+  EXPECT_EQ(read_link_identity(link_identity(3, 64)), std::pair(3, 64));
+  for (const char* bad : {"", "gdrx-link-3 ", "gdrx-link-3 3", "gdrx-link-3 3 ", "gdrx-link-3 3 4x",
+                          "gdrx-link-2 3 4", "gdrx-link-3 99999999999 1"}) {
+    EXPECT_FALSE(read_link_identity(bad)) << bad;
+  }
+}
+
+TEST(LinkKey, FitsOnePlaceOfOneMeshAlone) {
+  const MeshSelf self{*Key::random(), 3, 8};
+  const MeshSelf other{*Key::random(), 3, 8};
+  EXPECT_TRUE(*self.link_key(3, 4) == *self.link_key(3, 4));
+  EXPECT_FALSE(*self.link_key(3, 4) == *self.link_key(4, 3));
+  EXPECT_FALSE(*self.link_key(3, 4) == *self.link_key(3, 5));
+  EXPECT_FALSE(*self.link_key(3, 4) == *other.link_key(3, 4));
 }
 
 TEST(SecretMesh, LinksRanksOfOneSecretAndNoOthers) {

@@ -60,7 +60,7 @@ TEST_F(Root, RefusesAnIdOfAnotherRoot) {
   const auto forged = make_id_for(root_->id().root);  // right address, wrong nonce
   const auto joined = TcpBootstrap::create(*forged, Rank{0}, 1, Log(), in(5s));
   ASSERT_FALSE(joined);
-  EXPECT_NE(joined.error().what.find("not this root's"), std::string::npos);
+  EXPECT_NE(joined.error().what.find("does not hold this unique id's key"), std::string::npos);
 }
 
 TEST_F(Root, IsNotStalledByStrangers) {

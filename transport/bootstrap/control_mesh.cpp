@@ -24,6 +24,7 @@ class Mesh final : public ControlMesh {
  public:
   Mesh(MeshLinks links, Rank rank, const Options& options, Socket wake)
       : description_(links.description),
+        key_(links.key),
         rank_(rank),
         wake_(std::move(wake)),
         wire_(std::move(links), rank, options.heartbeat, options.silence),
@@ -39,6 +40,7 @@ class Mesh final : public ControlMesh {
   Rank rank() const noexcept override { return rank_; }
   int size() const noexcept override { return static_cast<int>(wire_.members().size()); }
   std::string describe() const override { return description_; }
+  const Key& key() const noexcept override { return key_; }
 
   // A rank that fails here says why before it leaves, so that the others do not have to guess.
   Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
@@ -136,7 +138,7 @@ class Mesh final : public ControlMesh {
     std::optional<Blob> in;
     while (true) {
       entries_.clear();
-      wire_.prepare_poll(entries_);
+      const bool pending = wire_.prepare_poll(entries_);
       if (auto heard = wire_.pump()) {
         wire_.flood(heard->notice, heard->from);
         return fail(heard->notice.code, heard->notice.text);
@@ -148,7 +150,8 @@ class Mesh final : public ControlMesh {
                     name_member(wire_.members(), from) + " left while the communicator was made");
       }
       if (deadline.passed(steady_clock().now())) return late(in ? to : from);
-      poll(entries_.data(), entries_.size(), std::min(1000, poll_milliseconds(deadline)));
+      const int longest = pending ? 0 : 1000;
+      poll(entries_.data(), entries_.size(), std::min(longest, poll_milliseconds(deadline)));
     }
   }
 
@@ -176,11 +179,12 @@ class Mesh final : public ControlMesh {
   void wait(Duration longest) {
     entries_.clear();
     entries_.push_back({wake_.fd(), POLLIN, 0});
-    wire_.prepare_poll(entries_);
+    const bool pending = wire_.prepare_poll(entries_);
     const Duration most = std::min<Duration>(heartbeat_, kLongestSleep);
     const auto limit = std::clamp<Duration>(longest, Duration::zero(), most);
     sleeping_.store(true);
-    const auto ms = woken_.load() ? milliseconds(0) : std::chrono::ceil<milliseconds>(limit);
+    const auto ms =
+        pending || woken_.load() ? milliseconds(0) : std::chrono::ceil<milliseconds>(limit);
     poll(entries_.data(), entries_.size(), static_cast<int>(ms.count()));
     sleeping_.store(false);
     eventfd_t ignored = 0;
@@ -188,6 +192,7 @@ class Mesh final : public ControlMesh {
   }
 
   std::string description_;
+  Key key_;
   Rank rank_;
   Socket wake_;
   MeshWire wire_;

@@ -70,6 +70,9 @@ class ControlMesh {
   virtual void wake() noexcept = 0;
   /// "eth0 10.0.0.3:41234" or "loopback": for the log.
   virtual std::string describe() const = 0;
+  /// Of this communicator, for connections beside the mesh's: the same on every rank, and nobody
+  /// else has it. GDRX_SECRET_FILE is mixed in.
+  virtual const Key& key() const noexcept = 0;
 };
 
 }  // namespace gdrx

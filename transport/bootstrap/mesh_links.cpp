@@ -2,39 +2,38 @@
 #include "transport/bootstrap/mesh_links.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <set>
-#include <thread>
 
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/interface.hpp"
+#include "transport/bootstrap/mesh_calls.hpp"
 #include "transport/bootstrap/porter.hpp"
 #include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {
 
-constexpr std::uint32_t kCardVersion = 3;
-constexpr std::chrono::milliseconds kComeAgain{20};
+constexpr std::uint32_t kCardVersion = 4;
+constexpr std::string_view kLinkIdentity = "gdrx-link-3 ";
 
 /// What a rank tells the others of itself.
 struct Card {
   std::uint32_t version = kCardVersion;
   std::int32_t pid = 0;
   SocketAddress address;
-  std::uint32_t pid_space = 0;  // of the same host: its namespace of process ids
-  std::uint64_t nonce[2] = {};  // rank 0's is the mesh's
-  char host[64] = {};           // ends with a zero
+  std::uint32_t pid_space = 0;               // of the same host: its namespace of process ids
+  std::array<std::byte, Key::kBytes> key{};  // rank 0's is the mesh's
+  char host[64] = {};                        // ends with a zero
 };
-static_assert(sizeof(Card) == 112 && std::is_trivially_copyable_v<Card>);
+static_assert(sizeof(Card) == 128 && std::is_trivially_copyable_v<Card>);
 
 Result<Card> decode_card(std::span<const std::byte> bytes, std::size_t rank) {
   Card card;
@@ -79,9 +78,8 @@ Result<std::vector<Card>> exchange_cards(Bootstrap& bootstrap, const SocketAddre
   mine.pid = getpid();
   mine.pid_space = pid_space();
   gethostname(mine.host, sizeof mine.host - 1);
-  if (getrandom(mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce) {
-    return fail(Errc::system, "getrandom", errno);
-  }
+  const Key fresh = GDRX_TRY(Key::random());
+  std::copy(fresh.bytes().begin(), fresh.bytes().end(), mine.key.begin());
   const std::vector<Blob> blobs =
       GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), deadline));
   std::vector<Card> cards;
@@ -91,77 +89,19 @@ Result<std::vector<Card>> exchange_cards(Bootstrap& bootstrap, const SocketAddre
   return cards;
 }
 
-// The same error, with the rank that it is about before it.
-tl::unexpected<Error> about(const std::string& who, Error error) {
-  error.what = fmt::format("control connection to {}: {}", who, error.what);
-  return tl::unexpected(std::move(error));
-}
-
-Result<MeshLink> greet(std::int32_t peer, Socket socket, const MeshSelf& self, Deadline deadline) {
-  const HelloFrame mine = self.hello_to(peer);
-  GDRX_TRY(socket.send_all(encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine, 1))),
-                           deadline));
-  return MeshLink(peer, std::move(socket));
-}
-
-Result<MeshLink> connect_to(std::int32_t peer, const SocketAddress& address, const MeshSelf& self,
-                            Deadline deadline) {
-  return greet(peer, GDRX_TRY(Socket::connect(address, deadline)), self, deadline);
-}
-
-// The accepting side answers once it has let us in: read after all connections are under way.
-Result<void> confirm(MeshLink& link, const MeshSelf& self, Deadline deadline) {
-  Blob answer(sizeof(FrameHeader) + sizeof(HelloFrame));
-  GDRX_TRY(link.socket.receive_exact(answer, deadline));
-  link.reader.feed(answer);
-  const auto frame = GDRX_TRY(link.reader.next());
-  if (!frame || frame->kind != FrameKind::hello) return fail(Errc::protocol, "no hello came back");
-  const HelloFrame hello = GDRX_TRY(decode_hello_frame(frame->payload));
-  if (hello.rank != link.peer || !self.knows(hello)) {
-    return fail(Errc::protocol,
-                "somebody else answers at its address (or GDRX_SECRET_FILE is not "
-                "the same there)");
-  }
-  return {};
-}
-
-// A door with a crowd before it may have let go of us before it heard our hello.
-Result<void> confirm_or_come_again(MeshLink& link, const SocketAddress& address,
-                                   const MeshSelf& self, Deadline deadline) {
-  while (true) {
-    const auto confirmed = confirm(link, self, deadline);
-    const Duration left = deadline.left(steady_clock().now());
-    if (confirmed || confirmed.error().code != Errc::peer_lost || left == Duration::zero()) {
-      return confirmed;
-    }
-    std::this_thread::sleep_for(std::min<Duration>(kComeAgain, left));
-    Socket socket = GDRX_TRY(Socket::connect_again(address, deadline));
-    link = GDRX_TRY(greet(link.peer, std::move(socket), self, deadline));
-  }
-}
-
 Result<void> link_up(MeshLinks& mesh, const std::vector<Card>& cards, const Socket& listener,
                      const MeshSelf& self, Deadline deadline) {
-  const auto address_of = [&](std::int32_t peer) -> const SocketAddress& {
-    return cards[static_cast<std::size_t>(peer)].address;
-  };
+  MeshCalls calls(self, mesh.members);
   std::set<std::int32_t> lower;
   for (const std::int32_t peer : mesh_neighbours(self.rank, self.size)) {
     if (peer < self.rank) {
       lower.insert(peer);
       continue;
     }
-    auto link = connect_to(peer, address_of(peer), self, deadline);
-    if (!link) return about(name_member(mesh.members, peer), link.error());
-    mesh.links.push_back(std::move(*link));
+    GDRX_TRY(calls.place(peer, cards[static_cast<std::size_t>(peer)].address, deadline));
   }
-  std::vector<MeshLink> admitted =
-      GDRX_TRY(Porter(listener, self, std::move(lower)).admit(deadline));
-  for (MeshLink& link : mesh.links) {
-    const auto confirmed = confirm_or_come_again(link, address_of(link.peer), self, deadline);
-    if (!confirmed) return about(name_member(mesh.members, link.peer), confirmed.error());
-  }
-  for (MeshLink& link : admitted) mesh.links.push_back(std::move(link));
+  mesh.links = GDRX_TRY(Porter(listener, self, std::move(lower)).admit(calls, deadline));
+  for (MeshLink& link : calls.take()) mesh.links.push_back(std::move(link));
   std::sort(mesh.links.begin(), mesh.links.end(),
             [](const MeshLink& a, const MeshLink& b) { return a.peer < b.peer; });
   return {};
@@ -184,13 +124,23 @@ void watch_processes(MeshLinks& mesh, const std::vector<Card>& cards,
 
 }  // namespace
 
-HelloFrame MeshSelf::hello_to(std::int32_t peer) const {
-  const Token token = secret.token(kLinkRole, nonce, rank, peer);
-  return {{token[0], token[1]}, rank, size};
+Result<Key> MeshSelf::link_key(std::int32_t from, std::int32_t to) const {
+  return derive(key, "gdrx link", KeyContext().add(from).add(to).add(size));
 }
 
-bool MeshSelf::knows(const HelloFrame& hello) const {
-  return hello.size == size && same(secret.token(kLinkRole, nonce, hello.rank, rank), hello.nonce);
+std::string link_identity(std::int32_t from, std::int32_t to) {
+  return fmt::format("{}{} {}", kLinkIdentity, from, to);
+}
+
+std::optional<std::pair<std::int32_t, std::int32_t>> read_link_identity(std::string_view identity) {
+  if (!identity.starts_with(kLinkIdentity)) return std::nullopt;
+  std::pair<std::int32_t, std::int32_t> ends;
+  const char* const end = identity.data() + identity.size();
+  const auto from = std::from_chars(identity.data() + kLinkIdentity.size(), end, ends.first);
+  if (from.ec != std::errc{} || from.ptr == end || *from.ptr != ' ') return std::nullopt;
+  const auto to = std::from_chars(from.ptr + 1, end, ends.second);
+  if (to.ec != std::errc{} || to.ptr != end) return std::nullopt;
+  return ends;
 }
 
 std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n) {
@@ -220,9 +170,10 @@ Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Optio
   const Socket listener = GDRX_TRY(Socket::listen(chosen.address, options.ports));
   const SocketAddress address = GDRX_TRY(listener.local_address());
   const std::vector<Card> cards = GDRX_TRY(exchange_cards(bootstrap, address, deadline));
-  const MeshSelf self{
-      {cards[0].nonce[0], cards[0].nonce[1]}, rank, bootstrap.size(), options.secret};
+  const Key job = GDRX_TRY(options.secret.job_key(Key(cards[0].key)));
+  const MeshSelf self{GDRX_TRY(derive(job, "gdrx mesh")), rank, bootstrap.size()};
   MeshLinks mesh;
+  mesh.key = GDRX_TRY(derive(job, "gdrx data"));
   mesh.description = fmt::format("{} {}", chosen.name, to_string(address));
   log.info("rank {}: control connections on {}", rank, mesh.description);
   for (const Card& card : cards) {

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gdrx/bootstrap.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/bootstrap/frame.hpp"
-#include "transport/bootstrap/socket.hpp"
+#include "transport/bootstrap/secure_socket.hpp"
 
 namespace gdrx {
 
@@ -17,13 +20,13 @@ namespace gdrx {
 std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n);
 
 struct MeshLink {
-  MeshLink(std::int32_t to, Socket through) : peer(to), socket(std::move(through)) {}
+  MeshLink(std::int32_t to, SecureSocket through) : peer(to), socket(std::move(through)) {}
   std::int32_t peer = 0;
-  Socket socket;
+  SecureSocket socket;
   Socket process;  // of the peer: readable once it has ended; invalid where it cannot be watched
   FrameReader reader;
   std::deque<Blob> inbox;  // data frames that nobody has taken
-  Blob unsent;             // what the kernel had no room for
+  Blob unsent;             // what the socket had no room for
   bool left = false;       // nothing more comes: a goodbye, an end, or garbage
   bool cut = false;        // the network is gone, though the data path still hears from the peer
   int missed = 0;          // own heartbeats since it last said something
@@ -38,23 +41,26 @@ struct MeshMember {
 struct MeshLinks {
   std::vector<MeshLink> links;      // ascending by peer
   std::vector<MeshMember> members;  // by rank
+  Key key;                          // see ControlMesh::key()
   std::string description;
 };
+
+/// How a caller says who it is and whom it wants; nothing for what is no such thing.
+std::string link_identity(std::int32_t from, std::int32_t to);
+std::optional<std::pair<std::int32_t, std::int32_t>> read_link_identity(std::string_view identity);
 
 /// "rank 5 (pid 1234 on host-a)".
 std::string name_member(const std::vector<MeshMember>& members, std::int32_t rank);
 
-/// What a rank says to its neighbours, and by what it knows them.
+/// By what a rank knows its neighbours, and they know it. `from` calls `to`.
 struct MeshSelf {
-  std::uint64_t nonce[2] = {};
+  Key key;  // the mesh's
   std::int32_t rank = 0;
   std::int32_t size = 0;
-  Secret secret;
-  HelloFrame hello_to(std::int32_t peer) const;
-  bool knows(const HelloFrame& hello) const;
+  Result<Key> link_key(std::int32_t from, std::int32_t to) const;
 };
 
-/// Collective over the bootstrap. The lower rank connects; both sides show the mesh's nonce.
+/// Collective over the bootstrap. The lower rank connects; both sides show the link's key.
 Result<MeshLinks> make_mesh_links(Bootstrap& bootstrap, const ControlMesh::Options& options,
                                   const Log& log, Deadline deadline);
 

@@ -62,13 +62,22 @@ std::optional<Notice> MeshWire::read(MeshLink& link) {
   for (int i = 0; i < kPiecesAtOnce; ++i) {
     if (auto notice = drain(link)) return notice;
     if (link.left || link.inbox.size() > kMostWaiting) return {};
-    const auto received = link.socket.receive_some(piece);
+    const auto received = receive(link, piece);
+    if (!received && received.error().code == Errc::protocol) {
+      return misbehaved(link, received.error().what);
+    }
     if (!received) return ended(link, received.error());
     if (*received == 0) return {};
     link.missed = 0;
     link.reader.feed(std::span(piece).first(*received));
   }
   return drain(link);
+}
+
+// A TLS session's two directions are one object, and other threads send.
+Result<std::size_t> MeshWire::receive(MeshLink& link, std::span<std::byte> piece) {
+  const std::lock_guard lock(mutex_);
+  return link.socket.receive_some(piece);
 }
 
 std::optional<Notice> MeshWire::drain(MeshLink& link) {
@@ -171,7 +180,8 @@ void MeshWire::expect_notices_only(Heart data_path) {
     link.reader.set_limit(kMostNotice);
     // Not earlier: TCP_USER_TIMEOUT would take a stopped process with a full window for a dead
     // host.
-    link.socket.keep_alive(std::max<Duration>(heartbeat_, silence_ / 2), kPatienceOfTcp * silence_);
+    link.socket.socket().keep_alive(std::max<Duration>(heartbeat_, silence_ / 2),
+                                    kPatienceOfTcp * silence_);
   }
 }
 
@@ -204,7 +214,8 @@ std::optional<Blob> MeshWire::take_data(std::int32_t peer) {
 
 bool MeshWire::has_unsent(std::int32_t peer) const {
   const std::lock_guard lock(mutex_);
-  return !link_to(peer).unsent.empty();
+  const MeshLink& link = link_to(peer);
+  return !link.unsent.empty() || link.socket.unsent();
 }
 
 bool MeshWire::flood(const Notice& notice, std::int32_t except) {
@@ -250,18 +261,23 @@ void MeshWire::push(MeshLink& link) {
   }
   link.unsent.erase(link.unsent.begin(),
                     link.unsent.end() - static_cast<std::ptrdiff_t>(rest.size()));
+  (void)link.socket.flush();
 }
 
-void MeshWire::prepare_poll(std::vector<pollfd>& entries) {
+bool MeshWire::prepare_poll(std::vector<pollfd>& entries) {
+  bool pending = false;
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
     push(link);
     if (link.cut) continue;
     const bool listening = !link.left && link.inbox.size() <= kMostWaiting;
-    const int events = (listening ? POLLIN : 0) | (link.unsent.empty() ? 0 : POLLOUT);
+    const bool unsent = !link.unsent.empty() || link.socket.unsent();
+    const int events = (listening ? POLLIN : 0) | (unsent ? POLLOUT : 0);
+    pending |= listening && link.socket.pending();
     if (events != 0) entries.push_back({link.socket.fd(), static_cast<short>(events), 0});
     if (!link.left && link.process.valid()) entries.push_back({link.process.fd(), POLLIN, 0});
   }
+  return pending;
 }
 
 void MeshWire::say_goodbye(bool gave_up) {
@@ -271,7 +287,7 @@ void MeshWire::say_goodbye(bool gave_up) {
   for (MeshLink& link : links_) send(link, goodbye);
   std::array<std::byte, 4096> unread;
   for (MeshLink& link : links_) {
-    if (!link.unsent.empty()) (void)link.socket.send_all(link.unsent, deadline);
+    (void)link.socket.send_all(link.unsent, deadline);
     // Closing over unread bytes is a reset, and a reset can overtake the goodbye.
     for (int i = 0; i < kPiecesAtOnce; ++i) {
       const auto received = link.socket.receive_some(unread);

@@ -58,13 +58,14 @@ class MeshWire {
   void say_goodbye(bool gave_up);
 
   /// Sends what had no room, and appends an entry for each link that may still say something or
-  /// has something to be sent.
-  void prepare_poll(std::vector<pollfd>& entries);
+  /// has something to be sent. True: something that came already waits to be read.
+  bool prepare_poll(std::vector<pollfd>& entries);
 
  private:
   const MeshLink& link_to(std::int32_t peer) const;
   MeshLink& link_to(std::int32_t peer);
   std::optional<Notice> read(MeshLink& link);
+  Result<std::size_t> receive(MeshLink& link, std::span<std::byte> piece);
   std::optional<Notice> drain(MeshLink& link);
   bool take_fence(const MeshLink& link, std::span<const std::byte> payload);
   std::optional<Notice> look_at_process(MeshLink& link);
@@ -85,7 +86,7 @@ class MeshWire {
   Instant next_beat_{};
   bool notices_only_ = false;
   std::uint32_t fences_ = 0;  // by round
-  mutable std::mutex mutex_;  // of sending: unsent of each link, flooded_
+  mutable std::mutex mutex_;  // of each link's socket and unsent of each link, flooded_
   bool flooded_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 
 #include "transport/bootstrap/text.hpp"
 
@@ -17,12 +16,13 @@ constexpr auto silent_since = [](const auto& visitor) { return visitor.silence.s
 
 }  // namespace
 
-Result<std::vector<MeshLink>> Porter::admit(Deadline deadline) {
-  while (!expected_.empty()) {
-    wait(deadline);
-    settle_all(deadline);  // before somebody is put out
+Result<std::vector<MeshLink>> Porter::admit(MeshCalls& calls, Deadline deadline) {
+  while (!expected_.empty() || !calls.done()) {
+    wait(calls, deadline);
+    settle_all();  // before somebody is put out
     accept_all();
-    settle_all(deadline);
+    settle_all();
+    GDRX_TRY(calls.step(deadline));
     if (!expected_.empty() && deadline.passed(steady_clock().now())) {
       const std::vector<std::int32_t> missing(expected_.begin(), expected_.end());
       return fail(Errc::timeout,
@@ -34,10 +34,11 @@ Result<std::vector<MeshLink>> Porter::admit(Deadline deadline) {
   return std::move(links_);
 }
 
-void Porter::wait(Deadline deadline) {
+void Porter::wait(const MeshCalls& calls, Deadline deadline) {
   std::vector<pollfd> entries;
   if (!paused_) entries.push_back({listener_.fd(), POLLIN, 0});
   for (const Visitor& visitor : visitors_) entries.push_back({visitor.socket.fd(), POLLIN, 0});
+  calls.prepare_poll(entries);
   poll(entries.data(), entries.size(),
        std::min(paused_ ? kPauseMs : 1000, poll_milliseconds(deadline)));
 }
@@ -57,7 +58,9 @@ void Porter::accept_all() {
       continue;
     }
     if (!fresh->valid()) return;
-    visitors_.emplace_back(std::move(*fresh));
+    auto secure = SecureSocket::server(
+        std::move(*fresh), [this](std::string_view identity) { return find(identity); });
+    if (secure) visitors_.emplace_back(std::move(*secure));
   }
 }
 
@@ -65,30 +68,28 @@ bool Porter::has_room() {
   return visitors_.size() < most_strangers() || put_out_a_stranger(visitors_, silent_since);
 }
 
-void Porter::settle_all(Deadline deadline) {
-  visitors_.remove_if([&](Visitor& visitor) { return settle(visitor, deadline); });
+void Porter::settle_all() {
+  visitors_.remove_if([&](Visitor& visitor) { return settle(visitor); });
+}
+
+std::optional<Key> Porter::find(std::string_view identity) const {
+  const auto ends = read_link_identity(identity);
+  if (!ends || ends->second != self_.rank || !expected_.contains(ends->first)) return std::nullopt;
+  const auto key = self_.link_key(ends->first, ends->second);
+  return key ? std::optional<Key>(*key) : std::nullopt;
 }
 
 // True when the visitor is no visitor any more: a link now, or sent away.
-bool Porter::settle(Visitor& visitor, Deadline deadline) {
-  std::array<std::byte, 256> piece;
-  const auto received = visitor.socket.receive_some(piece);
-  if (!received) return true;
-  if (*received > 0) visitor.silence.spoke();
-  visitor.reader.feed(std::span(piece).first(*received));
-  const auto frame = visitor.reader.next();
-  if (!frame) return true;
-  if (!*frame) return false;
-  const auto hello = decode_hello_frame((*frame)->payload);
-  if ((*frame)->kind != FrameKind::hello || !hello || !self_.knows(*hello) ||
-      !expected_.contains(hello->rank)) {
-    return true;
-  }
-  const HelloFrame mine = self_.hello_to(hello->rank);
-  const Blob answer = encode_frame(FrameKind::hello, std::as_bytes(std::span(&mine, 1)));
-  if (!visitor.socket.send_all(answer, deadline)) return true;
-  expected_.erase(hello->rank);
-  links_.emplace_back(hello->rank, std::move(visitor.socket));
+bool Porter::settle(Visitor& visitor) {
+  const std::uint64_t before = visitor.socket.heard();
+  const auto shaken = visitor.socket.handshake();
+  if (!shaken) return true;
+  if (visitor.socket.heard() > before) visitor.silence.spoke();
+  if (*shaken == Progress::pending) return false;
+  const auto ends = read_link_identity(visitor.socket.identity());
+  // Two may have come for one place.
+  if (!ends || expected_.erase(ends->first) == 0) return true;
+  links_.emplace_back(ends->first, std::move(visitor.socket));
   return true;
 }
 

@@ -7,12 +7,13 @@
 #include <set>
 #include <vector>
 
+#include "transport/bootstrap/mesh_calls.hpp"
 #include "transport/bootstrap/mesh_links.hpp"
 #include "transport/bootstrap/strangers.hpp"
 
 namespace gdrx {
 
-/// Accepts those who know the mesh's nonce and are expected; strangers are dropped, slow ones hold
+/// Accepts those who hold their link's key and are expected; strangers are dropped, slow ones hold
 /// up nobody, and nobody is dropped before he was heard.
 class Porter {
  public:
@@ -21,20 +22,21 @@ class Porter {
       : listener_(listener), self_(self), expected_(std::move(expected)) {}
 
   /// Errc::timeout names those who have not connected.
-  Result<std::vector<MeshLink>> admit(Deadline deadline);
+  /// Drives `calls`, too, until both are complete.
+  Result<std::vector<MeshLink>> admit(MeshCalls& calls, Deadline deadline);
 
  private:
   struct Visitor {
-    explicit Visitor(Socket from) : socket(std::move(from)) {}
-    Socket socket;
-    FrameReader reader{sizeof(HelloFrame)};
+    explicit Visitor(SecureSocket from) : socket(std::move(from)) {}
+    SecureSocket socket;
     Silence silence;
   };
   void accept_all();
   bool has_room();
-  void settle_all(Deadline deadline);
-  void wait(Deadline deadline);
-  bool settle(Visitor& visitor, Deadline deadline);
+  void settle_all();
+  void wait(const MeshCalls& calls, Deadline deadline);
+  bool settle(Visitor& visitor);
+  std::optional<Key> find(std::string_view identity) const;
 
   const Socket& listener_;
   MeshSelf self_;

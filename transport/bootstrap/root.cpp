@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "transport/bootstrap/interface.hpp"
+#include "transport/bootstrap/secure_socket.hpp"
 #include "transport/bootstrap/star.hpp"
 #include "transport/bootstrap/strangers.hpp"
 
@@ -29,8 +30,8 @@ constexpr int kPiecesAtOnce = 64;  // then it is the next one's turn
 constexpr int kMostRefusalsLogged = 20;
 
 struct Client {
-  Client(Socket from, Star::Guest number) : socket(std::move(from)), guest(number) {}
-  Socket socket;
+  Client(SecureSocket from, Star::Guest number) : socket(std::move(from)), guest(number) {}
+  SecureSocket socket;
   Star::Guest guest;
   FrameReader reader{sizeof(HelloFrame)};
   std::deque<std::shared_ptr<const Blob>> out;
@@ -46,12 +47,13 @@ struct Client {
 
 class BootstrapRoot::Impl {
  public:
-  Impl(Socket listener, Socket wake, const UniqueId& id, const Log& log, const Secret& secret)
+  Impl(Socket listener, Socket wake, const UniqueId& id, const Log& log, const Key& key)
       : id_(id),
         log_(log),
         listener_(std::move(listener)),
         wake_(std::move(wake)),
-        star_(id.nonce, secret) {}
+        key_(key),
+        star_(id.nonce) {}
 
   void run() {
     while (!stop_.load() && !(star_.over() && clients_.empty())) {
@@ -85,7 +87,9 @@ class BootstrapRoot::Impl {
     std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
     if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
     for (const Client& client : clients_) {
-      const int events = (client.closing ? 0 : POLLIN) | (client.out.empty() ? 0 : POLLOUT);
+      const bool unsent = !client.out.empty() || client.socket.unsent();
+      const int events = (client.closing ? 0 : POLLIN) | (unsent ? POLLOUT : 0);
+      if (!client.closing && client.socket.pending()) longest = milliseconds(0);
       entries.push_back({client.socket.fd(), static_cast<short>(events), 0});
     }
     poll(entries.data(), entries.size(), static_cast<int>(longest.count()));
@@ -105,7 +109,11 @@ class BootstrapRoot::Impl {
       }
       if (!socket->valid()) return;
       shortages_ = 0;
-      clients_.emplace_back(std::move(*socket), next_guest_++);
+      auto find = [key = key_](std::string_view wanted) {
+        return wanted == kRootIdentity ? std::optional<Key>(key) : std::nullopt;
+      };
+      auto secure = SecureSocket::server(std::move(*socket), std::move(find));
+      if (secure) clients_.emplace_back(std::move(*secure), next_guest_++);
     }
   }
 
@@ -120,10 +128,14 @@ class BootstrapRoot::Impl {
   void serve(Client& client) {
     std::array<std::byte, 4096> piece;
     for (int i = 0; i < kPiecesAtOnce && !client.closing && !client.ended; ++i) {
+      const std::uint64_t before = client.socket.heard();
       const auto received = client.socket.receive_some(piece);
-      if (!received) client.ended = true;
+      if (client.socket.heard() != before) client.silence.spoke();
+      if (!received) {
+        client.ended = true;
+        if (received.error().code == Errc::protocol) log_refusal(received.error().what);
+      }
       if (!received || *received == 0) break;
-      client.silence.spoke();
       client.reader.feed(std::span(piece).first(*received));
       drain(client);
     }
@@ -136,7 +148,7 @@ class BootstrapRoot::Impl {
       if (frame && !*frame) return;
       act(frame ? star_.take(client.guest, **frame)
                 : star_.refuse(client.guest, frame.error().what));
-      if (client.closing) log_refusal();
+      if (client.closing) log_refusal(star_.last_refusal());
       client.member = star_.is_member(client.guest);
       if (client.member) client.reader.set_limit(kMostGatheredBlob);
     }
@@ -166,13 +178,15 @@ class BootstrapRoot::Impl {
       client.out.pop_front();
       client.sent = 0;
     }
+    if (!client.ended && !client.socket.flush()) client.ended = true;
   }
 
   void sweep() {
     const Instant now = steady_clock().now();
     for (Client& client : clients_) {
       const bool late = (!client.member || client.closing) && now - client.since > kStrangerTime;
-      if (late || (client.closing && client.out.empty())) client.ended = true;
+      const bool told = client.closing && client.out.empty() && !client.socket.unsent();
+      if (late || told) client.ended = true;
       if (client.ended) act(star_.leave(client.guest));
     }
     clients_.remove_if([](const Client& client) { return client.ended; });
@@ -182,26 +196,29 @@ class BootstrapRoot::Impl {
   // The process that made the id may end as soon as it has its own answer.
   void hand_out_the_rest() {
     const Deadline deadline = Deadline::after(steady_clock(), kLastWords);
-    for (const Client& client : clients_) {
+    for (Client& client : clients_) {
+      if (!client.socket.established()) continue;
       std::size_t sent = client.sent;
       for (const auto& frame : client.out) {
         if (!client.socket.send_all(std::span(*frame).subspan(std::exchange(sent, 0)), deadline)) {
           break;
         }
       }
+      (void)client.socket.send_all({}, deadline);
     }
   }
 
   // A port scan must not fill the log.
-  void log_refusal() {
+  void log_refusal(const std::string& why) {
     if (++refusals_ > kMostRefusalsLogged) return;
-    log_.info("bootstrap root refuses a connection: {}{}", star_.last_refusal(),
+    log_.info("bootstrap root refuses a connection: {}{}", why,
               refusals_ == kMostRefusalsLogged ? " (later ones are not logged)" : "");
   }
 
   Log log_;
   Socket listener_;
   Socket wake_;
+  Key key_;
   Star star_;
   std::list<Client> clients_;  // in the order of their coming
   Star::Guest next_guest_ = 1;
@@ -222,7 +239,8 @@ Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress&
   Socket wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return fail(Errc::system, "eventfd", errno);
   const UniqueId id = GDRX_TRY(make_id_for(address));
-  auto impl = std::make_unique<Impl>(std::move(listener), std::move(wake), id, log, secret);
+  const Key key = GDRX_TRY(root_key(id, secret));
+  auto impl = std::make_unique<Impl>(std::move(listener), std::move(wake), id, log, key);
   impl->thread = std::jthread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(impl)));
 }

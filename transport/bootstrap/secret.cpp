@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -97,20 +96,6 @@ Result<Key> Secret::job_key(const Key& handed_on) const {
     both.bytes.insert(both.bytes.end(), key->bytes().begin(), key->bytes().end());
   }
   return derive(both.bytes, "gdrx job with a secret");
-}
-
-Token Secret::token(std::string_view role, const std::uint64_t (&nonce)[2], std::int32_t a,
-                    std::int32_t b) const {
-  if (!given()) return {nonce[0], nonce[1]};
-  const auto key =
-      derive(*stretched_, role, KeyContext().add(nonce[0]).add(nonce[1]).add(a).add(b));
-  Token token{};
-  if (key) std::memcpy(token.data(), key->bytes().data(), sizeof token);
-  return token;
-}
-
-bool same(const Token& a, const std::uint64_t (&b)[2]) noexcept {
-  return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
 }
 
 }  // namespace gdrx

@@ -4,25 +4,14 @@
 // launcher carries still has no key.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "gdrx/result.hpp"
 #include "transport/secure/key.hpp"
 
 namespace gdrx {
-
-/// In place of a nonce.
-using Token = std::array<std::uint64_t, 2>;
-
-// Roles: a rank to its root and the root's answer; the two ends of a link between ranks.
-inline constexpr std::string_view kRankRole = "gdrx rank";
-inline constexpr std::string_view kRootRole = "gdrx root";
-inline constexpr std::string_view kLinkRole = "gdrx link";
 
 class Secret {
  public:
@@ -37,15 +26,9 @@ class Secret {
   bool given() const noexcept { return stretched_.has_value(); }
   /// The job's key from what the launcher handed on. Not the same with a secret and without.
   Result<Key> job_key(const Key& handed_on) const;
-  /// `role` tells conversations apart; `a` and `b` are the two ends, or a rank and the size.
-  Token token(std::string_view role, const std::uint64_t (&nonce)[2], std::int32_t a,
-              std::int32_t b) const;
 
  private:
   std::optional<Key> stretched_;
 };
-
-/// Takes as long wherever they differ.
-bool same(const Token& a, const std::uint64_t (&b)[2]) noexcept;
 
 }  // namespace gdrx

@@ -29,10 +29,8 @@ Star::Replies Star::take(Guest guest, const Frame& frame) {
 Star::Replies Star::greet(Guest guest, const Frame& frame) {
   const auto hello = decode_hello_frame(frame.payload);
   if (!hello) return refuse(guest, hello.error().what);
-  if (!same(secret_.token(kRankRole, nonce_, hello->rank, hello->size), hello->nonce)) {
-    const bool bare = secret_.given() && hello->nonce[0] == nonce_[0];
-    return refuse(guest, bare ? "it shows no secret: set GDRX_SECRET_FILE as its root does"
-                              : "the unique id is not this root's, or GDRX_SECRET_FILE is another");
+  if (hello->nonce[0] != nonce_[0] || hello->nonce[1] != nonce_[1]) {
+    return refuse(guest, "the unique id is not this root's");
   }
   if (size_ != 0 && hello->size != size_) {
     return refuse(guest, fmt::format("rank {} says there are {} ranks, others say {}", hello->rank,
@@ -49,10 +47,7 @@ Star::Replies Star::greet(Guest guest, const Frame& frame) {
   size_ = hello->size;
   ranks_[guest] = hello->rank;
   members_[hello->rank].guest = guest;
-  if (!secret_.given()) return {reply(guest, FrameKind::accepted, {})};
-  const Token proof = secret_.token(kRootRole, nonce_, hello->rank, hello->size);
-  const Blob answer = encode_frame(FrameKind::accepted, std::as_bytes(std::span(proof)));
-  return {{guest, std::make_shared<const Blob>(answer), false}};
+  return {reply(guest, FrameKind::accepted, {})};
 }
 
 Star::Replies Star::gather(Member& member, Blob blob) {

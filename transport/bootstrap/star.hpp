@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "transport/bootstrap/frame.hpp"
-#include "transport/bootstrap/secret.hpp"
 
 namespace gdrx {
 
@@ -30,8 +29,7 @@ class Star {
   };
   using Replies = std::vector<Reply>;
 
-  explicit Star(const std::uint64_t (&nonce)[2], Secret secret = {})
-      : nonce_{nonce[0], nonce[1]}, secret_(std::move(secret)) {}
+  explicit Star(const std::uint64_t (&nonce)[2]) : nonce_{nonce[0], nonce[1]} {}
 
   Replies take(Guest guest, const Frame& frame);
   /// The guest's stream is not ours or breaks the rules.
@@ -59,7 +57,6 @@ class Star {
   std::string who_has_gone() const;
 
   std::uint64_t nonce_[2];
-  Secret secret_;
   std::int32_t size_ = 0;  // 0 until the first has come
   std::map<std::int32_t, Member> members_;
   std::map<Guest, std::int32_t> ranks_;

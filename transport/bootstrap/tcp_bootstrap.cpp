@@ -25,7 +25,7 @@ std::uint32_t longest_answer(int size) {
 
 }  // namespace
 
-TcpBootstrap::TcpBootstrap(Socket root, const SocketAddress& address, Rank rank, int size)
+TcpBootstrap::TcpBootstrap(SecureSocket root, const SocketAddress& address, Rank rank, int size)
     : root_(std::move(root)),
       address_(address),
       reader_(longest_answer(size)),
@@ -39,12 +39,15 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
   if (size < 1 || size > kMostRanks || index(rank) < 0 || index(rank) >= size) {
     return fail(Errc::invalid_argument, fmt::format("rank {} of {} ranks", index(rank), size));
   }
+  const Key key = GDRX_TRY(root_key(checked, secret));
   log.info("rank {} joins {}", index(rank), to_string(checked.root));
   while (true) {
     Socket socket = GDRX_TRY(Socket::connect(checked.root, deadline));
+    auto secure =
+        GDRX_TRY(SecureSocket::client(std::move(socket), std::string(kRootIdentity), key));
     auto joined = std::unique_ptr<TcpBootstrap>(
-        new TcpBootstrap(std::move(socket), checked.root, rank, size));
-    const auto welcome = joined->say_hello(checked, secret, deadline);
+        new TcpBootstrap(std::move(secure), checked.root, rank, size));
+    const auto welcome = joined->say_hello(checked, deadline);
     if (welcome) return std::unique_ptr<Bootstrap>(std::move(joined));
     // A root under a crowd of strangers may have let go of us before it heard our hello.
     const Duration left = deadline.left(steady_clock().now());
@@ -55,23 +58,20 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
   }
 }
 
-Result<void> TcpBootstrap::say_hello(const UniqueId& id, const Secret& secret, Deadline deadline) {
-  const Token token = secret.token(kRankRole, id.nonce, index(rank_), size_);
-  const HelloFrame hello{{token[0], token[1]}, index(rank_), size_};
+Result<void> TcpBootstrap::say_hello(const UniqueId& id, Deadline deadline) {
+  if (const auto shaken = root_.handshake(deadline); !shaken) {
+    if (shaken.error().code != Errc::protocol) return shaken;
+    return fail(Errc::protocol,
+                fmt::format("{} does not hold this unique id's key: is the id another one's, or "
+                            "GDRX_SECRET_FILE not the same here as where the id was made? ({})",
+                            to_string(address_), shaken.error().what));
+  }
+  const HelloFrame hello{{id.nonce[0], id.nonce[1]}, index(rank_), size_};
   const Blob frame = encode_frame(FrameKind::hello, std::as_bytes(std::span(&hello, 1)));
   GDRX_TRY(root_.send_all(frame, deadline));
   const Frame answer = GDRX_TRY(receive(deadline));
   if (answer.kind != FrameKind::accepted) return fail(Errc::protocol, "the root did not answer");
-  if (!secret.given()) return {};
-  const Token proof = secret.token(kRootRole, id.nonce, index(rank_), size_);
-  std::uint64_t shown[2] = {};
-  if (answer.payload.size() == sizeof shown) {
-    std::memcpy(shown, answer.payload.data(), sizeof shown);
-  }
-  if (same(proof, shown)) return {};
-  return fail(Errc::protocol, fmt::format("who answers at {} does not know the secret of "
-                                          "GDRX_SECRET_FILE",
-                                          to_string(address_)));
+  return {};
 }
 
 // What the root says instead of an answer.

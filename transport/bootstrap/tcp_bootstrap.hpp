@@ -9,6 +9,7 @@
 #include "gdrx/log.hpp"
 #include "transport/bootstrap/frame.hpp"
 #include "transport/bootstrap/secret.hpp"
+#include "transport/bootstrap/secure_socket.hpp"
 #include "transport/bootstrap/unique_id.hpp"
 
 namespace gdrx {
@@ -29,13 +30,13 @@ class TcpBootstrap final : public Bootstrap {
   Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine, Deadline deadline) override;
 
  private:
-  TcpBootstrap(Socket root, const SocketAddress& address, Rank rank, int size);
-  Result<void> say_hello(const UniqueId& id, const Secret& secret, Deadline deadline);
+  TcpBootstrap(SecureSocket root, const SocketAddress& address, Rank rank, int size);
+  Result<void> say_hello(const UniqueId& id, Deadline deadline);
   Result<Frame> receive(Deadline deadline);
   Result<void> check(const Frame& frame) const;
   tl::unexpected<Error> late(const std::string& missing) const;
 
-  Socket root_;
+  SecureSocket root_;
   SocketAddress address_;
   FrameReader reader_;
   Rank rank_;

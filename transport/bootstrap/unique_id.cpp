@@ -39,6 +39,11 @@ Result<UniqueId> make_id_for(const SocketAddress& root) {
   return id;
 }
 
+Result<Key> root_key(const UniqueId& id, const Secret& secret) {
+  return derive(GDRX_TRY(secret.job_key(Key(id.key))), "gdrx root",
+                KeyContext().add(id.nonce[0]).add(id.nonce[1]));
+}
+
 Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes) {
   UniqueId id;
   if (bytes.size() != sizeof id) {

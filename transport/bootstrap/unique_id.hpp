@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "gdrx/log.hpp"
@@ -32,6 +33,10 @@ Result<UniqueId> make_id_for(const SocketAddress& root);
 
 /// Refuses ids that were cut, mangled or made by another version.
 Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes);
+
+/// What ranks and root of that id talk by, and what a rank says that it wants.
+Result<Key> root_key(const UniqueId& id, const Secret& secret);
+inline constexpr std::string_view kRootIdentity = "gdrx-root-2";
 
 /// Starts a root in this process (see root.hpp) and returns its id. The root serves one set of
 /// ranks and ends with them, or with the process.
