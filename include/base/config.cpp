@@ -2,6 +2,7 @@
 // The table itself. A new knob is one row here and one member of Config.
 #include "gdrx/config.hpp"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -145,6 +146,10 @@ Result<void> parse_gpu_flush(Config& config, std::string_view text) {
   config.gpu_flush = text == "always";
   return {};
 }
+
+// What they name is loaded, read or written.
+constexpr std::array<std::string_view, 4> kPaths{"GDRX_MODULE_PATH", "GDRX_SECRET_FILE",
+                                                 "GDRX_TRACE", "GDRX_TUNE_FILE"};
 
 std::string seconds(milliseconds value) {
   return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
@@ -347,7 +352,9 @@ std::optional<std::string_view> nearest_name(std::string_view name,
   return best;
 }
 
-Result<LoadedConfig> load_config(const Environment& environment) {
+bool process_is_privileged() noexcept { return getauxval(AT_SECURE) != 0; }
+
+Result<LoadedConfig> load_config(const Environment& environment, bool privileged) {
   LoadedConfig loaded;
   std::vector<std::string_view> known;
   for (const Knob& knob : table()) known.push_back(knob.env);
@@ -368,6 +375,11 @@ Result<LoadedConfig> load_config(const Environment& environment) {
       loaded.warnings.push_back(
           near ? fmt::format("{} is not a variable of gdrx: did you mean {}?", name, *near)
                : fmt::format("{} is not a variable of gdrx: `gdrx config` lists them", name));
+      continue;
+    }
+    if (privileged && std::find(kPaths.begin(), kPaths.end(), name) != kPaths.end()) {
+      loaded.warnings.push_back(
+          fmt::format("{} is ignored: this program has more rights than who started it", name));
       continue;
     }
     if (auto parsed = knob->parse(loaded.config, value); !parsed) {

@@ -116,9 +116,14 @@ struct LoadedConfig {
   std::vector<std::string> warnings;  // one line an unknown GDRX_* variable, with the nearest name
 };
 
+/// The program has more rights than who started it (set-user-id, file capabilities; AT_SECURE).
+bool process_is_privileged() noexcept;
+
 /// Defaults overridden by the environment. A known variable with a bad value is an error that names
-/// the variable, the value and what is allowed.
-Result<LoadedConfig> load_config(const Environment& environment);
+/// the variable, the value and what is allowed. Of a privileged process no variable names a file or
+/// a folder: those are ignored, with a warning each.
+Result<LoadedConfig> load_config(const Environment& environment,
+                                 bool privileged = process_is_privileged());
 
 /// The known name nearest to `name` by edit distance, if one is near enough to be a typing error.
 std::optional<std::string_view> nearest_name(std::string_view name,

@@ -31,6 +31,21 @@ TEST(LoadConfig, EveryKnobReadsWhatItPrints) {
   }
 }
 
+TEST(LoadConfig, TakesNoPathFromWhoStartedAPrivilegedProgram) {
+  const Environment environment{"GDRX_MODULE_PATH=/tmp/evil", "GDRX_TRACE=/etc/passwd",
+                                "GDRX_TUNE_FILE=/tmp/x", "GDRX_SECRET_FILE=/root/key",
+                                "GDRX_ALGO=ring"};
+  const auto privileged = load_config(environment, true);
+  ASSERT_TRUE(privileged);
+  EXPECT_EQ(privileged->config.module_path, "");
+  EXPECT_EQ(privileged->config.trace, "");
+  EXPECT_EQ(privileged->config.tune_file, "");
+  EXPECT_EQ(privileged->config.secret_file, "");
+  EXPECT_EQ(privileged->config.algo, "ring");
+  EXPECT_EQ(privileged->warnings.size(), 4u);
+  EXPECT_EQ(load_config(environment, false)->config.module_path, "/tmp/evil");
+}
+
 class BadValue : public testing::TestWithParam<const char*> {};
 
 TEST_P(BadValue, IsRefusedWithItsNameAndValue) {

@@ -26,5 +26,16 @@ grep -qx "gdrx: warning: GDRX_TIMEOUTT is not a variable of gdrx: did you mean G
 "$gdrx" config --format json 2> err | grep -q '"GDRX_TIMEOUTT is not a variable' ||
   wrong "the JSON has no warnings"
 unset GDRX_TIMEOUTT
+# A program with more rights than who started it: root's bit, run by nobody.
+if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
+  chmod 755 .
+  install -m 4755 "$gdrx" ./privileged
+  if setpriv --reuid nobody --clear-groups ./privileged config > out 2> err < /dev/null; then
+    GDRX_MODULE_PATH=/tmp/evil setpriv --reuid nobody --clear-groups ./privileged config > out 2> err
+    grep -q '^gdrx: warning: GDRX_MODULE_PATH is ignored' err || wrong "no warning of an ignored path"
+    if grep -q evil out; then wrong "a privileged program takes a path from who started it"; fi
+  fi
+  rm -f ./privileged
+fi
 refused 2 "xml not in" config --format xml
 echo "$((checks + 2)) checks of gdrx config passed"
