@@ -2,11 +2,15 @@
 #include "transport/memory/arena.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace gdrx {
 namespace {
@@ -54,6 +58,30 @@ TEST(Arena, RefusesADescriptorThatIsNotTheAnnouncedObject) {
   ArenaTicket no_process = arena->ticket();
   no_process.fd = 9999;
   EXPECT_EQ(Arena::open(no_process).error().code, Errc::system);
+}
+
+TEST(Arena, CannotBeCutUnderThoseWhoMapIt) {
+  auto arena = Arena::create(4096);
+  ASSERT_TRUE(arena);
+  EXPECT_EQ(ftruncate(arena->ticket().fd, 0), -1);
+  EXPECT_EQ(errno, EPERM);
+}
+
+TEST(Arena, OfAnotherIsNotMappedUnlessItIsSealed) {
+  auto arena = Arena::create(4096);
+  ASSERT_TRUE(arena);
+  // The same bytes in a file that its owner can cut.
+  const std::size_t bytes =
+      std::filesystem::file_size("/proc/self/fd/" + std::to_string(arena->ticket().fd));
+  std::vector<char> copy(bytes);
+  ASSERT_EQ(pread(arena->ticket().fd, copy.data(), bytes, 0), static_cast<ssize_t>(bytes));
+  ArenaTicket loose = arena->ticket();
+  loose.fd = memfd_create("loose", MFD_CLOEXEC);
+  ASSERT_EQ(write(loose.fd, copy.data(), bytes), static_cast<ssize_t>(bytes));
+  const auto opened = Arena::open(loose);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().what.find("not sealed"), std::string::npos) << opened.error().what;
+  close(loose.fd);
 }
 
 TEST(Arena, CannotBeOpenedOnceItIsSealed) {

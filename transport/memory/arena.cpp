@@ -16,6 +16,8 @@ namespace gdrx {
 namespace {
 
 constexpr std::size_t kPage = 4096;  // the first page holds the nonce
+// Whoever has the descriptor could cut the file, and the others' next access would be a SIGBUS.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Result<std::byte*> map(int fd, std::size_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -28,13 +30,14 @@ Result<std::byte*> map(int fd, std::size_t bytes) {
 Result<Arena> Arena::create(std::size_t bytes) {
   Arena arena;
   arena.mapped_ = (bytes + 2 * kPage - 1) / kPage * kPage + kPage;
-  const int fd = memfd_create("gdrx-arena", MFD_CLOEXEC);
+  const int fd = memfd_create("gdrx-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return fail(Errc::system, "memfd_create", errno);
   arena.ticket_ = {getpid(), fd, bytes, 0};
   arena.owns_fd_ = true;
   if (ftruncate(fd, static_cast<off_t>(arena.mapped_)) != 0) {
     return fail(Errc::system, fmt::format("{} bytes of shared memory", arena.mapped_), errno);
   }
+  if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) return fail(Errc::system, "fcntl(F_ADD_SEALS)", errno);
   if (getrandom(&arena.ticket_.nonce, sizeof arena.ticket_.nonce, 0) !=
       sizeof arena.ticket_.nonce) {
     return fail(Errc::system, "getrandom", errno);
@@ -58,6 +61,9 @@ Result<Arena> Arena::open(const ArenaTicket& ticket) {
   struct stat facts {};
   if (fstat(fd, &facts) != 0 || static_cast<std::size_t>(facts.st_size) != arena.mapped_) {
     return fail(Errc::protocol, path + " is not the arena that was announced");
+  }
+  if (const int seals = fcntl(fd, F_GET_SEALS); seals < 0 || (seals & kSeals) != kSeals) {
+    return fail(Errc::protocol, path + " may be cut under those who map it: it is not sealed");
   }
   arena.base_ = GDRX_TRY(map(fd, arena.mapped_));
   if (std::memcmp(arena.base_, &ticket.nonce, sizeof ticket.nonce) != 0) {
