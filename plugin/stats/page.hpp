@@ -69,7 +69,8 @@ struct Page {
   std::array<Connection, kConnections> connection;
 };
 
-/// "/dev/shm/gdrx-net.1234".
-std::string page_path(int pid);
+/// "/dev/shm/gdrx-net.1234"; "/dev/shm/gdrx-net.1234.1" where a process of another PID namespace
+/// has that number, too. Its owner holds a lock (flock) on the file while it lives.
+std::string page_path(int pid, int again = 0);
 
 }  // namespace gdrx::stats

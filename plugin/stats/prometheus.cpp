@@ -3,11 +3,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -42,7 +43,7 @@ std::string quoted(const std::array<char, kSize>& text) {
   std::string out;
   for (const char c : std::string_view(text.data(), strnlen(text.data(), kSize))) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c < ' ' ? '?' : c;
+    out += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
   }
   return out;
 }
@@ -77,27 +78,38 @@ void latency(std::string& out, int pid, const std::vector<const Connection*>& op
 }  // namespace
 
 Result<std::shared_ptr<const Page>> open_page(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
     return fail(
         Errc::unsupported,
         path + ": no such counters: does the process use the plugin, with GDRX_NET_STATS=1?",
         errno);
   }
+  // Copied, not mapped: its owner may cut the file at any time.
+  const auto page = std::make_shared<Page>();
   struct stat found {};
-  void* memory = MAP_FAILED;
-  if (fstat(fd, &found) == 0 && found.st_size == static_cast<off_t>(sizeof(Page))) {
-    memory = mmap(nullptr, sizeof(Page), PROT_READ, MAP_SHARED, fd, 0);
-  }
+  const bool known = fstat(fd, &found) == 0;
+  const bool whole = known && S_ISREG(found.st_mode) &&
+                     found.st_size == static_cast<off_t>(sizeof(Page)) &&
+                     pread(fd, page.get(), sizeof(Page), 0) == static_cast<ssize_t>(sizeof(Page));
   close(fd);
-  if (memory == MAP_FAILED) return fail(Errc::unsupported, path + ": of another gdrx version");
-  const std::shared_ptr<const Page> page(static_cast<const Page*>(memory), [](const Page* mapped) {
-    munmap(const_cast<Page*>(mapped), sizeof(Page));
-  });
-  if (page->magic != kMagic || page->version != kVersion) {
+  const uid_t reader = geteuid();
+  if (known && reader != 0 && found.st_uid != 0 && found.st_uid != reader) {
+    return fail(Errc::unsupported,
+                fmt::format("{}: user {} may have written anything into it", path, found.st_uid));
+  }
+  if (!whole || page->magic != kMagic || page->version != kVersion) {
     return fail(Errc::unsupported, path + ": of another gdrx version");
   }
   return page;
+}
+
+bool lives(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return locked;
 }
 
 std::string prometheus(const Page& page) {
@@ -113,6 +125,8 @@ std::string prometheus(const Page& page) {
   whole("polls_total", "Polls of the transport that brought something.", page.polls);
   whole("completions_total", "What these polls brought.", page.completions);
   whole("connections_total", "Connections made.", page.connections);
+  whole("uncounted_connections_total",
+        "Connections that found no place here: their messages are in no line below.", page.full);
   whole("registrations_total", "Registrations of memory with a device.", page.registrations);
   whole("registration_hits_total", "Registrations that were there already.",
         page.registration_hits);
@@ -133,20 +147,35 @@ std::string prometheus(const Page& page) {
   return out;
 }
 
-std::vector<int> processes(const std::string& folder) {
+std::vector<std::string> processes(const std::string& folder) {
   constexpr std::string_view kPrefix = "gdrx-net.";
-  std::vector<int> pids;
+  std::vector<std::pair<int, int>> found;  // number, and which of that number
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
-    const std::string_view number = std::string_view(name).substr(kPrefix.size());
-    int pid = 0;
-    const auto [end, bad] = std::from_chars(number.data(), number.data() + number.size(), pid);
-    if (bad == std::errc() && end == number.data() + number.size()) pids.push_back(pid);
+    if (const auto place = process_of(std::string_view(name).substr(kPrefix.size()))) {
+      found.push_back(*place);
+    }
   }
-  std::sort(pids.begin(), pids.end());
-  return pids;
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> names;
+  for (const auto& [pid, again] : found) {
+    names.push_back(again == 0 ? std::to_string(pid) : fmt::format("{}.{}", pid, again));
+  }
+  return names;
+}
+
+std::optional<std::pair<int, int>> process_of(std::string_view text) {
+  std::pair<int, int> place{0, 0};
+  const char* last = text.data() + text.size();
+  auto read = std::from_chars(text.data(), last, place.first);
+  if (read.ec == std::errc() && read.ptr != last && *read.ptr == '.') {
+    read = std::from_chars(read.ptr + 1, last, place.second);
+  }
+  const bool good =
+      read.ec == std::errc() && read.ptr == last && place.first > 0 && place.second >= 0;
+  return good ? std::optional(place) : std::nullopt;
 }
 
 }  // namespace gdrx::stats

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
@@ -28,8 +30,24 @@ void put(std::array<char, kSize>& to, std::string_view text) {
   std::copy_n(text.begin(), std::min(text.size(), kSize - 1), to.begin());
 }
 
+std::string own_path;  // where this process's page is; under the mutex
+
+// The page of a process that has ended is removed; true: the name is free. Process numbers say
+// nothing across containers, so the lock decides. Whoever holds it is the only one that removes the
+// file, if the name is still that file's.
+bool remove_if_dead(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return errno == ENOENT;
+  struct stat locked {};
+  struct stat named {};
+  const bool dead = flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &locked) == 0 &&
+                    stat(path.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+                    unlink(path.c_str()) == 0;
+  close(fd);
+  return dead;
+}
+
 // Processes that end by a signal or by _exit() leave their page, to be read; after a while it goes.
-// Its owner holds a lock on it: process numbers say nothing across containers.
 void remove_old_pages() {
   constexpr std::chrono::minutes kKept{10};
   std::error_code error;
@@ -37,34 +55,46 @@ void remove_old_pages() {
     if (!entry.path().filename().string().starts_with("gdrx-net.")) continue;
     const auto written = entry.last_write_time(error);
     if (error || std::filesystem::file_time_type::clock::now() - written < kKept) continue;
-    const int fd = open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(entry.path().c_str());
-    close(fd);
+    remove_if_dead(entry.path().string());
   }
 }
 
+// Gives the file the first name of this process that is free.
+std::string named(int fd, int pid) {
+  constexpr int kMostOfANumber = 64;
+  const std::string file = "/proc/self/fd/" + std::to_string(fd);
+  for (int again = 0; again < kMostOfANumber;) {
+    const std::string path = page_path(pid, again);
+    if (linkat(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return path;
+    if (errno != EEXIST) return {};
+    if (!remove_if_dead(path)) ++again;
+  }
+  return {};
+}
+
+// Locked before it has a name: a page without a lock is nobody's.
 Page* make(int pid) {
-  const std::string path = page_path(pid);
-  unlink(path.c_str());  // a dead process's of the same number
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return nullptr;
   void* memory = MAP_FAILED;
-  if (ftruncate(fd, sizeof(Page)) == 0) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, sizeof(Page)) == 0) {
     memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  if (memory == MAP_FAILED) {
+  if (memory != MAP_FAILED) own_path = named(fd, pid);
+  if (memory == MAP_FAILED || own_path.empty()) {
+    if (memory != MAP_FAILED) munmap(memory, sizeof(Page));
     close(fd);
-    unlink(path.c_str());
     return nullptr;
   }
-  flock(fd, LOCK_EX | LOCK_NB);  // held, with the descriptor, until the process ends
-  return new (memory) Page;
+  return new (memory) Page;  // the descriptor is held until the process ends
 }
 
 }  // namespace
 
-std::string page_path(int pid) { return "/dev/shm/gdrx-net." + std::to_string(pid); }
+std::string page_path(int pid, int again) {
+  const std::string path = "/dev/shm/gdrx-net." + std::to_string(pid);
+  return again == 0 ? path : path + "." + std::to_string(again);
+}
 
 Page& page() noexcept { return *current.load(std::memory_order_acquire); }
 
@@ -87,7 +117,7 @@ void start(int abi, const Log& log) {
 void stop() noexcept {
   const std::lock_guard lock(mutex);
   // The mapping stays: a thread may still be counting.
-  if (page().pid == getpid()) unlink(("/dev/shm/gdrx-net." + std::to_string(getpid())).c_str());
+  if (page().pid == getpid()) unlink(own_path.c_str());
 }
 
 Connection& take(Way way, std::uint32_t index, std::string_view peer, std::string_view device,

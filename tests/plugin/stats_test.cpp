@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters: as the plugin leaves them in shared memory and `gdrx stats` reads them.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "plugin/stats/prometheus.hpp"
@@ -44,9 +48,99 @@ TEST(Page, OfAnotherVersionOrCutIsRefused) {
   EXPECT_FALSE(stats::open_page(path));
   std::ofstream(path) << std::string(sizeof(stats::Page), 'x');
   EXPECT_FALSE(stats::open_page(path));
-  EXPECT_EQ(stats::processes(testing::TempDir()), std::vector<int>{1});
+  EXPECT_EQ(stats::processes(testing::TempDir()), std::vector<std::string>{"1"});
   unlink(path.c_str());
   EXPECT_FALSE(stats::open_page(path));
+}
+
+TEST(Page, TellsOfConnectionsThatFoundNoPlace) {
+  stats::Page page;
+  page.full.add(3);
+  EXPECT_TRUE(line_of(stats::prometheus(page), "gdrx_net_uncounted_connections_total", "pid")
+                  .ends_with(" 3"));
+}
+
+TEST(Page, OfAnotherUserIsNotBelieved) {
+  if (getuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::string path = testing::TempDir() + "gdrx-net.2";
+  const auto page = std::make_unique<stats::Page>();
+  page->magic = stats::kMagic;
+  page->version = stats::kVersion;
+  std::ofstream(path).write(reinterpret_cast<const char*>(page.get()), sizeof *page);
+  EXPECT_TRUE(stats::open_page(path));
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  ASSERT_EQ(chown(path.c_str(), 4242, 4242), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const auto opened = stats::open_page(path);
+  ASSERT_EQ(seteuid(0), 0);
+  unlink(path.c_str());
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().what.find("user 4242"), std::string::npos) << opened.error().what;
+}
+
+// Process 1 of a PID namespace of its own, until its parent closes `go`; 0: there is no such.
+class FirstOfANamespace {
+ public:
+  FirstOfANamespace() {
+    int said[2], go[2];
+    if (pipe(said) != 0 || pipe(go) != 0) return;
+    outer_ = fork();
+    if (outer_ == 0) {
+      close(go[1]);
+      if (unshare(CLONE_NEWPID) != 0) _exit(77);
+      const pid_t inner = fork();
+      char word = 0;
+      if (inner == 0) {
+        stats::start(8, Log(Level::error, nullptr));
+        word = stats::page().pid == getpid() ? 'y' : 'n';
+        [[maybe_unused]] auto done = write(said[1], &word, 1);
+        done = read(go[0], &word, 1);
+        stats::stop();
+        _exit(0);
+      }
+      waitpid(inner, nullptr, 0);
+      _exit(0);
+    }
+    close(said[1]);
+    close(go[0]);
+    char word = 0;
+    made = read(said[0], &word, 1) == 1 && word == 'y';
+    close(said[0]);
+    go_ = go[1];
+  }
+  ~FirstOfANamespace() {
+    close(go_);
+    waitpid(outer_, nullptr, 0);
+  }
+  FirstOfANamespace(const FirstOfANamespace&) = delete;
+  FirstOfANamespace& operator=(const FirstOfANamespace&) = delete;
+  bool made = false;
+
+ private:
+  pid_t outer_ = 0;
+  int go_ = -1;
+};
+
+ino_t file_of(const std::string& path) {
+  struct stat found {};
+  return stat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
+TEST(Page, OfALiveProcessIsNotRemovedByAnotherContainersOfItsNumber) {
+  const FirstOfANamespace first;
+  if (!first.made) GTEST_SKIP() << "no PID namespaces here";
+  const ino_t its = file_of(stats::page_path(1));
+  ASSERT_NE(its, 0u);
+  {
+    const FirstOfANamespace second;
+    ASSERT_TRUE(second.made);
+    EXPECT_EQ(file_of(stats::page_path(1)), its);
+    EXPECT_NE(file_of(stats::page_path(1, 1)), 0u);
+    EXPECT_TRUE(stats::lives(stats::page_path(1)));
+    EXPECT_TRUE(stats::open_page(stats::page_path(1, 1)));
+  }
+  EXPECT_EQ(file_of(stats::page_path(1)), its);
+  EXPECT_EQ(file_of(stats::page_path(1, 1)), 0u);
 }
 
 std::uint64_t completions() {
