@@ -108,6 +108,30 @@ TEST(Snapshot, ReplacesEqualAddressesByEqualOnes) {
   EXPECT_FALSE(files->exists(kGids + "7"));  // an empty slot
 }
 
+TEST(Snapshot, HasNoAddressInANameNoLidAndNoLastOctet) {
+  HostTree host;
+  const std::string mac = "enx0c42a1fe0017";
+  const std::string guid = "ibx98039b03009a4c1e";
+  const std::string port = test::kVerbs1 + std::string("/ports/1");
+  for (const char* index : {"0", "3"}) host.write(port + "/gid_attrs/ndevs/" + index, mac);
+  host.write("sys/class/net/" + mac + "/mtu", "9000");
+  host.write("sys/class/net/" + guid + "/mtu", "4092");
+  host.write(port + "/lid", "0x1a2b");
+  host.write(kGids + "3", "0000:0000:0000:0000:0000:ffff:c0a8:0afb");
+  host.answers.dcb.emplace(mac, Dcb{1u << 3, 0, 0, true});
+  host.answers.verbs->devices.push_back({"rocex0c42a1fe0017", 0, 0, 5, 5});
+  const std::string bytes = capture_of(host);
+  const std::string text = text_of(bytes);
+  for (const char* secret : {"0c42a1", "98039b", "1a2b", "0afb"}) {
+    EXPECT_EQ(text.find(secret), std::string::npos) << secret;
+  }
+  EXPECT_NE(text_of(capture_of(host, true)).find("0c42a1fe0017"), std::string::npos);
+  // The same by the same: the port's interface is still found.
+  const auto files = files_of(bytes);
+  const std::string shown = files->read(port + "/gid_attrs/ndevs/0");
+  EXPECT_EQ(files->read("sys/class/net/" + shown.substr(0, shown.find('\n')) + "/mtu"), "9000\n");
+}
+
 // Two sockets of four switches each, with a GPU and a NIC below every switch.
 std::string eight_gpus() {
   TarWriter tar;

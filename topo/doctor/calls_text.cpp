@@ -54,11 +54,13 @@ std::string nvml_lines(const Result<NvmlFacts>& nvml) {
   return text;
 }
 
-std::string verbs_lines(const Result<VerbsFacts>& verbs) {
+using Shown = std::function<std::string(const std::string&)>;
+
+std::string verbs_lines(const Result<VerbsFacts>& verbs, const Shown& shown) {
   if (!verbs) return fmt::format("verbs-error {}\n", one_line(describe(verbs.error())));
   std::string text = fmt::format("verbs dmabuf={}\n", int{verbs->has_dmabuf});
   for (const VerbsDevice& one : verbs->devices) {
-    text += fmt::format("verbs-device {} open={} dmabuf={} max={} active={}\n", one.name,
+    text += fmt::format("verbs-device {} open={} dmabuf={} max={} active={}\n", shown(one.name),
                         one.open_errno, one.dmabuf_errno, one.max_mtu, one.active_mtu);
   }
   return text;
@@ -79,12 +81,13 @@ std::string joined(std::string text, char from, char to) {
   return text;
 }
 
-std::string proof_lines(const Result<std::vector<Proof>>& proofs) {
+std::string proof_lines(const Result<std::vector<Proof>>& proofs, const Shown& shown) {
   if (!proofs) return fmt::format("proofs-error {}\n", one_line(proofs.error().what));
   std::string text = "proofs tried\n";
   for (const Proof& one : *proofs) {
-    text += fmt::format("proof {} port={} gpu={} way={} errno={} problem={}\n", one.nic, one.port,
-                        one.gpu, joined(one.way, ' ', '_'), one.native, one_line(one.problem));
+    text += fmt::format("proof {} port={} gpu={} way={} errno={} problem={}\n", shown(one.nic),
+                        one.port, one.gpu, joined(one.way, ' ', '_'), one.native,
+                        one_line(one.problem));
   }
   return text;
 }
@@ -236,9 +239,10 @@ std::string calls_text(const Calls& calls, const Asked& asked, bool keep_names) 
   for (const std::string& path : asked.nodes) {
     text += fmt::format("open {} {}\n", path, calls.open_errno(path));
   }
-  for (const std::string& name : asked.interfaces) text += dcb_line(name, calls.dcb(name));
-  return text + cuda_lines(calls.cuda()) + nvml_lines(calls.nvml()) + verbs_lines(calls.verbs()) +
-         proof_lines(calls.proofs());
+  for (const std::string& name : asked.interfaces)
+    text += dcb_line(asked.shown(name), calls.dcb(name));
+  return text + cuda_lines(calls.cuda()) + nvml_lines(calls.nvml()) +
+         verbs_lines(calls.verbs(), asked.shown) + proof_lines(calls.proofs(), asked.shown);
 }
 
 Calls calls_of_text(Calls otherwise, std::string_view text) {

@@ -2,6 +2,7 @@
 // The answers of calls, as lines of a snapshot. Pure functions but for asking.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,9 @@ inline constexpr const char* kCallsFile = "gdrx/calls";
 
 /// What calls are asked about by name.
 struct Asked {
-  std::vector<std::string> nodes;       // paths below /dev whose opening is tried
-  std::vector<std::string> interfaces;  // of the network
+  std::vector<std::string> nodes;                        // paths below /dev whose opening is tried
+  std::vector<std::string> interfaces;                   // of the network
+  std::function<std::string(const std::string&)> shown;  // a device's name, as it is written down
 };
 
 /// Asks everything. Of the environment only the variables that a check looks at; paths in them only

@@ -36,7 +36,7 @@ constexpr std::array kPciFiles{"class",
                                "aer_dev_correctable",
                                "aer_dev_nonfatal",
                                "aer_dev_fatal"};
-constexpr std::array kPortFiles{"state", "phys_state", "rate", "link_layer", "lid"};
+constexpr std::array kPortFiles{"state", "phys_state", "rate", "link_layer"};
 // Whole files that hold nothing of anybody's.
 constexpr std::array kPlain{"proc/sys/kernel/osrelease",
                             "proc/sys/kernel/numa_balancing",
@@ -55,14 +55,18 @@ constexpr std::array kModules{"nvidia",  "nvidia_uvm", "nvidia_peermem", "nv_pee
 
 class Capture {
  public:
-  Capture(const topo::HostFiles& files, bool keep_names) : files_(files), keep_(keep_names) {}
+  Capture(const topo::HostFiles& files, bool keep_names) : files_(files), keep_(keep_names) {
+    asked.shown = [this](const std::string& name) { return shown(name); };
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
 
   void host() {
     for (const std::string& name : files_.list("sys/bus/pci/devices")) pci(name);
     for (const std::string& name : files_.list("sys/class/infiniband")) rdma(name);
     for (const std::string& name : files_.list("sys/class/infiniband_verbs")) {
       const fs::path folder = linked("sys/class/infiniband_verbs", name);
-      copy(folder / "ibdev");
+      copy_name(folder / "ibdev");
     }
     for (const std::string& name : files_.list("sys/class/net")) interface(name);
     for (const char* path : kPlain) copy(path);
@@ -72,12 +76,19 @@ class Capture {
     dev();
   }
   void add(const fs::path& path, std::string_view text) {
-    if (seen_.insert(path.string()).second) tar_.add(path.string(), FileTree::Kind::file, text);
+    if (!seen_.insert(path.string()).second) return;
+    tar_.add(shown(path.string()), FileTree::Kind::file, text);
   }
   Asked asked;
   std::string finish() { return tar_.finish(); }
 
  private:
+  std::string shown(const std::string& name) { return keep_ ? name : mask_.name(name); }
+  // A file that holds the name of a device.
+  void copy_name(const fs::path& path) {
+    const std::string text = files_.read(path);
+    if (!text.empty()) add(path, shown(text) + "\n");
+  }
   void copy(const fs::path& path) {
     if (!files_.exists(path)) return;
     const std::string text = files_.read(path);
@@ -85,7 +96,7 @@ class Capture {
   }
   void link(const fs::path& path, const std::string& target) {
     if (target.size() > 1000 || !seen_.insert(path.string()).second) return;
-    tar_.add(path.string(), FileTree::Kind::link, target);
+    tar_.add(shown(path.string()), FileTree::Kind::link, shown(target));
   }
   // "sys/class/net", "eth0": keeps the link and gives the folder that it leads to.
   fs::path linked(const fs::path& folder, const std::string& name) {
@@ -119,14 +130,19 @@ class Capture {
 
   void port(const fs::path& folder) {
     for (const char* file : kPortFiles) copy(folder / file);
+    const std::string lid = files_.read(folder / "lid");
+    if (!lid.empty()) add(folder / "lid", (keep_ ? lid : mask_.lid(lid)) + "\n");
     for (const std::string& index : files_.list(folder / "gids")) {
       const std::string gid = files_.read(folder / "gids" / index);
       if (gid.find_first_not_of("0:") == gid.npos) continue;  // an empty slot
       add(folder / "gids" / index, (keep_ ? gid : mask_.gid(gid)) + "\n");
     }
-    for (const char* kind : {"types", "ndevs"}) {
-      const fs::path attributes = folder / "gid_attrs" / kind;
-      for (const std::string& index : files_.list(attributes)) copy(attributes / index);
+    const fs::path attributes = folder / "gid_attrs";
+    for (const std::string& index : files_.list(attributes / "types")) {
+      copy(attributes / "types" / index);
+    }
+    for (const std::string& index : files_.list(attributes / "ndevs")) {
+      copy_name(attributes / "ndevs" / index);
     }
     for (const char* kind : {"counters", "hw_counters"}) {
       for (const std::string& name : files_.list(folder / kind)) copy(folder / kind / name);
@@ -134,9 +150,10 @@ class Capture {
   }
   void rdma(const std::string& name) {
     const fs::path folder = linked("sys/class/infiniband", name);
-    for (const char* file : {"board_id", "fw_ver", "hca_type", "node_type", "parent"}) {
+    for (const char* file : {"board_id", "fw_ver", "hca_type", "node_type"}) {
       copy(folder / file);
     }
+    copy_name(folder / "parent");
     const std::string device = files_.link(folder / "device");
     if (!device.empty()) link(folder / "device", device);
     for (const std::string& number : files_.list(folder / "ports")) port(folder / "ports" / number);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "topo/doctor/config_space.hpp"
+#include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
 
@@ -17,14 +18,34 @@ std::string Mask::gid(const std::string& text) {
   if (text.size() != kLength || text.find_first_not_of("0:") == text.npos) return text;
   const std::size_t host = number("host " + text) & 0xffffu;
   if (text.starts_with(kMapped)) {
-    // 10.0.N.M: N for each /24, whatever the real mask; the last byte is the real one.
+    // 10.0.N.M: N for each /24, whatever the real mask, M for each address.
     const std::size_t net = number("net " + text.substr(0, kLength - 2)) & 0xffu;
-    return fmt::format("{}0a00:{:02x}{}", kMapped, net, text.substr(kLength - 2));
+    return fmt::format("{}0a00:{:02x}{:02x}", kMapped, net, 1 + host % 254);
   }
   const bool local = text.starts_with("fe80");
   const std::size_t net = local ? 0 : number("net " + text.substr(0, 19)) & 0xffffu;
   return fmt::format("{}:0000:0000:{:04x}:0000:0000:0000:{:04x}", local ? "fe80" : "2001", net,
                      host);
+}
+
+std::string Mask::name(std::string text) {
+  constexpr std::size_t kAddress = 12;  // digits of a MAC; a GUID has 16
+  constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_not_of(kDigits, at), text.size());
+    if (end - at >= kAddress) {
+      const std::string run = text.substr(at, end - at);
+      text.replace(at, run.size(), fmt::format("{:0{}x}", number("name " + run), run.size()));
+    }
+    at = end + 1;
+  }
+  return text;
+}
+
+std::string Mask::lid(const std::string& text) {
+  const std::uint32_t real = topo::to_hex(text);
+  if (real == 0 || real == 0xffff) return text;
+  return fmt::format("0x{:x}", number(fmt::format("lid {}", real)) & 0x7fffu);
 }
 
 std::string Mask::vpd(const std::string& card) {

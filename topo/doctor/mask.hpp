@@ -13,6 +13,10 @@ class Mask {
  public:
   /// "fe80:0000:...:0001", an IPv4-mapped or an IPv6 address, as sysfs writes a GID.
   std::string gid(const std::string& text);
+  /// A device's name, or a path of such: an address in it ("enx0c42a1000001") becomes a number.
+  std::string name(std::string text);
+  /// "0x0012": a number, but for "none" (0) and "permissive" (0xffff).
+  std::string lid(const std::string& text);
   /// Product data: nothing is left but a number for the card, where it had one.
   std::string vpd(const std::string& card);
   /// A configuration space without its serial number.
