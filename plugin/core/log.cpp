@@ -2,7 +2,11 @@
 #include "plugin/core/log.hpp"
 
 #include <atomic>
+#include <span>
+#include <string>
 #include <string_view>
+
+#include "transport/bootstrap/text.hpp"
 
 namespace gdrx::net {
 namespace {
@@ -16,8 +20,9 @@ void write(Level level, std::string_view text) {
     return;
   }
   const auto as = level <= Level::warn ? nccl::LogLevel::warn : nccl::LogLevel::info;
+  const std::string safe = printable(std::as_bytes(std::span(text)));
   function(as, nccl::kLogInit | nccl::kLogNet, __FILE__, __LINE__, "NET/gdrx : %.*s",
-           static_cast<int>(text.size()), text.data());
+           static_cast<int>(safe.size()), safe.data());
 }
 
 }  // namespace
