@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -42,13 +44,34 @@ std::vector<fs::path> places(const Config& config, const std::string& file) {
   return {here / file, here / "gdrx" / file, here.parent_path() / "lib" / file, file};
 }
 
-// UCX takes over fatal signals and SIGHUP and reports unused variables when it is loaded, unless
-// told otherwise before. What the user has set stays.
-void calm_ucx() {
-  setenv("UCX_HANDLE_ERRORS", "none", 0);
-  setenv("UCX_DEBUG_SIGNO", "0", 0);
-  setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
-}
+// UCX takes over fatal signals and SIGHUP when it is loaded. Its variables that stop it cannot be
+// set from here: setenv() in a process with threads is a data race. So the signals are given back,
+// but for those whose variable the user has set.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (std::size_t i = 0; i < actions_.size(); ++i) {
+      sigaction(static_cast<int>(i), nullptr, &actions_[i]);
+    }
+  }
+  ~KeptSignals() {
+    if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) return;
+    const char* wanted = std::getenv("UCX_DEBUG_SIGNO");
+    const std::size_t debug = wanted == nullptr ? 0 : std::strtoul(wanted, nullptr, 10);
+    for (std::size_t i = 1; i < actions_.size(); ++i) {
+      if (i == debug) continue;
+      struct sigaction now {};
+      const int number = static_cast<int>(i);
+      if (sigaction(number, nullptr, &now) != 0) continue;
+      if (now.sa_sigaction != actions_[i].sa_sigaction) sigaction(number, &actions_[i], nullptr);
+    }
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  std::array<struct sigaction, NSIG> actions_{};
+};
 
 }  // namespace
 
@@ -78,13 +101,16 @@ Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config&
     return fail(Errc::unsupported,
                 fmt::format("there is no fabric '{}': use auto, ucx, tcp or verbs", name));
   }
-  static std::mutex mutex;  // dlopen and the environment are the process's
+  static std::mutex mutex;  // signals are the process's
   const std::lock_guard lock(mutex);
-  if (name == "ucx") calm_ucx();
   const char* needs = name == "ucx"   ? "UCX (packages libucx0 and libucx-dev)"
                       : name == "tcp" ? "OpenSSL (packages libssl3 and libssl-dev)"
                                       : "rdma-core (packages libibverbs1 and libibverbs-dev)";
-  void* module = GDRX_TRY(open_module(config, fmt::format("libgdrx-fabric-{}.so", name), needs));
+  void* module = nullptr;
+  {
+    const KeptSignals kept;
+    module = GDRX_TRY(open_module(config, fmt::format("libgdrx-fabric-{}.so", name), needs));
+  }
   const auto entry = reinterpret_cast<decltype(&gdrx_fabric_v1)>(dlsym(module, kFabricSymbol));
   if (entry == nullptr || entry()->abi != kFabricAbi) {
     return fail(Errc::unsupported, fmt::format("libgdrx-fabric-{}.so is of another gdrx version: "

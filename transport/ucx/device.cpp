@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <ucs/config/global_opts.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "transport/ucx/endpoint.hpp"
 
@@ -36,6 +40,12 @@ Result<std::shared_ptr<UcxDevice>> UcxDevice::create(Rank self, const Config& co
 }
 
 Result<void> UcxDevice::open(const Config& config) {
+  // UCX would report variables of others that it does not know, once.
+  static std::once_flag quiet;
+  std::call_once(quiet, [] {
+    if (std::getenv("UCX_WARN_UNUSED_ENV_VARS") != nullptr) return;
+    ucs_global_opts_set_value("WARN_UNUSED_ENV_VARS", "n");
+  });
   ConfigHolder holder;
   if (const auto status = ucp_config_read(nullptr, nullptr, &holder.config); status != UCS_OK) {
     return failed("ucp_config_read", status);
@@ -90,9 +100,10 @@ Result<void> UcxDevice::open(const Config& config) {
   if (const auto status = ucp_worker_get_address(worker_, &address, &length); status != UCS_OK) {
     return failed("ucp_worker_get_address", status);
   }
+  const auto release = [this](ucp_address_t* one) { ucp_worker_release_address(worker_, one); };
+  const std::unique_ptr<ucp_address_t, decltype(release)> kept(address, release);
   const auto bytes = std::as_bytes(std::span(reinterpret_cast<const char*>(address), length));
   address_.assign(bytes.begin(), bytes.end());
-  ucp_worker_release_address(worker_, address);
   pool_.resize(kPool);
   for (Pending& pending : pool_) free_.push_back(&pending);
   ready_.reserve(4 * kPool);
@@ -128,6 +139,12 @@ Result<std::unique_ptr<MemoryRegion>> UcxDevice::allocate_memory(std::size_t byt
 }
 
 Result<std::unique_ptr<MemoryRegion>> UcxDevice::map(const ucp_mem_map_params_t& params) {
+  const auto ended = std::find_if(regions_.begin(), regions_.end(),
+                                  [](const Region& one) { return one.handle == nullptr; });
+  // Numbers are used again: what is late for the region before has another nonce.
+  const auto id = static_cast<std::uint32_t>(ended - regions_.begin());
+  if (ended == regions_.end()) regions_.emplace_back();
+  auto made = std::make_unique<UcxRegion>(shared_from_this(), id);
   Region region;
   if (getrandom(&region.nonce, sizeof region.nonce, 0) != sizeof region.nonce) {
     return fail(Errc::system, "getrandom", errno);
@@ -142,14 +159,13 @@ Result<std::unique_ptr<MemoryRegion>> UcxDevice::map(const ucp_mem_map_params_t&
     return failed("ucp_mem_query", status);
   }
   region.bytes = {static_cast<std::byte*>(attributes.address), params.length};
-  regions_.push_back(region);
-  const auto id = static_cast<std::uint32_t>(regions_.size() - 1);
-  return std::unique_ptr<MemoryRegion>(std::make_unique<UcxRegion>(shared_from_this(), id));
+  regions_[id] = region;
+  return made;
 }
 
 UcxRegion::~UcxRegion() {
   UcxDevice::Region& region = device_->regions_[id_];
-  ucp_mem_unmap(device_->context_, region.handle);
+  if (region.handle != nullptr) ucp_mem_unmap(device_->context_, region.handle);
   region = {};
 }
 
@@ -239,14 +255,16 @@ ucs_status_t UcxDevice::on_message(void* self, const void* header, std::size_t h
                                    void* data, std::size_t length,
                                    const ucp_am_recv_param_t* param) {
   auto* device = static_cast<UcxDevice*>(self);
-  Result<void> landed;
-  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-    landed = fail(Errc::protocol, "a peer sent a rendezvous message, which gdrx never does");
-  } else {
-    landed = device->land(header, header_length, data, length);
-  }
-  // A late write to a region that has ended is nothing that the others have to suffer for.
-  if (!landed && !device->isolating_) device->fail_with(std::move(landed).error());
+  device->contain([&] {
+    Result<void> landed;
+    if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+      landed = fail(Errc::protocol, "a peer sent a rendezvous message, which gdrx never does");
+    } else {
+      landed = device->land(header, header_length, data, length);
+    }
+    // A late write to a region that has ended is nothing that the others have to suffer for.
+    if (!landed && !device->isolating_) device->fail_with(std::move(landed).error());
+  });
   return UCS_OK;
 }
 

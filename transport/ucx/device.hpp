@@ -76,6 +76,15 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
     deferred_.push_back(pending);
   }
   void fail_with(Error error);
+  /// Runs a callback of UCX's, which no exception may pass.
+  template <class Body>
+  void contain(Body&& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      fail_with(Error{Errc::system, "out of memory", 0});  // short enough to need none
+    }
+  }
   bool isolating() const noexcept { return isolating_; }
   /// The endpoint ends: callbacks of its writes that still come find nobody.
   void forget(const UcxEndpoint* endpoint) noexcept;

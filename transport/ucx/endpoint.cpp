@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace gdrx::ucx {
 namespace {
@@ -22,8 +23,8 @@ std::string lanes_of(ucp_ep_h endpoint) {
   if (stream == nullptr) return "unknown";
   ucp_ep_print_info(endpoint, stream);
   fclose(stream);
+  const std::unique_ptr<char, decltype(&std::free)> holder(text, &std::free);
   const std::string info(text, length);
-  free(text);
   std::string lanes;
   for (const char* name :
        {"self", "posix", "sysv", "cma", "knem", "xpmem", "tcp", "rc_", "dc_", "ud_"}) {
@@ -85,15 +86,16 @@ Result<RemoteRegionId> UcxEndpoint::import_region(std::span<const std::byte> key
     return fail(Errc::protocol,
                 fmt::format("rank {} sent a region key of another form", index(peer_)));
   }
+  if (free_.empty()) {  // before there is something to keep
+    free_.reserve(remotes_.size() + 1);
+    remotes_.emplace_back();
+    free_.push_back(remotes_.size() - 1);
+  }
   const auto status = ucp_ep_rkey_unpack(endpoint_, key.data() + sizeof remote.key, &remote.rkey);
   if (status != UCS_OK) return failed("ucp_ep_rkey_unpack", status);
   void* here = nullptr;
   if (ucp_rkey_ptr(remote.rkey, remote.key.base, &here) == UCS_OK) {
     remote.here = static_cast<std::byte*>(here);
-  }
-  if (free_.empty()) {
-    remotes_.push_back(remote);
-    return static_cast<RemoteRegionId>(remotes_.size() - 1);
   }
   const std::size_t place = free_.back();
   free_.pop_back();
@@ -237,7 +239,9 @@ void UcxEndpoint::on_sent(void* request, ucs_status_t status, void* user) {
   auto* pending = static_cast<Pending*>(user);
   ucp_request_free(request);
   UcxEndpoint* self = pending->endpoint;
-  if (status == UCS_OK && self != nullptr) return pending->device->finish(pending);
+  if (status == UCS_OK && self != nullptr) {
+    return pending->device->contain([&] { pending->device->finish(pending); });
+  }
   pending->device->give_back(pending);
   if (self != nullptr && status != UCS_ERR_CANCELED) self->report("message", status);
 }
@@ -247,12 +251,14 @@ void UcxEndpoint::on_error(void* self, ucp_ep_h, ucs_status_t status) {
 }
 
 void UcxEndpoint::report(const char* what, ucs_status_t status) {
-  Error error{Errc::peer_lost,
-              fmt::format("the {} to rank {} over {} failed: {}", what, index(peer_), lanes_,
-                          ucs_status_string(status)),
-              0};
-  if (!device_->isolating()) return device_->fail_with(std::move(error));
-  if (!error_) error_ = std::move(error);
+  device_->contain([&] {
+    Error error{Errc::peer_lost,
+                fmt::format("the {} to rank {} over {} failed: {}", what, index(peer_), lanes_,
+                            ucs_status_string(status)),
+                0};
+    if (!device_->isolating()) return device_->fail_with(std::move(error));
+    if (!error_) error_ = std::move(error);
+  });
 }
 
 }  // namespace gdrx::ucx
