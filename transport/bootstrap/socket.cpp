@@ -201,7 +201,7 @@ Result<Socket> Socket::listen(const SocketAddress& address, PortRange ports) {
     if (socket || socket.error().native != EADDRINUSE) return socket;
   }
   return fail(Errc::system,
-              fmt::format("every port of GDRX_PORT_RANGE={}-{} is in use here: a rank needs two "
+              fmt::format("every port of GDRX_PORT_RANGE={}-{} is in use here: a rank needs three "
                           "while it starts, and one for each connection of NCCL that it accepts",
                           ports.first, ports.last),
               EADDRINUSE);

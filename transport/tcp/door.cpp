@@ -27,7 +27,7 @@ Result<std::unique_ptr<Door>> Door::open(const Identity& self, const Config& con
   auto door = std::unique_ptr<Door>(new Door(self, host, config.init_timeout));
   Interface interface = GDRX_TRY(choose_interface(list_interfaces(), config.socket_ifname));
   interface.address.port = 0;
-  door->listener_ = GDRX_TRY(Socket::listen(interface.address));
+  door->listener_ = GDRX_TRY(Socket::listen(interface.address, config.port_range));
   door->address_ = GDRX_TRY(door->listener_.local_address());
   door->interface_ = interface.name;
   door->epoll_ = Socket(epoll_create1(EPOLL_CLOEXEC));
