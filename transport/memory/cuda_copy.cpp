@@ -11,6 +11,7 @@ namespace {
 constexpr int kAttributeContext = 1;
 constexpr unsigned kNonBlocking = 1;
 constexpr Status kCaptureUnsupported = 900;
+constexpr Status kCaptureImplicit = 906;
 
 // The context that the memory was allocated in, or its device's primary one: memory of cuMemCreate
 // has none.
@@ -58,6 +59,21 @@ class Lanes {
   std::mutex mutex_;
   std::map<Context, Stream> by_context_;
 };
+
+// Asked before: to wait for a stream that is captured would spoil the capture.
+Result<void> check_not_captured(Stream stream) {
+  int capturing = 0;
+  if (driver().is_capturing == nullptr) return {};
+  const Status status = driver().is_capturing(stream, &capturing);
+  if (status == kCaptureImplicit) {
+    return fail(Errc::unsupported,
+                "a stream that waits for the default one is being captured, and this call would "
+                "wait for the default one: give it a stream");
+  }
+  if (status != 0 || capturing == 0) return {};
+  return fail(Errc::unsupported,
+              "the stream is being captured, and this call goes through host memory");
+}
 
 }  // namespace
 
@@ -114,8 +130,10 @@ Result<void> synchronize_default_stream(const void* memory) {
 
 Result<void> synchronize(void* stream) {
   if (!missing().empty()) return fail(Errc::unsupported, missing());
+  const AnyCapture beside;
+  GDRX_TRY(check_not_captured(stream));
   const Status status = driver().synchronize(stream);
-  if (status == kCaptureUnsupported) {
+  if (status == kCaptureUnsupported) {  // it began just now, or is_capturing is not there
     return fail(Errc::unsupported,
                 "the stream is being captured, and this call goes through host memory");
   }

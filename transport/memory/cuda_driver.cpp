@@ -34,8 +34,10 @@ void load_memory(void* library, Driver& driver) {
   load(library, "cuMemFreeHost", driver.free_host, missing);
   load(library, "cuMemAlloc_v2", driver.allocate, missing);
   load(library, "cuMemFree_v2", driver.free, missing);
-  find(library, "cuMemGetHandleForAddressRange", driver.range_handle);  // CUDA 11.7
-  find(library, "cuFlushGPUDirectRDMAWrites", driver.flush_writes);     // CUDA 11.3
+  find(library, "cuMemGetHandleForAddressRange", driver.range_handle);               // CUDA 11.7
+  find(library, "cuFlushGPUDirectRDMAWrites", driver.flush_writes);                  // CUDA 11.3
+  find(library, "cuStreamIsCapturing", driver.is_capturing);                         // CUDA 10.0
+  find(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);  // CUDA 10.1
 }
 
 void load_devices(void* library, Driver& driver) {
@@ -95,6 +97,7 @@ Result<int> ordinal_of(const void* pointer) {
 
 Result<PrimaryContext> PrimaryContext::retain(int ordinal) {
   if (!driver().missing.empty()) return fail(Errc::unsupported, driver().missing);
+  const AnyCapture beside;
   PrimaryContext made;
   int device = 0;
   if (const Status status = driver().device(&device, ordinal); status != 0) {
@@ -112,7 +115,9 @@ Result<PrimaryContext> PrimaryContext::of(const void* pointer) {
 }
 
 PrimaryContext::~PrimaryContext() {
-  if (context_ != nullptr) driver().release(device_);
+  if (context_ == nullptr) return;
+  const AnyCapture beside;
+  driver().release(device_);
 }
 
 }  // namespace gdrx::cuda

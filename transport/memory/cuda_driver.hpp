@@ -46,6 +46,8 @@ struct Driver {
   // Null where the driver is older than they are.
   Status (*range_handle)(void*, DevicePointer, std::size_t, int, unsigned long long) = nullptr;
   Status (*flush_writes)(int, int) = nullptr;
+  Status (*is_capturing)(Stream, int*) = nullptr;
+  Status (*exchange_capture_mode)(int*) = nullptr;
   std::string missing;  // why it cannot be used; empty if it can
 };
 
@@ -58,7 +60,23 @@ inline DevicePointer address(const void* pointer) {
   return static_cast<DevicePointer>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-/// Makes a context current for a scope: the thread may have none.
+/// For a scope: what this thread asks of the driver is not refused while another thread captures a
+/// stream, and spoils no capture. Our calls end in any thread, and touch streams of ours alone.
+class AnyCapture {
+ public:
+  AnyCapture() noexcept { exchange(); }
+  ~AnyCapture() { exchange(); }
+  AnyCapture(const AnyCapture&) = delete;
+  AnyCapture& operator=(const AnyCapture&) = delete;
+
+ private:
+  void exchange() noexcept {
+    if (driver().exchange_capture_mode != nullptr) driver().exchange_capture_mode(&mode_);
+  }
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then the thread's own
+};
+
+/// Makes a context current for a scope, beside any capture: the thread may have none.
 class Current {
  public:
   explicit Current(Context context) : pushed_(driver().push(context) == 0) {}
@@ -71,6 +89,7 @@ class Current {
   bool ok() const { return pushed_; }
 
  private:
+  AnyCapture beside_;
   bool pushed_;
 };
 

@@ -61,7 +61,8 @@ class DeviceBuffer {
 Result<void> copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes);
 Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes);
 
-/// Blocks until a stream has done what was given to it. Errc::unsupported while it is captured.
+/// Blocks until a stream has done what was given to it. Errc::unsupported while it is captured, and
+/// the capture goes on. Other threads' captures are not disturbed, as by nothing else here.
 Result<void> synchronize(void* stream);
 /// The same of the default stream of the memory's context.
 Result<void> synchronize_default_stream(const void* memory);

@@ -327,6 +327,20 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return cudaSuccess;
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  auto asked = static_cast<cudaStreamCaptureMode>(*mode);
+  cudaThreadExchangeStreamCaptureMode(&asked);
+  *mode = static_cast<CUstreamCaptureMode>(asked);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  cudaStreamCaptureStatus found{};
+  cudaStreamGetCaptureInfo(stream, &found, nullptr, nullptr, nullptr, nullptr, nullptr);
+  *status = static_cast<CUstreamCaptureStatus>(found);
+  return CUDA_SUCCESS;
+}
+
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t named, cudaStreamCaptureStatus* status,
                                      unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
                                      const cudaGraphEdgeData**, std::size_t*) {

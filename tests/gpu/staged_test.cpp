@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that go through host memory beside captures of streams. Ranks of one process, a thread
+// each. Skipped without a GPU.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gdrx/gdrx.h"
+#include "tests/gpu/ranks.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+class GpuStaged : public testing::Test {
+ protected:
+  static constexpr int kRanks = 2;
+  static constexpr std::uint64_t kCount = 10'000;
+  struct Member {
+    int rank = 0;
+    gdrxComm_t comm = nullptr;
+    cudaStream_t stream = nullptr;
+    std::uint32_t* data = nullptr;
+    gdrxRequest_t request = nullptr;
+  };
+
+  void SetUp() override {
+    if (gpu_count() == 0) GTEST_SKIP() << "no GPU on this machine";
+    gdrxUniqueId id{};
+    ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+    for_each([&](Member& self) {
+      gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+      config.timeout_seconds = 20;
+      must(cudaStreamCreateWithFlags(&self.stream, cudaStreamNonBlocking), "stream");
+      self.data = allocate<std::uint32_t>(kCount);
+      ASSERT_EQ(gdrxCommInitRank(&self.comm, kRanks, id, self.rank, &config), gdrxSuccess)
+          << gdrxGetLastError(nullptr);
+    });
+    must(cudaSetDevice(0), "cudaSetDevice");
+    must(cudaStreamCreateWithFlags(&captured_, cudaStreamNonBlocking), "stream");
+  }
+  void TearDown() override {
+    if (gpu_count() == 0) return;
+    for_each([](Member& self) {
+      EXPECT_EQ(gdrxCommDestroy(self.comm), gdrxSuccess);
+      cudaFree(self.data);
+      cudaStreamDestroy(self.stream);
+    });
+    cudaStreamDestroy(captured_);
+  }
+
+  void for_each(const std::function<void(Member&)>& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      Member& self = members_[static_cast<std::size_t>(rank)];
+      self.rank = rank;
+      threads.emplace_back([&body, &self] {
+        must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
+        body(self);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  /// No kernel does it: it goes through host memory.
+  void post(Member& self) {
+    EXPECT_EQ(gdrxBroadcast(self.data, self.data, kCount, gdrxUint32, 0, self.comm,
+                            reinterpret_cast<gdrxStream_t>(self.stream), &self.request),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+  }
+  void set(Member& self) {
+    const std::vector<std::uint32_t> mine(kCount, 42 + static_cast<std::uint32_t>(self.rank));
+    must(cudaMemcpy(self.data, mine.data(), kCount * 4, cudaMemcpyHostToDevice), "copy");
+    must(cudaDeviceSynchronize(), "copy");
+  }
+  void check(const Member& self) {
+    std::vector<std::uint32_t> got(kCount);
+    must(cudaMemcpy(got.data(), self.data, kCount * 4, cudaMemcpyDeviceToHost), "copy");
+    EXPECT_EQ(got, std::vector<std::uint32_t>(kCount, 42)) << "rank " << self.rank;
+  }
+  void expect_whole_capture() {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(captured_, &graph), cudaSuccess);
+    cudaGetLastError();
+    if (graph != nullptr) cudaGraphDestroy(graph);
+  }
+
+  std::array<Member, kRanks> members_;
+  cudaStream_t captured_ = nullptr;
+};
+
+TEST_F(GpuStaged, ACallThatIsWaitedForSpoilsNoCaptureOfAnotherThread) {
+  for_each([&](Member& self) { set(self); });
+  must(cudaStreamBeginCapture(captured_, cudaStreamCaptureModeGlobal), "capture");
+  for_each([&](Member& self) {
+    post(self);
+    EXPECT_EQ(gdrxWait(&self.request), gdrxSuccess) << gdrxGetLastError(self.comm);
+  });
+  expect_whole_capture();
+  for_each([&](Member& self) { check(self); });
+}
+
+TEST_F(GpuStaged, ACallThatNobodyWaitsForSpoilsNoCaptureOfAnotherThread) {
+  for_each([&](Member& self) { set(self); });
+  must(cudaStreamBeginCapture(captured_, cudaStreamCaptureModeGlobal), "capture");
+  for_each([&](Member& self) { post(self); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the communicators' threads do it
+  expect_whole_capture();
+  for_each([&](Member& self) {
+    EXPECT_EQ(gdrxTest(&self.request), gdrxSuccess) << gdrxGetLastError(self.comm);
+    EXPECT_EQ(gdrxWait(&self.request), gdrxSuccess);
+    check(self);
+  });
+}
+
+TEST_F(GpuStaged, ACallThatACapturedStreamCannotHaveIsRefusedAndTheCaptureGoesOn) {
+  must(cudaStreamBeginCapture(captured_, cudaStreamCaptureModeRelaxed), "capture");
+  Member& self = members_[0];
+  EXPECT_EQ(gdrxBroadcast(self.data, self.data, kCount, gdrxUint32, 0, self.comm,
+                          reinterpret_cast<gdrxStream_t>(captured_), &self.request),
+            gdrxUnsupported);
+  EXPECT_NE(std::string(gdrxGetLastError(self.comm)).find("captured"), std::string::npos);
+  expect_whole_capture();
+}
+
+}  // namespace
+}  // namespace gdrx::gpu
