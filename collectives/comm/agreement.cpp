@@ -25,12 +25,10 @@ Result<std::vector<std::byte>> Communicator::gather_equal(std::span<const std::b
   call.input = mine.data();
   call.output = all.data();
   call.count = mine.size();
-  const OperationInfo last = last_;
-  const bool last_was_gpu = last_was_gpu_;
-  const auto operation = GDRX_TRY(post(std::move(call)));
+  auto operation = std::make_shared<Operation>(std::move(call));
+  operation->own = true;
+  GDRX_TRY(post_staged(operation));
   GDRX_TRY(wait(*operation));
-  last_ = last;  // the user's own call is what he asks about
-  last_was_gpu_ = last_was_gpu;
   return all;
 }
 

@@ -68,6 +68,10 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
     operation->done = true;
     return operation;
   }
+  return post_staged(std::move(operation));
+}
+
+Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {
   GDRX_TRY(Staging::wait_for_stream(operation->call));
   const Driving driving(*this);
   if (failure_.happened()) return tl::unexpected(failure_.error());
@@ -312,8 +316,10 @@ void Communicator::finish_front() {
   }
   plan_.end();
   end_of_stream_call(*front);
-  last_ = front->info;
-  last_was_gpu_ = false;
+  if (!front->own) {
+    last_ = front->info;
+    last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
+  }
   front->done.store(true, std::memory_order_release);  // publishes info
   active_ = steady_clock().now();
   if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
@@ -371,8 +377,12 @@ std::optional<Error> Communicator::failure() const {
 }
 
 OperationInfo Communicator::last_operation() const {
+  {
+    const std::lock_guard lock(gpu_mutex_);
+    if (last_was_gpu_) return gpu_info_;
+  }
   const Driving driving(*this);
-  return last_was_gpu_ ? gpu_info_ : last_;
+  return last_;
 }
 
 }  // namespace gdrx

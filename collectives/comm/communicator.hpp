@@ -61,6 +61,7 @@ struct Operation {
   std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
   bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
   bool begun = false;                          // on_hosts: the stream has come to it
+  bool own = false;                            // the communicator's: nobody asks what it was
   OperationInfo info;
   Deadline deadline = Deadline::never();
   std::atomic<bool> done{false};  // release publishes error
@@ -181,6 +182,7 @@ class Communicator final : private exec::Links {
   RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
   Result<Scratch> scratch(std::size_t bytes) override;
 
+  Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
   Result<Window*> share(const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
   Result<void> check_gpu_memory() const;
@@ -215,7 +217,7 @@ class Communicator final : private exec::Links {
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
                                                                    exec::Word word,
                                                                    std::span<std::byte> part);
-  Result<std::byte*> host_memory();
+  Result<void> allocate_host_memory();
   Machine rail_machine() const;
   std::string explain_hosts(Bytes bytes) const;
   Result<bool> reached(Operation& operation);
@@ -278,11 +280,12 @@ class Communicator final : private exec::Links {
   std::uint64_t calls_ = 0;                      // collectives started
   std::uint64_t stage_ = 0;                      // of the arena
   Staging staging_;                              // of the front operation
-  Staging rail_staging_;                         // between GPUs and rails
+  Staging rail_staging_;                         // holds the next
+  std::byte* host_memory_ = nullptr;             // between GPUs and rails; set once
   exec::Word word_;                              // of the running collective
-  OperationInfo last_;
-  std::unique_ptr<trace::Track> track_;  // null: nobody watches
-  trace::Span plan_;                     // of the front operation
+  OperationInfo last_;                           // driver_ held
+  std::unique_ptr<trace::Track> track_;          // null: nobody watches
+  trace::Span plan_;                             // of the front operation
   std::uint64_t idle_ = 0;
   Instant active_{};     // when the queue was last not empty
   Instant suspected_{};  // when the fabric first missed a peer
@@ -299,7 +302,7 @@ class Communicator final : private exec::Links {
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
   bool warned_of_slow_path_ = false;
-  std::mutex gpu_mutex_;
+  mutable std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
   std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file
   gpu::Host gpu_host_;                   // of this rank's host
@@ -315,8 +318,8 @@ class Communicator final : private exec::Links {
   std::unique_ptr<exec::Rail> rail_;   // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
   std::list<Window> windows_;  // handles: their addresses stay
-  OperationInfo gpu_info_;
-  bool last_was_gpu_ = false;
+  OperationInfo gpu_info_;     // gpu_mutex_ held
+  std::atomic<bool> last_was_gpu_{false};
   std::vector<Completion> completions_;
   std::unique_ptr<ControlMesh> mesh_;
 };

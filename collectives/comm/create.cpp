@@ -197,7 +197,7 @@ class CommunicatorBuilder {
     }
     Hierarchy hierarchy = arrange(hosts, one_host);
     if (!one_host && comm.gpu_) {
-      if (auto memory = comm.host_memory(); !memory) {
+      if (auto memory = comm.allocate_host_memory(); !memory) {
         comm.log_.warn("no pinned memory: {}", describe(memory.error()));
         comm.gpu_.reset();  // then nobody uses GPUs between hosts
       }

@@ -95,7 +95,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = choice.us;
   gpu_info_.registered = shape.kernel == gpu::Kernel::direct;
-  last_was_gpu_ = true;
+  last_was_gpu_.store(true, std::memory_order_relaxed);  // gpu_mutex_ is held
   return {};
 }
 

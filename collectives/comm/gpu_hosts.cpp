@@ -87,9 +87,8 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
       return host_sum(rail_->sum(piece, part, how, rail_plan_.sums[sum]), gpu_host_.blocks);
     };
   } else {
-    std::byte* const staging = GDRX_TRY(host_memory());
-    what.part = [staging, &what](std::uint64_t piece) {
-      return staging + Hierarchical::offset(piece, what.pieces);
+    what.part = [this, &what](std::uint64_t piece) {
+      return host_memory_ + Hierarchical::offset(piece, what.pieces);
     };
   }
   const std::lock_guard lock(gpu_mutex_);
@@ -144,11 +143,13 @@ void Communicator::end_of_stream_call(const Operation& operation) noexcept {
   if (operation.begun) streaming_ = false;
 }
 
-// Allocated with the communicator: later, the driver might wait for kernels that wait for this
-// rank.
-Result<std::byte*> Communicator::host_memory() {
+// With the communicator: later, the driver might wait for kernels that wait for this rank, and both
+// the thread that enqueues and the one that drives read it.
+Result<void> Communicator::allocate_host_memory() {
   const auto* of_this_gpu = reinterpret_cast<const void*>(gpu_->ticket().pointer);
-  return rail_staging_.memory(Hierarchical::kStagingBytes, of_this_gpu, *registrations_);
+  host_memory_ =
+      GDRX_TRY(rail_staging_.memory(Hierarchical::kStagingBytes, of_this_gpu, *registrations_));
+  return {};
 }
 
 Machine Communicator::rail_machine() const {
@@ -216,7 +217,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   setup.pieces = pieces;
   setup.track = track_.get();
   setup.local = hierarchy_->local;
-  setup.staging = GDRX_TRY(host_memory());
+  setup.staging = host_memory_;
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
     word_.sequence = first + piece;
     return make_rail_execution(operation.info, word_, part);
