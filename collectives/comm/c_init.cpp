@@ -4,14 +4,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "collectives/comm/function_bootstrap.hpp"
+#include "collectives/gpu/load.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
 #include "transport/bootstrap/unique_id.hpp"
@@ -33,12 +38,30 @@ Result<void> set_timeout(double seconds, Config& config) {
   return {};
 }
 
-Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
-  if (given.size != sizeof given) {
+// Programs that were compiled with another gdrx.h know less, or more, of the struct.
+Result<gdrxConfig_t> in_full(const gdrxConfig_t* given) {
+  constexpr std::size_t kFirst = offsetof(gdrxConfig_t, gpus);  // of the first version
+  constexpr std::size_t kMost = 1024;
+  std::size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  if (size < kFirst || size > kMost || size % alignof(gdrxConfig_t) != 0) {
     return fail(Errc::invalid_argument,
                 "the config's size is not sizeof(gdrxConfig_t): start from "
                 "GDRX_CONFIG_INITIALIZER");
   }
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  std::memcpy(&config, given, std::min(size, sizeof config));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+  if (std::any_of(bytes + std::min(size, sizeof config), bytes + size,
+                  [](unsigned char byte) { return byte != 0; })) {
+    return fail(Errc::unsupported,
+                "the config asks for what came after this version of gdrx: install the libgdrx.so "
+                "that the program was compiled for");
+  }
+  return config;
+}
+
+Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   // The table's own parsers check the values: one rule for environment and API.
   const auto set = [&](std::string_view name, const char* value) -> Result<void> {
     if (value == nullptr) return {};
@@ -80,6 +103,16 @@ Result<void> check_place(gdrxComm_t* comm, int nranks, int rank) {
   return {};
 }
 
+// Threads that make a communicator each have no GPU of their own: as the list says, or the
+// caller's.
+void choose_gpus(const gdrxConfig_t* config, std::span<Communicator::Options> ranks) {
+  const bool listed = ranks[0].needs_gpu;
+  const std::optional<int> current = listed ? std::nullopt : gpu::current_device();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    ranks[rank].gpu = listed ? config->gpus[rank] : current;
+  }
+}
+
 // Before there is a communicator there is no trace file: for NVTX.
 trace::Span init_mark(std::string_view name) {
   return {trace::Track::process(), trace::Row::calls, trace::Kind::call, name};
@@ -101,7 +134,12 @@ Result<Communicator::Options> make_options(const gdrxConfig_t* config) {
   std::call_once(warned, [&] {
     for (const std::string& warning : loaded.warnings) options.log.warn("{}", warning);
   });
-  if (config != nullptr) GDRX_TRY(apply(*config, options));
+  if (config == nullptr) return options;
+  const gdrxConfig_t full = GDRX_TRY(in_full(config));
+  GDRX_TRY(apply(full, options));
+  if (full.gpus == nullptr) return options;
+  options.gpu = full.gpus[0];
+  options.needs_gpu = true;
   return options;
 }
 
@@ -142,15 +180,17 @@ gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* 
     if (comms == nullptr || nranks < 1) {
       return fail(Errc::invalid_argument, "comms is NULL or nranks is not positive");
     }
-    const Communicator::Options options = GDRX_TRY(make_options(config));
     std::fill_n(comms, nranks, nullptr);
+    std::vector<Communicator::Options> options(static_cast<std::size_t>(nranks),
+                                               GDRX_TRY(make_options(config)));
+    choose_gpus(config, options);
     std::vector<std::unique_ptr<Bootstrap>> bootstraps = ThreadBootstrap::create_all(nranks);
     std::vector<Result<void>> results(static_cast<std::size_t>(nranks));
     {
       std::vector<std::jthread> threads;  // each rank waits for the others while it is made
       for (std::size_t rank = 0; rank < results.size(); ++rank) {
         threads.emplace_back(
-            [&, rank] { results[rank] = init(&comms[rank], *bootstraps[rank], options); });
+            [&, rank] { results[rank] = init(&comms[rank], *bootstraps[rank], options[rank]); });
       }
     }
     for (Result<void>& result : results) {

@@ -74,6 +74,8 @@ class Communicator final : private exec::Links {
     Config config;
     Log log;
     std::function<void(const Error&)> on_error;
+    std::optional<int> gpu;  // CUDA's number of it; empty: this thread's, if it has one
+    bool needs_gpu = false;  // it is an error if that cannot be used
   };
   /// Collective over the bootstrap, which is not kept. Ends by config.init_timeout. `gpu`: a
   /// test's, instead of a path on this thread's GPU.
@@ -193,8 +195,10 @@ class Communicator final : private exec::Links {
     return call.collective == Collective::all_reduce && call.count == 0;
   }
   bool runs_on_gpu(const Call& call) const;
+  void say_why_staged(const Call& call);  // driver_ held
+  Result<void> check_buffers(const Call& call);
   bool runs_on_hosts(const Call& call) const;
-  Result<void> launch_on_gpu(const Call& call);
+  Result<void> launch_on_gpu(const Call& call, void* stream);
   Result<void> launch_on_hosts(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_hosts(Call call);
   Result<std::shared_ptr<Operation>> queue_on_hosts(Call call);
@@ -305,6 +309,9 @@ class Communicator final : private exec::Links {
   mutable std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
   std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file
+  std::string no_gpu_;                   // why gpu_ is null
+  bool own_queue_ = false;               // gpu_'s stream stands for the default one
+  std::uint32_t said_staged_ = 0;        // reasons that the log has, a bit each
   gpu::Host gpu_host_;                   // of this rank's host
   std::optional<Hierarchy> hierarchy_;   // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;

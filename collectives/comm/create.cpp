@@ -25,6 +25,8 @@ class CommunicatorBuilder {
     comm_->config_ = std::move(options.config);
     comm_->log_ = std::move(options.log);
     comm_->on_error_ = std::move(options.on_error);
+    asked_gpu_ = options.gpu;
+    needs_gpu_ = options.needs_gpu && comm_->config_.gpu;
     comm_->rank_ = bootstrap.rank();
     comm_->machine_.ranks = bootstrap.size();
   }
@@ -45,6 +47,7 @@ class CommunicatorBuilder {
     GDRX_TRY(open_fabric_and_inbox());
     GDRX_TRY(exchange_hellos(id));
     GDRX_TRY(check_settings());
+    GDRX_TRY(check_gpus());
     describe_machine();
     comm.registrations_.emplace(comm.device_);
     GDRX_TRY(share_arena());
@@ -149,12 +152,16 @@ class CommunicatorBuilder {
   // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.
   void open_gpu() {
     Communicator& comm = *comm_;
-    if (!comm.config_.gpu) return;
+    if (!comm.config_.gpu) {
+      comm.no_gpu_ = "GDRX_GPU=0";
+      return;
+    }
     const Instant begin = steady_clock().now();
     auto path = given_gpu_ ? Result<std::unique_ptr<gpu::Path>>(std::move(given_gpu_))
-                           : gpu::open_path(comm.config_);
+                           : gpu::open_path(comm.config_, asked_gpu_);
     if (!path) {
-      comm.log_.info("no GPU: {}", describe(path.error()));
+      comm.no_gpu_ = describe(path.error());
+      comm.log_.info("no GPU: {}", comm.no_gpu_);
       return;
     }
     comm.gpu_ = std::move(*path);
@@ -166,6 +173,8 @@ class CommunicatorBuilder {
   }
 
   void offer_gpu(Hello& mine) const {
+    mine.no_gpu = comm_->no_gpu_;
+    mine.needs_gpu = needs_gpu_;
     if (!comm_->gpu_) return;
     mine.gpu = comm_->gpu_->ticket();
     mine.gpu_name = comm_->gpu_->device_name();
@@ -186,6 +195,7 @@ class CommunicatorBuilder {
     Communicator& comm = *comm_;
     const bool one_host = comm.machine_.hosts == 1;
     if (one_host && comm.config_.transport != "auto") {  // it carries what it can
+      comm.no_gpu_ = fmt::format("{} is to carry all calls", comm.config_.transport);
       comm.gpu_.reset();
       return {};
     }
@@ -198,13 +208,18 @@ class CommunicatorBuilder {
     Hierarchy hierarchy = arrange(hosts, one_host);
     if (!one_host && comm.gpu_) {
       if (auto memory = comm.allocate_host_memory(); !memory) {
-        comm.log_.warn("no pinned memory: {}", describe(memory.error()));
+        comm.no_gpu_ = fmt::format("no pinned memory: {}", describe(memory.error()));
         comm.gpu_.reset();  // then nobody uses GPUs between hosts
       }
     }
-    comm.gpu_ = GDRX_TRY(share_gpus(std::move(comm.gpu_), tickets, comm.rank_, hierarchy,
-                                    *comm.mesh_, comm.log_, deadline_));
+    GpuOffer offer{std::move(comm.gpu_), comm.no_gpu_};
+    SharedGpus shared =
+        GDRX_TRY(share_gpus(std::move(offer), comm.peers_, hierarchy, *comm.mesh_, deadline_));
+    comm.gpu_ = std::move(shared.path);
+    comm.no_gpu_ = std::move(shared.why_not);
     if (!comm.gpu_) return {};
+    // In one default stream kernels that wait for each other would stand one behind the other.
+    comm.own_queue_ = ranks_on_gpu(comm.peers_, comm.gpu_->ticket()) > 1;
     const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
     comm.gpu_host_ = {static_cast<int>(hierarchy.host.size()),
                       gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};
@@ -214,6 +229,18 @@ class CommunicatorBuilder {
       comm.hierarchy_ = std::move(hierarchy);
       comm.flags_.emplace(comm.gpu_->flags());
       GDRX_TRY(share_rail());
+    }
+    return {};
+  }
+
+  // Whoever asked for a GPU by its number does not want to do without.
+  Result<void> check_gpus() const {
+    for (std::size_t rank = 0; rank < comm_->peers_.size(); ++rank) {
+      const Hello& peer = comm_->peers_[rank];
+      if (!peer.needs_gpu || peer.no_gpu.empty()) continue;
+      return fail(
+          Errc::invalid_argument,
+          fmt::format("rank {} cannot have the GPU that its config names: {}", rank, peer.no_gpu));
     }
     return {};
   }
@@ -369,6 +396,8 @@ class CommunicatorBuilder {
   Bootstrap& bootstrap_;
   std::unique_ptr<Communicator> comm_;
   std::unique_ptr<gpu::Path> given_gpu_;
+  std::optional<int> asked_gpu_;
+  bool needs_gpu_ = false;
   Deadline deadline_ = Deadline::never();
   Tuning tuning_;
 };

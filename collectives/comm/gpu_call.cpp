@@ -27,7 +27,56 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
   return plan::Algorithm::ring;
 }
 
+enum class WhyStaged : std::uint8_t { no_gpu, between_hosts, no_kernel, algorithm, host_buffer };
+
+WhyStaged why_staged(Collective collective, bool has_gpu, bool one_host, bool has_algorithm) {
+  const bool all_reduce = collective == Collective::all_reduce;
+  const bool blocks =
+      collective == Collective::reduce_scatter || collective == Collective::all_gather;
+  if (!has_gpu) return WhyStaged::no_gpu;
+  if (!one_host && !all_reduce) return WhyStaged::between_hosts;
+  if (!all_reduce && !blocks) return WhyStaged::no_kernel;
+  if (one_host && all_reduce && !has_algorithm) return WhyStaged::algorithm;
+  return WhyStaged::host_buffer;
+}
+
+std::string_view text_of(WhyStaged why) {
+  switch (why) {
+    case WhyStaged::no_gpu:
+      return "";  // the communicator knows more
+    case WhyStaged::between_hosts:
+      return "between hosts only allReduce runs on GPUs";
+    case WhyStaged::no_kernel:
+      return "no kernel does this collective";
+    case WhyStaged::algorithm:
+      return "no kernel has the algorithm that was asked for";
+    case WhyStaged::host_buffer:
+      return "one of its buffers is host memory";
+  }
+  return "";
+}
+
 }  // namespace
+
+// Once a reason. Of a send or receive, rank 0 may have no part.
+void Communicator::say_why_staged(const Call& call) {
+  const WhyStaged why =
+      why_staged(call.collective, gpu_ != nullptr, !hierarchy_, !fixed_ || gpu::kernel_of(*fixed_));
+  const std::uint32_t bit = 1U << static_cast<unsigned>(why);
+  if ((said_staged_ & bit) != 0) return;
+  said_staged_ |= bit;
+  if (index(rank_) != 0 && call.collective != Collective::send_recv) return;
+  log_.warn("{} of GPU buffers goes through host memory: {}", to_string(call.collective),
+            why == WhyStaged::no_gpu ? no_gpu_ : text_of(why));
+}
+
+// Refused here alone, peers would wait for it in their kernels.
+Result<void> Communicator::check_buffers(const Call& call) {
+  if (call.count == 0) return {};
+  auto reached = gpu_->check_buffers(call.input, call.output);
+  if (!reached) return tl::unexpected(stop(std::move(reached).error(), true));
+  return {};
+}
 
 bool Communicator::on_gpu(const Call& call) {
   return cuda::kind_of(call.input) == MemoryKind::cuda &&
@@ -63,13 +112,14 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
 }
 
 Result<void> Communicator::launch(const Call& call) {
-  if (runs_on_gpu(call)) return launch_on_gpu(call);
+  if (!hierarchy_) return launch_on_gpu(call, call.stream);  // that runs_in_stream()
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return is_empty(call) ? Result<void>() : launch_on_hosts(call);
 }
 
-Result<void> Communicator::launch_on_gpu(const Call& call) {
+Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  GDRX_TRY(check_buffers(call));
   const Bytes block = call.count * size_of(call.type);
   const bool blocks = call.collective != Collective::all_reduce;
   const Bytes bytes = blocks ? block * static_cast<Bytes>(size()) : block;
@@ -80,9 +130,9 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
   const trace::Span launch(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
                            {bytes, trace::kNobody, number, gpu::to_string(shape.kernel)});
   std::unique_lock lock(gpu_mutex_);
-  const bool timed = gpu_spans_ && bytes > 0 && gpu_spans_->begin(call.stream);
+  const bool timed = gpu_spans_ && bytes > 0 && gpu_spans_->begin(stream);
   auto launched =
-      gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, call.stream);
+      gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, stream);
   if (!launched) {
     lock.unlock();
     // Of a stream that is captured: nothing was started.
@@ -90,7 +140,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
     // Peers would wait for this kernel, and take the next for it.
     return tl::unexpected(stop(std::move(launched).error(), true));
   }
-  if (timed) gpu_spans_->end(call.stream, gpu::to_string(shape.kernel), bytes, number);
+  if (timed) gpu_spans_->end(stream, gpu::to_string(shape.kernel), bytes, number);
   gpu_info_.algorithm = algorithm_of(shape.kernel);
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = choice.us;
@@ -101,9 +151,15 @@ Result<void> Communicator::launch_on_gpu(const Call& call) {
 
 Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
   GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
-  GDRX_TRY(launch_on_gpu(call));
+  void* stream = call.stream;
+  if (stream == nullptr && own_queue_) {
+    const auto before = GDRX_TRY(gpu_->mark(nullptr));
+    stream = gpu_->own_stream();
+    GDRX_TRY(before->hold(stream));
+  }
+  GDRX_TRY(launch_on_gpu(call, stream));
   auto operation = std::make_shared<Operation>(std::move(call));
-  auto mark = gpu_->mark(operation->call.stream);
+  auto mark = gpu_->mark(stream);
   if (!mark) return tl::unexpected(stop(std::move(mark).error(), true));
   operation->mark = std::move(*mark);
   return operation;

@@ -25,11 +25,12 @@ bool Communicator::runs_on_hosts(const Call& call) const {
 }
 
 Result<void> Communicator::launch_on_hosts(const Call& call) {
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  GDRX_TRY(check_buffers(call));
   if (!GDRX_TRY(gpu_->is_captured(call.stream))) {
     GDRX_TRY(queue_on_hosts(call));  // the queue keeps it
     return {};
   }
-  if (failure_.happened()) return tl::unexpected(failure_.error());
   GDRX_TRY(enqueue_on_hosts(call, true));
   captured_ = true;
   mesh_->wake();
@@ -38,6 +39,8 @@ Result<void> Communicator::launch_on_hosts(const Call& call) {
 
 Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
   GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  GDRX_TRY(check_buffers(call));
   return queue_on_hosts(std::move(call));
 }
 

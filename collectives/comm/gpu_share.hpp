@@ -3,23 +3,30 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
+#include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchy.hpp"
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/path.hpp"
-#include "gdrx/config.hpp"
-#include "gdrx/log.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
 
 namespace gdrx {
 
+/// A path, or why there is none: of this rank before, of all ranks after share_gpus().
+struct GpuOffer {
+  std::unique_ptr<gpu::Path> path;
+  std::string why_not;
+};
+using SharedGpus = GpuOffer;
+
 /// All ranks or nobody: connects the GPUs of each host with each other, and agrees that it worked.
-/// `offered` is this rank's, empty where it has none; `tickets`: one a rank; `hierarchy`: where
-/// this rank stands. Collective over the mesh; empty if the ranks do without,
-/// and the log says why where GPUs were offered.
-Result<std::unique_ptr<gpu::Path>> share_gpus(std::unique_ptr<gpu::Path> offered,
-                                              std::span<const gpu::Ticket> tickets, Rank self,
-                                              const Hierarchy& hierarchy, ControlMesh& mesh,
-                                              const Log& log, Deadline deadline);
+/// `offer` is this rank's; `peers`: what each rank said; `hierarchy`: where this rank stands.
+/// Collective over the mesh.
+Result<SharedGpus> share_gpus(GpuOffer offer, std::span<const Hello> peers,
+                              const Hierarchy& hierarchy, ControlMesh& mesh, Deadline deadline);
+
+/// How many ranks of the process that `own` is of are on its GPU.
+int ranks_on_gpu(std::span<const Hello> peers, const gpu::Ticket& own);
 
 }  // namespace gdrx

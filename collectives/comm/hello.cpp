@@ -80,6 +80,8 @@ Blob encode(const Hello& hello) {
   put_field(out, hello.device_address);
   put_field(out, hello.inbox_key);
   put(out, hello.gpu);
+  put_field(out, std::as_bytes(std::span(hello.no_gpu)));
+  put(out, static_cast<std::uint8_t>(hello.needs_gpu ? 1 : 0));
   return out;
 }
 
@@ -88,6 +90,7 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   std::uint32_t magic = 0;
   if (!reader.get(magic) || magic != kMagic) return fail(Errc::protocol, "not a hello of gdrx");
+  std::uint8_t needs_gpu = 0;
   if (!reader.get(hello.version)) return fail(Errc::protocol, "a hello that ends early");
   if (hello.version != GDRX_VERSION) {  // what follows may have another form
     return fail(Errc::mismatch,
@@ -100,9 +103,11 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
                      reader.get_field(hello.cpu) && reader.get_field(hello.gpu_name) &&
                      reader.get(hello.cpus) && reader.get(hello.arena) &&
                      reader.get(hello.process) && reader.get_field(hello.device_address) &&
-                     reader.get_field(hello.inbox_key) && reader.get(hello.gpu);
+                     reader.get_field(hello.inbox_key) && reader.get(hello.gpu) &&
+                     reader.get_field(hello.no_gpu) && reader.get(needs_gpu);
   if (!whole) return fail(Errc::protocol, "a hello that ends early");
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
+  hello.needs_gpu = needs_gpu != 0;
   return hello;
 }
 

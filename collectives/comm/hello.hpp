@@ -29,7 +29,9 @@ struct Hello {
   ProcessTicket process;  // pid 0 where nobody writes this process
   Blob device_address;    // empty where no fabric could be opened
   Blob inbox_key;
-  gpu::Ticket gpu;  // process 0 where no GPU is offered
+  gpu::Ticket gpu;         // process 0 where no GPU is offered
+  std::string no_gpu;      // and why not
+  bool needs_gpu = false;  // it was asked for by name
 };
 
 Blob encode(const Hello& hello);

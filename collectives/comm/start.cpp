@@ -52,6 +52,7 @@ Result<void> Communicator::start(Operation& operation) {
   }
   GDRX_TRY(staging_.begin(operation.call, size(), rank_, *registrations_));
   operation.info.staged = staging_.used();
+  if (operation.info.staged) say_why_staged(operation.call);
   if (operation.call.collective == Collective::send_recv) {
     operation.info.path = PathKind::fabric;
     operation.execution = GDRX_TRY(make_parts_execution(operation));

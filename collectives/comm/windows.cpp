@@ -52,9 +52,9 @@ Result<void> Communicator::check_gpu_memory() const {
   }
   if (gpu_) return {};
   return fail(Errc::unsupported,
-              "the ranks share no GPU memory: all must be on one host, have a CUDA context current "
-              "when the communicator is made, and reach each other's GPUs (GDRX_LOG=warn has the "
-              "reason); gdrxMemAlloc gives host memory, and cudaMalloc's is taken, too");
+              fmt::format("the ranks share no GPU memory: {}; gdrxMemAlloc gives host memory, and "
+                          "cudaMalloc's is taken, too",
+                          no_gpu_));
 }
 
 // What was allocated ends with its window, or here if there is none.

@@ -87,9 +87,17 @@ constexpr std::string_view kStages[] = {"entering the call", "reducing",
 
 }  // namespace
 
-Result<std::unique_ptr<Path>> CudaPath::create(std::uint64_t timeout_ns) {
+Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout_ns) {
+  int devices = 0;
+  GDRX_TRY(check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"));
+  if (device < 0 || device >= devices) {
+    return fail(Errc::invalid_argument,
+                fmt::format("GPU {} is none of the {} that this process sees", device, devices));
+  }
   std::unique_ptr<CudaPath> path(new CudaPath);
-  GDRX_TRY(check(cudaGetDevice(&path->device_), "cudaGetDevice"));
+  path->device_ = device;
+  const OnDevice here(device);
+  const AnyCapture beside;
   cudaDeviceProp properties{};
   GDRX_TRY(check(cudaGetDeviceProperties(&properties, path->device_), "cudaGetDeviceProperties"));
   path->device_name_ = properties.name;
@@ -124,6 +132,7 @@ CudaPath::~CudaPath() {
   if (own_ && report_ != nullptr && report_->abort != 0) own_->taint();
   (void)finish();  // a running kernel reads the report
   const OnDevice here(device_);
+  const AnyCapture beside;
   windows_.close_all();
   peers_.clear();
   if (order_ != nullptr) cudaEventDestroy(order_);
@@ -134,6 +143,7 @@ CudaPath::~CudaPath() {
 
 Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
+  const AnyCapture beside;
   call_.rank = index(self);
   call_.ranks = static_cast<std::int32_t>(tickets.size());
   const std::vector<std::int32_t> positions = positions_of(tickets);
@@ -228,6 +238,38 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.bytes = what.bytes;
   call_.block = what.block;
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
+}
+
+Result<void> CudaPath::check_buffers(const void* input, const void* output) const {
+  const DriverApi* driver = GDRX_TRY(driver_api());
+  GDRX_TRY(check_buffer(*driver, input));
+  return input == output ? Result<void>() : check_buffer(*driver, output);
+}
+
+// A kernel that touches what it does not reach spoils the GPU for the whole process.
+Result<void> CudaPath::check_buffer(const DriverApi& driver, const void* buffer) const {
+  constexpr unsigned kReadWrite = 3;
+  const auto address = reinterpret_cast<CUdeviceptr>(buffer);
+  int device = -1;
+  const auto told = driver.pointer_attribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  if (told == CUDA_SUCCESS && device == device_) return {};
+  unsigned managed = 0;
+  if (driver.pointer_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) ==
+          CUDA_SUCCESS &&
+      managed != 0) {
+    return {};
+  }
+  const OnDevice here(device_);
+  unsigned allowed = 0;  // mapped for this GPU, too
+  if (driver.pointer_attribute(&allowed, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address) ==
+          CUDA_SUCCESS &&
+      allowed == kReadWrite) {
+    return {};
+  }
+  return fail(Errc::invalid_argument,
+              fmt::format("rank {}: a buffer is on GPU {}, the communicator on GPU {}: allocate it "
+                          "there, or name the GPU in gdrxConfig_t.gpus",
+                          call_.rank, device, device_));
 }
 
 Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/gpu/arena.hpp"
+#include "collectives/gpu/driver.hpp"
 #include "collectives/gpu/path.hpp"
 #include "collectives/gpu/windows.hpp"
 
@@ -15,12 +16,13 @@ namespace gdrx::gpu {
 
 class CudaPath final : public Path {
  public:
-  static Result<std::unique_ptr<Path>> create(std::uint64_t timeout_ns);
+  static Result<std::unique_ptr<Path>> create(int device, std::uint64_t timeout_ns);
   ~CudaPath() override;
 
   const Ticket& ticket() const noexcept override { return ticket_; }
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
+  Result<void> check_buffers(const void* input, const void* output) const override;
   void* own_stream() const noexcept override { return own_stream_; }
   Result<bool> is_captured(void* stream) const override;
   Result<void> check_launch(void* stream) const override;
@@ -57,6 +59,7 @@ class CudaPath final : public Path {
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> copy(const Work& what, cudaStream_t stream);
   Result<void> check_capture() const;
+  Result<void> check_buffer(const DriverApi& driver, const void* buffer) const;
 
   int device_ = 0;
   std::string device_name_;

@@ -9,25 +9,26 @@
 #include "transport/fabric/module.hpp"
 
 namespace gdrx::gpu {
-namespace {
 
 // Asks the driver only if somebody else has loaded it: a host program must not pay for CUDA's
 // start.
-bool has_current_context() {
+std::optional<int> current_device() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (driver == nullptr) return false;
-  const auto get = reinterpret_cast<int (*)(void**)>(dlsym(driver, "cuCtxGetCurrent"));
-  void* context = nullptr;
-  const bool has = get != nullptr && get(&context) == 0 && context != nullptr;
+  if (driver == nullptr) return std::nullopt;
+  // Without a context it fails. The driver's devices are their ordinals.
+  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuCtxGetDevice"));
+  int device = 0;
+  const bool has = get != nullptr && get(&device) == 0;
   dlclose(driver);
-  return has;
+  return has ? std::optional(device) : std::nullopt;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Path>> open_path(const Config& config) {
-  if (!has_current_context()) {
-    return fail(Errc::unsupported, "no CUDA context is current on this thread");
+Result<std::unique_ptr<Path>> open_path(const Config& config, std::optional<int> device) {
+  if (!device) device = current_device();
+  if (!device) {
+    return fail(Errc::unsupported,
+                "no CUDA context was current on the thread that made the communicator "
+                "(cudaSetDevice and cudaFree(0) before it, or gdrxConfig_t.gpus)");
   }
   void* module = GDRX_TRY(open_module(config, kModuleFile, "the CUDA toolkit"));
   const auto entry = reinterpret_cast<decltype(&gdrx_cuda_v1)>(dlsym(module, kModuleSymbol));
@@ -36,7 +37,7 @@ Result<std::unique_ptr<Path>> open_path(const Config& config) {
                 fmt::format("{} is of another gdrx version: install both together", kModuleFile));
   }
   const auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(config.timeout);
-  return entry()->create(static_cast<std::uint64_t>(timeout.count()));
+  return entry()->create(*device, static_cast<std::uint64_t>(timeout.count()));
 }
 
 }  // namespace gdrx::gpu

@@ -115,6 +115,8 @@ class Path {
   /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
   /// order of calls even when the stream changes; the stream of the call before must still exist.
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
+  /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory.
+  virtual Result<void> check_buffers(const void* input, const void* output) const = 0;
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
   virtual Result<bool> is_captured(void* stream) const = 0;
@@ -172,12 +174,12 @@ class Path {
   virtual const std::string& device_name() const noexcept = 0;
 };
 
-/// On the device that is current on this thread. `timeout_ns`: how long a kernel waits for a peer,
-/// 0 for ever.
-using CreatePath = Result<std::unique_ptr<Path>> (*)(std::uint64_t timeout_ns);
+/// `timeout_ns`: how long a kernel waits for a peer, 0 for ever. What is current on this thread
+/// stays so.
+using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 8;
+inline constexpr int kModuleAbi = 9;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -18,16 +18,17 @@
  * before must then still exist.
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduceScatter and allGather of CUDA memory run
- * on the GPUs if all ranks are on one host, had a CUDA context current when the communicator was
- * made, and can reach each other's GPUs; nothing needs registration, gdrxRegister may save copies.
+ * on the GPUs if all ranks are on one host, each has a GPU (gdrxConfig_t.gpus), and the GPUs can
+ * reach each other; nothing needs registration, gdrxRegister may save copies.
  * AllReduce between hosts runs on GPUs and network, in the order of its stream, too, while a thread
  * of the communicator drives the network. A call that is not in a stream keeps its place behind
  * those that are, but not beside graphs: the host waits for a graph's stream first; and whoever
  * launches graphs orders them and other calls of the communicator, if they are in different
  * streams. Everything else is staged through pinned host memory: such a call first waits for its
- * stream, and blocks until it is done if it has no request. Ranks of one process that share a GPU
- * need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a
- * kernel wait for one behind it; and each needs a stream of its own, not the default one. With a
+ * stream, and blocks until it is done if it has no request; it disturbs no capture of another
+ * stream. A warning says why a communicator stages, once for each reason. More than two ranks of
+ * one process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that
+ * share a queue would let a kernel wait for one behind it; without, their calls are staged. With a
  * driver or toolkit before CUDA 12.4 they, and GPU calls that ranks may begin in different orders
  * (of two communicators), want CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is
  * first used may wait for those that run; later ones load all with the communicator. GPU buffers
@@ -115,7 +116,8 @@ typedef struct {
 typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, void* user);
 
 /* Zero-initialise with GDRX_CONFIG_INITIALIZER, then set what differs. Environment variables GDRX_*
- * (see `gdrx config`) give the defaults. */
+ * (see `gdrx config`) give the defaults. Later versions only add members at the end: a program that
+ * was compiled with an older or newer gdrx.h is served, as long as what is not known here is 0. */
 typedef struct {
   size_t size;                 /* sizeof(gdrxConfig_t) */
   const char* algorithm;       /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
@@ -123,11 +125,16 @@ typedef struct {
   double timeout_seconds;      /* of each operation; 0: default (300); negative or over 1e7: none */
   gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
-  int gpu_blocks; /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
-                     one, at most 32 between hosts); the same on every rank */
+  int gpu_blocks;  /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
+                      one, at most 32 between hosts); the same on every rank */
+  int reserved;    /* 0 */
+  const int* gpus; /* CUDA's number of this rank's GPU; gdrxCommInitAll takes one a rank. NULL: the
+                      GPU whose context is current on the calling thread, none if there is no such.
+                      A GPU that is named is used through its primary context, which is made if
+                      need be; one that cannot be used is gdrxInvalidArgument on every rank */
 } gdrxConfig_t;
 #define GDRX_CONFIG_INITIALIZER \
-  { sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL, 0 }
+  { sizeof(gdrxConfig_t), NULL, NULL, 0.0, NULL, NULL, 0, 0, NULL }
 
 GDRX_API int gdrxGetVersion(void);
 /* Static text for a result. Never NULL. */
@@ -141,7 +148,8 @@ GDRX_API gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id);
 /* Collective over the `nranks` ranks that have `id`. `config` may be NULL. */
 GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
                                        const gdrxConfig_t* config);
-/* All `nranks` communicators of this process at once: comms[i] is rank i. */
+/* All `nranks` communicators of this process at once: comms[i] is rank i, on the GPU
+ * config->gpus[i]; without such a list all are on the calling thread's GPU. */
 GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
 /* Collective: waits until every operation posted here is done and every rank has come as far, so
  * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns. With

@@ -99,6 +99,27 @@ TEST(Api, RefusesAConfigOfAnotherSizeOrWithAnUnknownAlgorithm) {
   EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
 }
 
+// As a program gives it that was compiled with the gdrx.h before `gpus`, or with a later one.
+TEST(Api, TakesAConfigOfAnOlderOrNewerHeader) {
+  gdrxComm_t comm = nullptr;
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  const int unknown = -1;
+  config.size = offsetof(gdrxConfig_t, gpus);
+  config.reserved = -1;
+  config.gpus = &unknown;
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxSuccess) << gdrxGetLastError(nullptr);
+  EXPECT_EQ(gdrxCommDestroy(comm), gdrxSuccess);
+  struct {
+    gdrxConfig_t known = GDRX_CONFIG_INITIALIZER;
+    const void* later = nullptr;
+  } newer;
+  newer.known.size = sizeof newer;
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &newer.known), gdrxSuccess) << gdrxGetLastError(nullptr);
+  EXPECT_EQ(gdrxCommDestroy(comm), gdrxSuccess);
+  newer.later = &comm;
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &newer.known), gdrxUnsupported);
+}
+
 TEST(Api, HasATextForEveryResult) {
   for (int result = gdrxSuccess; result <= gdrxInProgress; ++result) {
     EXPECT_STRNE(gdrxGetErrorString(static_cast<gdrxResult_t>(result)), "unknown result");

@@ -22,6 +22,8 @@ Hello sample() {
   hello.arena = {4711, 5, 1 << 20, 99};
   hello.process = {4711, 0, 0x7000, 98};
   hello.device_address = Blob(300, std::byte{7});
+  hello.no_gpu = "GDRX_GPU=0";
+  hello.needs_gpu = true;
   return hello;
 }
 
@@ -36,6 +38,8 @@ TEST(Hello, SurvivesTheWire) {
   EXPECT_EQ(decoded->process.nonce, 98u);
   EXPECT_EQ(decoded->device_address.size(), 300u);
   EXPECT_TRUE(decoded->inbox_key.empty());
+  EXPECT_EQ(decoded->no_gpu, "GDRX_GPU=0");
+  EXPECT_TRUE(decoded->needs_gpu);
 }
 
 TEST(Hello, EveryShorterOneIsRefused) {

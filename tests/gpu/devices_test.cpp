@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,29 +25,40 @@ class GpuDevices : public testing::Test {
     if (gpu_count() == 0) GTEST_SKIP() << "no GPU on this machine";
   }
   void TearDown() override {
-    for (gdrxComm_t comm : comms_) gdrxCommDestroy(comm);
+    on_threads([&](std::size_t rank) { gdrxCommDestroy(comms_[rank]); });
+  }
+
+  static void use_device(int device) {
+    must(cudaSetDevice(device), "cudaSetDevice");
+    must(cudaFree(nullptr), "context");
+  }
+  static void on_threads(const std::function<void(std::size_t rank)>& body) {
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) threads.emplace_back(body, rank);
+    for (std::thread& thread : threads) thread.join();
   }
 
   /// What carried an allReduce of GPU memory, each rank in a thread on devices[rank].
   std::string transport_on(const std::array<int, kRanks>& devices) {
-    std::vector<std::thread> threads;
+    std::array<std::uint32_t*, kRanks> data{};
+    on_threads([&](std::size_t rank) {  // it waits for the GPU, on which a kernel may wait for it
+      use_device(devices[rank]);
+      data[rank] = allocate<std::uint32_t>(kCount);
+    });
     std::array<std::string, kRanks> used;
-    for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        must(cudaSetDevice(devices[rank]), "cudaSetDevice");
-        used[rank] = transport_of_call(comms_[rank], static_cast<std::uint32_t>(rank));
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads([&](std::size_t rank) {
+      use_device(devices[rank]);
+      used[rank] = transport_of_call(comms_[rank], static_cast<std::uint32_t>(rank), data[rank]);
+    });
+    for (std::uint32_t* one : data) cudaFree(one);
     EXPECT_EQ(used[0], used[1]);
     return used[0];
   }
-  static std::string transport_of_call(gdrxComm_t comm, std::uint32_t rank) {
+  static std::string transport_of_call(gdrxComm_t comm, std::uint32_t rank, std::uint32_t* data) {
     cudaStream_t stream = nullptr;
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    auto* data = allocate<std::uint32_t>(kCount);
     const std::vector<std::uint32_t> mine(kCount, 20 + rank);
-    must(cudaMemcpy(data, mine.data(), kCount * 4, cudaMemcpyHostToDevice), "copy");
+    must(cudaMemcpyAsync(data, mine.data(), kCount * 4, cudaMemcpyHostToDevice, stream), "copy");
     EXPECT_EQ(gdrxAllReduce(data, data, kCount, gdrxUint32, gdrxSum, comm,
                             reinterpret_cast<gdrxStream_t>(stream), nullptr),
               gdrxSuccess)
@@ -54,7 +67,6 @@ class GpuDevices : public testing::Test {
     std::vector<std::uint32_t> got(kCount);
     must(cudaMemcpy(got.data(), data, kCount * 4, cudaMemcpyDeviceToHost), "copy");
     EXPECT_EQ(got, std::vector<std::uint32_t>(kCount, 41));
-    cudaFree(data);
     cudaStreamDestroy(stream);
     gdrxOpInfo_t info{};
     info.size = sizeof info;
@@ -67,10 +79,137 @@ class GpuDevices : public testing::Test {
 
 TEST_F(GpuDevices, AllRanksOfAProcessAreOnTheGpuThatIsCurrentWhereTheyAreMade) {
   const int device = gpu_count() - 1;
-  must(cudaSetDevice(device), "cudaSetDevice");
-  must(cudaFree(nullptr), "context");
+  use_device(device);
   ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, nullptr), gdrxSuccess);
   EXPECT_EQ(transport_on({device, device}), "gpu");
+}
+
+TEST_F(GpuDevices, EachRankIsOnTheGpuThatTheListHasForIt) {
+  must(cudaSetDevice(0), "cudaSetDevice");
+  const int last = gpu_count() - 1;
+  const std::array<int, kRanks> devices{last, 0};
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.gpus = devices.data();
+  ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, &config), gdrxSuccess)
+      << gdrxGetLastError(nullptr);
+  int current = -1;
+  must(cudaGetDevice(&current), "cudaGetDevice");
+  EXPECT_EQ(current, 0);
+  EXPECT_EQ(transport_on(devices), "gpu");
+}
+
+TEST_F(GpuDevices, AThreadThatHasUsedNoGpuIsGivenTheOneThatItNames) {
+  gdrxUniqueId id{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  const int device = gpu_count() - 1;
+  on_threads([&](std::size_t rank) {
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    config.gpus = &device;
+    EXPECT_EQ(gdrxCommInitRank(&comms_[rank], kRanks, id, static_cast<int>(rank), &config),
+              gdrxSuccess)
+        << gdrxGetLastError(nullptr);
+    EXPECT_FALSE(current_device()) << "it has been left a context";
+  });
+  EXPECT_EQ(transport_on({device, device}), "gpu");
+}
+
+TEST_F(GpuDevices, AGpuThatIsNotThereIsRefusedAtOnceAndOnEveryRank) {
+  gdrxUniqueId id{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  const auto begin = std::chrono::steady_clock::now();
+  on_threads([&](std::size_t rank) {
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    const int none = 1000;
+    if (rank == 1) config.gpus = &none;
+    EXPECT_EQ(gdrxCommInitRank(&comms_[rank], kRanks, id, static_cast<int>(rank), &config),
+              gdrxInvalidArgument);
+    const std::string why = gdrxGetLastError(nullptr);
+    EXPECT_NE(why.find("rank 1 cannot have the GPU"), std::string::npos) << why;
+    EXPECT_NE(why.find("GPU 1000 is none of the"), std::string::npos) << why;
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST_F(GpuDevices, CallsThatCannotUseTheGpusSayWhyOnce) {
+  gdrxUniqueId id{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  testing::internal::CaptureStderr();
+  on_threads([&](std::size_t rank) {
+    if (rank == 0) use_device(0);
+    ASSERT_EQ(gdrxCommInitRank(&comms_[rank], kRanks, id, static_cast<int>(rank), nullptr),
+              gdrxSuccess);
+  });
+  EXPECT_NE(transport_on({0, 0}), "gpu");
+  EXPECT_NE(transport_on({0, 0}), "gpu");
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string reason = "goes through host memory: rank 1: no CUDA context was current";
+  const std::size_t first = said.find(reason);
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("goes through host memory", first + reason.size()), std::string::npos)
+      << said;
+}
+
+// One thread posts for all ranks, in no stream: their kernels would stand in one default stream.
+TEST_F(GpuDevices, RanksThatShareAGpuNeedNoStreamsOfTheirOwn) {
+  use_device(0);
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 5;
+  ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, &config), gdrxSuccess);
+  auto* data = allocate<std::uint32_t>(kRanks * kCount);
+  const std::vector<std::uint32_t> ones(kRanks * kCount, 1);
+  must(cudaMemcpy(data, ones.data(), ones.size() * 4, cudaMemcpyHostToDevice), "copy");
+  std::array<gdrxRequest_t, kRanks> requests{};
+  for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
+    auto* const mine = data + rank * kCount;
+    EXPECT_EQ(gdrxAllReduce(mine, mine, kCount, gdrxUint32, gdrxSum, comms_[rank], nullptr,
+                            &requests[rank]),
+              gdrxSuccess)
+        << gdrxGetLastError(comms_[rank]);
+  }
+  for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
+    EXPECT_EQ(gdrxWait(&requests[rank]), gdrxSuccess) << gdrxGetLastError(comms_[rank]);
+  }
+  std::vector<std::uint32_t> got(kRanks * kCount);
+  must(cudaMemcpy(got.data(), data, got.size() * 4, cudaMemcpyDeviceToHost), "copy");
+  EXPECT_EQ(got, std::vector<std::uint32_t>(kRanks * kCount, kRanks));
+  cudaFree(data);
+}
+
+TEST_F(GpuDevices, ABufferThatTheGpuDoesNotReachEndsTheCallOnEveryRank) {
+  if (gpu_count() < 2) GTEST_SKIP() << "one GPU on this machine";
+  use_device(0);
+  ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, nullptr), gdrxSuccess);
+  on_threads([&](std::size_t rank) {
+    must(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
+    auto* data = allocate<std::uint32_t>(kCount);
+    EXPECT_EQ(
+        gdrxAllReduce(data, data, kCount, gdrxUint32, gdrxSum, comms_[rank], nullptr, nullptr),
+        gdrxInvalidArgument);
+    const std::string why = gdrxGetLastError(comms_[rank]);
+    EXPECT_NE(why.find("rank 1: a buffer is on GPU 1, the communicator on GPU 0"),
+              std::string::npos)
+        << why;
+    cudaFree(data);
+  });
+}
+
+TEST_F(GpuDevices, MoreRanksThanTheQueuesOfAGpuAreStagedAndSaySo) {
+  use_device(0);
+  std::array<gdrxComm_t, 11> comms{};
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(gdrxCommInitAll(comms.data(), static_cast<int>(comms.size()), nullptr), gdrxSuccess);
+  auto* data = allocate<std::uint32_t>(comms.size());
+  std::array<gdrxRequest_t, comms.size()> requests{};
+  for (std::size_t rank = 0; rank < comms.size(); ++rank) {
+    EXPECT_EQ(gdrxAllReduce(data + rank, data + rank, 1, gdrxUint32, gdrxSum, comms[rank], nullptr,
+                            &requests[rank]),
+              gdrxSuccess);
+  }
+  for (gdrxRequest_t& request : requests) EXPECT_EQ(gdrxWait(&request), gdrxSuccess);
+  for (gdrxComm_t comm : comms) EXPECT_EQ(gdrxCommDestroy(comm), gdrxSuccess);
+  cudaFree(data);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("11 ranks of one process share a GPU"), std::string::npos) << said;
 }
 
 }  // namespace

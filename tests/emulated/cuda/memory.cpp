@@ -279,6 +279,9 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute what, CUdevicept
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       if (range->kind == Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
       return cuDevicePrimaryCtxRetain(static_cast<CUcontext*>(value), range->device);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned*>(value) = range->kind == Kind::managed ? 1 : 0;
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       *static_cast<int*>(value) = range->kind == Kind::malloced ? 1 : 0;
       return CUDA_SUCCESS;
