@@ -47,7 +47,7 @@ class CommunicatorBuilder {
     GDRX_TRY(open_fabric_and_inbox());
     GDRX_TRY(exchange_hellos(id));
     GDRX_TRY(check_settings());
-    GDRX_TRY(check_gpus());
+    GDRX_TRY(check_gpus(comm.peers_));
     describe_machine();
     comm.registrations_.emplace(comm.device_);
     GDRX_TRY(share_arena());
@@ -229,18 +229,6 @@ class CommunicatorBuilder {
       comm.hierarchy_ = std::move(hierarchy);
       comm.flags_.emplace(comm.gpu_->flags());
       GDRX_TRY(share_rail());
-    }
-    return {};
-  }
-
-  // Whoever asked for a GPU by its number does not want to do without.
-  Result<void> check_gpus() const {
-    for (std::size_t rank = 0; rank < comm_->peers_.size(); ++rank) {
-      const Hello& peer = comm_->peers_[rank];
-      if (!peer.needs_gpu || peer.no_gpu.empty()) continue;
-      return fail(
-          Errc::invalid_argument,
-          fmt::format("rank {} cannot have the GPU that its config names: {}", rank, peer.no_gpu));
     }
     return {};
   }

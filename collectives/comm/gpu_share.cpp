@@ -58,6 +58,16 @@ int ranks_on_gpu(std::span<const Hello> peers, const gpu::Ticket& own) {
   }));
 }
 
+Result<void> check_gpus(std::span<const Hello> peers) {
+  for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+    if (!peers[rank].needs_gpu || peers[rank].no_gpu.empty()) continue;
+    return fail(Errc::invalid_argument,
+                fmt::format("rank {} cannot have the GPU that its config names: {}", rank,
+                            peers[rank].no_gpu));
+  }
+  return {};
+}
+
 Result<SharedGpus> share_gpus(GpuOffer offer, std::span<const Hello> peers,
                               const Hierarchy& hierarchy, ControlMesh& mesh, Deadline deadline) {
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {  // they all see the same

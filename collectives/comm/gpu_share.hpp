@@ -20,6 +20,10 @@ struct GpuOffer {
 };
 using SharedGpus = GpuOffer;
 
+/// Whoever asked for a GPU by its number does not want to do without: an error, the same on every
+/// rank, if one of `peers` did and cannot have it.
+Result<void> check_gpus(std::span<const Hello> peers);
+
 /// All ranks or nobody: connects the GPUs of each host with each other, and agrees that it worked.
 /// `offer` is this rank's; `peers`: what each rank said; `hierarchy`: where this rank stands.
 /// Collective over the mesh.

@@ -240,38 +240,6 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
-Result<void> CudaPath::check_buffers(const void* input, const void* output) const {
-  const DriverApi* driver = GDRX_TRY(driver_api());
-  GDRX_TRY(check_buffer(*driver, input));
-  return input == output ? Result<void>() : check_buffer(*driver, output);
-}
-
-// A kernel that touches what it does not reach spoils the GPU for the whole process.
-Result<void> CudaPath::check_buffer(const DriverApi& driver, const void* buffer) const {
-  constexpr unsigned kReadWrite = 3;
-  const auto address = reinterpret_cast<CUdeviceptr>(buffer);
-  int device = -1;
-  const auto told = driver.pointer_attribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-  if (told == CUDA_SUCCESS && device == device_) return {};
-  unsigned managed = 0;
-  if (driver.pointer_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) ==
-          CUDA_SUCCESS &&
-      managed != 0) {
-    return {};
-  }
-  const OnDevice here(device_);
-  unsigned allowed = 0;  // mapped for this GPU, too
-  if (driver.pointer_attribute(&allowed, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address) ==
-          CUDA_SUCCESS &&
-      allowed == kReadWrite) {
-    return {};
-  }
-  return fail(Errc::invalid_argument,
-              fmt::format("rank {}: a buffer is on GPU {}, the communicator on GPU {}: allocate it "
-                          "there, or name the GPU in gdrxConfig_t.gpus",
-                          call_.rank, device, device_));
-}
-
 Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
   const OnDevice here(device_);
   if (bytes > kRailBytes) {
