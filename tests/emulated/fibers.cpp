@@ -85,8 +85,8 @@ struct Scheduler {
 thread_local Scheduler* scheduler = nullptr;
 
 // AddressSanitizer is told of every change of stacks.
-void leave_stack([[maybe_unused]] void** kept, [[maybe_unused]] const void* next,
-                 [[maybe_unused]] std::size_t bytes) {
+[[maybe_unused]] void leave_stack([[maybe_unused]] void** kept, [[maybe_unused]] const void* next,
+                                  [[maybe_unused]] std::size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(kept, next, bytes);
 #endif
