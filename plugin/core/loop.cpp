@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/core/loop.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace gdrx::net {
@@ -12,8 +13,11 @@ class LoopEndpoint final : public Endpoint {
   Result<RemoteRegionId> import_region(std::span<const std::byte> key) override {
     for (const Loop::Known& known : loop_.known_) {
       if (!std::equal(known.key.begin(), known.key.end(), key.begin(), key.end())) continue;
-      regions_.push_back(known.region);
-      return static_cast<RemoteRegionId>(regions_.size() - 1);
+      const auto ended = std::find(regions_.begin(), regions_.end(), nullptr);
+      const auto place = static_cast<std::size_t>(ended - regions_.begin());
+      if (ended == regions_.end()) regions_.emplace_back();
+      regions_[place] = known.region;
+      return static_cast<RemoteRegionId>(place);
     }
     return fail(Errc::protocol, "a key that is none of this lane's");
   }

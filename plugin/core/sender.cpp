@@ -40,9 +40,7 @@ Sender::~Sender() {
   lane().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
     endpoint_->release_region(inbox_);
-    for (const GivenRegion& given : given_) {
-      if (given.bytes > 0) endpoint_->release_region(given.region);
-    }
+    for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
   }
   if (board_region_) lane().forget(*board_region_);
 }

@@ -116,10 +116,13 @@ class Sender final : public Comm {
   std::unique_ptr<MemoryRegion> board_region_;
   RemoteRegionId inbox_{};
   struct GivenRegion {
+    std::uint32_t id = 0;
     RemoteRegionId region{};
-    Bytes bytes = 0;  // 0: taken back
+    Bytes bytes = 0;
   };
-  std::vector<GivenRegion> given_;
+  const GivenRegion* find_given(std::uint32_t id) const noexcept;
+  std::vector<GivenRegion> given_;  // not taken back, by id
+  std::uint32_t last_given_ = 0;
   std::unique_ptr<gpu::Taker> taker_;  // where the peer takes GPU memory
   std::unique_ptr<gpu::Copier> copier_;
   std::uint32_t peer_comm_ = 0;

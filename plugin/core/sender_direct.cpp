@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages that go straight to their place: into memory that the receiver has named to the fabric,
 // or into GPU memory that it has handed over.
+#include <algorithm>
 #include <cstring>
 
 #include "plugin/core/sender.hpp"
@@ -30,13 +31,13 @@ Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* 
   // What is not registered would be copied for a write, too.
   if (id == 0 || (!only_direct && (size < kLeastDirect || memory == nullptr))) return Route{};
   // Its description comes over another way than the group that names it.
-  const bool known = id <= given_.size() || (read_channel() && id <= given_.size());
+  const bool known = id <= last_given_ || (read_channel() && id <= last_given_);
   if (!known) return Route{only_direct ? Route::Way::later : Route::Way::inbox, {}, {}};
-  const GivenRegion& given = given_[id - 1];
-  if (item.offset > given.bytes || size > given.bytes - item.offset) {
+  const GivenRegion* given = find_given(id);
+  if (given == nullptr || item.offset > given->bytes || size > given->bytes - item.offset) {
     return fail(Errc::protocol, peer_name_ + " names memory beyond what it gave");
   }
-  return Route{Route::Way::write, {}, given.region};
+  return Route{Route::Way::write, {}, given->region};
 }
 
 Result<Sender::Route> Sender::route_to_gpu(std::uint32_t id, Bytes offset, Bytes size) {
@@ -89,19 +90,28 @@ Result<void> Sender::on_frame(const Frame& frame) {
   }
   std::memcpy(&given, parts[0].data(), sizeof given);
   if (given.magic == kMagic && given.bytes == 0) return forget_given(given.id);
-  if (given.magic != kMagic || given.id != given_.size() + 1) {
+  if (given.magic != kMagic || given.id != last_given_ + 1) {
     return fail(Errc::protocol, peer_name_ + " gives a region out of turn");
   }
-  given_.push_back({GDRX_TRY(endpoint_->import_region(parts[1])), given.bytes});
+  given_.push_back({given.id, GDRX_TRY(endpoint_->import_region(parts[1])), given.bytes});
+  last_given_ = given.id;
   return {};
 }
 
+const Sender::GivenRegion* Sender::find_given(std::uint32_t id) const noexcept {
+  const auto found = std::lower_bound(
+      given_.begin(), given_.end(), id,
+      [](const GivenRegion& one, std::uint32_t wanted) { return one.id < wanted; });
+  return found != given_.end() && found->id == id ? &*found : nullptr;
+}
+
 Result<void> Sender::forget_given(std::uint32_t id) {
-  if (id == 0 || id > given_.size() || given_[id - 1].bytes == 0) {
+  const GivenRegion* found = find_given(id);
+  if (found == nullptr) {
     return fail(Errc::protocol, peer_name_ + " takes back a region that it has not given");
   }
-  GivenRegion& given = given_[id - 1];
-  given.bytes = 0;
+  const GivenRegion given = *found;
+  given_.erase(given_.begin() + (found - given_.data()));
   // Of a receiver that aborts: a write that waits for room may name it still.
   for (const Send& send : sends_) {
     if (send.active && send.queued && send.direct && send.region == given.region) return {};

@@ -12,8 +12,8 @@
 
 namespace gdrx::verbs {
 
-/// A registered region of ours. Stays in the table when it ends, empty, so that its id is not used
-/// again.
+/// A registered region of ours. Its place in the table is its id, which another takes when it has
+/// ended: what is late for the one before has another nonce.
 struct LocalRegion {
   std::span<std::byte> bytes;
   std::span<std::byte> reached;  // what NICs read and write: the bytes, or their copy on the host

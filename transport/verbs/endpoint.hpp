@@ -28,6 +28,7 @@ class VerbsEndpoint final : public Endpoint {
                   fmt::format("rank {} sent an impossible region key", index(peer_.rank())));
     }
     if (free_.empty()) {
+      free_.reserve(remotes_.size() + 1);  // as release_region() cannot
       remotes_.push_back({*decoded});
       return static_cast<RemoteRegionId>(remotes_.size() - 1);
     }

@@ -101,12 +101,10 @@ Result<void> Incoming::deliver() {
 // Nothing here is trusted: not the region, not the nonce, not the bounds. Null: it has ended, and
 // what is late for it is dropped, where peers are isolated.
 Result<const LocalRegion*> Incoming::target_of(const Head& head) {
-  if (core_.isolating && head.region < core_.regions.size() &&
-      core_.regions[head.region].bytes.empty()) {
-    return nullptr;
-  }
-  if (head.region >= core_.regions.size() || core_.regions[head.region].bytes.empty() ||
+  const bool known = head.region < core_.regions.size();
+  if (!known || core_.regions[head.region].bytes.empty() ||
       core_.regions[head.region].nonce != head.nonce) {
+    if (known && core_.isolating) return nullptr;
     return fail(Errc::protocol, "a write to a region that is not there");
   }
   const LocalRegion& region = core_.regions[head.region];

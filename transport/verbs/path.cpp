@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <new>
 
 namespace gdrx::verbs {
 namespace {
@@ -49,7 +50,10 @@ Result<void> Path::connect(const QpRoute& route, std::uint32_t receives, const P
 }
 
 void Path::to_error() noexcept {
-  if (open()) (void)qp_.qp->to_error();  // refused: the NIC is gone, and the QP with it
+  try {
+    if (open()) (void)qp_.qp->to_error();  // refused: the NIC is gone, and the QP with it
+  } catch (const std::bad_alloc&) {        // for the words of a refusal
+  }
 }
 
 void Path::close() noexcept {

@@ -113,7 +113,7 @@ Result<void> QueuePair::activate() {
                 QpState::ready_to_send, "ibv_modify_qp to RTS");
 }
 
-Result<void> QueuePair::to_error() noexcept {
+Result<void> QueuePair::to_error() {
   if (state_ == QpState::error) return {};
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;

@@ -52,7 +52,7 @@ class QueuePair {
   Result<void> connect(const QpRoute& route);  // reliable: init to ready_to_send
   Result<void> activate();                     // datagram: init to ready_to_send
   /// From here on nothing that comes for it touches memory, and what is posted is flushed.
-  Result<void> to_error() noexcept;
+  Result<void> to_error();
 
   /// 0 or errno. Allowed from init on.
   int post(ibv_recv_wr& request) noexcept {

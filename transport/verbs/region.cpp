@@ -3,6 +3,8 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
+
 #include "transport/verbs/gpu_region.hpp"
 
 namespace gdrx::verbs {
@@ -57,8 +59,14 @@ Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create_exported(std::shared_pt
 
 std::unique_ptr<VerbsRegion> VerbsRegion::add(std::shared_ptr<void> keep, Core& core,
                                               LocalRegion region, Buffer own) {
-  core.regions.push_back(std::move(region));
-  const auto id = static_cast<std::uint32_t>(core.regions.size() - 1);
+  const auto ended = std::find_if(core.regions.begin(), core.regions.end(),
+                                  [](const LocalRegion& one) { return one.bytes.empty(); });
+  const auto id = static_cast<std::uint32_t>(ended - core.regions.begin());
+  if (ended == core.regions.end()) {
+    core.regions.push_back(std::move(region));
+  } else {
+    *ended = std::move(region);
+  }
   return std::unique_ptr<VerbsRegion>(new VerbsRegion(std::move(keep), core, id, std::move(own)));
 }
 
