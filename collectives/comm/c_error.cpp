@@ -42,6 +42,16 @@ gdrxResult_t report(gdrxComm* comm, const Error& error) {
   return to_c(error.code);
 }
 
+gdrxResult_t report_no_memory(gdrxComm* comm) noexcept {
+  constexpr const char* kText = "out of memory";  // so short that a string needs none for it
+  thread_error = kText;
+  if (comm != nullptr) {
+    comm->last_error = kText;
+    comm->failure_told = true;
+  }
+  return gdrxSystemError;
+}
+
 }  // namespace gdrx::c_api
 
 using namespace gdrx;         // NOLINT: this file is the C API's implementation

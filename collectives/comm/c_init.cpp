@@ -162,7 +162,7 @@ gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id) {
 
 gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
                               const gdrxConfig_t* config) {
-  return guarded(nullptr, [&]() -> Result<void> {
+  const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
     const trace::Span mark = init_mark("gdrxCommInitRank");
     GDRX_TRY(check_place(comm, nranks, rank));
     Communicator::Options options = GDRX_TRY(make_options(config));
@@ -172,6 +172,9 @@ gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int
                                       GDRX_TRY(Secret::load(options.config.secret_file))));
     return init(comm, *bootstrap, std::move(options));
   });
+  // Without this rank there is no communicator: the id's root, if it is here, serves nobody.
+  if (result != gdrxSuccess && result != gdrxInvalidArgument) retire_unique_id(from_c(id));
+  return result;
 }
 
 gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config) {
@@ -186,13 +189,22 @@ gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* 
     choose_gpus(config, options);
     std::vector<std::unique_ptr<Bootstrap>> bootstraps = ThreadBootstrap::create_all(nranks);
     std::vector<Result<void>> results(static_cast<std::size_t>(nranks));
-    {
+    results.reserve(results.size() + 1);
+    auto siblings = std::make_shared<Siblings>();
+    siblings->alive = bootstraps.size();
+    siblings->destroyed.reserve(bootstraps.size());
+    const auto make = [&](std::size_t rank) {
+      results[rank] =
+          contained([&] { return init(&comms[rank], *bootstraps[rank], options[rank]); });
+    };
+    results.push_back(contained([&]() -> Result<void> {
       std::vector<std::jthread> threads;  // each rank waits for the others while it is made
-      for (std::size_t rank = 0; rank < results.size(); ++rank) {
-        threads.emplace_back(
-            [&, rank] { results[rank] = init(&comms[rank], *bootstraps[rank], options[rank]); });
+      threads.reserve(bootstraps.size());
+      for (std::size_t rank = 0; rank < bootstraps.size(); ++rank) {
+        threads.emplace_back(make, rank);
       }
-    }
+      return {};
+    }));
     for (Result<void>& result : results) {
       if (result) continue;
       for (int rank = 0; rank < nranks; ++rank) {
@@ -201,8 +213,6 @@ gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* 
       }
       return std::move(result);
     }
-    auto siblings = std::make_shared<Siblings>();
-    siblings->alive = results.size();
     for (int rank = 0; rank < nranks; ++rank) comms[rank]->siblings = siblings;
     return {};
   });

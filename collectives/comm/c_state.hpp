@@ -5,7 +5,9 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,22 @@ namespace gdrx::c_api {
 gdrxResult_t to_c(Errc code) noexcept;
 /// Remembers the error for gdrxGetLastError (of the communicator, and of this thread) and maps it.
 gdrxResult_t report(gdrxComm* comm, const Error& error);
+/// The same where there is no memory to say more.
+gdrxResult_t report_no_memory(gdrxComm* comm) noexcept;
+
+/// Runs `body`, which returns Result<void>, where an exception would end the process.
+template <class Body>
+Result<void> contained(Body&& body) noexcept {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::system, "out of memory");  // short enough to need none
+  } catch (const std::system_error&) {
+    return fail(Errc::system, "no new thread");
+  } catch (const std::exception&) {
+    return fail(Errc::internal, "exception");
+  }
+}
 
 /// Runs `body`, which returns Result<void>. No exception leaves it.
 template <class Body>
@@ -49,11 +67,15 @@ gdrxResult_t guarded(gdrxComm* comm, Body&& body) noexcept {
     try {
       const Result<void> result = std::forward<Body>(body)();
       return result ? gdrxSuccess : report(comm, result.error());
+    } catch (const std::bad_alloc&) {
+      if (comm != nullptr && comm->impl) comm->impl->fail_for_memory();
+      return report_no_memory(comm);
     } catch (const std::exception& e) {
+      if (comm != nullptr && comm->impl) comm->impl->fail_for_memory();
       return report(comm, Error{Errc::internal, std::string("exception: ") + e.what(), 0});
     }
-  } catch (...) {  // out of memory while reporting
-    return gdrxInternalError;
+  } catch (...) {  // while reporting
+    return report_no_memory(comm);
   }
 }
 
@@ -72,8 +94,9 @@ gdrxResult_t guarded_call(gdrxComm* comm, Body&& body) noexcept {
     Result<void> result = [&]() -> Result<void> {
       try {
         return std::forward<Body>(body)();
-      } catch (const std::exception& e) {
-        return fail(Errc::internal, std::string("exception: ") + e.what());
+      } catch (...) {
+        refuse_group(comm, Error{Errc::system, "out of memory", 0});
+        throw;
       }
     }();
     if (!result) refuse_group(comm, result.error());

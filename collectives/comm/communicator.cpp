@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 
 namespace gdrx {
 namespace {
@@ -45,7 +46,10 @@ Communicator::~Communicator() {
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read
   if (gpu_spans_) gpu_spans_->show(Instant::max());
-  if (track_) track_->write(log_);
+  try {
+    if (track_) track_->write(log_);
+  } catch (const std::bad_alloc&) {  // there is no trace
+  }
 }
 
 Communicator::Driving::Driving(const Communicator& comm) : comm_(comm) {
@@ -166,8 +170,17 @@ void Communicator::tell_failure() {
   on_error_changed_.notify_all();
 }
 
-// One round: the failure, the fabric, the running operation. driver_ is held.
 Result<bool> Communicator::progress() {
+  try {
+    return make_progress();
+  } catch (const std::bad_alloc&) {
+    end_for_memory();
+    return true;
+  }
+}
+
+// One round: the failure, the fabric, the running operation. driver_ is held.
+Result<bool> Communicator::make_progress() {
   if (hierarchy_) {
     look_at_gpu();
     hear_streams();
@@ -276,16 +289,6 @@ Result<void> Communicator::look_at_stream(const Operation& operation,
   return {};
 }
 
-Error Communicator::stop_late(std::string what) {
-  return stop(
-      Error{Errc::timeout,
-            fmt::format("rank {}: a call did not end within {:g} s; {} (GDRX_TIMEOUT sets "
-                        "the limit)",
-                        index(rank_), std::chrono::duration<double>(config_.timeout).count(), what),
-            0},
-      true);
-}
-
 // A peer that made another call may leave us waiting for ever: look at what it published, or sent
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
@@ -329,18 +332,6 @@ void Communicator::finish_front() {
   }
 }
 
-void Communicator::fail_queue() {
-  while (!queue_.empty()) {
-    const std::shared_ptr<Operation> front = queue_.front();
-    queue_.pop_front();
-    front->execution.reset();
-    plan_.end();
-    end_of_stream_call(*front);
-    front->error = failure_.error();
-    front->done.store(true, std::memory_order_release);  // publishes error
-  }
-}
-
 // A fabric, or the kernel, notices a peer that is gone in its own words. Whether it died or left in
 // order the mesh knows, and says so within milliseconds: its word is waited for.
 bool Communicator::still_suspected(const Error& error) {
@@ -348,32 +339,6 @@ bool Communicator::still_suspected(const Error& error) {
   const Instant now = steady_clock().now();
   if (suspected_ == Instant{}) suspected_ = now;
   return now - suspected_ < kSuspicion;
-}
-
-Error Communicator::stop(Error error, bool announce) {
-  if (!failure_.set(error)) return failure_.error();
-  const Instant failed = steady_clock().now();
-  if (gpu_) gpu_->abort();
-  if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
-  if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
-  if (track_) track_->write(log_);           // before on_error_, which may end the process
-  on_error_due_ = true;
-  mesh_->wake();
-  return error;
-}
-
-void Communicator::on_notice(const Notice& notice) {
-  stop(Error{notice.code, notice.text, 0}, false);
-}
-
-void Communicator::abort() {
-  stop(Error{Errc::aborted, fmt::format("rank {} aborted the communicator", index(rank_)), 0},
-       true);
-}
-
-std::optional<Error> Communicator::failure() const {
-  if (!failure_.happened()) return std::nullopt;
-  return failure_.error();
 }
 
 OperationInfo Communicator::last_operation() const {

@@ -115,6 +115,9 @@ class Communicator final : private exec::Links {
   bool is_telling() const noexcept;
   /// Any thread.
   void abort();
+  /// An exception has passed through a call: no operation goes on with buffers that its caller has
+  /// back.
+  void fail_for_memory() noexcept;
   std::optional<Error> failure() const;
 
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
@@ -229,6 +232,7 @@ class Communicator final : private exec::Links {
   void look_at_gpu();
   std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
+  Result<void> make_start(Operation& operation);
   void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm) {
     if (!track_) return;
     plan_ = trace::Span(
@@ -240,7 +244,8 @@ class Communicator final : private exec::Links {
                                                                exec::Word word);
   Result<std::unique_ptr<exec::Execution>> make_parts_execution(Operation& operation);
   Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
-  Result<bool> progress();     // true if something moved; driver_ held
+  Result<bool> progress();  // true if something moved; driver_ held
+  Result<bool> make_progress();
   Result<void> poll_device();  // driver_ held
   void serve_fabric();         // driver_ held
   void look_at_spans();
@@ -254,6 +259,7 @@ class Communicator final : private exec::Links {
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
   void fail_queue();
+  void end_for_memory() noexcept;  // driver_ held
   void on_notice(const Notice& notice);
   Duration on_tick();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
@@ -42,7 +43,16 @@ Result<void> Communicator::check_wait(const Call& call) const {
   return gpu_->check_mark(call.stream);
 }
 
+// An operation without an execution is never left in the queue.
 Result<void> Communicator::start(Operation& operation) {
+  try {
+    return make_start(operation);
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::system, "out of memory");
+  }
+}
+
+Result<void> Communicator::make_start(Operation& operation) {
   if (config_.timeout.count() > 0) {
     operation.deadline = Deadline::after(steady_clock(), config_.timeout);
   }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -70,8 +71,11 @@ class Server final : public DescriptorServer {
           accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!client.valid()) {  // no room for it yet
         (void)wait_for(stop_.fd(), POLLIN, -1, Deadline::after(steady_clock(), milliseconds(10)));
-      } else if (welcome(client.fd())) {
-        (void)serve(client.fd());
+      } else {
+        try {
+          if (welcome(client.fd())) (void)serve(client.fd());
+        } catch (const std::bad_alloc&) {  // its socket ends
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,11 @@ Result<PooledMemory> PooledMemory::borrow(std::uint64_t bytes) {
 PooledMemory::~PooledMemory() {
   if (data_ == nullptr || kept_) return;
   const std::lock_guard lock(pool().mutex);
-  pool().idle.push_back({data_, bytes_, device_});
+  try {
+    pool().idle.push_back({data_, bytes_, device_});
+  } catch (const std::bad_alloc&) {
+    cudaFree(data_);
+  }
 }
 
 void PooledMemory::swap(PooledMemory& other) noexcept {

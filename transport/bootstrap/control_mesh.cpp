@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "transport/bootstrap/mesh_wire.hpp"
@@ -34,7 +35,10 @@ class Mesh final : public ControlMesh {
     stop_.store(true);
     ring();
     if (thread_.joinable()) thread_.join();
-    wire_.say_goodbye(gave_up_);
+    try {
+      wire_.say_goodbye(gave_up_);
+    } catch (...) {  // out of memory: the peers take it for a death  NOLINT(bugprone-empty-catch)
+    }
   }
 
   Rank rank() const noexcept override { return rank_; }
@@ -57,7 +61,11 @@ class Mesh final : public ControlMesh {
   }
 
   void announce(const Notice& notice) noexcept override {
-    wire_.flood(notice, -1);
+    try {
+      wire_.flood(notice, -1);
+    } catch (...) {
+      wire_.hang_up();
+    }
     woken_.store(true);
     ring();
     end_leave(Leave::told);
@@ -161,19 +169,42 @@ class Mesh final : public ControlMesh {
                             index(rank_), name_member(wire_.members(), peer)));
   }
 
-  void run() {
+  // Nobody could take an exception: out of memory is the communicator's end, on every rank.
+  void run() noexcept {
+    const char* broken = nullptr;  // what nobody has been told yet
     while (!stop_.load()) {
-      woken_.store(false);  // before on_tick: what is asked for during it needs another one
-      wait(handlers_.on_tick ? handlers_.on_tick() : kLongestSleep);
-      const auto heard = wire_.pump();
-      wire_.beat();
-      // Passed on before anything else: this process may be about to end.
-      if (heard && wire_.flood(heard->notice, heard->from) && handlers_.on_notice) {
-        handlers_.on_notice(heard->notice);
+      try {
+        if (broken != nullptr) fail_here(broken);
+        broken = nullptr;
+        turn();
+      } catch (const std::bad_alloc&) {
+        broken = "out of memory";
+      } catch (...) {
+        broken = "an exception on the thread of the control connections";
       }
-      if (heard) end_leave(Leave::told);
-      if (leaving_.load()) go_on_leaving();
+      if (broken == nullptr) continue;
+      end_leave(Leave::told);
+      std::this_thread::sleep_for(milliseconds(1));  // there may be memory at the next turn
     }
+  }
+
+  void fail_here(const char* why) {
+    const Notice notice{Errc::system, rank_, rank_, why};
+    wire_.flood(notice, -1);
+    if (handlers_.on_notice) handlers_.on_notice(notice);
+  }
+
+  void turn() {
+    woken_.store(false);  // before on_tick: what is asked for during it needs another one
+    wait(handlers_.on_tick ? handlers_.on_tick() : kLongestSleep);
+    const auto heard = wire_.pump();
+    wire_.beat();
+    // Passed on before anything else: this process may be about to end.
+    if (heard && wire_.flood(heard->notice, heard->from) && handlers_.on_notice) {
+      handlers_.on_notice(heard->notice);
+    }
+    if (heard) end_leave(Leave::told);
+    if (leaving_.load()) go_on_leaving();
   }
 
   void wait(Duration longest) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "transport/bootstrap/notice.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
@@ -219,13 +220,23 @@ bool MeshWire::has_unsent(std::int32_t peer) const {
 }
 
 bool MeshWire::flood(const Notice& notice, std::int32_t except) {
+  const Blob frame = encode_frame(FrameKind::notice, encode_notice(notice));
   const std::lock_guard lock(mutex_);
   if (std::exchange(flooded_, true)) return false;
-  const Blob frame = encode_frame(FrameKind::notice, encode_notice(notice));
   for (MeshLink& link : links_) {
-    if (link.peer != except) send(link, frame);
+    if (link.peer == except) continue;
+    try {
+      send(link, frame);
+    } catch (const std::bad_alloc&) {
+      ::shutdown(link.socket.fd(), SHUT_RDWR);  // an end is news, too
+    }
   }
   return true;
+}
+
+void MeshWire::hang_up() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const MeshLink& link : links_) ::shutdown(link.socket.fd(), SHUT_RDWR);
 }
 
 void MeshWire::send_fence(std::uint32_t round) {

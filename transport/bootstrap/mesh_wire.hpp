@@ -47,6 +47,8 @@ class MeshWire {
 
   /// Sends the first notice that it is given to all but `except`; false for later ones.
   bool flood(const Notice& notice, std::int32_t except);
+  /// Where there is no memory for a notice: the peers see the connections end.
+  void hang_up() noexcept;
   /// Tells the rank 2^round after this one that this one, and those before it, want to leave.
   void send_fence(std::uint32_t round);
   /// Whether the rank 2^round before this one has said so.

@@ -55,7 +55,18 @@ class BootstrapRoot::Impl {
         key_(key),
         star_(id.nonce) {}
 
-  void run() {
+  // Out of memory it ends: who waits for it hears that the connection has.
+  void run() noexcept {
+    try {
+      serve_all();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): nobody is there to be told
+    }
+    clients_.clear();
+    listener_ = Socket();
+    done_.store(true);
+  }
+
+  void serve_all() {
     while (!stop_.load() && !(star_.over() && clients_.empty())) {
       wait(milliseconds(1000));
       for (Client& client : clients_) serve(client);  // before somebody is put out
@@ -67,9 +78,6 @@ class BootstrapRoot::Impl {
       sweep();
     }
     hand_out_the_rest();
-    clients_.clear();
-    listener_ = Socket();
-    done_.store(true);
   }
 
   void stop() {
@@ -250,20 +258,43 @@ BootstrapRoot::~BootstrapRoot() { impl_->stop(); }
 const UniqueId& BootstrapRoot::id() const noexcept { return impl_->id_; }
 bool BootstrapRoot::finished() const noexcept { return impl_->done_.load(); }
 
+namespace {
+
+// Roots live in the process that made the id; those that have served are put away here.
+struct Roots {
+  std::mutex mutex;
+  std::list<std::unique_ptr<BootstrapRoot>> all;
+};
+Roots& roots() {
+  static Roots roots;
+  return roots;
+}
+
+bool same(const UniqueId& a, const UniqueId& b) noexcept {
+  return std::equal(std::begin(a.nonce), std::end(a.nonce), std::begin(b.nonce));
+}
+
+}  // namespace
+
+void retire_unique_id(const UniqueId& id) noexcept {
+  std::list<std::unique_ptr<BootstrapRoot>> retired;  // ends outside the lock
+  const std::lock_guard lock(roots().mutex);
+  const auto found = std::find_if(roots().all.begin(), roots().all.end(),
+                                  [&](const auto& root) { return same(root->id(), id); });
+  if (found != roots().all.end()) retired.splice(retired.end(), roots().all, found);
+}
+
 Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log,
                                 const Secret& secret, PortRange ports) {
-  // Roots live in the process that made the id; those that have served are put away here.
-  static std::mutex mutex;
-  static std::list<std::unique_ptr<BootstrapRoot>> roots;
   const std::vector<Interface> all = list_interfaces();
   Interface chosen = GDRX_TRY(choose_interface(all, socket_ifname));
   log.info("unique id: root listens on {} ({})", chosen.name, to_string(chosen.address));
   chosen.address.port = 0;
   auto root = GDRX_TRY(BootstrapRoot::start(chosen.address, log, secret, ports));
   const UniqueId id = root->id();
-  const std::lock_guard lock(mutex);
-  roots.remove_if([](const auto& old) { return old->finished(); });
-  roots.push_back(std::move(root));
+  const std::lock_guard lock(roots().mutex);
+  roots().all.remove_if([](const auto& old) { return old->finished(); });
+  roots().all.push_back(std::move(root));
   return id;
 }
 

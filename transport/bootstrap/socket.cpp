@@ -292,14 +292,14 @@ Result<Socket> Socket::accept() const {
   return Socket();
 }
 
-Result<std::size_t> Socket::send_some(std::span<const std::byte> bytes) const noexcept {
+Result<std::size_t> Socket::send_some(std::span<const std::byte> bytes) const {
   const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) return static_cast<std::size_t>(sent);
   if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
   return fail(Errc::peer_lost, "the connection broke", errno);
 }
 
-Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes) const noexcept {
+Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes) const {
   const ssize_t received = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (received > 0) return static_cast<std::size_t>(received);
   if (received == 0) return fail(Errc::peer_lost, "the other side closed the connection");

@@ -64,8 +64,8 @@ class Socket {
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline) const;
   Result<void> receive_exact(std::span<std::byte> bytes, Deadline deadline) const;
   /// What can be sent or received now: 0 if nothing. End of stream is Errc::peer_lost.
-  Result<std::size_t> send_some(std::span<const std::byte> bytes) const noexcept;
-  Result<std::size_t> receive_some(std::span<std::byte> bytes) const noexcept;
+  Result<std::size_t> send_some(std::span<const std::byte> bytes) const;
+  Result<std::size_t> receive_some(std::span<std::byte> bytes) const;
   /// Another host that vanishes is noticed after `give_up`, and is asked each `interval`.
   void keep_alive(Duration interval, Duration give_up) const noexcept;
 

@@ -42,5 +42,7 @@ inline constexpr std::string_view kRootIdentity = "gdrx-root-2";
 /// ranks and ends with them, or with the process.
 Result<UniqueId> make_unique_id(const std::string& socket_ifname, const Log& log,
                                 const Secret& secret = {}, PortRange ports = {});
+/// Its root ends, if it is in this process: who waits there is told by the end of the connection.
+void retire_unique_id(const UniqueId& id) noexcept;
 
 }  // namespace gdrx

@@ -13,6 +13,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -27,10 +28,12 @@ void* pointer_to(std::uint64_t address) noexcept { return std::bit_cast<void*>(a
 
 Result<ProcessTicket> own_process() {
   static std::array<std::uint64_t, 2> words;
-  static const int failure = getrandom(words.data(), sizeof words[0], 0) == sizeof words[0]
-                                 ? 0
-                                 : errno;  // once: ranks may be threads
-  if (failure != 0) return fail(Errc::system, "getrandom", failure);
+  static std::mutex mutex;  // ranks may be threads
+  const std::lock_guard lock(mutex);
+  if (words[0] == 0 && getrandom(words.data(), sizeof words[0], 0) != sizeof words[0]) {
+    words[0] = 0;
+    return fail(Errc::system, "getrandom", errno);
+  }
   return ProcessTicket{getpid(), 0, reinterpret_cast<std::uint64_t>(words.data()), words[0]};
 }
 
