@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// One seed: ranks that make a communicator, call, and destroy it, while something fails.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/swarm/faults.hpp"
+
+namespace gdrx::swarm {
+
+enum class Flavour : std::uint8_t { host, verbs, gpu };
+
+struct Outcome {
+  std::string wrong;  // empty: nothing
+  std::string shape;  // "3 ranks, unique id, ucx, 4 calls"
+  Fired fired;
+  int made = 0;    // ranks that got a communicator
+  int failed = 0;  // and those of which a call failed, or which got none
+};
+
+/// What a process holds; equal before and after, but for what a library keeps of its first use.
+struct Holdings {
+  long descriptors = 0;
+  long threads = 0;
+  long shared_files = 0;  // of this user's in /dev/shm
+  std::int64_t objects = 0;
+  static Holdings now();
+};
+/// Which of them have grown; empty: none.
+std::string grown(const Holdings& before, const Holdings& after);
+
+/// `faults`: false: the same without any, as a library's first use.
+Outcome run_seed(std::uint64_t seed, Flavour flavour, bool faults = true);
+
+}  // namespace gdrx::swarm
