@@ -41,7 +41,10 @@ Communicator::~Communicator() {
     std::unique_lock lock(on_error_mutex_);
     on_error_changed_.wait(lock, [this] { return on_error_told_; });
   }
-  mesh_.reset();  // first: its thread uses everything else
+  // First: its thread uses everything else, and mesh_ until it has ended, which reset() would have
+  // cleared by then.
+  delete mesh_.get();
+  static_cast<void>(mesh_.release());
   queue_.clear();
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read
