@@ -180,7 +180,6 @@ class Communicator final : private exec::Links {
     const Communicator& comm_;
     std::unique_lock<std::mutex> lock_;
   };
-  void warn_of_slow_path(const Endpoint& endpoint, const Hello& hello);
   const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
@@ -311,7 +310,6 @@ class Communicator final : private exec::Links {
   std::unique_ptr<exec::Inbox> inbox_;
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
-  bool warned_of_slow_path_ = false;
   mutable std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
   std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file

@@ -14,6 +14,7 @@
 #include "collectives/comm/version.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
+#include "transport/fabric/split.hpp"
 
 namespace gdrx {
 
@@ -44,7 +45,7 @@ class CommunicatorBuilder {
     mesh.ports = comm.config_.port_range;
     comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
     tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
-    GDRX_TRY(open_fabric_and_inbox());
+    GDRX_TRY(open_fabric_and_inbox(id));
     GDRX_TRY(exchange_hellos(id));
     GDRX_TRY(check_settings());
     GDRX_TRY(check_gpus(comm.peers_));
@@ -66,9 +67,20 @@ class CommunicatorBuilder {
   }
 
  private:
-  Result<void> open_fabric_and_inbox() {
+  // UCX is for shared memory and RDMA: TCP is opened only where there is another host to reach.
+  Result<Result<std::shared_ptr<Fabric>>> choose_fabric(const std::string& id) {
+    const Communicator& comm = *comm_;
+    const bool automatic = comm.config_.transport == "auto";
+    const std::vector<Blob> hosts =
+        GDRX_TRY(comm.mesh_->all_gather(std::as_bytes(std::span(id)), deadline_));
+    const bool one_host = std::all_of(hosts.begin(), hosts.end(),
+                                      [&](const Blob& host) { return host == hosts.front(); });
+    if (automatic && !one_host) return open_split_fabric(id, comm.config_, comm.log_);
+    return open_fabric(automatic ? "ucx" : comm.config_.transport, comm.config_, comm.log_);
+  }
+
+  Result<void> open_fabric_and_inbox(const std::string& id) {
     Communicator& comm = *comm_;
-    const std::string name = comm.config_.transport == "auto" ? "ucx" : comm.config_.transport;
     if (comm.machine_.ranks > static_cast<int>(kMaxRanks)) {
       return fail(Errc::unsupported,
                   fmt::format("{} ranks; at most {} are possible", comm.machine_.ranks, kMaxRanks));
@@ -77,7 +89,7 @@ class CommunicatorBuilder {
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
     comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels);
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
-    auto fabric = open_fabric(name, comm.config_, comm.log_);
+    auto fabric = GDRX_TRY(choose_fabric(id));
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
       if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
@@ -254,12 +266,12 @@ class CommunicatorBuilder {
   std::string settings() const {
     const Config& config = comm_->config_;
     return fmt::format(
-        "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
+        "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_TCP_PLAIN={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
         "GDRX_ARENA_BLOCK={} GDRX_CMA={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={} "
         "GDRX_TUNE_FILE={:x}",
-        config.algo, config.transport, config.shared_memory ? 1 : 0, config.lanes, config.slice,
-        config.arena_block, config.cma, config.gpu ? 1 : 0, config.gpu_blocks,
-        config.reproducible ? 1 : 0, tuning_.fingerprint());
+        config.algo, config.transport, config.tcp_plain ? 1 : 0, config.shared_memory ? 1 : 0,
+        config.lanes, config.slice, config.arena_block, config.cma, config.gpu ? 1 : 0,
+        config.gpu_blocks, config.reproducible ? 1 : 0, tuning_.fingerprint());
   }
 
   Result<void> check_reproducible() const {

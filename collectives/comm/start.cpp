@@ -178,28 +178,12 @@ Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const pla
   return std::shared_ptr<const exec::Program>(compiled);
 }
 
-// A fabric that falls to TCP inside a host does so in silence, at a third of the speed.
-void Communicator::warn_of_slow_path(const Endpoint& endpoint, const Hello& hello) {
-  const std::string lanes = endpoint.describe();
-  const bool tcp_alone = lanes == "tcp";
-  const bool asked_for = !config_.ucx_tls.empty();
-  const bool one_host = hello.host_id == peers_[static_cast<std::size_t>(index(rank_))].host_id;
-  if (!tcp_alone || asked_for || !one_host || std::exchange(warned_of_slow_path_, true)) return;
-  log_.warn(
-      "rank {} reaches rank {} over TCP although both are on {}: shared memory is not usable "
-      "there. "
-      "Is UCX_TLS set, /dev/shm too small, or are the ranks in containers without a common "
-      "--ipc and --pid?",
-      index(rank_), index(endpoint.peer()), hello.host_name);
-}
-
 Result<exec::Outbox*> Communicator::to(Rank peer) {
   auto& outbox = outboxes_[static_cast<std::size_t>(index(peer))];
   if (!outbox) {
     const Hello& hello = peers_[static_cast<std::size_t>(index(peer))];
     auto endpoint = GDRX_TRY(device_->connect(peer, hello.device_address));
     const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.inbox_key));
-    warn_of_slow_path(*endpoint, hello);
     outbox = std::make_unique<exec::Outbox>(std::move(endpoint), region, inbox_->shape(), rank_);
   }
   return outbox.get();

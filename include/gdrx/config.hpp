@@ -73,6 +73,7 @@ struct Config {
   std::string module_path;                         // GDRX_MODULE_PATH
   bool tcp_plain = false;                          // GDRX_TCP_PLAIN
   std::string ucx_tls;                             // GDRX_UCX_TLS
+  bool ucx_tcp = false;                            // no variable: for measuring beside it alone
   std::string hca;                                 // GDRX_HCA
   std::string gid_index;                           // GDRX_GID_INDEX
   IbConfig ib;                                     // NCCL_IB_*

@@ -51,6 +51,8 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-u,--qp-timeout", raw.qp_timeout, "4.096 us * 2^N")->check(CLI::Range(0, 31));
   app.add_flag("-b,--bidirectional", options.bidirectional, "bandwidth both ways at once");
   app.add_option("--transport", raw.transport, "verbs (the default), tcp or ucx");
+  app.add_flag("--ucx-tcp", options.config.ucx_tcp,
+               "UCX over TCP, to measure beside it: whoever reaches its port writes our memory");
   app.add_flag("--verify", options.verify, "bandwidth: check every byte that arrives");
   app.add_option("--timeout", options.timeout, "seconds without any progress that end it");
   app.add_option("--out_json_file", options.json, "write the rows to this file");

@@ -10,7 +10,9 @@
 #include <string>
 #include <system_error>
 
+#include "transport/bootstrap/host_id.hpp"
 #include "transport/bootstrap/interface.hpp"
+#include "transport/fabric/split.hpp"
 
 namespace gdrx::net {
 namespace {
@@ -72,10 +74,17 @@ NetDevice unlisted_device() {
 
 }  // namespace
 
+Result<std::shared_ptr<Fabric>> open_sockets(const Config& config, const Log& log) {
+  if (config.transport == "ucx" || config.transport == "tcp") {
+    return open_fabric(config.transport, config, log);
+  }
+  return open_split_fabric(host_id(config), config, log);
+}
+
 Result<DeviceSet> find_devices(const Config& config, const Log& log) {
   DeviceSet set;
   const std::string& wanted = config.hca.empty() ? config.ib.hca : config.hca;
-  if (config.transport != "ucx") {
+  if (config.transport != "ucx" && config.transport != "tcp") {
     for (NetDevice& port : GDRX_TRY(list_rdma_ports("", wanted))) {
       set.devices.push_back(std::move(port));
     }
@@ -88,9 +97,9 @@ Result<DeviceSet> find_devices(const Config& config, const Log& log) {
     if (set.fabric.empty()) set.devices.clear();
   }
   if (set.fabric.empty()) {
-    const std::shared_ptr<Fabric> ucx = GDRX_TRY(open_fabric("ucx", config, log));
+    const std::shared_ptr<Fabric> sockets = GDRX_TRY(open_sockets(config, log));
     set.fabric = "ucx";
-    set.devices.push_back(GDRX_TRY(ucx_device(config, ucx->describe())));
+    set.devices.push_back(GDRX_TRY(ucx_device(config, sockets->describe())));
   }
   for (NetDevice& device : set.devices) {
     device.reg_is_global = set.fabric == "verbs";  // one registration for all of a lane

@@ -40,6 +40,9 @@ struct DeviceSet {
   std::string fabric;
   std::deque<NetDevice> devices;  // NCCL keeps pointers to the names: they stay in their places
 };
+/// What carries messages where no NIC does: GDRX_TRANSPORT=ucx or tcp alone, else this host's by
+/// UCX and other hosts' by gdrx's own TCP.
+Result<std::shared_ptr<Fabric>> open_sockets(const Config& config, const Log& log);
 Result<DeviceSet> find_devices(const Config& config, const Log& log);
 
 /// One device of several ports: messages are spread over them as rails. `parts` are indexes of

@@ -37,7 +37,8 @@ Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDev
                                          const Config& config, const Log& log) {
   auto lane = std::shared_ptr<Lane>(new Lane(config, log));
   // A fabric for each lane: one opened for all would make the simulated NICs one host's.
-  const std::shared_ptr<Fabric> opened = GDRX_TRY(open_fabric(fabric, config, log));
+  const std::shared_ptr<Fabric> opened =
+      GDRX_TRY(fabric == "ucx" ? open_sockets(config, log) : open_fabric(fabric, config, log));
   lane->fabric_ = fabric;
   lane->device_name_ = on.name;
   lane->pointers_ = on.pointers;

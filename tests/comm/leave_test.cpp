@@ -2,7 +2,6 @@
 // gdrxCommDestroy: whoever leaves takes nothing with him that the others still need.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include "tests/comm/processes.hpp"
@@ -12,21 +11,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Leaving : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override { setenv("GDRX_UCX_TLS", GetParam(), 1); }
-  void TearDown() override { unsetenv("GDRX_UCX_TLS"); }
-};
+class Leaving : public testing::TestWithParam<const char*> {};
 
-gdrxConfig_t over_ucx() {
+gdrxConfig_t over(const char* transport) {
   gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
-  config.transport = "ucx";
+  config.transport = transport;
   config.timeout_seconds = 20;
   return config;
 }
 
 TEST_P(Leaving, LosesNothingOfWhatThePeersHaveNotYetTaken) {
-  Processes ranks(3, over_ucx(), [](int rank, gdrxComm_t comm) {
+  Processes ranks(3, over(GetParam()), [](int rank, gdrxComm_t comm) {
     std::vector<float> data(300'000, rank == 0 ? 3.0F : 0.0F);
     if (rank > 0) std::this_thread::sleep_for(rank * 300ms);
     for (const std::size_t count : {std::size_t{1}, data.size()}) {
@@ -44,7 +39,7 @@ TEST_P(Leaving, LosesNothingOfWhatThePeersHaveNotYetTaken) {
 
 // 0 and 1 are done with each other while 2 and 1 go on.
 TEST_P(Leaving, IsNoDeathToThoseThatGoOn) {
-  Processes ranks(3, over_ucx(), [](int rank, gdrxComm_t comm) {
+  Processes ranks(3, over(GetParam()), [](int rank, gdrxComm_t comm) {
     float value = static_cast<float>(rank);
     gdrxResult_t result =
         gdrxAllReduce(&value, &value, 1, gdrxFloat32, gdrxSum, comm, nullptr, nullptr);
@@ -63,11 +58,11 @@ TEST_P(Leaving, IsNoDeathToThoseThatGoOn) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.wait(rank), 0) << "rank " << rank;
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, Leaving, testing::Values("", "tcp"));
+INSTANTIATE_TEST_SUITE_P(Transports, Leaving, testing::Values("ucx", "tcp"));
 
 // One is killed while the others wait for it to leave.
 TEST(Leave, IsEndedByADeath) {
-  gdrxConfig_t config = over_ucx();
+  gdrxConfig_t config = over("ucx");
   config.timeout_seconds = 60;
   Processes ranks(3, config, [](int rank, gdrxComm_t comm) {
     float value = 1.0F;
@@ -88,7 +83,7 @@ TEST(Leave, IsEndedByADeath) {
 }
 
 TEST(Leave, WaitsForNobodyLongerThanTheTimeout) {
-  gdrxConfig_t config = over_ucx();
+  gdrxConfig_t config = over("ucx");
   config.timeout_seconds = 1;
   Processes ranks(3, config, [](int rank, gdrxComm_t comm) {
     if (rank == 2) std::this_thread::sleep_for(3s);

@@ -21,6 +21,7 @@ class Pair {
   explicit Pair(const std::string& tls = {}) {
     Config config;
     config.ucx_tls = tls;
+    config.ucx_tcp = tls == "tcp";
     auto fabric = open_fabric("ucx", config, Log());
     if (!fabric) throw std::runtime_error(fabric.error().what);
     sender = (*fabric)->open_device(Rank{0}, config, Log()).value();

@@ -6,11 +6,13 @@
 #include <ucs/config/global_opts.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 #include "transport/ucx/endpoint.hpp"
+#include "transport/ucx/transports.hpp"
 
 namespace gdrx::ucx {
 namespace {
@@ -26,6 +28,35 @@ struct ConfigHolder {
     if (config != nullptr) ucp_config_release(config);
   }
 };
+
+// UCX_TLS, from the environment or UCX's file.
+std::string default_tls(const ucp_config_t* config) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* stream = open_memstream(&text, &length);
+  if (stream == nullptr) return "all";
+  ucp_config_print(config, stream, nullptr, UCS_CONFIG_PRINT_CONFIG);
+  fclose(stream);
+  const std::string all = "\n" + std::string(text, length);
+  free(text);
+  static constexpr std::string_view kName = "\nUCX_TLS=";
+  const auto at = all.find(kName);
+  if (at == std::string::npos) return "all";
+  const auto from = at + kName.size();
+  return all.substr(from, all.find('\n', from) - from);
+}
+
+Result<std::string> tls_for(const Config& config, const ucp_config_t* ucx) {
+  if (config.ucx_tcp) return std::string("tcp");
+  if (config.ucx_tls.empty()) return without_tcp(default_tls(ucx));
+  if (names_tcp(config.ucx_tls)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("GDRX_UCX_TLS={}: whoever reaches UCX's TCP port writes this process's "
+                            "memory; leave tcp out, GDRX_TRANSPORT=tcp goes over TCP by gdrx",
+                            config.ucx_tls));
+  }
+  return without_tcp(config.ucx_tls);
+}
 
 }  // namespace
 
@@ -62,10 +93,10 @@ Result<void> UcxDevice::open(const Config& config) {
       status != UCS_OK) {
     return failed("UCX_ALLOC_PRIO", status);
   }
-  if (!config.ucx_tls.empty()) {
-    if (const auto status = ucp_config_modify(holder.config, "TLS", config.ucx_tls.c_str());
+  if (const std::string tls = GDRX_TRY(tls_for(config, holder.config)); !tls.empty()) {
+    if (const auto status = ucp_config_modify(holder.config, "TLS", tls.c_str());
         status != UCS_OK) {
-      return failed(("GDRX_UCX_TLS=" + config.ucx_tls).c_str(), status);
+      return failed(("GDRX_UCX_TLS=" + tls).c_str(), status);
     }
   }
   ucp_params_t params{};

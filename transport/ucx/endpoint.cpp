@@ -41,9 +41,14 @@ std::string lanes_of(ucp_ep_h endpoint) {
 tl::unexpected<Error> cannot_reach(Rank peer, ucs_status_t status) {
   const bool gone = status == UCS_ERR_SHMEM_SEGMENT || status == UCS_ERR_UNREACHABLE ||
                     status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED;
+  const bool no_way = status == UCS_ERR_UNREACHABLE;
   return fail(gone ? Errc::peer_lost : Errc::system,
-              fmt::format("no connection to rank {}: ucp_ep_create: {}", index(peer),
-                          ucs_status_string(status)));
+              fmt::format("no connection to rank {}: ucp_ep_create: {}{}", index(peer),
+                          ucs_status_string(status),
+                          no_way ? "; UCX reaches others by shared memory and RDMA: are the ranks "
+                                   "in containers without a common --ipc and --pid? "
+                                   "GDRX_TRANSPORT=tcp goes over TCP"
+                                 : ""));
 }
 
 }  // namespace
