@@ -10,6 +10,7 @@
 
 #include "mpi-tests/machine.hpp"
 #include "mpi-tests/net_perf/measure.hpp"
+#include "mpi-tests/net_perf/netns.hpp"
 #include "mpi-tests/output.hpp"
 
 namespace gdrx::net_perf {
@@ -84,6 +85,9 @@ Result<std::uint64_t> run(const Options& options, int rank, const std::string& c
   std::uint64_t area = 0;
   for (const std::uint64_t bytes : options.sizes) {
     area = std::max(area, slots_of(options, bytes) * bytes);
+  }
+  if (!options.netns.empty()) {
+    GDRX_TRY(enter_netns(options.netns[static_cast<std::size_t>(rank)]));
   }
   const auto pair = GDRX_TRY(Pair::open(options, rank, area));
   nlohmann::json rows = nlohmann::json::array();

@@ -53,6 +53,10 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--transport", raw.transport, "verbs (the default), tcp or ucx");
   app.add_flag("--ucx-tcp", options.config.ucx_tcp,
                "UCX over TCP, to measure beside it: whoever reaches its port writes our memory");
+  app.add_option("--netns", options.netns,
+                 "network namespaces of rank 0 and rank 1, entered by them")
+      ->delimiter(',')
+      ->expected(2);
   app.add_flag("--verify", options.verify, "bandwidth: check every byte that arrives");
   app.add_option("--timeout", options.timeout, "seconds without any progress that end it");
   app.add_option("--out_json_file", options.json, "write the rows to this file");

@@ -20,8 +20,9 @@ struct Options {
   std::string until;     // a file: a bandwidth row ends when it is there
   unsigned depth = 128;  // messages under way
   bool bidirectional = false;
-  bool verify = false;  // every byte of every message
-  double timeout = 20;  // seconds in which something has to move
+  bool verify = false;             // every byte of every message
+  double timeout = 20;             // seconds in which something has to move
+  std::vector<std::string> netns;  // of rank 0 and rank 1; empty: as they are
   std::string json;
   Config config;  // the environment's, and -d, -q, -u, --transport over it
   bool help = false;

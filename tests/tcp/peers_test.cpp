@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How peers come and go.
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <string>
 
 #include "tests/tcp/pair.hpp"
 
@@ -17,6 +21,28 @@ TEST(TcpPeers, OfTwoMindsAboutEncryptionAreBothNamed) {
   EXPECT_EQ(refused.error().what,
             "rank 0 has GDRX_TCP_PLAIN=1 and rank 1 has GDRX_TCP_PLAIN=0: set the same on every "
             "rank");
+}
+
+// An address alone is not enough where the job has a secret.
+TEST(TcpPeers, OfTwoSecretsDoNotMeet) {
+  const std::string path = testing::TempDir() + "tcp-secret-" + std::to_string(getpid());
+  std::ofstream(path) << "sixteen bytes and more";
+  chmod(path.c_str(), 0600);
+  Config config = tcp_config(false);
+  config.secret_file = path;
+  const auto with = open_tcp(Rank{1}, config);
+  const auto without = open_tcp(Rank{0}, tcp_config(false));
+  const auto endpoint = without->connect(Rank{1}, with->address()).value();
+  std::optional<Error> error;
+  EXPECT_TRUE(drive({with.get()}, [&] {
+    std::array<Completion, 4> some;
+    const auto polled = without->poll(some);
+    if (!polled) error = polled.error();
+    return error.has_value();
+  }));
+  unlink(path.c_str());
+  ASSERT_TRUE(error);
+  EXPECT_NE(error->what.find("GDRX_SECRET_FILE"), std::string::npos) << error->what;
 }
 
 TEST(TcpPeers, ThatCallEachOtherAtOnceHaveOneConnection) {

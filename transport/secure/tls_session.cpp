@@ -271,7 +271,11 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
     const int code =
         SSL_read_ex(self.ssl.get(), plaintext.data() + got, plaintext.size() - got, &some);
     got += some;
-    if (code == 1) continue;
+    if (code == 1) {
+      // Another call would only find that nothing more has come.
+      if (self.in.size() == 0 && SSL_pending(self.ssl.get()) == 0) break;
+      continue;
+    }
     const auto more = self.judge(code, "TLS read");
     // What came before the end is the caller's; the next call says why it ended.
     if (!more && got == 0) return tl::unexpected(more.error());

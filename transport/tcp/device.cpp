@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "transport/bootstrap/secret.hpp"
 #include "transport/tcp/endpoint.hpp"
 
 namespace gdrx::tcp {
@@ -33,6 +34,8 @@ Result<std::shared_ptr<TcpDevice>> TcpDevice::create(Rank self, const Config& co
 Result<void> TcpDevice::open(const Config& config) {
   identity_.key = GDRX_TRY(Key::random());
   identity_.plain = config.tcp_plain;
+  const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
+  if (secret.given()) identity_.secret = GDRX_TRY(secret.job_key(Key()));
   epoll_ = Socket(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return fail(Errc::system, "epoll_create1", errno);
   door_ = GDRX_TRY(Door::open(identity_, config, *this));
