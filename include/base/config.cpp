@@ -200,7 +200,8 @@ std::vector<Knob> own_knobs() {
           "1: the same bits whatever the size and the algorithm, reduced in the order of ranks",
           &Config::reproducible),
       {"GDRX_SOCKET_IFNAME", "",
-       "interfaces for the control connections: prefixes, ^ excludes, = exact; empty: by route",
+       "interfaces for the control connections and for data over TCP: prefixes, ^ excludes, = "
+       "exact; empty: by route",
        text_into(&Config::socket_ifname), [](const Config& c) { return c.socket_ifname; }},
       {"GDRX_SECRET_FILE", "",
        "file with a secret (16 bytes or more, mode 600), the same on every rank: mixed into the "
@@ -219,7 +220,7 @@ std::vector<Knob> own_knobs() {
       flag_knob("GDRX_TCP_PLAIN",
                 "1: data between hosts goes over TCP in clear text, on every rank; 0: encrypted",
                 &Config::tcp_plain),
-      {"GDRX_UCX_TLS", "", "transports UCX may use, as UCX_TLS; empty: UCX chooses",
+      {"GDRX_UCX_TLS", "", "transports UCX may use, as UCX_TLS; tcp is refused; empty: all but tcp",
        text_into(&Config::ucx_tls), [](const Config& c) { return c.ucx_tls; }},
       {"GDRX_HCA", "",
        "NICs of the verbs transport: prefixes, ^ excludes, = exact, name:port; empty: all",

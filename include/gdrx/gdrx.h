@@ -121,7 +121,7 @@ typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, voi
 typedef struct {
   size_t size;                 /* sizeof(gdrxConfig_t) */
   const char* algorithm;       /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
-  const char* transport;       /* "auto", "ucx", "verbs"; NULL: default */
+  const char* transport;       /* "auto", "ucx", "tcp", "verbs"; NULL: default */
   double timeout_seconds;      /* of each operation; 0: default (300); negative or over 1e7: none */
   gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
@@ -265,7 +265,7 @@ GDRX_API gdrxResult_t gdrxWait(gdrxRequest_t* request);
 typedef struct {
   size_t size;            /* sizeof(gdrxOpInfo_t), set by the caller */
   char algorithm[24];     /* "ring" */
-  char transport[24];     /* "shm", "ucx" */
+  char transport[24];     /* "shm", "ucx", "ucx+tcp" */
   uint64_t slices;        /* how many times the plan was run */
   uint64_t messages_sent; /* counted where they were sent */
   uint64_t messages_received;
