@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "collectives/comm/choose_fabric.hpp"
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_share.hpp"
 #include "collectives/comm/rail_share.hpp"
@@ -14,7 +15,6 @@
 #include "collectives/comm/version.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
-#include "transport/fabric/split.hpp"
 
 namespace gdrx {
 
@@ -67,18 +67,6 @@ class CommunicatorBuilder {
   }
 
  private:
-  // UCX is for shared memory and RDMA: TCP is opened only where there is another host to reach.
-  Result<Result<std::shared_ptr<Fabric>>> choose_fabric(const std::string& id) {
-    const Communicator& comm = *comm_;
-    const bool automatic = comm.config_.transport == "auto";
-    const std::vector<Blob> hosts =
-        GDRX_TRY(comm.mesh_->all_gather(std::as_bytes(std::span(id)), deadline_));
-    const bool one_host = std::all_of(hosts.begin(), hosts.end(),
-                                      [&](const Blob& host) { return host == hosts.front(); });
-    if (automatic && !one_host) return open_split_fabric(id, comm.config_, comm.log_);
-    return open_fabric(automatic ? "ucx" : comm.config_.transport, comm.config_, comm.log_);
-  }
-
   Result<void> open_fabric_and_inbox(const std::string& id) {
     Communicator& comm = *comm_;
     if (comm.machine_.ranks > static_cast<int>(kMaxRanks)) {
@@ -89,7 +77,7 @@ class CommunicatorBuilder {
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
     comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels);
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
-    auto fabric = GDRX_TRY(choose_fabric(id));
+    auto fabric = GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
       if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
