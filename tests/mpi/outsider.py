@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks every TCP port on which the processes of a job listen, while it runs, as anybody could who
+reaches this host: silence, garbage, other protocols, floods of 1,000 connections, and whatever an
+honest rank was seen to send, again. The job has to end right, and at most --ratio times later than
+beside a process that burns as much processor time.
+
+  outsider.py [--rounds N] [--ratio R] [--process NAME] [--least-ports N] [--none] COMMAND...
+
+--none: there must be no port at all. --process: the name of the job's processes (of COMMAND's last
+program otherwise); what mpirun itself listens on is not ours.
+"""
+import argparse, os, pathlib, random, resource, select, signal, socket, statistics, struct, subprocess, sys, tempfile, time
+
+FLOOD = 1000
+LISTENING = "0A"
+
+
+def descendants(root):
+    """Process ids below `root`, itself included."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, todo = [], [root]
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        todo += children.get(pid, [])
+    return found
+
+
+def address(text, family):
+    host, port = text.split(":")
+    raw = bytes.fromhex(host)
+    words = b"".join(raw[i:i + 4][::-1] for i in range(0, len(raw), 4))
+    ip = socket.inet_ntop(family, words)
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(ip, ip), int(port, 16)
+
+
+def listeners(root, name):
+    """(ip, port) of each listening TCP socket of the processes below `root` that are called `name`."""
+    inodes = set()
+    for pid in descendants(root):
+        try:
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != name[:15]:
+                continue
+            for link in os.scandir(f"/proc/{pid}/fd"):
+                target = os.readlink(link.path)
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
+        except OSError:
+            continue
+    found = set()
+    for file, family in (("/proc/net/tcp", socket.AF_INET), ("/proc/net/tcp6", socket.AF_INET6)):
+        try:
+            lines = pathlib.Path(file).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for fields in map(str.split, lines):
+            if fields[3] == LISTENING and fields[9] in inodes:
+                found.add(address(fields[1], family))
+    return found
+
+
+class Sniffer:
+    """The first bytes that anybody sends to these ports on the loopback interface, if we may look."""
+
+    def __init__(self):
+        try:
+            self.raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+            self.raw.bind(("lo", 0))
+            self.raw.setblocking(False)
+        except (OSError, AttributeError):
+            self.raw = None
+        self.first = {}  # (source port, port): bytes
+
+    def look(self, ports):
+        for _ in range(2000):
+            try:
+                packet = self.raw.recv(65536) if self.raw else b""
+            except OSError:
+                return
+            if len(packet) < 40 or packet[0] >> 4 != 4 or packet[9] != 6:
+                return
+            head = (packet[0] & 15) * 4
+            source, port = struct.unpack("!HH", packet[head:head + 4])
+            data = packet[head + (packet[head + 12] >> 4) * 4:]
+            seen = self.first.get((source, port), b"")
+            if port in ports and data and len(seen) < 4096 and len(self.first) < 256:
+                self.first[(source, port)] = seen + data
+
+
+def ucx_packets():
+    """What UCX's TCP transport sends: a request to connect, then a PUT to an address in the packet."""
+    magic = struct.pack("<Q", 0xCAFEBABE12345678)
+    connect = struct.pack("<BIB", 32, 64, 1) + os.urandom(63)
+    put = struct.pack("<BI", 33, 24) + struct.pack("<QQQ", 0x400000, 8, 1) + b"\xff" * 8
+    return [magic + connect + put, connect + put, put * 20]
+
+
+def words(sniffer):
+    """One thing that an outsider may say."""
+    choices = [os.urandom(random.randint(1, 4096)), b"GET / HTTP/1.1\r\nHost: gdrx\r\n\r\n", b"\0" * 65536,
+               b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(508), b"gdrx" + os.urandom(60),
+               *ucx_packets()]
+    replays = list(sniffer.first.values())
+    if replays and random.random() < 0.5:
+        replay = random.choice(replays)
+        if random.random() < 0.3:  # almost the same
+            at = random.randrange(len(replay))
+            replay = replay[:at] + os.urandom(1) + replay[at + 1:]
+        return replay
+    return random.choice(choices)
+
+
+def connect(target):
+    family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
+    one = socket.socket(family, socket.SOCK_STREAM)
+    one.setblocking(False)
+    one.connect_ex(target)
+    return one
+
+
+def attack(job, name, counts):
+    """Until the job ends. Counts what was tried."""
+    sniffer, held, flooded, targets, looked = Sniffer(), [], set(), set(), 0.0
+    while job.poll() is None:
+        if time.monotonic() - looked > 0.02:
+            targets |= listeners(job.pid, name)
+            looked = time.monotonic()
+            counts["ports"] = len(targets)
+        sniffer.look({port for _, port in targets})
+        for target in targets:
+            try:
+                if target not in flooded:
+                    flooded.add(target)
+                    flood = [connect(target) for _ in range(FLOOD)]
+                    counts["flood"] += len(flood)
+                    held += flood[:64]  # those say nothing for as long as they may
+                one = connect(target)
+                select.select([], [one], [], 0.05)
+                one.send(words(sniffer))
+                counts["said"] += 1
+                counts["replays"] = len(sniffer.first)
+                held.append(one)
+            except OSError:
+                counts["refused"] += 1
+        held = held[-512:]
+        time.sleep(0.005)
+
+
+def burn(share):
+    """A process that computes for this share of the time."""
+    pid = os.fork()
+    if pid == 0:
+        while os.getppid() != 1:
+            start = time.monotonic()
+            while time.monotonic() - start < 0.01 * share:
+                pass
+            time.sleep(0.01 * (1 - min(share, 1)))
+        os._exit(0)
+    return pid
+
+
+def run(command, beside):
+    """Seconds that the command took. It must end with 0."""
+    with tempfile.TemporaryFile("w+") as said:
+        start = time.monotonic()
+        job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            beside(job)
+            job.wait(300)
+        finally:
+            job.kill()
+        seconds = time.monotonic() - start
+        said.seek(0)
+        if job.returncode != 0:
+            print(said.read()[-4000:])
+            sys.exit(f"outsider: the job ended with {job.returncode}")
+    return seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ratio", type=float, default=1.2)
+    parser.add_argument("--process")
+    parser.add_argument("--least-ports", type=int, default=1)
+    parser.add_argument("--none", action="store_true")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    args = parser.parse_args()
+    name = args.process or "allreduce_test"
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
+    ratios = []
+    for _ in range(args.rounds):
+        counts = {"ports": 0, "said": 0, "flood": 0, "refused": 0, "replays": 0}
+        before = time.process_time()
+        attacked = run(args.command, lambda job: attack(job, name, counts))
+        used = time.process_time() - before
+        if args.none and counts["ports"]:
+            sys.exit(f"outsider: {counts['ports']} ports are open, none should be")
+        if not args.none and counts["ports"] < args.least_ports:
+            sys.exit(f"outsider: found {counts['ports']} ports, at least {args.least_ports} should be there")
+        burner = burn(used / attacked)
+        try:
+            alone = run(args.command, lambda job: job.wait(300))
+        finally:
+            os.kill(burner, signal.SIGKILL)
+            os.waitpid(burner, 0)
+        ratios.append(attacked / alone)
+        print(f"attacked {attacked:.2f} s ({counts}), beside {used / attacked:.0%} of a processor {alone:.2f} s: "
+              f"{ratios[-1]:.2f}", flush=True)
+    ratio = statistics.median(ratios)
+    print(f"outsider: the job took {ratio:.2f} times as long, at most {args.ratio} is allowed")
+    sys.exit(0 if args.none or ratio <= args.ratio else 1)
+
+
+main()
