@@ -107,7 +107,9 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
     GDRX_TRY(check_comm(comm));
     leave_group(comm);
     trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxCommDestroy");
-    GDRX_TRY(comm->impl->drain());
+    const Result<void> drained = comm->impl->drain();
+    end_requests(comm, drained);
+    GDRX_TRY(drained);
     if (!comm->siblings) return comm->impl->leave();
     mark.end();  // another's destruction ends the communicator
     comm->impl->mute();

@@ -106,7 +106,22 @@ Result<void> enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
 }
 
 void hand_out(gdrxComm* comm, const std::shared_ptr<Operation>& operation, gdrxRequest_t* request) {
-  *request = new gdrxRequest{comm, operation};
+  auto* const made = new gdrxRequest{comm, operation, comm->requests, nullptr};
+  if (made->older != nullptr) made->older->newer = made;
+  comm->requests = *request = made;
+}
+
+void put_away(gdrxRequest_t* request) {
+  gdrxRequest* const old = std::exchange(*request, nullptr);
+  if (old->older != nullptr) old->older->newer = old->newer;
+  if (old->newer != nullptr) old->newer->older = old->older;
+  if (old->comm != nullptr && old->comm->requests == old) old->comm->requests = old->older;
+  delete old;
+}
+
+Result<void> result_of(const Operation& operation) {
+  if (operation.error) return tl::unexpected(*operation.error);
+  return {};
 }
 
 // Several communicators of one process may wait for each other: none is waited for alone.
@@ -192,6 +207,17 @@ void leave_group(const gdrxComm* comm) {
                               "a communicator was destroyed in a group that has calls on it", 0});
 }
 
+void end_requests(gdrxComm* comm, const Result<void>& ended) {
+  while (comm->requests != nullptr) {
+    gdrxRequest& request = *std::exchange(comm->requests, comm->requests->older);
+    request.comm = nullptr;
+    request.older = request.newer = nullptr;
+    if (request.operation->done.load(std::memory_order_acquire)) continue;
+    if (!ended) request.operation->error = ended.error();
+    request.operation->done = true;
+  }
+}
+
 Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
   const trace::Span mark = api_mark(comm, call);
   call.stream = stream;
@@ -240,12 +266,13 @@ gdrxResult_t gdrxTest(gdrxRequest_t* request) {
   gdrxComm* comm = (*request)->comm;
   bool pending = false;
   const gdrxResult_t result = guarded(comm, [&]() -> Result<void> {
-    pending = GDRX_TRY(comm->impl->test(*(*request)->operation)) == Progress::pending;
+    Operation& operation = *(*request)->operation;
+    if (comm == nullptr) return result_of(operation);
+    pending = GDRX_TRY(comm->impl->test(operation)) == Progress::pending;
     return {};
   });
   if (pending) return gdrxInProgress;
-  delete *request;
-  *request = nullptr;
+  put_away(request);
   return result;
 }
 
@@ -254,10 +281,11 @@ gdrxResult_t gdrxWait(gdrxRequest_t* request) {
   if (*request == nullptr) return gdrxSuccess;
   gdrxComm* comm = (*request)->comm;
   const gdrxResult_t result = guarded(comm, [&]() -> Result<void> {
+    Operation& operation = *(*request)->operation;
+    if (comm == nullptr) return result_of(operation);
     const trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxWait");
-    return comm->impl->wait(*(*request)->operation);
+    return comm->impl->wait(operation);
   });
-  delete *request;
-  *request = nullptr;
+  put_away(request);
   return result;
 }

@@ -29,13 +29,16 @@ struct Siblings {
 struct gdrxComm {
   std::unique_ptr<gdrx::Communicator> impl;
   std::string last_error;
-  bool failure_told = false;  // last_error is of the communicator's failure, or later
+  bool failure_told = false;        // last_error is of the communicator's failure, or later
+  gdrxRequest* requests = nullptr;  // that are open, the latest first
   std::shared_ptr<gdrx::c_api::Siblings> siblings;  // null: the other ranks are somebody else's
 };
 
 struct gdrxRequest {
-  gdrxComm* comm = nullptr;
+  gdrxComm* comm = nullptr;  // null: it has ended, and the operation with it
   std::shared_ptr<gdrx::Operation> operation;
+  gdrxRequest* older = nullptr;  // of comm
+  gdrxRequest* newer = nullptr;
 };
 
 namespace gdrx::c_api {
@@ -86,6 +89,8 @@ Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_
 void refuse_group(gdrxComm* comm, const Error& why);
 /// The communicator is about to be destroyed.
 void leave_group(const gdrxComm* comm);
+/// Its open requests are done, with `ended` unless they were before.
+void end_requests(gdrxComm* comm, const Result<void>& ended);
 
 /// guarded(), for what may stand in a group.
 template <class Body>

@@ -81,9 +81,8 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
 Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {
   GDRX_TRY(Staging::wait_for_stream(operation->call));
   const Driving driving(*this);
-  if (failure_.happened()) return tl::unexpected(failure_.error());
   take_posted();
-  queue_.push_back(operation);
+  queue_.push_back(operation);  // if the communicator has failed since, whoever waits finds it
   if (queue_.size() == 1) {
     if (auto started = start(*operation); !started) {
       stop(std::move(started).error(), true);

@@ -156,7 +156,8 @@ GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxC
  * calls on a GPU it waits for all of that GPU's work of this process, so that other communicators'
  * calls come before it or after it on every rank. gdrxTimeout: some rank did not come within the
  * communicator's timeout, 60 s at the most; a late one gets it, too. A failed communicator is freed
- * at once, and the reason is returned. Communicators of one gdrxCommInitAll do not wait for each
+ * at once, and the reason is returned. Requests that are open are done then: gdrxWait and gdrxTest
+ * still complete them. Communicators of one gdrxCommInitAll do not wait for each
  * other, so that one thread can destroy all of them: they hold their memory until the last is
  * destroyed. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);

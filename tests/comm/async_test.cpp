@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: what is posted goes on while nobody waits, in order, and several ranks share a thread.
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -76,6 +77,40 @@ TEST_P(Async, ARankThatReturnedDoesNotHoldBackItsPeers) {
       if (rank == round % 4) std::this_thread::sleep_for(300ms);
     }
   });
+}
+
+TEST(Request, OutlivesItsCommunicator) {
+  for (const bool abort : {false, true}) {
+    std::array<gdrxComm_t, 2> comms{};
+    ASSERT_EQ(gdrxCommInitAll(comms.data(), 2, nullptr), gdrxSuccess);
+    std::array<std::array<gdrxRequest_t, 3>, 2> requests{};
+    std::array<std::array<float, 3>, 2> data{};
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      if (abort && rank == 1) {
+        ASSERT_EQ(gdrxCommAbort(comms[1]), gdrxSuccess);
+      }
+      data[rank].fill(1.0F);
+      for (std::size_t i = 0; i < 3 && (!abort || rank == 0); ++i) {
+        ASSERT_EQ(gdrxAllReduce(&data[rank][i], &data[rank][i], 1, gdrxFloat32, gdrxSum,
+                                comms[rank], nullptr, &requests[rank][i]),
+                  gdrxSuccess);
+      }
+    }
+    const gdrxResult_t expected = abort ? gdrxAborted : gdrxSuccess;
+    if (!abort) {
+      EXPECT_EQ(gdrxWait(&requests[0][1]), gdrxSuccess);  // from the middle
+    }
+    for (gdrxComm_t comm : comms) EXPECT_EQ(gdrxCommDestroy(comm), expected);
+    EXPECT_EQ(gdrxTest(&requests[0][0]), expected);
+    EXPECT_EQ(gdrxWait(&requests[0][2]), expected);
+    if (abort) {
+      EXPECT_NE(std::string(gdrxGetLastError(nullptr)).find("rank 1 aborted"), std::string::npos);
+      EXPECT_EQ(gdrxWait(&requests[0][1]), expected);
+      continue;
+    }
+    for (gdrxRequest_t& request : requests[1]) EXPECT_EQ(gdrxWait(&request), expected);
+    for (const auto& mine : data) EXPECT_EQ(mine, (std::array{2.0F, 2.0F, 2.0F}));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Async, testing::Values("auto", "ucx"));
