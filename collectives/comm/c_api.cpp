@@ -14,7 +14,7 @@ Result<void> check_comm(const gdrxComm* comm) {
   if (comm == nullptr || !comm->impl) {
     return fail(Errc::invalid_argument, "the communicator is NULL");
   }
-  return {};
+  return check_birthplace(comm);
 }
 
 Result<DataType> data_type(gdrxDataType_t type) {
@@ -99,6 +99,7 @@ int gdrxGetVersion(void) { return GDRX_VERSION; }
 
 gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
+  if (!comm->birthplace.here()) return gdrxSuccess;  // it is the parent's, which goes on
   if (comm->impl && comm->impl->is_telling()) {
     return report(comm, Error{Errc::invalid_argument,
                               "a communicator is not destroyed from its own error handler", 0});

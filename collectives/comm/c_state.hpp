@@ -13,6 +13,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "gdrx/gdrx.h"
+#include "transport/bootstrap/fork.hpp"
 
 namespace gdrx::c_api {
 
@@ -31,6 +32,7 @@ struct gdrxComm {
   std::string last_error;
   bool failure_told = false;        // last_error is of the communicator's failure, or later
   gdrxRequest* requests = nullptr;  // that are open, the latest first
+  gdrx::Birthplace birthplace;
   std::shared_ptr<gdrx::c_api::Siblings> siblings;  // null: the other ranks are somebody else's
 };
 
@@ -63,11 +65,20 @@ Result<void> contained(Body&& body) noexcept {
   }
 }
 
+/// Refuses a communicator in a child of fork(), which has neither its threads nor its connections.
+inline Result<void> check_birthplace(const gdrxComm* comm) {
+  if (comm == nullptr || comm->birthplace.here()) return {};
+  return fail(Errc::invalid_argument,
+              "the communicator is of the process that forked this one: it cannot be used here");
+}
+
 /// Runs `body`, which returns Result<void>. No exception leaves it.
 template <class Body>
 gdrxResult_t guarded(gdrxComm* comm, Body&& body) noexcept {
   try {
     try {
+      // The communicator's own lock may be held by a thread that this process does not have.
+      if (const auto here = check_birthplace(comm); !here) return report(nullptr, here.error());
       const Result<void> result = std::forward<Body>(body)();
       return result ? gdrxSuccess : report(comm, result.error());
     } catch (const std::bad_alloc&) {

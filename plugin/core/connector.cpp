@@ -4,11 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <span>
 #include <string>
 
 namespace gdrx::net {
+namespace {
+
+constexpr std::chrono::milliseconds kComeAgain{20};
+
+}  // namespace
 
 Result<Key> side_channel_key(const Handle& handle, const Config& config) {
   const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
@@ -27,9 +34,11 @@ Result<Handle> decode_handle(std::span<const std::byte> bytes) {
   return handle;
 }
 
-Connector::Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, SecureSocket socket)
+Connector::Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, Key key,
+                     SecureSocket socket)
     : lane_(std::move(lane)),
       to_(to),
+      key_(std::move(key)),
       greeting_(std::move(socket)),
       deadline_(Deadline::after(steady_clock(), lane_->config().timeout)) {}
 
@@ -37,16 +46,48 @@ Result<std::unique_ptr<Connector>> Connector::begin(std::shared_ptr<Lane> lane, 
   const Key key = GDRX_TRY(side_channel_key(to, lane->config()));
   Socket raw = GDRX_TRY(Socket::begin_connect(to.address));
   auto socket = GDRX_TRY(SecureSocket::client(std::move(raw), std::string(kSideChannel), key));
-  return std::unique_ptr<Connector>(new Connector(std::move(lane), to.address, std::move(socket)));
+  return std::unique_ptr<Connector>(
+      new Connector(std::move(lane), to.address, key, std::move(socket)));
 }
 
 Result<std::unique_ptr<Sender>> Connector::step() {
+  if (!greeting_) {
+    if (steady_clock().now() < next_try_) return nullptr;
+    if (const auto again = come_again(); !again && !may_come_again(again.error())) {
+      return tl::unexpected(again.error());
+    }
+  }
+  auto made = greeting_ ? advance() : nullptr;
+  if (made || !may_come_again(made.error())) return made;
+  sender_.reset();
+  greeting_.reset();
+  stage_ = Stage::connecting;
+  next_try_ = steady_clock().now() + kComeAgain;
+  return nullptr;
+}
+
+// A listener with a crowd before it may have let go of us, and a network may still be settling. Who
+// refuses has ended: NCCL listens before it tells anybody where.
+bool Connector::may_come_again(const Error& error) const {
+  return error.code == Errc::peer_lost && error.native != ECONNREFUSED && !refused_ &&
+         stage_ != Stage::wiring && !deadline_.passed(steady_clock().now());
+}
+
+Result<void> Connector::come_again() {
+  next_try_ = steady_clock().now() + kComeAgain;
+  Socket raw = GDRX_TRY(Socket::begin_connect(to_));
+  greeting_.emplace(
+      GDRX_TRY(SecureSocket::client(std::move(raw), std::string(kSideChannel), key_)));
+  return {};
+}
+
+Result<std::unique_ptr<Sender>> Connector::advance() {
   if (stage_ == Stage::connecting) {
-    if (GDRX_TRY(greeting_.socket().connected()) == Progress::done) GDRX_TRY(greet());
+    if (GDRX_TRY(greeting_->socket().connected()) == Progress::done) GDRX_TRY(greet());
   }
   if (stage_ == Stage::greeting) GDRX_TRY(push());
   if (stage_ == Stage::waiting) {
-    const auto answer = GDRX_TRY(greeting_.pull());
+    const auto answer = GDRX_TRY(greeting_->pull());
     if (answer) GDRX_TRY(attach(*answer));
   }
   if (stage_ == Stage::wiring && GDRX_TRY(sender_->wire_up()) == Progress::done) {
@@ -60,8 +101,8 @@ Result<std::unique_ptr<Sender>> Connector::step() {
 }
 
 Result<void> Connector::push() {
-  const auto pushed = greeting_.push();
-  if (!pushed && pushed.error().code == Errc::protocol && !greeting_.trusted()) {
+  const auto pushed = greeting_->push();
+  if (!pushed && pushed.error().code == Errc::protocol && !greeting_->trusted()) {
     return fail(Errc::protocol,
                 fmt::format("{} does not hold this connection's key: is GDRX_SECRET_FILE the same "
                             "on every rank? ({})",
@@ -83,7 +124,7 @@ Result<void> Connector::greet() {
   append_blob(payload, std::as_bytes(std::span(&hello, 1)));
   append_blob(payload, lane_->device().address());
   append_blob(payload, sender_->board_key());
-  greeting_.say(FrameKind::hello, payload);
+  greeting_->say(FrameKind::hello, payload);
   stage_ = Stage::greeting;
   return {};
 }
@@ -91,6 +132,7 @@ Result<void> Connector::greet() {
 Result<void> Connector::attach(const Frame& answer) {
   const std::string peer = to_string(to_);
   if (answer.kind == FrameKind::refused) {
+    refused_ = true;
     const auto* text = reinterpret_cast<const char*>(answer.payload.data());
     return fail(Errc::peer_lost,
                 fmt::format("{} refuses: {}", peer, std::string(text, answer.payload.size())));
@@ -105,7 +147,7 @@ Result<void> Connector::attach(const Frame& answer) {
     return fail(Errc::protocol, peer + " speaks another version: install the same gdrx everywhere");
   }
   GDRX_TRY(sender_->attach(welcome, parts[1], parts[2], peer));
-  sender_->keep(std::move(greeting_));
+  sender_->keep(*std::move(greeting_));
   stage_ = Stage::wiring;
   return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "plugin/core/greeting.hpp"
@@ -19,16 +20,22 @@ class Connector {
 
  private:
   enum class Stage : std::uint8_t { connecting, greeting, waiting, wiring };
-  Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, SecureSocket socket);
+  Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, Key key, SecureSocket socket);
+  Result<std::unique_ptr<Sender>> advance();
+  bool may_come_again(const Error& error) const;
+  Result<void> come_again();
   Result<void> push();
   Result<void> greet();
   Result<void> attach(const Frame& answer);
 
   std::shared_ptr<Lane> lane_;
   SocketAddress to_;
-  Greeting greeting_;
+  Key key_;
+  std::optional<Greeting> greeting_;
   Deadline deadline_;
   Stage stage_ = Stage::connecting;
+  bool refused_ = false;  // with a reason
+  Instant next_try_{};    // once the last connection has ended
   std::unique_ptr<Sender> sender_;
 };
 

@@ -7,14 +7,9 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace gdrx::net {
-namespace {
-
-constexpr std::size_t kMostGuests = 64;  // the oldest goes when there are more
-
-}  // namespace
-
 Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<Lane> lane,
                                                  const SocketAddress& address) {
   auto listener = std::unique_ptr<Listener>(new Listener(std::move(lane)));
@@ -29,7 +24,12 @@ Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<Lane> lane,
 }
 
 Result<std::unique_ptr<Receiver>> Listener::accept() {
-  GDRX_TRY(let_in());
+  if (auto receiver = serve_all()) return receiver;  // before somebody is put out
+  let_in();
+  return serve_all();
+}
+
+std::unique_ptr<Receiver> Listener::serve_all() {
   for (auto guest = guests_.begin(); guest != guests_.end();) {
     const auto served = serve(**guest);
     if (served && *served == Progress::pending) {
@@ -48,16 +48,29 @@ Result<std::unique_ptr<Receiver>> Listener::accept() {
   return nullptr;
 }
 
-Result<void> Listener::let_in() {
-  while (true) {
-    Socket socket = GDRX_TRY(socket_.accept());
-    if (!socket.valid()) return {};
-    if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
+bool Listener::has_room() {
+  return guests_.size() < most_strangers() ||
+         put_out_a_stranger(guests_, [](const auto& guest) { return guest->silent_since(); });
+}
+
+// What finds no room waits in the kernel's queue for a later call.
+void Listener::let_in() {
+  while (has_room()) {
+    auto socket = socket_.accept();
+    if (!socket && !std::exchange(short_of_, true)) {
+      lane_->log().warn("{}: connections wait", describe(socket.error()));
+    }
+    if (!socket || !socket->valid()) return;
+    short_of_ = false;
     auto find = [key = key_](std::string_view wanted) {
       return wanted == kSideChannel ? std::optional<Key>(key) : std::nullopt;
     };
-    auto guest = GDRX_TRY(SecureSocket::server(std::move(socket), std::move(find)));
-    guests_.push_back(std::make_unique<Guest>(std::move(guest)));
+    auto guest = SecureSocket::server(std::move(*socket), std::move(find));
+    if (guest) {
+      guests_.push_back(std::make_unique<Guest>(std::move(*guest)));
+    } else {
+      lane_->log().warn("a connection is dropped: {}", describe(guest.error()));
+    }
   }
 }
 

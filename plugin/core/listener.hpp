@@ -8,6 +8,7 @@
 
 #include "plugin/core/greeting.hpp"
 #include "plugin/core/receiver.hpp"
+#include "transport/bootstrap/strangers.hpp"
 
 namespace gdrx::net {
 
@@ -23,12 +24,17 @@ class Listener {
  private:
   struct Guest {
     explicit Guest(SecureSocket socket) : greeting(std::move(socket)) {}
+    // Who holds the key is no stranger.
+    Instant silent_since() const { return greeting.trusted() ? Instant::max() : silence.since(); }
     Greeting greeting;
+    Silence silence;
     std::unique_ptr<Receiver> receiver;  // once the greeting is read
     bool refused = false;
   };
   explicit Listener(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
-  Result<void> let_in();
+  std::unique_ptr<Receiver> serve_all();
+  void let_in();
+  bool has_room();
   Result<Progress> serve(Guest& guest);
   Result<std::unique_ptr<Receiver>> greet(const Frame& frame, std::string peer_name);
 
@@ -37,6 +43,7 @@ class Listener {
   Handle handle_;
   Key key_;
   std::vector<std::unique_ptr<Guest>> guests_;
+  bool short_of_ = false;  // descriptors or memory, and said so
 };
 
 }  // namespace gdrx::net

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's library, loaded and driven as NCCL does, in each version of the ABI.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "plugin/stats/prometheus.hpp"
@@ -367,6 +370,56 @@ TEST_P(Plugin, SaysThatThePeerHasClosed) {
   EXPECT_EQ(result, NetResult::remote_error);
   EXPECT_NE(heard().find("has closed or died"), std::string::npos) << heard();
   expects_warning = true;
+}
+
+// Connections to where the handle says, by which nobody says anything.
+std::vector<int> crowd_at(const void* handle, int count) {
+  struct {
+    std::uint32_t magic, version;
+    std::uint16_t family, port;
+    std::array<std::uint8_t, 16> ip;
+  } head{};
+  std::memcpy(&head, handle, sizeof head);
+  std::vector<int> crowd;
+  for (int i = 0; i < count; ++i) {
+    const int fd = socket(head.family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in in4{};
+    sockaddr_in6 in6{};
+    in4.sin_family = AF_INET;
+    in6.sin6_family = AF_INET6;
+    in4.sin_port = in6.sin6_port = htons(head.port);
+    std::memcpy(&in4.sin_addr, head.ip.data(), 4);
+    std::memcpy(&in6.sin6_addr, head.ip.data(), 16);
+    const bool four = head.family != 6;
+    EXPECT_EQ(
+        ::connect(fd, four ? reinterpret_cast<sockaddr*>(&in4) : reinterpret_cast<sockaddr*>(&in6),
+                  four ? sizeof in4 : sizeof in6),
+        0);
+    crowd.push_back(fd);
+  }
+  return crowd;
+}
+
+TEST_P(Plugin, LetsInARankWhoseGreetingLiesUnreadBeforeACrowd) {
+  Pair pair(*net);
+  std::array<std::byte, nccl::kHandleMaxSize> handle{};
+  ASSERT_EQ(net->listen(other, 0, handle.data(), &pair.listener), NetResult::success);
+  for (int i = 0; i < 3; ++i) {  // it connects and says hello
+    ASSERT_EQ(net->connect(context, 0, handle.data(), &pair.send), NetResult::success);
+    usleep(1000);
+  }
+  const std::vector<int> crowd = crowd_at(handle.data(), 100);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while ((pair.send == nullptr || pair.recv == nullptr) && std::chrono::steady_clock::now() < end) {
+    if (pair.send == nullptr) {
+      ASSERT_EQ(net->connect(context, 0, handle.data(), &pair.send), NetResult::success) << heard();
+    }
+    if (pair.recv == nullptr) {
+      ASSERT_EQ(net->accept(pair.listener, &pair.recv), NetResult::success) << heard();
+    }
+  }
+  EXPECT_NE(pair.recv, nullptr);
+  for (const int fd : crowd) close(fd);
 }
 
 TEST_P(Plugin, RefusesARequestThatIsDone) {
