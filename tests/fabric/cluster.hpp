@@ -53,6 +53,7 @@ struct ClusterSettings {
   std::vector<bool> soft;  // of each host: its NICs are soft-RoCE, and may repeat
   bool repeats = false;    // all NICs may, and do not say so
   Level log_level = Level::warn;
+  bool start = true;  // false: start() does it, and may fail
 };
 
 class Cluster {
@@ -60,11 +61,17 @@ class Cluster {
   explicit Cluster(const ClusterSettings& settings)
       : network(Network::Mode::deterministic, settings.seed), settings_(settings) {
     network.set_gpu(*settings.gpu);
-    for (int rank = 0; rank < settings.hosts; ++rank) open(rank);
-    for (int rank = 0; rank < settings.hosts; ++rank) connect(rank);
+    if (!settings.start) return;
+    if (auto started = start(); !started) throw std::runtime_error(describe(started.error()));
   }
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
+
+  Result<void> start() {
+    for (int rank = 0; rank < settings_.hosts; ++rank) GDRX_TRY(open(rank));
+    for (int rank = 0; rank < settings_.hosts; ++rank) GDRX_TRY(connect(rank));
+    return {};
+  }
 
   Host& operator[](int rank) { return *hosts[static_cast<std::size_t>(rank)]; }
 
@@ -129,7 +136,7 @@ class Cluster {
   std::vector<std::unique_ptr<Host>> hosts;
 
  private:
-  void open(int rank) {
+  Result<void> open(int rank) {
     auto host = std::make_unique<Host>();
     NicSettings nics;
     nics.nics = settings_.nics_of.empty() ? settings_.nics
@@ -170,24 +177,26 @@ class Cluster {
     Host* raw = host.get();
     const Log log(settings_.log_level,
                   [raw](Level, std::string_view line) { raw->log.emplace_back(line); });
-    auto device =
+    host->device = GDRX_TRY(
         verbs::VerbsDevice::create(host->verbs, Rank{rank}, options, network.clock(), log,
-                                   0x1000 + static_cast<std::uint64_t>(rank), *settings_.gpu);
-    if (!device) throw std::runtime_error(describe(device.error()));
-    host->device = *device;
-    host->inbox = *host->device->allocate_memory(settings_.inbox);
+                                   0x1000 + static_cast<std::uint64_t>(rank), *settings_.gpu));
+    host->inbox = GDRX_TRY(host->device->allocate_memory(settings_.inbox));
     hosts.push_back(std::move(host));
+    return {};
   }
-  void connect(int rank) {
+  Result<void> connect(int rank) {
     Host& host = (*this)[rank];
     host.endpoints.resize(hosts.size());
     host.inboxes.resize(hosts.size());
     for (int peer = 0; peer < settings_.hosts; ++peer) {
       if (peer == rank) continue;
       const auto at = static_cast<std::size_t>(peer);
-      host.endpoints[at] = *host.device->connect(Rank{peer}, (*this)[peer].device->address());
-      host.inboxes[at] = *host.endpoints[at]->import_region((*this)[peer].inbox->export_key());
+      host.endpoints[at] =
+          GDRX_TRY(host.device->connect(Rank{peer}, (*this)[peer].device->address()));
+      host.inboxes[at] =
+          GDRX_TRY(host.endpoints[at]->import_region((*this)[peer].inbox->export_key()));
     }
+    return {};
   }
   ClusterSettings settings_;
 };

@@ -12,8 +12,27 @@ std::string_view to_string(Fault fault) noexcept {
       "scatter",         "rnr",          "drop_datagram", "twice_datagram",  "late_datagram",
       "late_completion", "link_flap",    "outage",        "blackout",        "dark",
       "qp_fatal",        "device_fatal", "unflushed",     "create_qp_fails", "post_fails",
-      "gpu_hold",        "slow_host",    "stall",         "repeat"};
+      "gpu_hold",        "slow_host",    "stall",         "repeat",          "verb_fails"};
   return kNames.at(static_cast<std::size_t>(fault));
+}
+
+std::string_view to_string(Verb verb) noexcept {
+  constexpr std::array<std::string_view, kVerbs> kNames{
+      "ibv_get_device_list", "ibv_open_device", "ibv_query_device", "asynchronous events",
+      "ibv_query_port",      "ibv_alloc_pd",    "ibv_reg_mr",       "ibv_reg_dmabuf_mr",
+      "ibv_create_cq",       "ibv_create_qp",   "ibv_modify_qp",    "ibv_create_ah",
+      "ibv_post_send",       "ibv_post_recv",   "completion queue"};
+  return kNames.at(static_cast<std::size_t>(verb));
+}
+
+int Network::refused(int host, Verb verb) noexcept {
+  const auto found = failures_.find(host);
+  if (found == failures_.end() || found->second.first.verb != verb) return 0;
+  auto& [failure, calls] = found->second;
+  ++calls;
+  if (calls < failure.nth || calls - failure.nth >= failure.times) return 0;
+  count(Fault::verb_fails);
+  return failure.error;
 }
 
 Network::Network(Mode mode, std::uint64_t seed) : mode_(mode), random_(seed) {}

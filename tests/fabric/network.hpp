@@ -48,9 +48,40 @@ enum class Fault : std::uint8_t {
   stall,            // the same, for many heartbeats and longer than a fence waits (the harness's)
   repeat,           // a NIC that does such things delivers again, with bytes or without, what its
                     // sender has no acknowledgement of
+  verb_fails,       // one of the verbs is refused at its n-th call, once or from then on
 };
-inline constexpr std::size_t kFaults = 24;
+inline constexpr std::size_t kFaults = 25;
 std::string_view to_string(Fault fault) noexcept;
+
+/// What can be refused. Not what closes: a verb that does not close is a defect of its driver, and
+/// an object that lives on is beyond anybody's reach. Nor ibv_query_gid: entries that cannot be
+/// read are nothing unusual.
+enum class Verb : std::uint8_t {
+  get_device_list,
+  open_device,
+  query_device,
+  set_nonblocking,
+  query_port,
+  alloc_pd,
+  reg_mr,
+  reg_dmabuf_mr,
+  create_cq,
+  create_qp,
+  modify_qp,
+  create_ah,
+  post_send,
+  post_recv,
+  poll_cq,
+};
+inline constexpr std::size_t kVerbs = 15;
+std::string_view to_string(Verb verb) noexcept;
+
+struct VerbFailure {
+  Verb verb{};
+  std::uint64_t nth = 1;    // call of the host
+  std::uint64_t times = 1;  // so many calls from that one on
+  int error = 12;           // ENOMEM
+};
 
 class VirtualClock final : public Clock {
  public:
@@ -109,6 +140,8 @@ class Network {
   std::uint64_t fired(Fault fault) const noexcept {
     return fired_[static_cast<std::size_t>(fault)];
   }
+  /// Of that host, which need not be there yet. One failure a host.
+  void fail_verb(int host, const VerbFailure& failure) { failures_[host] = {failure, 0}; }
   void count(Fault fault) noexcept { ++fired_[static_cast<std::size_t>(fault)]; }
   bool draw(Fault fault) noexcept;
   void set_port(int host, int nic, bool up);
@@ -147,6 +180,8 @@ class Network {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+  /// 0, or the errno with which this call of the verb is refused.
+  int refused(int host, Verb verb) noexcept;
   void schedule(Duration in, std::function<void()> what);
   void run_due(Instant until);
   Result<int> claim_place();
@@ -164,6 +199,7 @@ class Network {
   std::uint64_t order_ = 0;
   std::array<double, kFaults> probability_{};
   std::array<std::uint64_t, kFaults> fired_{};
+  std::map<int, std::pair<VerbFailure, std::uint64_t>> failures_;  // by host, with calls so far
   std::uint64_t hash_ = 14695981039346656037ULL;
   std::size_t objects_ = 0;
   std::uint64_t bytes_moved_ = 0;

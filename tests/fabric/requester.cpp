@@ -121,8 +121,9 @@ int Transport::post_send(ibv_qp* raw, ibv_send_wr* requests, ibv_send_wr** bad) 
   auto& qp = *reinterpret_cast<Qp*>(raw);
   Network& network = *qp.nic().network;
   const std::lock_guard lock(network.mutex_);
-  int error = 0;
-  for (; requests != nullptr; requests = requests->next) {
+  int error = network.refused(qp.nic().host, Verb::post_send);
+  if (error != 0) *bad = requests;
+  for (; error == 0 && requests != nullptr; requests = requests->next) {
     if (raw->state != IBV_QPS_RTS && raw->state != IBV_QPS_ERR) {
       error = EINVAL;
     } else if (qp.sends.size() >= qp.cap.max_send_wr || network.draw(Fault::post_fails)) {

@@ -22,8 +22,9 @@ constexpr std::size_t kGrh = 40;
 int Transport::post_recv(ibv_qp* raw, ibv_recv_wr* requests, ibv_recv_wr** bad) {
   auto& qp = *reinterpret_cast<Qp*>(raw);
   const std::lock_guard lock(qp.nic().network->mutex_);
-  int error = 0;
-  for (; requests != nullptr; requests = requests->next) {
+  int error = qp.nic().network->refused(qp.nic().host, Verb::post_recv);
+  if (error != 0) *bad = requests;
+  for (; error == 0 && requests != nullptr; requests = requests->next) {
     if (raw->state == IBV_QPS_RESET || requests->num_sge > static_cast<int>(qp.cap.max_recv_sge)) {
       error = EINVAL;
     } else if (qp.receives.size() >= qp.cap.max_recv_wr) {
@@ -51,7 +52,7 @@ int Transport::poll(ibv_cq* raw, int count, ibv_wc* into) {
   Network& network = *Nic::of(raw->context).network;
   const std::lock_guard lock(network.mutex_);
   if (network.live()) network.run_due(network.now());
-  if (cq.overrun) return -1;
+  if (cq.overrun || network.refused(Nic::of(raw->context).host, Verb::poll_cq) != 0) return -1;
   int filled = 0;
   const Instant now = network.now();
   while (filled < count && !cq.entries.empty() && cq.entries.front().visible <= now) {

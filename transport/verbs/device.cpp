@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 
 #include "transport/verbs/endpoint.hpp"
@@ -27,7 +28,7 @@ constexpr Duration kEvents = milliseconds(10);  // between looks at the NICs' ev
 
 struct DeviceList {
   explicit DeviceList(const VerbsTable& table)
-      : verbs(table), list(table.get_device_list(&count)) {}
+      : verbs(table), list(table.get_device_list(&count)), error(list == nullptr ? errno : 0) {}
   ~DeviceList() {
     if (list != nullptr) verbs.free_device_list(list);
   }
@@ -36,6 +37,7 @@ struct DeviceList {
   const VerbsTable& verbs;
   int count = 0;
   ibv_device** list;
+  int error;
 };
 
 }  // namespace
@@ -86,7 +88,11 @@ Result<void> VerbsDevice::open_rails(const std::shared_ptr<const VerbsTable>& ta
         continue;
       }
       const auto state = (*context)->query_port(port);
-      if (!state || state->state != IBV_PORT_ACTIVE) {
+      if (!state) {
+        skip(gdrx::describe(state.error()));
+        continue;
+      }
+      if (state->state != IBV_PORT_ACTIVE) {
         skip(name + " is down");
         continue;
       }
@@ -109,6 +115,7 @@ Result<void> VerbsDevice::open_rails(const std::shared_ptr<const VerbsTable>& ta
           std::all_of(core_.rails.begin(), core_.rails.end(),
                       [](const auto& rail) { return rail->soft(); });
   if (!core_.rails.empty()) return {};
+  if (found.list == nullptr) return fail(Errc::unsupported, "ibv_get_device_list", found.error);
   return fail(Errc::unsupported, devices.empty() ? "no RDMA NIC is on this host"
                                                  : "no RDMA NIC can be used: " + skipped);
 }
@@ -189,9 +196,13 @@ Result<std::unique_ptr<Endpoint>> VerbsDevice::connect(Rank peer,
   for (const auto& rail : core_.rails) own.push_back(rail->address());
   const Pairing pairing =
       pair_rails(own, std::span(decoded->rail).first(decoded->rails), core_.nonce < decoded->nonce);
+  const bool known = peers_.contains(peer);
   Peer* made = GDRX_TRY(make_peer(peer, decoded->nonce, pairing, decoded->qps));
   for (const auto& link : made->links()) {
-    GDRX_TRY(made->learn(link->number(), decoded->rail[link->peer_rail()]));
+    auto learned = made->learn(link->number(), decoded->rail[link->peer_rail()]);
+    if (learned) continue;
+    if (!known) drop_newest_peer(peer);
+    return tl::unexpected(std::move(learned).error());
   }
   next_tick_ = {};
   return std::make_unique<VerbsEndpoint>(shared_from_this(), *made, decoded->rails);
@@ -204,8 +215,8 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairi
                                             "NCCL_IB_QPS_PER_CONNECTION alike",
                                             index(rank), qps, core_.options.qps));
   }
-  auto& place = peers_[rank];
-  if (place) {
+  if (const auto found = peers_.find(rank); found != peers_.end()) {
+    const auto& place = found->second;
     if (place->nonce() != nonce) {
       return fail(Errc::protocol, fmt::format("two devices claim to be rank {}", index(rank)));
     }
@@ -223,11 +234,19 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairi
     return fail(Errc::unsupported, "too many queue pairs: lower NCCL_IB_QPS_PER_CONNECTION");
   }
   const auto first = static_cast<std::uint32_t>(paths_.size());
-  place = GDRX_TRY(Peer::create(core_, rank, nonce, pairing, first));
-  for (const auto& link : place->links()) {
-    for (Path& path : link->paths()) paths_.push_back({place.get(), link.get(), &path});
+  // Whole or not at all: everything that polls takes what is in the table for usable.
+  auto made = GDRX_TRY(Peer::create(core_, rank, nonce, pairing, first));
+  for (const auto& link : made->links()) {
+    for (Path& path : link->paths()) paths_.push_back({made.get(), link.get(), &path});
   }
-  return place.get();
+  return (peers_[rank] = std::move(made)).get();
+}
+
+// It has no QP yet: they are made by the first tick().
+void VerbsDevice::drop_newest_peer(Rank rank) noexcept {
+  const auto found = peers_.find(rank);
+  std::erase_if(paths_, [&](const PathPlace& place) { return place.peer == found->second.get(); });
+  peers_.erase(found);
 }
 
 bool VerbsDevice::poll_rails() {
