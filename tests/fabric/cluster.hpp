@@ -53,7 +53,8 @@ struct ClusterSettings {
   std::vector<bool> soft;  // of each host: its NICs are soft-RoCE, and may repeat
   bool repeats = false;    // all NICs may, and do not say so
   Level log_level = Level::warn;
-  bool start = true;  // false: start() does it, and may fail
+  std::vector<std::uint32_t> unreliable;  // of each host's NICs, as NicSettings
+  bool start = true;                      // false: start() does it, and may fail
 };
 
 class Cluster {
@@ -152,6 +153,9 @@ class Cluster {
     if (!settings_.ece.empty()) nics.ece = settings_.ece[static_cast<std::size_t>(rank)];
     nics.soft = !settings_.soft.empty() && settings_.soft[static_cast<std::size_t>(rank)];
     nics.repeats = nics.soft || settings_.repeats;
+    if (!settings_.unreliable.empty()) {
+      nics.unreliable = settings_.unreliable[static_cast<std::size_t>(rank)];
+    }
     host->verbs = network.add_host(nics);
     if (settings_.unresolved > 0) {
       auto table = std::make_shared<verbs::VerbsTable>(*host->verbs);

@@ -222,6 +222,8 @@ struct Verbs {
         cap.max_recv_sge > 1 || cap.max_inline_data > static_cast<std::uint32_t>(nic.max_inline)) {
       return nullptr;
     }
+    errno = EOPNOTSUPP;
+    if (attributes->qp_type == IBV_QPT_RC && !nic.reliable) return nullptr;
     errno = ENOMEM;
     if (attributes->qp_type == IBV_QPT_RC && network.draw(Fault::create_qp_fails)) return nullptr;
     auto* qp = new Qp;
@@ -265,6 +267,9 @@ struct Verbs {
     if ((mask & IBV_QP_DEST_QPN) != 0) qp.peer = a->dest_qp_num;
     if ((mask & IBV_QP_RQ_PSN) != 0) qp.expected_psn = a->rq_psn;
     if ((mask & IBV_QP_SQ_PSN) != 0) qp.next_psn = a->sq_psn;
+    if ((mask & IBV_QP_SQ_PSN) != 0 && raw->qp_type == IBV_QPT_RC) {
+      network.first_psns_.push_back(a->sq_psn);
+    }
     if ((mask & IBV_QP_TIMEOUT) != 0) qp.timeout = a->timeout;
     if ((mask & IBV_QP_RETRY_CNT) != 0) qp.retries = a->retry_cnt;
     if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retries = a->rnr_retry;

@@ -87,6 +87,7 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->peermem = settings.peermem;
     nic->repeats = settings.repeats;
     nic->soft = settings.soft;
+    nic->reliable = (settings.unreliable >> i & 1) == 0;
     const auto at = static_cast<std::size_t>(i);
     if (at < settings.pci_folders.size()) nic->pci_folder = settings.pci_folders[at];
     std::snprintf(nic->device.name, sizeof nic->device.name, "sim%d", i);
@@ -216,6 +217,17 @@ std::set<std::uint32_t> Network::agreed_ece(int host) {
     }
   }
   return agreed;
+}
+
+std::multiset<unsigned> Network::qp_access(int host) {
+  const std::lock_guard lock(mutex_);
+  std::multiset<unsigned> found;
+  for (auto& [number, qp] : qps_) {
+    if (qp->nic().host == host && qp->raw.qp_type == IBV_QPT_RC) {
+      found.insert(static_cast<unsigned>(qp->access));
+    }
+  }
+  return found;
 }
 
 void Network::schedule(Duration in, std::function<void()> what) {

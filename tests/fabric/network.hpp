@@ -102,9 +102,10 @@ struct NicSettings {
   bool dma_buf = true;                     // its driver registers dma-bufs
   std::uint32_t ece = 0;                   // options its provider offers; 0: it knows no ECE
   std::vector<std::string> pci_folders{};  // of the NICs in sysfs; none: they are nowhere
-  bool peermem = true;   // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
-  bool repeats = false;  // Fault::repeat is for it
-  bool soft = false;     // it says that it is soft-RoCE
+  bool peermem = true;           // nvidia-peermem is loaded: ibv_reg_mr takes a GPU's memory
+  bool repeats = false;          // Fault::repeat is for it
+  bool soft = false;             // it says that it is soft-RoCE
+  std::uint32_t unreliable = 0;  // bit a NIC: it has no reliable QPs, as some clouds' have none
 };
 
 struct Nic;
@@ -150,6 +151,10 @@ class Network {
   void break_qps(int host, int nic);  // all its connected QPs go to error
   /// What the connected QPs of a host have agreed on, each once.
   std::set<std::uint32_t> agreed_ece(int host);
+  /// What the reliable QPs of a host allow to their peers, each once, and how many there are.
+  std::multiset<unsigned> qp_access(int host);
+  /// With which packet numbers QPs began to send, in the order in which they did.
+  const std::vector<std::uint32_t>& first_psns() const noexcept { return first_psns_; }
   int hosts() {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(hosts_.size());
@@ -205,6 +210,7 @@ class Network {
   std::uint64_t bytes_moved_ = 0;
   std::array<std::uint64_t, 16> posted_{};
   std::uint64_t bytes_told_ = 0;
+  std::vector<std::uint32_t> first_psns_;
   std::vector<std::vector<std::unique_ptr<Nic>>> hosts_;
   std::map<std::uint32_t, Qp*> qps_;  // by number, of all NICs
   std::uint32_t next_qp_ = 0x11;

@@ -44,6 +44,7 @@ struct Nic {
   bool peermem = true;
   bool repeats = false;
   bool soft = false;
+  bool reliable = true;
   std::string pci_folder;
   std::uint64_t sent = 0;  // bytes of requests
   std::deque<Held> held;   // oldest first

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <stdexcept>
+
 #include "tests/fabric/traffic.hpp"
 
 namespace gdrx::sim {
@@ -42,7 +45,8 @@ constexpr std::array<Mix, kFaults> kMix{{
     {Fault::gpu_hold, 0.3},
     {Fault::slow_host, 0.1},
     {Fault::stall, 0.02},
-    {Fault::repeat, 0.05, 0.8},  // of soft NICs
+    {Fault::repeat, 0.05, 0.8},    // of soft NICs
+    {Fault::verb_fails, 0, 0.25},  // not drawn: see refuse_a_verb()
 }};
 constexpr double kSoft = 0.3;   // some of a seed's hosts have soft-RoCE
 constexpr double kOnGpu = 0.4;  // a seed's messages are in GPU memory
@@ -51,27 +55,23 @@ constexpr milliseconds kLiveness{20'000};
 
 class Swarm {
  public:
-  explicit Swarm(std::uint64_t seed)
-      : random_(seed * 2 + 1),
-        cluster_(shape(seed)),
-        traffic_(cluster_, seed, gpu_ ? &*gpu_ : nullptr) {
+  explicit Swarm(std::uint64_t seed) : random_(seed * 2 + 1), seed_(seed), cluster_(shape(seed)) {
     for (const Mix& mix : kMix) {
-      if (random_.chance(mix.chosen)) cluster_.network.set_fault(mix.fault, mix.probability);
+      if (!random_.chance(mix.chosen)) continue;
+      cluster_.network.set_fault(mix.fault, mix.probability);
+      if (mix.fault == Fault::verb_fails) refuse_a_verb();
     }
   }
 
   SwarmResult run() {
     SwarmResult result;
-    result.wrong = safety();
-    cluster_.network.stop_faults();
-    revivals_.clear();
-    for (auto& host : cluster_.hosts) host->slow = false;
-    if (result.wrong.empty()) result.wrong = liveness();
+    result.wrong = course();
+    if (!result.wrong.empty() && is_named(result.wrong)) result.wrong.clear();
     result.hash = cluster_.network.trace_hash();
     for (std::size_t i = 0; i < kFaults; ++i) {
       result.fired[i] = cluster_.network.fired(static_cast<Fault>(i));
     }
-    result.messages = traffic_.messages();
+    result.messages = traffic_ ? traffic_->messages() : 0;
     for (auto& host : cluster_.hosts) {
       const verbs::Counters& counters = host->device->counters();
       result.counters.messages += counters.messages;
@@ -83,12 +83,65 @@ class Swarm {
       result.counters.staged += counters.staged;
     }
     result.shape = shape_;
+    traffic_.reset();
+    cluster_.hosts.clear();
+    if (const std::size_t left = cluster_.network.live_objects();
+        left > 0 && result.wrong.empty()) {
+      result.wrong = fmt::format("{} objects of the verbs are left", left);
+    }
     return result;
   }
 
  private:
+  std::string course() {
+    if (auto started = cluster_.start(); !started) return "start: " + describe(started.error());
+    try {
+      traffic_.emplace(cluster_, seed_, gpu_ ? &*gpu_ : nullptr);
+    } catch (const std::runtime_error& error) {
+      return std::string("start: ") + error.what();
+    }
+    std::string wrong = safety();
+    cluster_.network.stop_faults();
+    revivals_.clear();
+    for (auto& host : cluster_.hosts) host->slow = false;
+    return wrong.empty() ? liveness() : wrong;
+  }
+
+  // One failure of one host: at its first calls as often as far into the traffic, once or for good.
+  void refuse_a_verb() {
+    constexpr std::array<int, 7> kErrors{ENOMEM, EINVAL, EPERM, EOPNOTSUPP, EIO, ETIMEDOUT, EAGAIN};
+    VerbFailure failure;
+    failure.verb = static_cast<Verb>(random_.below(kVerbs));
+    failure.nth = random_.between(1, 1ULL << random_.between(0, 11));
+    failure.times = random_.chance(0.5) ? 1 : ~std::uint64_t{0};
+    failure.error = kErrors.at(random_.below(kErrors.size()));
+    const int host = static_cast<int>(random_.below(2));
+    cluster_.network.fail_verb(host, failure);
+    refused_ = {host, failure.verb};
+    shape_ += fmt::format(", {} of host {} refused at call {}{}", to_string(failure.verb), host,
+                          failure.nth, failure.times > 1 ? " and from then on" : "");
+  }
+
+  /// A verb was refused, and what ended by it says so: in the error, or in the log of the host
+  /// where it was, when it is another one that lost its peer.
+  bool is_named(const std::string& wrong) const {
+    if (!refused_ || cluster_.network.fired(Fault::verb_fails) == 0) return false;
+    const auto& [host, verb] = *refused_;
+    const std::string_view name = to_string(verb);
+    if (wrong.find(name) != std::string::npos) return true;
+    if (wrong.find(fmt::format("rank {} is lost", host)) == std::string::npos &&
+        wrong.find(fmt::format("rank {}: ", host)) == std::string::npos) {
+      return false;
+    }
+    const auto& log = cluster_.hosts[static_cast<std::size_t>(host)]->log;
+    return std::any_of(log.begin(), log.end(), [&](const std::string& line) {
+      return line.find(name) != std::string::npos;
+    });
+  }
+
   ClusterSettings shape(std::uint64_t seed) {
     ClusterSettings settings;
+    settings.start = false;
     settings.seed = seed;
     settings.hosts = static_cast<int>(random_.between(2, 3));
     settings.qps = static_cast<int>(random_.between(1, 2));
@@ -126,7 +179,7 @@ class Swarm {
   std::string round() {
     cluster_.network.run_for(microseconds(random_.between(1, 40)));
     cluster_.poll_all();
-    return traffic_.round();
+    return traffic_->round();
   }
 
   std::string safety() {
@@ -144,15 +197,15 @@ class Swarm {
   }
 
   std::string liveness() {
-    traffic_.stop();
+    traffic_->stop();
     const Instant end = cluster_.network.now() + kLiveness;
     const auto busy = [&] {
       return std::any_of(cluster_.hosts.begin(), cluster_.hosts.end(),
                          [](const auto& host) { return host->device->busy(); });
     };
-    while (!traffic_.finished() || busy()) {
+    while (!traffic_->finished() || busy()) {
       if (cluster_.network.now() >= end) {
-        std::string text = "liveness: not all ended" + traffic_.unfinished();
+        std::string text = "liveness: not all ended" + traffic_->unfinished();
         for (auto& host : cluster_.hosts) text += "\n    " + host->device->state();
         return text;
       }
@@ -215,8 +268,10 @@ class Swarm {
   bool crossed_ = false;  // hosts number their NICs in another order
   Random random_;
   std::optional<FakeGpu> gpu_;
+  std::uint64_t seed_;
   Cluster cluster_;
-  Traffic traffic_;
+  std::optional<Traffic> traffic_;
+  std::optional<std::pair<int, Verb>> refused_;  // of which host
   std::vector<Revival> revivals_;
 };
 

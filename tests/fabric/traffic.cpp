@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 namespace gdrx::sim {
 namespace {
 
@@ -53,8 +55,10 @@ Traffic::Traffic(Cluster& cluster, std::uint64_t seed, FakeGpu* gpu)
 
 std::unique_ptr<MemoryRegion> Traffic::allocate(int rank, std::size_t bytes) {
   verbs::VerbsDevice& device = *cluster_[rank].device;
-  if (gpu_ == nullptr) return *device.allocate_memory(bytes);
-  return *device.register_memory(gpu_->allocate(bytes), MemoryKind::cuda);
+  auto made = gpu_ == nullptr ? device.allocate_memory(bytes)
+                              : device.register_memory(gpu_->allocate(bytes), MemoryKind::cuda);
+  if (!made) throw std::runtime_error(describe(made.error()));
+  return *std::move(made);
 }
 
 std::span<std::byte> Traffic::seen(const MemoryRegion& region) const {

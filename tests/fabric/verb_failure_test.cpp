@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs that are refused at one of their calls: what is made is made whole or not at all, and what
 // fails is told by its name. The mixes are the swarm's.
-#include "tests/fabric/traffic.hpp"
-
 #include <cerrno>
+
+#include "tests/fabric/traffic.hpp"
 
 namespace gdrx::sim {
 namespace {
@@ -60,6 +60,173 @@ TEST(RefusedVerb, WhereAnyIsRefusedAtOpeningNothingIsLeftBehind) {
       EXPECT_EQ(cluster.network.live_objects(), 0U) << to_string(static_cast<Verb>(verb)) << nth;
     }
   }
+}
+
+std::size_t lines(const Host& host, std::string_view words) {
+  return static_cast<std::size_t>(std::count_if(
+      host.log.begin(), host.log.end(),
+      [&](const std::string& line) { return line.find(words) != std::string::npos; }));
+}
+
+bool fails_with(Cluster& cluster, int rank, std::string_view words, Duration within) {
+  cluster.run_until([&] { return !cluster[rank].error.empty(); }, within,
+                    std::chrono::microseconds(50));
+  return cluster[rank].error.find(words) != std::string::npos;
+}
+
+// As on EFA, which has none.
+TEST(ReliableQp, APortWithoutAnyIsLeftOutOfTheRailsAndSaidToBe) {
+  ClusterSettings settings = unstarted();
+  settings.nics = 2;
+  settings.unreliable = {2, 2};
+  settings.log_level = Level::info;
+  Cluster cluster(settings);
+  ASSERT_TRUE(cluster.start().has_value());
+  EXPECT_EQ(cluster[0].device->ports().find("sim1:1"), std::string::npos);
+  EXPECT_EQ(lines(cluster[0], "sim1:1 has no reliable"), 1U);
+}
+
+TEST(ReliableQp, WhereNoPortHasAnyOpeningFailsAndSaysSo) {
+  ClusterSettings settings = unstarted();
+  settings.unreliable = {1, 1};
+  Cluster cluster(settings);
+  const auto started = cluster.start();
+  ASSERT_FALSE(started.has_value());
+  EXPECT_NE(started.error().what.find("sim0:1 has no reliable"), std::string::npos)
+      << started.error().what;
+}
+
+TEST(ReliableQp, OneThatIsRefusedForGoodEndsThePeerAtOnceWithTheReason) {
+  for (const int error : {EOPNOTSUPP, EINVAL, EPERM}) {
+    Cluster cluster(unstarted());
+    ASSERT_TRUE(cluster.start().has_value());
+    cluster.network.fail_verb(0, {Verb::create_qp, 1, 1'000'000, error});
+    EXPECT_TRUE(fails_with(cluster, 0, "ibv_create_qp", milliseconds(100))) << cluster[0].error;
+  }
+}
+
+TEST(ReliableQp, OneThatIsRefusedAgainAndAgainIsToldAndEndsThePeerAfterItsTimeout) {
+  for (const Verb verb : {Verb::create_qp, Verb::modify_qp, Verb::post_recv}) {
+    Cluster cluster(unstarted());
+    ASSERT_TRUE(cluster.start().has_value());
+    cluster.network.fail_verb(0, {verb, 1, 1'000'000, ENOMEM});
+    EXPECT_FALSE(fails_with(cluster, 0, "", milliseconds(1500)));
+    EXPECT_EQ(cluster[0].error, "");
+    EXPECT_GE(lines(cluster[0], to_string(verb)), 1U);
+    EXPECT_LE(cluster[0].log.size(), 30U);
+    EXPECT_TRUE(fails_with(cluster, 0, to_string(verb), seconds(2))) << cluster[0].error;
+  }
+}
+
+TEST(ReliableQp, LetsItsPeerWriteAndNothingElse) {
+  Cluster cluster(ClusterSettings{});
+  cluster.send(0, 1, pattern(5000, 1), 0, 1);
+  EXPECT_EQ(cluster.network.qp_access(0), std::multiset<unsigned>{IBV_ACCESS_REMOTE_WRITE});
+}
+
+TEST(ReliableQp, BeginsEachLifeWithAPacketNumberOfItsOwn) {
+  ClusterSettings settings;
+  settings.nics = 2;
+  settings.qps = 2;
+  Cluster cluster(settings);
+  for (int life = 0; life < 5; ++life) {
+    cluster.send(0, 1, pattern(5000, 1), 0, 1);
+    cluster.run_for(milliseconds(20));
+    cluster.network.break_qps(0, life % 2);
+    cluster.run_for(milliseconds(20));
+  }
+  auto psns = cluster.network.first_psns();
+  ASSERT_GE(psns.size(), 16U);
+  std::sort(psns.begin(), psns.end());
+  for (std::size_t i = 1; i < psns.size(); ++i) EXPECT_GT(psns[i] - psns[i - 1], 1U);
+}
+
+/// The inbox of rank 1, as rank 0 would know it if rank 1's NICs had never heard of it.
+RemoteRegionId forged_inbox(Cluster& cluster) {
+  Blob key = cluster[1].inbox->export_key();
+  verbs::RegionKey forged;
+  std::memcpy(static_cast<void*>(&forged), key.data(), sizeof forged);
+  for (std::uint32_t& rkey : forged.rkey) rkey ^= 0x77;
+  const auto bytes = std::as_bytes(std::span(&forged, 1));
+  return *cluster[0].endpoints[1]->import_region(bytes);
+}
+
+void post_forged(Cluster& cluster, std::span<const std::byte> data) {
+  WriteOp op;
+  op.payload = data;
+  op.remote = forged_inbox(cluster);
+  op.has_immediate = true;
+  ASSERT_TRUE(
+      cluster.run_until([&] { return *cluster[0].endpoints[1]->post(op) == Progress::done; }));
+}
+
+TEST(FinalStatus, ARefusedAccessEndsThePeerWithTheReasonInsteadOfBeingRepeated) {
+  ClusterSettings settings;
+  settings.nics = 2;
+  Cluster cluster(settings);
+  const auto data = pattern(5000, 1);
+  post_forged(cluster, data);
+  EXPECT_TRUE(fails_with(cluster, 0, "remote access refused", seconds(1))) << cluster[0].error;
+  EXPECT_LE(cluster[0].log.size() + cluster[1].log.size(), 10U);
+  EXPECT_TRUE(fails_with(cluster, 1, "rank 0 is lost", milliseconds(50))) << cluster[1].error;
+}
+
+TEST(FinalStatus, AnIsolatedPeerThatIsGivenUpKeepsNothingAlive) {
+  ClusterSettings settings;
+  settings.hosts = 3;
+  Cluster cluster(settings);
+  for (auto& host : cluster.hosts) host->device->isolate_peers();
+  const auto data = pattern(5000, 1);
+  cluster.send(0, 2, data, 0, 1);
+  ASSERT_EQ(cluster.network.qp_access(0).size(), 2U);
+  post_forged(cluster, data);
+  const auto* here = &cluster[0].endpoints[1];
+  ASSERT_TRUE(cluster.run_until([&] { return (*here)->error() != nullptr; }, seconds(1)));
+  EXPECT_EQ(cluster.network.qp_access(0).size(), 1U);
+  EXPECT_FALSE(cluster[0].device->busy());
+  ASSERT_TRUE(cluster.run_until([&] { return cluster[1].endpoints[0]->error() != nullptr; },
+                                milliseconds(50)));
+  EXPECT_EQ(cluster.network.qp_access(1).size(), 1U);
+  cluster.send(0, 2, data, 0, 1);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.count(2, CompletionKind::immediate) == 2; }));
+}
+
+// Datagrams pass, and so every life begins well; its data is lost, as where a switch's MTU is too
+// small.
+TEST(Resends, AMessageThatIsLostInEveryLifeOfItsRailsEndsThePeer) {
+  ClusterSettings settings;
+  settings.nics = 2;
+  settings.peer_timeout = seconds(60);
+  Cluster cluster(settings);
+  cluster.send(0, 1, pattern(5000, 1), 0, 1);
+  cluster.network.set_fault(Fault::drop_packet, 1);
+  cluster.send(0, 1, pattern(5000, 1), 0, 1);
+  EXPECT_TRUE(fails_with(cluster, 0, "16 times", seconds(30))) << cluster[0].error;
+  EXPECT_NE(cluster[0].error.find("retry exceeded"), std::string::npos) << cluster[0].error;
+}
+
+TEST(Resends, LivesWithoutAnyAcknowledgementComeEverMoreSlowly) {
+  ClusterSettings settings;
+  settings.peer_timeout = seconds(60);
+  Cluster cluster(settings);
+  cluster.send(0, 1, pattern(5000, 1), 0, 1);
+  cluster.network.set_fault(Fault::drop_packet, 1);
+  cluster.send(0, 1, pattern(5000, 1), 0, 1);
+  cluster.run_until([] { return false; }, seconds(1), std::chrono::microseconds(50));
+  EXPECT_LE(cluster[0].device->counters().rails_down, 12U);
+}
+
+TEST(Log, LinesOfOneCauseAreRationedAndCounted) {
+  Cluster cluster(ClusterSettings{});
+  for (int i = 0; i < 200; ++i) {
+    cluster.send(0, 1, pattern(5000, 1), 0, 1);
+    cluster.run_for(milliseconds(5));
+    cluster.network.break_qps(0, 0);
+    cluster.run_for(milliseconds(5));
+  }
+  EXPECT_GE(cluster[0].device->counters().rails_down, 100U);
+  EXPECT_LE(cluster[0].log.size(), 60U);
+  EXPECT_GE(lines(cluster[0], "more like it"), 1U);
 }
 
 }  // namespace
