@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "tests/fabric/objects.hpp"
+#include "tests/fabric/refusals.hpp"
 
 namespace gdrx::sim {
 namespace {
@@ -46,10 +47,6 @@ struct Verbs {
   void made() const { ++network.objects_; }
   void gone() const { --network.objects_; }
   auto lock() const { return std::lock_guard(network.mutex_); }
-  int refused(Verb verb) const {
-    const auto guard = lock();
-    return network.refused(host, verb);
-  }
 
   ibv_device** get_device_list(int* count) const {
     const auto guard = lock();
@@ -222,10 +219,9 @@ struct Verbs {
         cap.max_recv_sge > 1 || cap.max_inline_data > static_cast<std::uint32_t>(nic.max_inline)) {
       return nullptr;
     }
-    errno = EOPNOTSUPP;
-    if (attributes->qp_type == IBV_QPT_RC && !nic.reliable) return nullptr;
-    errno = ENOMEM;
-    if (attributes->qp_type == IBV_QPT_RC && network.draw(Fault::create_qp_fails)) return nullptr;
+    errno = nic.reliable ? ENOMEM : EOPNOTSUPP;
+    const bool rc = attributes->qp_type == IBV_QPT_RC;
+    if (rc && (!nic.reliable || network.draw(Fault::create_qp_fails))) return nullptr;
     auto* qp = new Qp;
     qp->raw.context = pd->context;
     qp->raw.pd = pd;
@@ -267,9 +263,7 @@ struct Verbs {
     if ((mask & IBV_QP_DEST_QPN) != 0) qp.peer = a->dest_qp_num;
     if ((mask & IBV_QP_RQ_PSN) != 0) qp.expected_psn = a->rq_psn;
     if ((mask & IBV_QP_SQ_PSN) != 0) qp.next_psn = a->sq_psn;
-    if ((mask & IBV_QP_SQ_PSN) != 0 && raw->qp_type == IBV_QPT_RC) {
-      network.first_psns_.push_back(a->sq_psn);
-    }
+    if ((mask & IBV_QP_TIMEOUT) != 0) network.first_psns_.push_back(a->sq_psn);
     if ((mask & IBV_QP_TIMEOUT) != 0) qp.timeout = a->timeout;
     if ((mask & IBV_QP_RETRY_CNT) != 0) qp.retries = a->retry_cnt;
     if ((mask & IBV_QP_RNR_RETRY) != 0) qp.rnr_retries = a->rnr_retry;
@@ -352,36 +346,6 @@ struct Verbs {
   }
 };
 
-// Puts the refusals of Network::fail_verb() in front of what `call` does.
-template <class Value, class... Arguments>
-void refuse(std::function<Value(Arguments...)>& call, const Verbs& v, Verb verb) {
-  call = [v, verb, real = call](Arguments... arguments) -> Value {
-    const int error = v.refused(verb);
-    if (error == 0) return real(arguments...);
-    if constexpr (std::is_pointer_v<Value>) {
-      errno = error;
-      return nullptr;
-    } else {
-      return error;
-    }
-  };
-}
-
-void refuse(verbs::VerbsTable& t, const Verbs& v) {
-  refuse(t.get_device_list, v, Verb::get_device_list);
-  refuse(t.open_device, v, Verb::open_device);
-  refuse(t.query_device, v, Verb::query_device);
-  refuse(t.set_nonblocking, v, Verb::set_nonblocking);
-  refuse(t.query_port, v, Verb::query_port);
-  refuse(t.alloc_pd, v, Verb::alloc_pd);
-  refuse(t.reg_mr, v, Verb::reg_mr);
-  refuse(t.reg_dmabuf_mr, v, Verb::reg_dmabuf_mr);
-  refuse(t.create_cq, v, Verb::create_cq);
-  refuse(t.create_qp, v, Verb::create_qp);
-  refuse(t.modify_qp, v, Verb::modify_qp);
-  refuse(t.create_ah, v, Verb::create_ah);
-}
-
 std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, int host) {
   const Verbs v{network, host};
   auto t = std::make_shared<verbs::VerbsTable>();
@@ -429,7 +393,7 @@ std::shared_ptr<const verbs::VerbsTable> make_control_verbs(Network& network, in
   t->pci_folder = [](const ibv_device* device) { return Nic::of(device).pci_folder; };
   t->subnet_bits = [](const ibv_gid&) { return 112; };  // 10.<subnet>.0.0/16
   t->relaxed_ordering = true;
-  refuse(*t, v);
+  refuse(*t, network, host);
   return t;
 }
 

@@ -26,6 +26,7 @@ std::string_view to_string(Verb verb) noexcept {
 }
 
 int Network::refused(int host, Verb verb) noexcept {
+  const std::lock_guard lock(mutex_);
   const auto found = failures_.find(host);
   if (found == failures_.end() || found->second.first.verb != verb) return 0;
   auto& [failure, calls] = found->second;

@@ -143,6 +143,8 @@ class Network {
   }
   /// Of that host, which need not be there yet. One failure a host.
   void fail_verb(int host, const VerbFailure& failure) { failures_[host] = {failure, 0}; }
+  /// 0, or the errno with which this call of the verb is refused.
+  int refused(int host, Verb verb) noexcept;
   void count(Fault fault) noexcept { ++fired_[static_cast<std::size_t>(fault)]; }
   bool draw(Fault fault) noexcept;
   void set_port(int host, int nic, bool up);
@@ -185,8 +187,6 @@ class Network {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
-  /// 0, or the errno with which this call of the verb is refused.
-  int refused(int host, Verb verb) noexcept;
   void schedule(Duration in, std::function<void()> what);
   void run_due(Instant until);
   Result<int> claim_place();

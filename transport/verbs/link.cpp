@@ -14,7 +14,19 @@ constexpr Duration kLongestWait = milliseconds(500);
 // QP ends its access to memory in either case.
 constexpr Duration kDrainTime = milliseconds(100);
 
+// Of a QP in one life, from what the hello tells: no two alike, and none foretold by another.
+std::uint32_t psn_of(std::uint32_t seed, std::size_t qp) noexcept {
+  std::uint64_t word = (std::uint64_t{seed} << 8 | qp) + 0x9e3779b97f4a7c15U;
+  word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9U;
+  word = (word ^ word >> 27) * 0x94d049bb133111ebU;
+  return static_cast<std::uint32_t>((word ^ word >> 31) & 0xffffff);
+}
+
 }  // namespace
+
+std::uint32_t Link::psn_seed() const noexcept {
+  return setup_.psn + generation_ * 0x9e3779b1U + setup_.number * 0x85ebca6bU;
+}
 
 bool Link::unacknowledged() const noexcept {
   return opened_ && std::any_of(paths_.begin(), paths_.begin() + setup_.qps,
@@ -36,9 +48,12 @@ void Link::open_paths(Instant now) {
     const auto id = static_cast<std::uint32_t>(setup_.first_path + i);
     auto opened = paths_[i].open(rail(), id, setup_.memory[i]);
     if (opened) continue;
-    // Out of something: the NIC may have it again later.
     for (std::size_t j = 0; j < i; ++j) paths_[j].close();
-    return back_off(now);
+    // Out of something: the NIC may have it again later.
+    const bool for_good = refused_for_good(opened.error().native);
+    if (for_good) state_ = LinkState::dead;
+    back_off(now);
+    return owner_.link_refused(setup_.number, describe(opened.error()), for_good);
   }
   opened_ = true;
   own_guard_ = guarded_ = rail().repeats();
@@ -54,7 +69,7 @@ void Link::say_hello(std::uint8_t flags) noexcept {
   message.receives = kReceives;
   message.credit_address = setup_.credit_address;
   message.credit_rkey = setup_.credit_rkey;
-  message.psn = (setup_.psn + generation_) & 0xffffff;
+  message.psn = psn_seed();
   for (std::size_t i = 0; i < setup_.qps; ++i) message.qp[i] = paths_[i].number();
   if (const auto ece = options_.ece ? paths_[0].ece() : std::nullopt) {
     message.flags |= kEce;
@@ -92,8 +107,8 @@ bool Link::connect_paths(const Control& hello, Instant now) {
     QpRoute route;
     route.address = rail().route_to(peer_);
     route.peer_qp = hello.qp[i];
-    route.peer_psn = hello.psn;
-    route.psn = (setup_.psn + generation_) & 0xffffff;
+    route.peer_psn = psn_of(hello.psn, i);
+    route.psn = psn_of(psn_seed(), i);
     route.mtu = static_cast<ibv_mtu>(std::min(peer_.mtu, rail().address().mtu));
     route.timeout = rail().timeout();
     route.retries = options_.retries;
@@ -204,8 +219,16 @@ void Link::settle(Instant now) {
   peer_fenced_ = false;
   state_ = rail().dead() ? LinkState::dead : LinkState::connecting;
   restart_timer(now);
+  next_ = now + rest_;
+  rest_ = std::clamp(2 * rest_, kFirstWait, kLongestWait);
   if (fewer) owner_.give_up("it does not have what its NIC acknowledged");
   if (more) owner_.give_up("it got more than was sent: a NIC delivered something twice");
+}
+
+void Link::shut() noexcept {
+  for (Path& path : paths()) path.close();
+  opened_ = false;
+  state_ = LinkState::dead;
 }
 
 void Link::tick(Instant now) {

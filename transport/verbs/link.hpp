@@ -27,6 +27,8 @@ class LinkOwner {
   virtual void link_failed(std::uint8_t link, const std::string& why) = 0;
   /// Both ends know what became of the units without an acknowledgement: `lost` are sent again.
   virtual void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) = 0;
+  /// Its QPs could not be made; for good: it is dead, else it tries again.
+  virtual void link_refused(std::uint8_t link, const std::string& why, bool for_good) = 0;
   virtual void link_up(std::uint8_t link) = 0;
   virtual void give_up(std::string why) = 0;  // the peer broke the protocol
 
@@ -77,11 +79,18 @@ class Link {
   void on_hello(const Control& message, Instant now);
   void on_fenced(const Control& message, Instant now);
   void on_heard(Instant now) noexcept { heard_ = now; }
+  void on_acknowledged(Instant now) noexcept {
+    heard_ = now;
+    rest_ = {};
+  }
   /// Something failed: from here no byte of the old QPs lands, on either side, once both know.
   void fail(const std::string& why, Instant now);
   void tick(Instant now);
+  /// The peer is lost: nothing of its QPs lands or is read any more. Nothing follows.
+  void shut() noexcept;
 
  private:
+  std::uint32_t psn_seed() const noexcept;
   void open_paths(Instant now);
   bool connect_paths(const Control& hello, Instant now);
   bool waits_for_ece(const Control& hello) const noexcept;
@@ -113,6 +122,7 @@ class Link {
   std::uint32_t last_qp_ = 0;
   Instant next_{};
   Duration wait_{};
+  Duration rest_{};  // before the next life: the last ones ended without any acknowledgement
   Instant heard_{};
 };
 

@@ -92,6 +92,7 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
       fresh.form == Form::striped ? static_cast<unsigned>(fresh.stripes.count) + 1 : 1;
   fresh.unacknowledged = static_cast<std::uint16_t>((1U << units) - 1);
   fresh.todo = 0;
+  fresh.losses = {};
   ++next_;
   ++unfinished_;
   ++core_.counters.messages;
@@ -316,6 +317,7 @@ void Outgoing::lost(const Unit& unit) noexcept {
   of.todo = static_cast<std::uint16_t>(of.todo | 1U << unit.index);
   ++lost_;
   ++core_.counters.resent;
+  if (++of.losses[unit.index] >= kMostResends) worn_out_ = true;
 }
 
 void Outgoing::peer_delivered(std::uint64_t messages) noexcept {
@@ -328,7 +330,19 @@ std::string Outgoing::state() const {
                      next_, unfinished_, lost_, oldest_, delivered_);
 }
 
+void Outgoing::abandon() noexcept {
+  for (; oldest_ != next_; ++oldest_) {
+    Message& of = message(oldest_);
+    if (of.unacknowledged != 0 && of.staged) {
+      core_.staging.give_back(of.payload.data(), of.payload.size());
+    }
+    of.unacknowledged = of.todo = 0;
+  }
+  unfinished_ = lost_ = 0;
+}
+
 void Outgoing::resend() noexcept {
+  if (worn_out_) return;
   for (std::uint64_t sequence = oldest_; lost_ != 0 && sequence != next_; ++sequence) {
     Message& of = message(sequence);
     while (of.todo != 0) {

@@ -42,6 +42,11 @@ class Outgoing {
   /// The peer waits to hear that all messages before this one are.
   std::uint64_t to_confirm() const noexcept { return to_confirm_; }
   bool has_lost() const noexcept { return lost_ != 0; }
+  /// Of one part, after which it is not the rails that are bad.
+  static constexpr std::uint8_t kMostResends = 16;
+  bool worn_out() const noexcept { return worn_out_; }
+  /// The peer is lost: nothing is owed to it any more, and nothing is held for it.
+  void abandon() noexcept;
 
  private:
   enum class Form : std::uint8_t { eager, whole, striped };
@@ -50,8 +55,9 @@ class Outgoing {
     bool has_immediate = false;
     bool staged = false;
     std::uint8_t header_bytes = 0;
-    std::uint16_t unacknowledged = 0;  // bit a unit; 0: free
-    std::uint16_t todo = 0;            // units that a link lost
+    std::uint16_t unacknowledged = 0;       // bit a unit; 0: free
+    std::uint16_t todo = 0;                 // units that a link lost
+    std::array<std::uint8_t, 16> losses{};  // of each unit
     std::uint32_t immediate = 0;
     std::uint64_t cookie = 0;
     Bytes offset = 0;
@@ -90,6 +96,7 @@ class Outgoing {
   std::uint64_t delivered_ = 0;  // by the peer, as it says
   std::uint64_t unfinished_ = 0;
   std::uint64_t lost_ = 0;  // units to send again
+  bool worn_out_ = false;
   std::uint64_t to_confirm_ = 0;
   std::size_t link_turn_ = 0;
   std::size_t path_turn_ = 0;

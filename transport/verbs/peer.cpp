@@ -72,7 +72,7 @@ Result<void> Peer::open(std::uint32_t first_path) {
     setup.credit_address =
         reinterpret_cast<std::uintptr_t>(base) + number * qps * sizeof(CreditWord);
     setup.credit_rkey = credits_[setup.rail_index]->rkey();
-    setup.psn = static_cast<std::uint32_t>(core_.nonce >> 40);
+    setup.psn = static_cast<std::uint32_t>(core_.nonce ^ core_.nonce >> 32);
     for (std::size_t i = 0; i < qps; ++i) {
       const std::size_t path = number * qps + i;
       setup.memory[i].granted = reinterpret_cast<CreditWord*>(base) + path;
@@ -140,7 +140,7 @@ void Peer::send_control(Control& message, std::uint8_t link, bool everywhere) no
 }
 
 void Peer::on_control(const Control& message, Instant now) {
-  if (message.link >= links_.size()) return;
+  if (given_up_ || message.link >= links_.size()) return;
   Link& link = *links_[message.link];
   heard_ = now;
   if (auto learned = learn(message.link, message.rail); !learned) {
@@ -162,6 +162,10 @@ void Peer::on_control(const Control& message, Instant now) {
 void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path) {
   if (mark.receive) path.receive_ended();
   if (done.status != IBV_WC_SUCCESS) {
+    if (is_final(done.status)) {
+      last_down_ = link.number();
+      return give_up(fmt::format("{} (qp {:#x})", text_of(done.status), path.number()));
+    }
     if (done.status != IBV_WC_WR_FLUSH_ERR) {
       link.fail(fmt::format("{} (qp {:#x})", text_of(done.status), path.number()),
                 core_.clock->now());
@@ -172,7 +176,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
   }
   if (!mark.receive) {
     heard_ = core_.clock->now();
-    link.on_heard(heard_);
+    link.on_acknowledged(heard_);
     path.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
     return;
   }
@@ -207,7 +211,7 @@ void Peer::leave_ports_that_are_down(Instant now) {
 }
 
 void Peer::tick(Instant now) {
-  if (error_) return;
+  if (given_up_) return;
   leave_ports_that_are_down(now);
   for (const auto& link : links_) {
     const std::size_t number = link->number();
@@ -216,6 +220,15 @@ void Peer::tick(Instant now) {
     }
     if (handles_[number] != nullptr) link->tick(now);
   }
+  if (given_up_) return;
+  if (outgoing_.worn_out()) {
+    return give_up(fmt::format("a part of a message was sent {} times and never acknowledged",
+                               Outgoing::kMostResends));
+  }
+  const bool all_dead = std::all_of(links_.begin(), links_.end(), [](const auto& link) {
+    return link->state() == LinkState::dead;
+  });
+  if (all_dead) return give_up("no rail to it is left");
   look_for_silence(now);
 }
 
@@ -331,6 +344,7 @@ void Peer::peer_delivered(std::uint64_t messages) noexcept { outgoing_.peer_deli
 
 void Peer::link_failed(std::uint8_t link, const std::string& why) {
   last_down_ = link;
+  last_why_ = why;
   confirmed_ = 0;  // what is on its way over it may not come
   ++core_.counters.rails_down;
   core_.log.warn("rail {} down: {} (peer rank {})", links_[link]->rail().name(), why, index(rank_));
@@ -353,17 +367,6 @@ void Peer::link_up(std::uint8_t link) {
         "verbs: {}, {} QP(s), {}", ends_of(up), core_.options.qps,
         same_subnet(up.rail().address(), up.peer()) ? "of one subnet" : "joined by number");
   }
-}
-
-void Peer::give_up(std::string why) {
-  Error error{Errc::peer_lost,
-              fmt::format("rank {} is lost: {}; the last rail was {}", index(rank_), why,
-                          ends_of(*links_[last_down_])),
-              0};
-  if (!core_.isolating) return core_.fail_with(std::move(error));
-  if (error_) return;
-  error_ = std::move(error);
-  core_.log.warn("{}", error_->what);
 }
 
 }  // namespace gdrx::verbs

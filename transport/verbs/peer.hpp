@@ -46,6 +46,7 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept override;
   void link_failed(std::uint8_t link, const std::string& why) override;
   void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) override;
+  void link_refused(std::uint8_t link, const std::string& why, bool for_good) override;
   void link_up(std::uint8_t link) override;
   void give_up(std::string why) override;
 
@@ -86,6 +87,9 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   Incoming incoming_;
   Outgoing outgoing_;
   std::optional<Error> error_;
+  bool given_up_ = false;
+  std::string last_why_;  // a rail failed
+  std::optional<Instant> refused_since_;
   std::size_t last_down_ = 0;
   bool ever_up_ = false;
   bool guarded_ = false;         // a link was, in some life

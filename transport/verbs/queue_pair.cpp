@@ -64,14 +64,14 @@ void QueuePair::set_ece(const ibv_ece& wanted) noexcept {
   (void)domain_->context()->verbs().set_ece(qp_, &ece);  // refused (another vendor's): it stays off
 }
 
-Result<void> QueuePair::to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey) {
+Result<void> QueuePair::to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey,
+                                int access) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = port;
   attributes.pkey_index = pkey_index;
   attributes.qkey = qkey;
-  attributes.qp_access_flags =
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  attributes.qp_access_flags = static_cast<unsigned>(access);
   const int own = qp_->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
   return modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own, QpState::reset,
                 QpState::init, "ibv_modify_qp to INIT");

@@ -48,7 +48,9 @@ class QueuePair {
   std::optional<ibv_ece> ece() const noexcept;
   /// Before connect(). What the provider does not know of it stays off.
   void set_ece(const ibv_ece& wanted) noexcept;
-  Result<void> to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey);
+  /// `access`: what its peer may do to our memory, IBV_ACCESS_REMOTE_*. Datagrams: nothing.
+  Result<void> to_init(std::uint8_t port, std::uint16_t pkey_index, std::uint32_t qkey,
+                       int access = 0);
   Result<void> connect(const QpRoute& route);  // reliable: init to ready_to_send
   Result<void> activate();                     // datagram: init to ready_to_send
   /// From here on nothing that comes for it touches memory, and what is posted is flushed.

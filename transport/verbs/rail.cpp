@@ -71,7 +71,21 @@ Result<std::unique_ptr<Rail>> Rail::open(std::shared_ptr<Context> context, std::
   GDRX_TRY(rail->read_port());
   rail->domain_ = GDRX_TRY(ProtectionDomain::create(rail->context_));
   GDRX_TRY(rail->open_control(qkey));
+  GDRX_TRY(rail->try_reliable());
   return rail;
+}
+
+// Some clouds' NICs have datagrams alone.
+Result<void> Rail::try_reliable() {
+  constexpr QpLimits kLeast{1, 1, 0};
+  auto made = make_qp(kLeast);
+  if (made) {
+    destroy_qp(*made, kLeast);
+  } else if (refused_for_good(made.error().native)) {
+    return fail(Errc::unsupported, fmt::format("{} has no reliable connections: {}", name(),
+                                               gdrx::describe(made.error())));
+  }
+  return {};
 }
 
 Result<void> Rail::read_port() {
@@ -164,7 +178,7 @@ Result<RailQp> Rail::make_qp(const QpLimits& limits) {
   }
   RailQp made;
   made.qp = GDRX_TRY(QueuePair::create(domain_, shard->queue, IBV_QPT_RC, limits));
-  GDRX_TRY(made.qp->to_init(port_, options_.pkey_index, 0));
+  GDRX_TRY(made.qp->to_init(port_, options_.pkey_index, 0, IBV_ACCESS_REMOTE_WRITE));
   shard->used += need;
   made.queue = static_cast<std::size_t>(shard - shards_.begin());
   return made;
@@ -179,7 +193,7 @@ void Rail::destroy_qp(RailQp& qp, const QpLimits& limits) noexcept {
 Result<std::unique_ptr<QueuePair>> Rail::make_loopback(std::shared_ptr<CompletionQueue> queue,
                                                        const QpLimits& limits) const {
   auto made = GDRX_TRY(QueuePair::create(domain_, std::move(queue), IBV_QPT_RC, limits));
-  GDRX_TRY(made->to_init(port_, options_.pkey_index, 0));
+  GDRX_TRY(made->to_init(port_, options_.pkey_index, 0, IBV_ACCESS_REMOTE_READ));
   QpRoute route;
   route.address = route_to(address_);
   route.peer_qp = made->number();

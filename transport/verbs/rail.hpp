@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,11 @@
 #include "transport/verbs/wire.hpp"
 
 namespace gdrx::verbs {
+
+/// Asking again for what was refused with this errno is of no use.
+constexpr bool refused_for_good(int error) noexcept {
+  return error == EOPNOTSUPP || error == EINVAL || error == EPERM;
+}
 
 /// A reliable QP and the completion queue that has room for it.
 struct RailQp {
@@ -86,6 +92,7 @@ class Rail {
   Rail(std::shared_ptr<Context> context, std::uint8_t port, const Options& options)
       : context_(std::move(context)), port_(port), options_(options) {}
   Result<void> read_port();
+  Result<void> try_reliable();
   Result<void> open_control(std::uint32_t qkey);
   void post_control_receive(std::size_t slot) noexcept;
 

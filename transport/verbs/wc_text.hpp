@@ -17,9 +17,17 @@ inline std::string text_of(ibv_wc_status status) {
   if (status == IBV_WC_REM_INV_REQ_ERR) return "remote end refused the request";
   if (status == IBV_WC_REM_OP_ERR) return "remote operation failed";
   if (status == IBV_WC_LOC_QP_OP_ERR) return "local QP operation failed";
+  if (status == IBV_WC_LOC_LEN_ERR) return "local length error";
   if (status == IBV_WC_LOC_PROT_ERR) return "local protection error";
   if (status == IBV_WC_FATAL_ERR) return "fatal error of the NIC";
   return "completion status " + std::to_string(static_cast<int>(status));
+}
+
+/// To repeat it would fail in the same way: the request is wrong, or has no right to its memory.
+constexpr bool is_final(ibv_wc_status status) noexcept {
+  return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_PROT_ERR ||
+         status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+         status == IBV_WC_REM_ACCESS_ERR;
 }
 
 }  // namespace gdrx::verbs
