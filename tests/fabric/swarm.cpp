@@ -55,8 +55,10 @@ constexpr milliseconds kLiveness{20'000};
 
 class Swarm {
  public:
-  explicit Swarm(std::uint64_t seed) : random_(seed * 2 + 1), seed_(seed), cluster_(shape(seed)) {
+  Swarm(std::uint64_t seed, bool refuse)
+      : random_(seed * 2 + 1), seed_(seed), cluster_(shape(seed)) {
     for (const Mix& mix : kMix) {
+      if (mix.fault == Fault::verb_fails && !refuse) continue;
       if (!random_.chance(mix.chosen)) continue;
       cluster_.network.set_fault(mix.fault, mix.probability);
       if (mix.fault == Fault::verb_fails) refuse_a_verb();
@@ -277,6 +279,6 @@ class Swarm {
 
 }  // namespace
 
-SwarmResult run_swarm(std::uint64_t seed) { return Swarm(seed).run(); }
+SwarmResult run_swarm(std::uint64_t seed, bool refuse) { return Swarm(seed, refuse).run(); }
 
 }  // namespace gdrx::sim

@@ -20,6 +20,7 @@ struct SwarmResult {
   std::string shape;
 };
 
-SwarmResult run_swarm(std::uint64_t seed);
+/// `refuse`: one verb of one host fails in some of the seeds, too.
+SwarmResult run_swarm(std::uint64_t seed, bool refuse = false);
 
 }  // namespace gdrx::sim

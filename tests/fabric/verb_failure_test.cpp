@@ -110,7 +110,7 @@ TEST(ReliableQp, OneThatIsRefusedAgainAndAgainIsToldAndEndsThePeerAfterItsTimeou
     Cluster cluster(unstarted());
     ASSERT_TRUE(cluster.start().has_value());
     cluster.network.fail_verb(0, {verb, 1, 1'000'000, ENOMEM});
-    EXPECT_FALSE(fails_with(cluster, 0, "", milliseconds(1500)));
+    cluster.run_for(milliseconds(1500));
     EXPECT_EQ(cluster[0].error, "");
     EXPECT_GE(lines(cluster[0], to_string(verb)), 1U);
     EXPECT_LE(cluster[0].log.size(), 30U);
