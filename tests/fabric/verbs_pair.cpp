@@ -71,7 +71,7 @@ verbs::QpRoute VerbsPair::route(const Side& to) const {
 
 void VerbsPair::connect() {
   for (Side* side : {&a_, &b_}) {
-    ASSERT_TRUE(side->qp->to_init(subject().port, 0, 0).has_value());
+    ASSERT_TRUE(side->qp->to_init(subject().port, 0, 0, kEverything).has_value());
   }
   ASSERT_TRUE(a_.qp->connect(route(b_)).has_value());
   ASSERT_TRUE(b_.qp->connect(route(a_)).has_value());

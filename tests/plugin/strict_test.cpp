@@ -22,7 +22,7 @@ TEST(Unusable, IsRefusedByInitSoThatNcclTakesAnotherNetwork) {
   ASSERT_NE(net, nullptr) << why;
   void* context = nullptr;
   EXPECT_EQ(net->init(&context, nccl_logger), NetResult::system_error);
-  EXPECT_NE(heard().find("libgdrx-fabric-ucx.so"), std::string::npos) << heard();
+  EXPECT_NE(heard().find("libgdrx-fabric-tcp.so"), std::string::npos) << heard();
 }
 
 TEST(UnusableAndStrict, IsTakenAndThenMakesNoConnection) {

@@ -136,7 +136,7 @@ Result<QpEnd> QpEnd::open(const NicPort& port, const PairOptions& options) {
                                                       static_cast<int>(options.depth) * 2));
   end.qp = GDRX_TRY(verbs::QueuePair::create(port.domain(), end.queue, IBV_QPT_RC,
                                              {options.depth, 1, options.inline_bytes}));
-  GDRX_TRY(end.qp->to_init(port.port(), 0, 0));
+  GDRX_TRY(end.qp->to_init(port.port(), 0, 0, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
   return end;
 }
 

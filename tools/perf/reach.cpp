@@ -188,7 +188,7 @@ class Attempt {
   static Result<std::unique_ptr<verbs::QueuePair>> open(const Here& here) {
     auto qp =
         GDRX_TRY(verbs::QueuePair::create(here.port->domain(), here.queue, IBV_QPT_RC, {1, 1, 0}));
-    GDRX_TRY(qp->to_init(here.port->port(), 0, 0));
+    GDRX_TRY(qp->to_init(here.port->port(), 0, 0, IBV_ACCESS_REMOTE_WRITE));
     return qp;
   }
 
