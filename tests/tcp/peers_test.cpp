@@ -62,6 +62,35 @@ TEST(TcpPeers, ThatCallEachOtherAtOnceHaveOneConnection) {
   }
 }
 
+// Their first writes come with the last word of the handshake: nothing follows that would wake.
+TEST(TcpPeers, OfACrowdAreHeardThoughTheyWriteAtOnce) {
+  constexpr int kCrowd = 4;
+  const auto hears = open_tcp(Rank{kCrowd}, tcp_config(false));
+  const auto region = hears->allocate_memory(4096).value();
+  const Blob payload(100, std::byte{0x11});
+  std::array<std::shared_ptr<Device>, kCrowd> crowd;
+  std::array<std::unique_ptr<Endpoint>, kCrowd> endpoints;
+  for (int i = 0; i < kCrowd; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    crowd[at] = open_tcp(Rank{i}, tcp_config(false));
+    endpoints[at] = crowd[at]->connect(Rank{kCrowd}, hears->address()).value();
+    const RemoteRegionId there = endpoints[at]->import_region(region->export_key()).value();
+    ASSERT_TRUE(endpoints[at]->post(write_of(payload, there, at * 100)));
+  }
+  std::size_t heard = 0;
+  const Deadline deadline = Deadline::after(steady_clock(), std::chrono::seconds(5));
+  while (heard < kCrowd && !deadline.passed(steady_clock().now())) {
+    std::array<Completion, 8> some;
+    heard += hears->poll(some).value();
+    // Time enough for all that they say to this look.
+    const Deadline pause = Deadline::after(steady_clock(), std::chrono::milliseconds(2));
+    while (!pause.passed(steady_clock().now())) {
+      for (const auto& device : crowd) ASSERT_TRUE(device->poll(some));
+    }
+  }
+  EXPECT_EQ(heard, kCrowd);
+}
+
 // A child that holds a device and is connected, and is killed.
 TEST(TcpPeers, ThatAreKilledAreNamedAtOnce) {
   int to_child[2], to_parent[2];

@@ -112,6 +112,7 @@ Peer& TcpDevice::peer(Rank rank) {
     place = std::make_unique<Peer>(rank);
     connected_.reserve(peers_.size());
     sending_.reserve(peers_.size());
+    unread_.reserve(peers_.size());
   }
   return *place;
 }
@@ -181,6 +182,7 @@ void TcpDevice::joined(Rank rank, Stream stream) {
   epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, joins.stream->fd(), &event);
   connected_.push_back(&joins);
   send_soon(joins);
+  read_on(joins);  // its first writes may have come with its last word of the handshake
 }
 
 void TcpDevice::unreachable(Rank rank, Error error) {
@@ -196,6 +198,8 @@ void TcpDevice::hang_up(Peer& peer) noexcept {
   peer.stream->close();
   peer.stream.reset();
   std::erase(connected_, &peer);
+  std::erase(unread_, &peer);
+  peer.unread = false;
 }
 
 // What it said before is handed out all the same.
@@ -236,7 +240,7 @@ void TcpDevice::send() {
 void TcpDevice::receive_from(Peer& peer) {
   if (!peer.stream) return;
   const auto received = peer.incoming.pump(*peer.stream, {regions_, ready_, isolating_});
-  if (received && !peer.incoming.said_goodbye()) return;
+  if (received && !peer.incoming.said_goodbye()) return read_on(peer);
   if (received) return lose(peer, {});
   Error error = received.error();
   if (error.code == Errc::peer_lost) {
@@ -247,10 +251,22 @@ void TcpDevice::receive_from(Peer& peer) {
   lose(peer, std::move(error));
 }
 
+void TcpDevice::read_on(Peer& peer) noexcept {
+  if (peer.unread || !peer.stream || !peer.stream->has_unread()) return;
+  peer.unread = true;
+  unread_.push_back(&peer);
+}
+
 void TcpDevice::receive() {
   if (connected_.size() <= kAskedDirectly) {
     for (std::size_t i = connected_.size(); i-- > 0;) receive_from(*connected_[i]);
     return;
+  }
+  for (std::size_t left = unread_.size(); left > 0 && !unread_.empty(); --left) {
+    Peer& peer = *unread_.front();
+    unread_.erase(unread_.begin());
+    peer.unread = false;
+    receive_from(peer);
   }
   std::array<epoll_event, kEvents> events;
   const int count = epoll_wait(epoll_.fd(), events.data(), kEvents, 0);

@@ -80,6 +80,7 @@ class TcpDevice final : public Device,
   void send();
   void receive();
   void receive_from(Peer& peer);
+  void read_on(Peer& peer) noexcept;
   void lose(Peer& peer, Error error);
   void end(Peer& peer, const Error& error);
   void hang_up(Peer& peer) noexcept;
@@ -92,7 +93,8 @@ class TcpDevice final : public Device,
   std::map<Rank, std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> connected_;
   std::vector<Peer*> sending_;
-  Socket epoll_;  // of connected_
+  std::vector<Peer*> unread_;  // their streams hold what the kernel tells nothing of
+  Socket epoll_;               // of connected_
   std::unique_ptr<Door> door_;
   Instant next_door_{};
   std::optional<Error> error_;

@@ -23,6 +23,7 @@ struct Peer {
   bool calling = false;        // a connection of ours is on its way
   bool joining = false;        // one of theirs is
   bool sending = false;        // is in the device's list
+  bool unread = false;         // likewise
 };
 
 }  // namespace gdrx::tcp

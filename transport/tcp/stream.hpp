@@ -29,7 +29,9 @@ class Stream {
   /// Fills `first`, then `second`, as far as what has come goes. Errc::peer_lost at the end.
   Result<std::size_t> receive(std::span<std::byte> first, std::span<std::byte> second);
   /// True if the last receive() has left nothing behind, as far as one can know.
-  bool dry() const noexcept { return dry_ && !(tls_ && tls_->pending()); }
+  bool dry() const noexcept { return dry_ && !has_unread(); }
+  /// Bytes have been taken from the socket that receive() has not given: no event tells of them.
+  bool has_unread() const noexcept { return tls_ && tls_->pending(); }
   /// What follows are no bytes of ours.
   void close() noexcept;
 
