@@ -37,6 +37,7 @@
 #include "gdrx/log.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/fabric/hearing.hpp"
 #include "transport/memory/pages.hpp"
 #include "transport/memory/registration_cache.hpp"
 
@@ -261,6 +262,7 @@ class Communicator final : private exec::Links {
   void end_for_memory() noexcept;  // driver_ held
   void on_notice(const Notice& notice);
   Duration on_tick();
+  void watch_peers();  // starts the mesh's thread
 
   Config config_;
   Log log_;
@@ -303,6 +305,7 @@ class Communicator final : private exec::Links {
   std::optional<Arena> arena_;
   std::optional<exec::ArenaLayout> layout_;
   std::shared_ptr<Fabric> fabric_;
+  std::optional<Hearing> hearing_;  // with device_, which tells it
   std::shared_ptr<Device> device_;
   std::optional<RegistrationCache> registrations_;
   std::map<const std::byte*, Allocation> allocations_;

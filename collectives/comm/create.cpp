@@ -40,9 +40,11 @@ class CommunicatorBuilder {
     deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
     GDRX_TRY(check_versions(bootstrap_, GDRX_VERSION, deadline_));
     const std::string id = host_id(comm.config_);
-    ControlMesh::Options mesh{comm.config_.socket_ifname, comm.config_.heartbeat, id,
-                              GDRX_TRY(Secret::load(comm.config_.secret_file))};
-    mesh.ports = comm.config_.port_range;
+    const Config& config = comm.config_;
+    ControlMesh::Options mesh{config.socket_ifname, config.heartbeat, id};
+    mesh.secret = GDRX_TRY(Secret::load(config.secret_file));
+    mesh.silence = config.silence;
+    mesh.ports = config.port_range;
     comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
     tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
     GDRX_TRY(open_fabric_and_inbox(id));
@@ -61,8 +63,7 @@ class CommunicatorBuilder {
       comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);
     }
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
-    comm.mesh_->start({[&comm](const Notice& notice) { comm.on_notice(notice); },
-                       [&comm] { return comm.on_tick(); }});
+    comm.watch_peers();
     return std::move(comm_);
   }
 
@@ -86,6 +87,7 @@ class CommunicatorBuilder {
     }
     comm.fabric_ = *fabric;
     comm.device_ = GDRX_TRY(comm.fabric_->open_device(comm.rank_, comm.config_, comm.log_));
+    comm.device_->report_to(comm.hearing_.emplace(comm.shape_.ranks));
     comm.inbox_ = GDRX_TRY(exec::Inbox::create(comm.shape_, *comm.device_));
     comm.outboxes_.resize(comm.shape_.ranks);
     comm.completions_.resize(64);

@@ -55,6 +55,11 @@ bool only_one_processor() {
 
 }  // namespace
 
+void Communicator::watch_peers() {
+  mesh_->start({[this](const Notice& notice) { on_notice(notice); }, [this] { return on_tick(); },
+                [this](Rank peer) { return hearing_ && hearing_->take(peer); }});
+}
+
 // Nothing runs here: what the fabric has to answer to peers leaves this process all the same.
 void Communicator::serve_fabric() {
   if (!device_ || failure_.happened()) return;

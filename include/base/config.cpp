@@ -266,6 +266,12 @@ std::vector<Knob> own_knobs() {
       {"GDRX_HEARTBEAT", "milliseconds", "interval of the liveness probes between hosts",
        duration_into(&Config::heartbeat, 1, 1),
        [](const Config& c) { return std::to_string(c.heartbeat.count()); }},
+      {"GDRX_SILENCE", "seconds",
+       "a rank of another host that neither says that it lives nor sends or acknowledges data for "
+       "so "
+       "long is lost",
+       duration_into(&Config::silence, 1000, 10),
+       [](const Config& c) { return seconds(c.silence); }},
       flag_knob("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
                 &Config::net_strict),
       flag_knob("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &Config::net_stats),

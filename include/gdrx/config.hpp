@@ -81,6 +81,7 @@ struct Config {
   std::chrono::milliseconds timeout{300'000};      // GDRX_TIMEOUT, seconds
   std::chrono::milliseconds init_timeout{60'000};  // GDRX_INIT_TIMEOUT, seconds
   std::chrono::milliseconds heartbeat{1'000};      // GDRX_HEARTBEAT, milliseconds
+  std::chrono::milliseconds silence{30'000};       // GDRX_SILENCE, seconds
   std::chrono::milliseconds peer_timeout{10'000};  // GDRX_PEER_TIMEOUT, seconds
   Bytes verbs_staging = Bytes{32} << 20;           // GDRX_VERBS_STAGING, bytes
   GpuDirect gpu_direct = GpuDirect::automatic;     // GDRX_GPU_DIRECT

@@ -24,6 +24,8 @@
 
 namespace gdrx {
 
+class Hearing;
+
 /// A write's header travels beside its payload and lands directly before it: at most this long.
 inline constexpr std::size_t kMaxWriteHeader = 64;
 
@@ -163,6 +165,9 @@ class Device {
   /// From here on the loss of a peer, and what a peer does wrong, ends its Endpoint and nothing
   /// else: poll() goes on for the others. Late writes to regions that have ended are dropped.
   virtual void isolate_peers() noexcept = 0;
+  /// From here on `hearing` is told of each peer whose bytes or acknowledgements come. It outlives
+  /// the Device's last poll().
+  virtual void report_to(Hearing& hearing) noexcept { (void)hearing; }
   virtual DeviceEvents events() const noexcept { return {}; }
   /// NICs, how GPU memory is reached and why, counters: one line, for people.
   virtual std::string describe() const = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two devices on a simulated network without faults.
 #include "tests/fabric/cluster.hpp"
+#include "transport/fabric/hearing.hpp"
 
 namespace gdrx::sim {
 namespace {
@@ -41,6 +42,23 @@ TEST_P(Pair, DeliversEverySizeOnceAndInOrder) {
     ++number;
   }
   EXPECT_TRUE(cluster[0].log.empty());
+}
+
+// The sender by the acknowledgement, the receiver by the data.
+TEST_P(Pair, TellsOfWhomItHasHeard) {
+  Cluster cluster(settings());
+  Hearing sender(2);
+  Hearing receiver(2);
+  cluster.run_for(std::chrono::milliseconds(5));
+  cluster[0].device->report_to(sender);
+  cluster[1].device->report_to(receiver);
+  EXPECT_FALSE(sender.take(Rank{1}) || receiver.take(Rank{0}));
+  cluster.send(0, 1, pattern(100, 1), 64, 1, 1);
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
+  cluster.run_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(sender.take(Rank{1}));
+  EXPECT_TRUE(receiver.take(Rank{0}));
+  EXPECT_FALSE(sender.take(Rank{1}) || sender.take(Rank{0}));
 }
 
 TEST_P(Pair, KeepsManyMessagesInFlightAndInOrder) {

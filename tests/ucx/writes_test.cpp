@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ucx/pair.hpp"
+#include "transport/fabric/hearing.hpp"
 
 namespace gdrx::test {
 namespace {
@@ -43,6 +44,20 @@ TEST_P(WriteOf, IsThereWhenItsImmediateIsAndNowhereElse) {
     EXPECT_EQ(memory[offset - 1], Pair::kCanary);
     EXPECT_EQ(memory[offset + header.size() + length], Pair::kCanary);
   }
+}
+
+TEST_P(WriteOf, TellsItsReceiverThatTheSenderLives) {
+  const auto [length, tls] = GetParam();
+  Pair pair(tls);
+  Hearing hearing(2);
+  pair.receiver->report_to(hearing);
+  const Blob payload(length);
+  const WriteOp op = write_of(payload, pair.import(pair.region->export_key()), 0);
+  ASSERT_EQ(pair.endpoint->post(op).value(), Progress::done);
+  const auto got = pair.receive();
+  ASSERT_TRUE(got && *got);
+  EXPECT_TRUE(hearing.take(Rank{0}));
+  EXPECT_FALSE(hearing.take(Rank{1}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, WriteOf,

@@ -119,6 +119,10 @@ class SplitDevice final : public Device {
     parts_.near->isolate_peers();
     parts_.far->isolate_peers();
   }
+  void report_to(Hearing& hearing) noexcept override {
+    parts_.near->report_to(hearing);
+    parts_.far->report_to(hearing);
+  }
   std::string describe() const override {
     return parts_.near->describe() + "; other hosts: " + parts_.far->describe();
   }

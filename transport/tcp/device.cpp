@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "transport/bootstrap/secret.hpp"
+#include "transport/fabric/hearing.hpp"
 #include "transport/tcp/endpoint.hpp"
 
 namespace gdrx::tcp {
@@ -240,6 +241,7 @@ void TcpDevice::send() {
 void TcpDevice::receive_from(Peer& peer) {
   if (!peer.stream) return;
   const auto received = peer.incoming.pump(*peer.stream, {regions_, ready_, isolating_});
+  if (received && *received && hearing_ != nullptr) hearing_->hear(peer.rank);
   if (received && !peer.incoming.said_goodbye()) return read_on(peer);
   if (received) return lose(peer, {});
   Error error = received.error();

@@ -47,6 +47,7 @@ class TcpDevice final : public Device,
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override { return writes_.taken() > 0 || door_->is_calling(); }
   void isolate_peers() noexcept override { isolating_ = true; }
+  void report_to(Hearing& hearing) noexcept override { hearing_ = &hearing; }
   std::string describe() const override;
 
   // For endpoints and regions.
@@ -98,6 +99,7 @@ class TcpDevice final : public Device,
   std::unique_ptr<Door> door_;
   Instant next_door_{};
   std::optional<Error> error_;
+  Hearing* hearing_ = nullptr;  // or nobody asks
   bool isolating_ = false;
   bool closing_ = false;
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "transport/fabric/hearing.hpp"
 #include "transport/ucx/endpoint.hpp"
 #include "transport/ucx/transports.hpp"
 
@@ -268,6 +269,7 @@ Pending* UcxDevice::take() noexcept {
 }
 
 void UcxDevice::finish(Pending* pending) {
+  if (hearing_ != nullptr) hearing_->hear(pending->endpoint->peer());
   ready_.push_back({CompletionKind::write_done, pending->endpoint->peer(), 0, pending->cookie});
   give_back(pending);
 }
@@ -316,6 +318,7 @@ Result<void> UcxDevice::land(const void* header, std::size_t header_length, cons
     return fail(Errc::protocol, fmt::format("rank {} wrote {} bytes at {} of a region of {}",
                                             head.source, length, head.offset, target.size()));
   }
+  if (hearing_ != nullptr) hearing_->hear(Rank{head.source});
   if (length > 0) std::memcpy(target.data() + head.offset, data, length);
   if (head.has_immediate != 0) {
     ready_.push_back({CompletionKind::immediate, Rank{head.source}, head.immediate, 0});

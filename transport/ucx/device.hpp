@@ -61,6 +61,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override { return pool_.size() != free_.size(); }
   void isolate_peers() noexcept override { isolating_ = true; }
+  void report_to(Hearing& hearing) noexcept override { hearing_ = &hearing; }
   std::string describe() const override { return "ucx: CUDA memory is staged"; }
 
   // For endpoints and UCX's callbacks, on the polling thread.
@@ -119,6 +120,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
   std::vector<Completion> ready_;  // ring: [first_, ready_.size())
   std::size_t first_ = 0;
   std::optional<Error> error_;
+  Hearing* hearing_ = nullptr;  // or nobody asks
   bool isolating_ = false;
 };
 

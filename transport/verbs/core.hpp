@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "transport/fabric/hearing.hpp"
 #include "transport/memory/gpu_calls.hpp"
 #include "transport/verbs/rail.hpp"
 #include "transport/verbs/staging.hpp"
@@ -50,10 +51,14 @@ struct Core {
   const cuda::GpuCalls* gpu = nullptr;
   std::vector<std::string> gpus;  // one line a GPU and path, with the reason
   Counters counters;
+  Hearing* hearing = nullptr;  // or nobody asks
   std::optional<Error> error;  // final
   bool isolating = false;      // a lost peer is its Endpoint's matter alone
 
   void finish(Completion completion) { ready_.push_back(completion); }
+  void hear(Rank peer) const noexcept {
+    if (hearing != nullptr) hearing->hear(peer);
+  }
   void fail_with(Error why) {
     if (!error) error = std::move(why);
   }

@@ -31,6 +31,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Result<std::size_t> poll(std::span<Completion> completions) override;
   bool busy() const noexcept override;
   void isolate_peers() noexcept override { core_.isolating = true; }
+  void report_to(Hearing& hearing) noexcept override { core_.hearing = &hearing; }
 
   const Counters& counters() const noexcept { return core_.counters; }
   DeviceEvents events() const noexcept override {

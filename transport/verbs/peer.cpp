@@ -143,6 +143,7 @@ void Peer::on_control(const Control& message, Instant now) {
   if (given_up_ || message.link >= links_.size()) return;
   Link& link = *links_[message.link];
   heard_ = now;
+  core_.hear(rank_);
   if (auto learned = learn(message.link, message.rail); !learned) {
     return give_up(learned.error().what);
   }
@@ -174,6 +175,7 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
     }
     return;
   }
+  core_.hear(rank_);
   if (!mark.receive) {
     heard_ = core_.clock->now();
     link.on_acknowledged(heard_);
