@@ -11,9 +11,7 @@
 
 namespace gdrx::gpu {
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
+Descriptor::~Descriptor() { Unforked::close(fd_); }
 
 AbstractName::AbstractName(const std::array<std::uint8_t, 16>& name) {
   std::string text = "gdrx-";

@@ -35,7 +35,8 @@ Result<DescriptorAddress> random_address() {
 }
 
 Result<Descriptor> unix_socket() {
-  Descriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor made(Unforked::open(
+      [] { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
   if (!made.valid()) return fail(Errc::system, "a Unix socket", errno);
   return made;
 }
@@ -67,8 +68,9 @@ class Server final : public DescriptorServer {
   // Whoever is refused or fails learns it by the end of his socket; the others go on.
   void run() {
     while (wait_for(listener_.fd(), POLLIN, stop_.fd(), Deadline::never())) {
-      const Descriptor client(
-          accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      const Descriptor client(Unforked::open([this] {
+        return accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      }));
       if (!client.valid()) {  // no room for it yet
         (void)wait_for(stop_.fd(), POLLIN, -1, Deadline::after(steady_clock(), milliseconds(10)));
       } else {

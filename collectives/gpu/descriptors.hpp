@@ -12,13 +12,15 @@
 
 #include "gdrx/clock.hpp"
 #include "gdrx/result.hpp"
+#include "transport/bootstrap/fork.hpp"
 
 namespace gdrx::gpu {
 
-/// A file descriptor, closed with the object.
+/// A file descriptor, closed with the object. Children of fork() do not get it: a socket would hide
+/// its process's death, an export would hold the GPU's memory.
 class Descriptor {
  public:
-  explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
+  explicit Descriptor(int fd = -1) noexcept : fd_(fd) { Unforked::keep(fd); }
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(fd_, other.fd_);

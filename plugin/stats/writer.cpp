@@ -16,6 +16,8 @@
 #include <string>
 #include <system_error>
 
+#include "transport/bootstrap/fork.hpp"
+
 namespace gdrx::stats {
 namespace {
 
@@ -72,9 +74,11 @@ std::string named(int fd, int pid) {
   return {};
 }
 
-// Locked before it has a name: a page without a lock is nobody's.
+// Locked before it has a name: a page without a lock is nobody's. A child of fork() would hold the
+// lock of a process that is gone.
 Page* make(int pid) {
-  const int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int fd =
+      Unforked::open([] { return open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); });
   if (fd < 0) return nullptr;
   void* memory = MAP_FAILED;
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, sizeof(Page)) == 0) {
@@ -83,7 +87,7 @@ Page* make(int pid) {
   if (memory != MAP_FAILED) own_path = named(fd, pid);
   if (memory == MAP_FAILED || own_path.empty()) {
     if (memory != MAP_FAILED) munmap(memory, sizeof(Page));
-    close(fd);
+    Unforked::close(fd);
     return nullptr;
   }
   return new (memory) Page;  // the descriptor is held until the process ends

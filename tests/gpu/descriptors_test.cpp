@@ -147,6 +147,31 @@ TEST(Descriptors, OfAProcessThatEndedAreNotWaitedFor) {
   EXPECT_EQ(result.error().code, Errc::peer_lost);
 }
 
+// As a worker of a data loader is one.
+TEST(Descriptors, OfAKilledProcessAreNotWaitedForThoughItsChildSleepsOn) {
+  int said[2];
+  ASSERT_EQ(pipe2(said, O_CLOEXEC), 0);
+  const pid_t server = fork();
+  if (server == 0) {
+    const auto started = DescriptorServer::start(1, numbered_file);
+    const DescriptorAddress address = (*started)->address();
+    const pid_t child = fork();
+    if (child == 0) _exit(static_cast<int>(sleep(3)));
+    (void)!write(said[1], &address, sizeof address);
+    pause();
+  }
+  DescriptorAddress gone;
+  ASSERT_EQ(read(said[0], &gone, sizeof gone), static_cast<ssize_t>(sizeof gone));
+  kill(server, SIGKILL);
+  waitpid(server, nullptr, 0);
+  close(said[0]);
+  close(said[1]);
+  const auto nothing = [](std::size_t, Descriptor) -> Result<void> { return {}; };
+  const auto result = fetch_descriptors(gone, 1, nothing, in(milliseconds(500)));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::peer_lost) << result.error().what;
+}
+
 TEST(Descriptors, AClientThatEndsHalfwayDoesNotHoldUpTheNext) {
   const auto server = DescriptorServer::start(64, numbered_file);
   ASSERT_TRUE(server);

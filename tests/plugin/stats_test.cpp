@@ -143,6 +143,29 @@ TEST(Page, OfALiveProcessIsNotRemovedByAnotherContainersOfItsNumber) {
   EXPECT_EQ(file_of(stats::page_path(1, 1)), 0u);
 }
 
+TEST(Page, OfAKilledProcessIsDeadThoughItsChildSleepsOn) {
+  int said[2];
+  ASSERT_EQ(pipe(said), 0);
+  const pid_t counts = fork();
+  if (counts == 0) {
+    stats::start(8, Log(Level::error, nullptr));
+    if (fork() == 0) _exit(static_cast<int>(sleep(3)));
+    const char word = stats::page().pid == getpid() ? 'y' : 'n';
+    (void)!write(said[1], &word, 1);
+    pause();
+  }
+  char word = 0;
+  ASSERT_EQ(read(said[0], &word, 1), 1);
+  close(said[0]);
+  close(said[1]);
+  const std::string path = stats::page_path(counts);
+  EXPECT_TRUE(word == 'y' && stats::lives(path));
+  kill(counts, SIGKILL);
+  waitpid(counts, nullptr, 0);
+  EXPECT_FALSE(stats::lives(path));
+  unlink(path.c_str());
+}
+
 std::uint64_t completions() {
   return (*stats::open_page(stats::page_path(getpid())))->completions.get();
 }
