@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UCX's TCP writes wherever a packet says: whoever reaches its port writes this process's memory.
+#include <sys/socket.h>
+
 #include <cstdlib>
 
 #include "tests/ucx/listening.hpp"
@@ -20,6 +22,21 @@ TEST(UcxDevice, ListensAtNoSocketWhateverUcxIsToldElsewhere) {
     EXPECT_EQ(listening(), std::vector<std::string>()) << tls;
   }
   unsetenv("UCX_TLS");
+}
+
+// So the registry of fork can do without UCX's sockets: a child that keeps them hides no death.
+TEST(UcxDevice, HasNoSocketOfWhichAPeerAwaitsTheEnd) {
+  Pair pair;
+  const WriteOp op = write_of({}, pair.import(pair.region->export_key()), 0);
+  ASSERT_EQ(pair.endpoint->post(op).value(), Progress::done);
+  ASSERT_TRUE(pair.receive());
+  EXPECT_FALSE(own_sockets().empty());
+  for (int fd = 0; fd < 256; ++fd) {
+    int type = SOCK_DGRAM;
+    socklen_t size = sizeof type;
+    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+    EXPECT_EQ(type, SOCK_DGRAM) << fd;
+  }
 }
 
 TEST(UcxDevice, RefusesTcpAskedForByName) {

@@ -9,6 +9,10 @@ namespace gdrx {
 
 /// Descriptors in whose place a child of fork() finds a dead one of the same number: whoever still
 /// uses them there gets an error, and hits no file that the child has opened since.
+///
+/// UCX's own are not entered. It closes them when it likes and tells nobody, so that the registry
+/// would name files that the program has opened since under the same numbers. They hide no death:
+/// they are of shared memory and datagrams between Unix sockets, of which no peer waits for an end.
 class Unforked {
  public:
   /// No fork() comes between `make`, which returns a descriptor or -1 with errno set, and its entry

@@ -145,7 +145,7 @@ std::optional<Notice> MeshWire::look_for_silence(MeshLink& link) {
   if (data_path_hears(link)) return {};
   return lost(link, fmt::format("is lost: neither its control connection nor the data path has "
                                 "heard from it for {:g} s (its host is down or out of reach, or "
-                                "the process is stopped)",
+                                "the process is stopped; GDRX_SILENCE sets the time)",
                                 std::chrono::duration<double>(most * heartbeat_).count()));
 }
 
