@@ -271,8 +271,9 @@ int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& 
   std::uint64_t to = of.key.base + of.offset + (whole ? 0 : of.header_bytes + part.offset);
   const std::byte* from = of.payload.data() + part.offset;
   Bytes header = whole ? of.header_bytes : 0;
+  const Bytes piece = link.rail().piece_of(unit.bytes);
   for (Bytes left = part.bytes;;) {
-    const Bytes now = std::min(left, link.rail().longest_write() - header);
+    const Bytes now = std::min(left, piece - header);
     bytes.num_sge = 0;
     const auto add = [&](const ibv_sge& piece) {
       if (piece.length > 0) pieces[static_cast<std::size_t>(bytes.num_sge++)] = piece;

@@ -22,6 +22,10 @@ constexpr int kQueueEntries = 4096;               // of one completion queue; mo
 // Of soft-RoCE (rxe): the value for software that has no vendor's.
 constexpr std::uint32_t kSoftVendor = 0xffffff;
 
+// Of a write to a soft NIC. soft-RoCE hears one request to repeat between two acknowledgements, and
+// waits for its time-out else. It is acknowledged at the end of each write.
+constexpr Bytes kSoftPiece = Bytes{16} << 10;
+
 // Between two looks at a port of which no event has told: some containers hide events.
 constexpr std::chrono::seconds kLook{1};
 
@@ -132,6 +136,7 @@ Result<void> Rail::read_port() {
   std::copy_n(name.begin(), std::min(name.size(), address_.name.size() - 1), address_.name.begin());
   port_up_ = port.state == IBV_PORT_ACTIVE;
   longest_ = std::clamp(Bytes{port.max_msg_sz}, kLeastLongest, kLongestWrite);
+  piece_ = soft_ ? kSoftPiece : longest_;
   return {};
 }
 

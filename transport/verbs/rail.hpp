@@ -3,6 +3,7 @@
 // which devices talk about their links.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -39,7 +40,11 @@ class Rail {
   const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
   /// Work requests that a write of so many bytes takes: a NIC has a longest one (max_msg_sz).
   std::uint32_t requests_for(Bytes bytes) const noexcept {
-    return bytes <= longest_ ? 1 : static_cast<std::uint32_t>((bytes - 1) / longest_ + 1);
+    return bytes <= piece_ ? 1 : static_cast<std::uint32_t>((bytes - 1) / piece_of(bytes) + 1);
+  }
+  /// So much of a write of `bytes` goes in one request: what the NIC takes, or suits its driver.
+  Bytes piece_of(Bytes bytes) const noexcept {
+    return std::clamp((bytes + kMostPieces - 1) / kMostPieces, piece_, longest_);
   }
   Bytes longest_write() const noexcept { return longest_; }
   /// Its NIC's in sysfs, links resolved; empty: not known.
@@ -85,6 +90,7 @@ class Rail {
   void pump_events(const Log& log, Instant now);
 
  private:
+  static constexpr Bytes kMostPieces = 64;  // of one unit; a QP takes kLongestUnit requests
   struct Shard {
     std::shared_ptr<CompletionQueue> queue;
     std::uint32_t used = 0;
@@ -107,6 +113,7 @@ class Rail {
   bool repeats_ = false;
   bool soft_ = false;
   Bytes longest_ = 0;
+  Bytes piece_ = 0;  // at least, of a longer write
   bool port_up_ = true;
   bool dead_ = false;
   bool broken_ = false;
