@@ -55,10 +55,8 @@ constexpr milliseconds kLiveness{20'000};
 
 class Swarm {
  public:
-  Swarm(std::uint64_t seed, bool refuse)
-      : random_(seed * 2 + 1), seed_(seed), cluster_(shape(seed)) {
+  explicit Swarm(std::uint64_t seed) : random_(seed * 2 + 1), seed_(seed), cluster_(shape(seed)) {
     for (const Mix& mix : kMix) {
-      if (mix.fault == Fault::verb_fails && !refuse) continue;
       if (!random_.chance(mix.chosen)) continue;
       cluster_.network.set_fault(mix.fault, mix.probability);
       if (mix.fault == Fault::verb_fails) refuse_a_verb();
@@ -233,8 +231,11 @@ class Swarm {
         for (int i = 0; i < network.nics(at); ++i) down(at, i, random_.between(500, 60'000));
       }
     }
-    // The first NIC of each host lives, so that a path remains: where first NICs are joined.
-    if (nic > 0 && !crossed_ && network.draw(Fault::device_fatal)) network.kill_nic(host, nic);
+    // The first NIC of each host lives, so that a path remains: where first NICs are joined, and
+    // none was left out because a verb of its opening was refused.
+    if (nic > 0 && !crossed_ && !refused_ && network.draw(Fault::device_fatal)) {
+      network.kill_nic(host, nic);
+    }
     if (network.draw(Fault::slow_host)) stop(host, random_.between(100, 15'000));
     if (network.draw(Fault::stall)) stop(host, random_.between(25'000, 110'000));
   }
@@ -279,6 +280,6 @@ class Swarm {
 
 }  // namespace
 
-SwarmResult run_swarm(std::uint64_t seed, bool refuse) { return Swarm(seed, refuse).run(); }
+SwarmResult run_swarm(std::uint64_t seed) { return Swarm(seed).run(); }
 
 }  // namespace gdrx::sim

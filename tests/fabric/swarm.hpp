@@ -20,7 +20,6 @@ struct SwarmResult {
   std::string shape;
 };
 
-/// `refuse`: one verb of one host fails in some of the seeds, too.
-SwarmResult run_swarm(std::uint64_t seed, bool refuse = false);
+SwarmResult run_swarm(std::uint64_t seed);
 
 }  // namespace gdrx::sim

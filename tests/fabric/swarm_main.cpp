@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// verbs_swarm [--refuse] [--seeds N] [--first S] | --seed S: runs seeds of the swarm, says which
-// faults fired in how many of them, and how to replay one that failed. --refuse: a verb of one host
-// fails in some seeds, too; a few of these are known to hang or to lose a peer without a reason.
+// verbs_swarm [--seeds N] [--first S] | --seed S: runs seeds of the swarm, says which faults fired
+// in how many of them, and how to replay one that failed.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -24,8 +23,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t seeds = 1000;
   bool one = false;
-  const bool refuse = argc > 1 && std::string_view(argv[1]) == "--refuse";
-  for (int i = refuse ? 2 : 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     const std::uint64_t value = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--seeds") seeds = value;
@@ -43,16 +41,16 @@ int main(int argc, char** argv) {
   std::uint64_t messages = 0;
   std::uint64_t failed = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    const auto result = gdrx::sim::run_swarm(seed, refuse);
+    const auto result = gdrx::sim::run_swarm(seed);
     std::string wrong = result.wrong;
     if (wrong.empty() && seed % kTwiceEvery == 0 &&
-        gdrx::sim::run_swarm(seed, refuse).hash != result.hash) {
+        gdrx::sim::run_swarm(seed).hash != result.hash) {
       wrong = "the same seed took another course";
     }
     if (!wrong.empty()) {
       ++failed;
-      fmt::print("seed {} ({}): {}\n  replay: {}{} --seed {}\n", seed, result.shape, wrong, argv[0],
-                 refuse ? " --refuse" : "", seed);
+      fmt::print("seed {} ({}): {}\n  replay: {} --seed {}\n", seed, result.shape, wrong, argv[0],
+                 seed);
     }
     if (one) fmt::print("seed {}: {}, trace {:016x}\n", seed, result.shape, result.hash);
     for (std::size_t i = 0; i < kFaults; ++i) {
@@ -74,8 +72,7 @@ int main(int argc, char** argv) {
   bool rare = false;
   for (std::size_t i = 0; i < kFaults; ++i) {
     const double share = static_cast<double>(in_seeds[i]) / static_cast<double>(seeds);
-    const bool wanted = refuse || static_cast<gdrx::sim::Fault>(i) != gdrx::sim::Fault::verb_fails;
-    const bool too_rare = wanted && seeds >= kEnough && share < kLeastShare;
+    const bool too_rare = seeds >= kEnough && share < kLeastShare;
     rare = rare || too_rare;
     fmt::print("  {:16} in {:5.1f}% of the seeds, {} times{}\n",
                gdrx::sim::to_string(static_cast<gdrx::sim::Fault>(i)), share * 100, fired[i],

@@ -118,6 +118,30 @@ TEST(ReliableQp, OneThatIsRefusedAgainAndAgainIsToldAndEndsThePeerAfterItsTimeou
   }
 }
 
+// No hello leaves, and so no rail ever comes up.
+TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerAfterItsTimeoutWithTheReason) {
+  Cluster cluster(unstarted());
+  ASSERT_TRUE(cluster.start().has_value());
+  cluster.network.fail_verb(0, {Verb::post_send, 1, ~std::uint64_t{0}, ENOMEM});
+  cluster.run_for(milliseconds(1500));
+  EXPECT_EQ(cluster[0].error, "");
+  EXPECT_EQ(lines(cluster[0], "ibv_post_send"), 1U);
+  EXPECT_TRUE(fails_with(cluster, 0, "ibv_post_send", seconds(2))) << cluster[0].error;
+}
+
+TEST(RefusedVerb, APortThatCannotBeReadIsNotSaidToBeDown) {
+  Cluster cluster(ClusterSettings{});
+  cluster.send(0, 1, pattern(5000, 1), 0, 1);
+  cluster.network.fail_verb(0, {Verb::query_port, 1, ~std::uint64_t{0}, EIO});
+  cluster.run_until([] { return false; }, milliseconds(2100), std::chrono::microseconds(50));
+  cluster.network.break_qps(0, 0);
+  const auto data = pattern(5000, 2);
+  cluster.send(0, 1, data, 0, 2);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 2; }));
+  EXPECT_EQ(lines(cluster[0], "port down"), 0U);
+  EXPECT_EQ(lines(cluster[0], "ibv_query_port"), 1U);
+}
+
 TEST(ReliableQp, LetsItsPeerWriteAndNothingElse) {
   Cluster cluster(ClusterSettings{});
   cluster.send(0, 1, pattern(5000, 1), 0, 1);

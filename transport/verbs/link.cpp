@@ -2,6 +2,7 @@
 #include "transport/verbs/link.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 namespace gdrx::verbs {
 namespace {
@@ -248,6 +249,11 @@ void Link::tick(Instant now) {
       if (!opened_) return;
       say_hello(connected_ ? kReady : 0);
       back_off(now);
+      if (const int error = rail().send_error(); error != 0) {
+        owner_.link_refused(
+            setup_.number, "ibv_post_send of a datagram: " + std::generic_category().message(error),
+            false);
+      }
       return;
     case LinkState::up:
       if (rail().dead()) fail("the NIC is dead", now);

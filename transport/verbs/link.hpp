@@ -27,7 +27,7 @@ class LinkOwner {
   virtual void link_failed(std::uint8_t link, const std::string& why) = 0;
   /// Both ends know what became of the units without an acknowledgement: `lost` are sent again.
   virtual void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) = 0;
-  /// Its QPs could not be made; for good: it is dead, else it tries again.
+  /// Its QPs could not be made, or not be told of; for good: it is dead, else it tries again.
   virtual void link_refused(std::uint8_t link, const std::string& why, bool for_good) = 0;
   virtual void link_up(std::uint8_t link) = 0;
   virtual void give_up(std::string why) = 0;  // the peer broke the protocol

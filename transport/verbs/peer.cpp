@@ -359,6 +359,7 @@ void Peer::link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t 
 
 void Peer::link_up(std::uint8_t link) {
   ever_up_ = true;
+  refused_since_.reset();
   guarded_ = guarded_ || links_[link]->guarded();
   heard_ = core_.clock->now();
   Link& up = *links_[link];

@@ -15,23 +15,27 @@ void Peer::link_refused(std::uint8_t link, const std::string& why, bool for_good
   if (!refused_since_) {
     refused_since_ = now;
     core_.log.warn("rail {} {}: {} (peer rank {})", links_[link]->rail().name(),
-                   for_good ? "is of no use" : "has no QP yet", why, index(rank_));
+                   for_good ? "is of no use" : "is not connected yet", why, index(rank_));
   }
   const bool any_up = std::any_of(links_.begin(), links_.end(), [](const auto& other) {
     return other->state() == LinkState::up;
   });
   if (any_up) refused_since_ = now;
-  if (now - *refused_since_ >= core_.options.peer_timeout) give_up("no rail to it gets a QP");
+  if (now - *refused_since_ >= core_.options.peer_timeout)
+    give_up("no rail to it can be connected");
 }
 
 // Whatever its NICs still send finds no QP, and ours read nothing for it.
 void Peer::give_up(std::string why) {
   if (given_up_) return;
   given_up_ = true;
-  Error error{Errc::peer_lost,
-              fmt::format("rank {} is lost: {}; the last rail was {}{}{}", index(rank_), why,
-                          ends_of(*links_[last_down_]), last_why_.empty() ? "" : ": ", last_why_),
-              0};
+  std::string refusals;
+  for (const auto& rail : core_.rails) refusals += rail->refusals();
+  Error error{
+      Errc::peer_lost,
+      fmt::format("rank {} is lost: {}; the last rail was {}{}{}{}", index(rank_), why,
+                  ends_of(*links_[last_down_]), last_why_.empty() ? "" : ": ", last_why_, refusals),
+      0};
   for (const auto& link : links_) link->shut();
   outgoing_.abandon();
   if (!core_.isolating) return core_.fail_with(std::move(error));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "transport/verbs/pci_place.hpp"
 
@@ -255,7 +256,18 @@ void Rail::send(const AddressHandle& to, const RailAddress& peer, const Control&
   request.wr.ud.ah = to.raw();
   request.wr.ud.remote_qpn = peer.control_qp;
   request.wr.ud.remote_qkey = peer.qkey;
-  if (control_->post(request) == 0) ++control_sent_;
+  send_error_ = control_->post(request);
+  if (send_error_ == 0) ++control_sent_;
+}
+
+std::string Rail::refusals() const {
+  std::string text;
+  if (send_error_ != 0) {
+    text = fmt::format("; ibv_post_send of a datagram on {}: {}", name(),
+                       std::generic_category().message(send_error_));
+  }
+  if (look_error_) text += "; " + gdrx::describe(*look_error_);
+  return text;
 }
 
 bool Rail::receive(Control& message) noexcept {
@@ -295,7 +307,13 @@ void Rail::pump_events(const Log& log, Instant now) {
   if (dead_ || !look) return;
   next_look_ = now + kLook;
   const auto port = context_->query_port(port_);
-  const bool up = port && port->state == IBV_PORT_ACTIVE;
+  if (!port) {  // that says nothing of the port
+    if (!look_error_) log.warn("rail {}: {}", name(), gdrx::describe(port.error()));
+    look_error_ = port.error();
+    return;
+  }
+  look_error_.reset();
+  const bool up = port->state == IBV_PORT_ACTIVE;
   if (up == port_up_) return;
   port_up_ = up;
   if (up) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,8 +83,13 @@ class Rail {
   /// The last poll() found all queues empty behind what it returned.
   bool quiet() const noexcept { return quiet_; }
 
-  /// Best effort: dropped when the ring is full, as the network may drop it. Never blocks.
+  /// Best effort: dropped when the ring is full, as the network may drop it. Never blocks. What
+  /// was refused is kept for refusals().
   void send(const AddressHandle& to, const RailAddress& peer, const Control& message) noexcept;
+  /// The errno with which the last datagram was refused, or 0.
+  int send_error() const noexcept { return send_error_; }
+  /// Verbs that are refused now, each with its reason; mostly empty.
+  std::string refusals() const;
   /// The next valid datagram, if any.
   bool receive(Control& message) noexcept;
   /// Reads what the NIC told about itself: a system call, and another one if it told something.
@@ -129,6 +135,8 @@ class Rail {
   std::unique_ptr<QueuePair> control_;
   std::uint32_t control_sent_ = 0;  // datagrams posted and acknowledged: a ring
   std::uint32_t control_done_ = 0;
+  int send_error_ = 0;
+  std::optional<Error> look_error_;  // of the last look at the port
 };
 
 }  // namespace gdrx::verbs
