@@ -20,6 +20,11 @@ class ByteWindow {
   std::span<const std::byte> full() const noexcept { return {bytes_.get() + begin_, size()}; }
   std::size_t size() const noexcept { return end_ - begin_; }
   std::size_t room() const noexcept { return most_ - size(); }
+  std::span<std::byte> full() noexcept { return {bytes_.get() + begin_, size()}; }
+  /// Room for `bytes` in one piece, if there is so much.
+  std::span<std::byte> space_for(std::size_t bytes) noexcept {
+    return bytes <= most_ - end_ ? all().subspan(end_) : space();
+  }
   /// All the room there is, in one piece.
   std::span<std::byte> space() noexcept {
     if (begin_ > 0) {
@@ -36,8 +41,7 @@ class ByteWindow {
   }
   /// As much as there is room for; returns how much.
   std::size_t append(std::span<const std::byte> from) noexcept {
-    const bool fits_behind = from.size() <= most_ - end_;
-    const auto to = fits_behind ? all().subspan(end_) : space();
+    const auto to = space_for(from.size());
     const std::size_t some = std::min(to.size(), from.size());
     if (some > 0) std::memcpy(to.data(), from.data(), some);
     put(some);

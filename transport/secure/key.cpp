@@ -22,17 +22,22 @@ OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
                                            bytes.size());
 }
 
-Result<Key> run_kdf(const char* name, const OSSL_PARAM* parameters) {
+Result<void> run_kdf(const char* name, const OSSL_PARAM* parameters, std::span<std::byte> out) {
   start_openssl();
   const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(EVP_KDF_fetch(nullptr, name, nullptr),
                                                               &EVP_KDF_free);
   const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> state(
       kdf ? EVP_KDF_CTX_new(kdf.get()) : nullptr, &EVP_KDF_CTX_free);
-  std::array<std::byte, Key::kBytes> out{};
   if (!state || EVP_KDF_derive(state.get(), reinterpret_cast<unsigned char*>(out.data()),
                                out.size(), parameters) <= 0) {
     return fail(Errc::system, openssl_error(name));
   }
+  return {};
+}
+
+Result<Key> key_by_kdf(const char* name, const OSSL_PARAM* parameters) {
+  std::array<std::byte, Key::kBytes> out{};
+  GDRX_TRY(run_kdf(name, parameters, out));
   Key key{std::span<const std::byte, Key::kBytes>(out)};
   wipe(out);
   return key;
@@ -76,7 +81,26 @@ Result<Key> derive(std::span<const std::byte> from, std::string_view label,
       octets(OSSL_KDF_PARAM_KEY, from),
       octets(OSSL_KDF_PARAM_SALT, std::as_bytes(std::span(kSalt))),
       octets(OSSL_KDF_PARAM_INFO, info.bytes()), OSSL_PARAM_construct_end()};
-  return run_kdf("HKDF", parameters);
+  return key_by_kdf("HKDF", parameters);
+}
+
+Result<void> expand_label(const Key& secret, std::string_view label, std::span<std::byte> out) {
+  static constexpr std::string_view kPrefix = "tls13 ";
+  std::vector<std::byte> info{std::byte{0}, static_cast<std::byte>(out.size()),
+                              static_cast<std::byte>(kPrefix.size() + label.size())};
+  for (const std::string_view text : {kPrefix, label}) {
+    const auto bytes = std::as_bytes(std::span(text));
+    info.insert(info.end(), bytes.begin(), bytes.end());
+  }
+  info.push_back(std::byte{0});  // the context's length
+  char digest[] = "SHA256";
+  int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
+  const OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+      OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode),
+      octets(OSSL_KDF_PARAM_KEY, secret.bytes()), octets(OSSL_KDF_PARAM_INFO, info),
+      OSSL_PARAM_construct_end()};
+  return run_kdf("HKDF", parameters, out);
 }
 
 Result<Key> stretch(std::span<const std::byte> secret, std::string_view label) {
@@ -89,7 +113,7 @@ Result<Key> stretch(std::span<const std::byte> secret, std::string_view label) {
                                    OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_R, &r),
                                    OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_P, &p),
                                    OSSL_PARAM_construct_end()};
-  return run_kdf("SCRYPT", parameters);
+  return key_by_kdf("SCRYPT", parameters);
 }
 
 }  // namespace gdrx

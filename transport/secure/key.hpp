@@ -61,6 +61,9 @@ inline Result<Key> derive(const Key& from, std::string_view label, const KeyCont
   return derive(from.bytes(), label, context);
 }
 
+/// HKDF-Expand-Label (RFC 8446, 7.1) without a context: fills `out`, 255 bytes at most.
+Result<void> expand_label(const Key& secret, std::string_view label, std::span<std::byte> out);
+
 /// scrypt (RFC 7914) with 16 MiB, some 40 ms: for secrets that people choose.
 Result<Key> stretch(std::span<const std::byte> secret, std::string_view label);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
 
-Result<SSL_CTX*> make(bool server) {
+Result<SSL_CTX*> make(bool server, void (*hear)(const SSL*, const char*)) {
   start_openssl();
   SSL_CTX* context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
   if (context == nullptr || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
@@ -27,6 +27,7 @@ Result<SSL_CTX*> make(bool server) {
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_keylog_callback(context, hear);
   SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY);
   // A server without the key would have to show a certificate, which nobody here believes.
   if (!server) SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
@@ -48,9 +49,9 @@ std::string openssl_error(const std::string& what) {
   return what + ": " + text.data();
 }
 
-Result<SSL_CTX*> tls_context(bool server) {
-  static const Result<SSL_CTX*> of_servers = make(true);
-  static const Result<SSL_CTX*> of_clients = make(false);
+Result<SSL_CTX*> tls_context(bool server, void (*hear)(const SSL*, const char*)) {
+  static const Result<SSL_CTX*> of_servers = make(true, hear);
+  static const Result<SSL_CTX*> of_clients = make(false, hear);
   return server ? of_servers : of_clients;
 }
 

@@ -7,6 +7,7 @@
 #include "gdrx/result.hpp"
 
 using SSL_CTX = struct ssl_ctx_st;
+using SSL = struct ssl_st;
 
 namespace gdrx {
 
@@ -18,7 +19,8 @@ void start_openssl() noexcept;
 std::string openssl_error(const std::string& what);
 
 /// TLS 1.3 with keys that both ends hold: no certificates, tickets, early data or older versions.
-/// Lives as long as the process.
-Result<SSL_CTX*> tls_context(bool server);
+/// Lives as long as the process. `hear` is told each handshake's secrets, as a line of NSS's key
+/// log format; all calls give the same.
+Result<SSL_CTX*> tls_context(bool server, void (*hear)(const SSL*, const char* line));
 
 }  // namespace gdrx

@@ -1,182 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/secure/tls_session.hpp"
 
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "transport/secure/byte_window.hpp"
-#include "transport/secure/tls_context.hpp"
+#include "transport/secure/tls_handshake.hpp"
+#include "transport/secure/tls_records.hpp"
 
 namespace gdrx {
 namespace {
 
-constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
-// Beyond Options::buffer: one whole record, and what OpenSSL says of its own accord.
-constexpr std::size_t kReserve = kRecord + 4096;
-constexpr std::size_t kMostIdentity = 256;
-constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
+// Beyond Options::buffer: one whole record, and what TLS says of its own accord.
+constexpr std::size_t kReserve = TlsRecords::kMostPlain + 4096;
+constexpr std::size_t kMostRecord = TlsRecords::kHeader + TlsRecords::kMostSealed;
+constexpr std::size_t kParts = 66;  // of one record
 
-// The form in which OpenSSL takes a key from outside.
-SSL_SESSION* as_session(SSL* ssl, const Key& key) {
-  SSL_SESSION* session = SSL_SESSION_new();
-  const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl, kAes128GcmSha256);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(key.bytes().data());
-  if (session != nullptr && cipher != nullptr &&
-      SSL_SESSION_set1_master_key(session, bytes, Key::kBytes) == 1 &&
-      SSL_SESSION_set_cipher(session, cipher) == 1 &&
-      SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1) {
-    return session;
-  }
-  SSL_SESSION_free(session);
-  return nullptr;
+// RFC 8446, 4.6.3 and 6.
+constexpr std::array<std::byte, 5> kKeyUpdate{std::byte{24}, {}, {}, std::byte{1}, {}};
+constexpr std::array<std::byte, 2> kCloseNotify{std::byte{1}, std::byte{0}};
+
+iovec part_of(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
 
 struct TlsSession::Impl {
   Impl(const Options& chosen, bool is_server)
-      : options(chosen), server(is_server), in(chosen.buffer), out(chosen.buffer + kReserve) {}
+      : options(chosen),
+        server(is_server),
+        in(std::max(chosen.buffer, kMostRecord)),
+        out(chosen.buffer + kReserve) {}
 
   Options options;
   bool server;
   ByteWindow in;
   ByteWindow out;
+  std::unique_ptr<TlsHandshake> shaking;  // until it is done
   std::string identity;
-  Key key;  // a client's
-  FindKey find;
-  bool established = false;
-  std::uint64_t records = 0;  // written under the key in use
+  std::optional<TlsRecords> seals;
+  std::optional<TlsRecords> opens;
+  std::size_t opened = 0;    // bytes of plaintext at the front of `in`
+  std::size_t behind = 0;    // bytes of their record after them
+  bool renew_asked = false;  // the peer wants our next key
   std::optional<Error> failed;
-  std::unique_ptr<SSL, decltype(&SSL_free)> ssl{nullptr, &SSL_free};  // goes first: uses the above
 
-  static Impl* of(BIO* bio) { return static_cast<Impl*>(BIO_get_data(bio)); }
-  static Impl* of(const SSL* ssl) { return static_cast<Impl*>(SSL_get_ex_data(ssl, 0)); }
-  static BIO_METHOD* method();
-  static int take_in(BIO* bio, char* to, std::size_t most, std::size_t* taken);
-  static int put_out(BIO* bio, const char* from, std::size_t size, std::size_t* put);
-  static long control(BIO* bio, int command, long number, void* pointer);
-  static int use_key(SSL* ssl, const EVP_MD* digest, const unsigned char** id, std::size_t* id_size,
-                     SSL_SESSION** session);
-  static int find_key(SSL* ssl, const unsigned char* id, std::size_t id_size,
-                      SSL_SESSION** session);
-
-  Result<void> open();
-  // 0 where more ciphertext has to come, or room for some; else the reason why nothing ever will.
-  Result<std::size_t> judge(int code, const char* what);
-  tl::unexpected<Error> broken(Errc code, const std::string& what);
+  tl::unexpected<Error> broken(Error error) {
+    failed = std::move(error);
+    return tl::unexpected(*failed);
+  }
+  Result<void> take_over();
+  Result<void> seal(TlsContent type, std::span<const iovec> parts);
   Result<void> renew_key();
+  Result<Progress> open_next();
+  Result<void> obey(TlsContent type, std::span<const std::byte> said);
 };
 
-int TlsSession::Impl::take_in(BIO* bio, char* to, std::size_t most, std::size_t* taken) {
-  Impl& self = *of(bio);
-  BIO_clear_retry_flags(bio);
-  *taken = std::min(most, self.in.size());
-  if (*taken == 0) {
-    BIO_set_retry_read(bio);
-    return 0;
-  }
-  std::memcpy(to, self.in.full().data(), *taken);
-  self.in.take(*taken);
-  return 1;
-}
-
-int TlsSession::Impl::put_out(BIO* bio, const char* from, std::size_t size, std::size_t* put) {
-  BIO_clear_retry_flags(bio);
-  *put = of(bio)->out.append(std::as_bytes(std::span(from, size)));
-  if (*put == 0) BIO_set_retry_write(bio);
-  return *put > 0 ? 1 : 0;
-}
-
-long TlsSession::Impl::control(BIO*, int command, long, void*) {
-  return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
-
-BIO_METHOD* TlsSession::Impl::method() {
-  static BIO_METHOD* const made = [] {
-    BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gdrx");
-    if (method == nullptr) return method;
-    BIO_meth_set_read_ex(method, &take_in);
-    BIO_meth_set_write_ex(method, &put_out);
-    BIO_meth_set_ctrl(method, &control);
-    return method;
-  }();
-  return made;
-}
-
-int TlsSession::Impl::use_key(SSL* ssl, const EVP_MD* digest, const unsigned char** id,
-                              std::size_t* id_size, SSL_SESSION** session) {
-  Impl& self = *of(ssl);
-  *session = nullptr;
-  // A second greeting may ask for another hash, which the key is not for.
-  if (digest != nullptr && EVP_MD_get_type(digest) != NID_sha256) return 1;
-  *id = reinterpret_cast<const unsigned char*>(self.identity.data());
-  *id_size = self.identity.size();
-  *session = as_session(ssl, self.key);
-  return *session != nullptr ? 1 : 0;
-}
-
-int TlsSession::Impl::find_key(SSL* ssl, const unsigned char* id, std::size_t id_size,
-                               SSL_SESSION** session) {
-  Impl& self = *of(ssl);
-  *session = nullptr;
-  if (id_size > kMostIdentity) return 1;
-  const std::string_view identity(reinterpret_cast<const char*>(id), id_size);
-  const std::optional<Key> key = self.find(identity);
-  if (!key) return 1;
-  self.identity = identity;
-  *session = as_session(ssl, *key);
-  return *session != nullptr ? 1 : 0;
-}
-
-Result<void> TlsSession::Impl::open() {
-  SSL_CTX* context = GDRX_TRY(tls_context(server));
-  ssl.reset(SSL_new(context));
-  BIO* bio = method() == nullptr ? nullptr : BIO_new(method());
-  if (!ssl || bio == nullptr || SSL_set_ex_data(ssl.get(), 0, this) != 1) {
-    BIO_free(bio);
-    return fail(Errc::system, openssl_error("a TLS session"));
-  }
-  BIO_set_data(bio, this);
-  BIO_set_init(bio, 1);
-  SSL_set_bio(ssl.get(), bio, bio);
-  if (!options.bulk) SSL_set_mode(ssl.get(), SSL_MODE_RELEASE_BUFFERS);
-  if (server) {
-    SSL_set_psk_find_session_callback(ssl.get(), &find_key);
-    SSL_set_accept_state(ssl.get());
-  } else {
-    SSL_set_psk_use_session_callback(ssl.get(), &use_key);
-    SSL_set_connect_state(ssl.get());
-  }
+Result<void> TlsSession::Impl::take_over() {
+  const TlsHandshake::Outcome made = GDRX_TRY(shaking->outcome());
+  const Key& mine = server ? made.of_server : made.of_client;
+  const Key& theirs = server ? made.of_client : made.of_server;
+  seals = GDRX_TRY(TlsRecords::to_seal(made.suite, mine));
+  opens = GDRX_TRY(TlsRecords::to_open(made.suite, theirs));
+  identity = shaking->identity();
+  shaking.reset();
   return {};
 }
 
-tl::unexpected<Error> TlsSession::Impl::broken(Errc code, const std::string& what) {
-  failed = Error{code, what};
-  return tl::unexpected(*failed);
-}
-
-Result<std::size_t> TlsSession::Impl::judge(int code, const char* what) {
-  switch (SSL_get_error(ssl.get(), code)) {
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-      return 0;
-    case SSL_ERROR_ZERO_RETURN:
-      return broken(Errc::peer_lost, "the peer has closed the connection");
-    default:
-      return broken(Errc::protocol, openssl_error(what));
-  }
+Result<void> TlsSession::Impl::seal(TlsContent type, std::span<const iovec> parts) {
+  const auto to = out.space_for(kMostRecord);
+  const auto sealed = seals->seal(type, parts, to.data());
+  if (!sealed) return broken(sealed.error());
+  out.put(*sealed);
+  return {};
 }
 
 Result<void> TlsSession::Impl::renew_key() {
-  if (SSL_key_update(ssl.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
-    return broken(Errc::system, openssl_error("a new TLS key"));
-  }
-  records = 0;
+  const iovec part = part_of(kKeyUpdate);
+  GDRX_TRY(seal(TlsContent::handshake, std::span(&part, 1)));
+  renew_asked = false;
+  if (auto renewed = seals->renew(); !renewed) return broken(renewed.error());
   return {};
+}
+
+Result<void> TlsSession::Impl::obey(TlsContent type, std::span<const std::byte> said) {
+  if (type == TlsContent::alert && std::ranges::equal(said, kCloseNotify)) {
+    return broken({Errc::peer_lost, "the peer has closed the connection", 0});
+  }
+  if (type == TlsContent::alert && said.size() == 2) {
+    return broken({Errc::protocol,
+                   fmt::format("the peer ends TLS by alert {}", std::to_integer<int>(said[1])), 0});
+  }
+  const bool update = type == TlsContent::handshake && said.size() == kKeyUpdate.size() &&
+                      std::ranges::equal(said.first(4), std::span(kKeyUpdate).first(4)) &&
+                      said[4] <= std::byte{1};
+  if (!update) return broken({Errc::protocol, "the peer says over TLS what has no place here", 0});
+  renew_asked |= said[4] == std::byte{1};
+  if (auto renewed = opens->renew(); !renewed) return broken(renewed.error());
+  return {};
+}
+
+// Pending: no whole record has come.
+Result<Progress> TlsSession::Impl::open_next() {
+  const auto size = TlsRecords::size_of(in.full());
+  if (!size) return broken(size.error());
+  if (*size == 0 || in.size() < *size) return Progress::pending;
+  const auto record = in.full().first(*size);
+  const auto content = opens->open(record);
+  if (!content) return broken(content.error());
+  if (content->type == TlsContent::data) {
+    in.take(TlsRecords::kHeader);
+    opened = content->size;
+    behind = *size - TlsRecords::kHeader - opened;
+    if (opened == 0) in.take(std::exchange(behind, 0));
+    return Progress::done;
+  }
+  GDRX_TRY(obey(content->type, record.subspan(TlsRecords::kHeader, content->size)));
+  in.take(*size);
+  return Progress::done;
 }
 
 TlsSession::TlsSession(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -186,20 +132,18 @@ TlsSession::~TlsSession() = default;
 
 Result<TlsSession> TlsSession::client(std::string identity, const Key& key,
                                       const Options& options) {
-  if (identity.empty() || identity.size() > kMostIdentity) {
+  if (identity.empty() || identity.size() > TlsHandshake::kMostIdentity) {
     return fail(Errc::invalid_argument, "a TLS identity has 1 to 256 bytes");
   }
   auto impl = std::make_unique<Impl>(options, false);
-  impl->identity = std::move(identity);
-  impl->key = key;
-  GDRX_TRY(impl->open());
+  impl->shaking =
+      GDRX_TRY(TlsHandshake::of_client({impl->in, impl->out}, {std::move(identity), key}));
   return TlsSession(std::move(impl));
 }
 
 Result<TlsSession> TlsSession::server(FindKey find, const Options& options) {
   auto impl = std::make_unique<Impl>(options, true);
-  impl->find = std::move(find);
-  GDRX_TRY(impl->open());
+  impl->shaking = GDRX_TRY(TlsHandshake::of_server({impl->in, impl->out}, std::move(find)));
   return TlsSession(std::move(impl));
 }
 
@@ -211,88 +155,95 @@ Result<TlsSession> TlsSession::server(FindKey find) { return server(std::move(fi
 Result<Progress> TlsSession::handshake() {
   Impl& self = *impl_;
   if (self.failed) return tl::unexpected(*self.failed);
-  if (self.established) return Progress::done;
-  ERR_clear_error();
-  const int code = SSL_do_handshake(self.ssl.get());
-  if (code != 1) {
-    GDRX_TRY(self.judge(code, "TLS handshake (is the key another there?)"));
-    return Progress::pending;
-  }
-  // Only a session by the shared key counts as one resumed.
-  if (SSL_session_reused(self.ssl.get()) != 1) {
-    return self.broken(Errc::protocol, "TLS handshake: the peer did not show the key");
-  }
-  self.established = true;
-  self.find = nullptr;  // with the key that it may hold
-  self.key = Key();
+  if (established()) return Progress::done;
+  const auto stepped = self.shaking->step();
+  if (!stepped) return self.broken(stepped.error());
+  if (*stepped == Progress::pending) return Progress::pending;
+  if (auto taken = self.take_over(); !taken) return self.broken(taken.error());
   return Progress::done;
 }
 
-bool TlsSession::established() const noexcept { return impl_->established; }
-const std::string& TlsSession::identity() const noexcept { return impl_->identity; }
+bool TlsSession::established() const noexcept { return !impl_->shaking; }
+const std::string& TlsSession::identity() const noexcept {
+  return established() ? impl_->identity : impl_->shaking->identity();
+}
 
 std::span<std::byte> TlsSession::space() noexcept { return impl_->in.space(); }
 void TlsSession::received(std::size_t bytes) noexcept { impl_->in.put(bytes); }
 std::size_t TlsSession::feed(std::span<const std::byte> ciphertext) noexcept {
   return impl_->in.append(ciphertext);
 }
-std::span<const std::byte> TlsSession::unsent() const noexcept { return impl_->out.full(); }
+std::span<const std::byte> TlsSession::unsent() const noexcept {
+  return std::as_const(impl_->out).full();
+}
 void TlsSession::sent(std::size_t bytes) noexcept { impl_->out.take(bytes); }
 
 Result<std::size_t> TlsSession::write(std::span<const std::byte> plaintext) {
+  const iovec part = part_of(plaintext);
+  return write(std::span(&part, 1));
+}
+
+Result<std::size_t> TlsSession::write(std::span<const iovec> parts) {
   Impl& self = *impl_;
   if (GDRX_TRY(handshake()) == Progress::pending) return 0;
   std::size_t written = 0;
-  ERR_clear_error();
-  while (written < plaintext.size() && self.out.size() < self.options.buffer) {
-    if (self.records == self.options.records_a_key) GDRX_TRY(self.renew_key());
-    const std::size_t piece = std::min(plaintext.size() - written, kRecord);
-    std::size_t some = 0;
-    const int code = SSL_write_ex(self.ssl.get(), plaintext.data() + written, piece, &some);
-    if (code != 1) {
-      GDRX_TRY(self.judge(code, "TLS write"));
-      // There is room for a record: what OpenSSL keeps, it keeps for lack of sense.
-      return self.broken(Errc::internal, "TLS write: a record did not fit");
+  std::size_t skip = 0;  // of parts[0]
+  while (!parts.empty() && self.out.size() < self.options.buffer) {
+    std::array<iovec, kParts> record;
+    std::size_t count = 0;
+    std::size_t size = 0;
+    while (!parts.empty() && count < kParts && size < TlsRecords::kMostPlain) {
+      const std::size_t left = parts[0].iov_len - skip;
+      const std::size_t some = std::min(left, TlsRecords::kMostPlain - size);
+      if (some > 0) record[count++] = {static_cast<std::byte*>(parts[0].iov_base) + skip, some};
+      size += some;
+      skip = some == left ? 0 : skip + some;
+      if (some == left) parts = parts.subspan(1);
     }
-    written += some;
-    ++self.records;
+    if (size == 0) break;
+    if (self.renew_asked || self.seals->count() >= self.options.records_a_key) {
+      GDRX_TRY(self.renew_key());
+    }
+    GDRX_TRY(self.seal(TlsContent::data, std::span(record).first(count)));
+    written += size;
   }
   return written;
 }
 
 Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
   Impl& self = *impl_;
-  if (self.failed) return tl::unexpected(*self.failed);
   if (GDRX_TRY(handshake()) == Progress::pending) return 0;
   std::size_t got = 0;
-  ERR_clear_error();
   while (got < plaintext.size()) {
-    std::size_t some = 0;
-    const int code =
-        SSL_read_ex(self.ssl.get(), plaintext.data() + got, plaintext.size() - got, &some);
-    got += some;
-    if (code == 1) {
-      // Another call would only find that nothing more has come.
-      if (self.in.size() == 0 && SSL_pending(self.ssl.get()) == 0) break;
+    if (self.opened == 0) {
+      const auto next = self.open_next();
+      // What came before the end is the caller's; the next call says why it ended.
+      if (!next && got == 0) return tl::unexpected(next.error());
+      if (!next || *next == Progress::pending) break;
       continue;
     }
-    const auto more = self.judge(code, "TLS read");
-    // What came before the end is the caller's; the next call says why it ended.
-    if (!more && got == 0) return tl::unexpected(more.error());
-    break;
+    const std::size_t some = std::min(self.opened, plaintext.size() - got);
+    std::memcpy(plaintext.data() + got, self.in.full().data(), some);
+    self.in.take(some);
+    self.opened -= some;
+    got += some;
+    if (self.opened == 0) self.in.take(std::exchange(self.behind, 0));
   }
   return got;
 }
 
 bool TlsSession::pending() const noexcept {
-  return impl_->in.size() > 0 || SSL_pending(impl_->ssl.get()) > 0;
+  const Impl& self = *impl_;
+  if (self.failed) return false;
+  if (self.opened > 0 || !established()) return self.in.size() > 0;
+  const auto size = TlsRecords::size_of(self.in.full());
+  return !size || (*size > 0 && *size <= self.in.size());
 }
 
 void TlsSession::close() noexcept {
-  if (!impl_->established) return;
-  ERR_clear_error();
-  SSL_shutdown(impl_->ssl.get());
-  ERR_clear_error();
+  if (!established() || impl_->failed || impl_->out.room() < kMostRecord) return;
+  const iovec part = part_of(kCloseNotify);
+  (void)impl_->seal(TlsContent::alert, std::span(&part, 1));
 }
 
 }  // namespace gdrx

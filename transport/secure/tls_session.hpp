@@ -2,8 +2,11 @@
 // One TLS 1.3 connection without its socket: ciphertext in and out, plaintext in and out, nothing
 // waits. Both ends hold one key (an external PSK); the key exchange is ephemeral, so that a key
 // that leaks later opens nothing that was recorded. A connection's key is derived for its two ends
-// and its direction: an impostor that passes a greeting on to a third gets no further.
+// and its direction: an impostor that passes a greeting on to a third gets no further. OpenSSL does
+// the handshake and goes; tls_records.hpp carries on from there.
 #pragma once
+
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +27,7 @@ class TlsSession {
   /// The key of a client's identity; nothing for one that is not expected.
   using FindKey = std::function<std::optional<Key>(std::string_view identity)>;
   struct Options {
-    std::size_t buffer = 16 << 10;  // bytes of ciphertext kept each way
-    bool bulk = false;  // keeps OpenSSL's record buffers (34 KiB) while nothing is on its way
+    std::size_t buffer = 16 << 10;          // bytes of ciphertext kept each way
     std::uint64_t records_a_key = 1 << 23;  // AES-GCM's limit is 2^24.5 (RFC 8446, 5.5)
   };
 
@@ -56,11 +58,12 @@ class TlsSession {
 
   /// Takes as much as its buffer has room for, many records at once; 0 when it is full or before
   /// the handshake is done.
+  Result<std::size_t> write(std::span<const iovec> parts);
   Result<std::size_t> write(std::span<const std::byte> plaintext);
   /// Fills `plaintext` as far as what came goes; 0 if nothing whole came. Errc::peer_lost after the
   /// peer's close(), Errc::protocol for anything forged, changed, repeated or left out.
   Result<std::size_t> read(std::span<std::byte> plaintext);
-  /// Whether read() may yield something although nothing new came.
+  /// Whether read() yields something, or an error, although nothing new came.
   bool pending() const noexcept;
   /// Tells the peer that nothing follows.
   void close() noexcept;

@@ -11,8 +11,6 @@
 namespace gdrx::tcp {
 namespace {
 
-constexpr std::size_t kRecord = 16 << 10;  // TLS's largest
-
 tl::unexpected<Error> ended() {
   return fail(Errc::peer_lost, "the other side closed the connection");
 }
@@ -26,9 +24,7 @@ Result<std::size_t> nothing(int error) {
 }  // namespace
 
 Stream::Stream(Socket socket, std::optional<TlsSession> tls)
-    : socket_(std::move(socket)), tls_(std::move(tls)) {
-  if (tls_) record_.resize(kRecord);
-}
+    : socket_(std::move(socket)), tls_(std::move(tls)) {}
 
 Result<std::size_t> Stream::send(std::span<const iovec> parts) {
   if (tls_) return send_tls(parts);
@@ -56,38 +52,8 @@ Result<bool> Stream::flush() {
 // next is encrypted here.
 Result<std::size_t> Stream::send_tls(std::span<const iovec> parts) {
   if (!GDRX_TRY(flush())) return std::size_t{0};
-  std::size_t taken = 0;
-  std::size_t skip = 0;  // of parts[i]
-  for (std::size_t i = 0; i < parts.size();) {
-    std::span<const std::byte> piece(static_cast<const std::byte*>(parts[i].iov_base) + skip,
-                                     parts[i].iov_len - skip);
-    if (piece.size() < kRecord && i + 1 < parts.size()) {
-      std::size_t filled = 0;
-      std::size_t from = skip;
-      for (std::size_t j = i; j < parts.size() && filled < kRecord; ++j, from = 0) {
-        const std::size_t some = std::min(parts[j].iov_len - from, kRecord - filled);
-        if (some == 0) continue;
-        std::memcpy(record_.data() + filled, static_cast<std::byte*>(parts[j].iov_base) + from,
-                    some);
-        filled += some;
-      }
-      piece = std::span(record_).first(filled);
-    }
-    const std::size_t written = GDRX_TRY(tls_->write(piece));
-    taken += written;
-    taken_ += written;
-    for (std::size_t left = written; i < parts.size();) {
-      const std::size_t here = parts[i].iov_len - skip;
-      if (left < here) {
-        skip += left;
-        break;
-      }
-      left -= here;
-      skip = 0;
-      ++i;
-    }
-    if (written < piece.size() || written == 0) break;  // full
-  }
+  const std::size_t taken = GDRX_TRY(tls_->write(parts));
+  taken_ += taken;
   GDRX_TRY(flush());
   return taken;
 }

@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "gdrx/result.hpp"
 #include "transport/bootstrap/socket.hpp"
@@ -42,7 +41,6 @@ class Stream {
 
   Socket socket_;
   std::optional<TlsSession> tls_;
-  std::vector<std::byte> record_;  // small parts are one record together
   std::uint64_t taken_ = 0;
   std::uint64_t settled_ = 0;
   bool dry_ = true;
