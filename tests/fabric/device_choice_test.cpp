@@ -54,6 +54,28 @@ TEST(DeviceChoice, SaysWhyNoPortIsUsable) {
   EXPECT_NE(other.device.error().what.find("not chosen by GDRX_HCA"), std::string::npos);
 }
 
+Error refused_list(int error) {
+  Network network(Network::Mode::deterministic);
+  auto table = std::make_shared<verbs::VerbsTable>(*network.add_host({.nics = 0}));
+  table->get_device_list = [error](int*) -> ibv_device** {
+    errno = error;
+    return nullptr;
+  };
+  const auto none = open(network, table, "");
+  EXPECT_FALSE(none.device.has_value());
+  return none.device ? Error{} : none.device.error();
+}
+
+TEST(DeviceChoice, AKernelWithoutRdmaIsAHostWithoutANic) {
+  const Error error = refused_list(ENOSYS);
+  EXPECT_EQ(error.code, Errc::unsupported);
+  EXPECT_EQ(describe(error), "no RDMA NIC is on this host");
+}
+
+TEST(DeviceChoice, ARefusedListOfNicsIsNamedWithItsReason) {
+  EXPECT_EQ(describe(refused_list(ENOMEM)), "ibv_get_device_list: Cannot allocate memory");
+}
+
 TEST(DeviceChoice, AGidIndexIsUsedAsGivenAndRefusedIfItIsNotThere) {
   Network network(Network::Mode::deterministic);
   const auto table = network.add_host({.nics = 1});

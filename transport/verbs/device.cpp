@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "transport/verbs/endpoint.hpp"
@@ -115,9 +116,14 @@ Result<void> VerbsDevice::open_rails(const std::shared_ptr<const VerbsTable>& ta
           std::all_of(core_.rails.begin(), core_.rails.end(),
                       [](const auto& rail) { return rail->soft(); });
   if (!core_.rails.empty()) return {};
-  if (found.list == nullptr) return fail(Errc::unsupported, "ibv_get_device_list", found.error);
-  return fail(Errc::unsupported, devices.empty() ? "no RDMA NIC is on this host"
-                                                 : "no RDMA NIC can be used: " + skipped);
+  if (found.list == nullptr && found.error != ENOSYS) {
+    return fail(Errc::unsupported,
+                fmt::format("ibv_get_device_list: {}", std::strerror(found.error)), found.error);
+  }
+  if (devices.empty()) {  // ENOSYS: the kernel has no RDMA at all
+    return fail(Errc::unsupported, "no RDMA NIC is on this host", found.error);
+  }
+  return fail(Errc::unsupported, "no RDMA NIC can be used: " + skipped);
 }
 
 std::string VerbsDevice::ports() const {
