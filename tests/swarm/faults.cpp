@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t kMostFaults = 4;
 constexpr std::size_t kMostRanges = 32;
-constexpr std::size_t kMostTold = 8;
 
 struct Range {
   std::uintptr_t begin = 0;
@@ -40,16 +39,11 @@ struct Planned {
   Fault fault;
   std::atomic<std::uint64_t> calls{0};
 };
-struct Told {
-  Kind kind{};
-  std::uint64_t call = 0;
-  int error = 0;
-};
 
 std::array<Planned, kMostFaults> plan;
 std::atomic<std::size_t> planned{0};  // 0: not armed
 std::array<std::atomic<std::uint32_t>, kKinds> fired;
-std::array<Told, kMostTold> told;
+std::array<Fired::One, 8> told;
 std::atomic<std::size_t> told_count{0};
 Ranges ours;       // libgdrx and its modules, but for what simulates
 Ranges simulated;  // their allocations are no allocations of gdrx
@@ -104,13 +98,20 @@ Fired disarm() {
   planned.store(0, std::memory_order_release);
   Fired result;
   for (std::size_t i = 0; i < kKinds; ++i) result.of[i] = fired[i];
-  for (std::size_t i = 0; i < std::min(told_count.load(), kMostTold); ++i) {
-    const Told& one = told[i];
-    if (!result.text.empty()) result.text += ", ";
-    result.text += std::string(name_of(one.kind)) + " " + std::to_string(one.call) + " (" +
-                   (one.error == 0 ? "short" : strerrorname_np(one.error)) + ")";
-  }
+  result.told = std::min(told_count.load(), told.size());
+  result.first = told;
   return result;
+}
+
+std::string Fired::text() const {
+  std::string text;
+  for (std::size_t i = 0; i < told; ++i) {
+    const One& one = first[i];
+    if (!text.empty()) text += ", ";
+    text += std::string(name_of(one.kind)) + " " + std::to_string(one.call) + " (" +
+            (one.error == 0 ? "short" : strerrorname_np(one.error)) + ")";
+  }
+  return text;
 }
 
 std::optional<int> injected(Kind kind, const void* caller, std::initializer_list<int> errors) {
@@ -126,7 +127,7 @@ std::optional<int> injected(Kind kind, const void* caller, std::initializer_list
     chosen = one.fault.choice / static_cast<std::uint32_t>(errors.size());
     ++fired[static_cast<std::size_t>(kind)];
     const std::size_t at = told_count.fetch_add(1);
-    if (at < kMostTold) told[at] = {kind, call, error};
+    if (at < told.size()) told[at] = {kind, call, error};
     if (tracing) {
       const Exempt quiet;
       std::fprintf(stderr, "-- %s fails (%s):\n", std::string(name_of(kind)).c_str(),

@@ -44,9 +44,17 @@ struct Fault {
 
 /// Until disarm(). Faults count calls of all threads but those that are exempt.
 void arm(std::span<const Fault> faults);
+/// Without objects of its own, which would count as leaks.
 struct Fired {
+  struct One {
+    Kind kind{};
+    std::uint64_t call = 0;
+    int error = 0;  // 0: a short count
+  };
   std::array<std::uint32_t, kKinds> of{};
-  std::string text;  // "send 3 (ECONNRESET)", the first few
+  std::array<One, 8> first{};
+  std::size_t told = 0;      // of them
+  std::string text() const;  // "send 3 (ECONNRESET)", the first few
 };
 Fired disarm();
 /// A call of the test itself that gdrx never makes.

@@ -100,7 +100,8 @@ int main(int argc, char** argv) {
       outcome = run_seed(warm, flavour, false);
     }
     if (!outcome.wrong.empty() || outcome.failed > 0) {
-      std::printf("WRONG without a fault (%s): %s\n", outcome.shape.c_str(), outcome.wrong.c_str());
+      std::printf("WRONG without a fault (%s): %s\n", shape_of(warm, flavour).c_str(),
+                  outcome.wrong.c_str());
       return 1;
     }
   }
@@ -120,15 +121,15 @@ int main(int argc, char** argv) {
     totals.with_errors += outcome.failed > 0 ? 1 : 0;
     if (one) {
       std::printf("seed %llu (%s): %d made, %d failed; fired: %s\n",
-                  static_cast<unsigned long long>(seed), outcome.shape.c_str(), outcome.made,
-                  outcome.failed, outcome.fired.text.c_str());
+                  static_cast<unsigned long long>(seed), shape_of(seed, flavour).c_str(),
+                  outcome.made, outcome.failed, outcome.fired.text().c_str());
     }
     if (outcome.wrong.empty()) continue;
     ++totals.failed;
     std::printf("WRONG seed %llu (%s): %s; fired: %s; replay: %s --flavour %s --seed %llu\n",
-                static_cast<unsigned long long>(seed), outcome.shape.c_str(), outcome.wrong.c_str(),
-                outcome.fired.text.c_str(), argv[0], std::string(word).c_str(),
-                static_cast<unsigned long long>(seed));
+                static_cast<unsigned long long>(seed), shape_of(seed, flavour).c_str(),
+                outcome.wrong.c_str(), outcome.fired.text().c_str(), argv[0],
+                std::string(word).c_str(), static_cast<unsigned long long>(seed));
     std::fflush(stdout);
   }
   std::printf("{\"seeds\": %llu, \"failed\": %llu, \"with_faults\": %llu, \"with_errors\": %llu",

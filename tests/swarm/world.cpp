@@ -146,7 +146,7 @@ class World {
     for (std::size_t rank = 0; rank < where_.size(); ++rank) {
       text += " rank " + std::to_string(rank) + " " + where_[rank].load() + ";";
     }
-    std::printf("WRONG %s fired: %s\n", text.c_str(), fired.text.c_str());
+    std::printf("WRONG %s fired: %s\n", text.c_str(), fired.text().c_str());
     std::fflush(stdout);
     if (std::getenv("SWARM_STOP") != nullptr) pause();
     std::abort();
@@ -370,14 +370,17 @@ std::string grown(const Holdings& before, const Holdings& after) {
   return text;
 }
 
+std::string shape_of(std::uint64_t seed, Flavour flavour) {
+  const Plan plan = plan_of(seed, flavour);
+  return std::to_string(plan.ranks) + " ranks, " + (plan.by_id ? "unique id" : "one process") +
+         ", " + (plan.fabric ? plan.transport : "shm") + ", " + std::to_string(plan.calls.size()) +
+         " calls" + (plan.fork_before >= 0 ? ", a fork" : "");
+}
+
 Outcome run_seed(std::uint64_t seed, Flavour flavour, bool faults) {
   Plan plan = plan_of(seed, flavour);
   if (!faults) plan.faults.clear();
   Outcome outcome;
-  outcome.shape =
-      std::to_string(plan.ranks) + " ranks, " + (plan.by_id ? "unique id" : "one process") + ", " +
-      (plan.fabric ? plan.transport : "shm") + ", " + std::to_string(plan.calls.size()) + " calls" +
-      (plan.fork_before >= 0 ? ", a fork" : "");
   if (flavour == Flavour::host) {
     if (plan.fabric) {
       unsetenv("GDRX_MODULE_PATH");

@@ -13,7 +13,6 @@ enum class Flavour : std::uint8_t { host, verbs, gpu };
 
 struct Outcome {
   std::string wrong;  // empty: nothing
-  std::string shape;  // "3 ranks, unique id, ucx, 4 calls"
   Fired fired;
   int made = 0;    // ranks that got a communicator
   int failed = 0;  // and those of which a call failed, or which got none
@@ -29,6 +28,9 @@ struct Holdings {
 };
 /// Which of them have grown; empty: none.
 std::string grown(const Holdings& before, const Holdings& after);
+
+/// "3 ranks, unique id, ucx, 4 calls"
+std::string shape_of(std::uint64_t seed, Flavour flavour);
 
 /// `faults`: false: the same without any, as a library's first use.
 Outcome run_seed(std::uint64_t seed, Flavour flavour, bool faults = true);
