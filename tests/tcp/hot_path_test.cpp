@@ -23,7 +23,7 @@ extern "C" void* malloc(std::size_t bytes) {
   return __libc_malloc(bytes);
 }
 
-extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) {
+extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
   using Lock = int(pthread_mutex_t*);
   static Lock* real = reinterpret_cast<Lock*>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
   locks += counting ? 1 : 0;
