@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -87,6 +88,17 @@ Result<Bytes> pass(TlsSession& from, TlsSession& to, std::span<const std::byte> 
   }
   got.resize(read);
   return got;
+}
+
+// OpenSSL calls it: no exception passes through its frames, half-way in a handshake.
+TEST(TlsSession, EndsWhereThereIsNoMemoryToFindTheKey) {
+  Pair pair = Pair::make();
+  pair.server =
+      *TlsSession::server([](std::string_view) -> std::optional<Key> { throw std::bad_alloc(); });
+  Result<void> shaken;
+  EXPECT_NO_THROW(shaken = pair.shake());
+  EXPECT_FALSE(shaken);
+  EXPECT_FALSE(pair.client.established() || pair.server.established());
 }
 
 TEST(TlsSession, CarriesWhatIsWrittenBothWaysOnceBothHaveShownTheKey) {
