@@ -133,7 +133,7 @@ Result<void> Communicator::drain() {
     }
     GDRX_TRY(wait(*last));
   }
-  if (gpu_) GDRX_TRY(gpu_->finish());
+  if (gpu_) GDRX_TRY(gpu_->finish(waiters_deadline()));
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return {};
 }

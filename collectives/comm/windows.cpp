@@ -111,7 +111,7 @@ Result<void> Communicator::check_sole_use(const Window& window) const {
 Result<void> Communicator::close_window(const Window* window) {
   const auto ended = [&]() -> Result<Blob> {
     GDRX_TRY(check_sole_use(*window));
-    GDRX_TRY(gpu_->finish());
+    GDRX_TRY(gpu_->finish(waiters_deadline()));
     const auto bytes = std::as_bytes(std::span(&window->id, 1));
     return Blob(bytes.begin(), bytes.end());
   }();

@@ -3,12 +3,18 @@
 
 #include <sys/random.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <list>
+#include <mutex>
+#include <new>
 
 #include "collectives/gpu/capture.hpp"
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/cuda_timer.hpp"
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/event_mark.hpp"
 #include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/gpu/on_device.hpp"
@@ -31,45 +37,6 @@ std::uint64_t process_id() {
   }();
   return id;
 }
-
-class EventMark final : public Mark {
- public:
-  /// `device`: the stream's, and current.
-  static Result<std::unique_ptr<Mark>> create(cudaStream_t stream, int device) {
-    std::unique_ptr<EventMark> mark(new EventMark);
-    mark->device_ = device;
-    GDRX_TRY(
-        check(cudaEventCreateWithFlags(&mark->event_, cudaEventDisableTiming), "cudaEventCreate"));
-    GDRX_TRY(check(cudaEventRecord(mark->event_, stream), "cudaEventRecord"));
-    return mark;
-  }
-  ~EventMark() override {
-    const OnDevice here(device_);
-    if (event_ != nullptr) cudaEventDestroy(event_);
-  }
-  // A thread that has used no GPU yet would make itself a context on the first one.
-  Result<bool> reached() override {
-    const OnDevice here(device_);
-    const AnyCapture allowed;
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) {
-      cudaGetLastError();
-      return false;
-    }
-    GDRX_TRY(check(status, "waiting for the GPU"));
-    return true;
-  }
-  Result<void> hold(void* stream) override {
-    const OnDevice here(device_);
-    return check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event_, 0),
-                 "cudaStreamWaitEvent");
-  }
-
- private:
-  EventMark() = default;
-  cudaEvent_t event_ = nullptr;
-  int device_ = 0;
-};
 
 class OwnedMemory final : public Memory {
  public:
@@ -128,9 +95,17 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   return path;
 }
 
+// A running kernel reads the report, and peers' memory.
 CudaPath::~CudaPath() {
   if (own_ && report_ != nullptr && report_->abort != 0) own_->taint();
-  (void)finish();  // a running kernel reads the report
+  (void)finish(wait_.left_behind() ? Deadline::after(steady_clock(), Duration::zero())
+               : call_.timeout_ns > 0
+                   ? Deadline::after(steady_clock(), std::chrono::nanoseconds(call_.timeout_ns))
+                   : Deadline::never());
+  if (wait_.left_behind()) {
+    leave_behind();
+    return;
+  }
   const OnDevice here(device_);
   const AnyCapture beside;
   windows_.close_all();
@@ -139,6 +114,24 @@ CudaPath::~CudaPath() {
   if (never_ != nullptr) cudaEventDestroy(never_);
   if (own_stream_ != nullptr) cudaStreamDestroy(own_stream_);
   if (flags_ != nullptr) cudaFreeHost(flags_);
+}
+
+// CUDA would wait for the kernels before it frees anything.
+void CudaPath::leave_behind() noexcept {
+  struct Left {
+    std::unique_ptr<OwnArena> own;
+    std::vector<std::unique_ptr<PeerArena>> peers;
+    Windows windows;
+  };
+  static std::mutex mutex;
+  static auto& all = *new std::list<Left>;  // for people who look for leaks
+  const std::lock_guard lock(mutex);
+  try {
+    all.push_back({std::move(own_), std::move(peers_), std::move(windows_)});
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(own_.release());
+    for (auto& peer : peers_) static_cast<void>(peer.release());
+  }
 }
 
 Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
@@ -184,6 +177,11 @@ Result<void> CudaPath::follow(cudaStream_t stream) {
     GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
   }
   (capture == 0 ? eager_ : captured_) = {stream, capture, true};
+  if (capture == 0) {
+    ++launches_;
+  } else {
+    whole_device_ = true;
+  }
   return {};
 }
 
@@ -227,7 +225,6 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   }
   const OnDevice here(device_);
   GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
-  launched_ = true;
   const bool divides = what.op == ReduceOp::avg && what.finish;
   if (call_.ranks == 1) return copy(what, static_cast<cudaStream_t>(stream));
   call_.op = static_cast<std::int32_t>(what.op);
@@ -255,7 +252,7 @@ Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
 
 Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   const OnDevice here(device_);
-  launched_ = true;
+  whole_device_ = true;
   return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
@@ -263,7 +260,6 @@ Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
-  launched_ = true;
   return check(launch_flags(call_, step, flags_, to), "kernel launch");
 }
 
@@ -279,7 +275,6 @@ Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* strea
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
-  launched_ = true;
   const LaunchRelay launch = relays()[static_cast<std::size_t>(what.type)];
   GDRX_TRY(check(launch(call_, between, flags_, to), "kernel launch"));
   return true;
@@ -300,13 +295,19 @@ Result<void> CudaPath::check_mark(void* stream) const {
 Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
   GDRX_TRY(check_mark(stream));
   const OnDevice here(device_);
-  return EventMark::create(static_cast<cudaStream_t>(stream), device_);
+  auto* const behind = static_cast<cudaStream_t>(stream);
+  const bool last = eager_.launched && behind == eager_.stream;
+  return EventMark::create(behind, device_, last ? launches_ : 0, ended_);
 }
 
-Result<void> CudaPath::finish() {
-  if (!launched_) return {};
-  const OnDevice here(device_);
-  return check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+// Where somebody has seen the last call end there is nothing to wait for. Else no event can tell:
+// the streams of calls may be gone, and nobody knows of a graph's launches.
+Result<void> CudaPath::finish(Deadline deadline) {
+  const std::uint64_t launched = launches_;
+  if (!whole_device_ && ended_->load(std::memory_order_acquire) >= launched) return {};
+  GDRX_TRY(wait_.wait(device_, deadline));
+  ended_->store(launched, std::memory_order_release);
+  return {};
 }
 
 Result<void> CudaPath::synchronize(void* stream) {
@@ -353,7 +354,7 @@ Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
   const OnDevice here(device_);
   GDRX_TRY(check_capture());
   auto made = GDRX_TRY(ExportableMemory::create(bytes));
-  launched_ = true;  // for finish(): the end of it does not wait for the user's own kernels
+  whole_device_ = true;  // for finish(): the end of it does not wait for the user's own kernels
   return std::make_unique<OwnedMemory>(std::move(made));
 }
 

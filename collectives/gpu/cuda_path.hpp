@@ -3,11 +3,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/gpu/arena.hpp"
+#include "collectives/gpu/device_wait.hpp"
 #include "collectives/gpu/driver.hpp"
 #include "collectives/gpu/path.hpp"
 #include "collectives/gpu/windows.hpp"
@@ -28,7 +30,7 @@ class CudaPath final : public Path {
   Result<void> check_launch(void* stream) const override;
   Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
-  Result<void> finish() override;
+  Result<void> finish(Deadline deadline) override;
   Result<void> synchronize(void* stream) override;
   Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) override;
   Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) override;
@@ -59,6 +61,7 @@ class CudaPath final : public Path {
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> copy(const Work& what, cudaStream_t stream);
   Result<void> check_capture() const;
+  void leave_behind() noexcept;
   Result<void> check_buffer(const DriverApi& driver, const void* buffer) const;
 
   int device_ = 0;
@@ -74,7 +77,11 @@ class CudaPath final : public Path {
   cudaEvent_t never_ = nullptr;  // never recorded
   cudaStream_t own_stream_ = nullptr;
   Last eager_, captured_;
-  bool launched_ = false;
+  std::uint64_t launches_ = 0;  // not into captures
+  std::shared_ptr<std::atomic<std::uint64_t>> ended_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told
+  bool whole_device_ = false;  // more may run: a graph's calls, or what memory was handed out for
+  DeviceWait wait_;
 };
 
 }  // namespace gdrx::gpu

@@ -127,8 +127,10 @@ class Path {
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
-  /// Waits until everything that was launched here has ended.
-  virtual Result<void> finish() = 0;
+  /// Waits until everything that was launched here has ended: for nothing where the last call's
+  /// Mark was reached, else for all that this process runs on the GPU. Errc::timeout. Unless it
+  /// waits for nothing, no thread may capture a stream of the GPU meanwhile: CUDA spoils it.
+  virtual Result<void> finish(Deadline deadline) = 0;
   /// Waits for the stream. Errc::unsupported while it is captured.
   virtual Result<void> synchronize(void* stream) = 0;
   /// After connect(). Memory of this path's GPU, from cudaMalloc or mapped by cuMemMap.
@@ -179,7 +181,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 9;
+inline constexpr int kModuleAbi = 10;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

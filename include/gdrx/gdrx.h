@@ -152,10 +152,12 @@ GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueI
  * config->gpus[i]; without such a list all are on the calling thread's GPU. */
 GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
 /* Collective: waits until every operation posted here is done and every rank has come as far, so
- * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns. With
- * calls on a GPU it waits for all of that GPU's work of this process, so that other communicators'
- * calls come before it or after it on every rank. gdrxTimeout: some rank did not come within the
- * communicator's timeout, 60 s at the most; a late one gets it, too. A failed communicator is freed
+ * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns. If the
+ * last call on a GPU was not waited for by gdrx, or any was captured, it waits for all of that
+ * GPU's work of this process: no thread captures a stream meanwhile, or CUDA ends that capture.
+ * gdrxTimeout: that work did not end within the communicator's timeout, and what it may use is kept
+ * until the process ends; or some rank did not come within it, 60 s at the most; a late one gets
+ * it, too. A failed communicator is freed
  * at once, and the reason is returned. Requests that are open are done then: gdrxWait and gdrxTest
  * still complete them. Communicators of one gdrxCommInitAll do not wait for each
  * other, so that one thread can destroy all of them: they hold their memory until the last is
@@ -213,8 +215,9 @@ GDRX_API gdrxResult_t gdrxMemFree(gdrxComm_t comm, void* memory);
  *   rank's must, in the ranges that were registered together, at the same offsets. Nothing is
  *   exchanged when an operation is called, so it may be captured; memory is not registered or
  *   deregistered by a thread that captures.
- * - gdrxDeregister waits for this rank's GPU, and returns when no rank maps the memory any more:
- *   then it may be freed. No graph that holds operations on it is launched after that.
+ * - gdrxDeregister waits for this rank's GPU as gdrxCommDestroy does, and returns when no rank maps
+ *   the memory any more: then it may be freed. No graph that holds operations on it is launched
+ *   after that.
  *   gdrxCommDestroy does the same for what is left, but not for communicators of one
  *   gdrxCommInitAll, which map nothing. */
 GDRX_API gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes,

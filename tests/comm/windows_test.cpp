@@ -67,7 +67,7 @@ class FakePath final : public gpu::NoPath {
     ticket_.processors = 132;
     ticket_.device[0] = static_cast<std::uint8_t>(rank);
   }
-  Result<void> finish() override {
+  Result<void> finish(Deadline) override {
     if (rank_ == world_.cannot_finish) return fail(Errc::unsupported, "a stream is captured");
     finished_ = true;
     return {};

@@ -179,5 +179,70 @@ TEST_F(GpuCaptures, ARequestIsRefusedBeforeAnythingIsInTheGraph) {
   cudaFree(out);
 }
 
+class GpuEnd : public GpuCaptures {
+ protected:
+  void SetUp() override {
+    GpuCaptures::SetUp();
+    if (IsSkipped()) return;
+    must(cudaSetDevice(0), "cudaSetDevice");
+    must(cudaFree(nullptr), "context");
+    load_delays();
+    Communicator::Options options;
+    options.config.timeout = std::chrono::milliseconds(300);
+    auto bootstraps = ThreadBootstrap::create_all(1);
+    comm_ = must(Communicator::create(*bootstraps[0], std::move(options)));
+    memory_ = allocate<std::uint32_t>(2 * kWords);
+    stream_ = new_stream();
+  }
+  void TearDown() override {
+    comm_.reset();
+    if (stream_ == nullptr) return;
+    must(cudaDeviceSynchronize(), "synchronize");
+    cudaStreamDestroy(stream_);
+    cudaFree(memory_);
+  }
+  gdrx::Call call() const {
+    gdrx::Call call;
+    call.collective = Collective::all_reduce;
+    call.type = DataType::uint32;
+    call.input = reinterpret_cast<std::byte*>(memory_);
+    call.output = reinterpret_cast<std::byte*>(memory_ + kWords);
+    call.count = kWords;
+    call.stream = stream_;
+    return call;
+  }
+
+  std::unique_ptr<Communicator> comm_;
+  std::uint32_t* memory_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(GpuEnd, OfACommunicatorWhoseCallsWereWaitedForSpoilsNoCapture) {
+  auto posted = must(comm_->post(call()));
+  must(comm_->wait(*posted));
+  const cudaStream_t captured = new_stream();
+  must(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), "capture");
+  std::thread([&] {
+    must(comm_->drain());
+    comm_.reset();
+  }).join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(captured);
+}
+
+TEST_F(GpuEnd, OfACommunicatorWaitsForTheUsersKernelsForItsTimeoutAlone) {
+  const Instant begin = steady_clock().now();
+  must(comm_->launch(call()));
+  enqueue_delay(2'500'000'000, stream_);
+  const auto drained = comm_->drain();
+  comm_.reset();
+  EXPECT_LT(steady_clock().now() - begin, std::chrono::milliseconds(2000));
+  ASSERT_FALSE(drained);
+  EXPECT_EQ(drained.error().code, Errc::timeout);
+  EXPECT_NE(drained.error().what.find("does not end"), std::string::npos) << drained.error().what;
+}
+
 }  // namespace
 }  // namespace gdrx::gpu

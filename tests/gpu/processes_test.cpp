@@ -1,134 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU memory registered between processes: by CUDA IPC and by file descriptors. The ranks are
-// forked from a process that never touches CUDA. Skipped without a GPU.
-#include <cuda_runtime_api.h>
+// GPU memory registered between processes: by CUDA IPC and by file descriptors. Skipped without a
+// GPU.
+#include "tests/gpu/processes.hpp"
+
 #include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <functional>
-#include <span>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "collectives/gpu/load.hpp"
-#include "collectives/gpu/window_ticket.hpp"
-#include "gdrx/gdrx.h"
-#include "tests/gpu/emulated.hpp"
 #include "tests/gpu/ranks.hpp"
 #include "tests/gpu/segments.hpp"
 
 namespace gdrx::gpu {
 namespace {
-
-constexpr int kRanks = 4;
-constexpr std::uint64_t kCount = 2 << 20;  // uint32: where direct is the best by the model
-constexpr std::uint64_t kBytes = kCount * 4;
-
-struct Rank_ {
-  int rank = 0;
-  int device = 0;
-  gdrxComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-};
-
-/// What a rank does; 0 if all was well, or the line that saw that it was not.
-using Life = std::function<int(Rank_& self)>;
-
-#define CHECK_HERE(condition)                                                              \
-  do {                                                                                     \
-    if (!(condition)) {                                                                    \
-      std::fprintf(stderr, "rank %d, line %d: %s (%s)\n", self.rank, __LINE__, #condition, \
-                   gdrxGetLastError(self.comm));                                           \
-      return 1;                                                                            \
-    }                                                                                      \
-  } while (false)
-
-int live(int rank, const int* pipes, const Life& life) {
-  Rank_ self;
-  self.rank = rank;
-  int gpus = 0;
-  CHECK_HERE(cudaGetDeviceCount(&gpus) == cudaSuccess && gpus > 0);
-  self.device = rank % gpus;
-  CHECK_HERE(cudaSetDevice(self.device) == cudaSuccess && cudaFree(nullptr) == cudaSuccess);
-  CHECK_HERE(cudaStreamCreateWithFlags(&self.stream, cudaStreamNonBlocking) == cudaSuccess);
-  gdrxUniqueId id{};
-  if (rank == 0) {
-    CHECK_HERE(gdrxGetUniqueId(&id) == gdrxSuccess);
-    for (int other = 1; other < kRanks; ++other) {
-      CHECK_HERE(write(pipes[1], &id, sizeof id) == sizeof id);
-    }
-  } else {
-    CHECK_HERE(read(pipes[0], &id, sizeof id) == sizeof id);
-  }
-  setenv("GDRX_REPRODUCIBLE", "1", 1);  // without the ring, registered memory is always worth it
-  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
-  config.timeout_seconds = 20;
-  CHECK_HERE(gdrxCommInitRank(&self.comm, kRanks, id, rank, &config) == gdrxSuccess);
-  const int result = life(self);
-  if (result == 0 && self.comm != nullptr) {
-    const gdrxResult_t ended = gdrxCommDestroy(self.comm);
-    self.comm = nullptr;
-    CHECK_HERE(ended == gdrxSuccess);
-  }
-  return result;
-}
-
-/// Every rank's exit status.
-std::vector<int> run(const Life& life) {
-  int pipes[2] = {-1, -1};
-  EXPECT_EQ(pipe(pipes), 0);
-  std::fflush(nullptr);
-  std::vector<pid_t> pids;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const pid_t pid = fork();
-    if (pid == 0) _exit(live(rank, pipes, life));
-    pids.push_back(pid);
-  }
-  std::vector<int> answers;
-  for (const pid_t pid : pids) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    answers.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-  }
-  close(pipes[0]);
-  close(pipes[1]);
-  return answers;
-}
-
-/// An allReduce of `count` numbers from `in` into `out`, each compared; `registered` is what it has
-/// to say of itself.
-int check_call(Rank_& self, std::byte* in, std::byte* out, bool registered,
-               std::uint64_t count = kCount) {
-  std::vector<std::uint32_t> data(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    data[i] = static_cast<std::uint32_t>(i * 2654435761U) + static_cast<std::uint32_t>(self.rank);
-  }
-  CHECK_HERE(cudaMemset(out, 0xa5, count * 4) == cudaSuccess);
-  CHECK_HERE(cudaMemcpy(in, data.data(), count * 4, cudaMemcpyHostToDevice) == cudaSuccess);
-  CHECK_HERE(cudaDeviceSynchronize() == cudaSuccess);
-  CHECK_HERE(gdrxAllReduce(in, out, count, gdrxUint32, gdrxSum, self.comm,
-                           reinterpret_cast<gdrxStream_t>(self.stream), nullptr) == gdrxSuccess);
-  CHECK_HERE(cudaStreamSynchronize(self.stream) == cudaSuccess);
-  gdrxOpInfo_t info{};
-  info.size = sizeof info;
-  CHECK_HERE(gdrxCommGetLastOp(self.comm, &info) == gdrxSuccess);
-  CHECK_HERE(std::string(info.transport) == "gpu");
-  CHECK_HERE((info.registered != 0) == registered);
-  std::vector<std::uint32_t> got(count);
-  CHECK_HERE(cudaMemcpy(got.data(), out, count * 4, cudaMemcpyDeviceToHost) == cudaSuccess);
-  constexpr std::uint32_t kOfRanks = kRanks * (kRanks - 1) / 2;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    CHECK_HERE(got[i] == static_cast<std::uint32_t>(i * 2654435761U) * kRanks + kOfRanks);
-  }
-  return 0;
-}
 
 int check_registered(Rank_& self, std::byte* in, std::byte* out) {
   gdrxRegistration_t handles[2] = {};
@@ -149,14 +32,6 @@ std::size_t open_files() {
   for (int fd = 0; fd < 4096; ++fd) count += fcntl(fd, F_GETFD) != -1 ? 1 : 0;
   return count;
 }
-
-class GpuProcesses : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!kEmulated && access("/dev/nvidiactl", F_OK) != 0) GTEST_SKIP() << "no GPU on this machine";
-  }
-  const std::vector<int> well_ = std::vector<int>(kRanks, 0);
-};
 
 // Both in one allocation, at each rank's own place: it is mapped once.
 TEST_F(GpuProcesses, MemoryOfCudaMalloc) {
@@ -342,108 +217,6 @@ TEST_F(GpuProcesses, AGroupStartsItsGpuCallsInOrder) {
         return 0;
       }),
       well_);
-}
-
-TEST_F(GpuProcesses, ARankThatDiesInsteadOfRegisteringIsNamed) {
-  const auto answers = run([](Rank_& self) {
-    void* raw = nullptr;
-    CHECK_HERE(cudaMalloc(&raw, kBytes) == cudaSuccess);
-    // All have made their communicator and know each other: UCX 1.13 may crash where a process goes
-    // while another connects to it.
-    std::uint64_t mine = 1, all[kRanks] = {};
-    CHECK_HERE(gdrxAllGather(&mine, all, 1, gdrxUint64, self.comm, nullptr, nullptr) ==
-               gdrxSuccess);
-    CHECK_HERE(gdrxBarrier(self.comm, nullptr, nullptr) == gdrxSuccess);
-    if (self.rank == 1) _exit(77);
-    gdrxRegistration_t handle = nullptr;
-    CHECK_HERE(gdrxRegister(self.comm, raw, kBytes, &handle) == gdrxPeerLost);
-    CHECK_HERE(std::string(gdrxGetLastError(self.comm)).find("rank 1") != std::string::npos);
-    gdrxCommDestroy(self.comm);
-    self.comm = nullptr;
-    return 0;
-  });
-  EXPECT_EQ(answers, (std::vector<int>{0, 77, 0, 0}));
-}
-
-/// Of two ranks that have a path and no communicator.
-int open_what_is_not_there(int rank, int other) {
-  const auto swap = [&](std::span<const std::byte> mine) {
-    Blob theirs(mine.size());
-    const auto length = static_cast<ssize_t>(mine.size());
-    if (write(other, mine.data(), mine.size()) != length) _exit(2);
-    if (recv(other, theirs.data(), theirs.size(), MSG_WAITALL) != length) _exit(2);
-    return theirs;
-  };
-  const std::size_t self = rank == 0 ? 0 : 1;
-  int gpus = 0;
-  must(cudaGetDeviceCount(&gpus), "count");
-  must(cudaSetDevice(rank % gpus), "device");
-  must(cudaFree(nullptr), "context");
-  auto path = must(open_path({}));
-  const Blob ticket = swap(std::as_bytes(std::span(&path->ticket(), 1)));
-  Ticket tickets[2] = {path->ticket(), path->ticket()};
-  std::memcpy(&tickets[1 - self], ticket.data(), sizeof(Ticket));
-  must(path->connect(tickets, Rank{rank}));
-  void* memory = nullptr;
-  must(cudaMalloc(&memory, kBytes), "malloc");
-  const auto offer = must(path->offer(memory, kBytes));
-  auto said = must(decode_window_ticket(offer->ticket()));
-  said.bytes = 16 * kBytes;
-  Blob blobs[2] = {encode(said), encode(said)};
-  blobs[1 - self] = swap(blobs[self]);
-  const auto opened = path->open_window(blobs, Deadline::never());
-  const std::string what = opened ? "" : describe(opened.error());
-  swap(std::as_bytes(std::span("ended")));  // now the memory may go
-  if (what.find("in an allocation of") != std::string::npos) return 0;
-  std::fprintf(stderr, "rank %d: '%s'\n", rank, what.c_str());
-  return 1;
-}
-
-TEST_F(GpuProcesses, WhatEndsBehindItsAllocationIsNotMapped) {
-  int sockets[2] = {-1, -1};
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-  std::fflush(nullptr);
-  const pid_t first = fork();
-  if (first == 0) {
-    close(sockets[1]);  // or it would not see the other's end
-    _exit(open_what_is_not_there(0, sockets[0]));
-  }
-  const pid_t second = fork();
-  if (second == 0) {
-    close(sockets[0]);
-    _exit(open_what_is_not_there(1, sockets[1]));
-  }
-  for (const int fd : sockets) close(fd);
-  for (const pid_t pid : {first, second}) {
-    int status = -1;
-    waitpid(pid, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-}
-
-TEST_F(GpuProcesses, AThreadWithoutAContextHasNoneAfterwards) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    int gpus = 0;
-    must(cudaGetDeviceCount(&gpus), "count");
-    must(cudaSetDevice(gpus - 1), "device");
-    must(cudaFree(nullptr), "context");
-    auto path = must(open_path({}));
-    const Ticket own = path->ticket();
-    must(path->connect({&own, 1}, Rank{0}));
-    const auto current = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
-    bool has_none = false;
-    std::jthread([&] {
-      must(path->is_captured(nullptr));
-      must(path->synchronize(nullptr));
-      CUcontext context = nullptr;
-      has_none = current(&context) == CUDA_SUCCESS && context == nullptr;
-    }).join();
-    _exit(has_none ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(pid, &status, 0);
-  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

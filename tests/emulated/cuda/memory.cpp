@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of emulated GPUs: memfds, mapped here and, by IPC handles and by file descriptors, in
-// other processes. What was freed, unmapped or never given access faults.
+// Memory of emulated GPUs: memfds, mapped here and, by IPC handles, in other processes. What was
+// freed faults.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,45 +13,11 @@
 #include <string>
 #include <utility>
 
-#include "tests/emulated/cuda/state.hpp"
+#include "tests/emulated/cuda/file.hpp"
 
 namespace gdrx::emulated {
 
-/// All that a process may have on its GPUs, and what it has made.
-constexpr std::size_t kMemory = std::size_t{64} << 30;
-std::atomic<std::size_t> used{0};
-
-/// A memfd, and what a handle of cuMemCreate says of it.
-class File {
- public:
-  File(int fd, std::size_t bytes) : fd_(fd), bytes_(bytes) {}
-  static std::shared_ptr<File> create(std::size_t bytes) {
-    if (bytes > kMemory) return nullptr;
-    const int fd = memfd_create("emulated-gpu", MFD_CLOEXEC);
-    if (fd < 0) return nullptr;
-    auto file = std::make_shared<File>(fd, bytes);
-    used += file->made_here_ = bytes;
-    return ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? file : nullptr;
-  }
-  ~File() {
-    close(fd_);
-    used -= made_here_;
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-  std::size_t bytes() const { return bytes_; }
-  CUmemAllocationProp made{};
-
- private:
-  int fd_;
-  std::size_t bytes_;
-  std::size_t made_here_ = 0;  // 0: another process's
-};
-
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 std::mutex mutex;
 std::map<const std::byte*, Range>& ranges() {
@@ -59,8 +25,7 @@ std::map<const std::byte*, Range>& ranges() {
   return all;
 }
 
-/// A handle of cuMemCreate: a reference.
-using Handle = std::shared_ptr<File>;
+}  // namespace
 
 std::byte* map(const File& file, std::byte* at, int protection) {
   void* const found = mmap(at, file.bytes(), protection,
@@ -73,7 +38,6 @@ void put(const Range& range) {
   ranges()[range.begin] = range;
 }
 
-/// The range that begins there and is of that kind, no longer known.
 std::optional<Range> take(const void* begin, Kind kind) {
   const std::lock_guard lock(mutex);
   const auto found = ranges().find(static_cast<const std::byte*>(begin));
@@ -82,6 +46,8 @@ std::optional<Range> take(const void* begin, Kind kind) {
   ranges().erase(found);
   return range;
 }
+
+namespace {
 
 cudaError_t create(void** memory, std::size_t bytes, Kind kind) {
   if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
@@ -121,8 +87,6 @@ ino_t inode_of(int fd) {
 bool on_gpu(Kind kind) { return kind != Kind::pinned; }
 
 CUresult status(cudaError_t said) { return static_cast<CUresult>(said); }
-
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
@@ -334,81 +298,4 @@ CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, std::s
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget,
                                     CUflushGPUDirectRDMAWritesScope) {
   return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
-                                       CUmemAllocationGranularity_flags) {
-  *bytes = std::size_t{2} << 20;  // as a GPU's; the tests' own handles may be smaller
-  return CUDA_SUCCESS;
-}
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
-                     const CUmemAllocationProp* what, unsigned long long) {
-  if (bytes == 0 || bytes % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
-  auto file = File::create(bytes);
-  if (!file) return CUDA_ERROR_OUT_OF_MEMORY;
-  file->made = *what;
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle(std::move(file)));
-  return CUDA_SUCCESS;
-}
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  delete reinterpret_cast<Handle*>(handle);
-  return CUDA_SUCCESS;
-}
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  const auto range = range_at(address);
-  if (!range || range->kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle(range->file));
-  return CUDA_SUCCESS;
-}
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* found,
-                                                CUmemGenericAllocationHandle handle) {
-  *found = (*reinterpret_cast<Handle*>(handle))->made;
-  return CUDA_SUCCESS;
-}
-CUresult cuMemExportToShareableHandle(void* fd, CUmemGenericAllocationHandle handle,
-                                      CUmemAllocationHandleType type, unsigned long long) {
-  const Handle& file = *reinterpret_cast<Handle*>(handle);
-  if ((file->made.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int*>(fd) = fcntl(file->fd(), F_DUPFD_CLOEXEC, 0);
-  return *static_cast<int*>(fd) >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
-}
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* descriptor,
-                                        CUmemAllocationHandleType) {
-  const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor));
-  struct stat facts {};
-  const int fd = fcntl(given, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0 || fstat(fd, &facts) != 0) return CUDA_ERROR_INVALID_HANDLE;
-  auto file = std::make_shared<File>(fd, static_cast<std::size_t>(facts.st_size));
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle(std::move(file)));
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemAddressReserve(CUdeviceptr* begin, std::size_t bytes, std::size_t, CUdeviceptr,
-                             unsigned long long) {
-  void* const found = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  *begin = reinterpret_cast<CUdeviceptr>(found);
-  return found != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-CUresult cuMemAddressFree(CUdeviceptr begin, std::size_t bytes) {
-  return munmap(pointer(begin), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle from,
-                  unsigned long long) {
-  const Handle& file = *reinterpret_cast<Handle*>(from);
-  auto* const begin = static_cast<std::byte*>(pointer(at));
-  if (bytes != file->bytes() || map(*file, begin, PROT_NONE) == nullptr) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  put({begin, bytes, file->made.location.id, Kind::mapped, file});
-  return CUDA_SUCCESS;
-}
-CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
-  if (!take(pointer(at), Kind::mapped)) return CUDA_ERROR_INVALID_VALUE;
-  void* const left =
-      mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  return left != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
-}
-CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
-  return mprotect(pointer(at), bytes, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS
-                                                                   : CUDA_ERROR_INVALID_VALUE;
 }

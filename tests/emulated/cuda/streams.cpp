@@ -28,6 +28,7 @@ thread_local Captures own_captures;
 thread_local cudaStreamCaptureMode interaction = cudaStreamCaptureModeGlobal;
 std::mutex global_mutex;
 Captures global_captures;
+Captures all_captures;  // under global_mutex, too
 
 std::shared_ptr<CUstream_st> shared(const CUstream_st* stream) {
   const std::lock_guard lock(streams().mutex);
@@ -196,8 +197,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return asked.waiting.empty() && !asked.busy ? cudaSuccess : cudaErrorNotReady;
 }
 
+// Beside a capture of any thread in any mode, CUDA 13.0 on an H100 does this.
 cudaError_t cudaDeviceSynchronize() {
-  if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
+  {
+    const std::lock_guard lock(global_mutex);
+    if (const auto refused = invalidate_all(all_captures); refused != cudaSuccess) {
+      return told(refused);
+    }
+  }
   finish_device(current_device());
   return cudaSuccess;
 }
@@ -292,6 +299,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   capture->members.push_back({shared(stream), true});
   const std::scoped_lock lock(stream->mutex, global_mutex);
   if (stream->capture) return told(cudaErrorIllegalState);
+  all_captures.push_back(capture);
   if (mode != cudaStreamCaptureModeRelaxed) own_captures.push_back(capture);
   if (mode == cudaStreamCaptureModeGlobal) global_captures.push_back(capture);
   stream->capture = std::move(capture);
@@ -316,6 +324,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   remove(own_captures, capture);
   const std::lock_guard lock(global_mutex);
   remove(global_captures, capture);
+  remove(all_captures, capture);
   if (!capture->valid) return told(cudaErrorStreamCaptureInvalidated);
   if (!whole) return told(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(capture->nodes)};
