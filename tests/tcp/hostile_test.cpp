@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer that lies about where it may write: refused by the side whose memory it is.
 #include "tests/tcp/pair.hpp"
+#include "tests/transport/device_rules.hpp"
 #include "transport/tcp/wire.hpp"
 
 namespace gdrx::test {
@@ -8,42 +9,15 @@ namespace {
 
 using tcp::RegionKey;
 
-struct Lie {
-  const char* name;
-  void (*tell)(RegionKey&);
-  Bytes offset;
-  const char* refusal;
-};
-
-class LyingTcpPeer : public testing::TestWithParam<Lie> {};
+class LyingTcpPeer : public testing::TestWithParam<Lie<RegionKey>> {};
 
 TEST_P(LyingTcpPeer, IsRefusedAndWritesNothing) {
   TcpPair pair(false);
-  Blob key = pair.region->export_key();
-  RegionKey head;
-  std::memcpy(&head, key.data(), sizeof head);
-  GetParam().tell(head);
-  std::memcpy(key.data(), &head, sizeof head);
-  const RemoteRegionId remote = pair.endpoint->import_region(key).value();
-  const Blob payload(64, std::byte{0x77});
-  ASSERT_TRUE(pair.endpoint->post(write_of(payload, remote, GetParam().offset)));
-  const auto got = pair.receive();
-  ASSERT_TRUE(got) << "neither a message nor an error";
-  ASSERT_FALSE(*got) << "the write was taken";
-  EXPECT_EQ((*got).error().code, Errc::protocol);
-  EXPECT_NE((*got).error().what.find(GetParam().refusal), std::string::npos) << (*got).error().what;
-  EXPECT_TRUE(pair.untouched());
+  expect_refusal(pair, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, LyingTcpPeer,
-    testing::Values(Lie{"Nonce", [](RegionKey& head) { head.nonce ^= 1; }, 0, "not there"},
-                    Lie{"Region", [](RegionKey& head) { head.region = 12345; }, 0, "not there"},
-                    Lie{"Length", [](RegionKey& head) { head.length = ~0ull; },
-                        TcpPair::kBytes - 63, "of a region"},
-                    Lie{"Offset", [](RegionKey& head) { head.length = ~0ull; }, ~0ull - 64,
-                        "of a region"}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, LyingTcpPeer, lies<RegionKey>(),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(LyingTcpPeer, EndsAloneWhereTheDeviceIsolatesItsPeers) {
   TcpPair pair(false);

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two devices of the tcp fabric in one process, one connected to the other.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <chrono>
-#include <cstring>
-#include <functional>
-#include <optional>
-
-#include "gdrx/transport.hpp"
+#include "tests/transport/device_pair.hpp"
 
 namespace gdrx::test {
 
@@ -22,77 +13,13 @@ inline Config tcp_config(bool plain) {
 }
 
 inline std::shared_ptr<Device> open_tcp(Rank rank, const Config& config) {
-  auto fabric = open_fabric("tcp", config, Log());
-  if (!fabric) throw std::runtime_error(fabric.error().what);
-  return (*fabric)->open_device(rank, config, Log()).value();
+  return open_device("tcp", rank, config);
 }
 
-class TcpPair {
+class TcpPair : public DevicePair {
  public:
-  static constexpr std::size_t kBytes = 4 << 20;
-  static constexpr std::byte kCanary{0x5C};
-
   explicit TcpPair(bool plain) : TcpPair(tcp_config(plain)) {}
-  explicit TcpPair(const Config& config) {
-    sender = open_tcp(Rank{0}, config);
-    receiver = open_tcp(Rank{1}, config);
-    region = receiver->allocate_memory(kBytes).value();
-    std::fill(region->bytes().begin(), region->bytes().end(), kCanary);
-    endpoint = sender->connect(Rank{1}, receiver->address()).value();
-  }
-
-  RemoteRegionId import() { return endpoint->import_region(region->export_key()).value(); }
-
-  /// Drives both until the receiver has a completion or an error; nothing after `limit`.
-  std::optional<Result<Completion>> receive(Duration limit = std::chrono::seconds(5)) {
-    const Deadline deadline = Deadline::after(steady_clock(), limit);
-    std::array<Completion, 1> one;
-    while (!deadline.passed(steady_clock().now())) {
-      std::array<Completion, 8> own;
-      if (const auto polled = sender->poll(own); !polled) return tl::unexpected(polled.error());
-      const auto polled = receiver->poll(one);
-      if (!polled) return tl::unexpected(polled.error());
-      if (*polled == 1) return Result<Completion>(one[0]);
-    }
-    return std::nullopt;
-  }
-
-  bool untouched() const {
-    return std::all_of(region->bytes().begin(), region->bytes().end(),
-                       [](std::byte b) { return b == kCanary; });
-  }
-
-  std::shared_ptr<Device> sender;
-  std::shared_ptr<Device> receiver;
-  std::unique_ptr<MemoryRegion> region;
-  std::unique_ptr<Endpoint> endpoint;
+  explicit TcpPair(const Config& config) : DevicePair("tcp", config) {}
 };
-
-/// A write of `payload` with an immediate.
-inline WriteOp write_of(std::span<const std::byte> payload, RemoteRegionId remote, Bytes offset) {
-  WriteOp op;
-  op.payload = payload;
-  op.remote = remote;
-  op.offset = offset;
-  op.has_immediate = true;
-  op.immediate = 7;
-  return op;
-}
-
-/// Polls all until `done`, false after five seconds or at an error.
-inline bool drive(std::initializer_list<Device*> devices, const std::function<bool()>& done) {
-  const Deadline deadline = Deadline::after(steady_clock(), std::chrono::seconds(5));
-  std::array<Completion, 16> some;
-  while (!done()) {
-    if (deadline.passed(steady_clock().now())) return false;
-    for (Device* device : devices) {
-      if (const auto polled = device->poll(some); !polled) {
-        ADD_FAILURE() << polled.error().what;
-        return false;
-      }
-    }
-  }
-  return true;
-}
 
 }  // namespace gdrx::test

@@ -1,41 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/tcp/pair.hpp"
+#include "tests/transport/device_rules.hpp"
 
 namespace gdrx::test {
 namespace {
-
-Blob pattern(std::size_t length, int round) {
-  Blob bytes(length);
-  for (std::size_t i = 0; i < length; ++i) {
-    bytes[i] = static_cast<std::byte>(i * 7 + i / 251 + static_cast<std::size_t>(round));
-  }
-  return bytes;
-}
 
 class TcpWriteOf : public testing::TestWithParam<std::tuple<std::size_t, bool>> {};
 
 TEST_P(TcpWriteOf, IsThereWhenItsImmediateIsAndNowhereElse) {
   const auto [length, plain] = GetParam();
   TcpPair pair(plain);
-  const RemoteRegionId remote = pair.import();
-  const std::size_t offset = 4096 + 3;
-  const std::array<std::byte, 16> header{std::byte{0x11}, std::byte{0x22}};
-  for (int round = 0; round < 4; ++round) {
-    const Blob payload = pattern(length, round);
-    WriteOp op = write_of(payload, remote, offset);
-    op.header = header;
-    ASSERT_EQ(pair.endpoint->post(op).value(), Progress::done);
-    const auto got = pair.receive();
-    ASSERT_TRUE(got && *got) << (got ? (*got).error().what : "nothing came");
-    EXPECT_EQ((*got)->immediate, 7u);
-    EXPECT_EQ((*got)->peer, Rank{0});
-    const std::span<std::byte> memory = pair.region->bytes();
-    EXPECT_EQ(std::memcmp(memory.data() + offset, header.data(), header.size()), 0);
-    EXPECT_TRUE(std::equal(payload.begin(), payload.end(),
-                           memory.begin() + static_cast<std::ptrdiff_t>(offset + header.size())));
-    EXPECT_EQ(memory[offset - 1], TcpPair::kCanary);
-    EXPECT_EQ(memory[offset + header.size() + length], TcpPair::kCanary);
-  }
+  expect_writes_where_they_belong(pair, length);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, TcpWriteOf,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer that lies about where it may write: refused by the side whose memory it is.
+#include "tests/transport/device_rules.hpp"
 #include "tests/ucx/pair.hpp"
 #include "transport/ucx/wire.hpp"
 
@@ -8,41 +9,15 @@ namespace {
 
 using ucx::KeyHead;
 
-struct Lie {
-  const char* name;
-  void (*tell)(KeyHead&);
-  Bytes offset;
-  const char* refusal;
-};
-
-class LyingPeer : public testing::TestWithParam<Lie> {};
+class LyingPeer : public testing::TestWithParam<Lie<KeyHead>> {};
 
 TEST_P(LyingPeer, IsRefusedAndWritesNothing) {
   Pair pair;
-  Blob key = pair.region->export_key();
-  KeyHead head;
-  std::memcpy(&head, key.data(), sizeof head);
-  GetParam().tell(head);
-  std::memcpy(key.data(), &head, sizeof head);
-  const RemoteRegionId remote = pair.import(key);
-  const Blob payload(64, std::byte{0x77});
-  ASSERT_TRUE(pair.endpoint->post(write_of(payload, remote, GetParam().offset)));
-  const auto got = pair.receive();
-  ASSERT_TRUE(got) << "neither a message nor an error";
-  ASSERT_FALSE(*got) << "the write was taken";
-  EXPECT_EQ((*got).error().code, Errc::protocol);
-  EXPECT_NE((*got).error().what.find(GetParam().refusal), std::string::npos) << (*got).error().what;
-  for (const std::byte b : pair.region->bytes()) ASSERT_EQ(b, Pair::kCanary);
+  expect_refusal(pair, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, LyingPeer,
-    testing::Values(
-        Lie{"Nonce", [](KeyHead& head) { head.nonce ^= 1; }, 0, "not there"},
-        Lie{"Region", [](KeyHead& head) { head.region = 12345; }, 0, "not there"},
-        Lie{"Length", [](KeyHead& head) { head.length = ~0ull; }, Pair::kBytes - 63, "of a region"},
-        Lie{"Offset", [](KeyHead& head) { head.length = ~0ull; }, ~0ull - 64, "of a region"}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, LyingPeer, lies<KeyHead>(),
+                         [](const auto& info) { return info.param.name; });
 
 class MangledKey : public testing::Test {};
 

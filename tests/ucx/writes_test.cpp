@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/transport/device_rules.hpp"
 #include "tests/ucx/pair.hpp"
 #include "transport/fabric/hearing.hpp"
 
@@ -21,29 +22,7 @@ class WriteOf : public testing::TestWithParam<std::tuple<std::size_t, const char
 TEST_P(WriteOf, IsThereWhenItsImmediateIsAndNowhereElse) {
   const auto [length, tls] = GetParam();
   Pair pair(tls);
-  const RemoteRegionId remote = pair.import(pair.region->export_key());
-  const std::size_t offset = 4096 + 3;
-  const std::array<std::byte, 16> header{std::byte{0x11}, std::byte{0x22}};
-  for (int round = 0; round < 4; ++round) {
-    Blob payload(length);
-    for (std::size_t i = 0; i < length; ++i) {
-      payload[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(round));
-    }
-    WriteOp op = write_of(payload, remote, offset);
-    op.header = header;
-    ASSERT_EQ(pair.endpoint->post(op).value(), Progress::done);
-    const auto got = pair.receive();
-    ASSERT_TRUE(got && *got) << (got ? (*got).error().what : "nothing came");
-    EXPECT_EQ((*got)->immediate, 7u);
-    EXPECT_EQ((*got)->peer, Rank{0});
-    const std::span<std::byte> memory = pair.region->bytes();
-    EXPECT_EQ(std::memcmp(memory.data() + offset, header.data(), header.size()), 0);
-    if (length > 0) {
-      EXPECT_EQ(std::memcmp(memory.data() + offset + header.size(), payload.data(), length), 0);
-    }
-    EXPECT_EQ(memory[offset - 1], Pair::kCanary);
-    EXPECT_EQ(memory[offset + header.size() + length], Pair::kCanary);
-  }
+  expect_writes_where_they_belong(pair, length);
 }
 
 TEST_P(WriteOf, TellsItsReceiverThatTheSenderLives) {
