@@ -165,7 +165,10 @@ void Communicator::tell_failure() {
   {
     const std::lock_guard lock(on_error_mutex_);
     telling = this;
-    if (on_error_) on_error_(failure_.error());
+    try {
+      if (on_error_) on_error_(failure_.error());
+    } catch (...) {  // its destructor waits for what follows
+    }
     telling = nullptr;
     on_error_told_ = true;
   }

@@ -169,6 +169,7 @@ class Communicator final : private exec::Links {
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
+  struct Due;  // in stop(): that the failure is to be told
   /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:

@@ -51,15 +51,26 @@ void Communicator::fail_for_memory() noexcept {
   end_for_memory();
 }
 
+// However it ends: the destructor waits until the failure was told.
+struct Communicator::Due {
+  explicit Due(Communicator& failed) : comm(failed) {}
+  ~Due() {
+    comm.on_error_due_ = true;
+    comm.mesh_->wake();
+  }
+  Due(const Due&) = delete;
+  Due& operator=(const Due&) = delete;
+  Communicator& comm;
+};
+
 Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
+  const Due due(*this);
   const Instant failed = steady_clock().now();
   if (gpu_) gpu_->abort();
   if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
   if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
   if (track_) track_->write(log_);           // before on_error_, which may end the process
-  on_error_due_ = true;
-  mesh_->wake();
   return error;
 }
 

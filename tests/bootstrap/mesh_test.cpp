@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <future>
+#include <new>
 #include <thread>
 
 #include "transport/bootstrap/control_mesh.hpp"
@@ -221,6 +222,20 @@ TEST(Mesh, BlamesNobodyForItsOwnStandstill) {
   meshes[1]->start({[&](const Notice&) { ++notices; }, stand_still});
   std::this_thread::sleep_for(900ms);
   EXPECT_EQ(notices.load(), 0);
+}
+
+// A communicator that is destroyed waits for a turn in which its failure is told.
+TEST(Mesh, TakesItsTurnsThoughThereIsNoMemoryToTellOfIt) {
+  const Meshes meshes = make_meshes(2);
+  std::atomic<int> ticks{0};
+  meshes[0]->start({[](const Notice&) { throw std::bad_alloc(); },
+                    [&ticks]() -> Duration {
+                      if (ticks.fetch_add(1) == 0) throw std::bad_alloc();
+                      return 1ms;
+                    },
+                    {}});
+  for (int i = 0; i < 500 && ticks.load() < 5; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_GE(ticks.load(), 5);
 }
 
 TEST(Mesh, LeavesNoDescriptorBehind) {

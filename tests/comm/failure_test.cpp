@@ -2,6 +2,9 @@
 // Calls that do not match, deadlines, aborts: named on every rank, never a hang.
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <future>
+#include <new>
 #include <thread>
 
 #include "tests/comm/world.hpp"
@@ -200,6 +203,20 @@ TEST(ErrorHandler, CannotDestroyItsCommunicator) {
   ASSERT_EQ(gdrxCommAbort(comm), gdrxSuccess);
   EXPECT_EQ(gdrxCommDestroy(comm), gdrxAborted);
   EXPECT_EQ(refused.load(), 1);
+}
+
+// The exception of a handler in C++, or of what copies the error for it when there is no memory.
+TEST(ErrorHandler, ThatThrowsDoesNotKeepItsCommunicatorFromEnding) {
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.on_error = [](gdrxResult_t, const char*, void*) { throw std::bad_alloc(); };
+  gdrxUniqueId id{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  gdrxComm_t comm = nullptr;
+  ASSERT_EQ(gdrxCommInitRank(&comm, 1, id, 0, &config), gdrxSuccess);
+  ASSERT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+  auto destroyed = std::async(std::launch::async, [&] { return gdrxCommDestroy(comm); });
+  ASSERT_EQ(destroyed.wait_for(20s), std::future_status::ready) << (std::abort(), "it hangs");
+  EXPECT_EQ(destroyed.get(), gdrxAborted);
 }
 
 TEST(ErrorHandler, IsCalledBeforeDestroyReturns) {

@@ -141,6 +141,7 @@ class World {
 
  private:
   [[noreturn]] void hang() {
+    if (std::getenv("SWARM_STOP") != nullptr) pause();
     const Fired fired = disarm();
     std::string text = "hangs:";
     for (std::size_t rank = 0; rank < where_.size(); ++rank) {
@@ -148,7 +149,6 @@ class World {
     }
     std::printf("WRONG %s fired: %s\n", text.c_str(), fired.text().c_str());
     std::fflush(stdout);
-    if (std::getenv("SWARM_STOP") != nullptr) pause();
     std::abort();
   }
 

@@ -174,8 +174,7 @@ class Mesh final : public ControlMesh {
     const char* broken = nullptr;  // what nobody has been told yet
     while (!stop_.load()) {
       try {
-        if (broken != nullptr) fail_here(broken);
-        broken = nullptr;
+        if (broken != nullptr && fail_here(broken)) broken = nullptr;
         turn();
       } catch (const std::bad_alloc&) {
         broken = "out of memory";
@@ -188,10 +187,20 @@ class Mesh final : public ControlMesh {
     }
   }
 
-  void fail_here(const char* why) {
-    const Notice notice{Errc::system, rank_, rank_, why};
-    wire_.flood(notice, -1);
-    if (handlers_.on_notice) handlers_.on_notice(notice);
+  /// Whether this rank knows. Without memory to tell the peers they see the connections end.
+  bool fail_here(const char* why) noexcept {
+    try {
+      const Notice notice{Errc::system, rank_, rank_, why};
+      try {
+        wire_.flood(notice, -1);
+      } catch (const std::bad_alloc&) {
+        wire_.hang_up();
+      }
+      if (handlers_.on_notice) handlers_.on_notice(notice);
+      return true;
+    } catch (...) {
+      return false;
+    }
   }
 
   void turn() {
