@@ -38,6 +38,8 @@ class Comm {
   Lane& lane() const noexcept { return *lane_; }
   const std::shared_ptr<Lane>& shared_lane() const noexcept { return lane_; }
 
+  /// No other peer of the lane may complete what is owed by this connection's.
+  bool is_from(Rank peer) const noexcept { return endpoint_ != nullptr && peer == peer_; }
   /// What it stands for has come: of index() a chunk. From the lane's poll.
   virtual void on_immediate(std::uint16_t index) = 0;
   /// A write of ours is done. From the lane's poll.
@@ -64,6 +66,10 @@ class Comm {
 
  protected:
   explicit Comm(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
+  void reached_over(Endpoint& endpoint) noexcept {
+    endpoint_ = &endpoint;
+    peer_ = endpoint.peer();
+  }
   /// Errc::unsupported when there are too many communicators in the process.
   Result<void> enter();
   /// One more number under which immediates come here.
@@ -96,6 +102,7 @@ class Comm {
 
  private:
   std::shared_ptr<Lane> lane_;
+  Rank peer_{};
   std::uint16_t index_ = 0;  // 0: not in the table
   std::uint16_t second_index_ = 0;
   std::optional<Error> error_;

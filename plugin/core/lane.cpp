@@ -108,7 +108,7 @@ Result<void> Lane::poll() {
     Comm* comm = find_comm_of(*this, index);
     if (comm == nullptr) continue;  // late for one that is closed, or a peer's invention
     if (immediate) {
-      comm->on_immediate(index);
+      if (comm->is_from(done.peer)) comm->on_immediate(index);
     } else {
       comm->on_written(static_cast<std::uint32_t>(done.cookie));
     }

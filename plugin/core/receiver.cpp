@@ -47,7 +47,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
   inbox_region_ = GDRX_TRY(lane().device().allocate_memory(chunks_ * kChunkBytes));
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
   board_ = GDRX_TRY(endpoint->import_region(board_key));
-  endpoint_ = endpoint;
+  reached_over(*endpoint);
   if (lane().config().net_gpu) {
     gpu_name_ = GDRX_TRY(random_value<gpu::SocketName>());
     giver_ = GDRX_TRY(gpu::Giver::listen(gpu_name_));

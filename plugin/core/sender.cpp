@@ -54,7 +54,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   }
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(welcome.lane, address));
   inbox_ = GDRX_TRY(endpoint->import_region(inbox_key));
-  endpoint_ = endpoint;
+  reached_over(*endpoint);
   peer_comm_ = welcome.comm;
   peer_filled_ = welcome.filled;
   early_ = welcome.early == 1;

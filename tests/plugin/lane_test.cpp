@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What peers of one lane may do to each other's connections.
+#include "plugin/core/lane.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+
+#include "plugin/core/comm.hpp"
+
+namespace gdrx::net {
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+/// A connection that counts what comes for it.
+class Counting final : public Comm {
+ public:
+  Counting(std::shared_ptr<Lane> lane, Endpoint& from) : Comm(std::move(lane)) {
+    reached_over(from);
+    EXPECT_TRUE(enter().has_value());
+  }
+  void on_immediate(std::uint16_t) override { ++heard; }
+  void on_written(std::uint32_t) override {}
+  Result<Answer> test(RequestId) override { return Answer{}; }
+  std::string state() const override { return {}; }
+  int heard = 0;
+};
+
+std::shared_ptr<Lane> open_lane() {
+  Config config;
+  config.socket_ifname = "lo";
+  auto made = Lane::open("tcp", NetDevice{}, config, Log(Level::error, stderr_sink()));
+  EXPECT_TRUE(made.has_value()) << describe(made.error());
+  return made ? *made : nullptr;
+}
+
+Endpoint* reach(Lane& from, Lane& to) {
+  auto made = from.endpoint_to(to.id(), to.device().address());
+  EXPECT_TRUE(made.has_value()) << describe(made.error());
+  return made ? *made : nullptr;
+}
+
+// Every member of a job knows the numbers of the others' connections, or guesses them: 16 bits.
+TEST(LanePeers, NoneCompletesAnothersReceive) {
+  const auto lane = open_lane();
+  const auto sender = open_lane();
+  const auto stranger = open_lane();
+  ASSERT_TRUE(lane && sender && stranger);
+  Endpoint* from = reach(*lane, *sender);
+  ASSERT_TRUE(from != nullptr && reach(*lane, *stranger) != nullptr);
+  Counting connection(lane, *from);
+  auto inbox = lane->device().allocate_memory(4096);
+  ASSERT_TRUE(inbox.has_value());
+
+  const auto poll = [&] {
+    for (const auto& each : {lane, sender, stranger}) EXPECT_TRUE(each->poll().has_value());
+  };
+  const auto until = [&](const auto& done) {
+    const Instant end = steady_clock().now() + kPatience;
+    bool is_done = done();
+    for (; !is_done && steady_clock().now() < end; is_done = done()) poll();
+    return is_done;
+  };
+  const auto write = [&](Lane& by) {
+    Endpoint* endpoint = reach(by, *lane);
+    const auto region = endpoint->import_region((*inbox)->export_key());
+    ASSERT_TRUE(region.has_value());
+    const std::array<std::byte, 8> word{std::byte{1}};
+    (*inbox)->bytes()[0] = std::byte{0};
+    WriteOp op;
+    op.header = word;
+    op.remote = *region;
+    op.has_immediate = true;
+    op.immediate = connection.index();
+    ASSERT_TRUE(until([&] { return *endpoint->post(op) == Progress::done; }));
+    ASSERT_TRUE(until([&] { return (*inbox)->bytes()[0] == std::byte{1}; }));
+    for (int i = 0; i < 1000; ++i) poll();
+  };
+  write(*stranger);
+  EXPECT_EQ(connection.heard, 0);
+  write(*sender);
+  EXPECT_EQ(connection.heard, 1);
+}
+
+}  // namespace
+}  // namespace gdrx::net
