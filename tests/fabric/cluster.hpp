@@ -54,13 +54,19 @@ struct ClusterSettings {
   bool repeats = false;    // all NICs may, and do not say so
   Level log_level = Level::warn;
   std::vector<std::uint32_t> unreliable;  // of each host's NICs, as NicSettings
-  bool start = true;                      // false: start() does it, and may fail
+  bool own_thread = false;                // for slow calls: the clock has to be a real one
+  bool infiniband = false;
+  bool live = false;  // the real clock
+  /// What a test changes of the verbs that a host calls.
+  std::function<void(int rank, verbs::VerbsTable&)> amend;
+  bool start = true;  // false: start() does it, and may fail
 };
 
 class Cluster {
  public:
   explicit Cluster(const ClusterSettings& settings)
-      : network(Network::Mode::deterministic, settings.seed), settings_(settings) {
+      : network(settings.live ? Network::Mode::live : Network::Mode::deterministic, settings.seed),
+        settings_(settings) {
     network.set_gpu(*settings.gpu);
     if (!settings.start) return;
     if (auto started = start(); !started) throw std::runtime_error(describe(started.error()));
@@ -144,6 +150,7 @@ class Cluster {
                                           : settings_.nics_of[static_cast<std::size_t>(rank)];
     nics.max_message = settings_.max_message;
     nics.routed = settings_.routed;
+    nics.infiniband = settings_.infiniband;
     if (!settings_.first_subnet.empty()) {
       nics.first_subnet = settings_.first_subnet[static_cast<std::size_t>(rank)];
     }
@@ -166,11 +173,17 @@ class Cluster {
       };
       host->verbs = std::move(table);
     }
+    if (settings_.amend) {
+      auto table = std::make_shared<verbs::VerbsTable>(*host->verbs);
+      settings_.amend(rank, *table);
+      host->verbs = std::move(table);
+    }
     verbs::Options options;
     options.qps = static_cast<std::uint8_t>(settings_.qps);
     options.timeout = static_cast<std::uint8_t>(settings_.timeout);
     options.soft_timeout = options.timeout;
     options.soft_nap = {};
+    options.own_thread = settings_.own_thread;
     options.heartbeat = settings_.heartbeat;
     options.peer_timeout = settings_.peer_timeout;
     options.staging = 4 << 20;

@@ -177,6 +177,14 @@ void Network::set_port(int host, int nic, bool up) {
   which.tell(now_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
+void Network::move_port(int host, int nic) {
+  const std::lock_guard lock(mutex_);
+  Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];
+  ++which.gid.raw[15];
+  which.lid = static_cast<std::uint16_t>(which.lid + 0x100);
+  which.tell(which.infiniband ? IBV_EVENT_LID_CHANGE : IBV_EVENT_GID_CHANGE);
+}
+
 void Network::kill_nic(int host, int nic) {
   const std::lock_guard lock(mutex_);
   Nic& which = *hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];

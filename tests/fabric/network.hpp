@@ -149,6 +149,8 @@ class Network {
   bool draw(Fault fault) noexcept;
   void set_port(int host, int nic, bool up);
   void kill_nic(int host, int nic);
+  /// Its port has another GID and LID from now on, and nothing finds it by the old ones.
+  void move_port(int host, int nic);
   void cut(int host, int nic);        // behind the first switch: its port stays active
   void break_qps(int host, int nic);  // all its connected QPs go to error
   /// What the connected QPs of a host have agreed on, each once.

@@ -49,6 +49,12 @@ std::optional<ibv_async_event> Context::next_event() const {
   return event;
 }
 
+void Context::pump_events() const {
+  while (const auto event = next_event()) {
+    for (EventSink* sink : sinks_) sink->on_event(*event);
+  }
+}
+
 Result<std::shared_ptr<ProtectionDomain>> ProtectionDomain::create(
     std::shared_ptr<Context> context) {
   ibv_pd* pd = context->verbs().alloc_pd(context->raw());

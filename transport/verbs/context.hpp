@@ -15,6 +15,15 @@
 
 namespace gdrx::verbs {
 
+/// A port of a NIC, which is told of what the NIC says of itself.
+class EventSink {
+ public:
+  virtual void on_event(const ibv_async_event& event) = 0;
+
+ protected:
+  ~EventSink() = default;
+};
+
 /// An opened NIC.
 class Context {
  public:
@@ -34,6 +43,10 @@ class Context {
   std::vector<Gid> gids(std::uint8_t port, int table_length) const;
   /// The next asynchronous event, already acknowledged. Never blocks.
   std::optional<ibv_async_event> next_event() const;
+  /// Ports of one NIC share its events: whoever reads them gives them to all.
+  void listen(EventSink& sink) { sinks_.push_back(&sink); }
+  void forget(EventSink& sink) noexcept { std::erase(sinks_, &sink); }
+  void pump_events() const;
 
  private:
   Context(std::shared_ptr<const VerbsTable> table, ibv_context* context, std::string name)
@@ -42,6 +55,7 @@ class Context {
   ibv_context* context_;
   std::string name_;
   ibv_device_attr attributes_{};
+  std::vector<EventSink*> sinks_;
 };
 
 /// Memory that the NIC may reach.

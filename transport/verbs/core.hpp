@@ -54,6 +54,7 @@ struct Core {
   Hearing* hearing = nullptr;  // or nobody asks
   std::optional<Error> error;  // final
   bool isolating = false;      // a lost peer is its Endpoint's matter alone
+  Helper helper;
 
   void finish(Completion completion) { ready_.push_back(completion); }
   void hear(Rank peer) const noexcept {

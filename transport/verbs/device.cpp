@@ -53,6 +53,7 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(
   device->core_.clock = &clock;
   device->core_.log = log;
   device->core_.gpu = &gpu;
+  if (!options.own_thread) device->core_.helper.stay_in_the_caller();
   device->core_.reserve(kReadyCompletions);
   GDRX_TRY(device->open(table));
   return device;
@@ -317,9 +318,21 @@ void VerbsDevice::tick(Instant now) {
   read_control(now);
   if (now >= next_events_) {
     next_events_ = now + kEvents;
-    for (const auto& rail : core_.rails) rail->pump_events(core_.log, now);
+    for (const auto& rail : core_.rails) {
+      rail->pump_events(core_.log, now, core_.helper);
+      for (const std::uint32_t number : rail->take_failed_qps()) fail_qp(*rail, number, now);
+    }
   }
   for (const auto& [rank, peer] : peers_) peer->tick(now);
+}
+
+void VerbsDevice::fail_qp(const Rail& rail, std::uint32_t number, Instant now) {
+  for (const PathPlace& place : paths_) {
+    if (&place.link->rail() != &rail || !place.path->open() || place.path->number() != number) {
+      continue;
+    }
+    return place.link->fail(fmt::format("its NIC reports an error of qp {:#x}", number), now);
+  }
 }
 
 // Processors make a soft NIC's packets, here and at the peer's, which may be on this machine: who

@@ -54,6 +54,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   void drop_newest_peer(Rank rank) noexcept;
   Result<Peer*> welcome(const Control& hello);
   bool poll_rails();
+  void fail_qp(const Rail& rail, std::uint32_t number, Instant now);
   void rest(bool any);
   void read_control(Instant now);
   void tick(Instant now);

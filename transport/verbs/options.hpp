@@ -36,6 +36,8 @@ struct Options {
   bool relaxed_ordering = true;  // where libibverbs knows it
   bool ece = true;
 
+  bool own_thread = true;  // for calls that may take long
+
   static Result<Options> from(const Config& config);
 };
 

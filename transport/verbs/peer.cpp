@@ -5,7 +5,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "transport/verbs/wc_text.hpp"
 
@@ -17,14 +16,6 @@ constexpr std::size_t kPage = 4096;
 // without waiting for its QPs' own time-outs.
 constexpr int kSilentBeats = 2;
 constexpr int kSilentSoftBeats = 5;  // processors may leave one of its queues alone for long
-
-constexpr std::chrono::seconds kReachAgain{1};
-
-/// Failures to resolve an address that may be over later.
-bool passes(int error) noexcept {
-  return error == ETIMEDOUT || error == EAGAIN || error == EHOSTUNREACH || error == ENETUNREACH ||
-         error == ENETDOWN;
-}
 
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -84,40 +75,6 @@ Result<void> Peer::open(std::uint32_t first_path) {
   }
   silent_.resize(links);
   heard_ = core_.clock->now();
-  return {};
-}
-
-Result<void> Peer::learn(std::uint8_t number, const RailAddress& rail) {
-  Link& link = *links_[number];
-  if (handles_[number] != nullptr) return {};
-  if (rail.ethernet != link.rail().address().ethernet) {
-    return fail(Errc::unsupported, fmt::format("rank {}: its {} and our {} are of different kinds "
-                                               "(InfiniBand and Ethernet): set GDRX_HCA",
-                                               index(rank_), rail.name.data(), link.rail().name()));
-  }
-  link.set_peer(rail);
-  reach_[number].known = true;
-  return reach(link, core_.clock->now());
-}
-
-// On Ethernet the driver asks the network for the peer's hardware address. A peer that does not
-// answer now (its port is down, its host is busy) may do so later.
-Result<void> Peer::reach(Link& link, Instant now) {
-  Reach& state = reach_[link.number()];
-  if (now < state.again) return {};
-  auto made = link.rail().domain()->make_address(link.rail().route_to(link.peer()));
-  if (made) {
-    handles_[link.number()] = std::move(*made);
-    return {};
-  }
-  const Error& error = made.error();
-  if (!passes(error.native)) return tl::unexpected(error);
-  state.again = core_.clock->now() + kReachAgain;  // the call itself may have taken a second
-  if (!state.told) {
-    core_.log.warn("rail {} does not reach {} of rank {} yet: {}", link.rail().name(),
-                   link.peer().name.data(), index(rank_), gdrx::describe(error));
-  }
-  state.told = true;
   return {};
 }
 
@@ -217,6 +174,7 @@ void Peer::tick(Instant now) {
   leave_ports_that_are_down(now);
   for (const auto& link : links_) {
     const std::size_t number = link->number();
+    if (reach_[number].known) follow_own_address(*link, now);
     if (handles_[number] == nullptr && reach_[number].known) {
       if (auto tried = reach(*link, now); !tried) give_up(tried.error().what);
     }

@@ -60,6 +60,8 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
         outgoing_(core, rank, links_) {}
   Result<void> open(std::uint32_t first_path);
   Result<void> reach(Link& link, Instant now);
+  Result<void> take_handle(Link& link);
+  void follow_own_address(Link& link, Instant now);
   void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
   void ping(Link& link, ControlKind kind) noexcept;
@@ -80,6 +82,8 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
     bool known = false;  // the peer's address
     bool told = false;   // that it is not reached
     Instant again{};
+    Asked<Result<std::unique_ptr<AddressHandle>>> asked;
+    std::uint8_t own = 0;  // our port's revision that it is of
   };
   std::vector<Reach> reach_;                             // by link
   std::vector<std::unique_ptr<AddressHandle>> handles_;  // by link; null: not reached yet

@@ -27,9 +27,6 @@ constexpr std::uint32_t kSoftVendor = 0xffffff;
 // waits for its time-out else. It is acknowledged at the end of each write.
 constexpr Bytes kSoftPiece = Bytes{16} << 10;
 
-// Between two looks at a port of which no event has told: some containers hide events.
-constexpr std::chrono::seconds kLook{1};
-
 std::uint32_t width_of(std::uint8_t code) {
   switch (code) {
     case 2:
@@ -93,13 +90,9 @@ Result<void> Rail::try_reliable() {
   return {};
 }
 
-Result<void> Rail::read_port() {
-  const ibv_port_attr port = GDRX_TRY(context_->query_port(port_));
-  const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
-  const std::vector<Gid> gids = context_->gids(port_, port.gid_tbl_len);
+Result<std::optional<Gid>> Rail::pick_gid(const std::vector<Gid>& gids, bool ethernet) const {
   std::optional<Gid> gid = choose_gid(gids, ethernet, options_.gid);
-  const auto wanted = options_.gid_indexes.of(context_->name(), port_);
-  if (wanted) {
+  if (const auto wanted = options_.gid_indexes.of(context_->name(), port_)) {
     const auto found = std::find_if(gids.begin(), gids.end(),
                                     [&](const Gid& entry) { return entry.index == *wanted; });
     if (found == gids.end() || is_zero(found->raw)) {
@@ -115,18 +108,29 @@ Result<void> Rail::read_port() {
                                                "interface an address",
                                                context_->name(), port_));
   }
+  return gid;
+}
+
+void Rail::set_address(const std::optional<Gid>& gid, const ibv_port_attr& port) {
+  address_.lid = port.lid;
+  if (!gid) return;
+  gid_index_ = static_cast<std::uint8_t>(gid->index);
+  std::copy_n(gid->raw.raw, 16, address_.gid.begin());
+  // InfiniBand's subnet managers give each subnet its prefix, or leave all the same default.
+  const int bits = address_.ethernet != 0 ? context_->verbs().subnet_bits(gid->raw) : 64;
+  address_.subnet_bits = static_cast<std::uint8_t>(bits);
+}
+
+Result<void> Rail::read_port() {
+  const ibv_port_attr port = GDRX_TRY(context_->query_port(port_));
+  const bool ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  const std::vector<Gid> gids = context_->gids(port_, port.gid_tbl_len);
+  const std::optional<Gid> gid = GDRX_TRY(pick_gid(gids, ethernet));
   soft_ = repeats_ = context_->attributes().vendor_id == kSoftVendor;
   adaptive_ = options_.adaptive_routing > 0 || (options_.adaptive_routing < 0 && !ethernet);
-  grh_ = ethernet || wanted.has_value();
-  if (gid) {
-    gid_index_ = static_cast<std::uint8_t>(gid->index);
-    std::copy_n(gid->raw.raw, 16, address_.gid.begin());
-    // InfiniBand's subnet managers give each subnet its prefix, or leave all the same default.
-    const int bits = ethernet ? context_->verbs().subnet_bits(gid->raw) : 64;
-    address_.subnet_bits = static_cast<std::uint8_t>(bits);
-  }
-  address_.lid = port.lid;
+  grh_ = ethernet || options_.gid_indexes.of(context_->name(), port_).has_value();
   address_.ethernet = ethernet ? 1 : 0;
+  set_address(gid, port);
   address_.mtu = static_cast<std::uint8_t>(port.active_mtu);
   pci_folder_ = context_->pci_folder();
   address_.speed = width_of(port.active_width) * lane_speed(port.active_speed);
@@ -291,36 +295,6 @@ bool Rail::receive(Control& message) noexcept {
     return true;
   }
   return false;
-}
-
-void Rail::pump_events(const Log& log, Instant now) {
-  bool look = now >= next_look_;
-  while (!dead_) {
-    const auto event = context_->next_event();
-    if (!event) break;
-    look = true;
-    if (event->event_type == IBV_EVENT_DEVICE_FATAL) {
-      log.warn("rail {} dead: its NIC reports a fatal error", name());
-      dead_ = true;
-    }
-  }
-  if (dead_ || !look) return;
-  next_look_ = now + kLook;
-  const auto port = context_->query_port(port_);
-  if (!port) {  // that says nothing of the port
-    if (!look_error_) log.warn("rail {}: {}", name(), gdrx::describe(port.error()));
-    look_error_ = port.error();
-    return;
-  }
-  look_error_.reset();
-  const bool up = port->state == IBV_PORT_ACTIVE;
-  if (up == port_up_) return;
-  port_up_ = up;
-  if (up) {
-    log.info("rail {}: port active", name());
-  } else {
-    log.warn("rail {}: port down", name());
-  }
 }
 
 }  // namespace gdrx::verbs

@@ -9,11 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gdrx/clock.hpp"
 #include "gdrx/log.hpp"
 #include "transport/verbs/buffer.hpp"
+#include "transport/verbs/helper.hpp"
 #include "transport/verbs/options.hpp"
 #include "transport/verbs/queue_pair.hpp"
 #include "transport/verbs/wire.hpp"
@@ -31,10 +33,13 @@ struct RailQp {
   std::size_t queue = 0;
 };
 
-class Rail {
+class Rail final : private EventSink {
  public:
   static Result<std::unique_ptr<Rail>> open(std::shared_ptr<Context> context, std::uint8_t port,
                                             const Options& options, std::uint32_t qkey);
+  ~Rail() { context_->forget(*this); }
+  Rail(const Rail&) = delete;
+  Rail& operator=(const Rail&) = delete;
 
   const RailAddress& address() const noexcept { return address_; }
   const char* name() const noexcept { return address_.name.data(); }
@@ -92,8 +97,12 @@ class Rail {
   std::string refusals() const;
   /// The next valid datagram, if any.
   bool receive(Control& message) noexcept;
-  /// Reads what the NIC told about itself: a system call, and another one if it told something.
-  void pump_events(const Log& log, Instant now);
+  /// Reads what the NIC told about itself: a system call. What it takes to look closer, the helper
+  /// does. Where events are hidden, a look a second tells as much.
+  void pump_events(const Log& log, Instant now, Helper& helper);
+  /// QPs that the NIC has said to have failed since the last call: numbers, of which some may be
+  /// of others.
+  std::vector<std::uint32_t> take_failed_qps() noexcept { return std::exchange(failed_qps_, {}); }
 
  private:
   static constexpr Bytes kMostPieces = 64;  // of one unit; a QP takes kLongestUnit requests
@@ -102,7 +111,20 @@ class Rail {
     std::uint32_t used = 0;
   };
   Rail(std::shared_ptr<Context> context, std::uint8_t port, const Options& options)
-      : context_(std::move(context)), port_(port), options_(options) {}
+      : context_(std::move(context)), port_(port), options_(options) {
+    context_->listen(*this);
+  }
+  struct Look {
+    Result<ibv_port_attr> port;
+    std::optional<std::vector<Gid>> gids;
+  };
+  void on_event(const ibv_async_event& event) override;
+  bool has_queue(const ibv_cq* queue) const noexcept;
+  void take_look(const Log& log);
+  void set_port_up(bool up, const Log& log);
+  void readdress(const ibv_port_attr& port, const std::vector<Gid>& gids, const Log& log);
+  Result<std::optional<Gid>> pick_gid(const std::vector<Gid>& gids, bool ethernet) const;
+  void set_address(const std::optional<Gid>& gid, const ibv_port_attr& port);
   Result<void> read_port();
   Result<void> try_reliable();
   Result<void> open_control(std::uint32_t qkey);
@@ -126,6 +148,12 @@ class Rail {
   bool quiet_ = false;
   std::uint64_t landed_ = 0;
   Instant next_look_{};
+  Asked<Look> looking_;
+  bool look_ = false;             // an event asks for it
+  bool moved_ = false;            // its addresses may be others now
+  std::optional<bool> told_up_;   // by the last event of the port
+  const char* failed_ = nullptr;  // what the NIC has said to have failed for good
+  std::vector<std::uint32_t> failed_qps_;
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;
   std::size_t turn_ = 0;  // which shard is polled first

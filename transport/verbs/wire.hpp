@@ -17,7 +17,7 @@
 namespace gdrx::verbs {
 
 inline constexpr std::uint32_t kMagic = 0x67647632;  // "gdv2"
-inline constexpr std::uint8_t kWireVersion = 4;
+inline constexpr std::uint8_t kWireVersion = 5;
 inline constexpr std::size_t kMaxRails = 8;
 inline constexpr std::size_t kMaxQps = 8;         // a rail
 inline constexpr std::size_t kMaxStripes = 8;     // of a message
@@ -80,7 +80,8 @@ struct RailAddress {
   std::uint8_t ethernet = 0;
   std::uint8_t mtu = 0;          // ibv_mtu
   std::uint8_t subnet_bits = 0;  // of the GID, that name its subnet; 0: not known
-  std::array<char, 23> name{};   // "mlx5_0:1"
+  std::uint8_t revision = 0;     // the port's GID or LID has changed so often
+  std::array<char, 22> name{};   // "mlx5_0:1"
 };
 static_assert(sizeof(RailAddress) == 56 && std::is_trivially_copyable_v<RailAddress>);
 

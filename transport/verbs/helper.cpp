@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/helper.hpp"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <system_error>
+
+namespace gdrx::verbs {
+
+Helper::~Helper() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    calls_.clear();
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Helper::post(std::function<void()> call) {
+  if (!own_thread_ || !start()) return call();
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+  wake_.notify_one();
+}
+
+// The program's signals are for its own threads.
+bool Helper::start() {
+  if (thread_.joinable()) return true;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "gdrx-verbs");
+  } catch (const std::system_error&) {  // no more threads: the caller has to wait
+    own_thread_ = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return own_thread_;
+}
+
+void Helper::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return ending_ || !calls_.empty(); });
+    if (ending_) return;
+    const std::function<void()> call = std::move(calls_.front());
+    calls_.pop_front();
+    lock.unlock();
+    call();
+    lock.lock();
+  }
+}
+
+}  // namespace gdrx::verbs
