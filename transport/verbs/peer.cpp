@@ -2,7 +2,6 @@
 #include "transport/verbs/peer.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
