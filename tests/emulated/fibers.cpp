@@ -20,7 +20,7 @@
 namespace gdrx::emulated {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(GDRX_THREAD_SANITIZER)
 constexpr std::size_t kStack = 256 << 10;
 #else
 constexpr std::size_t kStack = 64 << 10;
@@ -31,7 +31,7 @@ constexpr std::size_t kStack = 64 << 10;
 class Stacks {
  public:
   static void* take() {
-    const std::lock_guard lock(mutex());
+    const std::lock_guard lock(mutex_);
     if (!idle().empty()) {
       void* stack = idle().back();
       idle().pop_back();
@@ -48,16 +48,13 @@ class Stacks {
       std::fputs("an emulated thread needs more stack than it has\n", stderr);
       std::abort();
     }
-    const std::lock_guard lock(mutex());
+    const std::lock_guard lock(mutex_);
     idle().push_back(stack);
   }
 
  private:
   static constexpr std::uint64_t kUntouched = 0x5afe5afe5afe5afe;
-  static std::mutex& mutex() {
-    static auto& one = *new std::mutex;
-    return one;
-  }
+  static constinit inline std::mutex mutex_;
   static std::vector<void*>& idle() {
     static auto& all = *new std::vector<void*>;
     return all;
@@ -65,8 +62,9 @@ class Stacks {
 };
 
 struct Fiber {
-  ucontext_t first{};  // how it begins; to ThreadSanitizer, where it is
+  ucontext_t first{};  // how it begins
   jmp_buf place{};     // where it is, once begun
+  void* unseen[5]{};   // so, too
   void* stack = nullptr;
   bool begun = false;
   bool ended = false;
@@ -76,7 +74,7 @@ struct Fiber {
 struct Scheduler {
   const std::function<void(int)>* body = nullptr;
   jmp_buf home{};
-  ucontext_t home_context{};
+  void* unseen[5]{};
   std::vector<Fiber> fibers;
   std::size_t current = 0;
   const void* stack = nullptr;  // the thread's own, where a sanitizer tells it
@@ -98,11 +96,21 @@ void enter_stack([[maybe_unused]] void* kept, [[maybe_unused]] const void** befo
 #endif
 }
 
-#ifdef __SANITIZE_THREAD__
-// To ThreadSanitizer the fibers of a thread are that thread, as they take turns: thousands of
-// fibers of its own would need a megabyte each. It follows jumps within one stack alone.
-void go_home(Fiber& from) { swapcontext(&from.first, &scheduler->home_context); }
-void go_to(Fiber& to) { swapcontext(&scheduler->home_context, &to.first); }
+#ifdef GDRX_THREAD_SANITIZER
+// To ThreadSanitizer the fibers of a thread are that thread, as they take turns: it follows libc's
+// jumps within one stack alone, and does not see the compiler's.
+[[noreturn, gnu::noinline]] void jump(void** place) { __builtin_longjmp(place, 1); }
+
+[[gnu::noinline]] void go_home(Fiber& from) {
+  if (__builtin_setjmp(from.unseen) == 0) jump(scheduler->unseen);
+}
+
+[[gnu::noinline]] void go_to(Fiber& to) {
+  if (__builtin_setjmp(scheduler->unseen) != 0) return;
+  if (to.begun) jump(to.unseen);
+  to.begun = true;
+  setcontext(&to.first);
+}
 #else
 // By jumps: swapcontext() would enter the kernel at each change, for the signal mask.
 void go_home(Fiber& from) {
