@@ -25,6 +25,7 @@ Result<std::vector<std::byte>> Communicator::gather_equal(std::span<const std::b
   call.input = mine.data();
   call.output = all.data();
   call.count = mine.size();
+  GDRX_TRY(check(call));
   auto operation = std::make_shared<Operation>(std::move(call));
   operation->own = true;
   GDRX_TRY(post_staged(operation));

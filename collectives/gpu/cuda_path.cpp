@@ -229,7 +229,8 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   if (call_.ranks == 1) return copy(what, static_cast<cudaStream_t>(stream));
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = divides ? call_.ranks : 0;
-  const Launch launch = launches()[static_cast<std::size_t>(what.type)];
+  call_.type = static_cast<std::int32_t>(what.type);
+  const Launch launch = launch_of(what.type);
   call_.input = what.input;
   call_.output = what.output;
   call_.bytes = what.bytes;
@@ -270,12 +271,13 @@ Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* strea
   call_.block = what.block;
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = 0;
+  call_.type = static_cast<std::int32_t>(what.type);
   call_.place = 0;
   if (!is_small_relay(call_, between)) return false;
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
-  const LaunchRelay launch = relays()[static_cast<std::size_t>(what.type)];
+  const LaunchRelay launch = relay_of(what.type);
   GDRX_TRY(check(launch(call_, between, flags_, to), "kernel launch"));
   return true;
 }

@@ -99,6 +99,7 @@ struct Call {
   std::uint64_t place = 0;       // see DirectCall; equal on all ranks, else 0
   RingPlace ring;
   TreePlace trees[2];
+  std::int32_t type = 0;  // DataType
 };
 
 /// A call of Kernel::direct: each rank's buffers, mapped here. `place` says which they are: equal

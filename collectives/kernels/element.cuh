@@ -23,6 +23,8 @@ struct Plain {
   static __device__ __forceinline__ T store(T value) { return value; }
 };
 
+using Float = Plain<float>;
+
 struct Half {
   using Stored = std::uint16_t;
   using Accumulator = float;

@@ -2,7 +2,7 @@
 // The two moves that every kernel is made of: packs to all peers, and packs from each of them.
 #pragma once
 
-#include "collectives/kernels/element.cuh"
+#include "collectives/kernels/reduction.cuh"
 #include "collectives/kernels/wait.cuh"
 
 namespace gdrx::gpu {
@@ -132,16 +132,10 @@ struct Batch {
   /// and in every kernel that reduces so.
   template <class E>
   __device__ __forceinline__ Pack reduce(const Call& call, int i, Pack mine) const {
-    return with_operator(call.op, [&](auto op) {
-      Accumulators<E> sum;
-      sum.set(call.rank == 0 ? mine : packs[i][0]);
-#pragma unroll
-      for (int rank = 1; rank <= kPeers; ++rank) {
-        if (rank >= call.ranks) break;
-        const Pack theirs = rank < call.rank ? packs[i][rank % kPeers] : packs[i][rank - 1];
-        sum.template add<decltype(op)>(rank == call.rank ? mine : theirs);
-      }
-      return sum.finish(call.finish_over);
+    const Reduction how{call.type, call.op, call.finish_over};
+    return reduce_packs<E, kPeers + 1>(how, call.ranks, [&](int rank) {
+      if (rank == call.rank) return mine;
+      return rank < call.rank ? packs[i][rank % kPeers] : packs[i][rank == 0 ? 0 : rank - 1];
     });
   }
 

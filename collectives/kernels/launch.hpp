@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of one element type, as the host launches them.
+// The kernels of an element type, as the host launches them.
 #pragma once
 
 #include <cuda_runtime_api.h>
-
-#include <array>
 
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
@@ -14,8 +12,8 @@ namespace gdrx::gpu {
 /// Enqueues; nothing waits. The result is the CUDA runtime's.
 using Launch = cudaError_t (*)(const Call& call, const Shape& shape, cudaStream_t stream);
 
-/// By DataType. The same kernels for every operator.
-const std::array<Launch, kDataTypeCount>& launches();
+/// The same kernels for every operator; a call says its type all the same.
+Launch launch_of(DataType type);
 
 /// Of any element type.
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream);

@@ -20,7 +20,7 @@ __device__ __forceinline__ bool pass(const Relay& what, Stop& stop, Patience& pa
   if (what.sum.hosts > 0) {
     stop.await(Allowed::add, patience);
     if (__syncthreads_or(patience.over()) != 0) return false;
-    combine_packs<E>(what.sum, threadIdx.x, blockDim.x);
+    Combine<E>::run(what.sum, threadIdx.x, blockDim.x);
     __syncthreads();
     stop.tell(bit_of(Told::added), {});
   }

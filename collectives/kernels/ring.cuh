@@ -81,12 +81,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
         Pack value = step == 0 ? own[i] : packs_in[i];
         if (reducing && step > 0) {
           const Pack so_far = value;
-          value = with_operator(call.op, [&](auto op) {
-            Accumulators<E> sum;
-            sum.set(so_far);
-            sum.template add<decltype(op)>(mine[i]);
-            return sum.finish(last_reduction ? call.finish_over : 0);
-          });
+          const Reduction how{call.type, call.op, last_reduction ? call.finish_over : 0};
+          value = reduce_packs<E, 2>(how, 2, [&](int k) { return k == 0 ? so_far : mine[i]; });
         }
         if (sending && !patience.over()) send(right, slot(step, i), value);
         if (step >= call.ranks - 1) output.store(parts.place(owner, at(i)), value);

@@ -35,7 +35,6 @@ inline bool is_small_relay(const Call& call, const Relay& what) {
 /// as of Kernel::reduce_scatter.
 using LaunchRelay = cudaError_t (*)(const Call& call, const Relay& what, Flags* flags,
                                     cudaStream_t stream);
-/// By DataType.
-const std::array<LaunchRelay, kDataTypeCount>& relays();
+LaunchRelay relay_of(DataType type);
 
 }  // namespace gdrx::gpu

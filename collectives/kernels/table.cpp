@@ -4,24 +4,34 @@
 
 namespace gdrx::gpu {
 
-// One a DataType, in its order; see CMakeLists.txt.
-extern const Launch kLaunch0, kLaunch1, kLaunch2, kLaunch3, kLaunch4, kLaunch5, kLaunch6, kLaunch7,
-    kLaunch8, kLaunch9, kLaunch10, kLaunch11;
-extern const LaunchRelay kRelay0, kRelay1, kRelay2, kRelay3, kRelay4, kRelay5, kRelay6, kRelay7,
-    kRelay8, kRelay9, kRelay10, kRelay11;
+// See CMakeLists.txt.
+extern const Launch kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny;
+extern const LaunchRelay kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny;
 
-const std::array<Launch, kDataTypeCount>& launches() {
-  static const std::array<Launch, kDataTypeCount> table{kLaunch0, kLaunch1, kLaunch2,  kLaunch3,
-                                                        kLaunch4, kLaunch5, kLaunch6,  kLaunch7,
-                                                        kLaunch8, kLaunch9, kLaunch10, kLaunch11};
-  return table;
+Launch launch_of(DataType type) {
+  switch (type) {
+    case DataType::float32:
+      return kLaunchFloat;
+    case DataType::float16:
+      return kLaunchHalf;
+    case DataType::bfloat16:
+      return kLaunchBfloat16;
+    default:
+      return kLaunchAny;
+  }
 }
 
-const std::array<LaunchRelay, kDataTypeCount>& relays() {
-  static const std::array<LaunchRelay, kDataTypeCount> table{kRelay0, kRelay1, kRelay2,  kRelay3,
-                                                             kRelay4, kRelay5, kRelay6,  kRelay7,
-                                                             kRelay8, kRelay9, kRelay10, kRelay11};
-  return table;
+LaunchRelay relay_of(DataType type) {
+  switch (type) {
+    case DataType::float32:
+      return kRelayFloat;
+    case DataType::float16:
+      return kRelayHalf;
+    case DataType::bfloat16:
+      return kRelayBfloat16;
+    default:
+      return kRelayAny;
+  }
 }
 
 }  // namespace gdrx::gpu

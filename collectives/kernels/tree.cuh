@@ -103,12 +103,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
         if (!branches.has(tile, i)) continue;
-        sums[i] = with_operator(call.op, [&](auto op) {
-          Accumulators<E> sum;
-          sum.set(sums[i]);
-          sum.template add<decltype(op)>(theirs[i]);
-          return sum.finish(complete ? call.finish_over : 0);
-        });
+        const Reduction how{call.type, call.op, complete ? call.finish_over : 0};
+        sums[i] = reduce_packs<E, 2>(how, 2, [&](int k) { return k == 0 ? sums[i] : theirs[i]; });
       }
     }
     if (node.parent >= 0) send_to(node.parent, tile, node.branch, sums);

@@ -77,8 +77,9 @@ gpu::DirectCall Ranks::call_of(int r, ReduceOp op, const void* input, void* outp
 }
 
 void Ranks::enqueue(int r, const gpu::Shape& shape, DataType type, const gpu::DirectCall& call) {
-  const auto enqueued = gpu::launches()[static_cast<std::size_t>(type)](
-      call, shape, streams_[static_cast<std::size_t>(r)]);
+  gpu::DirectCall typed = call;
+  typed.type = static_cast<std::int32_t>(type);
+  const auto enqueued = gpu::launch_of(type)(typed, shape, streams_[static_cast<std::size_t>(r)]);
   if (enqueued == cudaSuccess) return;
   std::fprintf(stderr, "no such kernel\n");
   std::abort();
