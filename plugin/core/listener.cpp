@@ -37,7 +37,9 @@ std::unique_ptr<Receiver> Listener::serve_all() {
       continue;
     }
     auto receiver = std::move((*guest)->receiver);
-    if (!served) lane_->log().warn("a connection is refused: {}", describe(served.error()));
+    if (!served)
+      refused_.warn(lane_->log(), steady_clock().now(), "a connection is refused: {}",
+                    describe(served.error()));
     if (served && receiver) {
       receiver->keep(std::move((*guest)->greeting));
       guests_.erase(guest);
@@ -58,7 +60,8 @@ void Listener::let_in() {
   while (has_room()) {
     auto socket = socket_.accept();
     if (!socket && !std::exchange(short_of_, true)) {
-      lane_->log().warn("{}: connections wait", describe(socket.error()));
+      refused_.warn(lane_->log(), steady_clock().now(), "{}: connections wait",
+                    describe(socket.error()));
     }
     if (!socket || !socket->valid()) return;
     short_of_ = false;
@@ -69,7 +72,8 @@ void Listener::let_in() {
     if (guest) {
       guests_.push_back(std::make_unique<Guest>(std::move(*guest)));
     } else {
-      lane_->log().warn("a connection is dropped: {}", describe(guest.error()));
+      refused_.warn(lane_->log(), steady_clock().now(), "a connection is dropped: {}",
+                    describe(guest.error()));
     }
   }
 }
@@ -89,7 +93,8 @@ Result<Progress> Listener::serve(Guest& guest) {
       append_blob(payload, guest.receiver->inbox_key());
       guest.greeting.say(FrameKind::accepted, payload);
     } else {
-      lane_->log().warn("a connection is refused: {}", describe(made.error()));
+      refused_.warn(lane_->log(), steady_clock().now(), "a connection is refused: {}",
+                    describe(made.error()));
       guest.refused = true;
       guest.greeting.say(FrameKind::refused, std::as_bytes(std::span(made.error().what)));
     }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "gdrx/log_limit.hpp"
 #include "plugin/core/greeting.hpp"
 #include "plugin/core/receiver.hpp"
 #include "transport/bootstrap/strangers.hpp"
@@ -44,6 +45,7 @@ class Listener {
   Key key_;
   std::vector<std::unique_ptr<Guest>> guests_;
   bool short_of_ = false;  // descriptors or memory, and said so
+  LogLimit refused_{4};    // strangers may come as often as they like
 };
 
 }  // namespace gdrx::net

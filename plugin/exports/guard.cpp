@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/exports/guard.hpp"
+#include "gdrx/log_limit.hpp"
 
 #include "plugin/core/log.hpp"
 
@@ -25,11 +26,17 @@ nccl::NetResult result_of(Errc code) noexcept {
   return nccl::NetResult::internal_error;
 }
 
+// A caller may make a call that fails again and again.
+LogLimit& failures() {
+  static LogLimit limit(16);
+  return limit;
+}
+
 }  // namespace
 
 nccl::NetResult to_nccl(const Error& error, const char* call) noexcept {
   try {
-    nccl_log().warn("{}: {}", call, describe(error));
+    failures().warn(nccl_log(), steady_clock().now(), "{}: {}", call, describe(error));
   } catch (...) {  // no memory for the line: the code has to do
   }
   return result_of(error.code);
@@ -37,7 +44,8 @@ nccl::NetResult to_nccl(const Error& error, const char* call) noexcept {
 
 nccl::NetResult from_exception(const std::exception* thrown, const char* call) noexcept {
   try {
-    nccl_log().warn("{}: {}", call, thrown != nullptr ? thrown->what() : "an exception");
+    failures().warn(nccl_log(), steady_clock().now(), "{}: {}", call,
+                    thrown != nullptr ? thrown->what() : "an exception");
   } catch (...) {
   }
   return nccl::NetResult::internal_error;

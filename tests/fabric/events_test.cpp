@@ -146,6 +146,19 @@ TEST(PortAddress, ThatChangesIsUsedByBothEnds) {
   }
 }
 
+TEST(LogLines, OfARailThatFailsAgainAndAgainAreFew) {
+  Cluster cluster(ClusterSettings{});
+  const Instant began = cluster.network.now();
+  for (int life = 0; life < 60; ++life) {
+    cluster.send(0, 1, pattern(5000, 1), 0, 1);
+    cluster.network.break_qps(0, 0);
+    cluster.run_for(milliseconds(8));
+  }
+  EXPECT_GT(cluster[0].device->counters().rails_down, 30U);
+  const auto passed = (cluster.network.now() - began) / seconds(1);
+  EXPECT_LT(cluster[0].log.size(), 14U + static_cast<std::size_t>(passed));
+}
+
 /// Rank 0 sends to rank 1 for that long. The longest of its polls.
 Duration longest_poll(Cluster& cluster, Duration time) {
   const auto data = pattern(5000, 1);

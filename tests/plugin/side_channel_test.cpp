@@ -71,6 +71,26 @@ TEST_F(SideChannel, IsMadeBetweenRanksOfOneSecretAndNoOthers) {
   EXPECT_EQ(net->close_listen(listener), NetResult::success);
 }
 
+TEST_F(SideChannel, SaysOfManyRefusedStrangersOnlyHowManyThereWere) {
+  const net::Handle to = listen();
+  for (int i = 0; i < 40; ++i) {
+    auto stranger =
+        Socket::connect(to.address, Deadline::after(steady_clock(), std::chrono::seconds(5)));
+    ASSERT_TRUE(stranger);
+    const std::string garbage(600, '\x55');
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    (void)stranger->send_some(std::as_bytes(std::span(garbage)));
+    void* recv = nullptr;
+    while (std::chrono::steady_clock::now() < until) {
+      EXPECT_EQ(net->accept(listener, &recv), NetResult::success);
+    }
+  }
+  const auto lines = std::count(heard().begin(), heard().end(), '\n');
+  EXPECT_GE(lines, 4) << heard();
+  EXPECT_LE(lines, 10) << heard();
+  EXPECT_EQ(net->close_listen(listener), NetResult::success);
+}
+
 TEST_F(SideChannel, ShowsWhoeverAnswersNothingOfWhatItIsFor) {
   net::Handle to = listen();
   const auto impostor = Socket::listen(loopback_address());

@@ -300,7 +300,7 @@ void VerbsDevice::read_control(Instant now) {
         auto made = welcome(message);
         if (!made) {
           if (core_.isolating) {
-            core_.log.warn("{}", made.error().what);
+            refused_.warn(core_.log, now, "{}", made.error().what);
           } else {
             core_.fail_with(std::move(made).error());
           }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gdrx/log_limit.hpp"
 #include "transport/verbs/flush.hpp"
 #include "transport/verbs/peer.hpp"
 #include "transport/verbs/region.hpp"
@@ -68,6 +69,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   std::uint32_t vain_ = 0;  // polls in a row that found nothing
   Instant next_tick_{};
   Instant next_events_{};
+  LogLimit refused_;  // hellos
 };
 
 }  // namespace gdrx::verbs

@@ -306,12 +306,14 @@ void Peer::link_failed(std::uint8_t link, const std::string& why) {
   last_why_ = why;
   confirmed_ = 0;  // what is on its way over it may not come
   ++core_.counters.rails_down;
-  core_.log.warn("rail {} down: {} (peer rank {})", links_[link]->rail().name(), why, index(rank_));
+  rail_lines_.warn(core_.log, core_.clock->now(), "rail {} down: {} (peer rank {})",
+                   links_[link]->rail().name(), why, index(rank_));
 }
 
 void Peer::link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) {
-  core_.log.warn("rail {} settled: {} sent again, {} had arrived unacknowledged (peer rank {})",
-                 links_[link]->rail().name(), lost, arrived, index(rank_));
+  rail_lines_.warn(core_.log, core_.clock->now(),
+                   "rail {} settled: {} sent again, {} had arrived unacknowledged (peer rank {})",
+                   links_[link]->rail().name(), lost, arrived, index(rank_));
 }
 
 void Peer::link_up(std::uint8_t link) {
@@ -321,7 +323,8 @@ void Peer::link_up(std::uint8_t link) {
   heard_ = core_.clock->now();
   Link& up = *links_[link];
   if (up.generation() > 1) {
-    core_.log.warn("rail {} is back (peer rank {})", up.rail().name(), index(rank_));
+    rail_lines_.warn(core_.log, core_.clock->now(), "rail {} is back (peer rank {})",
+                     up.rail().name(), index(rank_));
   } else {
     core_.log.info(
         "verbs: {}, {} QP(s), {}", ends_of(up), core_.options.qps,

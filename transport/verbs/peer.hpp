@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "gdrx/log_limit.hpp"
 #include "transport/verbs/incoming.hpp"
 #include "transport/verbs/outgoing.hpp"
 #include "transport/verbs/pairing.hpp"
@@ -92,7 +93,8 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   Outgoing outgoing_;
   std::optional<Error> error_;
   bool given_up_ = false;
-  std::string last_why_;  // a rail failed
+  LogLimit rail_lines_{12};  // of rails that come and go
+  std::string last_why_;     // a rail failed
   std::optional<Instant> refused_since_;
   std::size_t last_down_ = 0;
   bool ever_up_ = false;
