@@ -129,6 +129,16 @@ TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerAfterItsTimeoutWithTheReas
   EXPECT_TRUE(fails_with(cluster, 0, "ibv_post_send", seconds(2))) << cluster[0].error;
 }
 
+// The life that began by the peer's hello has ended, and no end of it is told.
+TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerInAFencedLifeToo) {
+  Cluster cluster(unstarted());
+  ASSERT_TRUE(cluster.start().has_value());
+  cluster.network.fail_verb(0, {Verb::post_send, 1, ~std::uint64_t{0}, ENOMEM});
+  cluster.run_for(milliseconds(100));
+  cluster.network.break_qps(0, 0);
+  EXPECT_TRUE(fails_with(cluster, 0, "ibv_post_send", seconds(4))) << cluster[0].error;
+}
+
 TEST(RefusedVerb, APortThatCannotBeReadIsNotSaidToBeDown) {
   Cluster cluster(ClusterSettings{});
   cluster.send(0, 1, pattern(5000, 1), 0, 1);

@@ -232,6 +232,15 @@ void Link::shut() noexcept {
   state_ = LinkState::dead;
 }
 
+// Nothing comes of a life of which the peer does not hear.
+void Link::tell_of_refused_datagrams() {
+  const int error = rail().send_error();
+  if (error == 0) return;
+  owner_.link_refused(setup_.number,
+                      "ibv_post_send of a datagram: " + std::generic_category().message(error),
+                      false);
+}
+
 void Link::tick(Instant now) {
   switch (state_) {
     case LinkState::connecting:
@@ -249,11 +258,7 @@ void Link::tick(Instant now) {
       if (!opened_) return;
       say_hello(connected_ ? kReady : 0);
       back_off(now);
-      if (const int error = rail().send_error(); error != 0) {
-        owner_.link_refused(
-            setup_.number, "ibv_post_send of a datagram: " + std::generic_category().message(error),
-            false);
-      }
+      tell_of_refused_datagrams();
       return;
     case LinkState::up:
       if (rail().dead()) fail("the NIC is dead", now);
@@ -272,6 +277,7 @@ void Link::tick(Instant now) {
       if (now < next_) return;
       say_fenced(generation_, received_, 0);
       back_off(now);
+      tell_of_refused_datagrams();
       return;
     case LinkState::dead:
       return;

@@ -97,6 +97,7 @@ class Link {
   void say_hello(std::uint8_t flags) noexcept;
   void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
                   std::uint8_t flags) noexcept;
+  void tell_of_refused_datagrams();
   void finish_fence(Instant now);
   void settle(Instant now);
   void back_off(Instant now) noexcept;
