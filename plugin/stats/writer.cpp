@@ -74,15 +74,25 @@ std::string named(int fd, int pid) {
   return {};
 }
 
-// Locked before it has a name: a page without a lock is nobody's. A child of fork() would hold the
-// lock of a process that is gone.
+// Mapped by another opening of the file than the locked one: a child of fork() keeps its mappings,
+// and with the locked one it would keep the lock of a process that is gone.
+void* map_again(int fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const int again = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (again < 0) return MAP_FAILED;
+  void* memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, again, 0);
+  close(again);
+  return memory;
+}
+
+// Locked before it has a name: a page without a lock is nobody's.
 Page* make(int pid) {
   const int fd =
       Unforked::open([] { return open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); });
   if (fd < 0) return nullptr;
   void* memory = MAP_FAILED;
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, sizeof(Page)) == 0) {
-    memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memory = map_again(fd);
   }
   if (memory != MAP_FAILED) own_path = named(fd, pid);
   if (memory == MAP_FAILED || own_path.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From post to completion the tcp fabric takes nothing from the heap and no lock, and neither does
-// what encrypts for it.
+// what encrypts for it. Nor does its end.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -13,6 +13,7 @@ extern "C" void* __libc_malloc(std::size_t bytes);
 namespace {
 
 bool counting = false;
+bool refusing = false;    // there is no memory any more
 std::uint64_t taken = 0;  // blocks of the heap
 std::uint64_t locks = 0;
 
@@ -20,7 +21,7 @@ std::uint64_t locks = 0;
 
 extern "C" void* malloc(std::size_t bytes) {
   taken += counting ? 1 : 0;
-  return __libc_malloc(bytes);
+  return refusing ? nullptr : __libc_malloc(bytes);
 }
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
@@ -78,6 +79,19 @@ TEST_P(TcpHotPath, TakesNothingFromTheHeapAndNoLock) {
   ::operator delete(::operator new(8));
   counting = false;
   EXPECT_EQ(taken, 1U) << "the counter counts";
+}
+
+TEST_P(TcpHotPath, EndsAllTheSameWhereThereIsNoMemory) {
+  TcpPair pair(GetParam());
+  const Blob payload(100);
+  ASSERT_TRUE(pass(pair, pair.import(), payload));
+  ASSERT_TRUE(pair.endpoint->post(write_of(payload, pair.import(), 0)));
+  refusing = true;
+  pair.endpoint.reset();
+  pair.region.reset();
+  pair.sender.reset();
+  pair.receiver.reset();
+  refusing = false;
 }
 
 INSTANTIATE_TEST_SUITE_P(PlainAndEncrypted, TcpHotPath, testing::Values(true, false));

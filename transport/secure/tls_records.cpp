@@ -103,13 +103,13 @@ Result<std::size_t> TlsRecords::seal(TlsContent type, std::span<const iovec> par
   return kHeader + sealed;
 }
 
-Result<std::size_t> TlsRecords::size_of(std::span<const std::byte> from) {
+std::optional<std::size_t> TlsRecords::size_of(std::span<const std::byte> from) noexcept {
   if (from.size() < kHeader) return std::size_t{0};
   const std::size_t sealed =
       std::to_integer<std::size_t>(from[3]) << 8 | std::to_integer<std::size_t>(from[4]);
   if (from[0] != static_cast<std::byte>(TlsContent::data) || sealed <= kTag ||
       sealed > kMostSealed) {
-    return fail(Errc::protocol, "what is no TLS record");
+    return std::nullopt;
   }
   return kHeader + sealed;
 }

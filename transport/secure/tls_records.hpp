@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "gdrx/result.hpp"
@@ -46,8 +47,8 @@ class TlsRecords {
     std::size_t size;  // of the plaintext, which lies behind the header now
   };
   /// The bytes of the record that begins at `from`, header and all; 0 while its header is not
-  /// whole. Errc::protocol for what is no record of this phase.
-  static Result<std::size_t> size_of(std::span<const std::byte> from);
+  /// whole. Nothing for what is no record of this phase.
+  static std::optional<std::size_t> size_of(std::span<const std::byte> from) noexcept;
   /// In its place. Errc::protocol for one that was forged, changed, repeated or left out before.
   Result<Opened> open(std::span<std::byte> record);
 

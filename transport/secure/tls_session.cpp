@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "transport/secure/byte_window.hpp"
@@ -108,7 +109,7 @@ Result<void> TlsSession::Impl::obey(TlsContent type, std::span<const std::byte> 
 // Pending: no whole record has come.
 Result<Progress> TlsSession::Impl::open_next() {
   const auto size = TlsRecords::size_of(in.full());
-  if (!size) return broken(size.error());
+  if (!size) return broken({Errc::protocol, "what came is no TLS record", 0});
   if (*size == 0 || in.size() < *size) return Progress::pending;
   const auto record = in.full().first(*size);
   const auto content = opens->open(record);
@@ -240,10 +241,11 @@ bool TlsSession::pending() const noexcept {
   return !size || (*size > 0 && *size <= self.in.size());
 }
 
-void TlsSession::close() noexcept {
+void TlsSession::close() noexcept try {
   if (!established() || impl_->failed || impl_->out.room() < kMostRecord) return;
   const iovec part = part_of(kCloseNotify);
   (void)impl_->seal(TlsContent::alert, std::span(&part, 1));
+} catch (const std::bad_alloc&) {
 }
 
 }  // namespace gdrx

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "transport/bootstrap/secret.hpp"
 #include "transport/fabric/hearing.hpp"
@@ -45,15 +46,22 @@ Result<void> TcpDevice::open(const Config& config) {
 
 TcpDevice::~TcpDevice() {
   closing_ = true;
-  for (Peer* peer : std::vector<Peer*>(connected_)) {
-    MessageHead bye;
-    bye.kind = Kind::goodbye;
-    const iovec part{&bye, sizeof bye};
-    if (peer->outgoing.empty() && !peer->stream->has_unsent()) {
-      (void)peer->stream->send(std::span(&part, 1));
-    }
-    hang_up(*peer);
+  while (!connected_.empty()) {
+    Peer& peer = *connected_.back();
+    say_goodbye(peer);
+    hang_up(peer);
   }
+}
+
+// Without memory the peer sees the connection's end alone.
+void TcpDevice::say_goodbye(Peer& peer) noexcept try {
+  MessageHead bye;
+  bye.kind = Kind::goodbye;
+  const iovec part{&bye, sizeof bye};
+  if (peer.outgoing.empty() && !peer.stream->has_unsent()) {
+    (void)peer.stream->send(std::span(&part, 1));
+  }
+} catch (const std::bad_alloc&) {
 }
 
 Blob TcpDevice::address() const {
@@ -147,8 +155,8 @@ Result<std::unique_ptr<Endpoint>> TcpDevice::connect(Rank rank,
 void TcpDevice::call_if_needed(Peer& peer) {
   const bool under_way = peer.stream || peer.calling || peer.joining;
   if (under_way || peer.error || !peer.address || closing_) return;
-  peer.calling = true;
   (void)door_->call(*peer.address);
+  peer.calling = true;
   next_door_ = {};
 }
 
@@ -163,10 +171,14 @@ Verdict TcpDevice::judge(Rank from, const Nonce& tag) {
   return Verdict::welcome;
 }
 
-void TcpDevice::left(Rank from) {
-  Peer& caller = peer(from);
+void TcpDevice::left(Rank from) noexcept {
+  Peer& caller = *peers_.at(from);  // judge() has made it
   caller.joining = false;
-  call_if_needed(caller);
+  try {
+    call_if_needed(caller);
+  } catch (const std::bad_alloc&) {
+    lose(caller, {Errc::system, "out of memory", 0});  // which is short enough to need none
+  }
 }
 
 void TcpDevice::crossed(Rank rank) { peer(rank).calling = false; }
@@ -295,13 +307,18 @@ Result<std::size_t> TcpDevice::poll(std::span<Completion> completions) {
 
 void TcpDevice::finish(Peer& peer) noexcept {
   const Deadline deadline = Deadline::after(steady_clock(), kFinishTime);
-  while (!peer.error && !error_ && !peer.outgoing.empty() && ready_.has_room() &&
-         !deadline.passed(steady_clock().now())) {
-    move();
+  const auto goes_on = [&] {
+    return !peer.error && !error_ && !peer.outgoing.empty() && ready_.has_room() &&
+           !deadline.passed(steady_clock().now());
+  };
+  try {
+    while (goes_on()) move();
+    if (peer.outgoing.empty()) return;
+    // Its payloads go now: the peer would take what follows for the rest of a message.
+    end(peer, {Errc::aborted, fmt::format("the endpoint to rank {} is gone", index(peer.rank)), 0});
+  } catch (const std::bad_alloc&) {
+    if (!peer.outgoing.empty()) end(peer, {Errc::system, "out of memory", 0});
   }
-  if (peer.outgoing.empty()) return;
-  // Its payloads go now: the peer would take what follows for the rest of a message.
-  end(peer, {Errc::aborted, fmt::format("the endpoint to rank {} is gone", index(peer.rank)), 0});
 }
 
 }  // namespace gdrx::tcp

@@ -66,7 +66,7 @@ class TcpDevice final : public Device,
 
   // Door::Host.
   Verdict judge(Rank from, const Nonce& tag) override;
-  void left(Rank from) override;
+  void left(Rank from) noexcept override;
   void joined(Rank rank, Stream stream) override;
   void crossed(Rank rank) override;
   void unreachable(Rank rank, Error error) override;
@@ -85,6 +85,7 @@ class TcpDevice final : public Device,
   void lose(Peer& peer, Error error);
   void end(Peer& peer, const Error& error);
   void hang_up(Peer& peer) noexcept;
+  static void say_goodbye(Peer& peer) noexcept;
 
   Log log_;
   Identity identity_;

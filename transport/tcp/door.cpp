@@ -63,7 +63,7 @@ Result<void> Door::call(const Address& to) {
   return {};
 }
 
-void Door::cancel(Rank peer) noexcept {
+void Door::cancel(Rank peer) {
   for (const auto& visitor : visitors_) {
     if (visitor->is_call_to(peer)) gone_.push_back(visitor.get());
   }

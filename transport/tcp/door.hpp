@@ -22,7 +22,7 @@ class Door {
     virtual ~Host() = default;
     /// Of one who has the key. `welcome` is followed by joined() or left().
     virtual Verdict judge(Rank from, const Nonce& tag) = 0;
-    virtual void left(Rank from) = 0;
+    virtual void left(Rank from) noexcept = 0;
     virtual void joined(Rank peer, Stream stream) = 0;
     /// The call to `peer` has ended: its own is on its way.
     virtual void crossed(Rank peer) = 0;
@@ -51,7 +51,7 @@ class Door {
   const std::string& interface() const noexcept { return interface_; }
   /// Starts a call, which serve() goes on with until it has an end.
   Result<void> call(const Address& to);
-  void cancel(Rank peer) noexcept;
+  void cancel(Rank peer);
   /// One system call where nothing happens.
   void serve(Instant now);
   bool is_calling() const noexcept { return calls_ > 0; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace gdrx::tcp {
@@ -92,7 +93,10 @@ Result<std::size_t> Stream::receive_tls(std::span<std::byte> first, std::span<st
 void Stream::close() noexcept {
   if (tls_) {
     tls_->close();
-    (void)flush();
+    try {
+      (void)flush();
+    } catch (const std::bad_alloc&) {  // the connection ends all the same
+    }
   }
   // Bytes that nobody reads would make the kernel throw away what is on its way to the peer.
   std::byte rest[4096];
