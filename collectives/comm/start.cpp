@@ -181,6 +181,7 @@ Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const pla
 Result<exec::Outbox*> Communicator::to(Rank peer) {
   auto& outbox = outboxes_[static_cast<std::size_t>(index(peer))];
   if (!outbox) {
+    if (failure_.happened()) return tl::unexpected(failure_.error());  // its memory may be gone
     const Hello& hello = peers_[static_cast<std::size_t>(index(peer))];
     auto endpoint = GDRX_TRY(device_->connect(peer, hello.device_address));
     const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.inbox_key));
