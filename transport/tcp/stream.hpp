@@ -15,8 +15,9 @@ namespace gdrx::tcp {
 
 class Stream {
  public:
-  /// Of ciphertext each way: what one system call moves.
-  static constexpr std::size_t kBuffer = 128 << 10;
+  /// Of ciphertext each way: what one system call moves. Of 128 KiB, 64 MiB took 1.5 times as long.
+  /// Memory that is not used is not touched.
+  static constexpr std::size_t kBuffer = 512 << 10;
   Stream(Socket socket, std::optional<TlsSession> tls);
 
   int fd() const noexcept { return socket_.fd(); }
