@@ -4,6 +4,7 @@
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/loadable.hpp"
+#include "collectives/kernels/type_sets.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -16,21 +17,6 @@ __global__ void __launch_bounds__(kBlock) combine(const __grid_constant__ HostSu
                   std::uint64_t{gridDim.x} * kBlock);
 }
 
-using Kernel = void (*)(HostSum);
-
-Kernel kernel_of(DataType type) {
-  switch (type) {
-    case DataType::float32:
-      return combine<Float>;
-    case DataType::float16:
-      return combine<Half>;
-    case DataType::bfloat16:
-      return combine<Bfloat16>;
-    default:
-      return combine<Any>;
-  }
-}
-
 const Loadable kLoadable(combine<Half>);
 
 }  // namespace
@@ -40,7 +26,9 @@ cudaError_t launch_combine(const HostSum& sum, cudaStream_t stream) {
   const std::uint64_t wanted = (packs_of(sum.bytes) + kBlock - 1) / kBlock;
   const auto most = static_cast<std::uint64_t>(sum.blocks);
   const auto blocks = static_cast<int>(wanted < most ? wanted : most);
-  return enqueue_alone(kernel_of(sum.type), blocks, kBlock, stream, sum);
+  const auto kernel =
+      of_type(sum.type, combine<Float>, combine<Half>, combine<Bfloat16>, combine<Any>);
+  return enqueue_alone(kernel, blocks, kBlock, stream, sum);
 }
 
 }  // namespace gdrx::gpu

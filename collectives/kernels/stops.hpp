@@ -5,7 +5,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <array>
 
 #include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/shape.hpp"

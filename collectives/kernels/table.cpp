@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/kernels/launch.hpp"
 #include "collectives/kernels/stops.hpp"
+#include "collectives/kernels/type_sets.hpp"
 
 namespace gdrx::gpu {
 
@@ -9,29 +10,11 @@ extern const Launch kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny;
 extern const LaunchRelay kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny;
 
 Launch launch_of(DataType type) {
-  switch (type) {
-    case DataType::float32:
-      return kLaunchFloat;
-    case DataType::float16:
-      return kLaunchHalf;
-    case DataType::bfloat16:
-      return kLaunchBfloat16;
-    default:
-      return kLaunchAny;
-  }
+  return of_type(type, kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny);
 }
 
 LaunchRelay relay_of(DataType type) {
-  switch (type) {
-    case DataType::float32:
-      return kRelayFloat;
-    case DataType::float16:
-      return kRelayHalf;
-    case DataType::bfloat16:
-      return kRelayBfloat16;
-    default:
-      return kRelayAny;
-  }
+  return of_type(type, kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny);
 }
 
 }  // namespace gdrx::gpu

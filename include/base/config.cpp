@@ -267,9 +267,8 @@ std::vector<Knob> own_knobs() {
        duration_into(&Config::heartbeat, 1, 1),
        [](const Config& c) { return std::to_string(c.heartbeat.count()); }},
       {"GDRX_SILENCE", "seconds",
-       "a rank of another host that neither says that it lives nor sends or acknowledges data for "
-       "so "
-       "long is lost",
+       "a rank of another host that neither says that it lives nor sends or acknowledges data "
+       "for so long is lost",
        duration_into(&Config::silence, 1000, 10),
        [](const Config& c) { return seconds(c.silence); }},
       flag_knob("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
