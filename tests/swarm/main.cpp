@@ -19,6 +19,8 @@ namespace {
 using namespace gdrx::swarm;  // NOLINT: this is its program
 
 constexpr int kAgain = 3;  // a leak is what grows each time
+constexpr int kMostLooks = 400;
+constexpr int kStillLooks = 50;
 
 struct Totals {
   std::array<std::uint64_t, kKinds> fired{};
@@ -28,7 +30,6 @@ struct Totals {
   std::uint64_t with_errors = 0;
 };
 
-// A thread that was joined is a moment longer in /proc, and the root of a unique id ends by itself.
 Holdings holdings(Flavour flavour) {
   Holdings now = Holdings::now();
   if (flavour == Flavour::verbs) now.objects = 0;    // the simulated network keeps its hosts
@@ -36,11 +37,16 @@ Holdings holdings(Flavour flavour) {
   return now;
 }
 
+// A thread that was joined is a moment longer in /proc, and the root of a unique id ends by itself.
+// What does not change any more is what stays: the root that served is kept until the next one.
 Holdings at_rest(const Holdings& before, Flavour flavour) {
   Holdings now = holdings(flavour);
-  for (int i = 0; i < 400 && !grown(before, now).empty(); ++i) {
+  int still = 0;
+  for (int i = 0; i < kMostLooks && still < kStillLooks && !grown(before, now).empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    now = holdings(flavour);
+    const Holdings next = holdings(flavour);
+    still = grown(now, next).empty() && grown(next, now).empty() ? still + 1 : 0;
+    now = next;
   }
   return now;
 }
