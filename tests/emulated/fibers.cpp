@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -77,6 +78,7 @@ struct Scheduler {
   void* unseen[5]{};
   std::vector<Fiber> fibers;
   std::size_t current = 0;
+  bool moved = false;           // in this round
   const void* stack = nullptr;  // the thread's own, where a sanitizer tells it
   std::size_t stack_bytes = 0;
 };
@@ -166,12 +168,15 @@ void run_fibers(int count, const std::function<void(int)>& body) {
       left += fiber.ended ? 0 : 1;
     }
     // They wait for other blocks, whose threads may be many more than the processors.
-    if (left > 0 && round > 0) std::this_thread::sleep_for(std::chrono::microseconds(10));
+    if (left > 0 && round > 0 && !std::exchange(all.moved, false)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(10));
+    }
   }
   scheduler = nullptr;
   for (const Fiber& fiber : all.fibers) Stacks::give(fiber.stack);
 }
 
 void switch_fiber() { go_home(scheduler->fibers[scheduler->current]); }
+void moved_on() { scheduler->moved = true; }
 
 }  // namespace gdrx::emulated

@@ -10,5 +10,7 @@ namespace gdrx::emulated {
 void run_fibers(int count, const std::function<void(int)>& body);
 /// From within a body: the others' turn. Returns when its own comes again.
 void switch_fiber();
+/// From within a body: what others of this thread waited for is there.
+void moved_on();
 
 }  // namespace gdrx::emulated

@@ -36,6 +36,7 @@ void yield() {
 void Meeting::pass() {
   arrived_ = 0;
   ++passed_;
+  moved_on();
 }
 
 void Meeting::meet() {
