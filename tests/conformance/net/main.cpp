@@ -29,6 +29,7 @@ struct Arguments {
   bool strict = false;
   int limit_s = 30;
   int at_once_ms = 1000;
+  int patience_s = 8;
   std::string json;
   std::string versions = "newest";
   bool bench_mode = false;
@@ -164,6 +165,10 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--limit", arguments.limit_s, "Seconds after which a rule counts as hung")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--patience", arguments.patience_s,
+                 "Seconds in which what has to come to an end does, within a rule")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--at-once", arguments.at_once_ms,
                  "Milliseconds that a call which does not block may take")
       ->check(CLI::PositiveNumber)
@@ -222,6 +227,7 @@ int main_of(int argc, char** argv) {
     return status == 0 ? 0 : 2;
   }
   arguments.run.limit = std::chrono::seconds(arguments.limit_s);
+  g_patience = std::chrono::seconds(arguments.patience_s);
   g_at_once = std::chrono::milliseconds(arguments.at_once_ms);
   const std::vector<Rule> rules = chosen(arguments);
   if (rules.empty()) {

@@ -28,9 +28,9 @@ Result<Pair> open(Session& session, Channel& channel, bool leads) {
   Handle mine, theirs;
   const Comm listener = GDRX_TRY(listen(session, mine));
   GDRX_TRY(channel.send(mine.bytes));
-  theirs.bytes = GDRX_TRY(channel.receive<decltype(theirs.bytes)>(kPatience));
+  theirs.bytes = GDRX_TRY(channel.receive<decltype(theirs.bytes)>(g_patience));
   Pair pair;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (!pair.send || !pair.recv) {
     if (!pair.send) pair.send = GDRX_TRY(try_connect(session, theirs));
     if (!pair.recv) pair.recv = GDRX_TRY(try_accept(session, listener));

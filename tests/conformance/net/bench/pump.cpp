@@ -12,7 +12,7 @@ namespace gdrx::conformance {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds g_patience{30};
 constexpr std::size_t kPage = 4096;
 
 /// Null when the plugin says "later".
@@ -39,7 +39,7 @@ Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size
   std::size_t posted = 0, ended = 0;
   // Rounds between two looks at the clock, which may be slow.
   const std::size_t look = nap.count() > 0 ? 64 : 4096;
-  Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  Deadline deadline = Deadline::after(steady_clock(), g_patience);
   for (std::size_t idle = 0; ended < count;) {
     if (posted < count && posted - ended < window) {
       void* request = GDRX_TRY(post(end, size, posted % window));
@@ -64,7 +64,7 @@ Result<void> pump(const End& end, std::size_t size, std::size_t count, std::size
     }
     if (idle % look != 0) continue;
     if (idle == look) {
-      deadline = Deadline::after(steady_clock(), kPatience);
+      deadline = Deadline::after(steady_clock(), g_patience);
     } else if (deadline.passed(steady_clock().now())) {
       return fail(Errc::timeout, "no message came to an end for 30 s");
     }

@@ -64,9 +64,9 @@ class Exchange {
   /// Posts and tests what is left, once.
   Result<void> step();
   /// Steps until all is done; a "broken" Result when it is not in time.
-  Result<void> finish(Duration limit = kPatience);
+  Result<void> finish(Duration limit = g_patience);
   /// Steps until transfer `index` is posted (has a request).
-  Result<void> until_posted(std::size_t index, Duration limit = kPatience);
+  Result<void> until_posted(std::size_t index, Duration limit = g_patience);
 
   const Transfer& operator[](std::size_t index) const { return transfers_[index]; }
   std::size_t under_way(bool sends) const noexcept;  // posted and not done

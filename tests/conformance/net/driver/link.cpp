@@ -100,7 +100,7 @@ Result<Link> Link::open(Session& session) {
   Handle handle;
   const Comm listener = GDRX_TRY(prepared(listen(session, handle)));
   Link link;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (!link.send || !link.recv) {
     if (!link.send) {
       link.send = GDRX_TRY(prepared(try_connect(session, handle)));

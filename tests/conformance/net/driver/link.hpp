@@ -14,7 +14,7 @@
 
 namespace gdrx::conformance {
 
-inline constexpr std::chrono::seconds kPatience{8};  // for what has to come to an end
+inline std::chrono::seconds g_patience{8};  // for what has to come to an end
 
 /// NCCL's 128 bytes, which its bootstrap copies between hosts, and a guard behind them.
 struct Handle {
@@ -47,8 +47,8 @@ Result<Comm> listen(Session& session, Handle& handle);
 Result<Comm> try_connect(Session& session, Handle& handle);
 Result<Comm> try_accept(Session& session, const Comm& listener);
 /// Attempts until `limit`.
-Result<Comm> connect(Session& session, Handle& handle, Duration limit = kPatience);
-Result<Comm> accept(Session& session, const Comm& listener, Duration limit = kPatience);
+Result<Comm> connect(Session& session, Handle& handle, Duration limit = g_patience);
+Result<Comm> accept(Session& session, const Comm& listener, Duration limit = g_patience);
 
 /// Both ends in this process. A failure to open one is "blocked".
 struct Link {

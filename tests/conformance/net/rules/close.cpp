@@ -100,7 +100,7 @@ Result<void> after_send(Session& session) {
     Exchange exchange(session, wired.link);
     const auto receive = exchange.receive(whole(wired.to));
     const auto send = exchange.send(whole(wired.from));
-    const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+    const Deadline deadline = Deadline::after(steady_clock(), g_patience);
     while (!exchange[send].done) {
       GDRX_TRY(prepared(exchange.step()));
       if (deadline.passed(steady_clock().now())) {

@@ -65,7 +65,7 @@ Result<void> copied_handle(Session& session) {
   copy.bytes = original.bytes;
   std::ranges::fill(original.bytes, std::byte{0});
   Comm send, recv;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (!send || !recv) {
     if (!send) send = GDRX_TRY(try_connect(session, copy));
     if (!recv) recv = GDRX_TRY(try_accept(session, listener));
@@ -94,7 +94,7 @@ Result<void> early_close(Session& session) {
   Handle handle;
   Comm listener = GDRX_TRY(prepared(listen(session, handle)));
   Comm send, recv;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (!send || !recv) {
     if (!send) send = GDRX_TRY(try_connect(session, handle));
     if (listener) {
@@ -122,7 +122,7 @@ Result<void> many(Session& session) {
   for (Pending& each : pending) {
     each.listener = GDRX_TRY(prepared(listen(session, each.handle)));
   }
-  const Deadline deadline = Deadline::after(steady_clock(), 2 * kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), 2 * g_patience);
   const auto open = [](const Pending& each) { return each.send && each.recv; };
   while (!std::ranges::all_of(pending, open)) {
     for (Pending& each : pending) {
@@ -149,7 +149,7 @@ Result<void> no_device_handle(Session& session) {
   Handle handle;
   const Comm listener = GDRX_TRY(prepared(listen(session, handle)));
   Comm send, recv;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (!send || !recv) {
     void* comm = nullptr;
     if (!send) {

@@ -28,7 +28,7 @@ Result<Flush> flush_once(Session& session, Wired& wired, std::array<int, 2> size
   Flush flush;
   flush.written.fill(kPoison);
   int done = request == nullptr ? 1 : 0;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (done == 0 && !deadline.passed(steady_clock().now())) {
     GDRX_TRY(succeeds(net.test(request, &done, flush.written.data()), "test of a flush"));
     ++flush.calls;

@@ -120,7 +120,7 @@ Result<void> under_way(Session& session) {
     }
   });
   Result<void> traffic;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   const auto enough = [&](std::uint64_t rounds) {  // the other thread has to get its turn
     return rounds >= kRounds &&
            (registrations >= kRegistrations || failed || deadline.passed(steady_clock().now()));

@@ -45,7 +45,7 @@ Result<void> send_all(Session& session, const Comm& send, std::uint64_t count) {
 Result<Comm> connect_there(Session& session, Channel& channel) {
   GDRX_TRY(ready(session));
   Handle handle;
-  handle.bytes = GDRX_TRY(channel.receive<decltype(handle.bytes)>(kPatience));
+  handle.bytes = GDRX_TRY(channel.receive<decltype(handle.bytes)>(g_patience));
   return connect(session, handle);
 }
 
@@ -63,7 +63,7 @@ Result<void> two(Session& session) {
     const Comm recv = GDRX_TRY(accept_here(own, channel));
     GDRX_TRY(send_all(own, send, kMessages));
     GDRX_TRY(receive_all(own, recv, kMessages));
-    static_cast<void>(channel.receive<char>(kPatience));  // the end of the other side
+    static_cast<void>(channel.receive<char>(g_patience));  // the end of the other side
     return {};
   }));
   const auto part = [&]() -> Result<void> {
@@ -72,7 +72,7 @@ Result<void> two(Session& session) {
     GDRX_TRY(receive_all(session, recv, kMessages));
     GDRX_TRY(send_all(session, send, kMessages));
     GDRX_TRY(peer.channel().send('.'));
-    return peer.result(kPatience);
+    return peer.result(g_patience);
   };
   return part();
 }
@@ -96,13 +96,13 @@ Result<Bereaved> bereave(Session& session, bool sender_dies) {
       GDRX_TRY(exchange.step());
     }
     GDRX_TRY(channel.send('.'));
-    static_cast<void>(channel.receive<char>(10 * kPatience));  // killed here
+    static_cast<void>(channel.receive<char>(10 * g_patience));  // killed here
     return {};
   }));
   Comm comm = GDRX_TRY(prepared(sender_dies ? accept_here(session, peer.channel())
                                             : connect_there(session, peer.channel())));
   Region region = GDRX_TRY(prepared(Region::make(session, comm.get(), kLarge)));
-  GDRX_TRY(peer.channel().receive<char>(kPatience));
+  GDRX_TRY(peer.channel().receive<char>(g_patience));
   Exchange exchange(session, sender_dies ? nullptr : comm.get(),
                     sender_dies ? comm.get() : nullptr);
   if (sender_dies) {
@@ -165,10 +165,10 @@ Result<void> dead_listener(Session& session) {
       Handle mine;
       const Comm listener = GDRX_TRY(prepared(listen(own, mine)));
       GDRX_TRY(channel.send(mine.bytes));
-      static_cast<void>(channel.receive<char>(10 * kPatience));
+      static_cast<void>(channel.receive<char>(10 * g_patience));
       return {};
     }));
-    handle.bytes = GDRX_TRY(peer.channel().receive<decltype(handle.bytes)>(kPatience));
+    handle.bytes = GDRX_TRY(peer.channel().receive<decltype(handle.bytes)>(g_patience));
   }
   GDRX_TRY(ready(session));
   const Deadline deadline = Deadline::after(steady_clock(), std::chrono::milliseconds(300));

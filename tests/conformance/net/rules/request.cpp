@@ -42,7 +42,7 @@ Result<void*> pending_receive(Session& session, const Wired& wired) {
   int tag = 0;
   void* mhandle = wired.to.mhandle();
   void* request = nullptr;
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   while (request == nullptr && !deadline.passed(steady_clock().now())) {
     GDRX_TRY(succeeds(
         session.net().irecv(wired.link.recv.get(), 1, &data, &size, &tag, &mhandle, &request),
@@ -114,7 +114,7 @@ Result<void> written_sizes(Session& session) {
 Result<void> null_sizes(Session& session) {
   Wired wired = GDRX_TRY(Wired::open(session, kSize, kSize));
   void* requests[] = {GDRX_TRY(prepared(pending_receive(session, wired))), nullptr};
-  const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+  const Deadline deadline = Deadline::after(steady_clock(), g_patience);
   bool done[] = {false, false};
   while (!done[0] || !done[1]) {
     if (requests[1] == nullptr) {
@@ -212,7 +212,7 @@ Result<void> optional_completion(Session& session) {
     exchange.receive_optional(whole(wired.to));
     exchange.send(whole(wired.from));
     GDRX_TRY(exchange.finish());
-    const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+    const Deadline deadline = Deadline::after(steady_clock(), g_patience);
     while (first_wrong(wired.to.bytes(), round) && !deadline.passed(steady_clock().now())) {
     }  // the receive may be reported before its data
     GDRX_TRY(holds(wired.to, 0, kSize, round));

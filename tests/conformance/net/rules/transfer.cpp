@@ -152,7 +152,7 @@ Result<void> reuse(Session& session) {
     fill(wired.from.bytes(), i);
     Exchange sends(session, wired.link);
     sends.send(whole(wired.from));
-    const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+    const Deadline deadline = Deadline::after(steady_clock(), g_patience);
     GDRX_TRY(sends.step());
     while (!sends.done()) {
       GDRX_TRY(receives.step());
@@ -210,7 +210,7 @@ Result<void> both_ways(Session& session) {
     other.receive(whole(back.to));
     one.send(whole(there.from));
     other.send(whole(back.from));
-    const Deadline deadline = Deadline::after(steady_clock(), kPatience);
+    const Deadline deadline = Deadline::after(steady_clock(), g_patience);
     while (!one.done() || !other.done()) {
       GDRX_TRY(one.step());
       GDRX_TRY(other.step());
