@@ -20,7 +20,8 @@ std::size_t lines(const Host& host, std::string_view words) {
 /// The verbs of rank 0, whose NIC says what a test wants it to.
 struct Said {
   std::deque<ibv_async_event> events;
-  ibv_qp* last_reliable = nullptr;
+  ibv_qp* last_reliable = nullptr;  // may be gone
+  ibv_context* its_nic = nullptr;
   bool second_port_up = true;
 
   void say(ibv_event_type type, ibv_qp* qp, ibv_cq* cq, int port) {
@@ -33,7 +34,7 @@ struct Said {
   }
   void listen_to(verbs::VerbsTable& t) {
     t.get_async_event = [this, real = t.get_async_event](ibv_context* c, ibv_async_event* event) {
-      const bool here = last_reliable == nullptr || last_reliable->context == c;
+      const bool here = its_nic == nullptr || its_nic == c;
       if (events.empty() || !here) return real(c, event);
       *event = events.front();
       events.pop_front();
@@ -41,7 +42,10 @@ struct Said {
     };
     t.create_qp = [this, real = t.create_qp](ibv_pd* pd, ibv_qp_init_attr* attributes) {
       ibv_qp* made = real(pd, attributes);
-      if (made != nullptr && attributes->qp_type == IBV_QPT_RC) last_reliable = made;
+      if (made != nullptr && attributes->qp_type == IBV_QPT_RC) {
+        last_reliable = made;
+        its_nic = made->context;
+      }
       return made;
     };
   }
