@@ -3,10 +3,17 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "transport/secure/tls_context.hpp"
 
 namespace gdrx {
 namespace {
+
+// A record of several parts is brought together where it is sealed, up to this size: each further
+// call of the cipher costs more than that.
+constexpr std::size_t kGathered = 8 << 10;
 
 const unsigned char* octets(const void* bytes) { return static_cast<const unsigned char*>(bytes); }
 unsigned char* octets(void* bytes) { return static_cast<unsigned char*>(bytes); }
@@ -53,6 +60,7 @@ Result<void> TlsRecords::use_secret() {
                                                octets(iv_.data()), seals_ ? 1 : 0);
   wipe(key);
   sequence_ = 0;
+  prepared_ = false;
   if (set != 1) return fail(Errc::system, openssl_error("a TLS cipher"));
   return {};
 }
@@ -65,17 +73,33 @@ Result<void> TlsRecords::renew() {
   return use_secret();
 }
 
-// The record's own number (RFC 8446, 5.3), and its header as what is only shown to be right.
-bool TlsRecords::begin(std::span<const std::byte, kHeader> header) noexcept {
+// The record's own number (RFC 8446, 5.3).
+bool TlsRecords::set_number() noexcept {
   std::array<std::byte, 12> number = iv_;
   for (std::size_t i = 0; i < 8; ++i) {
     number[number.size() - 1 - i] ^= static_cast<std::byte>(sequence_ >> (8 * i));
   }
-  ++sequence_;
-  int done = 0;
   return EVP_CipherInit_ex(cipher_.get(), nullptr, nullptr, nullptr, octets(number.data()), -1) ==
-             1 &&
+         1;
+}
+
+void TlsRecords::prepare() noexcept {
+  if (!prepared_) prepared_ = set_number();
+}
+
+// The header is only shown to be right. No number is used twice, whatever fails.
+bool TlsRecords::begin(std::span<const std::byte, kHeader> header) noexcept {
+  int done = 0;
+  const bool numbered = std::exchange(prepared_, false) || set_number();
+  ++sequence_;
+  return numbered &&
          EVP_CipherUpdate(cipher_.get(), nullptr, &done, octets(header.data()), kHeader) == 1;
+}
+
+bool TlsRecords::update(std::span<const std::byte> from, std::byte* to) noexcept {
+  int done = 0;
+  return from.empty() || EVP_CipherUpdate(cipher_.get(), octets(to), &done, octets(from.data()),
+                                          static_cast<int>(from.size())) == 1;
 }
 
 Result<std::size_t> TlsRecords::seal(TlsContent type, std::span<const iovec> parts, std::byte* to) {
@@ -86,19 +110,26 @@ Result<std::size_t> TlsRecords::seal(TlsContent type, std::span<const iovec> par
       static_cast<std::byte>(TlsContent::data), std::byte{3}, std::byte{3},
       static_cast<std::byte>(sealed >> 8), static_cast<std::byte>(sealed)};
   std::copy(header.begin(), header.end(), to);
+  const auto inner = static_cast<std::byte>(type);
+  const auto last = std::span(&inner, 1);
   bool good = begin(header);
-  unsigned char* at = octets(to) + kHeader;
-  int done = 0;
-  for (const iovec& part : parts) {
-    if (part.iov_len == 0) continue;
-    good = good && EVP_CipherUpdate(cipher_.get(), at, &done, octets(part.iov_base),
-                                    static_cast<int>(part.iov_len)) == 1;
-    at += part.iov_len;
+  std::byte* at = to + kHeader;
+  if (size <= kGathered) {
+    for (const iovec& part : parts) {
+      at = std::copy_n(static_cast<const std::byte*>(part.iov_base), part.iov_len, at);
+    }
+    *at++ = inner;
+    good = good && update({at - size, size}, at - size);
+  } else {
+    for (const iovec& part : parts) {
+      good = good && update({static_cast<const std::byte*>(part.iov_base), part.iov_len}, at);
+      at += part.iov_len;
+    }
+    good = good && update(last, at++);
   }
-  const auto inner = static_cast<unsigned char>(type);
-  good = good && EVP_CipherUpdate(cipher_.get(), at, &done, &inner, 1) == 1 &&
-         EVP_CipherFinal_ex(cipher_.get(), at + 1, &done) == 1 &&
-         EVP_CIPHER_CTX_ctrl(cipher_.get(), EVP_CTRL_AEAD_GET_TAG, kTag, at + 1) == 1;
+  int done = 0;
+  good = good && EVP_CipherFinal_ex(cipher_.get(), octets(at), &done) == 1 &&
+         EVP_CIPHER_CTX_ctrl(cipher_.get(), EVP_CTRL_AEAD_GET_TAG, kTag, at) == 1;
   if (!good) return fail(Errc::system, openssl_error("a TLS record"));
   return kHeader + sealed;
 }
@@ -118,9 +149,7 @@ Result<TlsRecords::Opened> TlsRecords::open(std::span<std::byte> record) {
   const auto inner = record.subspan(kHeader, record.size() - kHeader - kTag);
   std::byte* const tag = inner.data() + inner.size();
   int done = 0;
-  const bool good = begin(record.first<kHeader>()) &&
-                    EVP_CipherUpdate(cipher_.get(), octets(inner.data()), &done,
-                                     octets(inner.data()), static_cast<int>(inner.size())) == 1 &&
+  const bool good = begin(record.first<kHeader>()) && update(inner, inner.data()) &&
                     EVP_CIPHER_CTX_ctrl(cipher_.get(), EVP_CTRL_AEAD_SET_TAG, kTag, tag) == 1 &&
                     EVP_CipherFinal_ex(cipher_.get(), octets(tag), &done) == 1;
   if (!good) return not_theirs();

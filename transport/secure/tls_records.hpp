@@ -52,6 +52,9 @@ class TlsRecords {
   /// In its place. Errc::protocol for one that was forged, changed, repeated or left out before.
   Result<Opened> open(std::span<std::byte> record);
 
+  /// What the next record needs and does not depend on it, done ahead: an eighth of a small one's
+  /// time. Once a record; to be called where nothing else is to be done.
+  void prepare() noexcept;
   /// Records so far under the key in use.
   std::uint64_t count() const noexcept { return sequence_; }
   /// The next key (RFC 8446, 7.2).
@@ -64,6 +67,8 @@ class TlsRecords {
   TlsRecords(TlsSuite suite, bool seals, const Key& secret);
   static Result<TlsRecords> create(TlsSuite suite, bool seals, const Key& secret);
   Result<void> use_secret();
+  bool set_number() noexcept;
+  bool update(std::span<const std::byte> from, std::byte* to) noexcept;
   bool begin(std::span<const std::byte, kHeader> header) noexcept;
 
   TlsSuite suite_;
@@ -72,6 +77,7 @@ class TlsRecords {
   std::unique_ptr<EVP_CIPHER_CTX, Free> cipher_;
   std::array<std::byte, 12> iv_{};
   std::uint64_t sequence_ = 0;
+  bool prepared_ = false;  // the cipher has the next record's number
 };
 
 }  // namespace gdrx

@@ -241,6 +241,12 @@ bool TlsSession::pending() const noexcept {
   return !size || (*size > 0 && *size <= self.in.size());
 }
 
+void TlsSession::prepare() noexcept {
+  if (!established() || impl_->failed) return;
+  impl_->seals->prepare();
+  impl_->opens->prepare();
+}
+
 void TlsSession::close() noexcept try {
   if (!established() || impl_->failed || impl_->out.room() < kMostRecord) return;
   const iovec part = part_of(kCloseNotify);

@@ -65,6 +65,8 @@ class TlsSession {
   Result<std::size_t> read(std::span<std::byte> plaintext);
   /// Whether read() yields something, or an error, although nothing new came.
   bool pending() const noexcept;
+  /// Does what the next records need ahead of them: for whoever finds that nothing has come.
+  void prepare() noexcept;
   /// Tells the peer that nothing follows.
   void close() noexcept;
 

@@ -85,7 +85,10 @@ Result<std::size_t> Stream::receive_tls(std::span<std::byte> first, std::span<st
     const std::span<std::byte> space = tls_->space();
     const std::size_t came = GDRX_TRY(socket_.receive_some(space));
     dry_ = came < space.size();
-    if (came == 0) return std::size_t{0};
+    if (came == 0) {
+      tls_->prepare();
+      return std::size_t{0};
+    }
     tls_->received(came);
   }
 }
