@@ -2,6 +2,8 @@
 // Whoever reaches the port without the key: he costs nothing, changes nothing and keeps nobody out.
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "tests/tcp/pair.hpp"
 #include "transport/bootstrap/socket.hpp"
 #include "transport/tcp/greeting.hpp"
@@ -90,6 +92,31 @@ TEST(TcpStranger, ThousandSilentOnesKeepNobodyOut) {
   const Instant begin = steady_clock().now();
   expect_service(pair);
   EXPECT_LT(steady_clock().now() - begin, std::chrono::seconds(2));
+}
+
+bool challenged(const Socket& socket) {
+  std::array<std::byte, sizeof(Challenge)> bytes;
+  const auto got = socket.receive_some(bytes);
+  return got && *got > 0;
+}
+
+// The data path's thread serves them.
+TEST(TcpStranger, InACrowdAreServedAFewAtATime) {
+  TcpPair pair(false);
+  expect_service(pair);
+  std::vector<Socket> crowd;
+  for (int i = 0; i < 64; ++i) crowd.push_back(reach(*pair.receiver));
+  std::array<Completion, 4> some;
+  std::ptrdiff_t served = 0;
+  std::ptrdiff_t most = 0;
+  EXPECT_TRUE(drive({pair.sender.get()}, [&] {
+    (void)pair.receiver->poll(some);
+    const std::ptrdiff_t now = std::ranges::count_if(crowd, challenged);
+    most = std::max(most, now);
+    served += now;
+    return served == 64;
+  }));
+  EXPECT_LE(most, 4) << "by one poll";
 }
 
 TEST(TcpStranger, GuessingTheKeyIsRefusedByBothSides) {

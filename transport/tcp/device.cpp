@@ -294,8 +294,11 @@ void TcpDevice::move() {
   if (!connected_.empty()) receive();
   const Instant now = steady_clock().now();
   if (now < next_door_) return;
-  next_door_ = now + (door_->is_calling() ? Duration(kDoorCalling) : Duration(kDoorQuiet));
+  next_door_ = now + kDoorCalling;  // unless serve() asks for an earlier one
   door_->serve(now);
+  if (door_->is_calling()) return;
+  const Duration rest = connected_.empty() ? Duration() : door_->rest();  // nobody is held up
+  next_door_ = now + std::max<Duration>(kDoorQuiet, rest);
 }
 
 Result<std::size_t> TcpDevice::poll(std::span<Completion> completions) {

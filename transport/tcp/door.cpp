@@ -16,8 +16,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{20};  // between looks at the clocks of all visitors
 constexpr std::size_t kMostVisitors = 2048;
-constexpr int kMostAccepted = 64;  // in one serve()
-constexpr std::size_t kEvents = 64;
+// In one serve(): a hundred microseconds.
+constexpr int kMostAccepted = 4;
+constexpr std::size_t kEvents = 8;
+// Of what strangers took, and at most so long: a turn may have been long because another process
+// ran.
+constexpr int kRest = 49;
+constexpr std::chrono::milliseconds kLongestRest{10};
 // Who has said nothing goes, where room is needed, so much before the end of his time.
 constexpr std::chrono::seconds kGrace{3};
 
@@ -69,19 +74,32 @@ void Door::cancel(Rank peer) {
   }
 }
 
+// Returns the time of those who are no strangers, or are none any more.
+Duration Door::handle(std::span<const epoll_event> events, Instant now) {
+  Duration honest{};
+  for (const epoll_event& event : events) {
+    auto* visitor = static_cast<Visitor*>(event.data.ptr);
+    if (visitor == nullptr) {
+      accept(now);
+      continue;
+    }
+    if (std::find(gone_.begin(), gone_.end(), visitor) != gone_.end()) continue;
+    const Instant begin = steady_clock().now();
+    if (visitor->step(now) == Visitor::Next::gone) gone_.push_back(visitor);
+    if (!visitor->is_stranger()) honest += steady_clock().now() - begin;
+  }
+  return honest;
+}
+
 void Door::serve(Instant now) {
   std::array<epoll_event, kEvents> events;
   const int count = epoll_wait(epoll_.fd(), events.data(), kEvents, 0);
-  for (int i = 0; i < count; ++i) {
-    auto* visitor = static_cast<Visitor*>(events[static_cast<std::size_t>(i)].data.ptr);
-    if (visitor == nullptr) {
-      accept(now);
-    } else if (std::find(gone_.begin(), gone_.end(), visitor) == gone_.end() &&
-               visitor->step(now) == Visitor::Next::gone) {
-      gone_.push_back(visitor);
-    }
+  rest_ = {};
+  if (count > 0) {
+    const Duration honest = handle(std::span(events).first(static_cast<std::size_t>(count)), now);
+    sweep();
+    rest_ = std::min<Duration>(kRest * (steady_clock().now() - now - honest), kLongestRest);
   }
-  sweep();
   if (now < next_look_) return;
   next_look_ = now + kLook;
   for (std::size_t i = 0; i < visitors_.size(); ++i) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "gdrx/config.hpp"
 #include "transport/tcp/greeting.hpp"
 #include "transport/tcp/stream.hpp"
+
+struct epoll_event;
 
 namespace gdrx::tcp {
 
@@ -40,6 +43,8 @@ class Door {
     virtual bool is_call() const noexcept { return false; }
     virtual bool is_call_to(Rank) const noexcept { return false; }
     virtual bool is_silent() const noexcept { return false; }
+    /// Has not shown that he is of this job.
+    virtual bool is_stranger() const noexcept { return false; }
   };
 
   static Result<std::unique_ptr<Door>> open(const Identity& self, const Config& config, Host& host);
@@ -54,6 +59,10 @@ class Door {
   void cancel(Rank peer);
   /// One system call where nothing happens.
   void serve(Instant now);
+  /// How long strangers may wait after the last serve(), so that they take a fiftieth of the
+  /// caller's time at most: each rank's loss is the whole job's. Who comes meanwhile stands in the
+  /// kernel's queue.
+  Duration rest() const noexcept { return rest_; }
   bool is_calling() const noexcept { return calls_ > 0; }
 
   // For visitors.
@@ -70,6 +79,7 @@ class Door {
   void accept(Instant now);
   bool make_room(Instant now);
   void sweep();
+  Duration handle(std::span<const epoll_event> events, Instant now);
 
   const Identity& self_;
   Host& host_;
@@ -82,6 +92,7 @@ class Door {
   std::vector<Visitor*> gone_;
   std::size_t calls_ = 0;
   Instant next_look_{};
+  Duration rest_{};
 };
 
 }  // namespace gdrx::tcp

@@ -24,6 +24,7 @@ class Guest final : public Door::Visitor {
 
   int fd() const noexcept override { return socket_.fd(); }
   bool is_silent() const noexcept override { return knock_.empty(); }
+  bool is_stranger() const noexcept override { return !known_; }
   Next look_at_clock(Instant now) override { return now >= until_ ? Next::gone : Next::stay; }
 
   Next step(Instant) override {
@@ -36,6 +37,7 @@ class Guest final : public Door::Visitor {
     if (!welcomed_) {
       if (GDRX_TRY(knock_.receive(socket_)) == Progress::pending) return Progress::pending;
       GDRX_TRY(porter_.check(knock_.value()));
+      known_ = true;
       const Verdict verdict = door_.host().judge(porter_.from(), porter_.tag());
       welcomed_ = verdict == Verdict::welcome;
       GDRX_TRY(send_whole(socket_, GDRX_TRY(porter_.reply(verdict))));
@@ -66,6 +68,7 @@ class Guest final : public Door::Visitor {
   Instant until_;
   Expected<Knock> knock_;
   std::optional<TlsSession> tls_;
+  bool known_ = false;  // has shown the key
   bool welcomed_ = false;
 };
 
