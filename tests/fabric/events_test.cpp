@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a NIC says of itself while it is used, and calls of its driver that take long.
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -147,6 +148,51 @@ TEST(PortAddress, ThatChangesIsUsedByBothEnds) {
       })) << cluster[0].error
           << cluster[1].error;
     }
+  }
+}
+
+/// What the ports say of their MTU, and what the last QPs were connected with.
+struct Mtus {
+  ibv_mtu says = IBV_MTU_4096;
+  std::array<ibv_mtu, 2> of_qp{};
+
+  void amend(int rank, verbs::VerbsTable& table) {
+    if (rank == 0) {
+      table.query_port = [this, real = table.query_port](ibv_context* c, std::uint8_t port,
+                                                         ibv_port_attr* attributes) {
+        const int error = real(c, port, attributes);
+        attributes->active_mtu = says;
+        return error;
+      };
+    }
+    table.modify_qp = [this, rank, real = table.modify_qp](ibv_qp* qp, ibv_qp_attr* attributes,
+                                                           int mask) {
+      if ((mask & IBV_QP_PATH_MTU) != 0) {
+        of_qp.at(static_cast<std::size_t>(rank)) = attributes->path_mtu;
+      }
+      return real(qp, attributes, mask);
+    };
+  }
+};
+
+// As an interface's by hand. QPs that send longer packets than a port takes fail again and again.
+TEST(PortMtu, ThatChangesIsThatOfTheQpsOfBothEnds) {
+  Mtus mtus;
+  ClusterSettings settings;
+  settings.amend = [&](int rank, verbs::VerbsTable& table) { mtus.amend(rank, table); };
+  Cluster cluster(settings);
+  std::size_t sent = 0;
+  for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_1024, IBV_MTU_2048}) {
+    mtus.says = mtu;
+    cluster.run_for(seconds(2));
+    cluster.send(0, 1, pattern(5000, 1), 0, 1);
+    ++sent;
+    ASSERT_TRUE(cluster.run_until([&] {
+      return cluster.count(1, CompletionKind::immediate) == sent;
+    })) << cluster[0].error
+        << cluster[1].error;
+    EXPECT_EQ(mtus.of_qp[0], mtu);
+    EXPECT_EQ(mtus.of_qp[1], mtu);
   }
 }
 

@@ -122,6 +122,7 @@ class Rail final : private EventSink {
   bool has_queue(const ibv_cq* queue) const noexcept;
   void take_look(const Log& log);
   void set_port_up(bool up, const Log& log);
+  void follow_mtu(const ibv_port_attr& port, const Log& log);
   void readdress(const ibv_port_attr& port, const std::vector<Gid>& gids, const Log& log);
   Result<std::optional<Gid>> pick_gid(const std::vector<Gid>& gids, bool ethernet) const;
   void set_address(const std::optional<Gid>& gid, const ibv_port_attr& port);

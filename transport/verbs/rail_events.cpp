@@ -89,6 +89,7 @@ void Rail::take_look(const Log& log) {
   }
   look_error_.reset();
   const bool up = look->port->state == IBV_PORT_ACTIVE;
+  if (up) follow_mtu(*look->port, log);
   if (up && look->gids) readdress(*look->port, *look->gids, log);
   if (up && !port_up_ && !look->gids) {  // with the addresses that it had, or with others
     look_ = moved_ = true;
@@ -105,6 +106,15 @@ void Rail::set_port_up(bool up, const Log& log) {
   } else {
     log.warn("rail {}: port down", name());
   }
+}
+
+// As an interface's changes by hand. Both ends of a QP go by the smaller one.
+void Rail::follow_mtu(const ibv_port_attr& port, const Log& log) {
+  const auto mtu = static_cast<std::uint8_t>(port.active_mtu);
+  if (mtu == address_.mtu || mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) return;
+  address_.mtu = mtu;
+  ++address_.revision;
+  log.warn("rail {}: its MTU has changed", name());
 }
 
 // What a port has no address for, an interface that is set up anew, has one later or never: it
