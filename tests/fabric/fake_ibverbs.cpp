@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libibverbs.so.1 that does nothing: it has the names that load_verbs() needs, tells whether the
-// kernel copies registered pages on fork, and counts calls of ibv_fork_init().
+// A libibverbs.so.1 that does next to nothing: it has the names that load_verbs() needs, tells
+// whether the kernel copies registered pages on fork, and counts calls of ibv_fork_init().
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 // Never called here.
@@ -9,8 +9,6 @@
 
 NAME(ibv_get_device_list)
 NAME(ibv_free_device_list)
-NAME(ibv_open_device)
-NAME(ibv_close_device)
 NAME(ibv_query_device)
 NAME(ibv_query_port)
 NAME(ibv_query_gid)

@@ -15,7 +15,7 @@ ALLOWED = {
     "transport/fabric": [],
     "transport/ucx": ["transport/fabric"],
     "transport/tcp": ["transport/fabric", "transport/bootstrap", "transport/secure"],
-    "transport/verbs": ["transport/fabric", "transport/memory"],
+    "transport/verbs": ["transport/fabric", "transport/memory", "transport/bootstrap/fork"],
     "collectives/plan": [],
     "collectives/reduce": [],
     "collectives/trace": [],

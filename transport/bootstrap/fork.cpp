@@ -93,12 +93,22 @@ void Unforked::keep(int fd) noexcept {
   add(fd);
 }
 
+void Unforked::remove(int fd) noexcept {
+  const auto at = static_cast<std::size_t>(fd);
+  if (at < kMost) entered[at / kBits] &= ~(std::uint64_t{1} << at % kBits);
+}
+
 void Unforked::close(int fd) noexcept {
   if (fd < 0) return;
   const Hold hold;
-  const auto at = static_cast<std::size_t>(fd);
-  if (at < kMost) entered[at / kBits] &= ~(std::uint64_t{1} << at % kBits);
+  remove(fd);
   ::close(fd);
+}
+
+void Unforked::forget(int fd) noexcept {
+  if (fd < 0) return;
+  const Hold hold;
+  remove(fd);
 }
 
 bool Unforked::raise_limit() noexcept {

@@ -29,6 +29,8 @@ class Unforked {
   /// Enters one that is open already; again is no harm.
   static void keep(int fd) noexcept;
   static void close(int fd) noexcept;
+  /// Leaves it to somebody else to close.
+  static void forget(int fd) noexcept;
   /// Raises the soft limit of descriptors to the hard one. False if it was there.
   static bool raise_limit() noexcept;
 
@@ -41,6 +43,7 @@ class Unforked {
   };
   static bool limit_reached() noexcept;
   static void add(int fd) noexcept;
+  static void remove(int fd) noexcept;
 };
 
 /// Marks the process in which an object is made. A child of fork() has the object's bytes, but

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "transport/bootstrap/fork.hpp"
 #include "transport/verbs/subnet.hpp"
 
 namespace gdrx::verbs {
@@ -68,6 +69,17 @@ int set_nonblocking(ibv_context* context) {
   return flags < 0 || fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
 }
 
+// What a process has of a NIC ends with the last copy of its descriptors. A child would keep a dead
+// rank's queue pairs, which go on to acknowledge what its peers send, and its pinned memory. And
+// what it destroys by them, as a program's objects at its end, is the parent's.
+ibv_context* open_unforked(ibv_context* (*open)(ibv_device*), ibv_device* device) {
+  ibv_context* context = open(device);
+  if (context == nullptr) return nullptr;
+  Unforked::keep(context->cmd_fd);
+  Unforked::keep(context->async_fd);
+  return context;
+}
+
 void fill_registration(Loader& load, VerbsTable& table) {
   auto* plain = load.need<RegMr>("ibv_reg_mr", "IBVERBS_1.1");
   auto* iova2 = load.find<RegMrIova2>("ibv_reg_mr_iova2", "IBVERBS_1.8");
@@ -87,8 +99,14 @@ void fill_registration(Loader& load, VerbsTable& table) {
 void fill_device(Loader& load, VerbsTable& table) {
   table.get_device_list = load.need<ibv_device**(int*)>("ibv_get_device_list", "IBVERBS_1.1");
   table.free_device_list = load.need<void(ibv_device**)>("ibv_free_device_list", "IBVERBS_1.1");
-  table.open_device = load.need<ibv_context*(ibv_device*)>("ibv_open_device", "IBVERBS_1.1");
-  table.close_device = load.need<int(ibv_context*)>("ibv_close_device", "IBVERBS_1.1");
+  auto* open = load.need<ibv_context*(ibv_device*)>("ibv_open_device", "IBVERBS_1.1");
+  table.open_device = [open](ibv_device* device) { return open_unforked(open, device); };
+  auto* close = load.need<int(ibv_context*)>("ibv_close_device", "IBVERBS_1.1");
+  table.close_device = [close](ibv_context* context) {
+    Unforked::forget(context->cmd_fd);
+    Unforked::forget(context->async_fd);
+    return close(context);
+  };
   table.query_device =
       load.need<int(ibv_context*, ibv_device_attr*)>("ibv_query_device", "IBVERBS_1.1");
   auto* port = load.need<QueryPort>("ibv_query_port", "IBVERBS_1.1");
