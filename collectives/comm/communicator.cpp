@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <new>
-#include <thread>
 
 namespace gdrx {
 namespace {
@@ -32,8 +31,6 @@ constexpr std::chrono::seconds kLeaveTime{60};
 // A kernel that gives up after the timeout has named whom it waited for: it is let to.
 constexpr std::chrono::seconds kLastWord{1};
 
-constexpr milliseconds kLinger{20};
-
 thread_local const Communicator* telling = nullptr;
 
 }  // namespace
@@ -48,10 +45,6 @@ Communicator::~Communicator() {
   // cleared by then.
   delete mesh_.get();
   static_cast<void>(mesh_.release());
-  // Who knows of it by the connections' end imports nothing of here any more: UCX 1.13 crashes
-  // where the memory of a key is gone (ucp_ep_rkey_unpack() releases what it has not unpacked).
-  const bool in_order = watched_ && !failure_.happened();
-  if (!in_order && fabric_ && size() > 1) std::this_thread::sleep_for(kLinger);
   queue_.clear();
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read

@@ -336,7 +336,6 @@ class Communicator final : private exec::Links {
   OperationInfo gpu_info_;     // gpu_mutex_ held
   std::atomic<bool> last_was_gpu_{false};
   std::vector<Completion> completions_;
-  bool watched_ = false;  // create() came to its end
   std::unique_ptr<ControlMesh> mesh_;
 };
 

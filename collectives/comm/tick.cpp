@@ -58,7 +58,6 @@ bool only_one_processor() {
 void Communicator::watch_peers() {
   mesh_->start({[this](const Notice& notice) { on_notice(notice); }, [this] { return on_tick(); },
                 [this](Rank peer) { return hearing_ && hearing_->take(peer); }});
-  watched_ = true;
 }
 
 // Nothing runs here: what the fabric has to answer to peers leaves this process all the same.

@@ -13,6 +13,7 @@
 
 #include "transport/fabric/hearing.hpp"
 #include "transport/ucx/endpoint.hpp"
+#include "transport/ucx/segment.hpp"
 #include "transport/ucx/transports.hpp"
 
 namespace gdrx::ucx {
@@ -191,6 +192,9 @@ Result<std::unique_ptr<MemoryRegion>> UcxDevice::map(const ucp_mem_map_params_t&
     return failed("ucp_mem_query", status);
   }
   region.bytes = {static_cast<std::byte*>(attributes.address), params.length};
+  if ((params.field_mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS) != 0) {
+    region.segment = segment_at(attributes.address);
+  }
   regions_[id] = region;
   return made;
 }
@@ -213,6 +217,7 @@ Blob UcxRegion::export_key() const {
   head.nonce = region.nonce;
   head.base = reinterpret_cast<std::uintptr_t>(region.bytes.data());
   head.length = region.bytes.size();
+  head.segment = region.segment;
   head.rkey_length = length;
   Blob key(sizeof head + length);
   std::memcpy(key.data(), &head, sizeof head);

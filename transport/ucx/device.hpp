@@ -98,6 +98,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
     std::span<std::byte> bytes;
     ucp_mem_h handle = nullptr;  // null: free
     std::uint64_t nonce = 0;
+    std::int32_t segment = -1;  // of shared memory
   };
   explicit UcxDevice(Rank self) : self_(self) {}
   Result<void> open(const Config& config);

@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
+
+#include "transport/ucx/segment.hpp"
 
 namespace gdrx::ucx {
 namespace {
@@ -68,6 +71,8 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(std::shared_ptr<UcxDevi
   const auto status = ucp_ep_create(endpoint->device_->worker(), &params, &endpoint->endpoint_);
   if (status != UCS_OK) return cannot_reach(peer, status);
   endpoint->lanes_ = lanes_of(endpoint->endpoint_);
+  endpoint->shares_memory_ = endpoint->lanes_.find("sysv") != std::string::npos ||
+                             endpoint->lanes_.find("posix") != std::string::npos;
   endpoint->ordered_ = endpoint->lanes_.find("tcp") == std::string::npos;
   return endpoint;
 }
@@ -95,6 +100,13 @@ Result<RemoteRegionId> UcxEndpoint::import_region(std::span<const std::byte> key
     free_.reserve(remotes_.size() + 1);
     remotes_.emplace_back();
     free_.push_back(remotes_.size() - 1);
+  }
+  // A process takes its segments with it when it ends, at any moment: UCX 1.13 would crash on what
+  // it then finds no memory for (ucp_ep_rkey_unpack() releases what it has not unpacked).
+  std::optional<HeldSegment> held;
+  if (shares_memory_ && remote.key.segment >= 0 && !held.emplace(remote.key.segment).is_there()) {
+    return fail(Errc::peer_lost,
+                fmt::format("the memory of rank {} is gone with its process", index(peer_)));
   }
   const auto status = ucp_ep_rkey_unpack(endpoint_, key.data() + sizeof remote.key, &remote.rkey);
   if (status != UCS_OK) return failed("ucp_ep_rkey_unpack", status);

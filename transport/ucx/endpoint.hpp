@@ -49,7 +49,8 @@ class UcxEndpoint final : public Endpoint {
   std::vector<std::size_t> free_;  // of remotes_
   std::optional<Error> error_;     // of an isolated peer
   std::string lanes_;
-  bool ordered_ = false;  // a put that returned is in place before a later message is handled
+  bool shares_memory_ = false;  // with the peer's process
+  bool ordered_ = false;        // a put that returned is in place before a later message is handled
 };
 
 }  // namespace gdrx::ucx

@@ -30,7 +30,9 @@ struct KeyHead {
   std::uint64_t base = 0;
   std::uint64_t length = 0;
   std::uint64_t rkey_length = 0;
+  std::int32_t segment = -1;  // of shared memory; negative: of none that is known
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(KeyHead) == 40 && std::is_trivially_copyable_v<KeyHead>);
+static_assert(sizeof(KeyHead) == 48 && std::is_trivially_copyable_v<KeyHead>);
 
 }  // namespace gdrx::ucx
