@@ -3,9 +3,9 @@
 // optional 32-bit immediate that tells the peer. Fabric > Device > Endpoint, MemoryRegion,
 // Completion.
 //
-// Threads: a Device and everything made from it are used by one thread at a time; the caller
-// serialises. Nothing is allocated, locked or logged between post and completion once a Device has
-// reached its working set of requests.
+// Threads: a Device and everything made from it are used by one thread at a time, but for pin() and
+// PinnedMemory; the caller serialises. Nothing is allocated, locked or logged between post and
+// completion once a Device has reached its working set of requests.
 #pragma once
 
 #include <cstddef>
@@ -61,6 +61,13 @@ class MemoryRegion {
   /// What a peer needs to write here; opaque, a few hundred bytes at most.
   virtual Blob export_key() const = 0;
   virtual MemoryPath path() const noexcept { return MemoryPath::host; }
+};
+
+/// What register_memory() takes long to make, and to end: pages that NICs have. No Device works
+/// with it. It outlives none of the memory, keeps its Device, and is for any thread.
+class PinnedMemory {
+ public:
+  virtual ~PinnedMemory() = default;
 };
 
 /// One write: [header | payload] lands at `offset` of the remote region, then, if `immediate` is
@@ -142,6 +149,32 @@ class Device {
     (void)fd;
     (void)offset;
     return fail(Errc::unsupported, "this fabric takes no dma-buf");
+  }
+  /// register_memory() and register_dma_buf() in two steps, of which the first takes long and is
+  /// for any thread at any time, while another one uses the Device. Null: there is nothing to do
+  /// before.
+  virtual Result<std::unique_ptr<PinnedMemory>> pin(std::span<std::byte> memory,
+                                                    MemoryKind kind) const {
+    (void)memory;
+    (void)kind;
+    return nullptr;
+  }
+  virtual Result<std::unique_ptr<PinnedMemory>> pin_dma_buf(std::span<std::byte> memory, int fd,
+                                                            Bytes offset) const {
+    (void)memory;
+    (void)fd;
+    (void)offset;
+    return nullptr;
+  }
+  /// The second step, for what this Device has pinned.
+  virtual std::unique_ptr<MemoryRegion> adopt(std::unique_ptr<PinnedMemory> pinned) {
+    (void)pinned;
+    return nullptr;
+  }
+  /// The region ends. What is left of it, if anything, is still to be ended, which takes long.
+  virtual std::unique_ptr<PinnedMemory> disown(std::unique_ptr<MemoryRegion> region) {
+    region.reset();
+    return nullptr;
   }
   /// Memory of the kind into which peers write fastest (shared, where they are on this host), zero
   /// at first and committed only where it is touched.

@@ -55,10 +55,9 @@ Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDev
   return lane;
 }
 
-void Lane::release(const RegistrationRef& registration) noexcept {
-  const std::size_t before = memory_->size();
-  memory_->release(registration.get());
-  if (memory_->size() < before) loop_.forget(*registration->region());
+std::unique_ptr<PinnedMemory> Lane::release(RegistrationRef registration) noexcept {
+  if (memory_->owners(registration.get()) == 1) loop_.forget(*registration->region());
+  return memory_->release(std::move(registration));
 }
 
 void Lane::account() noexcept {

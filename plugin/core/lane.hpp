@@ -62,8 +62,8 @@ class Lane {
   /// Brings what has happened to the device and the registrations into the process's counters. Not
   /// on the way of messages.
   void account() noexcept;
-  /// One owner less of what memory() gave.
-  void release(const RegistrationRef& registration) noexcept;
+  /// One owner less of what memory() gave. What comes back is to be ended without the turn.
+  std::unique_ptr<PinnedMemory> release(RegistrationRef registration) noexcept;
 
   /// The one endpoint to that lane, connected on first use, open as long as this lane.
   Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);

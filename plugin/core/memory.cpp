@@ -6,13 +6,47 @@
 namespace gdrx::net {
 namespace {
 
-Result<RegistrationRef> registration_of(Lane& lane, std::span<std::byte> bytes, bool gpu,
-                                        const Exported* exported) {
-  if (exported == nullptr) {
-    return lane.memory().acquire(bytes, gpu ? MemoryKind::cuda : MemoryKind::host);
+Result<std::unique_ptr<PinnedMemory>> pin(Lane& lane, std::span<std::byte> bytes, bool gpu,
+                                          const Exported* exported) {
+  if (exported != nullptr) {
+    return lane.device().pin_dma_buf(bytes, exported->fd, exported->offset);
   }
-  return lane.memory().acquire(
-      bytes, [&] { return lane.device().register_dma_buf(bytes, exported->fd, exported->offset); });
+  return lane.device().pin(bytes, gpu ? MemoryKind::cuda : MemoryKind::host);
+}
+
+// With the turn. Where another thread has registered the same meanwhile, what it has is used, and
+// `pinned` is left.
+Result<RegistrationRef> registration_of(Lane& lane, const Memory& memory, const Exported* exported,
+                                        std::unique_ptr<PinnedMemory>& pinned) {
+  Device& device = lane.device();
+  return lane.memory().acquire(memory.bytes, [&]() -> Result<std::unique_ptr<MemoryRegion>> {
+    if (pinned) return device.adopt(std::move(pinned));
+    if (exported != nullptr) {
+      return device.register_dma_buf(memory.bytes, exported->fd, exported->offset);
+    }
+    return device.register_memory(memory.bytes, memory.gpu ? MemoryKind::cuda : MemoryKind::host);
+  });
+}
+
+// The NICs' drivers pin its pages meanwhile, which may take long: without the turn, so that the
+// lane's messages go on.
+Result<void> register_with(Lane& lane, Comm& comm, Memory& memory, const Exported* exported) {
+  std::unique_ptr<PinnedMemory> pinned;  // and ended without the turn
+  {
+    const std::lock_guard turn(lane.turn());
+    memory.registration = lane.memory().acquire_known(memory.bytes);
+    if (memory.registration) {
+      stats::page().registration_hits.add(1);
+      memory.handed_over = comm.hand_over(*memory.region());
+      return {};
+    }
+  }
+  pinned = GDRX_TRY(pin(lane, memory.bytes, memory.gpu, exported));
+  const std::lock_guard turn(lane.turn());
+  memory.registration = GDRX_TRY(registration_of(lane, memory, exported, pinned));
+  stats::page().registrations.add(1);
+  memory.handed_over = comm.hand_over(*memory.region());
+  return {};
 }
 
 }  // namespace
@@ -37,23 +71,19 @@ Result<std::unique_ptr<Memory>> register_memory(Comm& comm, std::span<std::byte>
     if (memory->gpu) memory->handed_over = GDRX_TRY(comm.hand_over(bytes));
     return memory;
   }
-  const std::lock_guard turn(lane->turn());
-  const std::uint64_t hits = lane->memory().counters().shared;
-  memory->registration = GDRX_TRY(registration_of(*lane, bytes, memory->gpu, exported));
-  const bool hit = lane->memory().counters().shared > hits;
-  (hit ? stats::page().registration_hits : stats::page().registrations).add(1);
-  memory->handed_over = comm.hand_over(*memory->region());
+  GDRX_TRY(register_with(*lane, comm, *memory, exported));
   return memory;
 }
 
 void deregister(std::unique_ptr<Memory> memory) {
   const std::shared_ptr<Lane> lane = memory->lane;  // outlives the turn
+  std::unique_ptr<PinnedMemory> pinned;             // ended without the turn, as it was made
   const std::lock_guard turn(lane->turn());
   Comm* comm = find_comm_of(*lane, memory->comm);
   if (comm != nullptr) comm->let_go(*memory);
   if (memory->registration) {
     if (comm != nullptr) comm->take_back(*memory->region());
-    lane->release(memory->registration);
+    pinned = lane->release(std::move(memory->registration));
   }
   memory.reset();
 }

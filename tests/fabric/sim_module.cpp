@@ -2,8 +2,11 @@
 // The verbs fabric's module with the simulated HCA in the place of libibverbs: each rank that opens
 // it is a host with two NICs of one live network of this process, or with SIM_NETWORK=NAME of all
 // processes of this user on this machine that say that name.
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
 #include "tests/fabric/network.hpp"
 #include "transport/fabric/module.hpp"
@@ -34,10 +37,26 @@ gdrx::sim::NicSettings settings_of_nics() {
   return settings;
 }
 
+std::atomic<int> registration_time{0};  // ms
+
+// Of a driver that pins many pages.
+void take_time() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(registration_time.load()));
+}
+
 gdrx::Result<std::shared_ptr<gdrx::Fabric>> create() {
   auto host = network().add_host(settings_of_nics());
   if (!host) return gdrx::fail(gdrx::Errc::unsupported, "the simulated network is full");
-  return gdrx::verbs::make_fabric(std::move(host));
+  auto table = std::make_shared<gdrx::verbs::VerbsTable>(*host);
+  table->reg_mr = [host](ibv_pd* pd, void* data, std::size_t size, int access) {
+    take_time();
+    return host->reg_mr(pd, data, size, access);
+  };
+  table->dereg_mr = [host](ibv_mr* mr) {
+    take_time();
+    return host->dereg_mr(mr);
+  };
+  return gdrx::verbs::make_fabric(std::move(table));
 }
 
 }  // namespace
@@ -57,6 +76,11 @@ extern "C" __attribute__((visibility("default"))) void gdrx_sim_set_rail(int nic
 // more.
 extern "C" __attribute__((visibility("default"))) void gdrx_sim_hold_gpu_writes(int hold) {
   network().set_fault(gdrx::sim::Fault::gpu_hold, hold != 0 ? 1 : 0);
+}
+
+// For tests: from here on memory is registered and deregistered in so many milliseconds.
+extern "C" __attribute__((visibility("default"))) void gdrx_sim_slow_registration(int ms) {
+  registration_time = ms;
 }
 
 // For tests: verbs objects that exist.

@@ -29,6 +29,9 @@ class CountingDevice final : public Device {
     ++made;
     return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(*this, memory));
   }
+  std::unique_ptr<PinnedMemory> disown(std::unique_ptr<MemoryRegion>) override {
+    return std::make_unique<PinnedMemory>();
+  }
   Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t) override {
     return fail(Errc::unsupported, "");
   }
@@ -79,6 +82,28 @@ TEST_F(RegistrationCacheTest, RegistersOnceForSeveralOwnersAndEndsWithTheLast) {
   EXPECT_EQ(cache_.find(part(0, 10)), nullptr);
   EXPECT_FALSE(cache_.release(two.get()));
   EXPECT_EQ(cache_.counters().evictions, 1U);
+}
+
+TEST_F(RegistrationCacheTest, GivesTheLastHolderWhatIsStillToBeEnded) {
+  RegistrationRef one = add(0, 1000);
+  EXPECT_EQ(cache_.acquire_known(part(500, 501)), nullptr);
+  RegistrationRef two = cache_.acquire_known(part(100, 100));
+  ASSERT_EQ(one, two);
+  EXPECT_EQ(cache_.owners(one.get()), 2U);
+  EXPECT_EQ(cache_.release(std::move(two)), nullptr);
+  EXPECT_EQ(device_->live, 1);
+  EXPECT_NE(cache_.release(std::move(one)), nullptr);
+  EXPECT_EQ(device_->live, 0);
+  EXPECT_EQ(cache_.size(), 0U);
+}
+
+TEST_F(RegistrationCacheTest, LeavesItsEndToAnOperationThatHoldsItStill) {
+  RegistrationRef one = add(0, 1000);
+  RegistrationRef operation = one;
+  EXPECT_EQ(cache_.release(std::move(one)), nullptr);
+  EXPECT_EQ(device_->live, 1);
+  operation.reset();
+  EXPECT_EQ(device_->live, 0);
 }
 
 TEST_F(RegistrationCacheTest, StaysRegisteredUntilTheLastOperationEnds) {

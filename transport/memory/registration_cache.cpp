@@ -40,17 +40,12 @@ Result<RegistrationRef> RegistrationCache::acquire(std::span<std::byte> memory, 
 
 Result<RegistrationRef> RegistrationCache::acquire(std::span<std::byte> memory, const Maker& make) {
   if (memory.empty()) return fail(Errc::invalid_argument, "memory of no bytes is not registered");
-  if (const Entry* known = covering(memory); known != nullptr) {
-    ++counters_.shared;
-    Entry& entry = entries_[static_cast<std::size_t>(known - entries_.data())];
-    ++entry.owners;
-    return entry.registration;
-  }
+  if (RegistrationRef known = acquire_known(memory)) return known;
   std::unique_ptr<MemoryRegion> region = GDRX_TRY(make());
   Entry entry;
   entry.begin = begin_of(memory);
   entry.end = entry.begin + memory.size();
-  entry.registration = std::make_shared<const Registration>(memory, std::move(region));
+  entry.registration = std::make_shared<Registration>(memory, std::move(region));
   const auto at = std::upper_bound(
       entries_.begin(), entries_.end(), entry.begin,
       [](std::uintptr_t begin, const Entry& other) { return begin < other.begin; });
@@ -59,6 +54,15 @@ Result<RegistrationRef> RegistrationCache::acquire(std::span<std::byte> memory, 
   entries_.insert(at, std::move(entry));
   index_from(index);
   return made;
+}
+
+RegistrationRef RegistrationCache::acquire_known(std::span<std::byte> memory) noexcept {
+  const Entry* known = memory.empty() ? nullptr : covering(memory);
+  if (known == nullptr) return nullptr;
+  ++counters_.shared;
+  Entry& entry = entries_[static_cast<std::size_t>(known - entries_.data())];
+  ++entry.owners;
+  return entry.registration;
 }
 
 Result<RegistrationRef> RegistrationCache::acquire_new(std::span<std::byte> memory,
@@ -79,6 +83,13 @@ std::vector<RegistrationCache::Entry>::iterator RegistrationCache::place_of(
                       [&](const Entry& entry) { return entry.registration.get() == registration; });
 }
 
+std::uint64_t RegistrationCache::owners(const Registration* registration) const noexcept {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.registration.get() == registration;
+  });
+  return found == entries_.end() ? 0 : found->owners;
+}
+
 void RegistrationCache::erase(std::vector<Entry>::iterator entry) noexcept {
   ++counters_.evictions;
   const auto index = static_cast<std::size_t>(entry - entries_.begin());
@@ -91,6 +102,16 @@ bool RegistrationCache::release(const Registration* registration) noexcept {
   if (found == entries_.end()) return false;
   if (--found->owners == 0) erase(found);
   return true;
+}
+
+std::unique_ptr<PinnedMemory> RegistrationCache::release(RegistrationRef registration) noexcept {
+  const auto found = place_of(registration.get());
+  if (found == entries_.end() || --found->owners > 0) return nullptr;
+  const std::shared_ptr<Registration> last = found->registration;
+  registration.reset();
+  erase(found);
+  if (!device_ || last.use_count() > 1) return nullptr;
+  return device_->disown(std::move(last->region_));
 }
 
 bool RegistrationCache::remove(const Registration* registration) noexcept {

@@ -29,6 +29,7 @@ class Registration {
   const MemoryRegion* region() const noexcept { return region_.get(); }
 
  private:
+  friend class RegistrationCache;
   std::span<std::byte> bytes_;
   std::unique_ptr<MemoryRegion> region_;
 };
@@ -52,16 +53,23 @@ class RegistrationCache {
   /// The same, registered by `make` where it has to be.
   using Maker = std::function<Result<std::unique_ptr<MemoryRegion>>()>;
   Result<RegistrationRef> acquire(std::span<std::byte> memory, const Maker& make);
+  /// One owner more of what covers it; null if nothing does.
+  RegistrationRef acquire_known(std::span<std::byte> memory) noexcept;
   /// The same for memory that was allocated just now: what is in here for its addresses is of
   /// memory that was freed without a word, and would reach the pages it had. It is taken out.
   Result<RegistrationRef> acquire_new(std::span<std::byte> memory, MemoryKind kind);
   /// One owner less; the last takes it out. False: it is not in here.
   bool release(const Registration* registration) noexcept;
+  /// The same for who holds it; what comes back takes long to end. Null: nothing does, or others
+  /// hold it still.
+  std::unique_ptr<PinnedMemory> release(RegistrationRef registration) noexcept;
   /// Takes it out whoever else owns it: its memory ends. False: it is not in here.
   bool remove(const Registration* registration) noexcept;
   /// What covers all of `memory`, or null. O(log n), allocates nothing.
   RegistrationRef find(std::span<const std::byte> memory) noexcept;
 
+  /// How many release() of it are still to come.
+  std::uint64_t owners(const Registration* registration) const noexcept;
   const Counters& counters() const noexcept { return counters_; }
   std::size_t size() const noexcept { return entries_.size(); }
 
@@ -70,7 +78,7 @@ class RegistrationCache {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
     std::uint64_t owners = 1;
-    RegistrationRef registration;
+    std::shared_ptr<Registration> registration;
     std::size_t widest = 0;  // of the entries up to this one, which ends last
   };
   const Entry* covering(std::span<const std::byte> memory) const noexcept;

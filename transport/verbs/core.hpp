@@ -2,6 +2,7 @@
 // What a Device and its Peers share. Used by the thread that polls.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -56,6 +57,14 @@ struct Core {
   bool isolating = false;      // a lost peer is its Endpoint's matter alone
   Helper helper;
 
+  /// Once for each start of a line, which ends at a semicolon.
+  void tell_of_gpu(const std::string& line) {
+    const auto start = [](const std::string& text) { return text.substr(0, text.find(';')); };
+    const auto same = [&](const std::string& old) { return start(old) == start(line); };
+    if (std::any_of(gpus.begin(), gpus.end(), same)) return;
+    log.info("verbs: {}", line);
+    gpus.push_back(line);
+  }
   void finish(Completion completion) { ready_.push_back(completion); }
   void hear(Rank peer) const noexcept {
     if (hearing != nullptr) hearing->hear(peer);

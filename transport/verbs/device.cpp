@@ -164,28 +164,45 @@ Blob VerbsDevice::address() const {
   return {bytes.begin(), bytes.end()};
 }
 
+Result<std::unique_ptr<PinnedMemory>> VerbsDevice::pin(std::span<std::byte> memory,
+                                                       MemoryKind kind) const {
+  std::unique_ptr<PinnedMemory> pinned =
+      kind == MemoryKind::cuda
+          ? GDRX_TRY(Pinned::create_gpu(shared_from_this(), core_, memory))
+          : GDRX_TRY(Pinned::create(shared_from_this(), core_, memory, Buffer()));
+  return pinned;
+}
+
+Result<std::unique_ptr<PinnedMemory>> VerbsDevice::pin_dma_buf(std::span<std::byte> memory, int fd,
+                                                               Bytes offset) const {
+  std::unique_ptr<PinnedMemory> pinned =
+      GDRX_TRY(Pinned::create_exported(shared_from_this(), core_, memory, fd, offset));
+  return pinned;
+}
+
+std::unique_ptr<MemoryRegion> VerbsDevice::adopt(std::unique_ptr<PinnedMemory> pinned) {
+  return std::make_unique<VerbsRegion>(
+      core_, std::unique_ptr<Pinned>(static_cast<Pinned*>(pinned.release())));
+}
+
+std::unique_ptr<PinnedMemory> VerbsDevice::disown(std::unique_ptr<MemoryRegion> region) {
+  return static_cast<VerbsRegion&>(*region).disown();
+}
+
 Result<std::unique_ptr<MemoryRegion>> VerbsDevice::register_memory(std::span<std::byte> memory,
                                                                    MemoryKind kind) {
-  std::unique_ptr<MemoryRegion> region =
-      kind == MemoryKind::cuda
-          ? GDRX_TRY(VerbsRegion::create_gpu(shared_from_this(), core_, memory))
-          : GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, Buffer()));
-  return region;
+  return adopt(GDRX_TRY(pin(memory, kind)));
 }
 
 Result<std::unique_ptr<MemoryRegion>> VerbsDevice::register_dma_buf(std::span<std::byte> memory,
                                                                     int fd, Bytes offset) {
-  std::unique_ptr<MemoryRegion> region =
-      GDRX_TRY(VerbsRegion::create_exported(shared_from_this(), core_, memory, fd, offset));
-  return region;
+  return adopt(GDRX_TRY(pin_dma_buf(memory, fd, offset)));
 }
 
 Result<std::unique_ptr<MemoryRegion>> VerbsDevice::allocate_memory(std::size_t bytes) {
   Buffer own = GDRX_TRY(Buffer::create(bytes));
   const std::span<std::byte> memory = own.bytes();
-  std::unique_ptr<MemoryRegion> region =
-      GDRX_TRY(VerbsRegion::create(shared_from_this(), core_, memory, std::move(own)));
-  return region;
+  return adopt(GDRX_TRY(Pinned::create(shared_from_this(), core_, memory, std::move(own))));
 }
 
 Result<Flush> VerbsDevice::flush(const MemoryRegion& region, std::uint64_t cookie) {

@@ -26,6 +26,12 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
                                                         MemoryKind kind) override;
   Result<std::unique_ptr<MemoryRegion>> register_dma_buf(std::span<std::byte> memory, int fd,
                                                          Bytes offset) override;
+  Result<std::unique_ptr<PinnedMemory>> pin(std::span<std::byte> memory,
+                                            MemoryKind kind) const override;
+  Result<std::unique_ptr<PinnedMemory>> pin_dma_buf(std::span<std::byte> memory, int fd,
+                                                    Bytes offset) const override;
+  std::unique_ptr<MemoryRegion> adopt(std::unique_ptr<PinnedMemory> pinned) override;
+  std::unique_ptr<PinnedMemory> disown(std::unique_ptr<MemoryRegion> region) override;
   Result<std::unique_ptr<MemoryRegion>> allocate_memory(std::size_t bytes) override;
   Result<Flush> flush(const MemoryRegion& region, std::uint64_t cookie) override;
   Result<std::unique_ptr<Endpoint>> connect(Rank peer, std::span<const std::byte> address) override;

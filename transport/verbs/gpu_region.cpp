@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "transport/verbs/pci_place.hpp"
 
@@ -88,21 +89,16 @@ std::string names_of_near(const Core& core, std::uint16_t far) {
   return names;
 }
 
-void tell(Core& core, const cuda::GpuFacts& gpu, const LocalRegion& region,
-          const std::string& reason) {
+std::string line_of(const Core& core, const cuda::GpuFacts& gpu, const LocalRegion& region,
+                    const std::string& reason) {
   std::string line = fmt::format("GPU {} ({}): {}", gpu.ordinal, gpu.name, to_string(region.path));
   if (region.flush) line += ", flushed by reads";
   if (region.far != 0) line += ", over the nearest NICs (" + names_of_near(core, region.far) + ")";
   if (!reason.empty()) line += "; " + reason;
-  const auto same_start = [&](const std::string& old) {
-    return old.substr(0, old.find(';')) == line.substr(0, line.find(';'));
-  };
-  if (std::any_of(core.gpus.begin(), core.gpus.end(), same_start)) return;
-  core.log.info("verbs: {}", line);
-  core.gpus.push_back(std::move(line));
+  return line;
 }
 
-void reached_directly(Core& core, const cuda::GpuFacts& gpu, LocalRegion& region) {
+void reached_directly(const Core& core, const cuda::GpuFacts& gpu, LocalRegion& region) {
   // Refused for memory of cuMemCreate, which has no synchronous copies to keep in order.
   (void)core.gpu->keep_in_order(region.bytes.data());
   region.flush = !gpu.ordered || core.options.gpu_flush;
@@ -111,18 +107,19 @@ void reached_directly(Core& core, const cuda::GpuFacts& gpu, LocalRegion& region
 
 }  // namespace
 
-Result<LocalRegion> reach_exported(Core& core, std::span<std::byte> memory, int fd, Bytes offset) {
+Result<Reached> reach_exported(const Core& core, std::span<std::byte> memory, int fd,
+                               Bytes offset) {
   const cuda::GpuFacts gpu = GDRX_TRY(core.gpu->facts_of(memory.data()));
   LocalRegion region;
   region.bytes = region.reached = memory;
   region.registrations = GDRX_TRY(by_exported(core, memory, fd, offset));
   region.path = MemoryPath::dma_buf;
   reached_directly(core, gpu, region);
-  tell(core, gpu, region, {});
-  return region;
+  std::string line = line_of(core, gpu, region, {});
+  return Reached{std::move(region), std::move(line)};
 }
 
-Result<LocalRegion> reach_gpu_memory(Core& core, std::span<std::byte> memory) {
+Result<Reached> reach_gpu_memory(const Core& core, std::span<std::byte> memory) {
   const cuda::GpuFacts gpu = GDRX_TRY(core.gpu->facts_of(memory.data()));
   const GpuDirect wanted = core.options.gpu_direct;
   LocalRegion region;
@@ -151,8 +148,8 @@ Result<LocalRegion> reach_gpu_memory(Core& core, std::span<std::byte> memory) {
     return fail(Errc::unsupported, fmt::format("memory of GPU {} ({}) cannot be registered: {}",
                                                gpu.ordinal, gpu.name, reason));
   }
-  tell(core, gpu, region, reason);
-  return region;
+  std::string line = line_of(core, gpu, region, reason);
+  return Reached{std::move(region), std::move(line)};
 }
 
 }  // namespace gdrx::verbs

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "transport/verbs/gpu_region.hpp"
 
@@ -29,8 +30,8 @@ int region_access(const Core& core, const Rail& rail) {
          (relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0);
 }
 
-Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create(std::shared_ptr<void> keep, Core& core,
-                                                         std::span<std::byte> bytes, Buffer own) {
+Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<const void> keep, const Core& core,
+                                               std::span<std::byte> bytes, Buffer own) {
   LocalRegion region;
   region.bytes = region.reached = bytes;
   region.nonce = GDRX_TRY(make_nonce());
@@ -38,39 +39,49 @@ Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create(std::shared_ptr<void> k
     region.registrations.push_back(
         GDRX_TRY(rail->domain()->register_memory(bytes, region_access(core, *rail))));
   }
-  return add(std::move(keep), core, std::move(region), std::move(own));
+  return std::unique_ptr<Pinned>(
+      new Pinned(std::move(keep), std::move(region), {}, std::move(own)));
 }
 
-Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create_gpu(std::shared_ptr<void> keep, Core& core,
-                                                             std::span<std::byte> bytes) {
-  LocalRegion region = GDRX_TRY(reach_gpu_memory(core, bytes));
-  region.nonce = GDRX_TRY(make_nonce());
-  return add(std::move(keep), core, std::move(region), Buffer());
+Result<std::unique_ptr<Pinned>> Pinned::create_gpu(std::shared_ptr<const void> keep,
+                                                   const Core& core, std::span<std::byte> bytes) {
+  Reached reached = GDRX_TRY(reach_gpu_memory(core, bytes));
+  reached.region.nonce = GDRX_TRY(make_nonce());
+  return std::unique_ptr<Pinned>(
+      new Pinned(std::move(keep), std::move(reached.region), std::move(reached.line), {}));
 }
 
-Result<std::unique_ptr<VerbsRegion>> VerbsRegion::create_exported(std::shared_ptr<void> keep,
-                                                                  Core& core,
-                                                                  std::span<std::byte> bytes,
-                                                                  int fd, Bytes offset) {
-  LocalRegion region = GDRX_TRY(reach_exported(core, bytes, fd, offset));
-  region.nonce = GDRX_TRY(make_nonce());
-  return add(std::move(keep), core, std::move(region), Buffer());
+Result<std::unique_ptr<Pinned>> Pinned::create_exported(std::shared_ptr<const void> keep,
+                                                        const Core& core,
+                                                        std::span<std::byte> bytes, int fd,
+                                                        Bytes offset) {
+  Reached reached = GDRX_TRY(reach_exported(core, bytes, fd, offset));
+  reached.region.nonce = GDRX_TRY(make_nonce());
+  return std::unique_ptr<Pinned>(
+      new Pinned(std::move(keep), std::move(reached.region), std::move(reached.line), {}));
 }
 
-std::unique_ptr<VerbsRegion> VerbsRegion::add(std::shared_ptr<void> keep, Core& core,
-                                              LocalRegion region, Buffer own) {
+VerbsRegion::VerbsRegion(Core& core, std::unique_ptr<Pinned> pinned)
+    : core_(core), pinned_(std::move(pinned)) {
+  if (!pinned_->gpu_line_.empty()) core.tell_of_gpu(pinned_->gpu_line_);
   const auto ended = std::find_if(core.regions.begin(), core.regions.end(),
                                   [](const LocalRegion& one) { return one.bytes.empty(); });
-  const auto id = static_cast<std::uint32_t>(ended - core.regions.begin());
+  id_ = static_cast<std::uint32_t>(ended - core.regions.begin());
   if (ended == core.regions.end()) {
-    core.regions.push_back(std::move(region));
+    core.regions.push_back(std::move(pinned_->region_));
   } else {
-    *ended = std::move(region);
+    *ended = std::move(pinned_->region_);
   }
-  return std::unique_ptr<VerbsRegion>(new VerbsRegion(std::move(keep), core, id, std::move(own)));
 }
 
-VerbsRegion::~VerbsRegion() { core_.regions[id_] = {}; }
+std::unique_ptr<Pinned> VerbsRegion::disown() noexcept {
+  pinned_->region_ = std::exchange(core_.regions[id_], {});
+  return std::move(pinned_);
+}
+
+VerbsRegion::~VerbsRegion() {
+  if (pinned_) core_.regions[id_] = {};
+}
 
 Blob VerbsRegion::export_key() const {
   const LocalRegion& region = core_.regions[id_];

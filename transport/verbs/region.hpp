@@ -2,26 +2,48 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "transport/verbs/buffer.hpp"
 #include "transport/verbs/core.hpp"
 
 namespace gdrx::verbs {
 
-/// Memory of the caller, or of `own`, registered with every rail.
-class VerbsRegion final : public MemoryRegion {
+/// Registered with every rail, and not in the table of regions. Made by any thread: of a Core, only
+/// what stays as it is once the device is open is read.
+class Pinned final : public PinnedMemory {
  public:
   /// `keep` keeps the device, whose core it is.
-  static Result<std::unique_ptr<VerbsRegion>> create(std::shared_ptr<void> keep, Core& core,
-                                                     std::span<std::byte> bytes, Buffer own);
+  static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<const void> keep, const Core& core,
+                                                std::span<std::byte> bytes, Buffer own);
   /// GPU memory; `bytes` are addresses there.
-  static Result<std::unique_ptr<VerbsRegion>> create_gpu(std::shared_ptr<void> keep, Core& core,
-                                                         std::span<std::byte> bytes);
-  static Result<std::unique_ptr<VerbsRegion>> create_exported(std::shared_ptr<void> keep,
-                                                              Core& core,
-                                                              std::span<std::byte> bytes, int fd,
-                                                              Bytes offset);
+  static Result<std::unique_ptr<Pinned>> create_gpu(std::shared_ptr<const void> keep,
+                                                    const Core& core, std::span<std::byte> bytes);
+  static Result<std::unique_ptr<Pinned>> create_exported(std::shared_ptr<const void> keep,
+                                                         const Core& core,
+                                                         std::span<std::byte> bytes, int fd,
+                                                         Bytes offset);
+
+ private:
+  friend class VerbsRegion;
+  Pinned(std::shared_ptr<const void> keep, LocalRegion region, std::string gpu_line, Buffer own)
+      : keep_(std::move(keep)),
+        own_(std::move(own)),
+        region_(std::move(region)),
+        gpu_line_(std::move(gpu_line)) {}
+  std::shared_ptr<const void> keep_;
+  Buffer own_;
+  LocalRegion region_;
+  std::string gpu_line_;  // for people; empty: of the host
+};
+
+/// Memory of the caller, or of its own, that peers may write to.
+class VerbsRegion final : public MemoryRegion {
+ public:
+  VerbsRegion(Core& core, std::unique_ptr<Pinned> pinned);
   ~VerbsRegion() override;
+  /// It is no region any more.
+  std::unique_ptr<Pinned> disown() noexcept;
   VerbsRegion(const VerbsRegion&) = delete;
   VerbsRegion& operator=(const VerbsRegion&) = delete;
   std::span<std::byte> bytes() const noexcept override { return core_.regions[id_].bytes; }
@@ -38,14 +60,9 @@ class VerbsRegion final : public MemoryRegion {
   }
 
  private:
-  static std::unique_ptr<VerbsRegion> add(std::shared_ptr<void> keep, Core& core,
-                                          LocalRegion region, Buffer own);
-  VerbsRegion(std::shared_ptr<void> keep, Core& core, std::uint32_t id, Buffer own)
-      : keep_(std::move(keep)), core_(core), id_(id), own_(std::move(own)) {}
-  std::shared_ptr<void> keep_;
   Core& core_;
-  std::uint32_t id_;
-  Buffer own_;
+  std::unique_ptr<Pinned> pinned_;  // but for its LocalRegion, which is in the core
+  std::uint32_t id_ = 0;
 };
 
 }  // namespace gdrx::verbs
