@@ -129,8 +129,14 @@ Result<void> Connector::greet() {
   return {};
 }
 
+Result<void> Connector::ask_for_another_lane() {
+  refused_ = needs_another_lane_ = true;
+  return fail(Errc::mismatch, "two lanes have the same rank");
+}
+
 Result<void> Connector::attach(const Frame& answer) {
   const std::string peer = to_string(to_);
+  if (answer.kind == FrameKind::refused && answer.payload.empty()) return ask_for_another_lane();
   if (answer.kind == FrameKind::refused) {
     refused_ = true;
     const auto* text = reinterpret_cast<const char*>(answer.payload.data());
@@ -146,6 +152,7 @@ Result<void> Connector::attach(const Frame& answer) {
   if (welcome.magic != kMagic || welcome.version != kWireVersion) {
     return fail(Errc::protocol, peer + " speaks another version: install the same gdrx everywhere");
   }
+  if (lane_->knows_another(welcome.lane)) return ask_for_another_lane();
   GDRX_TRY(sender_->attach(welcome, parts[1], parts[2], peer));
   sender_->keep(*std::move(greeting_));
   stage_ = Stage::wiring;

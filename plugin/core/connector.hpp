@@ -17,6 +17,11 @@ class Connector {
   /// Null: call again.
   Result<std::unique_ptr<Sender>> step();
   const std::shared_ptr<Lane>& lane() const noexcept { return lane_; }
+  /// Why step() has failed: one of the two lanes knows a third under the other's rank. Another lane
+  /// has another.
+  bool needs_another_lane() const noexcept { return needs_another_lane_; }
+  /// Of what belongs to the lane.
+  void let_go() noexcept { sender_.reset(); }
 
  private:
   enum class Stage : std::uint8_t { connecting, greeting, waiting, wiring };
@@ -27,6 +32,7 @@ class Connector {
   Result<void> push();
   Result<void> greet();
   Result<void> attach(const Frame& answer);
+  Result<void> ask_for_another_lane();
 
   std::shared_ptr<Lane> lane_;
   SocketAddress to_;
@@ -35,7 +41,8 @@ class Connector {
   Deadline deadline_;
   Stage stage_ = Stage::connecting;
   bool refused_ = false;  // with a reason
-  Instant next_try_{};    // once the last connection has ended
+  bool needs_another_lane_ = false;
+  Instant next_try_{};  // once the last connection has ended
   std::unique_ptr<Sender> sender_;
 };
 

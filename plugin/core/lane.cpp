@@ -44,7 +44,7 @@ Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDev
   lane->pointers_ = on.pointers;
   if (on.software) lane->longest_nap_ = std::chrono::microseconds(config.net_nap);
   lane->id_.nonce = GDRX_TRY(random_value<std::uint64_t>());
-  // The transport knows its peers by ranks; ours only have to differ.
+  // The transport knows its peers by ranks. Those of one lane have to differ: see knows_another().
   lane->id_.rank = static_cast<std::int32_t>(lane->id_.nonce & 0x7fffffff);
   lane->device_ = GDRX_TRY(opened->open_device(Rank{lane->id_.rank}, config, log));
   lane->device_->isolate_peers();
@@ -73,6 +73,14 @@ Blob Lane::export_key(const MemoryRegion& region) {
   Blob key = region.export_key();
   loop_.remember(key, region);
   return key;
+}
+
+bool Lane::knows_another(const LaneId& peer) const noexcept {
+  if (peer.nonce == id_.nonce) return false;
+  if (peer.rank == id_.rank) return true;
+  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& known) {
+    return known.first != peer.nonce && index(known.second->peer()) == peer.rank;
+  });
 }
 
 Result<Endpoint*> Lane::endpoint_to(const LaneId& peer, std::span<const std::byte> address) {

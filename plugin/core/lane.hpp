@@ -65,6 +65,9 @@ class Lane {
   /// One owner less of what memory() gave. What comes back is to be ended without the turn.
   std::unique_ptr<PinnedMemory> release(RegistrationRef registration) noexcept;
 
+  /// The transport knows peers by ranks of 31 random bits: whether that lane's is another's here,
+  /// so that it is not to be reached under it.
+  bool knows_another(const LaneId& peer) const noexcept;
   /// The one endpoint to that lane, connected on first use, open as long as this lane.
   Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);
   /// Drives the device once and tells communicators what has come.

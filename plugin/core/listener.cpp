@@ -84,7 +84,10 @@ Result<Progress> Listener::serve(Guest& guest) {
     const auto frame = GDRX_TRY(guest.greeting.pull());
     if (!frame) return Progress::pending;
     auto made = greet(*frame, to_string(GDRX_TRY(guest.greeting.socket().peer_address())));
-    if (made) {
+    if (made && !*made) {
+      guest.refused = true;
+      guest.greeting.say(FrameKind::refused, {});
+    } else if (made) {
       guest.receiver = std::move(*made);
       const Welcome welcome = guest.receiver->welcome();
       Blob payload;
@@ -119,6 +122,7 @@ Result<std::unique_ptr<Receiver>> Listener::greet(const Frame& frame, std::strin
                 fmt::format("it uses {} where this rank uses {}: set GDRX_TRANSPORT alike",
                             hello.fabric.data(), lane_->fabric()));
   }
+  if (lane_->knows_another(hello.lane)) return nullptr;
   return Receiver::create(lane_, hello, parts[1], parts[2], std::move(peer_name));
 }
 

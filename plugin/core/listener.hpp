@@ -37,6 +37,7 @@ class Listener {
   void let_in();
   bool has_room();
   Result<Progress> serve(Guest& guest);
+  /// Null: another peer's lane has that one's rank.
   Result<std::unique_ptr<Receiver>> greet(const Frame& frame, std::string peer_name);
 
   std::shared_ptr<Lane> lane_;

@@ -20,14 +20,15 @@ Result<std::shared_ptr<Lane>> Context::lane(int index, const NetDevice& on) {
   const std::lock_guard lock(mutex_);
   auto& place = lanes_[index];
   auto open = place.lock();
-  if (!open) {
-    Config config = config_;
-    if (!on.hca.empty()) config.hca = on.hca;
-    open = GDRX_TRY(Lane::open(fabric_, on, config, nccl_log()));
-    place = open;
-  }
+  if (!open) place = open = GDRX_TRY(another_lane(on));
   open->expect_peers(peers_.load(std::memory_order_relaxed));
   return open;
+}
+
+Result<std::shared_ptr<Lane>> Context::another_lane(const NetDevice& on) const {
+  Config config = config_;
+  if (!on.hca.empty()) config.hca = on.hca;
+  return Lane::open(fabric_, on, config, nccl_log());
 }
 
 void Context::expect(const nccl::NetAttributes& hints) noexcept {
@@ -172,46 +173,59 @@ Result<std::unique_ptr<Listener>> Plugin::listen(Context& context, int index, vo
   return listener;
 }
 
+std::unique_ptr<Connector> Plugin::take_attempt(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  // What the other side may have left in these bytes is no number of ours.
+  const auto found = attempts_.find(number);
+  if (found == attempts_.end()) return nullptr;
+  std::unique_ptr<Connector> attempt = std::move(found->second);
+  attempts_.erase(found);
+  return attempt;
+}
+
 Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, void* handle) {
   const NetDevice& on = *GDRX_TRY(device(index));
   const std::span bytes(static_cast<std::byte*>(handle), nccl::kHandleMaxSize);
   std::byte* kept = bytes.data() + kAttemptOffset;
   std::uint64_t number = 0;
   std::memcpy(&number, kept, sizeof number);
-  std::unique_ptr<Connector> attempt;
-  {
-    const std::lock_guard lock(mutex_);
-    // What the other side may have left in these bytes is no number of ours.
-    const auto found = attempts_.find(number);
-    if (found != attempts_.end()) {
-      attempt = std::move(found->second);
-      attempts_.erase(found);
-    }
-  }
-  if (!attempt) {
+  std::unique_ptr<Connector> attempt = take_attempt(number);
+  const auto begin = [&](std::shared_ptr<Lane> lane) -> Result<void> {
     const Handle to = GDRX_TRY(decode_handle(bytes));
-    attempt = GDRX_TRY(Connector::begin(GDRX_TRY(context.lane(index, on)), to));
+    attempt = GDRX_TRY(Connector::begin(std::move(lane), to));
+    return {};
+  };
+  if (!attempt) {
+    GDRX_TRY(begin(GDRX_TRY(context.lane(index, on))));
     do {
       number = GDRX_TRY(random_value<std::uint64_t>());
     } while (number == 0);
   }
-  std::unique_ptr<Sender> sender;
-  {
-    const std::shared_ptr<Lane> lane = attempt->lane();  // outlives the turn
-    const std::lock_guard turn(lane->turn());
-    auto stepped = attempt->step();
-    if (!stepped || *stepped) std::memset(kept, 0, sizeof number);
-    if (!stepped) {
-      attempt.reset();  // within the turn: it may hold what belongs to the lane
-      return tl::unexpected(std::move(stepped).error());
-    }
-    sender = std::move(*stepped);
+  std::memset(kept, 0, sizeof number);
+  auto sender = step(attempt);
+  if (!sender && attempt) {  // on another lane, then
+    attempt.reset();
+    GDRX_TRY(begin(GDRX_TRY(context.another_lane(on))));
+    sender = nullptr;
   }
-  if (sender) return sender;
+  if (!sender || *sender) return sender;
   std::memcpy(kept, &number, sizeof number);
   const std::lock_guard lock(mutex_);
   attempts_.emplace(number, std::move(attempt));
   return nullptr;
+}
+
+Result<std::unique_ptr<Sender>> Plugin::step(std::unique_ptr<Connector>& attempt) {
+  const std::shared_ptr<Lane> lane = attempt->lane();  // outlives the turn
+  const std::lock_guard turn(lane->turn());
+  auto stepped = attempt->step();
+  // Within the turn: it may hold what belongs to the lane.
+  if (!stepped && attempt->needs_another_lane()) {
+    attempt->let_go();
+  } else if (!stepped) {
+    attempt.reset();
+  }
+  return stepped;
 }
 
 }  // namespace gdrx::net

@@ -30,6 +30,8 @@ class Context {
       : fabric_(std::move(fabric)), config_(std::move(config)) {}
   /// Opened on first use. `on` is the device of that index.
   Result<std::shared_ptr<Lane>> lane(int index, const NetDevice& on);
+  /// For one connection alone, whose usual lane will not do.
+  Result<std::shared_ptr<Lane>> another_lane(const NetDevice& on) const;
   /// NCCL's hints about what is to come.
   void expect(const nccl::NetAttributes& hints) noexcept;
 
@@ -66,6 +68,9 @@ class Plugin {
  private:
   Plugin();
   Result<void> open(int abi);
+  std::unique_ptr<Connector> take_attempt(std::uint64_t number);
+  /// After an error `attempt` is null, unless it needs another lane.
+  static Result<std::unique_ptr<Sender>> step(std::unique_ptr<Connector>& attempt);
   Config config_;
   Log log_;
   mutable std::mutex mutex_;

@@ -17,7 +17,7 @@
 namespace gdrx::net {
 
 inline constexpr std::uint32_t kMagic = 0x6e786467;  // "gdxn"
-inline constexpr std::uint32_t kWireVersion = 4;
+inline constexpr std::uint32_t kWireVersion = 5;
 inline constexpr std::size_t kMaxGroup = 8;      // receives in one irecv()
 inline constexpr std::size_t kBoardGroups = 64;  // irecv() under way; NCCL asks for 32
 inline constexpr std::size_t kMaxSends = nccl::kMaxRequests * kMaxGroup;
@@ -42,7 +42,7 @@ static_assert(kAttemptOffset + sizeof(std::uint64_t) <= nccl::kHandleMaxSize);
 /// What a side channel to the listener of that handle goes by.
 Result<Key> side_channel_key(const Handle& handle, const Config& config);
 /// What the connecting side says that it wants.
-inline constexpr std::string_view kSideChannel = "gdrx-net-4";
+inline constexpr std::string_view kSideChannel = "gdrx-net-5";
 
 /// Who a lane is to its peers.
 struct LaneId {
@@ -62,7 +62,8 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 40 && std::is_trivially_copyable_v<Hello>);
 
-/// The receiver's answer; the lane's address and the inbox's key follow.
+/// The receiver's answer, or a frame that says why there is none: empty if its lane knows a third
+/// by this one's rank. The lane's address and the inbox's key follow.
 struct Welcome {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
