@@ -95,7 +95,8 @@ void Comm::dump() const {
 Result<void> Comm::healthy() const {
   if (error_) return tl::unexpected(*error_);
   if (endpoint_ != nullptr && endpoint_->error() != nullptr) {
-    return tl::unexpected(*endpoint_->error());
+    const Error& why = *endpoint_->error();  // which names the peer by a number of its lane
+    return fail(why.code, fmt::format("the peer {} is lost: {}", peer_name_, why.what), why.native);
   }
   return {};
 }
