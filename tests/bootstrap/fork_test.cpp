@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 
 Deadline in(Duration time) { return Deadline::after(steady_clock(), time); }
 
-#ifdef __SANITIZE_THREAD__
-constexpr bool kForksWithThreads = false;  // ThreadSanitizer hangs in such a child
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kForksWithThreads = false;  // locks of a sanitizer's heap stay held there
 #else
 constexpr bool kForksWithThreads = true;
 #endif
