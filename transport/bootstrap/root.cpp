@@ -54,6 +54,7 @@ class BootstrapRoot::Impl {
         wake_(std::move(wake)),
         key_(key),
         star_(id.nonce) {}
+  ~Impl() { stop(); }  // here: nobody may have come to own it when its thread runs already
 
   // Out of memory it ends: who waits for it hears that the connection has.
   void run() noexcept {
@@ -254,7 +255,7 @@ Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress&
 }
 
 BootstrapRoot::BootstrapRoot(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-BootstrapRoot::~BootstrapRoot() { impl_->stop(); }
+BootstrapRoot::~BootstrapRoot() = default;
 const UniqueId& BootstrapRoot::id() const noexcept { return impl_->id_; }
 bool BootstrapRoot::finished() const noexcept { return impl_->done_.load(); }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each allocation of a call fails in turn, of the thread that makes it: the call ends and says why.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <new>
+#include <string>
+
+#include "gdrx/gdrx.h"
+#include "transport/bootstrap/unique_id.hpp"
+
+namespace {
+
+thread_local long fails_at = 0;  // which allocation of this thread from now on; 0: none
+
+/// While it lives, one allocation of this thread fails.
+class Shortage {
+ public:
+  explicit Shortage(long allocation) { fails_at = allocation; }
+  ~Shortage() { fails_at = 0; }
+  Shortage(const Shortage&) = delete;
+  Shortage& operator=(const Shortage&) = delete;
+  static bool came() { return fails_at == 0; }
+};
+
+void* allocate(std::size_t bytes, std::size_t alignment = 0) {
+  if (fails_at > 0 && --fails_at == 0) throw std::bad_alloc();
+  const std::size_t whole = alignment == 0 ? 0 : (bytes + alignment - 1) / alignment * alignment;
+  void* memory = alignment == 0 ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace gdrx {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Until no allocation of `body` is left to fail: body(n) says whether its nth did.
+template <class Body>
+void each_in_turn(Body&& body) {
+  bool came = true;
+  for (long allocation = 1; came; ++allocation) {
+    auto ends = std::async(std::launch::async, [&] { return body(allocation); });
+    ASSERT_EQ(ends.wait_for(20s), std::future_status::ready)
+        << (std::fprintf(stderr, "hangs where allocation %ld fails\n", allocation), std::abort(),
+            "");
+    came = ends.get();
+  }
+}
+
+// Its root's thread ends with it, however far it came.
+TEST(NoMemory, ForAUniqueIdIsSaidAndLeavesNoRootBehind) {
+  each_in_turn([](long allocation) {
+    bool came = false;
+    try {
+      const Shortage shortage(allocation);
+      const auto id = make_unique_id("lo", Log(), Secret());
+      came = Shortage::came();
+      EXPECT_TRUE(id || came);
+      if (id) retire_unique_id(*id);
+    } catch (const std::bad_alloc&) {
+      came = true;
+    }
+    return came;
+  });
+}
+
+}  // namespace
+}  // namespace gdrx
