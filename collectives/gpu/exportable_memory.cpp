@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/on_device.hpp"
@@ -56,13 +57,13 @@ Result<void> ExportableMemory::map(const CUmemAllocationProp& what, std::uint64_
   }
   GDRX_TRY(check(*driver_, created, fmt::format("cuMemCreate of {} bytes", bytes).c_str()));
   // The mapping keeps the memory; its handle is asked for anew when it travels.
-  const auto mapped = [&]() -> Result<void> {
+  auto mapped = [&]() -> Result<void> {
     GDRX_TRY(check(*driver_, driver_->reserve(&begin_, bytes, 0, 0, 0), "cuMemAddressReserve"));
     reserved_ = bytes;
     return check(*driver_, driver_->map(begin_, bytes, 0, handle, 0), "cuMemMap");
   }();
   driver_->release(handle);
-  GDRX_TRY(mapped);
+  GDRX_TRY(std::move(mapped));
   mapped_ = true;
   CUmemAccessDesc access{};
   access.location = what.location;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace gdrx::net {
 namespace {
@@ -101,14 +102,14 @@ Result<std::unique_ptr<Sender>> Connector::advance() {
 }
 
 Result<void> Connector::push() {
-  const auto pushed = greeting_->push();
+  auto pushed = greeting_->push();
   if (!pushed && pushed.error().code == Errc::protocol && !greeting_->trusted()) {
     return fail(Errc::protocol,
                 fmt::format("{} does not hold this connection's key: is GDRX_SECRET_FILE the same "
                             "on every rank? ({})",
                             to_string(to_), pushed.error().what));
   }
-  if (GDRX_TRY(pushed) == Progress::done) stage_ = Stage::waiting;
+  if (GDRX_TRY(std::move(pushed)) == Progress::done) stage_ = Stage::waiting;
   return {};
 }
 

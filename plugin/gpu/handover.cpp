@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace gdrx::gpu {
 namespace {
@@ -107,14 +108,14 @@ Result<std::uint32_t> Giver::give(std::span<std::byte> memory) {
                 "over: leave NCCL_CUMEM_ENABLE on, or set GDRX_NET_GPU=0");
   }
   int descriptor = -1;
-  const auto exported = check(driver().export_to(&descriptor, allocation, kPosixDescriptor, 0),
-                              "cuMemExportToShareableHandle");
+  auto exported = check(driver().export_to(&descriptor, allocation, kPosixDescriptor, 0),
+                        "cuMemExportToShareableHandle");
   driver().release(allocation);
-  GDRX_TRY(exported);
+  GDRX_TRY(std::move(exported));
   const Note note{next_, 0, size, address - base, memory.size()};
-  const auto sent = send_with(peer_, note, descriptor);
+  auto sent = send_with(peer_, note, descriptor);
   close(descriptor);
-  GDRX_TRY(sent);
+  GDRX_TRY(std::move(sent));
   return next_++;
 }
 
@@ -172,9 +173,9 @@ Result<bool> Taker::take_one() {
   }
   int descriptor = -1;
   std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
-  const auto mapped = map(note, descriptor);
+  auto mapped = map(note, descriptor);
   close(descriptor);
-  GDRX_TRY(mapped);
+  GDRX_TRY(std::move(mapped));
   return true;
 }
 

@@ -8,8 +8,10 @@
 #include <future>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "gdrx/gdrx.h"
+#include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/unique_id.hpp"
 
 namespace {
@@ -73,6 +75,28 @@ TEST(NoMemory, ForAUniqueIdIsSaidAndLeavesNoRootBehind) {
       came = Shortage::came();
       EXPECT_TRUE(id || came);
       if (id) retire_unique_id(*id);
+    } catch (const std::bad_alloc&) {
+      came = true;
+    }
+    return came;
+  });
+}
+
+TEST(NoMemory, EndsNoProcessWhereTheRootIsGone) {
+  const auto nobody = Socket::listen(loopback_address());
+  ASSERT_TRUE(nobody);
+  const auto id = make_id_for(*nobody->local_address());
+  ASSERT_TRUE(id);
+  const std::jthread closes([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(1ms)) (void)nobody->accept();
+  });
+  each_in_turn([&](long allocation) {
+    bool came = false;
+    try {
+      const Shortage shortage(allocation);
+      const auto deadline = Deadline::after(steady_clock(), 15ms);
+      EXPECT_FALSE(TcpBootstrap::create(*id, Rank{0}, 1, Log(), deadline, Secret()));
+      came = Shortage::came();
     } catch (const std::bad_alloc&) {
       came = true;
     }

@@ -33,10 +33,10 @@ Result<Progress> SecureSocket::flush() {
 
 Result<Progress> SecureSocket::handshake() {
   while (true) {
-    const auto progress = session_.handshake();
-    const auto flushed = flush();  // an error of ours is news for the peer
+    auto progress = session_.handshake();
+    auto flushed = flush();  // an error of ours is news for the peer
     if (!progress) return progress;
-    GDRX_TRY(flushed);
+    GDRX_TRY(std::move(flushed));
     if (*progress == Progress::done) return progress;
     if (GDRX_TRY(fill()) == 0) return Progress::pending;
   }

@@ -59,7 +59,7 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
 }
 
 Result<void> TcpBootstrap::say_hello(const UniqueId& id, Deadline deadline) {
-  if (const auto shaken = root_.handshake(deadline); !shaken) {
+  if (auto shaken = root_.handshake(deadline); !shaken) {
     if (shaken.error().code != Errc::protocol) return shaken;
     return fail(Errc::protocol,
                 fmt::format("{} does not hold this unique id's key: is the id another one's, or "
