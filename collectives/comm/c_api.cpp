@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "collectives/comm/c_state.hpp"
 
@@ -101,16 +103,18 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
   if (!comm->birthplace.here()) return gdrxSuccess;  // it is the parent's, which goes on
   if (comm->impl && comm->impl->is_telling()) {
-    return report(comm, Error{Errc::invalid_argument,
-                              "a communicator is not destroyed from its own error handler", 0});
+    return guarded(comm, []() -> Result<void> {
+      return fail(Errc::invalid_argument,
+                  "a communicator is not destroyed from its own error handler");
+    });
   }
   const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
     leave_group(comm);
     trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxCommDestroy");
-    const Result<void> drained = comm->impl->drain();
+    Result<void> drained = comm->impl->drain();
     end_requests(comm, drained);
-    GDRX_TRY(drained);
+    GDRX_TRY(std::move(drained));
     if (!comm->siblings) return comm->impl->leave();
     mark.end();  // another's destruction ends the communicator
     comm->impl->mute();
@@ -118,6 +122,10 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
     comm->siblings->destroyed.push_back(std::move(comm->impl));
     return {};
   });
+  if (comm->requests != nullptr) {  // it threw: nothing may write for them any more
+    comm->impl.reset();
+    end_requests(comm, fail(Errc::system, "out of memory"));
+  }
   if (comm->siblings) forget_sibling(*comm->siblings);
   delete comm;
   return result;
@@ -133,8 +141,12 @@ gdrxResult_t gdrxCommAbort(gdrxComm_t comm) {
 
 gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error) {
   if (comm == nullptr || !comm->impl || error == nullptr) return gdrxInvalidArgument;
-  const auto failure = comm->impl->failure();
-  *error = failure ? to_c(failure->code) : gdrxSuccess;
+  try {
+    const auto failure = comm->impl->failure();
+    *error = failure ? to_c(failure->code) : gdrxSuccess;
+  } catch (const std::bad_alloc&) {  // for a failure's words
+    *error = gdrxSystemError;
+  }
   return gdrxSuccess;
 }
 

@@ -6,6 +6,7 @@ namespace gdrx::c_api {
 namespace {
 
 thread_local std::string thread_error;
+constexpr const char* kNoMemory = "out of memory";  // so short that a string needs none for it
 
 }  // namespace
 
@@ -33,20 +34,23 @@ gdrxResult_t to_c(Errc code) noexcept {
   return gdrxInternalError;
 }
 
-gdrxResult_t report(gdrxComm* comm, const Error& error) {
-  thread_error = describe(error);
-  if (comm != nullptr) {
-    comm->last_error = thread_error;
-    comm->failure_told = comm->impl && comm->impl->failure().has_value();
+gdrxResult_t report(gdrxComm* comm, const Error& error) noexcept {
+  try {
+    thread_error = describe(error);
+    if (comm != nullptr) {
+      comm->last_error = thread_error;
+      comm->failure_told = comm->impl && comm->impl->failure().has_value();
+    }
+  } catch (const std::bad_alloc&) {
+    report_no_memory(comm);
   }
   return to_c(error.code);
 }
 
 gdrxResult_t report_no_memory(gdrxComm* comm) noexcept {
-  constexpr const char* kText = "out of memory";  // so short that a string needs none for it
-  thread_error = kText;
+  thread_error = kNoMemory;
   if (comm != nullptr) {
-    comm->last_error = kText;
+    comm->last_error = kNoMemory;
     comm->failure_told = true;
   }
   return gdrxSystemError;
@@ -93,7 +97,8 @@ const char* gdrxGetLastError(gdrxComm_t comm) {
       comm->last_error = describe(*failure);
       comm->failure_told = true;
     }
-  } catch (...) {  // out of memory: what there was
+  } catch (...) {  // what there was
+    if (comm->last_error.empty()) comm->last_error = kNoMemory;
   }
   return comm->last_error.c_str();
 }

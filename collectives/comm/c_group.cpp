@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -169,7 +170,7 @@ Result<void> start_entry(Pending& entry) {
   return {};
 }
 
-gdrxResult_t run_group(std::vector<Pending> posted) {
+gdrxResult_t run_group(std::vector<Pending>& posted) {
   gdrxResult_t result = gdrxSuccess;
   gdrxComm* refuses = nullptr;
   if (const auto checked = check_group(posted, refuses); !checked) {
@@ -190,6 +191,15 @@ gdrxResult_t run_group(std::vector<Pending> posted) {
   }
   const gdrxResult_t waited = wait_for_all(posted);
   return result != gdrxSuccess ? result : waited;
+}
+
+// Some of it may run: its communicators end, as that of a call alone would.
+gdrxResult_t end_for_memory(const std::vector<Pending>& posted) noexcept {
+  for (const Pending& entry : posted) {
+    entry.comm->impl->fail_for_memory();
+    report_no_memory(entry.comm);
+  }
+  return report_no_memory(nullptr);
 }
 
 }  // namespace
@@ -254,7 +264,11 @@ gdrxResult_t gdrxGroupEnd(void) {
   const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
     std::vector<Pending> calls = std::exchange(group, {});
     const std::optional<Refusal> refused = std::exchange(refusal, std::nullopt);
-    result = refused ? report(refused->comm, refused->why) : run_group(std::move(calls));
+    try {
+      result = refused ? report(refused->comm, refused->why) : run_group(calls);
+    } catch (const std::bad_alloc&) {
+      result = end_for_memory(calls);
+    }
     return {};
   });
   return guard != gdrxSuccess ? guard : result;

@@ -47,7 +47,8 @@ namespace gdrx::c_api {
 
 gdrxResult_t to_c(Errc code) noexcept;
 /// Remembers the error for gdrxGetLastError (of the communicator, and of this thread) and maps it.
-gdrxResult_t report(gdrxComm* comm, const Error& error);
+/// Without memory for its words the error keeps its code.
+gdrxResult_t report(gdrxComm* comm, const Error& error) noexcept;
 /// The same where there is no memory to say more.
 gdrxResult_t report_no_memory(gdrxComm* comm) noexcept;
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
@@ -100,6 +101,36 @@ TEST(NoMemory, EndsNoProcessWhereTheRootIsGone) {
     } catch (const std::bad_alloc&) {
       came = true;
     }
+    return came;
+  });
+}
+
+TEST(NoMemory, ForAGroupIsSaidOfItsCommunicatorsAndFailsThem) {
+  each_in_turn([](long allocation) {
+    gdrxComm_t comm = nullptr;
+    EXPECT_EQ(gdrxCommInitAll(&comm, 1, nullptr), gdrxSuccess);
+    std::vector<float> data(8, 1.0F);
+    EXPECT_EQ(gdrxGroupStart(), gdrxSuccess);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(gdrxAllReduce(data.data(), data.data(), data.size(), gdrxFloat32, gdrxSum, comm,
+                              nullptr, nullptr),
+                gdrxSuccess);
+    }
+    gdrxResult_t result = gdrxSuccess;
+    bool came = false;
+    {
+      const Shortage shortage(allocation);
+      result = gdrxGroupEnd();
+      came = Shortage::came();
+    }
+    if (result != gdrxSuccess) {
+      gdrxResult_t failure = gdrxSuccess;
+      EXPECT_EQ(gdrxCommGetAsyncError(comm, &failure), gdrxSuccess);
+      EXPECT_EQ(failure, gdrxSystemError) << allocation;
+      EXPECT_STREQ(gdrxGetLastError(comm), "out of memory") << allocation;
+      EXPECT_STREQ(gdrxGetLastError(nullptr), "out of memory") << allocation;
+    }
+    gdrxCommDestroy(comm);
     return came;
   });
 }
