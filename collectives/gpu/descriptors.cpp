@@ -68,17 +68,21 @@ class Server final : public DescriptorServer {
   // Whoever is refused or fails learns it by the end of his socket; the others go on.
   void run() {
     while (wait_for(listener_.fd(), POLLIN, stop_.fd(), Deadline::never())) {
-      const Descriptor client(Unforked::open([this] {
-        return accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      }));
-      if (!client.valid()) {  // no room for it yet
-        (void)wait_for(stop_.fd(), POLLIN, -1, Deadline::after(steady_clock(), milliseconds(10)));
-      } else {
-        try {
-          if (welcome(client.fd())) (void)serve(client.fd());
-        } catch (const std::bad_alloc&) {  // its socket ends
-        }
+      try {
+        take_one();
+      } catch (const std::bad_alloc&) {  // its socket ends
       }
+    }
+  }
+
+  void take_one() {
+    const Descriptor client(Unforked::open([this] {
+      return accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }));
+    if (!client.valid()) {  // no room for it yet
+      (void)wait_for(stop_.fd(), POLLIN, -1, Deadline::after(steady_clock(), milliseconds(10)));
+    } else if (welcome(client.fd())) {
+      (void)serve(client.fd());
     }
   }
 

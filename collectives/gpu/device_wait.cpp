@@ -36,6 +36,9 @@ Result<void> DeviceWait::wait(int device, Deadline deadline) {
   } catch (const std::system_error& error) {
     state_.reset();
     return fail(Errc::system, "a thread that waits for the GPU", error.code().value());
+  } catch (...) {  // out of memory: nobody will say that it ended
+    state_.reset();
+    throw;
   }
   return await(device, deadline);
 }

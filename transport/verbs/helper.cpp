@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <system_error>
+#include <exception>
 
 namespace gdrx::verbs {
 
@@ -37,7 +37,7 @@ bool Helper::start() {
   try {
     thread_ = std::thread([this] { run(); });
     pthread_setname_np(thread_.native_handle(), "gdrx-verbs");
-  } catch (const std::system_error&) {  // no more threads: the caller has to wait
+  } catch (const std::exception&) {  // no more threads, or no memory: the caller has to wait
     own_thread_ = false;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
