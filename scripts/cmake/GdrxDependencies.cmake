@@ -2,6 +2,14 @@
 # Everything from outside. What is optional sets GDRX_HAVE_X and a reason for the summary.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
+add_library(gdrx_fmt INTERFACE)
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  set(GDRX_COMPILES_FMT ON) # include/base/format.cpp
+  target_include_directories(gdrx_fmt SYSTEM INTERFACE
+    $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  target_link_libraries(gdrx_fmt INTERFACE fmt::fmt-header-only)
+endif()
 find_package(tl-expected REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)

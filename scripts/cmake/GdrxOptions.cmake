@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Options and the flags that every target of ours is built with.
-option(GDRX_BUILD_TESTS "Build the tests" ON)
+option(GDRX_BUILD_TESTS "Build the tests" OFF)
 option(GDRX_FUZZ "Build the libFuzzer targets (clang)" OFF)
 option(GDRX_CUDA "Build the GPU kernels where there is a CUDA toolkit" ON)
 option(GDRX_NVTX "Ranges for NVTX tools (Nsight Systems) where its headers are" ON)
@@ -27,7 +27,7 @@ find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # One checkout finds what another has compiled: paths below the sources count as relative ones.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
-    CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+    CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
@@ -68,6 +68,9 @@ function(gdrx_library name kind)
   target_include_directories(${name}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     PRIVATE ${PROJECT_SOURCE_DIR})
+  if(TARGET gdrx_precompiled)
+    target_precompile_headers(${name} REUSE_FROM gdrx_precompiled)
+  endif()
   string(REGEX REPLACE "^gdrx_" "" alias ${name})
   if(NOT kind STREQUAL MODULE)
     add_library(gdrx::${alias} ALIAS ${name})
@@ -78,4 +81,10 @@ function(gdrx_executable name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE gdrx_flags)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  # As libraries are, so that both can use the same precompiled headers.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
+  if(TARGET gdrx_precompiled)
+    target_precompile_headers(${name} REUSE_FROM gdrx_precompiled)
+  endif()
 endfunction()

@@ -135,7 +135,7 @@ std::string topo_html(const Topology& topology) {
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string safe = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') safe += '\\';
@@ -149,7 +149,7 @@ void dot_node(const Topology& topology, const PictureNode& node, const std::stri
   constexpr std::string_view kFills[] = {"#e8eaed", "#fdf0d5", "#dff3e0", "#dcebfb"};
   const std::string id = fmt::format("n{}", next++);
   text += fmt::format("  {} [label={}, fillcolor=\"{}\"];\n", id,
-                      quoted(node.title + " " + node.detail),
+                      in_quotes(node.title + " " + node.detail),
                       kFills[static_cast<std::size_t>(node.kind)]);
   if (!parent.empty()) {
     const auto speed =
@@ -171,7 +171,7 @@ std::string topo_dot(const Topology& topology) {
     const std::string top = fmt::format("numa{}", group.numa < 0 ? next + 100000 : group.numa);
     text += fmt::format(
         "  {} [label={}, fillcolor=\"#ffffff\"];\n", top,
-        quoted(group.numa < 0 ? "NUMA node not known" : fmt::format("NUMA node {}", group.numa)));
+        in_quotes(group.numa < 0 ? "NUMA node not known" : fmt::format("NUMA node {}", group.numa)));
     for (const PictureNode& root : group.roots) dot_node(topology, root, top, text, next);
   }
   return text + "}\n";
