@@ -271,22 +271,22 @@ gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* re
 
 namespace {
 
-gdrxResult_t point_to_point(bool send, std::byte* buffer, std::size_t count, gdrxDataType_t type,
-                            int peer, gdrxComm_t comm, gdrxStream_t stream,
-                            gdrxRequest_t* request) {
+gdrxResult_t point_to_point(bool sends, const std::byte* input, std::byte* output,
+                            std::size_t count, gdrxDataType_t type, int peer, gdrxComm_t comm,
+                            gdrxStream_t stream, gdrxRequest_t* request) {
   return guarded_call(comm, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
-    Part part;
-    part.send = send;
-    part.peer = GDRX_TRY(rank_of(comm, peer, "peer"));
-    part.buffer = buffer;
-    part.count = count;
-    part.type = GDRX_TRY(data_type(type));
-    GDRX_TRY(check_count(comm, count, part.type));
-    GDRX_TRY(check_buffer(buffer, count, send ? "sendbuff" : "recvbuff"));
     Call call;
     call.collective = Collective::send_recv;
-    call.parts.push_back(part);
+    call.root = GDRX_TRY(rank_of(comm, peer, "peer"));
+    call.sends = sends;
+    call.input = input;
+    call.output = output;
+    call.count = count;
+    call.type = GDRX_TRY(data_type(type));
+    GDRX_TRY(check_count(comm, count, call.type));
+    GDRX_TRY(sends ? check_buffer(input, count, "sendbuff")
+                   : check_buffer(output, count, "recvbuff"));
     return submit(comm, std::move(call), stream, request);
   });
 }
@@ -295,14 +295,14 @@ gdrxResult_t point_to_point(bool send, std::byte* buffer, std::size_t count, gdr
 
 gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                       gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  // A Part is bound like a receive's; a send instruction only reads it.
-  return point_to_point(true, const_cast<std::byte*>(bytes_of(sendbuff)), count, type, peer, comm,
-                        stream, request);
+  return point_to_point(true, bytes_of(sendbuff), nullptr, count, type, peer, comm, stream,
+                        request);
 }
 
 gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer, gdrxComm_t comm,
                       gdrxStream_t stream, gdrxRequest_t* request) {
-  return point_to_point(false, bytes_of(recvbuff), count, type, peer, comm, stream, request);
+  return point_to_point(false, nullptr, bytes_of(recvbuff), count, type, peer, comm, stream,
+                        request);
 }
 
 gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "collectives/comm/c_state.hpp"
-#include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -29,17 +28,16 @@ std::string_view api_name(const Call& call) {
     case Collective::barrier:
       return "gdrxBarrier";
     case Collective::send_recv:
-      return call.parts.front().send ? "gdrxSend" : "gdrxRecv";
+      return call.sends ? "gdrxSend" : "gdrxRecv";
   }
   return "?";
 }
 
-/// A call between gdrxGroupStart and gdrxGroupEnd; `requests` of a merged send_recv are its parts'.
+/// A call between gdrxGroupStart and gdrxGroupEnd.
 struct Pending {
   gdrxComm* comm = nullptr;
   Call call;
-  std::vector<gdrxRequest_t*> requests;
-  std::vector<void*> more_streams;  // of merged sends and receives
+  gdrxRequest_t* request = nullptr;
   bool wait = false;
   bool stream_ordered = false;  // nobody waits for it but the stream
   std::shared_ptr<Operation> operation;
@@ -59,11 +57,9 @@ thread_local std::optional<Refusal> refusal;
 trace::Span api_mark(gdrxComm* comm, const Call& call) {
   trace::Track* const track = comm->impl->track();
   if (track == nullptr) return {};
-  const bool one_part = call.collective == Collective::send_recv;
   trace::Detail detail;
-  detail.bytes = one_part ? call.parts.front().count * size_of(call.parts.front().type)
-                          : call.count * size_of(call.type);
-  if (one_part) detail.peer = index(call.parts.front().peer);
+  detail.bytes = call.count * size_of(call.type);
+  if (call.collective == Collective::send_recv) detail.peer = index(call.root);
   return {track, trace::Row::calls, trace::Kind::call, api_name(call), detail};
 }
 
@@ -71,39 +67,14 @@ bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest
   return call.stream != nullptr && request == nullptr && comm->impl->runs_in_stream(call);
 }
 
-Result<void> add_part(Pending& merged, const Part& part) {
-  for (const Part& other : merged.call.parts) {
-    if (other.send == part.send && other.peer == part.peer) {
-      return fail(Errc::invalid_argument,
-                  fmt::format("two {} rank {} in one group",
-                              part.send ? "sends to" : "receives from", index(part.peer)));
-    }
-  }
-  merged.call.parts.push_back(part);
-  return {};
-}
-
-Result<void> enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
-  const auto same = std::find_if(group.begin(), group.end(), [&](const Pending& pending) {
-    return pending.comm == comm && pending.call.collective == Collective::send_recv;
-  });
-  if (call.collective == Collective::send_recv && same != group.end()) {
-    if (call.stream != nullptr && call.stream != same->call.stream) {
-      same->more_streams.push_back(call.stream);
-    }
-    GDRX_TRY(add_part(*same, call.parts.front()));
-    if (request != nullptr) same->requests.push_back(request);
-    same->wait = same->wait || request == nullptr;
-    return {};
-  }
+void enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
   Pending pending;
   pending.comm = comm;
   pending.call = std::move(call);
-  if (request != nullptr) pending.requests.push_back(request);
+  pending.request = request;
   pending.stream_ordered = is_stream_ordered(comm, pending.call, request);
   pending.wait = request == nullptr && !pending.stream_ordered;
   group.push_back(std::move(pending));
-  return {};
 }
 
 void hand_out(gdrxComm* comm, const std::shared_ptr<Operation>& operation, gdrxRequest_t* request) {
@@ -146,11 +117,6 @@ gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
   return worst;
 }
 
-Result<void> wait_for_streams(const Pending& entry) {
-  for (void* stream : entry.more_streams) GDRX_TRY(cuda::synchronize(stream));
-  return {};
-}
-
 // What can be refused is refused before anything is started: the rest would wait for ranks whose
 // group was refused as a whole, or be taken for calls of a later one.
 Result<void> check_group(const std::vector<Pending>& calls, gdrxComm*& comm) {
@@ -164,9 +130,8 @@ Result<void> check_group(const std::vector<Pending>& calls, gdrxComm*& comm) {
 
 Result<void> start_entry(Pending& entry) {
   if (entry.stream_ordered) return entry.comm->impl->launch(entry.call);
-  GDRX_TRY(wait_for_streams(entry));
   entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
-  for (gdrxRequest_t* request : entry.requests) hand_out(entry.comm, entry.operation, request);
+  if (entry.request != nullptr) hand_out(entry.comm, entry.operation, entry.request);
   return {};
 }
 
@@ -232,7 +197,10 @@ Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_
   const trace::Span mark = api_mark(comm, call);
   call.stream = stream;
   if (request != nullptr) *request = nullptr;
-  if (group_depth > 0) return enqueue(comm, std::move(call), request);
+  if (group_depth > 0) {
+    enqueue(comm, std::move(call), request);
+    return {};
+  }
   if (is_stream_ordered(comm, call, request)) return comm->impl->launch(call);
   std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
   if (request == nullptr) return comm->impl->wait(*operation);

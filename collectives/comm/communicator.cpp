@@ -46,6 +46,7 @@ Communicator::~Communicator() {
   delete mesh_.get();
   static_cast<void>(mesh_.release());
   queue_.clear();
+  if (pairs_) pairs_->stop();
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read
   if (gpu_spans_) gpu_spans_->show(Instant::max());
@@ -82,6 +83,10 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
   GDRX_TRY(Staging::wait_for_stream(operation->call));
   const Driving driving(*this);
   take_posted();
+  if (operation->call.collective == Collective::send_recv) {
+    start_pair(operation);
+    return operation;
+  }
   queue_.push_back(operation);  // if the communicator has failed since, whoever waits finds it
   if (queue_.size() == 1) {
     if (auto started = start(*operation); !started) {
@@ -128,8 +133,8 @@ Result<void> Communicator::drain() {
     {
       const Driving driving(*this);
       take_posted();
-      if (queue_.empty()) break;
-      last = queue_.back();
+      if (idle()) break;
+      last = queue_.empty() ? pairs_->running().back() : queue_.back();
     }
     GDRX_TRY(wait(*last));
   }
@@ -191,9 +196,10 @@ Result<bool> Communicator::make_progress() {
     hear_streams();
   }
   if (failure_.happened()) fail_queue();
+  const bool pairs = pairs_ && pairs_->busy();
   if (queue_.empty() || (queue_.front()->on_hosts && !queue_.front()->begun)) {
     serve_fabric();
-    return false;
+    return pairs && step_pairs();
   }
   Operation& front = *queue_.front();
   if (front.on_hosts && !front.execution) {
@@ -203,7 +209,7 @@ Result<bool> Communicator::make_progress() {
     fail_queue();
     return true;
   }
-  const bool on_fabric = front.info.path == PathKind::fabric;
+  const bool on_fabric = pairs || front.info.path == PathKind::fabric;
   if (device_ && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
@@ -212,6 +218,12 @@ Result<bool> Communicator::make_progress() {
       return true;
     }
   }
+  const bool moved = pairs && step_pairs();
+  return (!queue_.empty() && step_front(front)) || moved;
+}
+
+// True: something was done.
+bool Communicator::step_front(Operation& front) {
   auto step = front.execution->step();
   if (!step) {
     // The stage is tried again until the mesh says who died: a process that is gone stays gone.
@@ -257,7 +269,10 @@ Result<void> Communicator::poll_device() {
         }
         break;
       case CompletionKind::write_done:
-        if (completion.cookie != exec::kNoCookie && !queue_.empty() && queue_.front()->execution) {
+        if (exec::Flows::is_mine(completion.cookie)) {
+          pairs_->flows().on_write_done(completion.cookie);
+        } else if (completion.cookie != exec::kNoCookie && !queue_.empty() &&
+                   queue_.front()->execution) {
           queue_.front()->execution->on_write_done(completion.cookie);
         }
         break;
@@ -267,7 +282,7 @@ Result<void> Communicator::poll_device() {
 }
 
 Result<void> Communicator::look_at_clock(const Operation& front) {
-  if (front.call.collective != Collective::send_recv) GDRX_TRY(look_for_strays());
+  GDRX_TRY(look_for_strays());
   if (!front.deadline.passed(steady_clock().now())) return {};
   return fail(Errc::timeout,
               fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "

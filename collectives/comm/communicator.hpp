@@ -23,6 +23,8 @@
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
+#include "collectives/comm/operation.hpp"
+#include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/exec/arena_execution.hpp"
@@ -42,32 +44,6 @@
 #include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
-
-/// What an operation was and what it cost: gdrxOpInfo_t.
-struct OperationInfo {
-  plan::Algorithm algorithm{};
-  PathKind path{};
-  double predicted_us = 0;  // by the tuner, of hosts the network's part; 0: none
-  exec::Counters counters;
-  plan::Traffic planned;
-  bool staged = false;      // GPU buffers went through the host
-  bool registered = false;  // all buffers of the call were: nothing was copied to send it
-};
-
-/// A posted call. Shared by the queue and its request.
-struct Operation {
-  explicit Operation(Call what) : call(std::move(what)) {}
-  Call call;
-  std::unique_ptr<exec::Execution> execution;  // while it runs
-  std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
-  bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
-  bool begun = false;                          // on_hosts: the stream has come to it
-  bool own = false;                            // the communicator's: nobody asks what it was
-  OperationInfo info;
-  Deadline deadline = Deadline::never();
-  std::atomic<bool> done{false};  // release publishes error
-  std::optional<Error> error;
-};
 
 class Communicator final : private exec::Links {
  public:
@@ -189,6 +165,10 @@ class Communicator final : private exec::Links {
   Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
+  void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
+  bool step_pairs();
+  Result<void> look_at_pairs_clock() const;
+  bool idle() const noexcept { return queue_.empty() && (!pairs_ || pairs_->running().empty()); }
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
   Result<Window*> share(const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
   Result<void> check_gpu_memory() const;
@@ -243,10 +223,10 @@ class Communicator final : private exec::Links {
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
                                                                exec::Word word);
-  Result<std::unique_ptr<exec::Execution>> make_parts_execution(Operation& operation);
   Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
   Result<bool> progress();  // true if something moved; driver_ held
   Result<bool> make_progress();
+  bool step_front(Operation& front);
   Result<void> poll_device();  // driver_ held
   void serve_fabric();         // driver_ held
   void look_at_spans();
@@ -259,7 +239,8 @@ class Communicator final : private exec::Links {
   Error stop_late(std::string what);
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
-  void fail_queue();
+  void fail_operation(Operation& operation) noexcept;
+  void fail_queue();               // and the sends and receives
   void end_for_memory() noexcept;  // driver_ held
   void on_notice(const Notice& notice);
   Duration on_tick();
@@ -288,16 +269,15 @@ class Communicator final : private exec::Links {
   std::atomic<bool> has_posted_{false};
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
-  std::vector<std::uint64_t> pair_sequence_[2];  // sends to, receives from
-  std::uint64_t calls_ = 0;                      // collectives started
-  std::uint64_t stage_ = 0;                      // of the arena
-  Staging staging_;                              // of the front operation
-  Staging rail_staging_;                         // holds the next
-  std::byte* host_memory_ = nullptr;             // between GPUs and rails; set once
-  exec::Word word_;                              // of the running collective
-  OperationInfo last_;                           // driver_ held
-  std::unique_ptr<trace::Track> track_;          // null: nobody watches
-  trace::Span plan_;                             // of the front operation
+  std::uint64_t calls_ = 0;              // collectives started
+  std::uint64_t stage_ = 0;              // of the arena
+  Staging staging_;                      // of the front operation
+  Staging rail_staging_;                 // holds the next
+  std::byte* host_memory_ = nullptr;     // between GPUs and rails; set once
+  exec::Word word_;                      // of the running collective
+  OperationInfo last_;                   // driver_ held
+  std::unique_ptr<trace::Track> track_;  // null: nobody watches
+  trace::Span plan_;                     // of the front operation
   std::uint64_t idle_ = 0;
   Instant active_{};     // when the queue was last not empty
   Instant suspected_{};  // when the fabric first missed a peer
@@ -314,6 +294,7 @@ class Communicator final : private exec::Links {
   std::unique_ptr<exec::Inbox> inbox_;
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
+  std::optional<PointToPoint> pairs_;  // with inbox_
   mutable std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
   std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file

@@ -56,8 +56,7 @@ class CommunicatorBuilder {
     GDRX_TRY(share_arena());
     GDRX_TRY(share_processes());
     GDRX_TRY(share_gpu());
-    comm.pair_sequence_[0].assign(comm.peers_.size(), 0);
-    comm.pair_sequence_[1].assign(comm.peers_.size(), 0);
+    if (comm.inbox_) comm.pairs_.emplace(static_cast<exec::Links&>(comm), *comm.registrations_);
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
     if (comm.gpu_ && !comm.hierarchy_) {
       comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);
@@ -76,7 +75,7 @@ class CommunicatorBuilder {
     }
     comm.shape_.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
-    comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels);
+    comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels) + 1;
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
     auto fabric = GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
     if (!fabric) {

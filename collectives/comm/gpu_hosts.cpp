@@ -244,7 +244,7 @@ Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
   bound.program = program;
   bound.buffers = {{part.data(), {elements, shape.input_chunks}},
                    {part.data(), {elements, shape.output_chunks}}};
-  bound.words = {word};
+  bound.word = word;
   bound.element = size_of(word.type);
   bound.finish_over = size();
   bound.track = track_.get();

@@ -27,8 +27,9 @@ Sides sides_of(const Call& call, int ranks, Rank self) {
       return {root ? block : 0, block};
     case Collective::reduce:
       return {block, root ? block : 0};
-    case Collective::barrier:
     case Collective::send_recv:
+      return {call.sends ? block : 0, call.sends ? 0 : block};
+    case Collective::barrier:
       break;
   }
   return {};
@@ -89,15 +90,11 @@ Result<void> Staging::wait_for_stream(const Call& call) {
        {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
     if (on_gpu(buffer, call.count)) return cuda::synchronize_default_stream(buffer);
   }
-  for (const Part& part : call.parts) {
-    if (on_gpu(part.buffer, part.count)) return cuda::synchronize_default_stream(part.buffer);
-  }
   return {};
 }
 
 Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache& cache) {
   reset(cache);
-  if (call.collective == Collective::send_recv) return begin_parts(call);
   const Sides sides = sides_of(call, ranks, self);
   if (on_gpu(call.input, sides.in)) {
     std::byte* host = GDRX_TRY(room(sides.in, call.input));
@@ -109,22 +106,6 @@ Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache&
     std::byte* host = GDRX_TRY(room(sides.out, call.output));
     results_.push_back({call.output, host, sides.out});
     call.output = host;
-    used_ = true;
-  }
-  return {};
-}
-
-Result<void> Staging::begin_parts(Call& call) {
-  for (Part& part : call.parts) {
-    const std::uint64_t bytes = part.count * size_of(part.type);
-    if (!on_gpu(part.buffer, bytes)) continue;
-    std::byte* host = GDRX_TRY(room(bytes, part.buffer));
-    if (part.send) {
-      GDRX_TRY(cuda::copy_aside_to_host(host, part.buffer, bytes));
-    } else {
-      results_.push_back({part.buffer, host, bytes});
-    }
-    part.buffer = host;
     used_ = true;
   }
   return {};

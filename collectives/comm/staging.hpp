@@ -44,7 +44,6 @@ class Staging {
   };
   void reset(RegistrationCache& cache);
   Result<std::byte*> room(std::size_t bytes, const void* device);
-  Result<void> begin_parts(Call& call);
 
   RegistrationCache* cache_ = nullptr;
   std::vector<Pinned> pinned_;

@@ -31,11 +31,11 @@ std::uint64_t vector_elements(const Call& call, int ranks) {
 Result<void> Communicator::check(const Call& call) const {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (can_carry(machine_, call.collective, fixed_) || runs_in_stream(call)) return {};
-  const bool parts = call.collective == Collective::send_recv;
+  const bool pair = call.collective == Collective::send_recv;
   return fail(Errc::unsupported,
               fmt::format("{} a fabric and none could be opened: install UCX",
-                          parts ? "send and receive need"
-                                : fmt::format("{} needs", to_string(call.collective))));
+                          pair ? "send and receive need"
+                               : fmt::format("{} needs", to_string(call.collective))));
 }
 
 Result<void> Communicator::check_wait(const Call& call) const {
@@ -63,12 +63,7 @@ Result<void> Communicator::make_start(Operation& operation) {
   GDRX_TRY(staging_.begin(operation.call, size(), rank_, *registrations_));
   operation.info.staged = staging_.used();
   if (operation.info.staged) say_why_staged(operation.call);
-  if (operation.call.collective == Collective::send_recv) {
-    operation.info.path = PathKind::fabric;
-    operation.execution = GDRX_TRY(make_parts_execution(operation));
-  } else {
-    operation.execution = GDRX_TRY(make_execution(operation));
-  }
+  operation.execution = GDRX_TRY(make_execution(operation));
   return {};
 }
 
@@ -124,7 +119,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   const std::uint64_t output = call.collective == Collective::reduce_scatter ? call.count : whole;
   bound.buffers = {{writable(call.input), {input, shape.input_chunks}},
                    {call.output, {output, shape.output_chunks}}};
-  bound.words = {word};
+  bound.word = word;
   bound.element = size_of(call.type);
   bound.finish_over = size();
   bound.track = track_.get();
@@ -132,41 +127,6 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   operation.info.planned = execution->planned();
   operation.info.registered = execution->registered();
   return execution;
-}
-
-// A group of sends and receives is a program of its own: all sends, then all receives, a slice
-// each.
-Result<std::unique_ptr<exec::Execution>> Communicator::make_parts_execution(Operation& operation) {
-  std::vector<Part>& parts = operation.call.parts;
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const Part& a, const Part& b) { return a.send && !b.send; });
-  plan::RankProgram program;
-  program.channels.resize(1);
-  exec::PlanCall bound;
-  plan_ = trace::Span(track_.get(), trace::Row::plans, trace::Kind::plan, "plan",
-                      {0, trace::kNobody, trace::kNoIndex, "send-recv"});
-  for (std::uint32_t i = 0; i < parts.size(); ++i) {
-    const Part& part = parts[i];
-    plan::Op op;
-    op.kind = part.send ? plan::OpKind::send : plan::OpKind::recv_copy;
-    op.peer = part.peer;
-    op.src = op.dst = {plan::Buffer::input, i, 0};
-    program.channels[0].push_back(op);
-    bound.buffers.push_back({part.buffer, {part.count * size_of(part.type), 1}});
-    exec::Word word;
-    word.collective = Collective::send_recv;
-    word.type = part.type;
-    word.sequence = pair_sequence_[part.send ? 0 : 1][static_cast<std::size_t>(index(part.peer))]++;
-    word.count = part.count;
-    bound.words.push_back(word);
-    word_ = word;
-  }
-  bound.program = std::make_shared<const exec::Program>(exec::compile(program));
-  bound.parts = true;
-  bound.track = track_.get();
-  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
-  operation.info.registered = execution->registered();
-  return std::unique_ptr<exec::Execution>(std::move(execution));
 }
 
 Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const plan::Spec& spec) {

@@ -20,20 +20,26 @@ Error Communicator::stop_late(std::string what) {
       true);
 }
 
+void Communicator::fail_operation(Operation& operation) noexcept {
+  try {
+    operation.error = failure_.error();
+  } catch (const std::bad_alloc&) {
+    operation.error = Error{Errc::system, "out of memory", 0};  // short enough to need none
+  }
+  operation.done.store(true, std::memory_order_release);  // publishes error
+}
+
 void Communicator::fail_queue() {
   while (!queue_.empty()) {
     const std::shared_ptr<Operation> front = queue_.front();
-    try {
-      front->error = failure_.error();
-    } catch (const std::bad_alloc&) {
-      front->error = Error{Errc::system, "out of memory", 0};  // short enough to need none
-    }
     queue_.pop_front();
     front->execution.reset();
     plan_.end();
     end_of_stream_call(*front);
-    front->done.store(true, std::memory_order_release);  // publishes error
+    fail_operation(*front);
   }
+  if (!pairs_) return;
+  for (const auto& operation : pairs_->stop()) fail_operation(*operation);
 }
 
 void Communicator::end_for_memory() noexcept {

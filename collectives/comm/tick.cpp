@@ -77,14 +77,14 @@ Duration Communicator::on_tick() {
   look_at_spans();
   take_posted();
   const Instant now = steady_clock().now();
-  if (queue_.empty() && !expects_streams()) {
+  if (idle() && !expects_streams()) {
     serve_fabric();
     return now - active_ < kActiveFor ? kTickActive : kTickIdle;
   }
   active_ = now;
   thread_local const bool shared = only_one_processor();
   const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
-  while ((!queue_.empty() || expects_streams()) && callers_ == 0) {
+  while ((!idle() || expects_streams()) && callers_ == 0) {
     const Instant then = steady_clock().now();
     if (turn.passed(then)) break;
     const auto moved = progress();
@@ -99,7 +99,7 @@ Duration Communicator::on_tick() {
       if (!lock.try_lock()) return kTickBusy;
     }
   }
-  return queue_.empty() && !expects_streams() ? Duration(kTickActive) : Duration::zero();
+  return idle() && !expects_streams() ? Duration(kTickActive) : Duration::zero();
 }
 
 }  // namespace gdrx

@@ -18,16 +18,18 @@
 
 namespace gdrx::exec {
 
-inline constexpr std::uint32_t kMaxLanes = 16;
+inline constexpr std::uint32_t kMaxLanes = 17;
 inline constexpr std::uint32_t kSlots = 4;  // messages in flight between two ranks on a lane
 
 /// The same on every rank of a communicator.
 struct InboxShape {
   std::uint32_t ranks = 1;
-  std::uint32_t lanes = 8;           // at least as many as any plan has channels
+  std::uint32_t lanes = 9;           // one more, at least, than any plan has channels
   std::uint32_t window = 8;          // slices of a plan in flight at once, of all its channels
   std::uint64_t slice = 128 * 1024;  // largest payload, bytes
 
+  /// Point-to-point messages have it to themselves: plans use those below it.
+  std::uint32_t flow_lane() const noexcept { return lanes - 1; }
   std::uint64_t credits_bytes() const noexcept;
   std::uint64_t stride() const noexcept;  // of a slot
   std::uint64_t bytes() const noexcept;
@@ -60,7 +62,7 @@ class Inbox {
   std::uint64_t consume(Rank peer, std::uint32_t lane) noexcept;
   /// How many of our messages the peer says it has consumed on the lane.
   std::uint64_t credit(Rank peer, std::uint32_t lane) const noexcept;
-  /// Any unconsumed message of `sequence` (for finding mismatched calls), or null.
+  /// Any unconsumed message of a plan of `sequence` (for finding mismatched calls), or null.
   const MessageHeader* find_stray(const Word& mine, Rank& peer) const noexcept;
 
  private:

@@ -68,10 +68,10 @@ Result<void> PlanExecution::prepare() {
   choose_slices();
   GDRX_TRY(find_memory());
   const Program& program = *call_.program;
-  if (program.channels.size() > links_.shape().lanes) {
+  if (program.channels.size() > links_.shape().flow_lane()) {
     return fail(Errc::internal,
                 fmt::format("the plan has {} channels and the communicator {} lanes",
-                            program.channels.size(), links_.shape().lanes));
+                            program.channels.size(), links_.shape().flow_lane()));
   }
   outboxes_.assign(links_.shape().ranks, nullptr);
   for (std::uint32_t channel = 0; channel < program.channels.size(); ++channel) {
@@ -105,9 +105,6 @@ Result<void> PlanExecution::prepare() {
 }
 
 Range PlanExecution::range_of(const Lane& lane, plan::ChunkRef chunk) const noexcept {
-  if (call_.parts) {
-    return call_.buffers[chunk.chunk].partition.slice(0, lane.instance, per_slice_);
-  }
   if (chunk.buffer == plan::Buffer::scratch) {
     return call_.buffers[0].partition.slice(chunk.like, lane.instance, per_slice_);
   }
@@ -117,34 +114,30 @@ Range PlanExecution::range_of(const Lane& lane, plan::ChunkRef chunk) const noex
 }
 
 std::byte* PlanExecution::address(const Lane& lane, plan::ChunkRef chunk) const noexcept {
-  if (!call_.parts && chunk.buffer == plan::Buffer::scratch) {
+  if (chunk.buffer == plan::Buffer::scratch) {
     return scratch_.bytes.data() + lane.scratch + chunk.chunk * per_slice_ * call_.element;
   }
-  const std::size_t buffer = call_.parts ? chunk.chunk : static_cast<std::size_t>(chunk.buffer);
+  const auto buffer = static_cast<std::size_t>(chunk.buffer);
   return call_.buffers[buffer].base + range_of(lane, chunk).begin * call_.element;
 }
 
 const MemoryRegion* PlanExecution::region_of(plan::ChunkRef chunk) const noexcept {
-  const bool in_scratch = !call_.parts && chunk.buffer == plan::Buffer::scratch;
-  const std::size_t buffer = call_.parts ? chunk.chunk : static_cast<std::size_t>(chunk.buffer);
   const RegistrationRef& found =
-      in_scratch ? scratch_.registration : call_.buffers[buffer].registration;
+      chunk.buffer == plan::Buffer::scratch
+          ? scratch_.registration
+          : call_.buffers[static_cast<std::size_t>(chunk.buffer)].registration;
   return found != nullptr ? found->region() : nullptr;
 }
 
 MessageHeader PlanExecution::header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
                                         Rank source) const noexcept {
   MessageHeader header;
-  header.word = word_of(chunk);
+  header.word = call_.word;
   header.instance = static_cast<std::uint32_t>(lane.instance);
   header.index = index;
   header.bytes = static_cast<std::uint32_t>(range_of(lane, chunk).count * call_.element);
   header.source = gdrx::index(source);
   return header;
-}
-
-bool PlanExecution::skipped(const Lane& lane, plan::ChunkRef chunk) const noexcept {
-  return call_.parts && lane.instance > 0 && range_of(lane, chunk).count == 0;
 }
 
 Result<Step> PlanExecution::step() {
@@ -220,7 +213,6 @@ bool PlanExecution::waits(const Lane& lane, std::string_view what, Rank peer) no
 }
 
 Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
-  if (skipped(lane, instruction.chunk)) return true;
   const MessageHeader header =
       header_for(lane, instruction.chunk, instruction.index, links_.self());
   Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(instruction.peer))];
@@ -248,7 +240,6 @@ Result<const std::byte*> PlanExecution::message(Lane& lane, const Source& source
 }
 
 Result<bool> PlanExecution::gather(Lane& lane, const Instruction& instruction) {
-  if (skipped(lane, instruction.chunk)) return true;
   const std::span<const Source> sources =
       std::span(call_.program->channels[lane.channel].sources)
           .subspan(instruction.first_source, instruction.source_count);
@@ -273,7 +264,7 @@ void PlanExecution::combine(Lane& lane, const Instruction& instruction,
                             std::span<const void* const> operands) {
   std::byte* target = address(lane, instruction.chunk);
   const std::uint64_t count = range_of(lane, instruction.chunk).count;
-  const Word& word = word_of(instruction.chunk);
+  const Word& word = call_.word;
   const int finish = instruction.finish && word.op == ReduceOp::avg ? call_.finish_over : 0;
   trace::Span step;
   if (auto* row = marks(lane)) {

@@ -18,7 +18,7 @@
 
 namespace gdrx::exec {
 
-/// One buffer of a bound plan: input, output, or a part of a send_recv.
+/// One buffer of a bound plan: input or output.
 struct Binding {
   std::byte* base = nullptr;
   Partition partition;
@@ -27,12 +27,10 @@ struct Binding {
 
 struct PlanCall {
   std::shared_ptr<const Program> program;
-  std::vector<Binding> buffers;  // input and output, or the parts; scratch is the execution's own
-  std::vector<Word> words;       // one, or one a part
-  std::size_t element = 1;       // bytes of an element
-  int finish_over = 0;           // ranks, for avg
-  /// send_recv: a chunk's number is its buffer's, and nothing is sent behind a part's end.
-  bool parts = false;
+  std::vector<Binding> buffers;  // input and output; scratch is the execution's own
+  Word word;
+  std::size_t element = 1;        // bytes of an element
+  int finish_over = 0;            // ranks, for avg
   trace::Track* track = nullptr;  // outlives the execution; null: nobody watches
 };
 
@@ -88,10 +86,6 @@ class PlanExecution final : public Execution {
   const MemoryRegion* region_of(plan::ChunkRef chunk) const noexcept;
   MessageHeader header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
                            Rank source) const noexcept;
-  bool skipped(const Lane& lane, plan::ChunkRef chunk) const noexcept;
-  const Word& word_of(plan::ChunkRef chunk) const noexcept {
-    return call_.words[call_.parts ? chunk.chunk : 0];
-  }
 
   PlanCall call_;
   Links& links_;

@@ -46,24 +46,6 @@ TEST(Group, WithACallThatWasRefusedStartsNothingAndReturnsTheFirstError) {
   });
 }
 
-TEST(Group, RefusesTwoSendsToOneRankAndStartsNeither) {
-  const World world(2);
-  world.run([](int rank, gdrxComm_t comm) {
-    Buffers data;
-    const int other = 1 - rank;
-    ASSERT_EQ(gdrxGroupStart(), gdrxSuccess);
-    EXPECT_EQ(gdrxRecv(data.b.data(), 100, gdrxFloat32, other, comm, nullptr, nullptr),
-              gdrxSuccess);
-    EXPECT_EQ(gdrxSend(data.a.data(), 100, gdrxFloat32, other, comm, nullptr, nullptr),
-              gdrxSuccess);
-    EXPECT_EQ(gdrxSend(data.a.data(), 100, gdrxFloat32, other, comm, nullptr, nullptr),
-              gdrxInvalidArgument);
-    EXPECT_EQ(gdrxGroupEnd(), gdrxInvalidArgument);
-    EXPECT_EQ(sum(data.a, comm), gdrxSuccess) << gdrxGetLastError(comm);
-    EXPECT_EQ(data.a.back(), 2.0F);
-  });
-}
-
 TEST(Group, InsideAGroupIsRefusedWithIt) {
   const World world(1);
   Buffers data;

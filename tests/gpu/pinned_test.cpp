@@ -43,13 +43,20 @@ class GpuPinned : public testing::Test {
     call.count = bytes;
     must(comm_->wait(*must(comm_->post(call))));
   }
-  /// To itself, `parts` of so many bytes each.
+  /// To itself, so many bytes.
   void exchange(std::uint64_t bytes) {
     gdrx::Call call;
     call.collective = Collective::send_recv;
-    call.parts = {{true, Rank{0}, memory_[0], bytes, DataType::uint8},
-                  {false, Rank{0}, memory_[1], bytes, DataType::uint8}};
+    call.type = DataType::uint8;
+    call.count = bytes;
+    call.sends = true;
+    call.input = memory_[0];
+    const auto sent = must(comm_->post(call));
+    call.sends = false;
+    call.input = nullptr;
+    call.output = memory_[1];
     must(comm_->wait(*must(comm_->post(call))));
+    must(comm_->wait(*sent));
   }
   std::uint64_t held() const {
     const std::uint64_t held = comm_->pinned_memory();

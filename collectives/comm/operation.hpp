@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A posted call.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "collectives/comm/call.hpp"
+#include "collectives/comm/staging.hpp"
+#include "collectives/comm/tuner.hpp"
+#include "collectives/exec/execution.hpp"
+#include "collectives/exec/flows.hpp"
+#include "collectives/gpu/path.hpp"
+#include "gdrx/clock.hpp"
+#include "gdrx/plan.hpp"
+
+namespace gdrx {
+
+/// What an operation was and what it cost: gdrxOpInfo_t.
+struct OperationInfo {
+  plan::Algorithm algorithm{};
+  PathKind path{};
+  double predicted_us = 0;  // by the tuner, of hosts the network's part; 0: none
+  exec::Counters counters;
+  plan::Traffic planned;
+  bool staged = false;      // GPU buffers went through the host
+  bool registered = false;  // all buffers of the call were: nothing was copied to send it
+};
+
+/// Shared by who runs it and its request.
+struct Operation {
+  explicit Operation(Call what) : call(std::move(what)) {}
+  Call call;
+  std::unique_ptr<exec::Execution> execution;  // while it runs
+  std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
+  bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
+  bool begun = false;                          // on_hosts: the stream has come to it
+  bool own = false;                            // the communicator's: nobody asks what it was
+  exec::Flow flow;                             // PointToPoint's, as the next two
+  std::unique_ptr<Staging> staging;            // null: nothing of it is GPU memory
+  std::list<std::shared_ptr<Operation>>::iterator place;
+  OperationInfo info;
+  Deadline deadline = Deadline::never();
+  std::atomic<bool> done{false};  // release publishes error
+  std::optional<Error> error;
+};
+
+}  // namespace gdrx

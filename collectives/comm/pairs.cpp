@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the communicator does for its sends and receives: PointToPoint runs them.
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "collectives/comm/communicator.hpp"
+
+namespace gdrx {
+namespace {
+
+// Rounds without result between two looks at the clock.
+constexpr std::uint64_t kClockEvery = 128;
+
+}  // namespace
+
+// If the communicator has failed since, whoever waits finds it; so does he if this goes wrong.
+void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
+  if (config_.timeout.count() > 0) {
+    operation->deadline = Deadline::after(steady_clock(), config_.timeout);
+  }
+  auto started = failure_.happened() ? Result<void>(tl::unexpected(failure_.error()))
+                                     : pairs_->start(operation);
+  if (started) {
+    if (operation->info.staged) say_why_staged(operation->call);
+    return;
+  }
+  operation->error = stop(std::move(started).error(), true);
+  operation->done.store(true, std::memory_order_release);
+  fail_queue();
+}
+
+bool Communicator::step_pairs() {
+  bool moved = false;
+  const auto went_on = [&]() -> Result<void> {
+    moved = GDRX_TRY(pairs_->step());
+    while (const auto ended = GDRX_TRY(pairs_->take_ended())) {
+      moved = true;
+      last_ = ended->info;
+      last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
+      ended->done.store(true, std::memory_order_release);     // publishes info
+      active_ = steady_clock().now();
+    }
+    if (!moved && idle_ % kClockEvery == kClockEvery - 1) GDRX_TRY(look_at_pairs_clock());
+    return {};
+  }();
+  if (went_on || still_suspected(went_on.error())) return moved;
+  stop(went_on.error(), true);
+  fail_queue();
+  return true;
+}
+
+Result<void> Communicator::look_at_pairs_clock() const {
+  const Instant now = steady_clock().now();
+  for (const auto& operation : pairs_->running()) {
+    if (!operation->deadline.passed(now)) continue;
+    const exec::Flow& flow = operation->flow;
+    return fail(
+        Errc::timeout,
+        fmt::format("rank {}: {} {} rank {} did not end within {:g} s; it waits for {}. The others "
+                    "are alive: slow, stopped, or in another call (GDRX_TIMEOUT sets the limit)",
+                    index(rank_), exec::describe(flow.word), flow.send ? "to" : "from",
+                    index(flow.peer), std::chrono::duration<double>(config_.timeout).count(),
+                    pairs_->flows().waiting_for(flow)));
+  }
+  return {};
+}
+
+}  // namespace gdrx

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/point_to_point.hpp"
+
+#include <utility>
+
+namespace gdrx {
+
+Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
+  Call& call = operation->call;
+  if (idle_.empty()) {
+    idle_.reserve(stagings_ + 1);
+    idle_.push_back(std::make_unique<Staging>());
+    ++stagings_;
+  }
+  GDRX_TRY(idle_.back()->begin(call, 1, call.root, cache_));
+  exec::Flow& flow = operation->flow;
+  flow.send = call.sends;
+  flow.peer = call.root;
+  flow.buffer = call.sends ? const_cast<std::byte*>(call.input) : call.output;
+  flow.bytes = call.count * size_of(call.type);
+  flow.word.collective = Collective::send_recv;
+  flow.word.type = call.type;
+  flow.word.count = call.count;
+  flow.owner = operation.get();
+  operation->info.path = PathKind::fabric;
+  operation->info.staged = idle_.back()->used();
+  running_.push_back(operation);
+  operation->place = std::prev(running_.end());
+  if (auto posted = flows_.post(flow); !posted) {
+    running_.pop_back();
+    return posted;
+  }
+  operation->info.registered = flow.bytes == 0 || flow.registration != nullptr;
+  if (operation->info.staged) {
+    operation->staging = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Operation>> PointToPoint::take_ended() {
+  const exec::Flow* const flow = flows_.take_ended();
+  if (flow == nullptr) return nullptr;
+  const std::shared_ptr<Operation> operation =
+      std::move(*static_cast<Operation*>(flow->owner)->place);
+  running_.erase(operation->place);
+  operation->info.counters = flow->counters;
+  if (operation->staging) {
+    auto copied = operation->staging->end();
+    put_back(*operation);
+    if (!copied) {
+      operation->error = copied.error();  // it is no longer among those that stop() returns
+      operation->done.store(true, std::memory_order_release);
+      return tl::unexpected(std::move(copied).error());
+    }
+  }
+  return operation;
+}
+
+void PointToPoint::put_back(Operation& operation) noexcept {
+  if (operation.staging) idle_.push_back(std::move(operation.staging));  // has room
+}
+
+PointToPoint::Running PointToPoint::stop() noexcept {
+  flows_.clear();
+  for (const auto& operation : running_) {
+    operation->flow.registration.reset();
+    put_back(*operation);
+  }
+  return std::exchange(running_, {});
+}
+
+std::size_t PointToPoint::held() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& staging : idle_) bytes += staging->held();
+  for (const auto& operation : running_) {
+    if (operation->staging) bytes += operation->staging->held();
+  }
+  return bytes;
+}
+
+}  // namespace gdrx
