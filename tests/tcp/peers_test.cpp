@@ -5,8 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/tcp/pair.hpp"
 
@@ -138,6 +141,37 @@ TEST(TcpPeers, ThatAreKilledAreNamedAtOnce) {
   EXPECT_NE(error->what.find("rank 1"), std::string::npos) << error->what;
   waitpid(child, nullptr, 0);
   for (const int fd : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(fd);
+}
+
+// As a data loader's worker is: it lives on with what it was forked with, or ends in order.
+void be_a_child(std::optional<TcpPair>& pair, bool stays) {
+  if (stays) usleep(300'000);
+  pair.reset();
+  _exit(0);
+}
+
+TEST(TcpPeers, WhoForkAmidTheirHandshakeMeetAllTheSame) {
+  constexpr int kRounds = 24;  // the handshake is over after fewer
+  std::vector<pid_t> children;
+  for (int round = 0; round < kRounds; ++round) {
+    std::optional<TcpPair> pair(std::in_place, false);
+    const Blob payload = pattern(100'000, round);
+    ASSERT_TRUE(pair->endpoint->post(write_of(payload, pair->import(), 0)));
+    std::array<Completion, 4> some;
+    for (int i = 0; i < round; ++i) {
+      ASSERT_TRUE((i % 2 == 0 ? pair->sender : pair->receiver)->poll(some));
+      usleep(100);
+    }
+    const pid_t child = fork();
+    if (child == 0) be_a_child(pair, round % 2 == 0);
+    children.push_back(child);
+    if (round % 2 == 1) waitpid(child, nullptr, 0);
+    EXPECT_TRUE(drive({pair->sender.get(), pair->receiver.get()}, [&] {
+      return std::ranges::equal(pair->region->bytes().first(payload.size()), payload);
+    })) << round;
+    EXPECT_TRUE(pair->sender->poll(some) && pair->receiver->poll(some)) << round;
+  }
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
 }
 
 TEST(TcpPeers, ThatLeaveInOrderAreNobodysFailure) {
