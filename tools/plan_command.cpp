@@ -8,6 +8,7 @@
 
 #include "gdrx/plan_simulate.hpp"
 #include "gdrx/plan_text.hpp"
+#include "gdrx/traits.hpp"
 #include "tools/commands.hpp"
 #include "tools/plan_report.hpp"
 #include "tools/support.hpp"
@@ -138,18 +139,7 @@ void report(const plan::Plan& plan, const Options& options) {
 
 // Whether one rank has an op or more for every other: else they are a logarithm's, or a few.
 bool grows_with_ranks(const plan::Spec& spec) {
-  switch (spec.collective) {
-    case Collective::broadcast:
-    case Collective::reduce:
-      return false;
-    case Collective::all_reduce:
-    case Collective::barrier:
-    case Collective::reduce_scatter:
-    case Collective::all_gather:
-    case Collective::send_recv:
-      break;
-  }
-  return spec.algorithm != plan::Algorithm::tree &&
+  return !plan::traits_of(spec.collective).rooted && spec.algorithm != plan::Algorithm::tree &&
          spec.algorithm != plan::Algorithm::halving_doubling;
 }
 

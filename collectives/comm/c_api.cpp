@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collectives/comm/c_state.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -164,18 +165,16 @@ gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank) {
 
 namespace {
 
-// The checks that all collectives share. `in` and `out` in elements; `in_place`: where in the
-// output an input may stand.
-struct Sides {
-  std::uint64_t in = 0;
-  std::uint64_t out = 0;
-  std::uint64_t out_shift = 0;  // elements from the output's start to the in-place input
-  std::uint64_t in_shift = 0;   // elements from the input's start to the in-place output
-};
+// Where the shorter buffer of a call in place begins, in the longer: this rank's block, if the
+// longer has blocks.
+std::uint64_t own_block(const Call& call, Rank self) {
+  const bool blocks = plan::traits_of(call.collective).has_blocks();
+  return blocks ? call.count * static_cast<std::uint64_t>(index(self)) * size_of(call.type) : 0;
+}
 
+// The checks that all collectives share.
 Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbuff, void* recvbuff,
-                       std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root,
-                       const Sides& sides) {
+                       std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root) {
   GDRX_TRY(check_comm(comm));
   Call call;
   call.collective = collective;
@@ -184,92 +183,31 @@ Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbu
   call.root = GDRX_TRY(rank_of(comm, root, "root"));
   GDRX_TRY(check_count(comm, count, call.type));
   call.count = count;
-  const std::uint64_t in = sides.in * size_of(call.type);
-  const std::uint64_t out = sides.out * size_of(call.type);
+  const plan::CollectiveTraits& traits = plan::traits_of(collective);
+  const Rank self = comm->impl->rank();
+  const int ranks = comm->impl->size();
+  const bool is_root = call.root == self;
+  const std::uint64_t in = plan::elements(traits.input, count, ranks, is_root) * size_of(call.type);
+  const std::uint64_t out =
+      plan::elements(traits.output, count, ranks, is_root) * size_of(call.type);
   GDRX_TRY(check_buffer(sendbuff, in, "sendbuff"));
   GDRX_TRY(check_buffer(recvbuff, out, "recvbuff"));
   call.input = bytes_of(sendbuff);
   call.output = bytes_of(recvbuff);
-  if (in > 0 && out > 0) {
-    const std::byte* in_place =
-        call.output + sides.out_shift * size_of(call.type) - sides.in_shift * size_of(call.type);
-    GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
-  }
+  const std::uint64_t block = own_block(call, self);
+  const std::byte* in_place = in > out ? call.output - block : call.output + block;
+  GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
   return call;
 }
 
-std::uint64_t ranks_of(const gdrxComm* comm) {
-  return comm != nullptr && comm->impl ? static_cast<std::uint64_t>(comm->impl->size()) : 0;
-}
-
-std::uint64_t rank_in(const gdrxComm* comm) {
-  return comm != nullptr && comm->impl ? static_cast<std::uint64_t>(index(comm->impl->rank())) : 0;
-}
-
-}  // namespace
-
-gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                           gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
-                           gdrxRequest_t* request) {
+gdrxResult_t collective_call(Collective collective, const void* sendbuff, void* recvbuff,
+                             std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root,
+                             gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
   return guarded_call(comm, [&]() -> Result<void> {
-    Call call = GDRX_TRY(make_call(comm, Collective::all_reduce, sendbuff, recvbuff, count, type,
-                                   op, 0, {count, count, 0, 0}));
+    Call call = GDRX_TRY(make_call(comm, collective, sendbuff, recvbuff, count, type, op, root));
     return submit(comm, std::move(call), stream, request);
   });
 }
-
-gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
-                               gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
-                               gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded_call(comm, [&]() -> Result<void> {
-    const Sides sides{recvcount * ranks_of(comm), recvcount, 0, recvcount * rank_in(comm)};
-    Call call = GDRX_TRY(make_call(comm, Collective::reduce_scatter, sendbuff, recvbuff, recvcount,
-                                   type, op, 0, sides));
-    return submit(comm, std::move(call), stream, request);
-  });
-}
-
-gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
-                           gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
-                           gdrxRequest_t* request) {
-  return guarded_call(comm, [&]() -> Result<void> {
-    const Sides sides{sendcount, sendcount * ranks_of(comm), sendcount * rank_in(comm), 0};
-    Call call = GDRX_TRY(make_call(comm, Collective::all_gather, sendbuff, recvbuff, sendcount,
-                                   type, gdrxSum, 0, sides));
-    return submit(comm, std::move(call), stream, request);
-  });
-}
-
-gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                           int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded_call(comm, [&]() -> Result<void> {
-    const bool is_root = rank_in(comm) == static_cast<std::uint64_t>(root);
-    Call call = GDRX_TRY(make_call(comm, Collective::broadcast, sendbuff, recvbuff, count, type,
-                                   gdrxSum, root, {is_root ? count : 0, count, 0, 0}));
-    return submit(comm, std::move(call), stream, request);
-  });
-}
-
-gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                        gdrxRedOp_t op, int root, gdrxComm_t comm, gdrxStream_t stream,
-                        gdrxRequest_t* request) {
-  return guarded_call(comm, [&]() -> Result<void> {
-    const bool is_root = rank_in(comm) == static_cast<std::uint64_t>(root);
-    Call call = GDRX_TRY(make_call(comm, Collective::reduce, sendbuff, recvbuff, count, type, op,
-                                   root, {count, is_root ? count : 0, 0, 0}));
-    return submit(comm, std::move(call), stream, request);
-  });
-}
-
-gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded_call(comm, [&]() -> Result<void> {
-    Call call = GDRX_TRY(
-        make_call(comm, Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, {}));
-    return submit(comm, std::move(call), stream, request);
-  });
-}
-
-namespace {
 
 gdrxResult_t point_to_point(bool sends, const std::byte* input, std::byte* output,
                             std::size_t count, gdrxDataType_t type, int peer, gdrxComm_t comm,
@@ -292,6 +230,45 @@ gdrxResult_t point_to_point(bool sends, const std::byte* input, std::byte* outpu
 }
 
 }  // namespace
+
+gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                           gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
+                           gdrxRequest_t* request) {
+  return collective_call(Collective::all_reduce, sendbuff, recvbuff, count, type, op, 0, comm,
+                         stream, request);
+}
+
+gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                               gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
+                               gdrxStream_t stream, gdrxRequest_t* request) {
+  return collective_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, type, op, 0,
+                         comm, stream, request);
+}
+
+gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                           gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
+                           gdrxRequest_t* request) {
+  return collective_call(Collective::all_gather, sendbuff, recvbuff, sendcount, type, gdrxSum, 0,
+                         comm, stream, request);
+}
+
+gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                           int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  return collective_call(Collective::broadcast, sendbuff, recvbuff, count, type, gdrxSum, root,
+                         comm, stream, request);
+}
+
+gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                        gdrxRedOp_t op, int root, gdrxComm_t comm, gdrxStream_t stream,
+                        gdrxRequest_t* request) {
+  return collective_call(Collective::reduce, sendbuff, recvbuff, count, type, op, root, comm,
+                         stream, request);
+}
+
+gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  return collective_call(Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, comm,
+                         stream, request);
+}
 
 gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                       gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {

@@ -9,28 +9,14 @@
 #include <vector>
 
 #include "collectives/comm/c_state.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::c_api {
 namespace {
 
 std::string_view api_name(const Call& call) {
-  switch (call.collective) {
-    case Collective::all_reduce:
-      return "gdrxAllReduce";
-    case Collective::reduce_scatter:
-      return "gdrxReduceScatter";
-    case Collective::all_gather:
-      return "gdrxAllGather";
-    case Collective::broadcast:
-      return "gdrxBroadcast";
-    case Collective::reduce:
-      return "gdrxReduce";
-    case Collective::barrier:
-      return "gdrxBarrier";
-    case Collective::send_recv:
-      return call.sends ? "gdrxSend" : "gdrxRecv";
-  }
-  return "?";
+  if (call.collective == Collective::send_recv) return call.sends ? "gdrxSend" : "gdrxRecv";
+  return plan::traits_of(call.collective).function;
 }
 
 /// A call between gdrxGroupStart and gdrxGroupEnd.

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "collectives/comm/communicator.hpp"
+#include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
@@ -121,8 +122,8 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   GDRX_TRY(check_buffers(call));
   const Bytes block = call.count * size_of(call.type);
-  const bool blocks = call.collective != Collective::all_reduce;
-  const Bytes bytes = blocks ? block * static_cast<Bytes>(size()) : block;
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   const gpu::Prediction choice = gpu_choice(call);
   const gpu::Shape& shape = choice.shape;
   // The host's part; the GPU's is gpu_spans_'.

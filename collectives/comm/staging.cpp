@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "gdrx/traits.hpp"
+
 namespace gdrx {
 namespace {
 
@@ -13,26 +15,14 @@ struct Sides {
 };
 
 Sides sides_of(const Call& call, int ranks, Rank self) {
-  const std::uint64_t block = call.count * size_of(call.type);
-  const std::uint64_t whole = block * static_cast<std::uint64_t>(ranks);
-  const bool root = call.root == self;
-  switch (call.collective) {
-    case Collective::all_reduce:
-      return {block, block};
-    case Collective::reduce_scatter:
-      return {whole, block};
-    case Collective::all_gather:
-      return {block, whole};
-    case Collective::broadcast:
-      return {root ? block : 0, block};
-    case Collective::reduce:
-      return {block, root ? block : 0};
-    case Collective::send_recv:
-      return {call.sends ? block : 0, call.sends ? 0 : block};
-    case Collective::barrier:
-      break;
+  const std::uint64_t size = size_of(call.type);
+  if (call.collective == Collective::send_recv) {
+    return {call.sends ? call.count * size : 0, call.sends ? 0 : call.count * size};
   }
-  return {};
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const bool root = call.root == self;
+  return {plan::elements(traits.input, call.count, ranks, root) * size,
+          plan::elements(traits.output, call.count, ranks, root) * size};
 }
 
 bool on_gpu(const void* buffer, std::uint64_t bytes) {

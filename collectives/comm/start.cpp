@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx {
 namespace {
@@ -16,13 +17,6 @@ using plan::Algorithm;
 std::byte* writable(const std::byte* pointer) {
   // Plans bind input and output alike; verify() proves that no plan writes its input.
   return const_cast<std::byte*>(pointer);
-}
-
-// Elements of the whole vector that the tuner should think of.
-std::uint64_t vector_elements(const Call& call, int ranks) {
-  const bool blocks =
-      call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
-  return blocks ? call.count * static_cast<std::uint64_t>(ranks) : call.count;
 }
 
 }  // namespace
@@ -69,7 +63,8 @@ Result<void> Communicator::make_start(Operation& operation) {
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
   const Call& call = operation.call;
-  const Bytes bytes = vector_elements(call, size()) * size_of(call.type);
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   // A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
   const bool over_shm = call.collective == Collective::barrier && machine_.shm;
   const auto choice = over_shm ? choose(machine_, Collective::all_reduce, 0, Algorithm::one_shot)
@@ -114,9 +109,10 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   exec::PlanCall bound;
   bound.program = GDRX_TRY(program_for(spec));
-  const std::uint64_t whole = vector_elements(call, size());
-  const std::uint64_t input = call.collective == Collective::all_gather ? call.count : whole;
-  const std::uint64_t output = call.collective == Collective::reduce_scatter ? call.count : whole;
+  // Of a root alone or of every rank: plans have both buffers everywhere, and touch what there is.
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const std::uint64_t input = plan::elements(traits.input, call.count, size(), true);
+  const std::uint64_t output = plan::elements(traits.output, call.count, size(), true);
   bound.buffers = {{writable(call.input), {input, shape.input_chunks}},
                    {call.output, {output, shape.output_chunks}}};
   bound.word = word;

@@ -3,26 +3,17 @@
 
 #include <fmt/format.h>
 
+#include "gdrx/traits.hpp"
+
 namespace gdrx::exec {
-namespace {
-
-bool has_op(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::reduce;
-}
-
-bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce;
-}
-
-}  // namespace
 
 std::string describe(const Word& word) {
   std::string text = fmt::format("{} #{}", to_string(word.collective), word.sequence);
   if (word.collective == Collective::barrier) return text;
   text += fmt::format(" of {} {}", word.count, to_string(word.type));
-  if (has_op(word.collective)) text += fmt::format(", {}", to_string(word.op));
-  if (has_root(word.collective)) text += fmt::format(", root {}", word.root);
+  const plan::CollectiveTraits& traits = plan::traits_of(word.collective);
+  if (traits.reduces) text += fmt::format(", {}", to_string(word.op));
+  if (traits.rooted) text += fmt::format(", root {}", word.root);
   if (word.collective != Collective::send_recv) {
     text += fmt::format(", {}", plan::to_string(word.algorithm));
   }

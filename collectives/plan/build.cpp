@@ -6,6 +6,7 @@
 
 #include "collectives/plan/builders/builders.hpp"
 #include "gdrx/plan.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
 namespace {
@@ -101,23 +102,14 @@ Result<Shape> shape_of(const Spec& spec) {
   Shape shape;
   if (spec.ranks == 1) return shape;
   const auto n = static_cast<std::uint32_t>(spec.ranks);
-  switch (spec.collective) {
-    case Collective::all_reduce:
-    case Collective::barrier:
-      shape.input_chunks = shape.output_chunks = all_reduce_chunks(spec);
-      shape.channels = spec.algorithm == Algorithm::tree ? 2 : 1;
-      break;
-    case Collective::reduce_scatter:
-      shape.input_chunks = n;
-      break;
-    case Collective::all_gather:
-      shape.output_chunks = n;
-      break;
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::send_recv:
-      break;
+  if (spec.collective == Collective::all_reduce || spec.collective == Collective::barrier) {
+    shape.input_chunks = shape.output_chunks = all_reduce_chunks(spec);
+    shape.channels = spec.algorithm == Algorithm::tree ? 2 : 1;
+    return shape;
   }
+  const CollectiveTraits& traits = traits_of(spec.collective);
+  if (traits.input == Extent::all) shape.input_chunks = n;
+  if (traits.output == Extent::all) shape.output_chunks = n;
   return shape;
 }
 

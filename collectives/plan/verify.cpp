@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "collectives/plan/machine.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
 namespace {
@@ -43,7 +44,9 @@ class Postcondition {
 
   Result<void> check() {
     for (std::int32_t rank = 0; rank < plan_.spec.ranks; ++rank) {
-      if (plan_.spec.collective == Collective::reduce && Rank{rank} != plan_.spec.root) continue;
+      const bool has_output = traits_of(plan_.spec.collective).output != Extent::of_root ||
+                              Rank{rank} == plan_.spec.root;
+      if (!has_output) continue;
       for (std::uint32_t c = 0; c < plan_.shape.output_chunks; ++c) {
         const ExpressionId got = machine_.value(rank, {Buffer::output, c, 0});
         if (!holds(rank, c, got)) {

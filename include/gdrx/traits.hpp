@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective is, a row each: what else has to know of collectives reads it here. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "gdrx/types.hpp"
+
+namespace gdrx::plan {
+
+/// How many elements a buffer of a call has.
+enum class Extent : std::uint8_t {
+  none,
+  count,    // the call's
+  all,      // the call's times the ranks: a block for each, in their order
+  of_root,  // the call's on the root; elsewhere there is no such buffer
+};
+
+struct CollectiveTraits {
+  std::string_view function;  // of the C API
+  Extent input{};
+  Extent output{};
+  bool reduces = false;  // has an operator
+  bool rooted = false;   // has a root
+
+  /// Blocks of `count` in the longer of its buffers: those of the vector that all ranks have in
+  /// mind.
+  constexpr bool has_blocks() const noexcept {
+    return input == Extent::all || output == Extent::all;
+  }
+};
+
+const CollectiveTraits& traits_of(Collective collective) noexcept;
+
+/// Of a call of `count` elements among `ranks` on a rank that is its root, or not.
+constexpr std::uint64_t elements(Extent extent, std::uint64_t count, int ranks,
+                                 bool root) noexcept {
+  switch (extent) {
+    case Extent::none:
+      return 0;
+    case Extent::count:
+      return count;
+    case Extent::all:
+      return count * static_cast<std::uint64_t>(ranks);
+    case Extent::of_root:
+      return root ? count : 0;
+  }
+  return 0;
+}
+
+/// Of the vector that all ranks have in mind.
+constexpr std::uint64_t vector_elements(const CollectiveTraits& traits, std::uint64_t count,
+                                        int ranks) noexcept {
+  return elements(traits.has_blocks() ? Extent::all : Extent::count, count, ranks, true);
+}
+
+}  // namespace gdrx::plan
