@@ -271,8 +271,6 @@ class Communicator final : private exec::Links {
       programs_;
   std::uint64_t calls_ = 0;              // collectives started
   std::uint64_t stage_ = 0;              // of the arena
-  Staging staging_;                      // of the front operation
-  Staging rail_staging_;                 // holds the next
   std::byte* host_memory_ = nullptr;     // between GPUs and rails; set once
   exec::Word word_;                      // of the running collective
   OperationInfo last_;                   // driver_ held
@@ -289,6 +287,8 @@ class Communicator final : private exec::Links {
   std::optional<Hearing> hearing_;  // with device_, which tells it
   std::shared_ptr<Device> device_;
   std::optional<RegistrationCache> registrations_;
+  std::optional<StagingPool> pinned_;  // as that
+  Staging staging_;                    // of the front operation
   std::map<const std::byte*, Allocation> allocations_;
   Allocation scratch_;
   std::unique_ptr<exec::Inbox> inbox_;

@@ -52,11 +52,11 @@ class CommunicatorBuilder {
     GDRX_TRY(check_settings());
     GDRX_TRY(check_gpus(comm.peers_));
     describe_machine();
-    comm.registrations_.emplace(comm.device_);
+    comm.pinned_.emplace(comm.registrations_.emplace(comm.device_));
     GDRX_TRY(share_arena());
     GDRX_TRY(share_processes());
     GDRX_TRY(share_gpu());
-    if (comm.inbox_) comm.pairs_.emplace(static_cast<exec::Links&>(comm), *comm.registrations_);
+    if (comm.inbox_) comm.pairs_.emplace(static_cast<exec::Links&>(comm), *comm.pinned_);
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
     if (comm.gpu_ && !comm.hierarchy_) {
       comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);

@@ -110,7 +110,7 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
 
 std::size_t Communicator::pinned_memory() const {
   const Driving driving(*this);
-  return staging_.held() + rail_staging_.held() + (pairs_ ? pairs_->held() : 0);
+  return pinned_->held();
 }
 
 std::string Communicator::describe() const {
@@ -127,9 +127,8 @@ std::string Communicator::describe() const {
       arena / (1 << 20), inbox / (1 << 20), registrations_->size(), registered.hits,
       registered.misses, registered.evictions,
       gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0,
-      static_cast<double>(staging_.held() + rail_staging_.held() + (pairs_ ? pairs_->held() : 0)) /
-          (1 << 20),
-      device_ ? "; " : "", device_ ? device_->describe() : "");
+      static_cast<double>(pinned_->held()) / (1 << 20), device_ ? "; " : "",
+      device_ ? device_->describe() : "");
 }
 
 }  // namespace gdrx

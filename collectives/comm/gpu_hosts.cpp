@@ -150,8 +150,7 @@ void Communicator::end_of_stream_call(const Operation& operation) noexcept {
 // the thread that enqueues and the one that drives read it.
 Result<void> Communicator::allocate_host_memory() {
   const auto* of_this_gpu = reinterpret_cast<const void*>(gpu_->ticket().pointer);
-  host_memory_ =
-      GDRX_TRY(rail_staging_.memory(Hierarchical::kStagingBytes, of_this_gpu, *registrations_));
+  host_memory_ = GDRX_TRY(pinned_->take(Hierarchical::kStagingBytes, of_this_gpu))->data();
   return {};
 }
 

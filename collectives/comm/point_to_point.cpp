@@ -7,12 +7,9 @@ namespace gdrx {
 
 Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
   Call& call = operation->call;
-  if (idle_.empty()) {
-    idle_.reserve(stagings_ + 1);
-    idle_.push_back(std::make_unique<Staging>());
-    ++stagings_;
-  }
-  GDRX_TRY(idle_.back()->begin(call, 1, call.root, cache_));
+  Staging staging;
+  GDRX_TRY(staging.begin(call, 1, call.root, pinned_));
+  if (staging.used()) operation->staging = std::make_unique<Staging>(std::move(staging));
   exec::Flow& flow = operation->flow;
   flow.send = call.sends;
   flow.peer = call.root;
@@ -23,7 +20,7 @@ Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
   flow.word.count = call.count;
   flow.owner = operation.get();
   operation->info.path = PathKind::fabric;
-  operation->info.staged = idle_.back()->used();
+  operation->info.staged = operation->staging != nullptr;
   running_.push_back(operation);
   operation->place = std::prev(running_.end());
   if (auto posted = flows_.post(flow); !posted) {
@@ -31,10 +28,6 @@ Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
     return posted;
   }
   operation->info.registered = flow.bytes == 0 || flow.registration != nullptr;
-  if (operation->info.staged) {
-    operation->staging = std::move(idle_.back());
-    idle_.pop_back();
-  }
   return {};
 }
 
@@ -47,7 +40,7 @@ Result<std::shared_ptr<Operation>> PointToPoint::take_ended() {
   operation->info.counters = flow->counters;
   if (operation->staging) {
     auto copied = operation->staging->end();
-    put_back(*operation);
+    operation->staging.reset();
     if (!copied) {
       operation->error = copied.error();  // it is no longer among those that stop() returns
       operation->done.store(true, std::memory_order_release);
@@ -57,26 +50,13 @@ Result<std::shared_ptr<Operation>> PointToPoint::take_ended() {
   return operation;
 }
 
-void PointToPoint::put_back(Operation& operation) noexcept {
-  if (operation.staging) idle_.push_back(std::move(operation.staging));  // has room
-}
-
 PointToPoint::Running PointToPoint::stop() noexcept {
   flows_.clear();
   for (const auto& operation : running_) {
     operation->flow.registration.reset();
-    put_back(*operation);
+    operation->staging.reset();
   }
   return std::exchange(running_, {});
-}
-
-std::size_t PointToPoint::held() const noexcept {
-  std::size_t bytes = 0;
-  for (const auto& staging : idle_) bytes += staging->held();
-  for (const auto& operation : running_) {
-    if (operation->staging) bytes += operation->staging->held();
-  }
-  return bytes;
 }
 
 }  // namespace gdrx

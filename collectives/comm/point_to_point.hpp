@@ -5,12 +5,10 @@
 
 #include <list>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "collectives/comm/operation.hpp"
+#include "collectives/comm/staging_pool.hpp"
 #include "collectives/exec/flows.hpp"
-#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
@@ -20,7 +18,7 @@ class PointToPoint {
   using Running = std::list<std::shared_ptr<Operation>>;
 
   /// Both outlive it.
-  PointToPoint(exec::Links& links, RegistrationCache& cache) : cache_(cache), flows_(links) {}
+  PointToPoint(exec::Links& links, StagingPool& pinned) : pinned_(pinned), flows_(links) {}
   /// Of a send_recv whose stream has been waited for. Blocks for the copy of a GPU's buffer.
   Result<void> start(const std::shared_ptr<Operation>& operation);
   /// Whether the fabric has to be polled for it.
@@ -35,17 +33,11 @@ class PointToPoint {
   const Running& running() const noexcept { return running_; }
   /// Forgets all, and returns them, whose buffers are the callers' again.
   Running stop() noexcept;
-  /// Bytes of pinned memory.
-  std::size_t held() const noexcept;
 
  private:
-  void put_back(Operation& operation) noexcept;
-
-  RegistrationCache& cache_;
+  StagingPool& pinned_;
   exec::Flows flows_;
   Running running_;
-  std::vector<std::unique_ptr<Staging>> idle_;  // keep their memory for the next; room for all
-  std::size_t stagings_ = 0;                    // idle or in use
 };
 
 }  // namespace gdrx

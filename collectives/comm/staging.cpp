@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/staging.hpp"
 
-#include <algorithm>
-#include <bit>
-
 #include "gdrx/traits.hpp"
 
 namespace gdrx {
@@ -31,47 +28,17 @@ bool on_gpu(const void* buffer, std::uint64_t bytes) {
 
 }  // namespace
 
-// What a call outgrew stays for smaller ones: to free it would wait for every kernel of the GPU. So
-// that it is little, memory grows twofold once it grows.
-Result<std::byte*> Staging::room(std::size_t bytes, const void* device) {
-  Pinned* best = nullptr;
-  bool outgrown = false;
-  for (Pinned& pinned : pinned_) {
-    if (pinned.taken) continue;
-    if (pinned.memory.size() < bytes) {
-      outgrown = true;
-    } else if (best == nullptr || pinned.memory.size() < best->memory.size()) {
-      best = &pinned;
-    }
-  }
-  if (best == nullptr) {
-    const std::size_t wanted = outgrown ? std::bit_ceil(bytes) : bytes;
-    Pinned fresh{GDRX_TRY(cuda::PinnedBuffer::create(wanted, device))};
-    fresh.registration =
-        GDRX_TRY(cache_->acquire_new({fresh.memory.data(), wanted}, MemoryKind::host));
-    best = &pinned_.emplace_back(std::move(fresh));
-  }
-  best->taken = true;
-  return best->memory.data();
+Result<std::byte*> Staging::take(StagingPool& pool, std::size_t bytes, const void* device) {
+  blocks_.reserve(blocks_.size() + 1);
+  blocks_.push_back(GDRX_TRY(pool.take(bytes, device)));
+  used_ = true;
+  return blocks_.back()->data();
 }
 
-void Staging::reset(RegistrationCache& cache) {
-  cache_ = &cache;
+void Staging::give_back() noexcept {
+  for (StagingPool::Block* block : blocks_) StagingPool::give_back(*block);
+  blocks_.clear();
   results_.clear();
-  used_ = false;
-  for (Pinned& pinned : pinned_) pinned.taken = false;
-}
-
-std::size_t Staging::held() const noexcept {
-  std::size_t bytes = 0;
-  for (const Pinned& pinned : pinned_) bytes += pinned.memory.size();
-  return bytes;
-}
-
-Result<std::byte*> Staging::memory(std::size_t bytes, const void* device,
-                                   RegistrationCache& cache) {
-  reset(cache);
-  return room(bytes, device);
 }
 
 Result<void> Staging::wait_for_stream(const Call& call) {
@@ -83,20 +50,19 @@ Result<void> Staging::wait_for_stream(const Call& call) {
   return {};
 }
 
-Result<void> Staging::begin(Call& call, int ranks, Rank self, RegistrationCache& cache) {
-  reset(cache);
+Result<void> Staging::begin(Call& call, int ranks, Rank self, StagingPool& pool) {
+  give_back();
+  used_ = false;
   const Sides sides = sides_of(call, ranks, self);
   if (on_gpu(call.input, sides.in)) {
-    std::byte* host = GDRX_TRY(room(sides.in, call.input));
+    std::byte* host = GDRX_TRY(take(pool, sides.in, call.input));
     GDRX_TRY(cuda::copy_aside_to_host(host, call.input, sides.in));
     call.input = host;
-    used_ = true;
   }
   if (on_gpu(call.output, sides.out)) {
-    std::byte* host = GDRX_TRY(room(sides.out, call.output));
+    std::byte* host = GDRX_TRY(take(pool, sides.out, call.output));
     results_.push_back({call.output, host, sides.out});
     call.output = host;
-    used_ = true;
   }
   return {};
 }
@@ -105,7 +71,7 @@ Result<void> Staging::end() {
   for (const Copy& copy : results_) {
     GDRX_TRY(cuda::copy_aside_to_device(copy.device, copy.host, copy.bytes));
   }
-  results_.clear();
+  give_back();
   return {};
 }
 

@@ -54,7 +54,7 @@ Result<void> Communicator::make_start(Operation& operation) {
     operation.execution = GDRX_TRY(make_hierarchical(operation));
     return {};
   }
-  GDRX_TRY(staging_.begin(operation.call, size(), rank_, *registrations_));
+  GDRX_TRY(staging_.begin(operation.call, size(), rank_, *pinned_));
   operation.info.staged = staging_.used();
   if (operation.info.staged) say_why_staged(operation.call);
   operation.execution = GDRX_TRY(make_execution(operation));
