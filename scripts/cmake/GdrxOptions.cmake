@@ -77,6 +77,16 @@ function(gdrx_library name kind)
   endif()
 endfunction()
 
+# What is read, shown and done once a command, for which the compiler's time is more than its own.
+function(gdrx_cold)
+  foreach(name ${ARGN})
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(TARGET gdrx_precompiled_cold)
+      target_precompile_headers(${name} REUSE_FROM gdrx_precompiled_cold)
+    endif()
+  endforeach()
+endfunction()
+
 function(gdrx_executable name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE gdrx_flags)

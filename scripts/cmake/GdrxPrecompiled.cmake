@@ -23,6 +23,9 @@ set(headers <algorithm> <array> <atomic> <charconv> <chrono> <cstring> <deque> <
   <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <utility> <vector>
   <fmt/format.h> <tl/expected.hpp>)
 gdrx_precompiled(gdrx_precompiled ${headers} LIBS gdrx_fmt tl::expected)
+gdrx_precompiled(gdrx_precompiled_cold ${headers} <CLI/CLI.hpp> <nlohmann/json.hpp> LIBS gdrx_fmt tl::expected CLI11::CLI11
+  nlohmann_json::nlohmann_json)
+target_compile_options(gdrx_precompiled_cold PRIVATE $<$<CONFIG:Release>:-O1>) # as gdrx_cold()
 if(GDRX_BUILD_TESTS)
   gdrx_precompiled(gdrx_precompiled_tests ${headers} <gtest/gtest.h> LIBS gdrx_fmt tl::expected GTest::gtest)
 endif()
