@@ -247,10 +247,10 @@ GDRX_API gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t co
                                  gdrxDataType_t type, gdrxRedOp_t op, int root, gdrxComm_t comm,
                                  gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
-/* Point to point. Messages between two ranks are matched in the order of their calls, each way; their
- * counts and types must agree on both sides. A message waits for no other call, neither of another
- * pair nor a collective. Between gdrxGroupStart and gdrxGroupEnd calls start together, so that
- * exchanges cannot deadlock, with any number of messages to and from a peer, of any sizes. */
+/* Point to point. Messages between two ranks are matched in the order of their calls, each way;
+ * their counts and types must agree on both sides. A message waits for no other call, neither of
+ * another pair nor a collective. Between gdrxGroupStart and gdrxGroupEnd calls start together, so
+ * that exchanges cannot deadlock, with any number of messages to and from a peer, of any sizes. */
 GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,

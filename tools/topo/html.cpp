@@ -169,9 +169,9 @@ std::string topo_dot(const Topology& topology) {
   int next = 0;
   for (const PictureGroup& group : picture(topology)) {
     const std::string top = fmt::format("numa{}", group.numa < 0 ? next + 100000 : group.numa);
-    text += fmt::format(
-        "  {} [label={}, fillcolor=\"#ffffff\"];\n", top,
-        in_quotes(group.numa < 0 ? "NUMA node not known" : fmt::format("NUMA node {}", group.numa)));
+    text += fmt::format("  {} [label={}, fillcolor=\"#ffffff\"];\n", top,
+                        in_quotes(group.numa < 0 ? "NUMA node not known"
+                                                 : fmt::format("NUMA node {}", group.numa)));
     for (const PictureNode& root : group.roots) dot_node(topology, root, top, text, next);
   }
   return text + "}\n";
