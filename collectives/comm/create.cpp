@@ -75,7 +75,7 @@ class CommunicatorBuilder {
     }
     comm.shape_.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
-    comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels) + 1;
+    comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels) + exec::kFlowLanes;
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
     auto fabric = GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
     if (!fabric) {

@@ -78,7 +78,7 @@ Result<bool> Flows::step() {
 Result<bool> Flows::step(Rank peer) {
   Pair& with = pair(peer);
   if (peer == links_.self()) return to_itself(with);
-  if (with.owed > 0) GDRX_TRY(return_credit(with, with.owed));
+  if (with.debts > 0) GDRX_TRY(pay_credits(with));
   const bool sent = with.sends.first != nullptr && GDRX_TRY(send(with));
   const bool received = with.receives.first != nullptr && GDRX_TRY(receive(with, peer));
   return sent || received;
@@ -115,12 +115,13 @@ Result<bool> Flows::send(Pair& to) {
   while (to.sends.first != nullptr) {
     Flow& flow = *to.sends.first;
     const MessageHeader header = header_of(flow, links_.self());
+    const std::uint32_t lane = lane_of(to.sends.slices);
     const Progress posted = GDRX_TRY(to.outbox->send(
-        lane(), links_.inbox().credit(flow.peer, lane()), header,
-        {flow.buffer + flow.at, header.bytes},
+        lane, links_.inbox().credit(flow.peer, lane), header, {flow.buffer + flow.at, header.bytes},
         flow.registration ? flow.registration->region() : nullptr, flow.cookie | kCookie));
     if (posted == Progress::pending) break;
     moved = true;
+    ++to.sends.slices;
     ++flow.unfinished_writes;
     ++flow.counters.sent;
     ++flow.counters.slices;
@@ -134,26 +135,41 @@ Result<bool> Flows::receive(Pair& from, Rank peer) {
   bool moved = false;
   while (from.receives.first != nullptr) {
     Flow& flow = *from.receives.first;
-    const MessageHeader* const theirs = links_.inbox().head(peer, lane());
+    const std::uint32_t lane = lane_of(from.receives.slices);
+    const MessageHeader* const theirs = links_.inbox().head(peer, lane);
     if (theirs == nullptr) break;
     const MessageHeader expected = header_of(flow, peer);
     GDRX_TRY(check_message(*theirs, peer, expected, links_.self()));
     reduce::copy(flow.buffer + flow.at, Inbox::payload(theirs), expected.bytes);
     moved = true;
+    ++from.receives.slices;
     ++flow.counters.received;
     ++flow.counters.slices;
     flow.at += expected.bytes;
-    const std::uint64_t consumed = links_.inbox().consume(peer, lane());
+    const std::uint64_t consumed = links_.inbox().consume(peer, lane);
     // Every second message returns two credits: half the messages, and two slots stay usable.
-    if (consumed % (kSlots / 2) == 0) GDRX_TRY(return_credit(from, consumed));
+    if (consumed % (kSlots / 2) == 0) GDRX_TRY(return_credit(from, lane, consumed));
     if (flow.at == flow.bytes) end_of(from.receives, flow);
   }
   return moved;
 }
 
-Result<void> Flows::return_credit(Pair& from, std::uint64_t consumed) {
-  const bool pending = GDRX_TRY(from.outbox->return_credit(lane(), consumed)) == Progress::pending;
-  from.owed = pending ? consumed : 0;
+Result<void> Flows::return_credit(Pair& from, std::uint32_t lane, std::uint64_t consumed) {
+  std::uint64_t& owed = from.owed[lane - links_.shape().first_flow_lane()];
+  if (owed != 0) --from.debts;
+  owed = consumed;
+  ++from.debts;
+  if (GDRX_TRY(from.outbox->return_credit(lane, consumed)) == Progress::pending) return {};
+  owed = 0;
+  --from.debts;
+  return {};
+}
+
+Result<void> Flows::pay_credits(Pair& from) {
+  for (std::uint32_t i = 0; i < kFlowLanes; ++i) {
+    if (from.owed[i] == 0) continue;
+    GDRX_TRY(return_credit(from, links_.shape().first_flow_lane() + i, from.owed[i]));
+  }
   return {};
 }
 
@@ -192,7 +208,8 @@ void Flows::on_write_done(std::uint64_t cookie) noexcept {
 void Flows::clear() noexcept {
   for (Pair& pair : pairs_) {
     pair.sends = pair.receives = {};
-    pair.owed = 0;
+    for (std::uint64_t& owed : pair.owed) owed = 0;
+    pair.debts = 0;
     pair.active = false;
   }
   active_.clear();

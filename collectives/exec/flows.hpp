@@ -64,27 +64,32 @@ class Flows {
     Flow* first = nullptr;
     Flow* last = nullptr;
     std::uint64_t posted = 0;
+    std::uint64_t slices = 0;  // sent, or received: they go over the lanes in turn
     void push(Flow& flow) noexcept;
     void pop() noexcept;
   };
   struct Pair {
     Queue sends, receives;
-    Outbox* outbox = nullptr;  // null: itself
-    std::uint64_t owed = 0;    // messages whose credit could not be returned yet
+    Outbox* outbox = nullptr;             // null: itself
+    std::uint64_t owed[kFlowLanes] = {};  // of a lane, messages whose credit is yet to be returned
+    std::uint32_t debts = 0;              // of owed, what is not 0
     bool active = false;
     bool idle() const noexcept {
-      return sends.first == nullptr && receives.first == nullptr && owed == 0;
+      return sends.first == nullptr && receives.first == nullptr && debts == 0;
     }
   };
 
   Pair& pair(Rank peer) noexcept { return pairs_[static_cast<std::size_t>(index(peer))]; }
-  std::uint32_t lane() const noexcept { return links_.shape().flow_lane(); }
+  std::uint32_t lane_of(std::uint64_t slice) const noexcept {
+    return links_.shape().first_flow_lane() + static_cast<std::uint32_t>(slice % kFlowLanes);
+  }
   MessageHeader header_of(const Flow& flow, Rank source) const noexcept;
   Result<bool> step(Rank peer);
   Result<bool> to_itself(Pair& self);
   Result<bool> send(Pair& to);
   Result<bool> receive(Pair& from, Rank peer);
-  Result<void> return_credit(Pair& from, std::uint64_t consumed);
+  Result<void> return_credit(Pair& from, std::uint32_t lane, std::uint64_t consumed);
+  Result<void> pay_credits(Pair& from);
   void end_of(Queue& queue, Flow& flow) noexcept;
   void end_if_done(Flow& flow) noexcept;
 

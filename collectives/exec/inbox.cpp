@@ -86,7 +86,7 @@ std::uint64_t Inbox::credit(Rank peer, std::uint32_t lane_number) const noexcept
 
 const MessageHeader* Inbox::find_stray(const Word& mine, Rank& peer) const noexcept {
   for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
-    for (std::uint32_t l = 0; l < shape_.flow_lane(); ++l) {
+    for (std::uint32_t l = 0; l < shape_.first_flow_lane(); ++l) {
       peer = static_cast<Rank>(p);
       const MessageHeader* found = head(peer, l);
       if (found != nullptr && found->word.sequence == mine.sequence && !(found->word == mine)) {

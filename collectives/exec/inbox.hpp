@@ -18,18 +18,19 @@
 
 namespace gdrx::exec {
 
-inline constexpr std::uint32_t kMaxLanes = 17;
+inline constexpr std::uint32_t kFlowLanes = 4;  // of them, for point-to-point messages
+inline constexpr std::uint32_t kMaxLanes = 16 + kFlowLanes;
 inline constexpr std::uint32_t kSlots = 4;  // messages in flight between two ranks on a lane
 
 /// The same on every rank of a communicator.
 struct InboxShape {
   std::uint32_t ranks = 1;
-  std::uint32_t lanes = 9;           // one more, at least, than any plan has channels
-  std::uint32_t window = 8;          // slices of a plan in flight at once, of all its channels
-  std::uint64_t slice = 128 * 1024;  // largest payload, bytes
+  std::uint32_t lanes = 8 + kFlowLanes;  // as many, besides those, as any plan has channels
+  std::uint32_t window = 8;              // slices of a plan in flight at once, of all its channels
+  std::uint64_t slice = 128 * 1024;      // largest payload, bytes
 
-  /// Point-to-point messages have it to themselves: plans use those below it.
-  std::uint32_t flow_lane() const noexcept { return lanes - 1; }
+  /// Point-to-point messages have this lane and those behind it, plans those before.
+  std::uint32_t first_flow_lane() const noexcept { return lanes - kFlowLanes; }
   std::uint64_t credits_bytes() const noexcept;
   std::uint64_t stride() const noexcept;  // of a slot
   std::uint64_t bytes() const noexcept;

@@ -68,10 +68,10 @@ Result<void> PlanExecution::prepare() {
   choose_slices();
   GDRX_TRY(find_memory());
   const Program& program = *call_.program;
-  if (program.channels.size() > links_.shape().flow_lane()) {
+  if (program.channels.size() > links_.shape().first_flow_lane()) {
     return fail(Errc::internal,
                 fmt::format("the plan has {} channels and the communicator {} lanes",
-                            program.channels.size(), links_.shape().flow_lane()));
+                            program.channels.size(), links_.shape().first_flow_lane()));
   }
   outboxes_.assign(links_.shape().ranks, nullptr);
   for (std::uint32_t channel = 0; channel < program.channels.size(); ++channel) {

@@ -60,7 +60,7 @@ class RailLinks final : public exec::Links {
   RailLinks(Cluster& cluster, int rank)
       : cluster_(cluster), rank_(rank), outboxes_(cluster.hosts.size()) {
     shape_.ranks = static_cast<std::uint32_t>(cluster.hosts.size());
-    shape_.lanes = 1;
+    shape_.lanes = 1 + exec::kFlowLanes;
     shape_.slice = 4096;
     inbox_ = *exec::Inbox::create(shape_, *cluster[rank].device);
   }
