@@ -20,9 +20,6 @@ constexpr std::uint64_t kSpinsAlone = 4000;
 constexpr std::uint64_t kSpinsShared = 8;
 // While shared memory is waited for, the fabric is looked at this seldom.
 constexpr std::uint64_t kFabricEvery = 32;
-// How often a waiting thread looks at the clock, and for calls that do not match.
-constexpr std::uint64_t kClockEvery = 128;
-
 constexpr milliseconds kSuspicion{700};
 
 // Nobody waits longer than this for ranks that do not destroy their communicator.

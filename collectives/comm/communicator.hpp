@@ -231,6 +231,12 @@ class Communicator final : private exec::Links {
   void serve_fabric();         // driver_ held
   void look_at_spans();
   Result<void> look_at_clock(const Operation& front);
+  /// How often a waiting thread looks at the clock, and for calls that do not match: in rounds.
+  static constexpr std::uint64_t kClockEvery = 128;
+  Deadline call_deadline() const {
+    return config_.timeout.count() > 0 ? Deadline::after(steady_clock(), config_.timeout)
+                                       : Deadline::never();
+  }
   Deadline waiters_deadline() const;  // of whoever waits for what a stream has to begin
   Result<void> look_at_stream(const Operation& operation, std::optional<Deadline>& patience);
   Result<void> look_for_strays();

@@ -8,18 +8,10 @@
 #include "collectives/comm/communicator.hpp"
 
 namespace gdrx {
-namespace {
-
-// Rounds without result between two looks at the clock.
-constexpr std::uint64_t kClockEvery = 128;
-
-}  // namespace
 
 // If the communicator has failed since, whoever waits finds it; so does he if this goes wrong.
 void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
-  if (config_.timeout.count() > 0) {
-    operation->deadline = Deadline::after(steady_clock(), config_.timeout);
-  }
+  operation->deadline = call_deadline();
   auto started = failure_.happened() ? Result<void>(tl::unexpected(failure_.error()))
                                      : pairs_->start(operation);
   if (started) {

@@ -47,9 +47,7 @@ Result<void> Communicator::start(Operation& operation) {
 }
 
 Result<void> Communicator::make_start(Operation& operation) {
-  if (config_.timeout.count() > 0) {
-    operation.deadline = Deadline::after(steady_clock(), config_.timeout);
-  }
+  operation.deadline = call_deadline();
   if (operation.on_hosts) {
     operation.execution = GDRX_TRY(make_hierarchical(operation));
     return {};
