@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -54,13 +55,29 @@ void combine_block(ReduceOp op, T* into, const T* from, std::size_t count) {
       return loop([](T a, T b) { return std::min(a, b); });
     case ReduceOp::max:
       return loop([](T a, T b) { return std::max(a, b); });
+    case ReduceOp::land:
+      return loop([](T a, T b) { return static_cast<T>(a != 0 && b != 0); });
+    case ReduceOp::lor:
+      return loop([](T a, T b) { return static_cast<T>(a != 0 || b != 0); });
+    case ReduceOp::lxor:
+      return loop([](T a, T b) { return static_cast<T>((a != 0) != (b != 0)); });
+    case ReduceOp::band:
+      return loop([](T a, T b) { return static_cast<T>(a & b); });
+    case ReduceOp::bor:
+      return loop([](T a, T b) { return static_cast<T>(a | b); });
+    case ReduceOp::bxor:
+      return loop([](T a, T b) { return static_cast<T>(a ^ b); });
+    case ReduceOp::minloc:  // of pairs, as the next
+    case ReduceOp::maxloc:
+    case ReduceOp::premul_sum:  // no name stands for it, nor for the next
+    case ReduceOp::user:
+      break;
   }
 }
 
 int spread_of(DataType type) {
-  const bool wide = type == DataType::float32 || type == DataType::float64;
-  const bool narrow = type == DataType::float8_e4m3 || type == DataType::float8_e5m2;
-  return wide ? 8 : narrow ? 1 : 3;
+  const std::size_t size = size_of(type);
+  return size >= 4 ? 8 : size == 1 ? 1 : 3;
 }
 
 // A float type's elements as whole numbers.
@@ -94,18 +111,32 @@ void numbers(const DataKey& key, int rank, std::uint64_t begin, std::size_t coun
 template <class T>
 struct FloatElement {
   using Stored = T;
+  using Wide = double;
   static T store(double value) { return static_cast<T>(value); }
 };
 template <class Bits, Bits (*kStore)(float) noexcept>
 struct NarrowElement {
   using Stored = Bits;
+  using Wide = double;
   static Bits store(double value) { return kStore(static_cast<float>(value)); }
 };
 
-// The library divides in its accumulator: double for double, float for the rest.
-template <class Stored>
-double divided(double value, int ranks) {
-  if (sizeof(Stored) == 8) return value / ranks;
+/// Of x86-64 the last six bytes say nothing: they are zero, as in the library's results.
+constexpr std::size_t kLongDoubleUsed = __LDBL_MANT_DIG__ == 64 ? 10 : sizeof(long double);
+struct LongDoubleElement {
+  using Stored = std::array<std::byte, sizeof(long double)>;
+  using Wide = long double;
+  static Stored store(long double value) {
+    Stored stored{};
+    std::memcpy(stored.data(), &value, kLongDoubleUsed);
+    return stored;
+  }
+};
+
+// The library divides in its accumulator: double for double, float for what is narrower.
+template <class E>
+typename E::Wide divided(typename E::Wide value, int ranks) {
+  if constexpr (sizeof(typename E::Stored) >= 8) return value / ranks;
   return static_cast<double>(static_cast<float>(value) / static_cast<float>(ranks));
 }
 
@@ -122,9 +153,68 @@ void fill_floats(const DataKey& key, int rank, std::byte* to, std::uint64_t begi
   }
   const bool divide = rank < 0 && key.op == ReduceOp::avg;
   for (std::size_t k = 0; k < count; ++k) {
-    const double number = value[k];
-    const Stored stored = E::store(divide ? divided<Stored>(number, key.ranks) : number);
+    const typename E::Wide number = value[k];
+    const Stored stored = E::store(divide ? divided<E>(number, key.ranks) : number);
     std::memcpy(to + k * sizeof stored, &stored, sizeof stored);
+  }
+}
+
+/// A sum has twice as many floats; a product is of powers of i.
+template <class T>
+void fill_complex(const DataKey& key, int rank, std::byte* to, std::uint64_t begin,
+                  std::size_t count) {
+  if (key.op != ReduceOp::prod) {
+    for (std::size_t done = 0; done < 2 * count; done += kBlock) {
+      fill_floats<FloatElement<T>>(key, rank, to + done * sizeof(T), 2 * begin + done,
+                                   std::min(kBlock, 2 * count - done));
+    }
+    return;
+  }
+  Block turns;
+  Block more;
+  hash_block(key, std::max(rank, 0), begin, count, turns);
+  for (int r = 1; rank < 0 && r < key.ranks; ++r) {
+    hash_block(key, r, begin, count, more);
+    for (std::size_t k = 0; k < count; ++k) turns[k] += more[k];
+  }
+  constexpr std::array<int, 4> kReal{1, 0, -1, 0};
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::array<T, 2> number{static_cast<T>(kReal[turns[k] % 4]),
+                                  static_cast<T>(kReal[(turns[k] + 3) % 4])};
+    std::memcpy(to + k * sizeof number, &number, sizeof number);
+  }
+}
+
+/// Few values, so that many are equal, and each rank's number as index.
+template <class T>
+void fill_pairs(const DataKey& key, int rank, std::byte* to, std::uint64_t begin,
+                std::size_t count) {
+  struct Pair {
+    T value;
+    int index;
+  };
+  constexpr std::uint32_t kValues = 8;
+  Block best;
+  Block more;
+  std::array<int, kBlock> index;
+  index.fill(std::max(rank, 0));
+  hash_block(key, std::max(rank, 0), begin, count, best);
+  for (std::size_t k = 0; k < count; ++k) best[k] %= kValues;
+  for (int r = 1; rank < 0 && r < key.ranks; ++r) {
+    hash_block(key, r, begin, count, more);
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::uint32_t value = more[k] % kValues;
+      if (key.op == ReduceOp::minloc ? value >= best[k] : value <= best[k]) continue;
+      best[k] = value;
+      index[k] = r;
+    }
+  }
+  constexpr std::size_t kUsed = sizeof(T) == sizeof(long double) ? kLongDoubleUsed : sizeof(T);
+  std::memset(to, 0, count * sizeof(Pair));
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto value = static_cast<T>(best[k]);
+    std::memcpy(to + k * sizeof(Pair), &value, kUsed);
+    std::memcpy(to + k * sizeof(Pair) + offsetof(Pair, index), &index[k], sizeof(int));
   }
 }
 
@@ -132,6 +222,11 @@ template <class T>
 void integers(const DataKey& key, int rank, std::uint64_t begin, std::size_t count, T* out) {
   Block bits;
   hash_block(key, rank, begin, count, bits);
+  if (key.type == DataType::boolean || key.op == ReduceOp::land || key.op == ReduceOp::lor ||
+      key.op == ReduceOp::lxor) {
+    for (std::size_t k = 0; k < count; ++k) out[k] = static_cast<T>(bits[k] & 1);
+    return;
+  }
   for (std::size_t k = 0; k < count; ++k) {
     out[k] = static_cast<T>(sizeof(T) < 8 ? bits[k] : bits[k] * 0x9E3779B97F4A7C15u);
   }
@@ -186,6 +281,35 @@ Filler filler_of(DataType type) {
       return fill_floats<NarrowElement<std::uint8_t, float_to_e4m3>>;
     case DataType::float8_e5m2:
       return fill_floats<NarrowElement<std::uint8_t, float_to_e5m2>>;
+    case DataType::int16:
+      return fill_integers<std::int16_t>;
+    case DataType::uint16:
+      return fill_integers<std::uint16_t>;
+    case DataType::boolean:
+    case DataType::byte:
+      return fill_integers<std::uint8_t>;
+    case DataType::complex64:
+      return fill_complex<float>;
+    case DataType::complex128:
+      return fill_complex<double>;
+    case DataType::long_double:
+      return fill_floats<LongDoubleElement>;
+    case DataType::float8_e4m3fnuz:
+      return fill_floats<NarrowElement<std::uint8_t, float_to_e4m3fnuz>>;
+    case DataType::float8_e5m2fnuz:
+      return fill_floats<NarrowElement<std::uint8_t, float_to_e5m2fnuz>>;
+    case DataType::float_int:
+      return fill_pairs<float>;
+    case DataType::double_int:
+      return fill_pairs<double>;
+    case DataType::long_int:
+      return fill_pairs<long>;
+    case DataType::int_int:
+      return fill_pairs<int>;
+    case DataType::short_int:
+      return fill_pairs<short>;
+    case DataType::long_double_int:
+      return fill_pairs<long double>;
   }
   return nullptr;
 }
@@ -227,6 +351,12 @@ std::uint64_t count_wrong(const std::byte* got, const std::byte* expected, std::
     ++wrong;
   }
   return wrong;
+}
+
+std::uint64_t count_wrong(const std::byte* got, const std::byte* expected, DataType type,
+                          std::uint64_t count) {
+  const std::uint64_t parts = class_of(type) == TypeClass::complex ? 2 : 1;
+  return count_wrong(got, expected, size_of(type) / parts, count * parts);
 }
 
 GuardedBuffer::GuardedBuffer(std::size_t bytes, bool unaligned)

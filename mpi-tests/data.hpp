@@ -3,7 +3,8 @@
 //
 // Integers: random bits, wrapping. float and double: small whole numbers. half, bfloat16: -3 to 3.
 // float8: -1, 0, 1, on four ranks of each element only, so that partial sums stay exact. prod of
-// floats: signs, and one factor 2. avg is divided once, from an exact sum.
+// floats: signs, and one factor 2; of complex numbers: powers of i. avg is divided once, from an
+// exact sum. Logical operators: 0 and 1. Pairs: small values, and the rank as index.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,11 @@ struct DataKey {
 void fill_input(const DataKey& key, int rank, std::byte* to, std::uint64_t count);
 /// Elements [begin, begin + count) of the result.
 void fill_expected(const DataKey& key, std::byte* to, std::uint64_t begin, std::uint64_t count);
+/// `element`: bytes of a number. A zero has any sign.
 std::uint64_t count_wrong(const std::byte* got, const std::byte* expected, std::size_t element,
+                          std::uint64_t count);
+/// Of a complex number each part is one.
+std::uint64_t count_wrong(const std::byte* got, const std::byte* expected, DataType type,
                           std::uint64_t count);
 
 /// A buffer with guards around it and a poisoned inside.

@@ -64,8 +64,8 @@ void Case::time_on_gpu(gdrxComm_t comm, bool in_place, Row& row) {
 
 std::uint64_t Case::wrong_in_output() {
   must(gpu_out_->download());
-  std::uint64_t wrong = count_wrong(out_.data(), expected_.data(), size_of(key_.type), count_) +
-                        out_.damaged_guards();
+  std::uint64_t wrong =
+      count_wrong(out_.data(), expected_.data(), key_.type, count_) + out_.damaged_guards();
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   return wrong;
 }

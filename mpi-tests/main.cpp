@@ -129,6 +129,7 @@ std::vector<Row> run_all(const Options& options, Communicators& communicators, i
   std::vector<Row> rows;
   for (const DataType type : options.types) {
     for (const ReduceOp op : options.ops) {
+      if (!fits(options, type, op)) continue;
       for (const std::uint64_t bytes : options.sizes) {
         Case data = make_case(options, rank, ranks, type, op, bytes, &gpu);
         for (const std::string& algorithm : options.algorithms) {

@@ -33,12 +33,12 @@ struct Functions {
 constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
 
 int nccl_type(DataType type) {
-  constexpr std::array<int, kDataTypeCount> kTypes{0, 1, 2, 3, 4, 5, 6, 9, 7, 8, 10, 11};
+  constexpr std::array<int, kGpuTypeCount> kTypes{0, 1, 2, 3, 4, 5, 6, 9, 7, 8, 10, 11};
   return kTypes[static_cast<std::size_t>(type)];
 }
 
 int nccl_op(ReduceOp op) {
-  constexpr std::array<int, kReduceOpCount> kOps{0, 1, 3, 2, 4};  // NCCL has max before min
+  constexpr std::array<int, kGpuOpCount> kOps{0, 1, 3, 2, 4};  // NCCL has max before min
   return kOps[static_cast<std::size_t>(op)];
 }
 

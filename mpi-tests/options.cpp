@@ -79,19 +79,21 @@ std::vector<std::string> split(const std::string& list) {
 
 template <class T, class Parse>
 Result<std::vector<T>> parse_list(const std::string& option, const std::string& list,
-                                  std::size_t all, Parse parse) {
+                                  std::size_t all, std::size_t every, Parse parse) {
   std::vector<T> values;
-  if (list == "all") {
-    for (std::size_t i = 0; i < all; ++i) values.push_back(static_cast<T>(i));
+  if (list == "all" || list == "every") {
+    for (std::size_t i = 0; i < (list == "all" ? all : every); ++i)
+      values.push_back(static_cast<T>(i));
     return values;
   }
   for (const std::string& name : split(list)) {
     const auto value = parse(name);
     if (!value) {
       std::string known;
-      for (std::size_t i = 0; i < all; ++i) known.append(" ").append(to_string(static_cast<T>(i)));
+      for (std::size_t i = 0; i < every; ++i)
+        known.append(" ").append(to_string(static_cast<T>(i)));
       return fail(Errc::invalid_argument,
-                  option + " does not know '" + name + "'; it takes all or" + known);
+                  option + " does not know '" + name + "'; it takes all, every or" + known);
     }
     values.push_back(*value);
   }
@@ -142,15 +144,16 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-f,--stepfactor", raw.factor, "factor between sizes");
   app.add_option("-i,--stepbytes", raw.step, "bytes between sizes, instead of -f");
   app.add_option("--count", raw.count, "this many elements, instead of sizes");
-  app.add_option("-t,--datatype", raw.type, "type, list of types, or all");
-  app.add_option("-o,--op", raw.op, "sum, prod, min, max, avg, a list, or all");
+  app.add_option("-t,--datatype", raw.type,
+                 "type, list of types, all: NCCL's, or every: all that take -o");
+  app.add_option("-o,--op", raw.op, "sum, a list, all: NCCL's five, or every: all that -t takes");
   app.add_option("-n,--iters", options.iterations, "timed calls");
   app.add_option("-w,--warmup_iters", options.warmup, "calls before them");
   app.add_option("-c,--check", options.checks, "checked calls of each row, 0 for none");
   app.add_option("--algo", raw.algo,
                  "auto, all, or a list of algorithms; direct: of registered GPU buffers; without "
                  "it GDRX_ALGO");
-  app.add_option("--transport", options.transport, "auto, ucx, tcp, verbs");
+  app.add_option("--transport", options.transport, "auto, shm, ucx, tcp, verbs");
   app.add_option("--memory", raw.memory, "host or cuda");
   app.add_option("--mode", raw.mode,
                  "cuda: blocking, stream (calls on a stream) or graph (40 calls replayed)");
@@ -205,6 +208,24 @@ Result<void> check_count(const Raw& raw, Options& options) {
   return {};
 }
 
+// A list of every one leaves out what does not fit: see fits().
+Result<void> check_operators(const Raw& raw, const Options& options) {
+  if (raw.type == "every" || raw.op == "every") return {};
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : options.ops) {
+      if (fits(options, type, op)) continue;
+      if (!takes(type, op)) {
+        return fail(Errc::invalid_argument,
+                    fmt::format("-o: there is no {} of {}, which takes {}", to_string(op),
+                                to_string(type), operators_of(type)));
+      }
+      return fail(Errc::unsupported, fmt::format("{} of {} is neither GPUs' nor NCCL's",
+                                                 to_string(op), to_string(type)));
+    }
+  }
+  return {};
+}
+
 Result<void> check_vs_mpi(const Options& options) {
   constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
   for (const DataType type : options.types) {
@@ -239,10 +260,11 @@ Result<void> check(const Raw& raw, Options& options) {
   options.in_place = raw.only_in || !raw.only_out;
   options.out_of_place = raw.only_out || !raw.only_in;
   options.sizes = GDRX_TRY(sizes_of(raw));
-  options.types = GDRX_TRY(parse_list<DataType>("-t", raw.type, kDataTypeCount,
+  options.types = GDRX_TRY(parse_list<DataType>("-t", raw.type, kGpuTypeCount, kDataTypeCount,
                                                 [](auto n) { return parse_data_type(n); }));
-  options.ops = GDRX_TRY(parse_list<ReduceOp>("-o", raw.op, kReduceOpCount,
+  options.ops = GDRX_TRY(parse_list<ReduceOp>("-o", raw.op, kGpuOpCount, kNamedOpCount,
                                               [](auto n) { return parse_reduce_op(n); }));
+  GDRX_TRY(check_operators(raw, options));
   const std::string fallback = GDRX_TRY(load_config(process_environment())).config.algo;
   options.algorithms = GDRX_TRY(algorithms_of(raw.algo.value_or(fallback)));
   const auto direct = std::find(options.algorithms.begin(), options.algorithms.end(), kDirect);
@@ -254,6 +276,11 @@ Result<void> check(const Raw& raw, Options& options) {
 }
 
 }  // namespace
+
+bool fits(const Options& options, DataType type, ReduceOp op) noexcept {
+  if (options.cuda && is_host_only(type)) return false;
+  return takes(type, op) && (!options.vs_nccl || has_kernels(type, op));
+}
 
 Result<Options> parse_options(int argc, char** argv) {
   Options options;

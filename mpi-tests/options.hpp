@@ -38,6 +38,8 @@ struct Options {
 };
 
 /// One line of text in the error, for rank 0 to print.
+/// Whether a row of it is run.
+bool fits(const Options& options, DataType type, ReduceOp op) noexcept;
 Result<Options> parse_options(int argc, char** argv);
 
 }  // namespace gdrx::bench

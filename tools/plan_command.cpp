@@ -219,7 +219,7 @@ void add_plan(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--collective", o.collective,
-                   "allReduce, reduceScatter, allGather, broadcast, reduce, barrier")
+                   "allReduce, reduceScatter, allGather, broadcast, reduce, barrier, scan, exscan")
       ->capture_default_str();
   command->add_option("-n,--ranks", o.ranks, "how many ranks")->capture_default_str();
   command->add_option("--root", o.root, "of broadcast and reduce")->capture_default_str();

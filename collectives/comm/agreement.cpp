@@ -26,7 +26,7 @@ Result<std::vector<std::byte>> Communicator::gather_equal(std::span<const std::b
   call.output = all.data();
   call.count = mine.size();
   GDRX_TRY(check(call));
-  auto operation = std::make_shared<Operation>(std::move(call));
+  auto operation = operation_of(std::move(call));
   operation->own = true;
   GDRX_TRY(post_staged(operation));
   GDRX_TRY(wait(*operation));

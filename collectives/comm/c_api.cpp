@@ -3,21 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
+#include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::c_api {
-namespace {
 
 Result<void> check_comm(const gdrxComm* comm) {
-  if (comm == nullptr || !comm->impl) {
+  if (is_made(comm)) return check_birthplace(comm);
+  if (comm == nullptr || !comm->starting) {
     return fail(Errc::invalid_argument, "the communicator is NULL");
   }
-  return check_birthplace(comm);
+  if (comm->starting->state == Starting::State::failed) {
+    return tl::unexpected(comm->starting->error);
+  }
+  return fail(Errc::invalid_argument,
+              "the communicator is being made: gdrxCommGetAsyncError says when it can be used");
 }
 
 Result<DataType> data_type(gdrxDataType_t type) {
@@ -26,14 +31,6 @@ Result<DataType> data_type(gdrxDataType_t type) {
     return fail(Errc::invalid_argument, fmt::format("{} is no gdrxDataType_t", value));
   }
   return static_cast<DataType>(value);
-}
-
-Result<ReduceOp> reduce_op(gdrxRedOp_t op) {
-  const auto value = static_cast<unsigned>(op);
-  if (value >= kReduceOpCount) {
-    return fail(Errc::invalid_argument, fmt::format("{} is no gdrxRedOp_t", value));
-  }
-  return static_cast<ReduceOp>(value);
 }
 
 Result<Rank> rank_of(const gdrxComm* comm, int rank, const char* what) {
@@ -63,7 +60,6 @@ Result<void> check_buffer(const void* buffer, std::uint64_t bytes, const char* n
   return {};
 }
 
-// In place is the same block exactly; anything else must not overlap.
 Result<void> check_overlap(const std::byte* in, std::uint64_t in_bytes, const std::byte* out,
                            std::uint64_t out_bytes, const std::byte* in_place) {
   if (in == nullptr || out == nullptr || in_bytes == 0 || out_bytes == 0) return {};
@@ -74,25 +70,6 @@ Result<void> check_overlap(const std::byte* in, std::uint64_t in_bytes, const st
   return fail(Errc::invalid_argument, "sendbuff and recvbuff overlap without being in place");
 }
 
-const std::byte* bytes_of(const void* pointer) { return static_cast<const std::byte*>(pointer); }
-std::byte* bytes_of(void* pointer) { return static_cast<std::byte*>(pointer); }
-
-// The last one closes the door: all have drained, or failed, so nobody needs another any more.
-void forget_sibling(Siblings& siblings) noexcept {
-  std::vector<std::unique_ptr<Communicator>> leaving;
-  const std::lock_guard lock(siblings.mutex);
-  if (--siblings.alive == 0) leaving.swap(siblings.destroyed);
-}
-
-void copy_text(const std::string& text, char* to, std::size_t capacity) {
-  if (capacity == 0) return;
-  const std::size_t length = std::min(text.size(), capacity - 1);
-  std::memcpy(to, text.data(), length);
-  to[length] = '\0';
-}
-
-}  // namespace
-
 }  // namespace gdrx::c_api
 
 using namespace gdrx;         // NOLINT: this file is the C API's implementation
@@ -100,65 +77,47 @@ using namespace gdrx::c_api;  // NOLINT
 
 int gdrxGetVersion(void) { return GDRX_VERSION; }
 
-gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
-  if (comm == nullptr) return gdrxSuccess;
-  if (!comm->birthplace.here()) return gdrxSuccess;  // it is the parent's, which goes on
-  if (comm->impl && comm->impl->is_telling()) {
-    return guarded(comm, []() -> Result<void> {
-      return fail(Errc::invalid_argument,
-                  "a communicator is not destroyed from its own error handler");
-    });
-  }
-  const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
-    GDRX_TRY(check_comm(comm));
-    leave_group(comm);
-    trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxCommDestroy");
-    Result<void> drained = comm->impl->drain();
-    end_requests(comm, drained);
-    GDRX_TRY(std::move(drained));
-    if (!comm->siblings) return comm->impl->leave();
-    mark.end();  // another's destruction ends the communicator
-    comm->impl->mute();
-    const std::lock_guard lock(comm->siblings->mutex);
-    comm->siblings->destroyed.push_back(std::move(comm->impl));
-    return {};
-  });
-  if (comm->requests != nullptr) {  // it threw: nothing may write for them any more
-    comm->impl.reset();
-    end_requests(comm, fail(Errc::system, "out of memory"));
-  }
-  if (comm->siblings) forget_sibling(*comm->siblings);
-  delete comm;
-  return result;
-}
-
 gdrxResult_t gdrxCommAbort(gdrxComm_t comm) {
   return guarded(nullptr, [&]() -> Result<void> {
+    if (comm != nullptr && comm->starting) comm->starting->cancelled = true;
+    if (comm != nullptr && comm->starting && !is_made(comm)) return check_birthplace(comm);
     GDRX_TRY(check_comm(comm));
     comm->impl->abort();
     return {};
   });
 }
 
+gdrxResult_t gdrxCommSetTimeout(gdrxComm_t comm, double seconds) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    const auto timeout = GDRX_TRY(timeout_of(seconds, "seconds"));
+    comm->impl->set_timeout(timeout.value_or(comm->options.config.timeout));
+    return {};
+  });
+}
+
 gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error) {
-  if (comm == nullptr || !comm->impl || error == nullptr) return gdrxInvalidArgument;
-  try {
-    const auto failure = comm->impl->failure();
-    *error = failure ? to_c(failure->code) : gdrxSuccess;
-  } catch (const std::bad_alloc&) {  // for a failure's words
-    *error = gdrxSystemError;
+  if (comm == nullptr || error == nullptr) return gdrxInvalidArgument;
+  if (!is_made(comm)) {
+    if (!comm->starting) return gdrxInvalidArgument;
+    const bool failed = comm->starting->state == Starting::State::failed;
+    *error = failed ? to_c(comm->starting->error.code) : gdrxInProgress;
+    // It may have been made since: that is seen the next time.
+    return gdrxSuccess;
   }
+  const auto failure = comm->impl->failure();
+  *error = failure ? to_c(failure->code) : gdrxSuccess;
   return gdrxSuccess;
 }
 
 gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count) {
-  if (comm == nullptr || !comm->impl || count == nullptr) return gdrxInvalidArgument;
+  if (!is_made(comm) || count == nullptr) return gdrxInvalidArgument;
   *count = comm->impl->size();
   return gdrxSuccess;
 }
 
 gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank) {
-  if (comm == nullptr || !comm->impl || rank == nullptr) return gdrxInvalidArgument;
+  if (!is_made(comm) || rank == nullptr) return gdrxInvalidArgument;
   *rank = index(comm->impl->rank());
   return gdrxSuccess;
 }
@@ -166,9 +125,11 @@ gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank) {
 namespace {
 
 // Where the shorter buffer of a call in place begins, in the longer: this rank's block, if the
-// longer has blocks.
+// longer alone has blocks.
 std::uint64_t own_block(const Call& call, Rank self) {
-  const bool blocks = plan::traits_of(call.collective).has_blocks();
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const bool blocks =
+      plan::CollectiveTraits::is_all(traits.input) != plan::CollectiveTraits::is_all(traits.output);
   return blocks ? call.count * static_cast<std::uint64_t>(index(self)) * size_of(call.type) : 0;
 }
 
@@ -179,11 +140,16 @@ Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbu
   Call call;
   call.collective = collective;
   call.type = GDRX_TRY(data_type(type));
-  call.op = GDRX_TRY(reduce_op(op));
   call.root = GDRX_TRY(rank_of(comm, root, "root"));
   GDRX_TRY(check_count(comm, count, call.type));
   call.count = count;
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
+  if (traits.reduces) GDRX_TRY(set_operator(comm, op, call));
+  const bool of_ranks_before = collective == Collective::scan || collective == Collective::exscan;
+  if (of_ranks_before && call.op == ReduceOp::avg) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{} has no avg: divide a sum", to_string(collective)));
+  }
   const Rank self = comm->impl->rank();
   const int ranks = comm->impl->size();
   const bool is_root = call.root == self;
@@ -197,6 +163,9 @@ Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbu
   const std::uint64_t block = own_block(call, self);
   const std::byte* in_place = in > out ? call.output - block : call.output + block;
   GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
+  if (traits.by_messages()) {
+    call.parts = std::make_shared<const exec::Parts>(equal_parts(call, self, ranks));
+  }
   return call;
 }
 
@@ -270,6 +239,39 @@ gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* re
                          stream, request);
 }
 
+gdrxResult_t gdrxAllToAll(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                          gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  return collective_call(Collective::all_to_all, sendbuff, recvbuff, count, type, gdrxSum, 0, comm,
+                         stream, request);
+}
+
+gdrxResult_t gdrxGather(const void* sendbuff, void* recvbuff, size_t sendcount, gdrxDataType_t type,
+                        int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
+  return collective_call(Collective::gather, sendbuff, recvbuff, sendcount, type, gdrxSum, root,
+                         comm, stream, request);
+}
+
+gdrxResult_t gdrxScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                         gdrxDataType_t type, int root, gdrxComm_t comm, gdrxStream_t stream,
+                         gdrxRequest_t* request) {
+  return collective_call(Collective::scatter, sendbuff, recvbuff, recvcount, type, gdrxSum, root,
+                         comm, stream, request);
+}
+
+gdrxResult_t gdrxScan(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                      gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
+                      gdrxRequest_t* request) {
+  return collective_call(Collective::scan, sendbuff, recvbuff, count, type, op, 0, comm, stream,
+                         request);
+}
+
+gdrxResult_t gdrxExscan(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
+                        gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
+                        gdrxRequest_t* request) {
+  return collective_call(Collective::exscan, sendbuff, recvbuff, count, type, op, 0, comm, stream,
+                         request);
+}
+
 gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                       gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
   return point_to_point(true, bytes_of(sendbuff), nullptr, count, type, peer, comm, stream,
@@ -280,44 +282,4 @@ gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int pee
                       gdrxStream_t stream, gdrxRequest_t* request) {
   return point_to_point(false, nullptr, bytes_of(recvbuff), count, type, peer, comm, stream,
                         request);
-}
-
-gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {
-  return guarded(comm, [&]() -> Result<void> {
-    GDRX_TRY(check_comm(comm));
-    if (info == nullptr || info->size != sizeof *info) {
-      return fail(Errc::invalid_argument, "info is NULL or its size is not sizeof(gdrxOpInfo_t)");
-    }
-    const OperationInfo last = comm->impl->last_operation();
-    copy_text(std::string(plan::to_string(last.algorithm)), info->algorithm,
-              sizeof info->algorithm);
-    copy_text(std::string(comm->impl->path_name(last.path)), info->transport,
-              sizeof info->transport);
-    info->slices = last.counters.slices;
-    info->messages_sent = last.counters.sent;
-    info->messages_received = last.counters.received;
-    info->plan_sends = last.planned.sends;
-    info->plan_receives = last.planned.receives;
-    info->predicted_us = last.predicted_us;
-    info->registered = last.registered ? 1 : 0;
-    return {};
-  });
-}
-
-gdrxResult_t gdrxCommExplain(gdrxComm_t comm, size_t bytes, char* text, size_t capacity) {
-  return guarded(comm, [&]() -> Result<void> {
-    GDRX_TRY(check_comm(comm));
-    GDRX_TRY(check_buffer(text, capacity, "text"));
-    copy_text(GDRX_TRY(comm->impl->explain(bytes)), text, capacity);
-    return {};
-  });
-}
-
-gdrxResult_t gdrxCommDescribe(gdrxComm_t comm, char* text, size_t capacity) {
-  return guarded(comm, [&]() -> Result<void> {
-    GDRX_TRY(check_comm(comm));
-    GDRX_TRY(check_buffer(text, capacity, "text"));
-    copy_text(comm->impl->describe(), text, capacity);
-    return {};
-  });
 }

@@ -5,10 +5,18 @@
 namespace gdrx::c_api {
 namespace {
 
-thread_local std::string thread_error;
-constexpr const char* kNoMemory = "out of memory";  // so short that a string needs none for it
+thread_local Text thread_error;
 
 }  // namespace
+
+// Without memory for it, without the system's text.
+Text words_of(const Error& error) noexcept {
+  try {
+    return describe(error);
+  } catch (const std::bad_alloc&) {
+    return error.what;
+  }
+}
 
 gdrxResult_t to_c(Errc code) noexcept {
   switch (code) {
@@ -35,25 +43,18 @@ gdrxResult_t to_c(Errc code) noexcept {
 }
 
 gdrxResult_t report(gdrxComm* comm, const Error& error) noexcept {
-  try {
-    thread_error = describe(error);
-    if (comm != nullptr) {
-      comm->last_error = thread_error;
-      comm->failure_told = comm->impl && comm->impl->failure().has_value();
-    }
-  } catch (const std::bad_alloc&) {
-    report_no_memory(comm);
+  thread_error = words_of(error);
+  if (comm != nullptr) {
+    comm->last_error = thread_error;
+    comm->failure_told = is_made(comm) && comm->impl->failure().has_value();
   }
   return to_c(error.code);
 }
 
 gdrxResult_t report_no_memory(gdrxComm* comm) noexcept {
-  thread_error = kNoMemory;
-  if (comm != nullptr) {
-    comm->last_error = kNoMemory;
-    comm->failure_told = true;
-  }
-  return gdrxSystemError;
+  if (!is_made(comm)) return report(comm, no_memory());
+  comm->impl->fail_for_memory();
+  return report(comm, *comm->impl->failure());
 }
 
 }  // namespace gdrx::c_api
@@ -91,14 +92,15 @@ const char* gdrxGetErrorString(gdrxResult_t result) {
 
 const char* gdrxGetLastError(gdrxComm_t comm) {
   if (comm == nullptr) return thread_error.c_str();
-  try {  // a failure that no call has returned yet
-    const auto failure = comm->impl && !comm->failure_told ? comm->impl->failure() : std::nullopt;
-    if (failure) {
-      comm->last_error = describe(*failure);
-      comm->failure_told = true;
-    }
-  } catch (...) {  // what there was
-    if (comm->last_error.empty()) comm->last_error = kNoMemory;
+  if (comm->starting && comm->starting->state == Starting::State::failed) {
+    comm->last_error = words_of(comm->starting->error);
+    return comm->last_error.c_str();
+  }
+  // A failure that no call has returned yet.
+  const auto failure = is_made(comm) && !comm->failure_told ? comm->impl->failure() : std::nullopt;
+  if (failure) {
+    comm->last_error = words_of(*failure);
+    comm->failure_told = true;
   }
   return comm->last_error.c_str();
 }

@@ -4,11 +4,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "collectives/comm/c_state.hpp"
+#include "collectives/comm/c_struct.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::c_api {
@@ -29,14 +32,28 @@ struct Pending {
   std::shared_ptr<Operation> operation;
 };
 
+/// A communicator that is made when the group ends.
+struct Making {
+  gdrxComm* comm = nullptr;
+  std::function<Result<void>()> make;
+};
+
 /// A group that will not be started, and the first reason.
 struct Refusal {
   gdrxComm* comm = nullptr;
   Error why;
 };
 
+/// What the calls of a group have of their own, and of those inside it.
+struct Scope {
+  int depth = 0;
+  std::optional<std::chrono::milliseconds> timeout;
+};
+
 thread_local int group_depth = 0;
+thread_local std::vector<Scope> scopes;  // of the groups with options, the innermost last
 thread_local std::vector<Pending> group;
+thread_local std::vector<Making> makings;
 thread_local std::optional<Refusal> refusal;
 
 /// What the user called, and how much he moves by it.
@@ -61,25 +78,6 @@ void enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
   pending.stream_ordered = is_stream_ordered(comm, pending.call, request);
   pending.wait = request == nullptr && !pending.stream_ordered;
   group.push_back(std::move(pending));
-}
-
-void hand_out(gdrxComm* comm, const std::shared_ptr<Operation>& operation, gdrxRequest_t* request) {
-  auto* const made = new gdrxRequest{comm, operation, comm->requests, nullptr};
-  if (made->older != nullptr) made->older->newer = made;
-  comm->requests = *request = made;
-}
-
-void put_away(gdrxRequest_t* request) {
-  gdrxRequest* const old = std::exchange(*request, nullptr);
-  if (old->older != nullptr) old->older->newer = old->newer;
-  if (old->newer != nullptr) old->newer->older = old->older;
-  if (old->comm != nullptr && old->comm->requests == old) old->comm->requests = old->older;
-  delete old;
-}
-
-Result<void> result_of(const Operation& operation) {
-  if (operation.error) return tl::unexpected(*operation.error);
-  return {};
 }
 
 // Several communicators of one process may wait for each other: none is waited for alone.
@@ -144,16 +142,52 @@ gdrxResult_t run_group(std::vector<Pending>& posted) {
   return result != gdrxSuccess ? result : waited;
 }
 
+// Each waits for others of them, so each has a thread. All that can be made are.
+gdrxResult_t make_all(const std::vector<Making>& all) {
+  std::vector<Result<void>> results(all.size());
+  const auto started = contained([&]() -> Result<void> {
+    std::vector<std::jthread> threads;
+    threads.reserve(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      threads.emplace_back([&results, &all, i] { results[i] = contained(all[i].make); });
+    }
+    return {};
+  });
+  gdrxResult_t result = started ? gdrxSuccess : report(nullptr, started.error());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (results[i]) continue;
+    const gdrxResult_t why = report(all[i].comm, results[i].error());
+    if (result == gdrxSuccess) result = why;
+  }
+  return result;
+}
+
 // Some of it may run: its communicators end, as that of a call alone would.
 gdrxResult_t end_for_memory(const std::vector<Pending>& posted) noexcept {
-  for (const Pending& entry : posted) {
-    entry.comm->impl->fail_for_memory();
-    report_no_memory(entry.comm);
-  }
-  return report_no_memory(nullptr);
+  gdrxResult_t result = report_no_memory(nullptr);
+  for (const Pending& entry : posted) result = report_no_memory(entry.comm);
+  return result;
+}
+
+// Inside the groups that are open.
+Result<Scope> scope_of(const gdrxCallOptions_t& given) {
+  const gdrxCallOptions_t options =
+      GDRX_TRY(in_full(&given, GDRX_CALL_OPTIONS_INITIALIZER, sizeof(gdrxCallOptions_t), "options",
+                       "gdrxCallOptions_t", "GDRX_CALL_OPTIONS_INITIALIZER"));
+  Scope scope = scopes.empty() ? Scope{} : scopes.back();
+  scope.depth = group_depth + 1;
+  const auto timeout = GDRX_TRY(timeout_of(options.timeout_seconds, "options: timeout_seconds"));
+  if (timeout) scope.timeout = timeout;
+  return scope;
 }
 
 }  // namespace
+
+bool in_group() noexcept { return group_depth > 0; }
+
+void make_in_group(gdrxComm* comm, std::function<Result<void>()> make) {
+  makings.push_back({comm, std::move(make)});
+}
 
 void refuse_group(gdrxComm* comm, const Error& why) {
   if (group_depth > 0 && !refusal) refusal = Refusal{comm, why};
@@ -161,6 +195,7 @@ void refuse_group(gdrxComm* comm, const Error& why) {
 
 void leave_group(const gdrxComm* comm) {
   const std::size_t dropped =
+      std::erase_if(makings, [&](const Making& making) { return making.comm == comm; }) +
       std::erase_if(group, [&](const Pending& pending) { return pending.comm == comm; });
   if (refusal && refusal->comm == comm) refusal->comm = nullptr;
   if (dropped == 0) return;
@@ -168,21 +203,12 @@ void leave_group(const gdrxComm* comm) {
                               "a communicator was destroyed in a group that has calls on it", 0});
 }
 
-void end_requests(gdrxComm* comm, const Result<void>& ended) {
-  while (comm->requests != nullptr) {
-    gdrxRequest& request = *std::exchange(comm->requests, comm->requests->older);
-    request.comm = nullptr;
-    request.older = request.newer = nullptr;
-    if (request.operation->done.load(std::memory_order_acquire)) continue;
-    if (!ended) request.operation->error = ended.error();
-    request.operation->done = true;
-  }
-}
-
 Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
   const trace::Span mark = api_mark(comm, call);
   call.stream = stream;
+  if (!scopes.empty()) call.timeout = scopes.back().timeout;
   if (request != nullptr) *request = nullptr;
+  GDRX_TRY(check_open(comm));
   if (group_depth > 0) {
     enqueue(comm, std::move(call), request);
     return {};
@@ -204,12 +230,21 @@ gdrxResult_t gdrxGroupStart(void) {
   return gdrxSuccess;
 }
 
+gdrxResult_t gdrxGroupStartWith(const gdrxCallOptions_t* options) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (options != nullptr) scopes.push_back(GDRX_TRY(scope_of(*options)));
+    ++group_depth;
+    return {};
+  });
+}
+
 gdrxResult_t gdrxGroupEnd(void) {
   if (group_depth == 0) {
     return guarded(nullptr, []() -> Result<void> {
       return fail(Errc::invalid_argument, "gdrxGroupEnd without gdrxGroupStart");
     });
   }
+  if (!scopes.empty() && scopes.back().depth == group_depth) scopes.pop_back();
   if (--group_depth > 0) return gdrxSuccess;
   // Of several communicators, so that no trace file has it; what it waits for their plans show.
   const trace::Span mark(trace::Track::process(), trace::Row::calls, trace::Kind::call,
@@ -217,43 +252,20 @@ gdrxResult_t gdrxGroupEnd(void) {
   gdrxResult_t result = gdrxSuccess;
   const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
     std::vector<Pending> calls = std::exchange(group, {});
+    const std::vector<Making> made = std::exchange(makings, {});
     const std::optional<Refusal> refused = std::exchange(refusal, std::nullopt);
     try {
-      result = refused ? report(refused->comm, refused->why) : run_group(calls);
+      if (refused) {
+        result = report(refused->comm, refused->why);
+        return {};
+      }
+      result = make_all(made);
+      const gdrxResult_t ran = run_group(calls);
+      if (result == gdrxSuccess) result = ran;
     } catch (const std::bad_alloc&) {
       result = end_for_memory(calls);
     }
     return {};
   });
   return guard != gdrxSuccess ? guard : result;
-}
-
-gdrxResult_t gdrxTest(gdrxRequest_t* request) {
-  if (request == nullptr) return gdrxInvalidArgument;
-  if (*request == nullptr) return gdrxSuccess;
-  gdrxComm* comm = (*request)->comm;
-  bool pending = false;
-  const gdrxResult_t result = guarded(comm, [&]() -> Result<void> {
-    Operation& operation = *(*request)->operation;
-    if (comm == nullptr) return result_of(operation);
-    pending = GDRX_TRY(comm->impl->test(operation)) == Progress::pending;
-    return {};
-  });
-  if (pending) return gdrxInProgress;
-  put_away(request);
-  return result;
-}
-
-gdrxResult_t gdrxWait(gdrxRequest_t* request) {
-  if (request == nullptr) return gdrxInvalidArgument;
-  if (*request == nullptr) return gdrxSuccess;
-  gdrxComm* comm = (*request)->comm;
-  const gdrxResult_t result = guarded(comm, [&]() -> Result<void> {
-    Operation& operation = *(*request)->operation;
-    if (comm == nullptr) return result_of(operation);
-    const trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxWait");
-    return comm->impl->wait(operation);
-  });
-  put_away(request);
-  return result;
 }

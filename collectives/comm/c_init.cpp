@@ -15,51 +15,16 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/comm/c_struct.hpp"
 #include "collectives/comm/function_bootstrap.hpp"
 #include "collectives/gpu/load.hpp"
+#include "gdrx/cancel.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
 #include "transport/bootstrap/unique_id.hpp"
 
 namespace gdrx::c_api {
 namespace {
-
-// The same range as GDRX_TIMEOUT's; more is as good as no deadline.
-constexpr double kLongestTimeout = 1e7;
-
-Result<void> set_timeout(double seconds, Config& config) {
-  if (std::isnan(seconds)) {
-    return fail(Errc::invalid_argument, "config: timeout_seconds is not a number");
-  }
-  if (seconds == 0) return {};
-  const bool never = seconds < 0 || seconds > kLongestTimeout;
-  config.timeout =
-      std::chrono::milliseconds(never ? 0 : static_cast<std::int64_t>(seconds * 1000) + 1);
-  return {};
-}
-
-// Programs that were compiled with another gdrx.h know less, or more, of the struct.
-Result<gdrxConfig_t> in_full(const gdrxConfig_t* given) {
-  constexpr std::size_t kFirst = offsetof(gdrxConfig_t, gpus);  // of the first version
-  constexpr std::size_t kMost = 1024;
-  std::size_t size = 0;
-  std::memcpy(&size, given, sizeof size);
-  if (size < kFirst || size > kMost || size % alignof(gdrxConfig_t) != 0) {
-    return fail(Errc::invalid_argument,
-                "the config's size is not sizeof(gdrxConfig_t): start from "
-                "GDRX_CONFIG_INITIALIZER");
-  }
-  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
-  std::memcpy(&config, given, std::min(size, sizeof config));
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
-  if (std::any_of(bytes + std::min(size, sizeof config), bytes + size,
-                  [](unsigned char byte) { return byte != 0; })) {
-    return fail(Errc::unsupported,
-                "the config asks for what came after this version of gdrx: install the libgdrx.so "
-                "that the program was compiled for");
-  }
-  return config;
-}
 
 Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   // The table's own parsers check the values: one rule for environment and API.
@@ -78,19 +43,13 @@ Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   GDRX_TRY(set("GDRX_TRANSPORT", given.transport));
   const std::string blocks = std::to_string(given.gpu_blocks);
   if (given.gpu_blocks != 0) GDRX_TRY(set("GDRX_GPU_BLOCKS", blocks.c_str()));
-  GDRX_TRY(set_timeout(given.timeout_seconds, options.config));
+  const auto timeout = GDRX_TRY(timeout_of(given.timeout_seconds, "config: timeout_seconds"));
+  if (timeout) options.config.timeout = *timeout;
   if (given.on_error != nullptr) {
     options.on_error = [handler = given.on_error, user = given.on_error_user](const Error& error) {
       handler(to_c(error.code), describe(error).c_str(), user);
     };
   }
-  return {};
-}
-
-Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, Communicator::Options options) {
-  auto made = std::make_unique<gdrxComm>();
-  made->impl = GDRX_TRY(Communicator::create(bootstrap, std::move(options)));
-  *comm = made.release();
   return {};
 }
 
@@ -125,6 +84,25 @@ UniqueId from_c(const gdrxUniqueId& id) {
 
 }  // namespace
 
+// The same range as GDRX_TIMEOUT's; more is as good as no deadline.
+Result<std::optional<std::chrono::milliseconds>> timeout_of(double seconds, const char* name) {
+  constexpr double kLongest = 1e7;
+  if (std::isnan(seconds)) {
+    return fail(Errc::invalid_argument, fmt::format("{} is not a number", name));
+  }
+  if (seconds == 0) return std::nullopt;
+  const bool never = seconds < 0 || seconds > kLongest;
+  return std::chrono::milliseconds(never ? 0 : static_cast<std::int64_t>(seconds * 1000) + 1);
+}
+
+Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, Communicator::Options options) {
+  auto made = std::make_unique<gdrxComm>();
+  made->options = options;
+  made->impl = GDRX_TRY(Communicator::create(bootstrap, std::move(options)));
+  *comm = made.release();
+  return {};
+}
+
 Result<Communicator::Options> make_options(const gdrxConfig_t* config) {
   LoadedConfig loaded = GDRX_TRY(load_config(process_environment()));
   Communicator::Options options;
@@ -135,7 +113,9 @@ Result<Communicator::Options> make_options(const gdrxConfig_t* config) {
     for (const std::string& warning : loaded.warnings) options.log.warn("{}", warning);
   });
   if (config == nullptr) return options;
-  const gdrxConfig_t full = GDRX_TRY(in_full(config));
+  constexpr std::size_t kFirst = offsetof(gdrxConfig_t, gpus);
+  const gdrxConfig_t full = GDRX_TRY(in_full(config, GDRX_CONFIG_INITIALIZER, kFirst, "config",
+                                             "gdrxConfig_t", "GDRX_CONFIG_INITIALIZER"));
   GDRX_TRY(apply(full, options));
   if (full.gpus == nullptr) return options;
   options.gpu = full.gpus[0];
@@ -160,21 +140,103 @@ gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id) {
   });
 }
 
+namespace {
+
+/// What a rank needs to join the others.
+struct Joining {
+  UniqueId id;
+  Rank rank;
+  int ranks;
+  Communicator::Options options;
+};
+
+Result<std::unique_ptr<Bootstrap>> meet(const Joining& joining) {
+  const Communicator::Options& options = joining.options;
+  const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
+  return TcpBootstrap::create(joining.id, joining.rank, joining.ranks, options.log, deadline,
+                              GDRX_TRY(Secret::load(options.config.secret_file)));
+}
+
+// By a thread that has no GPU of its own, for the one that calls this.
+Result<Joining> joining_by_a_thread(const gdrxUniqueId& id, int nranks, int rank,
+                                    const gdrxConfig_t* config) {
+  Joining joining{from_c(id), Rank{rank}, nranks, GDRX_TRY(make_options(config))};
+  choose_gpus(config, std::span(&joining.options, 1));
+  return joining;
+}
+
+Result<void> init_rank(gdrxComm_t* comm, const Joining& joining) {
+  const auto bootstrap = GDRX_TRY(meet(joining));
+  return init(comm, *bootstrap, joining.options);
+}
+
+// Without this rank there is no communicator: the id's root, if it is here, serves nobody.
+gdrxResult_t retired_if_failed(const UniqueId& id, gdrxResult_t result) noexcept {
+  if (result != gdrxSuccess && result != gdrxInvalidArgument) retire_unique_id(id);
+  return result;
+}
+Result<void> retired_if_failed(const UniqueId& id, Result<void> ended) noexcept {
+  retired_if_failed(id, ended ? gdrxSuccess : to_c(ended.error().code));
+  return ended;
+}
+
+// The thread of `starting`.
+void start(gdrxComm* comm, const Joining& joining) {
+  Starting& starting = *comm->starting;
+  const Result<void> ended =
+      retired_if_failed(joining.id, contained([&]() -> Result<void> {
+                          const Cancellable here(starting.cancelled);
+                          const auto bootstrap = GDRX_TRY(meet(joining));
+                          comm->impl = GDRX_TRY(Communicator::create(*bootstrap, joining.options));
+                          return {};
+                        }));
+  if (!ended) {
+    starting.error = ended.error();
+    if (starting.cancelled) {
+      starting.error = Error{Errc::aborted, "the communicator was aborted while it was made", 0};
+    }
+    starting.state = Starting::State::failed;
+    return;
+  }
+  starting.state = Starting::State::made;
+  if (starting.cancelled) comm->impl->abort();  // whoever did it may have seen no communicator yet
+}
+
+}  // namespace
+
 gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
                               const gdrxConfig_t* config) {
-  const gdrxResult_t result = guarded(nullptr, [&]() -> Result<void> {
+  const auto result = guarded_call(nullptr, [&]() -> Result<void> {
     const trace::Span mark = init_mark("gdrxCommInitRank");
     GDRX_TRY(check_place(comm, nranks, rank));
-    Communicator::Options options = GDRX_TRY(make_options(config));
-    const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
-    auto bootstrap =
-        GDRX_TRY(TcpBootstrap::create(from_c(id), Rank{rank}, nranks, options.log, deadline,
-                                      GDRX_TRY(Secret::load(options.config.secret_file))));
-    return init(comm, *bootstrap, std::move(options));
+    if (!in_group())
+      return init_rank(comm, {from_c(id), Rank{rank}, nranks, GDRX_TRY(make_options(config))});
+    const auto joining = GDRX_TRY(joining_by_a_thread(id, nranks, rank, config));
+    make_in_group(nullptr, [comm, joining] {
+      return retired_if_failed(joining.id, contained([&] { return init_rank(comm, joining); }));
+    });
+    return {};
   });
-  // Without this rank there is no communicator: the id's root, if it is here, serves nobody.
-  if (result != gdrxSuccess && result != gdrxInvalidArgument) retire_unique_id(from_c(id));
-  return result;
+  return retired_if_failed(from_c(id), result);
+}
+
+gdrxResult_t gdrxCommInitRankAsync(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
+                                   const gdrxConfig_t* config) {
+  const auto result = guarded(nullptr, [&]() -> Result<void> {
+    const trace::Span mark = init_mark("gdrxCommInitRankAsync");
+    GDRX_TRY(check_place(comm, nranks, rank));
+    const auto joining = GDRX_TRY(joining_by_a_thread(id, nranks, rank, config));
+    auto made = std::make_unique<gdrxComm>();
+    made->options = joining.options;
+    made->starting = std::make_unique<Starting>();
+    GDRX_TRY(contained([&]() -> Result<void> {
+      made->starting->thread = std::thread(start, made.get(), joining);
+      return {};
+    }));
+    *comm = made.release();
+    return {};
+  });
+  return retired_if_failed(from_c(id), result);
 }
 
 gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config) {

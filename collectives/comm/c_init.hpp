@@ -9,6 +9,8 @@ namespace gdrx::c_api {
 /// Environment, then the caller's config, then defaults. Unknown GDRX_* variables are reported
 /// once.
 Result<Communicator::Options> make_options(const gdrxConfig_t* config);
+/// Collective over `bootstrap`, which is not kept.
+Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, Communicator::Options options);
 
 }  // namespace gdrx::c_api
 

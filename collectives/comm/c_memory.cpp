@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrxMemAlloc, gdrxGpuMemAlloc, gdrxRegister and their ends.
+#include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
 
 using namespace gdrx;         // NOLINT: this file is the C API's implementation
@@ -8,9 +9,8 @@ using namespace gdrx::c_api;  // NOLINT
 namespace {
 
 Result<void> check(const gdrxComm* comm, bool given, const char* what) {
-  if (comm == nullptr || !comm->impl) {
-    return fail(Errc::invalid_argument, "the communicator is NULL");
-  }
+  GDRX_TRY(check_comm(comm));
+  GDRX_TRY(check_open(comm));
   if (!given) return fail(Errc::invalid_argument, std::string(what) + " is NULL");
   return {};
 }

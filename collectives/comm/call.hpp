@@ -2,9 +2,14 @@
 // A call as the API's arguments give it, checked.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 
+#include "collectives/comm/made_operator.hpp"
+#include "collectives/exec/exchange.hpp"
 #include "gdrx/types.hpp"
 
 namespace gdrx {
@@ -15,12 +20,28 @@ struct Call {
   Collective collective{};
   DataType type{};
   ReduceOp op{};
+  std::shared_ptr<const MadeOperator> made;  // with a premul_sum or user; null: another
   Rank root{};
   bool sends = false;  // send_recv
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::uint64_t count = 0;  // as the API's function defines it
-  void* stream = nullptr;   // CUDA's; nullptr: the legacy default stream
+  /// Of a collective by messages, or whose ranks' parts differ; else null.
+  std::shared_ptr<const exec::Parts> parts;
+  void* stream = nullptr;  // CUDA's; nullptr: the legacy default stream
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // 0: none; or the default
+
+  /// Whether only algorithms that reduce in the order of ranks give its result.
+  bool needs_rank_order() const noexcept { return made && made->in_rank_order; }
 };
+
+inline double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// For people whose call was late.
+inline const char* whose_limit(const Call& call) noexcept {
+  return call.timeout ? "its own timeout is the limit" : "GDRX_TIMEOUT sets the limit";
+}
 
 }  // namespace gdrx

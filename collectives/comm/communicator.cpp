@@ -25,9 +25,6 @@ constexpr milliseconds kSuspicion{700};
 // Nobody waits longer than this for ranks that do not destroy their communicator.
 constexpr std::chrono::seconds kLeaveTime{60};
 
-// A kernel that gives up after the timeout has named whom it waited for: it is let to.
-constexpr std::chrono::seconds kLastWord{1};
-
 thread_local const Communicator* telling = nullptr;
 
 }  // namespace
@@ -44,6 +41,7 @@ Communicator::~Communicator() {
   static_cast<void>(mesh_.release());
   queue_.clear();
   if (pairs_) pairs_->stop();
+  endings_.tell();
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read
   if (gpu_spans_) gpu_spans_->show(Instant::max());
@@ -62,15 +60,22 @@ Communicator::Driving::~Driving() {
   lock_.unlock();
   --comm_.callers_;
   if (comm_.expects_streams()) comm_.mesh_->wake();
+  comm_.endings_.tell();
+}
+
+void Communicator::Driving::tell() {
+  lock_.unlock();
+  comm_.endings_.tell();
+  lock_.lock();
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   GDRX_TRY(check(call));
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
   if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
-  auto operation = std::make_shared<Operation>(std::move(call));
+  auto operation = operation_of(std::move(call));
   if (hierarchy_ && is_empty(operation->call)) {  // as launch()
-    operation->done = true;
+    finish(*operation);
     return operation;
   }
   return post_staged(std::move(operation));
@@ -96,11 +101,20 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
 
 Result<void> Communicator::wait(Operation& operation) {
   if (operation.mark) return wait_on_gpu(operation);
+  if (operation.aside) operation.end.await_over();
+  if (!operation.end.done()) GDRX_TRY(drive_to_end_of(operation));
+  if (operation.error) return tl::unexpected(*operation.error);
+  return {};
+}
+
+Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   const std::uint64_t spins = machine_.ranks > machine_.cpus ? kSpinsShared : kSpinsAlone;
-  const Driving driving(*this);
+  Driving driving(*this);
   std::optional<Deadline> patience;
   idle_ = 0;
-  while (!operation.done.load(std::memory_order_acquire)) {
+  while (!operation.end.done()) {
+    if (endings_.due()) driving.tell();
+    if (waiting_question_.asked()) answer_question();
     if (GDRX_TRY(progress())) {
       idle_ = 0;
     } else if (++idle_ > spins) {
@@ -108,18 +122,18 @@ Result<void> Communicator::wait(Operation& operation) {
       sched_yield();
     }
   }
-  if (operation.error) return tl::unexpected(*operation.error);
   return {};
 }
 
 Result<Progress> Communicator::test(Operation& operation) {
   if (operation.mark) {
     GDRX_TRY(reached(operation));
-  } else if (!operation.done.load(std::memory_order_acquire)) {
+  } else if (!operation.aside && !operation.end.done()) {
     const std::unique_lock lock(driver_, std::try_to_lock);
     if (lock.owns_lock()) idle_ = GDRX_TRY(progress()) ? 0 : idle_ + 1;
   }
-  if (!operation.done.load(std::memory_order_acquire)) return Progress::pending;
+  endings_.tell();
+  if (!operation.end.done()) return Progress::pending;
   if (operation.error) return tl::unexpected(*operation.error);
   return Progress::done;
 }
@@ -135,15 +149,14 @@ Result<void> Communicator::drain() {
     }
     GDRX_TRY(wait(*last));
   }
-  if (gpu_) GDRX_TRY(gpu_->finish(waiters_deadline()));
+  if (gpu_) GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return {};
 }
 
 Result<void> Communicator::leave() {
-  const Duration most = config_.timeout.count() > 0
-                            ? std::min<Duration>(config_.timeout, kLeaveTime)
-                            : Duration(kLeaveTime);
+  const std::chrono::milliseconds timeout = timeout_;
+  const Duration most = timeout.count() > 0 ? std::min<Duration>(timeout, kLeaveTime) : kLeaveTime;
   close_windows();  // whoever frees such memory after this knows that nobody maps it
   if (mesh_->leave(Deadline::after(steady_clock(), most))) return {};
   if (failure_.happened()) return tl::unexpected(failure_.error());
@@ -207,7 +220,8 @@ Result<bool> Communicator::make_progress() {
     return true;
   }
   const bool on_fabric = pairs || front.info.path == PathKind::fabric;
-  if (device_ && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
+  // A rank that is alone has nobody to hear from.
+  if (device_ && size() > 1 && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
       stop(std::move(polled).error(), true);
@@ -266,7 +280,7 @@ Result<void> Communicator::poll_device() {
         }
         break;
       case CompletionKind::write_done:
-        if (exec::Flows::is_mine(completion.cookie)) {
+        if (pairs_ && pairs_->flows().is_mine(completion.cookie)) {
           pairs_->flows().on_write_done(completion.cookie);
         } else if (completion.cookie != exec::kNoCookie && !queue_.empty() &&
                    queue_.front()->execution) {
@@ -283,15 +297,9 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
   if (!front.deadline.passed(steady_clock().now())) return {};
   return fail(Errc::timeout,
               fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "
-                          "alive: slow, stopped, or in another call (GDRX_TIMEOUT sets the limit)",
-                          index(rank_), exec::describe(word_),
-                          std::chrono::duration<double>(config_.timeout).count(),
-                          front.execution->waiting_for()));
-}
-
-Deadline Communicator::waiters_deadline() const {
-  if (config_.timeout.count() == 0) return Deadline::never();
-  return Deadline::after(steady_clock(), config_.timeout + kLastWord);
+                          "alive: slow, stopped, or in another call ({})",
+                          index(rank_), exec::describe(word_), seconds(front.timeout),
+                          front.execution->waiting_for(), whose_limit(front.call)));
 }
 
 // The deadline of a call begins with it. For a stream that never comes to it, whoever waits has
@@ -299,9 +307,9 @@ Deadline Communicator::waiters_deadline() const {
 Result<void> Communicator::look_at_stream(const Operation& operation,
                                           std::optional<Deadline>& patience) {
   if (!operation.on_hosts || operation.begun) return {};
-  if (!patience) patience = waiters_deadline();
+  if (!patience) patience = waiters_deadline(operation.timeout);
   if (!patience->passed(steady_clock().now())) return {};
-  stop_late("its stream has not come to it: what was put there before does not end");
+  stop_late(operation, "its stream has not come to it: what was put there before does not end");
   fail_queue();
   return {};
 }
@@ -340,7 +348,7 @@ void Communicator::finish_front() {
     last_ = front->info;
     last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
   }
-  front->done.store(true, std::memory_order_release);  // publishes info
+  finish(*front);  // publishes info
   active_ = steady_clock().now();
   if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
   if (auto started = start(*queue_.front()); !started) {
@@ -354,8 +362,15 @@ void Communicator::finish_front() {
 bool Communicator::still_suspected(const Error& error) {
   if (error.code != Errc::peer_lost) return false;
   const Instant now = steady_clock().now();
-  if (suspected_ == Instant{}) suspected_ = now;
-  return now - suspected_ < kSuspicion;
+  const std::uint32_t turn = mesh_turn_.load(std::memory_order_relaxed);
+  if (suspected_ == Instant{}) {
+    suspected_ = now;
+    suspected_turn_ = turn;
+    mesh_->wake();
+  }
+  // On a loaded machine the mesh's thread may have had no turn in that time: the one that ran at
+  // the first miss may have looked before it, the next has not.
+  return now - suspected_ < kSuspicion || turn - suspected_turn_ < 2;
 }
 
 OperationInfo Communicator::last_operation() const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collectives/comm/call.hpp"
+#include "collectives/comm/endings.hpp"
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
@@ -23,13 +24,16 @@
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
+#include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/operation.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging.hpp"
 #include "collectives/comm/tuner.hpp"
+#include "collectives/comm/waiting.hpp"
 #include "collectives/exec/arena_execution.hpp"
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/outbox.hpp"
+#include "collectives/exec/partition.hpp"
 #include "collectives/exec/plan_execution.hpp"
 #include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/path.hpp"
@@ -37,6 +41,7 @@
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
+#include "gdrx/traits.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/fabric/hearing.hpp"
@@ -81,21 +86,44 @@ class Communicator final : private exec::Links {
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
+  /// Once an operation: `handler` is called when it is done, at once if it is. Not under a lock.
+  Result<void> on_done(Operation& operation, Ending::Handler handler);
+  /// If it has not ended by itself. Then, however it ended, its handler is called.
+  void end(Operation& operation, const Result<void>& ended) noexcept;
   /// Waits for everything posted. A failed communicator returns its failure.
   Result<void> drain();
   /// After drain(): waits until every rank is as far, so that none leaves while another still needs
   /// its memory, its connections or its answers. Once.
   Result<void> leave();
+  /// All that ends with the other ranks: drain(), then leave(), and nobody is missed any more.
+  Result<void> finalize();
+  /// To be brought to its end() by a thread that calls finalize().
+  std::shared_ptr<Operation> operation_aside() const;
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
   void mute();
   /// Whether this thread is in on_error, for which the communicator waits before it ends.
   bool is_telling() const noexcept;
   /// Any thread.
   void abort();
+  /// Of calls that are posted later and have none of their own. 0: none. Any thread.
+  void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
   /// An exception has passed through a call: no operation goes on with buffers that its caller has
   /// back.
   void fail_for_memory() noexcept;
-  std::optional<Error> failure() const;
+  std::optional<Error> failure() const noexcept;
+  /// Who found the failure, and whom it is about: -1: nobody. After failure().
+  struct Blame {
+    std::int32_t origin = -1;
+    std::int32_t subject = -1;
+  };
+  Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }
+  /// Where some of the ranks meet anew: ControlMesh's. After a failure, too.
+  Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) {
+    return mesh_->tell_place(number, place);
+  }
+  Result<Blob> await_place(std::uint32_t number, Deadline deadline) const {
+    return mesh_->await_place(number, deadline);
+  }
 
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
@@ -112,6 +140,7 @@ class Communicator final : private exec::Links {
   struct Window {
     gpu::WindowId id{};
     std::unique_ptr<gpu::Memory> memory;  // of allocate_gpu_memory(); null: the caller's
+    std::uint64_t bytes = 0;              // that were asked for
   };
   Result<const Window*> open_window(std::span<std::byte> memory);
   /// Null: the handle is none of them.
@@ -130,6 +159,9 @@ class Communicator final : private exec::Links {
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
   std::string describe() const;
+  /// Any thread. Errc::timeout: who drives the communicator is busy.
+  Result<Waiting> waiting();
+  MemoryHeld memory_held() const;
   /// Bytes of host memory through which GPU buffers are staged.
   std::size_t pinned_memory() const;
   /// Null where nobody watches.
@@ -151,6 +183,8 @@ class Communicator final : private exec::Links {
    public:
     explicit Driving(const Communicator& comm);
     ~Driving();
+    /// Calls the handlers of what has ended, without the lock.
+    void tell();
     Driving(const Driving&) = delete;
     Driving& operator=(const Driving&) = delete;
 
@@ -165,12 +199,14 @@ class Communicator final : private exec::Links {
   Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
+  void make_flows();
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();
   Result<void> look_at_pairs_clock() const;
   bool idle() const noexcept { return queue_.empty() && (!pairs_ || pairs_->running().empty()); }
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
-  Result<Window*> share(const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
+  Result<Window*> share(std::uint64_t bytes,
+                        const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
   Result<void> check_gpu_memory() const;
   Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
@@ -209,11 +245,14 @@ class Communicator final : private exec::Links {
   Machine rail_machine() const;
   std::string explain_hosts(Bytes bytes) const;
   Result<bool> reached(Operation& operation);
+  void finish(Operation& operation) noexcept;
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();
+  Error disagreement(const gpu::Trouble& trouble, Rank other) const;
   std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
+  void scale_input(Operation& operation);
   void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm) {
     if (!track_) return;
     plan_ = trace::Span(
@@ -221,28 +260,48 @@ class Communicator final : private exec::Links {
         {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(algorithm)});
   }
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
+  /// What choose() is asked for a call.
+  struct Question {
+    Collective collective{};
+    Bytes bytes = 0;
+    std::optional<plan::Algorithm> fixed;
+    bool in_rank_order = false;
+    friend bool operator==(const Question&, const Question&) = default;
+  };
+  std::optional<Candidate> way_of(const Question& question);
+  Result<void> publish_word();
+  Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
+  exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
                                                                exec::Word word);
   Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
+  Result<void> drive_to_end_of(const Operation& operation);
   Result<bool> progress();  // true if something moved; driver_ held
   Result<bool> make_progress();
   bool step_front(Operation& front);
   Result<void> poll_device();  // driver_ held
   void serve_fabric();         // driver_ held
   void look_at_spans();
+  Waiting look_at_waiting();  // driver_ held, as for the next
+  void answer_question() noexcept;
   Result<void> look_at_clock(const Operation& front);
   /// How often a waiting thread looks at the clock, and for calls that do not match: in rounds.
   static constexpr std::uint64_t kClockEvery = 128;
-  Deadline call_deadline() const {
-    return config_.timeout.count() > 0 ? Deadline::after(steady_clock(), config_.timeout)
-                                       : Deadline::never();
+  std::chrono::milliseconds timeout_of(const Call& call) const noexcept {
+    return call.timeout.value_or(timeout_.load());
   }
-  Deadline waiters_deadline() const;  // of whoever waits for what a stream has to begin
+  std::shared_ptr<Operation> operation_of(Call call) const {
+    const std::chrono::milliseconds timeout = timeout_of(call);
+    return std::make_shared<Operation>(std::move(call), timeout);
+  }
+  static void begin(Operation& operation);  // its time runs from now on
+  /// Of whoever waits for what a stream has to begin.
+  static Deadline waiters_deadline(std::chrono::milliseconds timeout);
   Result<void> look_at_stream(const Operation& operation, std::optional<Deadline>& patience);
   Result<void> look_for_strays();
   void finish_front();
   Error stop(Error error, bool announce);  // the communicator fails; returns why it really did
-  Error stop_late(std::string what);
+  Error stop_late(const Operation& operation, std::string_view what);
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
   void fail_operation(Operation& operation) noexcept;
@@ -250,9 +309,11 @@ class Communicator final : private exec::Links {
   void end_for_memory() noexcept;  // driver_ held
   void on_notice(const Notice& notice);
   Duration on_tick();
+  Duration tick();
   void watch_peers();  // starts the mesh's thread
 
   Config config_;
+  std::atomic<std::chrono::milliseconds> timeout_{};  // of calls that have none of their own
   Log log_;
   std::function<void(const Error&)> on_error_;  // called by the mesh's thread
   std::mutex on_error_mutex_;
@@ -262,10 +323,13 @@ class Communicator final : private exec::Links {
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
+  std::optional<Question> asked_;  // last
+  Candidate way_{};                // and what was chosen
   std::vector<Hello> peers_;
   std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
   WriteGate gate_;                       // through which they come into this one
   Failure failure_;
+  std::atomic<std::int32_t> origin_{-1}, subject_{-1};  // of it
 
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   mutable std::atomic<int> callers_{0};  // callers' threads that have or want it
@@ -275,6 +339,9 @@ class Communicator final : private exec::Links {
   std::atomic<bool> has_posted_{false};
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
+  mutable Endings endings_;
+  WaitingQuestion waiting_question_;
+  std::mutex marks_mutex_;               // of those who look at an operation's mark
   std::uint64_t calls_ = 0;              // collectives started
   std::uint64_t stage_ = 0;              // of the arena
   std::byte* host_memory_ = nullptr;     // between GPUs and rails; set once
@@ -285,6 +352,8 @@ class Communicator final : private exec::Links {
   std::uint64_t idle_ = 0;
   Instant active_{};     // when the queue was last not empty
   Instant suspected_{};  // when the fabric first missed a peer
+  std::uint32_t suspected_turn_ = 0;
+  std::atomic<std::uint32_t> mesh_turn_{0};
 
   // In this order: the mesh's thread stops before what it uses is gone.
   std::optional<Arena> arena_;
@@ -300,7 +369,8 @@ class Communicator final : private exec::Links {
   std::unique_ptr<exec::Inbox> inbox_;
   exec::InboxShape shape_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
-  std::optional<PointToPoint> pairs_;  // with inbox_
+  std::optional<PointToPoint> pairs_;          // with inbox_
+  std::optional<exec::Flows> exchange_flows_;  // with inbox_, for the running operation
   mutable std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
   std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file

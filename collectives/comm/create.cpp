@@ -24,6 +24,7 @@ class CommunicatorBuilder {
                       std::unique_ptr<gpu::Path> gpu)
       : bootstrap_(bootstrap), comm_(new Communicator), given_gpu_(std::move(gpu)) {
     comm_->config_ = std::move(options.config);
+    comm_->timeout_ = comm_->config_.timeout;
     comm_->log_ = std::move(options.log);
     comm_->on_error_ = std::move(options.on_error);
     asked_gpu_ = options.gpu;
@@ -35,17 +36,17 @@ class CommunicatorBuilder {
   Result<std::unique_ptr<Communicator>> run() {
     Communicator& comm = *comm_;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
-    GDRX_TRY(check_reproducible());
+    GDRX_TRY(check_reproducible(comm.config_.reproducible, comm.fixed_));
     open_gpu();
     deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
     GDRX_TRY(check_versions(bootstrap_, GDRX_VERSION, deadline_));
     const std::string id = host_id(comm.config_);
     const Config& config = comm.config_;
-    ControlMesh::Options mesh{config.socket_ifname, config.heartbeat, id};
-    mesh.secret = GDRX_TRY(Secret::load(config.secret_file));
-    mesh.silence = config.silence;
-    mesh.ports = config.port_range;
-    comm.mesh_ = GDRX_TRY(ControlMesh::create(bootstrap_, mesh, comm.log_, deadline_));
+    const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
+    comm.mesh_ = GDRX_TRY(ControlMesh::create(
+        bootstrap_,
+        {config.socket_ifname, config.heartbeat, id, secret, config.silence, config.port_range},
+        comm.log_, deadline_));
     tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
     GDRX_TRY(open_fabric_and_inbox(id));
     GDRX_TRY(exchange_hellos(id));
@@ -56,12 +57,14 @@ class CommunicatorBuilder {
     GDRX_TRY(share_arena());
     GDRX_TRY(share_processes());
     GDRX_TRY(share_gpu());
-    if (comm.inbox_) comm.pairs_.emplace(static_cast<exec::Links&>(comm), *comm.pinned_);
+    if (comm.inbox_) comm.make_flows();
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
     if (comm.gpu_ && !comm.hierarchy_) {
       comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);
     }
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
+    // Who has his communicator uses the others' memory: none of them fails any more and frees it.
+    GDRX_TRY(comm.mesh_->meet_ready(deadline_));
     comm.watch_peers();
     return std::move(comm_);
   }
@@ -69,9 +72,10 @@ class CommunicatorBuilder {
  private:
   Result<void> open_fabric_and_inbox(const std::string& id) {
     Communicator& comm = *comm_;
-    if (comm.machine_.ranks > static_cast<int>(kMaxRanks)) {
+    constexpr int kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
+    if (comm.size() > kMaxRanks) {
       return fail(Errc::unsupported,
-                  fmt::format("{} ranks; at most {} are possible", comm.machine_.ranks, kMaxRanks));
+                  fmt::format("{} ranks; at most {} are possible", comm.size(), kMaxRanks));
     }
     comm.shape_.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
@@ -122,7 +126,8 @@ class CommunicatorBuilder {
   }
 
   bool shm_wanted() const {
-    return comm_->config_.shared_memory && comm_->config_.transport == "auto" &&
+    const std::string& transport = comm_->config_.transport;
+    return comm_->config_.shared_memory && (transport == "auto" || transport == "shm") &&
            comm_->machine_.ranks > 1;
   }
 
@@ -263,18 +268,6 @@ class CommunicatorBuilder {
         config.gpu_blocks, config.reproducible ? 1 : 0, tuning_.fingerprint());
   }
 
-  Result<void> check_reproducible() const {
-    const auto fixed = comm_->fixed_;
-    const bool in_order =
-        !fixed || *fixed == plan::Algorithm::one_shot || *fixed == plan::Algorithm::two_shot;
-    if (!comm_->config_.reproducible || in_order) return {};
-    return fail(
-        Errc::invalid_argument,
-        fmt::format("GDRX_REPRODUCIBLE=1 adds in the order of ranks, {} does not: use auto, "
-                    "one-shot or two-shot",
-                    plan::to_string(*fixed)));
-  }
-
   Result<void> check_settings() {
     const std::vector<Hello>& peers = comm_->peers_;
     for (std::size_t rank = 1; rank < peers.size(); ++rank) {
@@ -303,8 +296,8 @@ class CommunicatorBuilder {
       machine.cpus = std::max(1, std::min(machine.cpus, static_cast<int>(cpus.count())));
     }
     machine.fabric_name = comm_->fabric_ ? std::string(comm_->fabric_->name()) : "none";
-    const bool speaks = index(comm_->rank_) == 0;  // once, not on every rank
-    auto measured = tuning_.host(comm_->peers_, machine, speaks ? comm_->log_ : Log({}, nullptr));
+    const Log log = index(comm_->rank_) == 0 ? comm_->log_ : Log({}, nullptr);  // once
+    auto measured = tuning_.host(comm_->peers_, machine, log);
     machine.measured = std::move(measured.curves);
     machine.measured_by = std::move(measured.by);
     machine.measured_not = std::move(measured.none);
@@ -347,7 +340,7 @@ class CommunicatorBuilder {
     if (!machine.shm && !machine.fabric && machine.ranks > 1) {
       return fail(Errc::unsupported,
                   "no way to reach the other ranks: no fabric could be opened "
-                  "(is UCX installed?) and shared memory is not usable");
+                  "(is UCX installed?) and shared memory is not usable (is GDRX_SHM 0?)");
     }
     return {};
   }
@@ -381,7 +374,6 @@ class CommunicatorBuilder {
     return {};
   }
 
-  static constexpr std::size_t kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
   Bootstrap& bootstrap_;
   std::unique_ptr<Communicator> comm_;
   std::unique_ptr<gpu::Path> given_gpu_;

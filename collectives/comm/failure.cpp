@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/failure.hpp"
 
-#include <utility>
-
 namespace gdrx {
 
-bool Failure::set(Error error) {
+bool Failure::set(const Error& error) noexcept {
   const std::lock_guard lock(mutex_);
   if (error_) return false;
-  error_ = std::move(error);
+  error_ = error;
   happened_.store(true, std::memory_order_release);  // publishes error_
   return true;
 }
 
-Error Failure::error() const {
+Error Failure::error() const noexcept {
   const std::lock_guard lock(mutex_);
   return error_.value_or(Error{Errc::internal, "no failure", 0});
 }

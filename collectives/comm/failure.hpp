@@ -14,10 +14,10 @@ namespace gdrx {
 class Failure {
  public:
   /// True if this was the first.
-  bool set(Error error);
+  bool set(const Error& error) noexcept;
   bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
   /// Meaningful after happened().
-  Error error() const;
+  Error error() const noexcept;
 
  private:
   std::atomic<bool> happened_{false};

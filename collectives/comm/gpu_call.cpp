@@ -28,17 +28,44 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
   return plan::Algorithm::ring;
 }
 
-enum class WhyStaged : std::uint8_t { no_gpu, between_hosts, no_kernel, algorithm, host_buffer };
+enum class WhyStaged : std::uint8_t {
+  no_gpu,
+  between_hosts,
+  no_kernel,
+  no_arithmetic,
+  algorithm,
+  host_buffer,
+};
 
-WhyStaged why_staged(Collective collective, bool has_gpu, bool one_host, bool has_algorithm) {
+// Blocks that are gathered are bytes to a kernel.
+bool kernels_know(const Call& call) {
+  return call.collective == Collective::all_gather || has_kernels(call.type, call.op);
+}
+
+WhyStaged why_staged(const Call& call, bool has_gpu, bool one_host, bool has_algorithm) {
+  const Collective collective = call.collective;
   const bool all_reduce = collective == Collective::all_reduce;
   const bool blocks =
       collective == Collective::reduce_scatter || collective == Collective::all_gather;
   if (!has_gpu) return WhyStaged::no_gpu;
   if (!one_host && !all_reduce) return WhyStaged::between_hosts;
   if (!all_reduce && !blocks) return WhyStaged::no_kernel;
+  if (!kernels_know(call)) return WhyStaged::no_arithmetic;
   if (one_host && all_reduce && !has_algorithm) return WhyStaged::algorithm;
   return WhyStaged::host_buffer;
+}
+
+// "allReduce of 100 float, sum, one-shot".
+std::string text_of(const gpu::Called& called, int ranks) {
+  std::uint64_t bytes = called.bytes;
+  if (called.collective != Collective::all_reduce) bytes /= static_cast<std::uint64_t>(ranks);
+  std::string text = fmt::format("{} of {} {}", to_string(called.collective),
+                                 bytes / size_of(called.type), to_string(called.type));
+  if (called.collective != Collective::all_gather)
+    text += fmt::format(", {}", to_string(called.op));
+  const bool named = called.kernel <= static_cast<std::uint64_t>(gpu::Kernel::tree);
+  return text + ", " +
+         std::string(named ? gpu::to_string(static_cast<gpu::Kernel>(called.kernel)) : "relay");
 }
 
 std::string_view text_of(WhyStaged why) {
@@ -49,6 +76,8 @@ std::string_view text_of(WhyStaged why) {
       return "between hosts only allReduce runs on GPUs";
     case WhyStaged::no_kernel:
       return "no kernel does this collective";
+    case WhyStaged::no_arithmetic:
+      return "no kernel has its type and operator";
     case WhyStaged::algorithm:
       return "no kernel has the algorithm that was asked for";
     case WhyStaged::host_buffer:
@@ -62,7 +91,7 @@ std::string_view text_of(WhyStaged why) {
 // Once a reason. Of a send or receive, rank 0 may have no part.
 void Communicator::say_why_staged(const Call& call) {
   const WhyStaged why =
-      why_staged(call.collective, gpu_ != nullptr, !hierarchy_, !fixed_ || gpu::kernel_of(*fixed_));
+      why_staged(call, gpu_ != nullptr, !hierarchy_, !fixed_ || gpu::kernel_of(*fixed_));
   const std::uint32_t bit = 1U << static_cast<unsigned>(why);
   if ((said_staged_ & bit) != 0) return;
   said_staged_ |= bit;
@@ -91,6 +120,7 @@ bool Communicator::runs_on_gpu(const Call& call) const {
   const bool blocks =
       call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
   if (!all_reduce && !blocks) return false;
+  if (!kernels_know(call)) return false;
   if (all_reduce && fixed_ && !gpu::kernel_of(*fixed_)) return false;
   return call.count == 0 || on_gpu(call);
 }
@@ -132,8 +162,9 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
                            {bytes, trace::kNobody, number, gpu::to_string(shape.kernel)});
   std::unique_lock lock(gpu_mutex_);
   const bool timed = gpu_spans_ && bytes > 0 && gpu_spans_->begin(stream);
-  auto launched =
-      gpu_->launch({call.input, call.output, bytes, call.type, call.op, block}, shape, stream);
+  gpu::Work work{call.input, call.output, bytes, call.type, call.op, block};
+  work.timeout = timeout_of(call);
+  auto launched = gpu_->launch(work, shape, stream);
   if (!launched) {
     lock.unlock();
     // Of a stream that is captured: nothing was started.
@@ -159,7 +190,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
     GDRX_TRY(before->hold(stream));
   }
   GDRX_TRY(launch_on_gpu(call, stream));
-  auto operation = std::make_shared<Operation>(std::move(call));
+  auto operation = operation_of(std::move(call));
   auto mark = gpu_->mark(stream);
   if (!mark) return tl::unexpected(stop(std::move(mark).error(), true));
   operation->mark = std::move(*mark);
@@ -167,14 +198,19 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
 }
 
 Result<bool> Communicator::reached(Operation& operation) {
-  if (operation.done.load(std::memory_order_acquire)) return true;
+  const std::lock_guard lock(marks_mutex_);
+  if (operation.end.done()) return true;
   auto reached = operation.mark->reached();
-  if (!reached) return tl::unexpected(stop(std::move(reached).error(), true));
+  if (!reached) {
+    operation.error = stop(std::move(reached).error(), true);
+    finish(operation);
+    return true;
+  }
   if (!*reached) return false;
   // A kernel that gave up has ended like any other.
   look_at_gpu();
   if (failure_.happened()) operation.error = failure_.error();
-  operation.done.store(true, std::memory_order_release);  // publishes error
+  finish(operation);
   return true;
 }
 
@@ -182,12 +218,14 @@ Result<void> Communicator::wait_on_gpu(Operation& operation) {
   std::optional<Deadline> patience;
   while (!GDRX_TRY(reached(operation))) {
     sched_yield();
-    if (!patience) patience = waiters_deadline();
+    if (!patience) patience = waiters_deadline(operation.timeout);
     if (!patience->passed(steady_clock().now())) continue;
-    return tl::unexpected(
-        stop_late("its stream has not come to its end: what was put there before "
-                  "it does not end"));
+    const Error late = stop_late(operation,
+                                 "its stream has not come to its end: what was put there before it "
+                                 "does not end");
+    end(operation, tl::unexpected(late));
   }
+  endings_.tell();
   if (operation.error) return tl::unexpected(*operation.error);
   return {};
 }
@@ -199,6 +237,23 @@ void Communicator::look_at_spans() {
   if (lock.owns_lock()) gpu_spans_->look();
 }
 
+Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const {
+  if (trouble.mine == trouble.theirs &&
+      trouble.mine.kernel == static_cast<std::uint64_t>(gpu::Kernel::direct)) {
+    return {Errc::invalid_argument,
+            fmt::format("rank {}: call {} is on registered GPU memory, and rank {}'s buffers are "
+                        "not at the same offsets of the same registrations: register on every "
+                        "rank, in the same order, what a call uses, or on none",
+                        index(rank_), trouble.call, index(other))};
+  }
+  const int ranks = hierarchy_ ? static_cast<int>(hierarchy_->host.size()) : size();
+  return {Errc::mismatch,
+          fmt::format("rank {} called {} on its GPU while rank {} called {}: all ranks must make "
+                      "the same calls with the same arguments",
+                      index(other), text_of(trouble.theirs, ranks), index(rank_),
+                      text_of(trouble.mine, ranks))};
+}
+
 void Communicator::look_at_gpu() {
   if (!gpu_ || failure_.happened()) return;
   const gpu::Trouble trouble = gpu_->trouble();
@@ -207,22 +262,14 @@ void Communicator::look_at_gpu() {
   const Rank late =
       hierarchy_ && peer < hierarchy_->host.size() ? hierarchy_->host[peer] : trouble.peer;
   if (trouble.disagrees) {
-    stop(
-        Error{Errc::invalid_argument,
-              fmt::format("rank {}: call {} is on registered GPU memory, and rank {}'s buffers are "
-                          "not at the same offsets of the same registrations: register on every "
-                          "rank, in the same order, what a call uses, or on none",
-                          index(rank_), trouble.call, index(late)),
-              0},
-        true);
+    stop(disagreement(trouble, late), true);
     return;
   }
   stop(Error{Errc::timeout,
              fmt::format("rank {}: a GPU kernel (call {}) waited over {:g} s for rank {} while {}, "
                          "slot {}. That rank is alive: slow, stopped, or in another call "
-                         "(GDRX_TIMEOUT sets the limit)",
-                         index(rank_), trouble.call,
-                         std::chrono::duration<double>(config_.timeout).count(), index(late),
+                         "(GDRX_TIMEOUT sets the limit, or the call)",
+                         index(rank_), trouble.call, seconds(trouble.timeout), index(late),
                          trouble.stage, trouble.slot),
              0},
        true);

@@ -17,11 +17,17 @@ void rename_peers(plan::RankProgram& program, std::span<const Rank> rail) {
   }
 }
 
+// One of over seven weeks is none.
+std::uint32_t in_record(std::chrono::milliseconds timeout) {
+  return timeout.count() <= 0xffff'ffff ? static_cast<std::uint32_t>(timeout.count()) : 0;
+}
+
 }  // namespace
 
 // As with runs_on_gpu(), the same on every rank.
 bool Communicator::runs_on_hosts(const Call& call) const {
-  return hierarchy_ && call.collective == Collective::all_reduce && call.count > 0 && on_gpu(call);
+  return hierarchy_ && call.collective == Collective::all_reduce && call.count > 0 &&
+         has_kernels(call.type, call.op) && on_gpu(call);
 }
 
 Result<void> Communicator::launch_on_hosts(const Call& call) {
@@ -49,7 +55,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
 Result<std::shared_ptr<Operation>> Communicator::queue_on_hosts(Call call) {
   GDRX_TRY(gpu_->check_launch(call.stream != nullptr ? call.stream : gpu_->own_stream()));
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  auto operation = std::make_shared<Operation>(std::move(call));
+  auto operation = operation_of(std::move(call));
   operation->on_hosts = true;
   {
     const std::lock_guard lock(posted_mutex_);
@@ -76,8 +82,9 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   what.path = gpu_.get();
   what.host = gpu_host_;
   what.work = {call.input, call.output, bytes, call.type, call.op};
+  what.work.timeout = timeout_of(call);
   what.record = {call.count, static_cast<std::int32_t>(call.type),
-                 static_cast<std::int32_t>(call.op), captured ? 1 : 0};
+                 static_cast<std::int32_t>(call.op), captured ? 1 : 0, in_record(timeout_of(call))};
   what.pieces = pieces_of(bytes);
   if (rail_) {
     what.part = [this](std::uint64_t piece) { return rail_->part(piece); };
@@ -134,7 +141,8 @@ void Communicator::hear_streams() {
   call.count = record.count;
   call.type = static_cast<DataType>(record.type);
   call.op = static_cast<ReduceOp>(record.op);
-  auto operation = std::make_shared<Operation>(std::move(call));
+  const std::chrono::milliseconds timeout(record.timeout_ms);
+  auto operation = std::make_shared<Operation>(std::move(call), timeout);
   operation->on_hosts = operation->begun = true;
   ++stream_calls_;
   queue_.insert(next, std::move(operation));

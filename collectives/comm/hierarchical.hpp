@@ -45,6 +45,9 @@ class Hierarchical final : public exec::Execution {
   }
   const exec::Counters& counters() const noexcept override { return counters_; }
   std::string waiting_for() const override;
+  std::vector<Rank> awaited() const override {
+    return network_ ? network_->awaited() : std::vector<Rank>();
+  }
 
  private:
   exec::Step finish_piece();

@@ -55,6 +55,24 @@ RegistrationRef Communicator::registered(std::span<const std::byte> memory) noex
   return registrations_->find(memory);
 }
 
+MemoryHeld Communicator::memory_held() const {
+  const Driving driving(*this);
+  MemoryHeld held;
+  if (layout_) held.shared = arena_->bytes().size();
+  if (inbox_) held.inbox = inbox_->shape().bytes();
+  held.scratch = scratch_.pages.bytes().size();
+  held.pinned = pinned_->held();
+  for (const auto& [memory, allocation] : allocations_) {
+    held.allocated += allocation.pages.bytes().size();
+  }
+  held.registered = registrations_->bytes();
+  if (gpu_) held.gpu = gpu_->memory();
+  for (const Window& window : windows_) {
+    (window.memory ? held.gpu_allocated : held.gpu_registered) += window.bytes;
+  }
+  return held;
+}
+
 // One execution runs at a time, and ends when all its writes are done: the memory is free then.
 Result<exec::Links::Scratch> Communicator::scratch(std::size_t bytes) {
   if (scratch_.pages.bytes().size() < bytes) {

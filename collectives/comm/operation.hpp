@@ -2,13 +2,14 @@
 // A posted call.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "collectives/comm/call.hpp"
+#include "collectives/comm/ending.hpp"
 #include "collectives/comm/staging.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/exec/execution.hpp"
@@ -31,21 +32,26 @@ struct OperationInfo {
 };
 
 /// Shared by who runs it and its request.
-struct Operation {
-  explicit Operation(Call what) : call(std::move(what)) {}
+struct Operation : std::enable_shared_from_this<Operation> {
+  Operation(Call what, std::chrono::milliseconds most) : call(std::move(what)), timeout(most) {}
   Call call;
+  std::chrono::milliseconds timeout;           // from when it begins; 0: none
+  std::unique_ptr<std::byte[]> scaled;         // the input of a premul_sum, if it needs memory
   std::unique_ptr<exec::Execution> execution;  // while it runs
   std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
   bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
   bool begun = false;                          // on_hosts: the stream has come to it
+  bool aside = false;                          // a thread of its own brings it to its end
   bool own = false;                            // the communicator's: nobody asks what it was
   exec::Flow flow;                             // PointToPoint's, as the next two
   std::unique_ptr<Staging> staging;            // null: nothing of it is GPU memory
   std::list<std::shared_ptr<Operation>>::iterator place;
   OperationInfo info;
+  Instant began{};  // meaningful with an execution, or of a send_recv that runs
   Deadline deadline = Deadline::never();
-  std::atomic<bool> done{false};  // release publishes error
-  std::optional<Error> error;
+  std::optional<Error> error;  // published by its end
+  Ending end;
+  std::shared_ptr<Operation> next_ended;  // Endings'
 };
 
 }  // namespace gdrx

@@ -9,9 +9,14 @@
 
 namespace gdrx {
 
+void Communicator::make_flows() {
+  pairs_.emplace(static_cast<exec::Links&>(*this), *pinned_);
+  exchange_flows_.emplace(static_cast<exec::Links&>(*this), exec::FlowLanes::of_plans(shape_));
+}
+
 // If the communicator has failed since, whoever waits finds it; so does he if this goes wrong.
 void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
-  operation->deadline = call_deadline();
+  begin(*operation);
   auto started = failure_.happened() ? Result<void>(tl::unexpected(failure_.error()))
                                      : pairs_->start(operation);
   if (started) {
@@ -19,7 +24,7 @@ void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
     return;
   }
   operation->error = stop(std::move(started).error(), true);
-  operation->done.store(true, std::memory_order_release);
+  finish(*operation);
   fail_queue();
 }
 
@@ -27,12 +32,13 @@ bool Communicator::step_pairs() {
   bool moved = false;
   const auto went_on = [&]() -> Result<void> {
     moved = GDRX_TRY(pairs_->step());
-    while (const auto ended = GDRX_TRY(pairs_->take_ended())) {
+    while (const auto ended = pairs_->take_ended()) {
       moved = true;
       last_ = ended->info;
       last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
-      ended->done.store(true, std::memory_order_release);     // publishes info
+      finish(*ended);                                         // publishes info
       active_ = steady_clock().now();
+      if (ended->error) return tl::unexpected(*ended->error);
     }
     if (!moved && idle_ % kClockEvery == kClockEvery - 1) GDRX_TRY(look_at_pairs_clock());
     return {};
@@ -51,10 +57,10 @@ Result<void> Communicator::look_at_pairs_clock() const {
     return fail(
         Errc::timeout,
         fmt::format("rank {}: {} {} rank {} did not end within {:g} s; it waits for {}. The others "
-                    "are alive: slow, stopped, or in another call (GDRX_TIMEOUT sets the limit)",
+                    "are alive: slow, stopped, or in another call ({})",
                     index(rank_), exec::describe(flow.word), flow.send ? "to" : "from",
-                    index(flow.peer), std::chrono::duration<double>(config_.timeout).count(),
-                    pairs_->flows().waiting_for(flow)));
+                    index(flow.peer), seconds(operation->timeout),
+                    pairs_->flows().waiting_for(flow), whose_limit(operation->call)));
   }
   return {};
 }

@@ -17,7 +17,7 @@ Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
   flow.bytes = call.count * size_of(call.type);
   flow.word.collective = Collective::send_recv;
   flow.word.type = call.type;
-  flow.word.count = call.count;
+  flow.word.count = flow.count = call.count;
   flow.owner = operation.get();
   operation->info.path = PathKind::fabric;
   operation->info.staged = operation->staging != nullptr;
@@ -31,7 +31,7 @@ Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
   return {};
 }
 
-Result<std::shared_ptr<Operation>> PointToPoint::take_ended() {
+std::shared_ptr<Operation> PointToPoint::take_ended() {
   const exec::Flow* const flow = flows_.take_ended();
   if (flow == nullptr) return nullptr;
   const std::shared_ptr<Operation> operation =
@@ -41,11 +41,7 @@ Result<std::shared_ptr<Operation>> PointToPoint::take_ended() {
   if (operation->staging) {
     auto copied = operation->staging->end();
     operation->staging.reset();
-    if (!copied) {
-      operation->error = copied.error();  // it is no longer among those that stop() returns
-      operation->done.store(true, std::memory_order_release);
-      return tl::unexpected(std::move(copied).error());
-    }
+    if (!copied) operation->error = std::move(copied).error();
   }
   return operation;
 }

@@ -18,15 +18,17 @@ class PointToPoint {
   using Running = std::list<std::shared_ptr<Operation>>;
 
   /// Both outlive it.
-  PointToPoint(exec::Links& links, StagingPool& pinned) : pinned_(pinned), flows_(links) {}
+  PointToPoint(exec::Links& links, StagingPool& pinned)
+      : pinned_(pinned), flows_(links, exec::FlowLanes::of_pairs(links.shape())) {}
   /// Of a send_recv whose stream has been waited for. Blocks for the copy of a GPU's buffer.
   Result<void> start(const std::shared_ptr<Operation>& operation);
   /// Whether the fabric has to be polled for it.
   bool busy() const noexcept { return flows_.busy(); }
   /// One round, after the fabric was polled. True: something was done.
   Result<bool> step() { return flows_.step(); }
-  /// An operation that has ended since, or null. Blocks for the copy to a GPU's buffer.
-  Result<std::shared_ptr<Operation>> take_ended();
+  /// An operation that has ended since, or null; it has an error if the copy to a GPU's buffer,
+  /// for which this blocks, went wrong.
+  std::shared_ptr<Operation> take_ended();
   exec::Flows& flows() noexcept { return flows_; }
   const exec::Flows& flows() const noexcept { return flows_; }
   /// Of those that have not ended, the oldest first.

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/staging.hpp"
 
+#include <algorithm>
+#include <vector>
+
+#include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx {
 namespace {
 
-struct Sides {
-  std::uint64_t in = 0;  // bytes read
-  std::uint64_t out = 0;
+// What the call reads or writes of a buffer, in elements. Parts leave gaps that are not the call's.
+struct Side {
+  std::vector<exec::Range> runs;
+  std::uint64_t end() const { return runs.empty() ? 0 : runs.back().begin + runs.back().count; }
 };
 
-Sides sides_of(const Call& call, int ranks, Rank self) {
-  const std::uint64_t size = size_of(call.type);
-  if (call.collective == Collective::send_recv) {
-    return {call.sends ? call.count * size : 0, call.sends ? 0 : call.count * size};
-  }
+Result<Side> side_of(const Call& call, bool output, int ranks, Rank self) {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const bool root = call.root == self;
-  return {plan::elements(traits.input, call.count, ranks, root) * size,
-          plan::elements(traits.output, call.count, ranks, root) * size};
-}
-
-bool on_gpu(const void* buffer, std::uint64_t bytes) {
-  return bytes > 0 && cuda::kind_of(buffer) == MemoryKind::cuda;
+  const plan::Extent extent = output ? traits.output : traits.input;
+  if (plan::CollectiveTraits::is_parts(extent)) {
+    return Side{GDRX_TRY(output ? runs_of(call.parts->receives, "recvbuff")
+                                : runs_of(call.parts->sends, "sendbuff"))};
+  }
+  const bool pair = call.collective == Collective::send_recv;
+  const bool has = !pair || call.sends != output;
+  const std::uint64_t count =
+      has ? plan::elements(extent, own_count(call, self), ranks, call.root == self) : 0;
+  return Side{{{0, count}}};
 }
 
 }  // namespace
@@ -35,6 +39,11 @@ Result<std::byte*> Staging::take(StagingPool& pool, std::size_t bytes, const voi
   return blocks_.back()->data();
 }
 
+bool Staging::has(const std::byte* memory) const noexcept {
+  return std::any_of(blocks_.begin(), blocks_.end(),
+                     [&](StagingPool::Block* block) { return block->data() == memory; });
+}
+
 void Staging::give_back() noexcept {
   for (StagingPool::Block* block : blocks_) StagingPool::give_back(*block);
   blocks_.clear();
@@ -43,9 +52,10 @@ void Staging::give_back() noexcept {
 
 Result<void> Staging::wait_for_stream(const Call& call) {
   if (call.stream != nullptr) return cuda::synchronize(call.stream);
+  if (call.count == 0 && !call.parts) return {};
   for (const void* buffer :
        {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
-    if (on_gpu(buffer, call.count)) return cuda::synchronize_default_stream(buffer);
+    if (cuda::kind_of(buffer) == MemoryKind::cuda) return cuda::synchronize_default_stream(buffer);
   }
   return {};
 }
@@ -53,16 +63,29 @@ Result<void> Staging::wait_for_stream(const Call& call) {
 Result<void> Staging::begin(Call& call, int ranks, Rank self, StagingPool& pool) {
   give_back();
   used_ = false;
-  const Sides sides = sides_of(call, ranks, self);
-  if (on_gpu(call.input, sides.in)) {
-    std::byte* host = GDRX_TRY(take(pool, sides.in, call.input));
-    GDRX_TRY(cuda::copy_aside_to_host(host, call.input, sides.in));
-    call.input = host;
+  const std::size_t size = size_of(call.type);
+  // Host buffers are the rule: nothing more is asked of them.
+  if (cuda::kind_of(call.input) == MemoryKind::cuda) {
+    const Side side = GDRX_TRY(side_of(call, false, ranks, self));
+    if (side.end() > 0) {
+      std::byte* const host = GDRX_TRY(take(pool, side.end() * size, call.input));
+      for (const exec::Range& run : side.runs) {
+        GDRX_TRY(cuda::copy_aside_to_host(host + run.begin * size, call.input + run.begin * size,
+                                          run.count * size));
+      }
+      call.input = host;
+    }
   }
-  if (on_gpu(call.output, sides.out)) {
-    std::byte* host = GDRX_TRY(take(pool, sides.out, call.output));
-    results_.push_back({call.output, host, sides.out});
-    call.output = host;
+  if (cuda::kind_of(call.output) == MemoryKind::cuda) {
+    const Side side = GDRX_TRY(side_of(call, true, ranks, self));
+    if (side.end() > 0) {
+      std::byte* const host = GDRX_TRY(take(pool, side.end() * size, call.output));
+      for (const exec::Range& run : side.runs) {
+        results_.push_back(
+            {call.output + run.begin * size, host + run.begin * size, run.count * size});
+      }
+      call.output = host;
+    }
   }
   return {};
 }

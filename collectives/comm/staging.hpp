@@ -25,6 +25,8 @@ class Staging {
   Result<void> begin(Call& call, int ranks, Rank self, StagingPool& pool);
   /// Copies results to the GPU. Blocks for the copy, likewise.
   Result<void> end();
+  /// Whether it is the beginning of memory of begin()'s.
+  bool has(const std::byte* memory) const noexcept;
   /// Whether the last call was staged.
   bool used() const noexcept { return used_; }
 

@@ -7,16 +7,37 @@
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
+#include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
 namespace {
 
 using plan::Algorithm;
 
+// A kernel that gives up after the timeout has named whom it waited for: it is let to.
+constexpr std::chrono::seconds kLastWord{1};
+
 std::byte* writable(const std::byte* pointer) {
   // Plans bind input and output alike; verify() proves that no plan writes its input.
   return const_cast<std::byte*>(pointer);
+}
+
+const reduce::UserOperator* user_of(const Call& call) {
+  return call.op == ReduceOp::user ? &call.made->user : nullptr;
+}
+
+Result<void> check_host_memory(const Call& call) {
+  for (const void* buffer :
+       {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
+    if (cuda::kind_of(buffer) != MemoryKind::cuda) continue;
+    return fail(Errc::invalid_argument,
+                fmt::format("{} in GPU memory, where there is no such type: use host memory, or "
+                            "move it as gdrxByte",
+                            to_string(call.type)));
+  }
+  return {};
 }
 
 }  // namespace
@@ -24,12 +45,16 @@ std::byte* writable(const std::byte* pointer) {
 // What every rank that makes the call says alike, before anything of it is started anywhere.
 Result<void> Communicator::check(const Call& call) const {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  if (can_carry(machine_, call.collective, fixed_) || runs_in_stream(call)) return {};
+  if (is_host_only(call.type)) GDRX_TRY(check_host_memory(call));
+  const auto fixed = call.needs_rank_order() ? std::nullopt : fixed_;
+  if (can_carry(machine_, call.collective, fixed) || runs_in_stream(call)) return {};
   const bool pair = call.collective == Collective::send_recv;
-  return fail(Errc::unsupported,
-              fmt::format("{} a fabric and none could be opened: install UCX",
-                          pair ? "send and receive need"
-                               : fmt::format("{} needs", to_string(call.collective))));
+  return fail(
+      Errc::unsupported,
+      fmt::format(
+          "{} a fabric and none could be opened: the ranks do not share memory, and UCX "
+          "is not there",
+          pair ? "send and receive need" : fmt::format("{} needs", to_string(call.collective))));
 }
 
 Result<void> Communicator::check_wait(const Call& call) const {
@@ -37,17 +62,35 @@ Result<void> Communicator::check_wait(const Call& call) const {
   return gpu_->check_mark(call.stream);
 }
 
+// One look at the clock: it is dear where the kernel has to be asked.
+void Communicator::begin(Operation& operation) {
+  struct Now final : Clock {
+    explicit Now(Instant time) : time(time) {}
+    Instant now() const noexcept override { return time; }
+    Instant time;
+  };
+  const Now now(steady_clock().now());
+  operation.began = now.time;
+  operation.deadline =
+      operation.timeout.count() > 0 ? Deadline::after(now, operation.timeout) : Deadline::never();
+}
+
+Deadline Communicator::waiters_deadline(std::chrono::milliseconds timeout) {
+  return timeout.count() > 0 ? Deadline::after(steady_clock(), timeout + kLastWord)
+                             : Deadline::never();
+}
+
 // An operation without an execution is never left in the queue.
 Result<void> Communicator::start(Operation& operation) {
   try {
     return make_start(operation);
   } catch (const std::bad_alloc&) {
-    return fail(Errc::system, "out of memory");
+    return tl::unexpected(no_memory());
   }
 }
 
 Result<void> Communicator::make_start(Operation& operation) {
-  operation.deadline = call_deadline();
+  begin(operation);
   if (operation.on_hosts) {
     operation.execution = GDRX_TRY(make_hierarchical(operation));
     return {};
@@ -55,8 +98,37 @@ Result<void> Communicator::make_start(Operation& operation) {
   GDRX_TRY(staging_.begin(operation.call, size(), rank_, *pinned_));
   operation.info.staged = staging_.used();
   if (operation.info.staged) say_why_staged(operation.call);
+  if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
   operation.execution = GDRX_TRY(make_execution(operation));
   return {};
+}
+
+// Into memory that the call may write: its staging, or an allReduce's result; else memory of its
+// own.
+void Communicator::scale_input(Operation& operation) {
+  Call& call = operation.call;
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const std::uint64_t count = cut_of(call, traits.input, 1).elements;
+  std::byte* to = call.output;
+  if (staging_.has(call.input)) {
+    to = writable(call.input);
+  } else if (call.collective != Collective::all_reduce) {
+    operation.scaled = std::make_unique_for_overwrite<std::byte[]>(count * size_of(call.type));
+    to = operation.scaled.get();
+  }
+  reduce::scale(to, call.input, call.made->scalar.data(), count, call.type);
+  call.input = to;
+}
+
+// A program mostly makes the call before once more: what was chosen for it is kept.
+std::optional<Candidate> Communicator::way_of(const Question& question) {
+  if (asked_ && *asked_ == question) return way_;
+  const auto choice =
+      choose(machine_, question.collective, question.bytes, question.fixed, question.in_rank_order);
+  if (!choice) return std::nullopt;
+  asked_ = question;
+  way_ = choice->chosen;
+  return way_;
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
@@ -65,26 +137,25 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   // A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
   const bool over_shm = call.collective == Collective::barrier && machine_.shm;
-  const auto choice = over_shm ? choose(machine_, Collective::all_reduce, 0, Algorithm::one_shot)
-                               : choose(machine_, call.collective, bytes, fixed_);
-  if (!choice) return fail(Errc::internal, "nothing carries a call that check() has let through");
-  operation.info.algorithm = choice->chosen.algorithm;
-  operation.info.path = choice->chosen.path;
-  operation.info.predicted_us = choice->chosen.predicted_us;
-  mark_plan("plan", bytes, choice->chosen.algorithm);
+  if (traits.by_messages()) return make_exchange(operation);
+  const auto way = over_shm ? way_of({Collective::all_reduce, 0, Algorithm::one_shot, false})
+                            : way_of({traits.plans, bytes, fixed_, call.needs_rank_order()});
+  if (!way) return fail(Errc::internal, "nothing carries a call that check() has let through");
+  operation.info.algorithm = way->algorithm;
+  operation.info.path = way->path;
+  operation.info.predicted_us = way->predicted_us;
+  mark_plan("plan", bytes, way->algorithm);
   word_ = {.collective = call.collective,
            .type = call.type,
            .op = call.op,
-           .algorithm = choice->chosen.algorithm,
-           .root = index(call.root),
+           .algorithm = way->algorithm,
+           .user_op = call.made ? call.made->number : std::uint16_t{0},
+           .root = traits.has_parts() ? digest_of(parts_alike(call)) : index(call.root),
            .sequence = calls_++,
            .count = call.count};
-  if (layout_) {
-    layout_->publish(index(rank_), word_, word_.sequence);
-    GDRX_TRY(look_for_strays());
-  }
+  GDRX_TRY(publish_word());
   if (operation.info.path == PathKind::fabric) return make_plan_execution(operation, word_);
-  const plan::Spec spec{Collective::all_reduce, choice->chosen.algorithm, size(), Rank{}};
+  const plan::Spec spec{Collective::all_reduce, way->algorithm, size(), Rank{}};
   operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
   operation.info.registered = registrations_->size() > 0 &&
                               registrations_->find({call.input, bytes}) != nullptr &&
@@ -95,28 +166,68 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
                         .input = call.input,
                         .output = call.output,
                         .gate = &gate_,
-                        .track = track_.get()};
+                        .track = track_.get(),
+                        .user = user_of(call)};
   if (writes_results(machine_, bytes)) arena.processes = processes_;
   return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
+}
+
+Result<void> Communicator::publish_word() {
+  if (!layout_) return {};
+  layout_->publish(index(rank_), word_, word_.sequence);
+  return look_for_strays();
+}
+
+// All at once and in one hop.
+Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& operation) {
+  const Call& call = operation.call;
+  operation.info.algorithm = Algorithm::one_shot;
+  operation.info.path = PathKind::fabric;
+  const bool known = !plan::traits_of(call.collective).has_parts();
+  mark_plan("exchange", elements_of(call.parts->sends) * size_of(call.type), Algorithm::one_shot);
+  word_ = {.collective = call.collective,
+           .type = call.type,
+           .algorithm = Algorithm::one_shot,
+           .root = index(call.root),
+           .sequence = calls_++,
+           .count = known ? call.count : 0};
+  GDRX_TRY(publish_word());
+  const exec::ExchangeCall bound{.word = word_,
+                                 .element = size_of(call.type),
+                                 .input = call.input,
+                                 .output = call.output,
+                                 .parts = call.parts.get()};
+  exec::Flows* const flows = size() > 1 ? &exchange_flows_.value() : nullptr;
+  auto execution = GDRX_TRY(exec::Exchange::create(bound, rank_, flows));
+  operation.info.registered = execution->registered();
+  return execution;
+}
+
+// Of a root alone or of every rank: plans have both buffers everywhere, and touch what there is.
+exec::Partition Communicator::cut_of(const Call& call, plan::Extent extent,
+                                     std::uint32_t chunks) const {
+  if (!plan::CollectiveTraits::is_parts(extent)) {
+    return {plan::elements(extent, own_count(call, rank_), size(), true), chunks};
+  }
+  const std::vector<exec::Part>& parts = parts_alike(call);
+  return {elements_of(parts), chunks, parts.data()};
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Operation& operation,
                                                                            exec::Word word) {
   const Call& call = operation.call;
-  const plan::Spec spec{call.collective, operation.info.algorithm, size(), call.root};
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const plan::Spec spec{traits.plans, operation.info.algorithm, size(), call.root};
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   exec::PlanCall bound;
   bound.program = GDRX_TRY(program_for(spec));
-  // Of a root alone or of every rank: plans have both buffers everywhere, and touch what there is.
-  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const std::uint64_t input = plan::elements(traits.input, call.count, size(), true);
-  const std::uint64_t output = plan::elements(traits.output, call.count, size(), true);
-  bound.buffers = {{writable(call.input), {input, shape.input_chunks}},
-                   {call.output, {output, shape.output_chunks}}};
+  bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
+                   {call.output, cut_of(call, traits.output, shape.output_chunks)}};
   bound.word = word;
   bound.element = size_of(call.type);
   bound.finish_over = size();
   bound.track = track_.get();
+  bound.user = user_of(call);
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
   operation.info.planned = execution->planned();
   operation.info.registered = execution->registered();

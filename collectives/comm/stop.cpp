@@ -3,30 +3,53 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
 
 namespace gdrx {
 
-Error Communicator::stop_late(std::string what) {
-  return stop(
-      Error{Errc::timeout,
-            fmt::format("rank {}: a call did not end within {:g} s; {} (GDRX_TIMEOUT sets "
-                        "the limit)",
-                        index(rank_), std::chrono::duration<double>(config_.timeout).count(), what),
-            0},
-      true);
+Error Communicator::stop_late(const Operation& operation, std::string_view what) {
+  return stop(Error{Errc::timeout,
+                    fmt::format("rank {}: a call did not end within {:g} s; {} ({})", index(rank_),
+                                seconds(operation.timeout), what, whose_limit(operation.call)),
+                    0},
+              true);
 }
 
 void Communicator::fail_operation(Operation& operation) noexcept {
-  try {
-    operation.error = failure_.error();
-  } catch (const std::bad_alloc&) {
-    operation.error = Error{Errc::system, "out of memory", 0};  // short enough to need none
+  operation.error = failure_.error();
+  finish(operation);
+}
+
+// Publishes error and info.
+void Communicator::finish(Operation& operation) noexcept {
+  if (operation.end.finish()) endings_.add(operation.shared_from_this());
+}
+
+Result<void> Communicator::on_done(Operation& operation, Ending::Handler handler) {
+  if (operation.mark) endings_.watch(operation.shared_from_this());
+  operation.end.set_owner(this);
+  if (operation.end.arm(std::move(handler))) {
+    operation.end.tell(operation.error);
+  } else if (operation.mark) {
+    mesh_->wake();
   }
-  operation.done.store(true, std::memory_order_release);  // publishes error
+  return {};
+}
+
+void Communicator::end(Operation& operation, const Result<void>& ended) noexcept {
+  if (operation.end.over()) return;
+  {
+    const std::lock_guard lock(marks_mutex_);
+    if (!operation.end.done()) {
+      if (!ended) operation.error = ended.error();
+      finish(operation);
+    }
+  }
+  operation.end.wake();
+  endings_.tell();
+  operation.end.await_over();
 }
 
 void Communicator::fail_queue() {
@@ -44,7 +67,7 @@ void Communicator::fail_queue() {
 
 void Communicator::end_for_memory() noexcept {
   try {
-    stop(Error{Errc::system, "out of memory", 0}, true);
+    stop(no_memory(), true);
   } catch (const std::exception&) {  // the failure is set; the peers see the connections end
     on_error_due_ = true;
     mesh_->wake();
@@ -71,6 +94,7 @@ struct Communicator::Due {
 
 Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
+  if (announce) origin_ = index(rank_);
   const Due due(*this);
   const Instant failed = steady_clock().now();
   if (gpu_) gpu_->abort();
@@ -81,7 +105,25 @@ Error Communicator::stop(Error error, bool announce) {
 }
 
 void Communicator::on_notice(const Notice& notice) {
+  if (!failure_.happened()) {
+    origin_ = index(notice.origin);
+    if (notice.code == Errc::peer_lost) subject_ = index(notice.subject);
+  }
   stop(Error{notice.code, notice.text, 0}, false);
+}
+
+// Whoever has met is free to go without a word.
+Result<void> Communicator::finalize() {
+  GDRX_TRY(drain());
+  GDRX_TRY(leave());
+  mute();
+  return {};
+}
+
+std::shared_ptr<Operation> Communicator::operation_aside() const {
+  auto operation = operation_of({});
+  operation->aside = operation->own = true;
+  return operation;
 }
 
 void Communicator::abort() {
@@ -89,7 +131,7 @@ void Communicator::abort() {
        true);
 }
 
-std::optional<Error> Communicator::failure() const {
+std::optional<Error> Communicator::failure() const noexcept {
   if (!failure_.happened()) return std::nullopt;
   return failure_.error();
 }

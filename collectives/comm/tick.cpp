@@ -21,6 +21,7 @@ constexpr milliseconds kTickBusy{1};  // somebody drives, who may stop without a
 constexpr milliseconds kTickIdle{200};
 constexpr milliseconds kActiveFor{1000};
 constexpr milliseconds kTickDriving{2};
+constexpr milliseconds kTickWatching{1};  // a handler is due when a GPU is done
 
 // Steps of calls in a stream follow each other within this. Between calls GPUs compute for
 // milliseconds: naps that grow with the pause, and cost the call at its end a five-hundredth of it.
@@ -70,7 +71,18 @@ void Communicator::serve_fabric() {
 // From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
 // answers leave this process after a call has returned.
 Duration Communicator::on_tick() {
+  mesh_turn_.fetch_add(1, std::memory_order_relaxed);
   tell_failure();
+  const bool watching = endings_.look([this](Operation& operation) {
+    const auto ended = reached(operation);
+    return !ended || *ended;
+  });
+  const Duration next = tick();
+  endings_.tell();
+  return watching ? std::min<Duration>(next, kTickWatching) : next;
+}
+
+Duration Communicator::tick() {
   std::unique_lock lock(driver_, std::try_to_lock);
   if (!lock.owns_lock()) return expects_streams() ? kTickBusy : kTickActive;
   look_at_gpu();
@@ -86,7 +98,8 @@ Duration Communicator::on_tick() {
   const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
   while ((!idle() || expects_streams()) && callers_ == 0) {
     const Instant then = steady_clock().now();
-    if (turn.passed(then)) break;
+    if (turn.passed(then) || endings_.due()) break;
+    if (waiting_question_.asked()) answer_question();
     const auto moved = progress();
     idle_ = moved && *moved ? 0 : idle_ + 1;
     if (idle_ == 0) {

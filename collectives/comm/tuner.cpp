@@ -21,6 +21,9 @@ struct Costs {
 };
 constexpr Costs kShm{0.3, 0.0, 0.00001, 0.000027};
 constexpr Costs kFabric{2.0, 0.0001, 0.00001, 0.000027};
+// Messages by stores, without another host: 0.4 us and a turn of the plan; copied in and out.
+constexpr Costs kStores{0.5, 0.00006, 0.00001, 0.000027};
+constexpr double kStoresShared = 1.2;  // a hop, when ranks share a core
 // Beyond the caches a byte of output costs this much more; two-shot writes round them.
 constexpr double kCacheBytes = 48.0 * 1024 * 1024;
 constexpr double kFarOneShot = 0.00005;
@@ -77,6 +80,10 @@ Shape shape_of(Algorithm algorithm, Collective collective, int ranks) {
   const double log = log2_ceil(ranks);
   const bool half =
       collective == Collective::reduce_scatter || collective == Collective::all_gather;
+  if (collective == Collective::scan || collective == Collective::exscan) {
+    // One after another, or all to all behind them: the last rank adds all.
+    return algorithm == Algorithm::ring ? Shape{n - 1, 1, 1} : Shape{1, n - 1, n};
+  }
   switch (algorithm) {
     case Algorithm::ring:
       if (collective == Collective::broadcast || collective == Collective::reduce) {
@@ -95,11 +102,14 @@ Shape shape_of(Algorithm algorithm, Collective collective, int ranks) {
   return {};
 }
 
-double fabric_us(const Machine& machine, Algorithm algorithm, Collective collective, double bytes) {
+double fabric_us(const Machine& machine, bool stores, Algorithm algorithm, Collective collective,
+                 double bytes) {
   const Shape shape = shape_of(algorithm, collective, machine.ranks);
   const double turns = sharing(machine);
-  return shape.hops * kFabric.message * turns +
-         turns * bytes * (shape.moved * kFabric.wire + shape.reduced * kFabric.reduce);
+  const Costs& costs = stores ? kStores : kFabric;
+  const double hop = stores && turns > 1 ? kStoresShared : costs.message;
+  return shape.hops * hop * turns +
+         turns * bytes * (shape.moved * costs.wire + shape.reduced * costs.reduce);
 }
 
 // A measured time is compared with measured times, the model's with the model's: where one way was
@@ -137,6 +147,14 @@ bool writes_results(const Machine& machine, Bytes bytes) noexcept {
   return slice >= kLeastSlice && sharing(machine) <= 1 && !beyond_caches(machine, size);
 }
 
+Result<void> check_reproducible(bool reproducible, std::optional<Algorithm> fixed) {
+  if (!reproducible || !fixed || is_direct(*fixed)) return {};
+  return fail(Errc::invalid_argument,
+              fmt::format("GDRX_REPRODUCIBLE=1 adds in the order of ranks, {} does not: use auto, "
+                          "one-shot or two-shot",
+                          plan::to_string(*fixed)));
+}
+
 bool can_carry(const Machine& machine, Collective collective,
                std::optional<Algorithm> fixed) noexcept {
   if (collective == Collective::send_recv) return machine.fabric;
@@ -146,22 +164,25 @@ bool can_carry(const Machine& machine, Collective collective,
 }
 
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
-                             std::optional<Algorithm> fixed) {
+                             std::optional<Algorithm> fixed, bool in_rank_order) {
   Choice choice;
   const auto size = static_cast<double>(bytes);
   const auto algorithms = plan::algorithms_of(collective);
+  const bool stores = machine.ranks > 1 && machine.fabric_name == "shm";
   // An algorithm asked for is an allReduce's: other collectives have what they have.
-  const bool known =
-      fixed && std::find(algorithms.begin(), algorithms.end(), *fixed) != algorithms.end();
+  const bool known = fixed && (!in_rank_order || plan::in_rank_order(collective, *fixed)) &&
+                     std::find(algorithms.begin(), algorithms.end(), *fixed) != algorithms.end();
+  const bool ordered =
+      in_rank_order || (machine.reproducible && collective == Collective::all_reduce);
   for (const Algorithm algorithm : algorithms) {
-    if (known && algorithm != *fixed) continue;
     const bool direct = is_direct(algorithm);
-    if (machine.reproducible && !direct && collective == Collective::all_reduce) continue;
+    if (ordered && !plan::in_rank_order(collective, algorithm)) continue;
+    if (known && algorithm != *fixed) continue;
     if (machine.shm && direct && collective == Collective::all_reduce) {
       choice.candidates.push_back({algorithm, PathKind::shm, shm_us(machine, algorithm, size)});
     } else if (machine.fabric || machine.ranks == 1) {
       choice.candidates.push_back(
-          {algorithm, PathKind::fabric, fabric_us(machine, algorithm, collective, size)});
+          {algorithm, PathKind::fabric, fabric_us(machine, stores, algorithm, collective, size)});
     }
   }
   if (choice.candidates.empty()) return std::nullopt;

@@ -11,6 +11,7 @@
 #include "collectives/comm/hierarchy.hpp"
 #include "collectives/tune/table.hpp"
 #include "gdrx/plan.hpp"
+#include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
 
 namespace gdrx {
@@ -45,13 +46,16 @@ struct Choice {
   bool measured = false;              // the times are of Machine::measured, all of them
 };
 
+/// Whether the algorithm that the user asked for, if any, adds in the order of ranks where it must.
+Result<void> check_reproducible(bool reproducible, std::optional<plan::Algorithm> fixed);
 /// Whether anything can, of any size; the same on every rank.
 bool can_carry(const Machine& machine, Collective collective,
                std::optional<plan::Algorithm> fixed) noexcept;
 
-/// `fixed`: the algorithm the user asked for. Empty if nothing can carry the collective.
+/// `fixed`: the algorithm the user asked for. `in_rank_order`: only of those that reduce so,
+/// whatever was asked for. Empty if nothing can carry the collective.
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
-                             std::optional<plan::Algorithm> fixed);
+                             std::optional<plan::Algorithm> fixed, bool in_rank_order = false);
 
 /// The same for a rail, which does the pieces one after the other: times are of all of them, and so
 /// is the choice. `rail`: its ranks are hosts.

@@ -41,7 +41,7 @@ const Communicator::Window* Communicator::window_with(const void* memory) const 
 }
 
 Result<const Communicator::Window*> Communicator::open_window(std::span<std::byte> memory) {
-  return share([&] { return gpu_->offer(memory.data(), memory.size()); });
+  return share(memory.size(), [&] { return gpu_->offer(memory.data(), memory.size()); });
 }
 
 // The same on every rank: nobody has to be told.
@@ -61,7 +61,7 @@ Result<void> Communicator::check_gpu_memory() const {
 Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
   GDRX_TRY(check_gpu_memory());
   std::unique_ptr<gpu::Memory> memory;
-  Window* const window = GDRX_TRY(share([&]() -> Result<std::unique_ptr<gpu::Offer>> {
+  Window* const window = GDRX_TRY(share(bytes, [&]() -> Result<std::unique_ptr<gpu::Offer>> {
     if (bytes == 0) return nullptr;
     memory = GDRX_TRY(gpu_->allocate(bytes));
     return gpu_->offer(memory->data(), bytes);
@@ -74,7 +74,7 @@ Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
 // Two rounds: what each rank offers, and whether each could map all of it. Between ranks that do
 // not agree nothing stays open, and the communicator goes on as before. Null: nobody offers any.
 Result<Communicator::Window*> Communicator::share(
-    const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer) {
+    std::uint64_t bytes, const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   std::unique_ptr<gpu::Offer> offer;  // until everybody has mapped it
   const auto offered = [&]() -> Result<Blob> {
@@ -94,7 +94,7 @@ Result<Communicator::Window*> Communicator::share(
     if (opened) gpu_->close_window(*opened);
     return tl::unexpected(agreed.error());
   }
-  return &windows_.emplace_back(Window{*opened, nullptr});
+  return &windows_.emplace_back(Window{*opened, nullptr, bytes});
 }
 
 // Memory of ours does not end under a registration of the user's.
@@ -111,7 +111,7 @@ Result<void> Communicator::check_sole_use(const Window& window) const {
 Result<void> Communicator::close_window(const Window* window) {
   const auto ended = [&]() -> Result<Blob> {
     GDRX_TRY(check_sole_use(*window));
-    GDRX_TRY(gpu_->finish(waiters_deadline()));
+    GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
     const auto bytes = std::as_bytes(std::span(&window->id, 1));
     return Blob(bytes.begin(), bytes.end());
   }();

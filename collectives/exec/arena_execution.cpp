@@ -7,8 +7,6 @@
 #include <chrono>
 #include <thread>
 
-#include "collectives/reduce/reducer.hpp"
-
 namespace gdrx::exec {
 namespace {
 
@@ -118,13 +116,21 @@ Result<void> ArenaExecution::check_words() const {
   return check_word(theirs, Rank{other}, call_.word, Rank{self_});
 }
 
-std::string ArenaExecution::waiting_for() const {
-  std::string late;
+std::vector<Rank> ArenaExecution::awaited() const {
+  std::vector<Rank> late;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     // relaxed: for a person
     if (layout_.line(rank).stage.load(std::memory_order_relaxed) < call_.base + next_) {
-      late += fmt::format("{}{}", late.empty() ? "" : ", ", rank);
+      late.push_back(Rank{rank});
     }
+  }
+  return late;
+}
+
+std::string ArenaExecution::waiting_for() const {
+  std::string late;
+  for (const Rank rank : awaited()) {
+    late += fmt::format("{}{}", late.empty() ? "" : ", ", index(rank));
   }
   return fmt::format("rank(s) {} to finish stage {} of {}", late, next_, stages_);
 }
@@ -176,9 +182,13 @@ void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
   }
   std::byte* target = two_shot_ && !writes_ ? layout_.result(call_.base + block)
                                             : call_.output + range.begin * element_;
-  const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
-  reduce::reduce(target + part.begin * element_, operands_, part.count, call_.word.type,
-                 call_.word.op, finish);
+  target += part.begin * element_;
+  if (call_.user == nullptr) {
+    const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
+    reduce::reduce(target, operands_, part.count, call_.word.type, call_.word.op, finish);
+  } else {
+    reduce::reduce_by(*call_.user, target, operands_, part.count, call_.word.type);
+  }
   if (two_shot_) counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }
 

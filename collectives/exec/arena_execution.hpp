@@ -9,7 +9,8 @@
 // others'; the last stage then only waits for the others' writes. What the kernel does not write
 // goes through the result block after all. One-shot runs two: copy block t in, reduce all of block
 // t-1. Slots and results have two generations, chosen by the stage's
-// parity; the arithmetic of why that is enough stands in README.md.
+// parity; why that is enough stands in
+// docs/concepts/shared-memory.md.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,7 @@
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/word.hpp"
+#include "collectives/reduce/reducer.hpp"
 #include "collectives/trace/span.hpp"
 #include "transport/memory/process_memory.hpp"
 
@@ -34,9 +36,10 @@ struct ArenaCall {
   std::uint64_t base = 0;  // stage at which it starts, the same on every rank
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  std::span<const std::int32_t> processes{};  // by rank, to write results into; empty: read them
-  WriteGate* gate = nullptr;                  // of `output`, with processes
-  trace::Track* track = nullptr;              // outlives the execution; null: nobody watches
+  std::span<const std::int32_t> processes{};   // by rank, to write results into; empty: read them
+  WriteGate* gate = nullptr;                   // of `output`, with processes
+  trace::Track* track = nullptr;               // outlives the execution; null: nobody watches
+  const reduce::UserOperator* user = nullptr;  // as that; null: the word's operator has a kernel
 };
 
 class ArenaExecution final : public Execution {
@@ -49,6 +52,7 @@ class ArenaExecution final : public Execution {
   void on_write_done(std::uint64_t) noexcept override {}
   const Counters& counters() const noexcept override { return counters_; }
   std::string waiting_for() const override;
+  std::vector<Rank> awaited() const override;
   /// The next operation's base.
   std::uint64_t end_stage() const noexcept { return call_.base + stages_ + (two_shot_ ? 0 : 1); }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gdrx/result.hpp"
 #include "gdrx/transport.hpp"
@@ -33,6 +34,8 @@ class Execution {
   virtual const Counters& counters() const noexcept = 0;
   /// Whom an idle execution waits for, for a person: "rank 5 for message 3 of slice 0".
   virtual std::string waiting_for() const = 0;
+  /// Those ranks, for a program; none where it does not know.
+  virtual std::vector<Rank> awaited() const { return {}; }
 };
 
 }  // namespace gdrx::exec

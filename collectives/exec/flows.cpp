@@ -15,9 +15,17 @@ namespace {
 constexpr std::uint64_t kSlices = 16;
 constexpr std::uint64_t kUncutBytes = 32 * 1024;
 
+// Whether the bytes that come next may replace those that go.
+bool may_take(const Flow& flow, std::uint64_t bytes) {
+  const Flow* const before = flow.behind;
+  if (before == nullptr) return true;
+  return before->unfinished_writes == 0 && before->at >= flow.at + bytes;
+}
+
 }  // namespace
 
-Flows::Flows(Links& links) : links_(links), pairs_(links.shape().ranks) {
+Flows::Flows(Links& links, const FlowLanes& lanes)
+    : links_(links), lanes_(lanes), pairs_(links.shape().ranks) {
   active_.reserve(links.shape().ranks);
 }
 
@@ -36,6 +44,7 @@ Result<void> Flows::post(Flow& flow) {
   Pair& with = pair(flow.peer);
   if (with.outbox == nullptr && flow.peer != links_.self()) {
     with.outbox = GDRX_TRY(links_.to(flow.peer));
+    credits_.make_room(lanes_.count);
   }
   if (flow.send) {
     if (free_.empty()) {
@@ -51,7 +60,7 @@ Result<void> Flows::post(Flow& flow) {
   const std::uint64_t most = links_.shape().slice;
   flow.slice = std::min(most, std::max(kUncutBytes, flow.bytes / kSlices));
   Queue& queue = flow.send ? with.sends : with.receives;
-  flow.word.sequence = queue.posted++;
+  if (flow.word.collective == Collective::send_recv) flow.word.sequence = queue.posted++;
   queue.push(flow);
   ++unfinished_;
   if (!with.active) active_.push_back(flow.peer);
@@ -60,6 +69,7 @@ Result<void> Flows::post(Flow& flow) {
 }
 
 Result<bool> Flows::step() {
+  if (credits_.owes()) GDRX_TRY(credits_.pay());
   bool moved = false;
   for (std::size_t i = 0; i < active_.size();) {
     const Rank peer = active_[i];
@@ -78,7 +88,6 @@ Result<bool> Flows::step() {
 Result<bool> Flows::step(Rank peer) {
   Pair& with = pair(peer);
   if (peer == links_.self()) return to_itself(with);
-  if (with.debts > 0) GDRX_TRY(pay_credits(with));
   const bool sent = with.sends.first != nullptr && GDRX_TRY(send(with));
   const bool received = with.receives.first != nullptr && GDRX_TRY(receive(with, peer));
   return sent || received;
@@ -107,6 +116,7 @@ MessageHeader Flows::header_of(const Flow& flow, Rank source) const noexcept {
   header.instance = static_cast<std::uint32_t>(flow.counters.slices);
   header.bytes = static_cast<std::uint32_t>(std::min(flow.slice, flow.bytes - flow.at));
   header.source = gdrx::index(source);
+  header.count = flow.count;
   return header;
 }
 
@@ -118,7 +128,7 @@ Result<bool> Flows::send(Pair& to) {
     const std::uint32_t lane = lane_of(to.sends.slices);
     const Progress posted = GDRX_TRY(to.outbox->send(
         lane, links_.inbox().credit(flow.peer, lane), header, {flow.buffer + flow.at, header.bytes},
-        flow.registration ? flow.registration->region() : nullptr, flow.cookie | kCookie));
+        flow.registration ? flow.registration->region() : nullptr, flow.cookie | lanes_.mark));
     if (posted == Progress::pending) break;
     moved = true;
     ++to.sends.slices;
@@ -140,37 +150,17 @@ Result<bool> Flows::receive(Pair& from, Rank peer) {
     if (theirs == nullptr) break;
     const MessageHeader expected = header_of(flow, peer);
     GDRX_TRY(check_message(*theirs, peer, expected, links_.self()));
+    if (!may_take(flow, expected.bytes)) break;
     reduce::copy(flow.buffer + flow.at, Inbox::payload(theirs), expected.bytes);
     moved = true;
     ++from.receives.slices;
     ++flow.counters.received;
     ++flow.counters.slices;
     flow.at += expected.bytes;
-    const std::uint64_t consumed = links_.inbox().consume(peer, lane);
-    // Every second message returns two credits: half the messages, and two slots stay usable.
-    if (consumed % (kSlots / 2) == 0) GDRX_TRY(return_credit(from, lane, consumed));
+    GDRX_TRY(credits_.give_back(*from.outbox, lane, links_.inbox().consume(peer, lane)));
     if (flow.at == flow.bytes) end_of(from.receives, flow);
   }
   return moved;
-}
-
-Result<void> Flows::return_credit(Pair& from, std::uint32_t lane, std::uint64_t consumed) {
-  std::uint64_t& owed = from.owed[lane - links_.shape().first_flow_lane()];
-  if (owed != 0) --from.debts;
-  owed = consumed;
-  ++from.debts;
-  if (GDRX_TRY(from.outbox->return_credit(lane, consumed)) == Progress::pending) return {};
-  owed = 0;
-  --from.debts;
-  return {};
-}
-
-Result<void> Flows::pay_credits(Pair& from) {
-  for (std::uint32_t i = 0; i < kFlowLanes; ++i) {
-    if (from.owed[i] == 0) continue;
-    GDRX_TRY(return_credit(from, links_.shape().first_flow_lane() + i, from.owed[i]));
-  }
-  return {};
 }
 
 void Flows::end_of(Queue& queue, Flow& flow) noexcept {
@@ -181,7 +171,7 @@ void Flows::end_of(Queue& queue, Flow& flow) noexcept {
 
 // A sender has his buffer back when its last write is done.
 void Flows::end_if_done(Flow& flow) noexcept {
-  if (!flow.handed_over || flow.unfinished_writes > 0) return;
+  if (!flow.ended()) return;
   if (flow.send) {
     writers_[flow.cookie] = nullptr;
     free_.push_back(static_cast<std::uint32_t>(flow.cookie));  // has room
@@ -198,7 +188,7 @@ Flow* Flows::take_ended() noexcept {
 }
 
 void Flows::on_write_done(std::uint64_t cookie) noexcept {
-  const std::uint64_t writer = cookie & ~kCookie;
+  const std::uint64_t writer = cookie & ~lanes_.mark;
   if (writer >= writers_.size() || writers_[writer] == nullptr) return;
   Flow& flow = *writers_[writer];
   --flow.unfinished_writes;
@@ -208,11 +198,10 @@ void Flows::on_write_done(std::uint64_t cookie) noexcept {
 void Flows::clear() noexcept {
   for (Pair& pair : pairs_) {
     pair.sends = pair.receives = {};
-    for (std::uint64_t& owed : pair.owed) owed = 0;
-    pair.debts = 0;
     pair.active = false;
   }
   active_.clear();
+  credits_.clear();
   writers_.clear();
   free_.clear();
   unfinished_ = 0;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Point-to-point messages over Endpoints. Each is a flow: cut into slices by its own length, and
+// Messages between two ranks over Endpoints. Each is a flow: cut into slices by its own length, and
 // going on by itself, whatever else the two ranks or the communicator have under way.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/word.hpp"
@@ -21,8 +23,12 @@ struct Flow {
   Rank peer{};
   std::byte* buffer = nullptr;  // read only if send
   std::uint64_t bytes = 0;
-  Word word;  // post() counts its sequence
+  Word word;                // of a send_recv, post() counts its sequence
+  std::uint64_t count = 0;  // elements, for a person
   void* owner = nullptr;
+  /// A send from this receive's buffer, which takes no byte before that has gone; of as many bytes,
+  /// or null.
+  const Flow* behind = nullptr;
 
   // Flows' own.
   RegistrationRef registration{};  // of the buffer, or null
@@ -33,25 +39,43 @@ struct Flow {
   bool handed_over = false;  // all of it
   Counters counters;
   Flow* next = nullptr;  // of the same peer and direction, later of those that have ended
+
+  bool ended() const noexcept { return handed_over && unfinished_writes == 0; }
+};
+
+/// Where flows go: lanes of every inbox that nobody else uses meanwhile, and the mark of their
+/// cookies.
+struct FlowLanes {
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;  // at most kFlowLanes
+  std::uint64_t mark = 0;
+  /// Of sends and receives, beside whatever else runs.
+  static FlowLanes of_pairs(const InboxShape& shape) noexcept {
+    return {shape.first_flow_lane(), kFlowLanes, std::uint64_t{1} << 62};
+  }
+  /// Of a collective, instead of a plan.
+  static FlowLanes of_plans(const InboxShape& shape) noexcept {
+    return {0, std::min(kFlowLanes, shape.first_flow_lane()), 0};
+  }
 };
 
 /// Messages between two ranks are taken in the order in which they were posted, each way. Used by
 /// the thread that drives the communicator.
 class Flows {
  public:
-  explicit Flows(Links& links);
+  Flows(Links& links, const FlowLanes& lanes);
   /// Connects to the peer at its first message.
   Result<void> post(Flow& flow);
   /// Whether any flow has not ended, or a credit is still owed.
-  bool busy() const noexcept { return !active_.empty() || unfinished_ > 0; }
+  bool busy() const noexcept { return !active_.empty() || unfinished_ > 0 || credits_.owes(); }
   /// One round over all peers that have flows. Never blocks. True: something was done.
   Result<bool> step();
   /// A flow that has ended since, or null.
   Flow* take_ended() noexcept;
-  /// Of a write whose cookie is_mine().
   void on_write_done(std::uint64_t cookie) noexcept;
-  static bool is_mine(std::uint64_t cookie) noexcept {
-    return cookie != kNoCookie && (cookie & kCookie) != 0;
+  /// Whether a write's cookie has their mark.
+  bool is_mine(std::uint64_t cookie) const noexcept {
+    return cookie != kNoCookie && (cookie & lanes_.mark) != 0;
   }
   /// Forgets all flows: nothing of them is read or written by this object any more.
   void clear() noexcept;
@@ -59,7 +83,6 @@ class Flows {
   std::string waiting_for(const Flow& flow) const;
 
  private:
-  static constexpr std::uint64_t kCookie = std::uint64_t{1} << 62;
   struct Queue {
     Flow* first = nullptr;
     Flow* last = nullptr;
@@ -70,35 +93,31 @@ class Flows {
   };
   struct Pair {
     Queue sends, receives;
-    Outbox* outbox = nullptr;             // null: itself
-    std::uint64_t owed[kFlowLanes] = {};  // of a lane, messages whose credit is yet to be returned
-    std::uint32_t debts = 0;              // of owed, what is not 0
+    Outbox* outbox = nullptr;  // null: itself
     bool active = false;
-    bool idle() const noexcept {
-      return sends.first == nullptr && receives.first == nullptr && debts == 0;
-    }
+    bool idle() const noexcept { return sends.first == nullptr && receives.first == nullptr; }
   };
 
   Pair& pair(Rank peer) noexcept { return pairs_[static_cast<std::size_t>(index(peer))]; }
   std::uint32_t lane_of(std::uint64_t slice) const noexcept {
-    return links_.shape().first_flow_lane() + static_cast<std::uint32_t>(slice % kFlowLanes);
+    return lanes_.first + static_cast<std::uint32_t>(slice % lanes_.count);
   }
   MessageHeader header_of(const Flow& flow, Rank source) const noexcept;
   Result<bool> step(Rank peer);
   Result<bool> to_itself(Pair& self);
   Result<bool> send(Pair& to);
   Result<bool> receive(Pair& from, Rank peer);
-  Result<void> return_credit(Pair& from, std::uint32_t lane, std::uint64_t consumed);
-  Result<void> pay_credits(Pair& from);
   void end_of(Queue& queue, Flow& flow) noexcept;
   void end_if_done(Flow& flow) noexcept;
 
   Links& links_;
+  FlowLanes lanes_;
   std::vector<Pair> pairs_;          // by rank
   std::vector<Rank> active_;         // whose pairs are not idle; room for all
   std::vector<Flow*> writers_;       // by cookie; null: free
   std::vector<std::uint32_t> free_;  // of writers_; room for all
   std::uint64_t unfinished_ = 0;     // flows that have not ended
+  Credits credits_;
   Queue ended_;
 };
 

@@ -22,6 +22,7 @@ Result<Handshake> Handshake::create(const Word& word, const std::vector<Rank>& p
     if (rank == links.self()) continue;
     made.peers_.push_back({rank, GDRX_TRY(links.to(rank))});
   }
+  made.credits_.make_room(made.peers_.size());
   return made;
 }
 
@@ -38,25 +39,21 @@ Result<bool> Handshake::advance(Peer& peer) {
     const MessageHeader* header = inbox.head(peer.rank, kLane);
     if (header == nullptr) return advanced;
     GDRX_TRY(check_message(*header, peer.rank, header_of(word_, peer.rank), links_->self()));
-    peer.consumed = inbox.consume(peer.rank, kLane);
+    GDRX_TRY(credits_.give_back(*peer.outbox, kLane, inbox.consume(peer.rank, kLane)));
     advanced = peer.heard = true;
-    // As plans do: every second message returns two credits.
-    peer.owes = peer.consumed % (kSlots / 2) == 0;
-  }
-  if (peer.owes) {
-    peer.owes = GDRX_TRY(peer.outbox->return_credit(kLane, peer.consumed)) == Progress::pending;
   }
   return advanced;
 }
 
 Result<Step> Handshake::step() {
+  if (credits_.owes()) GDRX_TRY(credits_.pay());
   bool advanced = false;
   bool done = true;
   for (Peer& peer : peers_) {
     if (GDRX_TRY(advance(peer))) advanced = true;
-    done = done && peer.told && peer.heard && !peer.owes;
+    done = done && peer.told && peer.heard;
   }
-  if (done) return Step::done;
+  if (done && !credits_.owes()) return Step::done;
   return advanced ? Step::advanced : Step::idle;
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/outbox.hpp"
 
@@ -26,8 +27,6 @@ class Handshake {
     Outbox* outbox = nullptr;
     bool told = false;
     bool heard = false;
-    bool owes = false;  // a credit
-    std::uint64_t consumed = 0;
   };
   Handshake(const Word& word, Links& links) : word_(word), links_(&links) {}
   Result<bool> advance(Peer& peer);
@@ -35,6 +34,7 @@ class Handshake {
   Word word_;
   Links* links_;
   std::vector<Peer> peers_;
+  Credits credits_;
 };
 
 }  // namespace gdrx::exec

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "collectives/reduce/reducer.hpp"
-
 namespace gdrx::exec {
 namespace {
 
@@ -48,7 +46,7 @@ void PlanExecution::choose_slices() {
 // Looked up once a call: what is found stays registered until the execution is gone.
 Result<void> PlanExecution::find_memory() {
   for (Binding& buffer : call_.buffers) {
-    const std::size_t bytes = buffer.partition.elements * call_.element;
+    const std::size_t bytes = buffer.partition.extent() * call_.element;
     if (buffer.base != nullptr && bytes > 0)
       buffer.registration = links_.registered({buffer.base, bytes});
   }
@@ -100,7 +98,7 @@ Result<void> PlanExecution::prepare() {
     }
   }
   operands_.resize(program.widest_gather);
-  owed_.reserve(lanes_.size() * outboxes_.size());
+  credits_.make_room(lanes_.size() * outboxes_.size());
   return {};
 }
 
@@ -141,7 +139,7 @@ MessageHeader PlanExecution::header_for(const Lane& lane, plan::ChunkRef chunk, 
 }
 
 Result<Step> PlanExecution::step() {
-  GDRX_TRY(pay_credits());
+  if (credits_.owes()) GDRX_TRY(credits_.pay());
   bool advanced = false;
   bool done = true;
   for (Lane& lane : lanes_) {
@@ -149,7 +147,7 @@ Result<Step> PlanExecution::step() {
     if (GDRX_TRY(run(lane))) advanced = true;
     done = done && lane.done;
   }
-  if (done && owed_.empty()) return Step::done;
+  if (done && !credits_.owes()) return Step::done;
   return advanced ? Step::advanced : Step::idle;
 }
 
@@ -255,7 +253,11 @@ Result<bool> PlanExecution::gather(Lane& lane, const Instruction& instruction) {
   if (auto* row = marks(lane)) row->goes_on();
   combine(lane, instruction, std::span(operands_).first(sources.size()));
   for (const Source& source : sources) {
-    if (!source.local) GDRX_TRY(release(source.peer, lane.number));
+    if (source.local) continue;
+    Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(source.peer))];
+    const std::uint64_t consumed = links_.inbox().consume(source.peer, lane.number);
+    GDRX_TRY(credits_.give_back(outbox, lane.number, consumed));
+    ++counters_.received;
   }
   return true;
 }
@@ -271,33 +273,32 @@ void PlanExecution::combine(Lane& lane, const Instruction& instruction,
     step = row->step(operands.size() > 1 ? "reduce" : "copy",
                      {count * call_.element, trace::kNobody, instruction.chunk.chunk, {}});
   }
-  if (operands.size() > 1 || finish > 0) {
+  if (operands.size() > 1 && call_.user != nullptr) {
+    reduce::reduce_by(*call_.user, target, operands, count, word.type);
+  } else if (operands.size() > 1 || finish > 0) {
     reduce::reduce(target, operands, count, word.type, word.op, finish);
   } else if (operands[0] != target) {
     reduce::copy(target, operands[0], count * call_.element);
   }
 }
 
-Result<void> PlanExecution::release(Rank peer, std::uint32_t lane) {
-  const std::uint64_t consumed = links_.inbox().consume(peer, lane);
-  ++counters_.received;
-  // Every second message returns two credits: half the messages, and two slots stay usable.
-  if (consumed % (kSlots / 2) != 0) return {};
-  Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(peer))];
-  if (GDRX_TRY(outbox.return_credit(lane, consumed)) == Progress::pending) {
-    owed_.push_back({peer, lane, consumed});
+// Over all lanes. Who lacks a message to pass on does not wait for its receiver.
+std::vector<Rank> PlanExecution::awaited() const {
+  std::vector<Rank> ranks;
+  for (const Lane& lane : lanes_) {
+    const ChannelProgram& program = call_.program->channels[lane.channel];
+    if (lane.done || lane.pc >= program.code.size()) continue;
+    const Instruction& instruction = program.code[lane.pc];
+    const std::size_t before = ranks.size();
+    for (std::uint32_t i = 0; i < instruction.source_count; ++i) {
+      const Source& source = program.sources[instruction.first_source + i];
+      if (source.local || links_.inbox().head(source.peer, lane.number) != nullptr) continue;
+      ranks.push_back(source.peer);
+    }
+    const bool has_all = ranks.size() == before;
+    if (has_all && instruction.kind == Instruction::Kind::send) ranks.push_back(instruction.peer);
   }
-  return {};
-}
-
-Result<void> PlanExecution::pay_credits() {
-  while (!owed_.empty()) {
-    const OwedCredit& oldest = owed_.front();
-    Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(oldest.peer))];
-    if (GDRX_TRY(outbox.return_credit(oldest.lane, oldest.consumed)) == Progress::pending) break;
-    owed_.erase(owed_.begin());
-  }
-  return {};
+  return ranks;
 }
 
 std::string PlanExecution::waiting_for() const {

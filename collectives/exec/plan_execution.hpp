@@ -9,11 +9,13 @@
 #include <span>
 #include <vector>
 
+#include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/program.hpp"
 #include "collectives/exec/word.hpp"
+#include "collectives/reduce/reducer.hpp"
 #include "collectives/trace/span.hpp"
 
 namespace gdrx::exec {
@@ -29,9 +31,10 @@ struct PlanCall {
   std::shared_ptr<const Program> program;
   std::vector<Binding> buffers;  // input and output; scratch is the execution's own
   Word word;
-  std::size_t element = 1;        // bytes of an element
-  int finish_over = 0;            // ranks, for avg
-  trace::Track* track = nullptr;  // outlives the execution; null: nobody watches
+  std::size_t element = 1;                     // bytes of an element
+  int finish_over = 0;                         // ranks, for avg
+  trace::Track* track = nullptr;               // outlives the execution; null: nobody watches
+  const reduce::UserOperator* user = nullptr;  // as that; null: the word's operator has a kernel
 };
 
 class PlanExecution final : public Execution {
@@ -42,6 +45,7 @@ class PlanExecution final : public Execution {
   void on_write_done(std::uint64_t cookie) noexcept override;
   const Counters& counters() const noexcept override { return counters_; }
   std::string waiting_for() const override;
+  std::vector<Rank> awaited() const override;
   /// Of the program that runs: messages a slice.
   const plan::Traffic& planned() const noexcept { return call_.program->traffic; }
   /// Every buffer of the call is registered.
@@ -57,11 +61,6 @@ class PlanExecution final : public Execution {
     bool done = false;
     std::size_t scratch = 0;  // where its part of the scratch memory begins
   };
-  struct OwedCredit {
-    Rank peer{};
-    std::uint32_t lane = 0;
-    std::uint64_t consumed = 0;
-  };
 
   explicit PlanExecution(PlanCall call, Links& links) : call_(std::move(call)), links_(links) {}
   Result<void> prepare();
@@ -73,8 +72,6 @@ class PlanExecution final : public Execution {
   Result<bool> gather(Lane& lane, const Instruction& instruction);
   Result<const std::byte*> message(Lane& lane, const Source& source, const Instruction& into);
   void combine(Lane& lane, const Instruction& instruction, std::span<const void* const> operands);
-  Result<void> release(Rank peer, std::uint32_t lane);
-  Result<void> pay_credits();
   bool end_of_instance(Lane& lane);
   // Null where nobody watches.
   trace::RowMarks* marks(const Lane& lane) noexcept {
@@ -95,7 +92,7 @@ class PlanExecution final : public Execution {
   std::size_t scratch_bytes_ = 0;  // of a lane
   std::vector<Outbox*> outboxes_;  // by rank, null where the program sends nothing
   std::vector<const void*> operands_;
-  std::vector<OwedCredit> owed_;
+  Credits credits_;
   std::uint64_t per_slice_ = 1;  // elements
   std::uint64_t instances_ = 1;
   std::uint64_t lane_step_ = 1;  // instances between two of a lane

@@ -10,10 +10,17 @@ namespace gdrx::exec {
 std::string describe(const Word& word) {
   std::string text = fmt::format("{} #{}", to_string(word.collective), word.sequence);
   if (word.collective == Collective::barrier) return text;
-  text += fmt::format(" of {} {}", word.count, to_string(word.type));
   const plan::CollectiveTraits& traits = plan::traits_of(word.collective);
+  const bool of_parts = traits.has_parts();
+  if (of_parts && traits.by_messages()) {
+    text += fmt::format(" of {}", to_string(word.type));  // each rank knows its own counts
+  } else {
+    text += fmt::format(" of {} {}", word.count, to_string(word.type));
+  }
   if (traits.reduces) text += fmt::format(", {}", to_string(word.op));
+  if (word.user_op != 0) text += fmt::format(" operator {}", word.user_op);
   if (traits.rooted) text += fmt::format(", root {}", word.root);
+  if (of_parts && !traits.by_messages()) text += fmt::format(", counts {:08x}", word.root);
   if (word.collective != Collective::send_recv) {
     text += fmt::format(", {}", plan::to_string(word.algorithm));
   }
@@ -37,6 +44,12 @@ Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank se
 Result<void> check_message(const MessageHeader& theirs, Rank peer, const MessageHeader& expected,
                            Rank self) {
   if (auto same = check_word(theirs.word, peer, expected.word, self); !same) return same;
+  if (theirs.count != expected.count) {
+    return fail(
+        Errc::mismatch,
+        fmt::format("rank {} sends {} elements to rank {} in {}, which expects {}", index(peer),
+                    theirs.count, index(self), describe(expected.word), expected.count));
+  }
   if (theirs.instance == expected.instance && theirs.index == expected.index &&
       theirs.bytes == expected.bytes && theirs.source == expected.source) {
     return {};

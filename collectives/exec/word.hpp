@@ -23,10 +23,11 @@ struct Word {
   DataType type{};
   ReduceOp op{};
   plan::Algorithm algorithm{};
-  std::uint8_t reserved[3] = {};
-  std::int32_t root = 0;
+  std::uint8_t reserved = 0;
+  std::uint16_t user_op = 0;   // ReduceOp::user: which of the communicator's, from 1 on
+  std::int32_t root = 0;       // of what has no root and a part a rank: a digest of their lengths
   std::uint64_t sequence = 0;  // of the operation on its communicator; send_recv: of the pair
-  std::uint64_t count = 0;     // elements, as the caller gave them
+  std::uint64_t count = 0;  // elements, as the caller gave them; of parts, of all that ranks share
   friend bool operator==(const Word&, const Word&) = default;
 };
 static_assert(sizeof(Word) == 32 && std::is_trivially_copyable_v<Word>);
@@ -38,7 +39,8 @@ struct MessageHeader {
   std::uint32_t index = 0;     // k-th message of (source, destination, channel) in the instance
   std::uint32_t bytes = 0;     // payload
   std::int32_t source = 0;     // rank
-  std::uint64_t reserved[2] = {};
+  std::uint64_t count = 0;     // of a flow: elements of all its slices
+  std::uint64_t reserved = 0;
 };
 static_assert(sizeof(MessageHeader) == 64 && std::is_trivially_copyable_v<MessageHeader>);
 

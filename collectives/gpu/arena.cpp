@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/gpu/arena.hpp"
 
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <mutex>
+#include <new>
 #include <set>
 #include <utility>
 #include <vector>
@@ -29,10 +38,76 @@ Result<void> enable_peer_access(int from, int to) {
   return {};
 }
 
+bool is_dead(const PeerProcess& peer, const PeerProcess& self) {
+  return self.names != 0 && peer.names == self.names && kill(peer.pid, 0) != 0 && errno == ESRCH;
+}
+
+/// An arena of a communicator that failed, of which a peer may still have a kernel.
+struct Deserted {
+  PooledMemory memory;
+  std::vector<PeerProcess> peers;
+};
+
+struct DesertedArenas {
+  std::mutex mutex;
+  std::vector<Deserted> all;
+};
+
+// Never destroyed: the CUDA runtime may be gone before it.
+DesertedArenas& deserted_arenas() {
+  static DesertedArenas& instance = *new DesertedArenas;
+  return instance;
+}
+
+bool is_left(const Deserted& one) {
+  std::array<std::uint32_t, kMaxRanks> departed{};
+  const auto read = [&](cudaStream_t stream) {
+    return cudaMemcpyAsync(departed.data(), one.memory.data() + offsetof(Control, departed),
+                           sizeof departed, cudaMemcpyDeviceToHost, stream);
+  };
+  if (!run_aside(read, "reading which peers have departed")) return false;
+  const PeerProcess self = this_process();
+  return std::all_of(one.peers.begin(), one.peers.end(), [&](const PeerProcess& peer) {
+    return departed[static_cast<std::size_t>(peer.rank)] != 0 || is_dead(peer, self);
+  });
+}
+
+/// Gives back to the pool what nobody writes to any more, of the current device.
+void release_what_peers_left() {
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return;
+  DesertedArenas& deserted = deserted_arenas();
+  const std::lock_guard lock(deserted.mutex);
+  std::erase_if(deserted.all,
+                [&](const Deserted& one) { return one.memory.device() == device && is_left(one); });
+}
+
 }  // namespace
+
+PeerProcess this_process() {
+  struct stat names {};
+  const bool known = stat("/proc/self/ns/pid", &names) == 0;
+  return {getpid(), known ? names.st_ino : 0};
+}
+
+void OwnArena::await_departures(std::vector<PeerProcess> peers) noexcept {
+  awaited_ = std::move(peers);
+}
+
+OwnArena::~OwnArena() {
+  if (awaited_.empty()) return;
+  DesertedArenas& deserted = deserted_arenas();
+  const std::lock_guard lock(deserted.mutex);
+  try {
+    deserted.all.push_back({std::move(memory_), std::move(awaited_)});
+  } catch (const std::bad_alloc&) {
+    memory_.keep();
+  }
+}
 
 Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
   std::unique_ptr<OwnArena> arena(new OwnArena);
+  release_what_peers_left();
   arena->memory_ = GDRX_TRY(PooledMemory::borrow(kArenaBytes));
   GDRX_TRY(check(cudaIpcGetMemHandle(&arena->handle_, arena->data()), "cudaIpcGetMemHandle"));
   GDRX_TRY(run_aside([&](cudaStream_t stream) { return clear_arena(arena->data(), stream); },
@@ -61,6 +136,16 @@ Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer) {
   }
   arena->data_ = pointer;
   return arena;
+}
+
+void PeerArena::depart(int self) noexcept {
+  const std::size_t at =
+      offsetof(Control, departed) + static_cast<std::size_t>(self) * sizeof(std::uint32_t);
+  static_cast<void>(run_aside(
+      [&](cudaStream_t stream) {
+        return cudaMemsetAsync(data_ + at, 1, sizeof(std::uint32_t), stream);
+      },
+      "telling a peer of a departure"));
 }
 
 PeerArena::~PeerArena() {

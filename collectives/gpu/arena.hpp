@@ -6,26 +6,41 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "collectives/gpu/pooled_memory.hpp"
 #include "gdrx/result.hpp"
 
 namespace gdrx::gpu {
 
-/// Pooled memory, given back when the object goes, unless it was tainted.
+/// A rank of this host, as it says itself: whether it lives is asked where both see the same
+/// processes.
+struct PeerProcess {
+  std::int32_t pid = 0;
+  std::uint64_t names = 0;  // of process ids: the inode of its namespace
+  int rank = 0;             // of a peer, in the communicator
+};
+/// This process as its peers know it.
+PeerProcess this_process();
+
+/// Pooled memory, given back when the object goes, or later.
 class OwnArena {
  public:
   /// On the current device: control page zero, every slot the sentinel.
   static Result<std::unique_ptr<OwnArena>> borrow();
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.data()); }
   const cudaIpcMemHandle_t& handle() const noexcept { return handle_; }
-  /// A peer may still write to it: nobody may have it again.
-  void taint() noexcept { memory_.keep(); }
+  /// These may still write to it: nobody has it again before each has departed, or is dead.
+  void await_departures(std::vector<PeerProcess> peers) noexcept;
+  ~OwnArena();
+  OwnArena(const OwnArena&) = delete;
+  OwnArena& operator=(const OwnArena&) = delete;
 
  private:
   OwnArena() = default;
   PooledMemory memory_;
   cudaIpcMemHandle_t handle_{};
+  std::vector<PeerProcess> awaited_;
 };
 
 /// A peer's arena, mapped here for as long as the object lives.
@@ -39,6 +54,8 @@ class PeerArena {
   PeerArena(const PeerArena&) = delete;
   PeerArena& operator=(const PeerArena&) = delete;
   std::uint8_t* data() const noexcept { return data_; }
+  /// This rank, `self`, has no kernel any more that writes to it.
+  void depart(int self) noexcept;
 
  private:
   PeerArena() = default;

@@ -6,8 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <list>
-#include <mutex>
 #include <new>
 
 #include "collectives/gpu/capture.hpp"
@@ -19,6 +17,7 @@
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/gpu/on_device.hpp"
 #include "collectives/gpu/preload.hpp"
+#include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/launch.hpp"
@@ -48,6 +47,9 @@ class OwnedMemory final : public Memory {
   std::shared_ptr<const ExportableMemory> memory_;
 };
 
+// Within which the kernels of a communicator that failed end, unless the GPU is given to others.
+constexpr std::chrono::milliseconds kAbortTime{100};
+
 constexpr std::string_view kStages[] = {"entering the call", "reducing",
                                         "gathering results", "leaving the call",
                                         "comparing buffers", "sending"};
@@ -63,81 +65,63 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   }
   std::unique_ptr<CudaPath> path(new CudaPath);
   path->device_ = device;
+  path->held_ = std::make_unique<Held>(device);
   const OnDevice here(device);
   const AnyCapture beside;
   cudaDeviceProp properties{};
   GDRX_TRY(check(cudaGetDeviceProperties(&properties, path->device_), "cudaGetDeviceProperties"));
   path->device_name_ = properties.name;
   GDRX_TRY(load_kernels());
-  path->own_ = GDRX_TRY(OwnArena::borrow());
+  path->held_->own = GDRX_TRY(OwnArena::borrow());
   void* pinned = nullptr;
   GDRX_TRY(check(cudaHostAlloc(&pinned, sizeof(Flags) + sizeof(Report), cudaHostAllocPortable),
                  "cudaHostAlloc"));
-  path->flags_ = new (pinned) Flags{};
-  path->report_ = new (path->flags_ + 1) Report{};
-  GDRX_TRY(
-      check(cudaEventCreateWithFlags(&path->order_, cudaEventDisableTiming), "cudaEventCreate"));
-  GDRX_TRY(
-      check(cudaEventCreateWithFlags(&path->never_, cudaEventDisableTiming), "cudaEventCreate"));
+  path->held_->flags = new (pinned) Flags{};
+  path->held_->report = new (path->held_->flags + 1) Report{};
+  GDRX_TRY(check(cudaEventCreateWithFlags(&path->held_->order, cudaEventDisableTiming),
+                 "cudaEventCreate"));
+  GDRX_TRY(check(cudaEventCreateWithFlags(&path->held_->never, cudaEventDisableTiming),
+                 "cudaEventCreate"));
   // Not when it is first needed: a kernel of another rank in this process may be waiting then.
-  GDRX_TRY(check(cudaStreamCreateWithFlags(&path->own_stream_, cudaStreamNonBlocking),
+  GDRX_TRY(check(cudaStreamCreateWithFlags(&path->held_->own_stream, cudaStreamNonBlocking),
                  "cudaStreamCreate"));
   Ticket& ticket = path->ticket_;
   ticket.process = process_id();
-  ticket.pointer = reinterpret_cast<std::uintptr_t>(path->own_->data());
+  ticket.pointer = reinterpret_cast<std::uintptr_t>(path->held_->own->data());
   static_assert(sizeof(cudaIpcMemHandle_t) == sizeof ticket.handle);
-  std::memcpy(ticket.handle.data(), &path->own_->handle(), sizeof ticket.handle);
+  std::memcpy(ticket.handle.data(), &path->held_->own->handle(), sizeof ticket.handle);
   std::memcpy(ticket.device.data(), properties.uuid.bytes, sizeof ticket.device);
   ticket.processors = properties.multiProcessorCount;
+  const PeerProcess self = this_process();
+  ticket.pid = self.pid;
+  ticket.names = self.names;
   ticket.bus = bus_place(properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
-  path->call_.report = path->report_;
-  path->call_.timeout_ns = timeout_ns;
+  path->call_.report = path->held_->report;
+  path->call_.timeout_ns = path->timeout_ns_ = timeout_ns;
   return path;
 }
 
-// A running kernel reads the report, and peers' memory.
+// A running kernel reads the report, and peers' memory. Kernels of a communicator that failed end
+// by themselves; what else runs on the GPU is waited for by a thread, which has then what they use.
 CudaPath::~CudaPath() {
-  if (own_ && report_ != nullptr && report_->abort != 0) own_->taint();
-  (void)finish(wait_.left_behind() ? Deadline::after(steady_clock(), Duration::zero())
-               : call_.timeout_ns > 0
-                   ? Deadline::after(steady_clock(), std::chrono::nanoseconds(call_.timeout_ns))
-                   : Deadline::never());
-  if (wait_.left_behind()) {
-    leave_behind();
-    return;
-  }
-  const OnDevice here(device_);
-  const AnyCapture beside;
-  windows_.close_all();
-  peers_.clear();
-  if (order_ != nullptr) cudaEventDestroy(order_);
-  if (never_ != nullptr) cudaEventDestroy(never_);
-  if (own_stream_ != nullptr) cudaStreamDestroy(own_stream_);
-  if (flags_ != nullptr) cudaFreeHost(flags_);
-}
-
-// CUDA would wait for the kernels before it frees anything.
-void CudaPath::leave_behind() noexcept {
-  struct Left {
-    std::unique_ptr<OwnArena> own;
-    std::vector<std::unique_ptr<PeerArena>> peers;
-    Windows windows;
-  };
-  static std::mutex mutex;
-  static auto& all = *new std::list<Left>;  // for people who look for leaks
-  const std::lock_guard lock(mutex);
+  if (!held_) return;
+  const Deadline most = wait_.left_behind()   ? Deadline::after(steady_clock(), Duration::zero())
+                        : held_->has_failed() ? Deadline::after(steady_clock(), kAbortTime)
+                        : timeout_ns_ > 0
+                            ? Deadline::after(steady_clock(), std::chrono::nanoseconds(timeout_ns_))
+                            : Deadline::never();
   try {
-    all.push_back({std::move(own_), std::move(peers_), std::move(windows_)});
-  } catch (const std::bad_alloc&) {
-    static_cast<void>(own_.release());
-    for (auto& peer : peers_) static_cast<void>(peer.release());
+    (void)finish(most);
+  } catch (const std::bad_alloc&) {  // what may be in use is kept
+    static_cast<void>(held_.release());
   }
+  if (wait_.left_behind()) wait_.leave(std::move(held_));
 }
 
 Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
   const AnyCapture beside;
-  call_.rank = index(self);
+  call_.rank = held_->rank = index(self);
   call_.ranks = static_cast<std::int32_t>(tickets.size());
   const std::vector<std::int32_t> positions = positions_of(tickets);
   call_.ring = GDRX_TRY(ring_place(positions, self));
@@ -146,13 +130,14 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   }
   std::vector<std::uint64_t> processes;
   for (const Ticket& ticket : tickets) processes.push_back(ticket.process);
-  windows_.connect(std::move(processes), process_id(), call_.rank);
+  held_->windows.connect(std::move(processes), process_id(), call_.rank);
   for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
     const Ticket& ticket = tickets[rank];
     if (static_cast<std::int32_t>(rank) == call_.rank) {
-      call_.arena[rank] = own_->data();
+      call_.arena[rank] = held_->own->data();
       continue;
     }
+    held_->processes.push_back({ticket.pid, ticket.names, static_cast<int>(rank)});
     std::unique_ptr<PeerArena> arena;
     if (ticket.process == process_id()) {
       arena = GDRX_TRY(PeerArena::reach(reinterpret_cast<std::uint8_t*>(ticket.pointer)));
@@ -162,9 +147,14 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
       arena = GDRX_TRY(PeerArena::open(handle));
     }
     call_.arena[rank] = arena->data();
-    peers_.push_back(std::move(arena));
+    held_->peers.push_back(std::move(arena));
   }
   return {};
+}
+
+std::uint64_t CudaPath::timeout_of(const Work& what) const noexcept {
+  if (!what.timeout) return timeout_ns_;
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(*what.timeout).count());
 }
 
 // Kernels of one arena must not overlap: a stream waits for the one that was used before it. What
@@ -173,8 +163,9 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
 Result<void> CudaPath::follow(cudaStream_t stream) {
   const unsigned long long capture = GDRX_TRY(capture_of(stream));
   if (const Last* ahead = GDRX_TRY(ahead_of(stream, capture))) {
-    GDRX_TRY(check(cudaEventRecord(order_, ahead->stream), "cudaEventRecord on the last stream"));
-    GDRX_TRY(check(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent"));
+    GDRX_TRY(
+        check(cudaEventRecord(held_->order, ahead->stream), "cudaEventRecord on the last stream"));
+    GDRX_TRY(check(cudaStreamWaitEvent(stream, held_->order, 0), "cudaStreamWaitEvent"));
   }
   (capture == 0 ? eager_ : captured_) = {stream, capture, true};
   if (capture == 0) {
@@ -218,9 +209,8 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
     return fail(Errc::internal, fmt::format("a kernel of {} x {} threads does not fit {} bytes",
                                             shape.blocks, shape.threads, what.bytes));
   }
-  call_.place = 0;
   if (shape.kernel == Kernel::direct &&
-      !windows_.fill(call_, what.input, what.output, what.bytes)) {
+      !held_->windows.fill(call_, what.input, what.output, what.bytes)) {
     return fail(Errc::internal, "a direct call's buffers are not registered");
   }
   const OnDevice here(device_);
@@ -235,6 +225,8 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.output = what.output;
   call_.bytes = what.bytes;
   call_.block = what.block;
+  call_.timeout_ns = timeout_of(what);
+  call_.signature = signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : 0);
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
@@ -245,7 +237,7 @@ Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
                 fmt::format("a rail of {} bytes has no room in the {} of a GPU's arena", bytes,
                             kRailBytes));
   }
-  auto* const rail = reinterpret_cast<std::byte*>(own_->data() + kArenaBytes - kRailBytes);
+  auto* const rail = reinterpret_cast<std::byte*>(held_->own->data() + kArenaBytes - kRailBytes);
   GDRX_TRY(run_aside([&](cudaStream_t stream) { return cudaMemsetAsync(rail, 0, bytes, stream); },
                      "clearing a rail's memory"));
   return std::span(rail, bytes);
@@ -261,7 +253,7 @@ Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
-  return check(launch_flags(call_, step, flags_, to), "kernel launch");
+  return check(launch_flags(call_, step, held_->flags, to), "kernel launch");
 }
 
 Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* stream) {
@@ -271,14 +263,15 @@ Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* strea
   call_.block = what.block;
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = 0;
+  call_.timeout_ns = timeout_of(what);
   call_.type = static_cast<std::int32_t>(what.type);
-  call_.place = 0;
+  call_.signature = signature_of_relay(call_);
   if (!is_small_relay(call_, between)) return false;
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
   const LaunchRelay launch = relay_of(what.type);
-  GDRX_TRY(check(launch(call_, between, flags_, to), "kernel launch"));
+  GDRX_TRY(check(launch(call_, between, held_->flags, to), "kernel launch"));
   return true;
 }
 
@@ -321,7 +314,7 @@ Result<void> CudaPath::synchronize(void* stream) {
 // user's stream is not known here; that this thread captures one shows in any call that is refused
 // then. A relaxed capture refuses none, and is not disturbed.
 Result<void> CudaPath::check_capture() const {
-  const cudaError_t status = cudaEventQuery(never_);
+  const cudaError_t status = cudaEventQuery(held_->never);
   if (status == cudaErrorStreamCaptureUnsupported) {
     cudaGetLastError();
     return fail(Errc::unsupported,
@@ -334,22 +327,22 @@ Result<void> CudaPath::check_capture() const {
 Result<std::unique_ptr<Offer>> CudaPath::offer(void* memory, std::uint64_t bytes) {
   const OnDevice here(device_);
   GDRX_TRY(check_capture());
-  return windows_.offer(memory, bytes);
+  return held_->windows.offer(memory, bytes);
 }
 
 Result<WindowId> CudaPath::open_window(std::span<const Blob> tickets, Deadline deadline) {
   const OnDevice here(device_);
   GDRX_TRY(check_capture());
-  return windows_.open(tickets, deadline);
+  return held_->windows.open(tickets, deadline);
 }
 
 void CudaPath::close_window(WindowId window) noexcept {
   const OnDevice here(device_);
-  windows_.close(window);
+  held_->windows.close(window);
 }
 
 bool CudaPath::reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept {
-  return call_.ranks > 1 && windows_.reach(input, output, bytes);
+  return call_.ranks > 1 && held_->windows.reach(input, output, bytes);
 }
 
 Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
@@ -361,21 +354,27 @@ Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
 }
 
 Trouble CudaPath::trouble() const noexcept {
-  const volatile Report& report = *report_;
+  const volatile Report& report = *held_->report;
   if (report.failed == 0) return {};
   const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;
-  return {true,        Rank{static_cast<std::int32_t>(report.peer)},
-          report.call, kStages[stage],
-          report.slot, report.stage == static_cast<std::uint32_t>(Stage::disagreeing)};
+  return {true,
+          Rank{static_cast<std::int32_t>(report.peer)},
+          report.call,
+          kStages[stage],
+          report.slot,
+          std::chrono::milliseconds(report.timeout_ms),
+          report.stage == static_cast<std::uint32_t>(Stage::disagreeing),
+          called_of({report.mine.low, report.mine.high}),
+          called_of({report.theirs.low, report.theirs.high})};
 }
 
 Result<std::unique_ptr<Timer>> CudaPath::timer(std::uint32_t slots) {
   const OnDevice here(device_);
-  return CudaTimer::create(slots, own_stream_,
+  return CudaTimer::create(slots, held_->own_stream,
                            [this](cudaStream_t stream) { return follow(stream); });
 }
 
-void CudaPath::abort() noexcept { static_cast<volatile Report*>(report_)->abort = 1; }
+void CudaPath::abort() noexcept { static_cast<volatile Report*>(held_->report)->abort = 1; }
 
 }  // namespace gdrx::gpu
 

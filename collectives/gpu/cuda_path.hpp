@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/device_wait.hpp"
 #include "collectives/gpu/driver.hpp"
+#include "collectives/gpu/held.hpp"
 #include "collectives/gpu/path.hpp"
-#include "collectives/gpu/windows.hpp"
 
 namespace gdrx::gpu {
 
@@ -25,7 +24,7 @@ class CudaPath final : public Path {
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   Result<void> check_buffers(const void* input, const void* output) const override;
-  void* own_stream() const noexcept override { return own_stream_; }
+  void* own_stream() const noexcept override { return held_->own_stream; }
   Result<bool> is_captured(void* stream) const override;
   Result<void> check_launch(void* stream) const override;
   Result<void> check_mark(void* stream) const override;
@@ -44,7 +43,7 @@ class CudaPath final : public Path {
   Result<void> combine(const HostSum& what, void* stream) override;
   Result<void> step_flags(const FlagStep& step, void* stream) override;
   Result<bool> relay(const Work& what, const Relay& between, void* stream) override;
-  Flags& flags() noexcept override { return *flags_; }
+  Flags& flags() noexcept override { return *held_->flags; }
   std::uint64_t memory() const noexcept override { return kArenaBytes; }
   const std::string& device_name() const noexcept override { return device_name_; }
 
@@ -60,22 +59,16 @@ class CudaPath final : public Path {
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> copy(const Work& what, cudaStream_t stream);
+  std::uint64_t timeout_of(const Work& what) const noexcept;
   Result<void> check_capture() const;
-  void leave_behind() noexcept;
   Result<void> check_buffer(const DriverApi& driver, const void* buffer) const;
 
   int device_ = 0;
   std::string device_name_;
   Ticket ticket_;
-  DirectCall call_;  // what no call changes is set by connect()
-  std::unique_ptr<OwnArena> own_;
-  std::vector<std::unique_ptr<PeerArena>> peers_;
-  Windows windows_;
-  Report* report_ = nullptr;  // pinned, as the next
-  Flags* flags_ = nullptr;
-  cudaEvent_t order_ = nullptr;
-  cudaEvent_t never_ = nullptr;  // never recorded
-  cudaStream_t own_stream_ = nullptr;
+  std::uint64_t timeout_ns_ = 0;  // of what has none of its own
+  DirectCall call_;               // what no call changes is set by connect()
+  std::unique_ptr<Held> held_;
   Last eager_, captured_;
   std::uint64_t launches_ = 0;  // not into captures
   std::shared_ptr<std::atomic<std::uint64_t>> ended_ =

@@ -20,6 +20,7 @@ struct DeviceWait::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<cudaError_t> status;
+  std::unique_ptr<Kept> kept;
 };
 
 Result<void> DeviceWait::wait(int device, Deadline deadline) {
@@ -29,9 +30,12 @@ Result<void> DeviceWait::wait(int device, Deadline deadline) {
     std::thread([device, state = state_] {
       cudaError_t status = cudaSetDevice(device);
       if (status == cudaSuccess) status = cudaDeviceSynchronize();
-      const std::lock_guard lock(state->mutex);
-      state->status = status;
-      state->changed.notify_all();
+      const auto kept = [&] {
+        const std::lock_guard lock(state->mutex);
+        state->status = status;
+        state->changed.notify_all();
+        return std::move(state->kept);
+      }();
     }).detach();
   } catch (const std::system_error& error) {
     state_.reset();
@@ -41,6 +45,11 @@ Result<void> DeviceWait::wait(int device, Deadline deadline) {
     throw;
   }
   return await(device, deadline);
+}
+
+void DeviceWait::leave(std::unique_ptr<Kept> kept) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->status) state_->kept.swap(kept);
 }
 
 Result<void> DeviceWait::await(int device, Deadline deadline) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/flags.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
@@ -30,6 +32,8 @@ struct Ticket {
   std::array<std::uint8_t, 16> device{};  // the GPU's UUID
   std::int32_t processors = 0;            // multiprocessors of the GPU
   std::uint32_t bus = 0;                  // its place: PCI domain, bus and device, high to low
+  std::int32_t pid = 0;
+  std::uint64_t names = 0;  // of process ids: the inode of the namespace
 };
 
 /// What a kernel is to do; which collective it is its Shape says. Memory that this GPU reaches, at
@@ -42,6 +46,8 @@ struct Work {
   ReduceOp op{};
   std::uint64_t block = 0;  // reduce_scatter, all_gather: bytes of a rank's part; the last may lack
   bool finish = true;       // avg: divides by the ranks; false: leaves the sum
+  /// How long a kernel waits for a peer, 0: for ever; empty: as the path does.
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };
 
 /// Why a kernel stopped waiting.
@@ -51,7 +57,9 @@ struct Trouble {
   std::uint32_t call = 0;
   std::string_view stage;
   std::uint32_t slot = 0;
-  bool disagrees = false;  // not waited for: the peer's buffers of this call are elsewhere
+  std::chrono::milliseconds timeout{};  // how long it waited
+  bool disagrees = false;               // not waited for: the peer entered another call
+  Called mine, theirs;                  // then
 };
 
 /// A place in a stream.
@@ -181,7 +189,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 10;
+inline constexpr int kModuleAbi = 12;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -26,6 +26,7 @@ class PooledMemory {
   ~PooledMemory();
 
   std::byte* data() const noexcept { return data_; }
+  int device() const noexcept { return device_; }
   std::span<std::byte> bytes() const noexcept { return {data_, bytes_}; }
   /// Nobody may have it again.
   void keep() noexcept { kept_ = true; }

@@ -38,6 +38,10 @@ class Blocks {
   __device__ __forceinline__ bool has(std::uint32_t tile, int i) const {
     return place(tile, i) < packs_;
   }
+  /// Of all threads and tiles.
+  __device__ __forceinline__ bool is_first(std::uint32_t tile) const {
+    return tile == 0 && thread_ == 0;
+  }
   /// The first slot of a tile.
   __device__ __forceinline__ std::uint32_t first(std::uint32_t tile) const {
     return begin_ + tile % kSets * (static_cast<std::uint32_t>(call_.ranks - 1) * lane());
@@ -70,7 +74,7 @@ template <class E, int kUnroll, int kPeers, class Meanwhile>
 __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, bool whole,
                                                Patience& patience, Meanwhile meanwhile) {
   using Packs = Batch<kUnroll, kPeers>;
-  const Entry entry = enter(call, control_of(call, call.rank), whole, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), whole, patience, Announcement(call));
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input = blocks.of(call.input, call.rank);
   const UserBuffer output(into, blocks.bytes(call.rank));
@@ -108,13 +112,15 @@ __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, boo
     }
     Packs batch;
     const std::uint32_t wanted = Packs::mask(call, [&](int, int i) { return blocks.has(tile, i); });
-    batch.receive(call, blocks.places(tile), wanted, patience, Stage::reducing);
+    Watch watch(call, entry, blocks.is_first(tile));
+    batch.receive(call, blocks.places(tile), wanted, patience, Stage::reducing, watch);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!blocks.has(tile, i)) continue;
       output.store(blocks.place(tile, i), batch.template reduce<E>(call, i, mine[i]));
     }
     batch.clear(call, blocks.places(tile), wanted);
+    watch.settle(patience);
   }
 }
 
@@ -123,7 +129,7 @@ template <int kUnroll, int kPeers>
 __device__ __forceinline__ void gather_blocks(const Call& call, const void* from, bool whole,
                                               Patience& patience) {
   using Packs = Batch<kUnroll, kPeers>;
-  const Entry entry = enter(call, control_of(call, call.rank), whole, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), whole, patience, Announcement(call));
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input(from, blocks.bytes(call.rank));
   const UserBuffer own = blocks.of(call.output, call.rank);
@@ -152,7 +158,8 @@ __device__ __forceinline__ void gather_blocks(const Call& call, const void* from
     }
     Packs batch;
     const std::uint32_t wanted = Packs::mask(call, [&](int, int i) { return blocks.has(tile, i); });
-    batch.receive(call, blocks.places(tile), wanted, patience, Stage::gathering);
+    Watch watch(call, entry, blocks.is_first(tile));
+    batch.receive(call, blocks.places(tile), wanted, patience, Stage::gathering, watch);
 #pragma unroll
     for (int peer = 0; peer < kPeers; ++peer) {
       if (peer >= call.ranks - 1) break;
@@ -163,6 +170,7 @@ __device__ __forceinline__ void gather_blocks(const Call& call, const void* from
       }
     }
     batch.clear(call, blocks.places(tile), wanted);
+    watch.settle(patience);
   }
 }
 

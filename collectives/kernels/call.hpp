@@ -23,7 +23,8 @@ struct alignas(16) Pack {
 using Room = std::uint64_t;
 inline constexpr int kRoomBlocks = 384;
 
-/// The first page of an arena. Its own kernels write all but `entered` and `room`.
+/// The first page of an arena. Its own kernels write all but `entered`,
+/// `room` and `departed`.
 struct alignas(256) Control {
   std::uint32_t calls;     // kernels that began; changes once all blocks of one have read it
   std::uint32_t whole;     // 1: the last of them used the whole arena
@@ -31,12 +32,18 @@ struct alignas(256) Control {
   std::uint32_t failed;    // 1: some thread gave up; the report is taken
   std::uint32_t aborted;   // 1: no thread waits any more
   std::uint32_t looked;    // when a thread last looked at the report, in ticks
-  // Written by peer r: the call it is in, and its Call::place.
-  alignas(256) Pack entered[kMaxRanks];
+  // Written by rank r as it enters a call: see entered_of(). Of calls of odd and of even numbers.
+  alignas(256) Pack entered[2][kMaxRanks];
   alignas(256) Room room[kRoomBlocks];  // of two ranks, by block
   alignas(64) Counts counts;
+  // Written by rank r's host after a failure: not 0 once its kernels write here no longer.
+  alignas(64) std::uint32_t departed[kMaxRanks];
 };
 static_assert(sizeof(Control) <= 4096);
+
+/// The first word of `entered` is the call's number, and its signature above that; the second its
+/// bytes.
+inline constexpr int kNumberBits = 16;
 
 /// GPU memory of one rank that its peers write: control page, one escape byte a slot, for each
 /// block and peer the call that it is done with, slots. A slot that nobody has written holds the
@@ -64,6 +71,8 @@ struct Report {
   std::uint32_t call;
   std::uint32_t stage;  // one of Stage
   std::uint32_t slot;   // the first that the thread waits for, or the block that leaves or sends
+  std::uint32_t timeout_ms;  // of the kernel
+  Pack mine, theirs;         // disagreeing: what the two entered
 };
 
 enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing, sending };
@@ -96,15 +105,16 @@ struct Call {
   std::int32_t ranks = 0;
   std::int32_t op = 0;           // ReduceOp
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
-  std::uint64_t place = 0;       // see DirectCall; equal on all ranks, else 0
+  std::uint64_t signature = 0;   // equal on all ranks, its lowest kNumberBits 0
   RingPlace ring;
   TreePlace trees[2];
   std::int32_t type = 0;  // DataType
 };
 
 /// A call of Kernel::direct: each rank's buffers, mapped here. `place` says which they are: equal
-/// on all ranks that mean the same windows and offsets, never 0.
+/// on all ranks that mean the same windows and offsets, never 0. The signature has it.
 struct DirectCall : Call {
+  std::uint64_t place = 0;
   const std::uint8_t* inputs[kMaxRanks] = {};
   std::uint8_t* outputs[kMaxRanks] = {};
 };

@@ -55,6 +55,28 @@ __device__ __forceinline__ void store_shared(std::uint64_t* at, std::uint64_t va
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
+// Without a branch, for what one thread does beside others of its warp that are in a hurry.
+__device__ __forceinline__ void store_shared_if(std::uint32_t wanted, Pack* at, Pack value) {
+  asm volatile(
+      "{ .reg .pred p; .reg .b128 v; setp.ne.u32 p, %0, 0; mov.b128 v, {%2, %3}; "
+      "@p st.relaxed.sys.global.b128 [%1], v; }" ::"r"(wanted),
+      "l"(at), "l"(value.low), "l"(value.high)
+      : "memory");
+}
+
+/// 0 if not `wanted`.
+__device__ __forceinline__ std::uint64_t load_shared_if(std::uint32_t wanted,
+                                                        const std::uint64_t* at) {
+  std::uint64_t value;
+  asm volatile(
+      "{ .reg .pred p; setp.ne.u32 p, %1, 0; mov.u64 %0, 0; @p ld.relaxed.sys.global.u64 %0, [%2]; "
+      "}"
+      : "=l"(value)
+      : "r"(wanted), "l"(at)
+      : "memory");
+  return value;
+}
+
 /// What was written before it is there, too.
 __device__ __forceinline__ std::uint64_t load_acquired(const std::uint64_t* at) {
   std::uint64_t value;

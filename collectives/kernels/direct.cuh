@@ -13,7 +13,7 @@ template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant__ DirectCall call) {
   begin<false>();
   Patience patience(call);
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
   book(call, entry, false);  // no slot is used
   // Whoever gave up may hold other places than the peers do: touch nothing.
   if (patience.over()) return;

@@ -70,6 +70,57 @@ class Peers {
   std::uint32_t slots_[kPeers];
 };
 
+/// Nothing is watched.
+struct Unwatched {
+  __device__ __forceinline__ void look() const {}
+};
+
+/// Whether the next rank entered the call that this one did: if each finds that, all did. Looked at
+/// beside the data that is waited for, so that it costs no latency of its own: a peer's word was on
+/// its way before its data. One thread of a rank is enough: the others want nothing.
+class Watch {
+ public:
+  __device__ __forceinline__ Watch(const Call& call, const Entry& entry, bool wanted)
+      : call_(call),
+        calls_(entry.calls),
+        wanted_(wanted ? 1 : 0),
+        word_(&word_of(call, entry.calls)->low) {}
+
+  __device__ __forceinline__ void look() { seen_ = load_shared_if(wanted_, word_); }
+  /// After the last look. Waits for the word if it did not come with the data.
+  __device__ __forceinline__ void settle(Patience& patience) const {
+    if (wanted_ == 0 || __builtin_expect(seen_ == mine(call_, calls_).low, 1)) return;
+    if (!is_same(call_, calls_)) patience.give_up();
+  }
+
+ private:
+  __device__ __forceinline__ static Pack mine(const Call& call, std::uint32_t calls) {
+    return entered_of(call, calls + 1);
+  }
+  __device__ __forceinline__ static const Pack* word_of(const Call& call, std::uint32_t calls) {
+    return &control_of(call, call.rank)->entered[calls % 2][rank_above(call, 1)];
+  }
+  __device__ __noinline__ static bool is_same(const Call& call, std::uint32_t calls) {
+    Patience patience(call);
+    const int peer = rank_above(call, 1);
+    const Pack expected = mine(call, calls);
+    Pack theirs = load_shared(word_of(call, calls));
+    while (entered_before(theirs.low, expected.low)) {
+      if (!patience.more(peer, Stage::entering, 0)) return false;
+      theirs = load_shared(word_of(call, calls));
+    }
+    if (!of_one_number(theirs.low, expected.low) || theirs.low == expected.low) return true;
+    patience.refuse(peer, expected, theirs);
+    return false;
+  }
+
+  const Call& call_;
+  std::uint32_t calls_;
+  std::uint32_t wanted_;
+  const std::uint64_t* word_;
+  std::uint64_t seen_ = 0;
+};
+
 /// What a thread waits for at once, so that latencies overlap: `kUnroll` packs of each of up to
 /// `kPeers` peers, the ranks without this one in their order.
 template <int kUnroll, int kPeers>
@@ -90,13 +141,15 @@ struct Batch {
   }
 
   /// Those of the mask; others stay as they are. clear() has to follow.
+  template <class Watching>
   __device__ __forceinline__ void receive(const Call& call, const Places& at, std::uint32_t wanted,
-                                          Patience& patience, Stage stage) {
+                                          Patience& patience, Stage stage, Watching& watch) {
     std::uint8_t* arena = call.arena[call.rank];
     while (true) {
       each(wanted, [&](int i, int peer) {
         packs[i][peer] = load_shared(slot_of(arena, slot(at, i, peer)));
       });
+      watch.look();
       bool suspicious = false;  // of being empty, or rare data
       each(wanted, [&](int i, int peer) { suspicious |= packs[i][peer].low == kSentinelLow; });
       if (!suspicious) break;
@@ -112,6 +165,11 @@ struct Batch {
       break;
     }
     patience.arrived();
+  }
+  __device__ __forceinline__ void receive(const Call& call, const Places& at, std::uint32_t wanted,
+                                          Patience& patience, Stage stage) {
+    const Unwatched nothing;
+    receive(call, at, wanted, patience, stage, nothing);
   }
 
   /// The slots are empty again. After what the peers wait for has been sent.

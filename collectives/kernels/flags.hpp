@@ -22,7 +22,8 @@ struct CallRecord {
   std::uint64_t count = 0;
   std::int32_t type = 0;
   std::int32_t op = 0;
-  std::int32_t captured = 0;  // 1: from a graph, so that no host posted this one
+  std::int32_t captured = 0;     // 1: from a graph, so that no host posted this one
+  std::uint32_t timeout_ms = 0;  // 0: none
 };
 
 /// There is one record: a call begins when the one before it has gathered, so when the host has

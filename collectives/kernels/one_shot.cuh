@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   const std::uint32_t has = worked_out(first < packs ? 1U : 0U);
   const std::uint32_t plain = worked_out(input.is_plain(first) ? 1U : 0U);
   Control* const control = worked_out(control_of(call, call.rank));
+  const Announcement announcement(call);
   begin<kPeers <= 7>();
   Pack mine{};
   // On its way while the control page is read.
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   } else {
     if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
-  const Entry entry = enter(call, control, false, patience);
+  const Entry entry = enter(call, control, false, patience, announcement);
   if (has != 0 && !patience.over()) peers.send_all(entry.half + first, mine);
   if constexpr (kShare == Share::any) {
     for (std::uint32_t pack = first + stride; pack < packs && !patience.over(); pack += stride) {
@@ -51,8 +52,9 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
     if (kShare == Share::any && pack != first) mine = input.load(pack);
     Batch<1, kPeers> batch;
+    Watch watch(call, entry, pack == 0);
     const Places places{entry.half + pack, packs, 0};
-    batch.receive(call, places, all, patience, Stage::reducing);
+    batch.receive(call, places, all, patience, Stage::reducing, watch);
     const Pack sum = batch.template reduce<E>(call, 0, mine);
     if constexpr (kShare == Share::words) {
       out_words.store(sum);
@@ -62,6 +64,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
       output.store(pack, sum);
     }
     batch.clear(call, places, all);
+    watch.settle(patience);
     if (kShare != Share::any) return;
   }
 }

@@ -72,6 +72,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   const bool works = threadIdx.x < workers;
   const int peer = 1 - call.rank;
   Control* const control = control_of(call, call.rank);
+  const Announcement announcement(call);
   const auto place = [&](std::uint32_t tile, int i) {
     return static_cast<std::uint64_t>(tile) * width + static_cast<std::uint32_t>(i) * threads +
            thread;
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   if (works) fetch(0, own);
   std::uint32_t* const by_warp = block_memory<std::uint32_t, kThreads / 2 / 32>();
   if (threadIdx.x < workers / 32) by_warp[threadIdx.x] = 0;
-  const Entry entry = enter(call, control, false, patience);
+  const Entry entry = enter(call, control, false, patience, announcement);
   book(call, entry, false);
   const Emptied emptied(by_warp, workers / 32);
   if (!works) {
@@ -122,13 +123,15 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
         Packs::mask(call, [&](int, int i) { return place(tile, i) < packs; });
     const Places places{entry.half + coming * width + thread, 0, threads};
     if (++coming == sets) coming = 0;
-    batch.receive(call, places, wanted, patience, Stage::reducing);
+    Watch watch(call, entry, thread == 0 && tile == 0);
+    batch.receive(call, places, wanted, patience, Stage::reducing, watch);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (place(tile, i) >= packs) continue;
       output.store(place(tile, i), batch.template reduce<E>(call, i, own[i]));
     }
     batch.clear(call, places, wanted);
+    watch.settle(patience);
     emptied.set(tile + 1);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {

@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
     }
   };
 
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
   book(call, entry, true);
   const std::uint32_t tiles = branches.tiles();
   Pack now[kUnroll]{};

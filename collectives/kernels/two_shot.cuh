@@ -43,6 +43,7 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
 #pragma unroll
   for (int step = 0; step < kPeers; ++step) from[step] = worked_out(place(peers.rank_of(step), 0));
   Control* const control = worked_out(control_of(call, call.rank));
+  const Announcement announcement(call);
   begin<is_light(kUnroll, kPeers)>();
 
   // On their way while the control page is read: all take as long as one.
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
   for (int i = 0; i < kUnroll; ++i) {
     if (own[i]) mine[i] = input.load(place(call.rank, i));
   }
-  const Entry entry = enter(call, control, false, patience);
+  const Entry entry = enter(call, control, false, patience, announcement);
   Packs::each(patience.over() ? 0 : scattered, [&](int i, int step) {
     peers.send(step, entry.half + static_cast<std::uint32_t>(i) * threads, theirs.packs[i][step]);
   });
@@ -63,7 +64,8 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
 
   Packs batch;
   const Places arrivals{entry.half + thread, lane, threads};
-  batch.receive(call, arrivals, reduced, patience, Stage::reducing);
+  Watch watch(call, entry, thread == 0);
+  batch.receive(call, arrivals, reduced, patience, Stage::reducing, watch);
 #pragma unroll
   for (int i = 0; i < kUnroll; ++i) {
     if (!own[i]) continue;
@@ -81,6 +83,7 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
     output.store(place(Packs::rank_of(call, peer), i), batch.packs[i][peer]);
   });
   batch.clear(call, results, gathered);
+  watch.settle(patience);
 }
 
 /// Any grid, tile after tile; while a tile is reduced the next is on its way, and so are the
@@ -155,7 +158,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     batch.clear(call, places, wanted);
   };
 
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience);
+  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
   const std::uint32_t tiles = tiling.tiles();
   scatter(0);
   book(call, entry, true);

@@ -13,6 +13,19 @@ __device__ __forceinline__ Control* control_of(const Call& call, int rank) {
   return reinterpret_cast<Control*>(call.arena[rank]);
 }
 
+/// What a rank tells its peers when it enters a call.
+__device__ __forceinline__ Pack entered_of(const Call& call, std::uint32_t number) {
+  return {call.signature | (number & ((1U << kNumberBits) - 1)), call.bytes};
+}
+__device__ __forceinline__ bool of_one_number(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint16_t>(a) == static_cast<std::uint16_t>(b);
+}
+/// Whether what a peer entered is of a call before that number.
+__device__ __forceinline__ bool entered_before(std::uint64_t word, std::uint64_t number) {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(word) -
+                                   static_cast<std::uint16_t>(number)) < 0;
+}
+
 /// One a thread. After a thread gave up, no wait of it waits: the kernel ends, its output is void.
 /// It also sends nothing any more: peers must not take for data what it did not receive.
 /// No slow path is handed a pointer to it: it stays in registers.
@@ -38,11 +51,11 @@ class Patience {
   __device__ __forceinline__ bool over() const { return over_; }
   __device__ __forceinline__ void give_up() { over_ = true; }
 
-  /// The call cannot be carried out: `peer` is in another one. Ends this kernel's waits, and so, by
-  /// the host, those of its peers.
-  __device__ __forceinline__ void refuse(int peer) {
+  /// The call cannot be carried out: `peer` entered another one. Ends this kernel's waits, and so,
+  /// by the host, those of its peers.
+  __device__ __forceinline__ void refuse(int peer, Pack mine, Pack theirs) {
     over_ = true;
-    disagree(call_, peer);
+    disagree(call_, peer, mine, theirs);
   }
 
   /// What was waited for has come. Polls of a long kernel must not add up: when all threads look at
@@ -57,7 +70,8 @@ class Patience {
   static constexpr int kTickShift = 17;                      // 131 us
   static constexpr std::uint64_t kOver = ~std::uint64_t{0};
 
-  static __device__ void report(const Call& call, int peer, Stage stage, std::uint32_t slot) {
+  static __device__ void report(const Call& call, int peer, Stage stage, std::uint32_t slot,
+                                Pack mine = {}, Pack theirs = {}) {
     Control* control = control_of(call, call.rank);
     if (atomicExch(&control->failed, 1) != 0) return;
     volatile Report* report = call.report;
@@ -65,14 +79,35 @@ class Patience {
     report->call = control->calls;
     report->stage = static_cast<std::uint32_t>(stage);
     report->slot = slot;
+    report->timeout_ms = static_cast<std::uint32_t>(call.timeout_ns / 1'000'000);
+    report->mine.low = mine.low;
+    report->mine.high = mine.high;
+    report->theirs.low = theirs.low;
+    report->theirs.high = theirs.high;
     fence_system();
     report->failed = 1;
     report->abort = 1;
   }
 
-  static __device__ __noinline__ void disagree(const Call& call, int peer) {
-    report(call, peer, Stage::disagreeing, 0);
+  static __device__ __noinline__ void disagree(const Call& call, int peer, Pack mine, Pack theirs) {
+    report(call, peer, Stage::disagreeing, 0, mine, theirs);
     reinterpret_cast<volatile Control*>(control_of(call, call.rank))->aborted = 1;
+  }
+
+  /// Who waits in vain may do so because a peer is in another call of the same number. Asked once a
+  /// tick; this rank's own words are of its last two calls.
+  static __device__ bool find_disagreement(const Call& call) {
+    const Control* control = control_of(call, call.rank);
+    for (const auto& entered : control->entered) {
+      const Pack mine = load_shared(&entered[call.rank]);
+      for (int peer = 0; peer < call.ranks; ++peer) {
+        const Pack theirs = load_shared(&entered[peer]);
+        if (!of_one_number(mine.low, theirs.low) || mine.low == theirs.low) continue;
+        disagree(call, peer, mine, theirs);
+        return true;
+      }
+    }
+    return false;
   }
 
   /// Since when it is waited; 0: from now on. kOver: no longer.
@@ -91,7 +126,7 @@ class Patience {
       const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
       const std::uint32_t last = shared->looked;
       if (tick == last || atomicCAS(&control->looked, last, tick) != last) return since;
-      if (report->abort == 0) return since;
+      if (report->abort == 0 && !find_disagreement(call)) return since;
     }
     shared->aborted = 1;
     return kOver;
@@ -138,6 +173,25 @@ __device__ __forceinline__ std::uint32_t* left_of(const Call& call, int rank) {
   return reinterpret_cast<std::uint32_t*>(call.arena[rank] + kLeftAt) + blockIdx.x * kMaxRanks;
 }
 
+/// How a rank tells its peers what it enters: a store a peer, by a thread of its own of the first
+/// block, waited for by none. Where it goes is known before the call begins.
+class Announcement {
+ public:
+  __device__ __forceinline__ explicit Announcement(const Call& call)
+      : wanted_(worked_out(
+            blockIdx.x == 0 && threadIdx.x < static_cast<unsigned>(call.ranks) ? 1U : 0U)),
+        to_(worked_out(&control_of(call, wanted_ != 0 ? static_cast<int>(threadIdx.x) : call.rank)
+                            ->entered[0][call.rank])) {}
+
+  __device__ __forceinline__ void make(std::uint32_t calls, Pack words) const {
+    store_shared_if(wanted_, to_ + calls % 2 * kMaxRanks, words);
+  }
+
+ private:
+  std::uint32_t wanted_;
+  Pack* to_;
+};
+
 /// What a call learns when it enters.
 struct Entry {
   std::uint32_t calls;
@@ -151,24 +205,26 @@ struct Entry {
 /// up all that follow do: a peer may be in that one's call yet, two behind.
 /// `control`: this rank's.
 __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
-                                       Patience& patience) {
+                                       Patience& patience, const Announcement& announcement) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
   const bool aborted = reinterpret_cast<const volatile Control*>(control)->aborted != 0;
   if (aborted) patience.give_up();
-  if (__builtin_expect(whole || state >> 32 != 0, 0)) {
-    const int peer = static_cast<int>(threadIdx.x);
+  const bool meets = whole || state >> 32 != 0;
+  const int peer = static_cast<int>(threadIdx.x);
+  const Pack mine = entered_of(call, calls + 1);
+  if (__builtin_expect(!meets, 1)) {
+    announcement.make(calls, mine);
+  } else {
+    if (blockIdx.x == 0 && peer < call.ranks) fence_system();
+    announcement.make(calls, mine);
     if (peer < call.ranks && peer != call.rank) {
-      if (blockIdx.x == 0) {
-        fence_system();
-        store_shared(&control_of(call, peer)->entered[call.rank], {calls + 1, call.place});
-      }
       Pack seen;
       do {
-        seen = load_shared(&control->entered[peer]);
-      } while (before(seen.low, calls + 1) && patience.more(peer, Stage::entering, 0));
-      if (static_cast<std::uint32_t>(seen.low) == calls + 1 && seen.high != call.place) {
-        patience.refuse(peer);
+        seen = load_shared(&control->entered[calls % 2][peer]);
+      } while (entered_before(seen.low, calls + 1) && patience.more(peer, Stage::entering, 0));
+      if (of_one_number(seen.low, mine.low) && seen.low != mine.low) {
+        patience.refuse(peer, mine, seen);
       }
       patience.arrived();
       fence_system();

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "collectives/plan/builders/builders.hpp"
 #include "gdrx/plan.hpp"
@@ -26,8 +28,10 @@ Result<void> check(const Spec& spec) {
   return {};
 }
 
-// A single rank has only its own contribution: it is complete as it stands.
-RankProgram alone() {
+// A single rank has only its own contribution: it is complete as it stands. Before the first there
+// is none.
+RankProgram alone(Collective collective) {
+  if (collective == Collective::exscan) return builders::one_channel({});
   Op op = builders::copy(builders::out(0), builders::in(0));
   op.finish = true;
   return builders::one_channel({op});
@@ -48,48 +52,72 @@ std::uint32_t all_reduce_chunks(const Spec& spec) {
   return 1;
 }
 
-RankProgram all_reduce(const Spec& spec, std::int32_t rank) {
-  switch (spec.algorithm) {
-    case Algorithm::ring:
-      return builders::ring_all_reduce(spec.ranks, rank);
-    case Algorithm::tree:
-      return builders::tree_all_reduce(spec.ranks, rank);
-    case Algorithm::halving_doubling:
-      return builders::halving_doubling_all_reduce(spec.ranks, rank);
-    case Algorithm::one_shot:
-      return builders::one_shot_all_reduce(spec.ranks, rank);
-    case Algorithm::two_shot:
-      return builders::two_shot_all_reduce(spec.ranks, rank);
-  }
-  return {};
+using Builder = RankProgram (*)(std::int32_t n, std::int32_t rank, std::int32_t root);
+
+template <RankProgram (*kBuild)(std::int32_t, std::int32_t)>
+RankProgram no_root(std::int32_t n, std::int32_t rank, std::int32_t) {
+  return kBuild(n, rank);
+}
+
+struct Row {
+  Collective collective;
+  Algorithm algorithm;
+  Builder build;
+};
+
+// Every plan that there is. Rows of one collective stand together. A barrier is an allReduce of
+// nothing.
+constexpr std::array kRows{
+    Row{Collective::all_reduce, Algorithm::ring, no_root<builders::ring_all_reduce>},
+    Row{Collective::all_reduce, Algorithm::tree, no_root<builders::tree_all_reduce>},
+    Row{Collective::all_reduce, Algorithm::halving_doubling,
+        no_root<builders::halving_doubling_all_reduce>},
+    Row{Collective::all_reduce, Algorithm::one_shot, no_root<builders::one_shot_all_reduce>},
+    Row{Collective::all_reduce, Algorithm::two_shot, no_root<builders::two_shot_all_reduce>},
+    Row{Collective::reduce_scatter, Algorithm::ring, no_root<builders::ring_reduce_scatter>},
+    Row{Collective::reduce_scatter, Algorithm::two_shot, no_root<builders::direct_reduce_scatter>},
+    Row{Collective::all_gather, Algorithm::ring, no_root<builders::ring_all_gather>},
+    Row{Collective::all_gather, Algorithm::one_shot, no_root<builders::direct_all_gather>},
+    Row{Collective::broadcast, Algorithm::ring, builders::chain_broadcast},
+    Row{Collective::broadcast, Algorithm::tree, builders::binomial_broadcast},
+    Row{Collective::reduce, Algorithm::ring, builders::chain_reduce},
+    Row{Collective::reduce, Algorithm::tree, builders::binomial_reduce},
+    Row{Collective::reduce, Algorithm::one_shot, builders::direct_reduce},
+    Row{Collective::barrier, Algorithm::tree, no_root<builders::tree_all_reduce>},
+    Row{Collective::barrier, Algorithm::halving_doubling,
+        no_root<builders::halving_doubling_all_reduce>},
+    Row{Collective::scan, Algorithm::ring, no_root<builders::chain_scan>},
+    Row{Collective::scan, Algorithm::one_shot, no_root<builders::direct_scan>},
+    Row{Collective::exscan, Algorithm::ring, no_root<builders::chain_exscan>},
+    Row{Collective::exscan, Algorithm::one_shot, no_root<builders::direct_exscan>},
+};
+
+constexpr auto kAlgorithms = [] {
+  std::array<Algorithm, kRows.size()> column{};
+  for (std::size_t i = 0; i < column.size(); ++i) column[i] = kRows[i].algorithm;
+  return column;
+}();
+
+std::span<const Row> rows_of(Collective collective) noexcept {
+  const auto own = [&](const Row& row) { return row.collective == collective; };
+  const auto first = std::find_if(kRows.begin(), kRows.end(), own);
+  return {first, std::find_if_not(first, kRows.end(), own)};
 }
 
 RankProgram program_of(const Spec& spec, std::int32_t rank) {
-  const std::int32_t n = spec.ranks;
-  const std::int32_t root = index(spec.root);
-  const bool ring = spec.algorithm == Algorithm::ring;
-  switch (spec.collective) {
-    case Collective::all_reduce:
-    case Collective::barrier:
-      return all_reduce(spec, rank);
-    case Collective::reduce_scatter:
-      return ring ? builders::ring_reduce_scatter(n, rank)
-                  : builders::direct_reduce_scatter(n, rank);
-    case Collective::all_gather:
-      return ring ? builders::ring_all_gather(n, rank) : builders::direct_all_gather(n, rank);
-    case Collective::broadcast:
-      return ring ? builders::chain_broadcast(n, rank, root)
-                  : builders::binomial_broadcast(n, rank, root);
-    case Collective::reduce:
-      return ring ? builders::chain_reduce(n, rank, root)
-                  : builders::binomial_reduce(n, rank, root);
-    case Collective::send_recv:
-      break;
+  for (const Row& row : rows_of(spec.collective)) {
+    if (row.algorithm == spec.algorithm) return row.build(spec.ranks, rank, index(spec.root));
   }
-  return {};
+  return {};  // check() has refused it
 }
 
 }  // namespace
+
+std::span<const Algorithm> algorithms_of(Collective collective) noexcept {
+  const std::span<const Row> rows = rows_of(collective);
+  return std::span(kAlgorithms)
+      .subspan(static_cast<std::size_t>(rows.data() - kRows.data()), rows.size());
+}
 
 std::int32_t builders::power_of_two_below(std::int32_t n) noexcept {
   std::int32_t p = 1;
@@ -119,7 +147,7 @@ Result<RankProgram> build_rank(const Spec& spec, Rank rank) {
     return fail(Errc::invalid_argument,
                 fmt::format("rank {} is not one of {}", index(rank), spec.ranks));
   }
-  if (spec.ranks == 1) return alone();
+  if (spec.ranks == 1) return alone(spec.collective);
   return program_of(spec, index(rank));
 }
 

@@ -25,11 +25,8 @@ Result<void> check_form(const Plan& plan) {
   return {};
 }
 
-bool in_rank_order(const Spec& spec) {
-  return spec.algorithm == Algorithm::one_shot || spec.algorithm == Algorithm::two_shot;
-}
-
-// 0 (op) 1 (op) 2 ...: what direct algorithms must give.
+// 0 (op) 1 (op) 2 ... of the first `ranks`: what direct algorithms must give, and sums of the ranks
+// before.
 ExpressionId rank_order(Expressions& expressions, std::int32_t ranks, std::uint32_t chunk) {
   ExpressionId sum = expressions.leaf(0, chunk);
   for (std::int32_t rank = 1; rank < ranks; ++rank) {
@@ -44,9 +41,7 @@ class Postcondition {
 
   Result<void> check() {
     for (std::int32_t rank = 0; rank < plan_.spec.ranks; ++rank) {
-      const bool has_output = traits_of(plan_.spec.collective).output != Extent::of_root ||
-                              Rank{rank} == plan_.spec.root;
-      if (!has_output) continue;
+      if (!has_output(rank)) continue;
       for (std::uint32_t c = 0; c < plan_.shape.output_chunks; ++c) {
         const ExpressionId got = machine_.value(rank, {Buffer::output, c, 0});
         if (!holds(rank, c, got)) {
@@ -60,30 +55,29 @@ class Postcondition {
   }
 
  private:
+  bool has_output(std::int32_t rank) const {
+    if (plan_.spec.collective == Collective::exscan) return rank > 0;
+    return traits_of(plan_.spec.collective).output != Extent::of_root ||
+           Rank{rank} == plan_.spec.root;
+  }
+
   bool holds(std::int32_t rank, std::uint32_t c, ExpressionId got) {
+    using enum Collective;
     Expressions& expressions = machine_.expressions();
-    switch (plan_.spec.collective) {
-      case Collective::all_gather:
-        return got == expressions.leaf(static_cast<std::int32_t>(c), 0);
-      case Collective::broadcast:
-        return got == expressions.leaf(index(plan_.spec.root), c);
-      case Collective::reduce_scatter:
-        return reduced(static_cast<std::uint32_t>(rank), got);
-      case Collective::all_reduce:
-      case Collective::barrier:
-        // Every rank's chunk is the same expression: the same bits.
-        return rank == 0 ? reduced(c, got) : got == machine_.value(0, {Buffer::output, c, 0});
-      case Collective::reduce:
-        return reduced(c, got);
-      case Collective::send_recv:
-        return false;
-    }
-    return false;
+    const Collective what = plan_.spec.collective;
+    if (what == all_gather) return got == expressions.leaf(static_cast<std::int32_t>(c), 0);
+    if (what == broadcast) return got == expressions.leaf(index(plan_.spec.root), c);
+    if (what == scan) return got == rank_order(expressions, rank + 1, c);
+    if (what == exscan) return got == rank_order(expressions, rank, c);
+    if (what == reduce_scatter) return reduced(static_cast<std::uint32_t>(rank), got);
+    if (what == reduce) return reduced(c, got);
+    // Every rank's chunk is the same expression: the same bits.
+    return rank == 0 ? reduced(c, got) : got == machine_.value(0, {Buffer::output, c, 0});
   }
 
   bool reduced(std::uint32_t chunk, ExpressionId got) {
     Expressions& expressions = machine_.expressions();
-    if (in_rank_order(plan_.spec)) {
+    if (in_rank_order(plan_.spec.collective, plan_.spec.algorithm)) {
       return got == rank_order(expressions, plan_.spec.ranks, chunk);
     }
     return expressions.is_whole(got, plan_.spec.ranks, chunk);

@@ -83,4 +83,43 @@ inline std::uint8_t float_to_e5m2(float value) noexcept {
   return static_cast<std::uint8_t>(sign | (exact > 0x7f800000u ? 0x7fu : out));
 }
 
+// The "fnuz" forms: a bias greater by one, neither infinity nor a negative zero, whose bits are
+// NaN.
+
+inline float e4m3fnuz_to_float(std::uint8_t value) noexcept {
+  const std::uint32_t sign = static_cast<std::uint32_t>(value & 0x80u) << 24;
+  const std::uint32_t rest = value & 0x7fu;
+  const std::uint32_t finite = to_bits(from_bits(rest << 20) * from_bits(0x7b000000u));  // 2^119
+  return from_bits(value == 0x80u ? 0x7fc00000u : sign | finite);
+}
+
+inline std::uint8_t float_to_e4m3fnuz(float value) noexcept {
+  const std::uint32_t bits = to_bits(value);
+  const std::uint32_t exact = bits & 0x7fffffffu;
+  const std::uint32_t magnitude = exact > 0x43700000u ? 0x43700000u : exact;  // 240
+  const std::uint32_t small = to_bits(from_bits(magnitude) + 8192.0F) - to_bits(8192.0F);
+  const std::uint32_t normal = (magnitude + 0x7ffffu + (magnitude >> 20 & 1u) - (119u << 23)) >> 20;
+  const std::uint32_t out = magnitude < 0x3c000000u ? small : normal;
+  const std::uint32_t sign = out == 0 ? 0 : bits >> 24 & 0x80u;
+  return static_cast<std::uint8_t>(exact > 0x7f800000u ? 0x80u : sign | out);
+}
+
+inline float e5m2fnuz_to_float(std::uint8_t value) noexcept {
+  const std::uint32_t sign = static_cast<std::uint32_t>(value & 0x80u) << 24;
+  const std::uint32_t rest = value & 0x7fu;
+  const std::uint32_t finite = to_bits(from_bits(rest << 21) * from_bits(0x77000000u));  // 2^111
+  return from_bits(value == 0x80u ? 0x7fc00000u : sign | finite);
+}
+
+inline std::uint8_t float_to_e5m2fnuz(float value) noexcept {
+  const std::uint32_t bits = to_bits(value);
+  const std::uint32_t exact = bits & 0x7fffffffu;
+  const std::uint32_t magnitude = exact > 0x47600000u ? 0x47600000u : exact;  // 57344
+  const std::uint32_t small = to_bits(from_bits(magnitude) + 64.0F) - to_bits(64.0F);
+  const std::uint32_t normal = (magnitude + 0xfffffu + (magnitude >> 21 & 1u) - (111u << 23)) >> 21;
+  const std::uint32_t out = magnitude < 0x38000000u ? small : normal;
+  const std::uint32_t sign = out == 0 ? 0 : bits >> 24 & 0x80u;
+  return static_cast<std::uint8_t>(exact > 0x7f800000u ? 0x80u : sign | out);
+}
+
 }  // namespace gdrx::reduce

@@ -30,7 +30,7 @@ std::string_view to_string(Errc code) noexcept {
 }
 
 std::string describe(const Error& error) {
-  std::string text = error.what;
+  std::string text(error.what);
   if (error.code == Errc::system && error.native > 0) {
     text += " (";
     text += std::strerror(error.native);

@@ -4,6 +4,7 @@
 
 #include <gdrx/gdrx.h>
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,7 +32,8 @@ inline void check(gdrxResult_t result, gdrxComm_t comm = nullptr) {
   throw GdrxError(result, detail.empty() ? gdrxGetErrorString(result) : detail);
 }
 
-/// gdrxDataType_t of a C++ type; narrow floats have none and are named by the caller.
+/// gdrxDataType_t of a C++ type; narrow floats and pairs have none and are named by the
+/// caller.
 template <class T>
 struct TypeOf;
 template <>
@@ -65,6 +67,34 @@ struct TypeOf<float> {
 template <>
 struct TypeOf<double> {
   static constexpr gdrxDataType_t value = gdrxFloat64;
+};
+template <>
+struct TypeOf<std::int16_t> {
+  static constexpr gdrxDataType_t value = gdrxInt16;
+};
+template <>
+struct TypeOf<std::uint16_t> {
+  static constexpr gdrxDataType_t value = gdrxUint16;
+};
+template <>
+struct TypeOf<bool> {
+  static constexpr gdrxDataType_t value = gdrxBool;
+};
+template <>
+struct TypeOf<std::byte> {
+  static constexpr gdrxDataType_t value = gdrxByte;
+};
+template <>
+struct TypeOf<long double> {
+  static constexpr gdrxDataType_t value = gdrxLongDouble;
+};
+template <>
+struct TypeOf<std::complex<float>> {
+  static constexpr gdrxDataType_t value = gdrxComplex64;
+};
+template <>
+struct TypeOf<std::complex<double>> {
+  static constexpr gdrxDataType_t value = gdrxComplex128;
 };
 
 /// An operation under way. Its destructor waits, so that the buffers are the caller's again.

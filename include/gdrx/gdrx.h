@@ -37,10 +37,12 @@
  * place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
- * used by one thread at a time, except gdrxCommAbort and gdrxCommGetAsyncError, which any thread
- * may call at any time until gdrxCommDestroy. Several ranks may live in one process, one
- * communicator each, each driven by its own thread or by requests; by its own thread, if calls on
- * CUDA memory between hosts have over 100 MiB: CUDA holds up who fills a stream with launches.
+ * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError,
+ * gdrxCommSetTimeout and gdrxCommGetWaiting, which any thread may call at any time until
+ * gdrxCommDestroy. Several ranks
+ * may live in one process, one communicator each, each driven by its own thread or by requests; by
+ * its own thread, if calls on CUDA memory between hosts have over 100 MiB: CUDA holds up who fills
+ * a stream with launches.
  *
  * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where
  * and what to do. A failed communicator stays failed: every pending and later operation ends with
@@ -49,59 +51,13 @@
 #ifndef GDRX_GDRX_H
 #define GDRX_GDRX_H
 
+#include <gdrx/gdrx_types.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define GDRX_VERSION_MAJOR 0
-#define GDRX_VERSION_MINOR 1
-#define GDRX_VERSION_PATCH 0
-#define GDRX_VERSION (GDRX_VERSION_MAJOR * 10000 + GDRX_VERSION_MINOR * 100 + GDRX_VERSION_PATCH)
-
-#if defined(__GNUC__)
-#define GDRX_API __attribute__((visibility("default")))
-#else
-#define GDRX_API
-#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum {
-  gdrxSuccess = 0,
-  gdrxInvalidArgument = 1, /* a bad value; nothing was started */
-  gdrxSystemError = 2,     /* the operating system or a library refused */
-  gdrxUnsupported = 3,     /* not in this build or not on this machine */
-  gdrxTimeout = 4,         /* a deadline passed */
-  gdrxAborted = 5,         /* gdrxCommAbort here or on another rank */
-  gdrxPeerLost = 6,        /* another rank died; the message names it */
-  gdrxMismatch = 7,        /* ranks called with different arguments; the message names them */
-  gdrxProtocolError = 8,   /* a peer sent something impossible */
-  gdrxInternalError = 9,   /* a defect of gdrx */
-  gdrxInProgress = 10      /* not an error: not done yet */
-} gdrxResult_t;
-
-typedef enum {
-  gdrxInt8 = 0,
-  gdrxUint8 = 1,
-  gdrxInt32 = 2,
-  gdrxUint32 = 3,
-  gdrxInt64 = 4,
-  gdrxUint64 = 5,
-  gdrxFloat16 = 6,
-  gdrxBfloat16 = 7,
-  gdrxFloat32 = 8,
-  gdrxFloat64 = 9,
-  gdrxFloat8e4m3 = 10,
-  gdrxFloat8e5m2 = 11
-} gdrxDataType_t;
-
-typedef enum { gdrxSum = 0, gdrxProd = 1, gdrxMin = 2, gdrxMax = 3, gdrxAvg = 4 } gdrxRedOp_t;
-
-typedef struct gdrxComm* gdrxComm_t;
-typedef struct gdrxRequest* gdrxRequest_t;
-typedef struct gdrxRegistration* gdrxRegistration_t;
-typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or NULL */
 
 /* Made by one rank, handed to the others by any means (128 bytes, no pointers). Holds the address
  * of that rank, the job's key and a version. It is a secret: whoever has it can join, and read what
@@ -121,8 +77,9 @@ typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, voi
 typedef struct {
   size_t size;                 /* sizeof(gdrxConfig_t) */
   const char* algorithm;       /* "auto", "ring", "tree", "halving-doubling", ...; NULL: default */
-  const char* transport;       /* "auto", "ucx", "tcp", "verbs"; NULL: default */
-  double timeout_seconds;      /* of each operation; 0: default (300); negative or over 1e7: none */
+  const char* transport;       /* "auto", "shm", "ucx", "tcp", "verbs"; NULL: default */
+  double timeout_seconds;      /* of each operation; 0: default (300); negative or over 1e7: none;
+                                  gdrx_calls.h has it for a call, and for later ones */
   gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
   int gpu_blocks;  /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
@@ -145,29 +102,71 @@ GDRX_API const char* gdrxGetErrorString(gdrxResult_t result);
 GDRX_API const char* gdrxGetLastError(gdrxComm_t comm);
 
 GDRX_API gdrxResult_t gdrxGetUniqueId(gdrxUniqueId* id);
-/* Collective over the `nranks` ranks that have `id`. `config` may be NULL. */
+/* Collective over the `nranks` ranks that have `id`. `config` may be NULL. Between gdrxGroupStart
+ * and gdrxGroupEnd it returns at once, and gdrxGroupEnd makes all communicators of the group, each
+ * with what is current now (a GPU) and its `config` as it is now: so one thread has several ranks.
+ * Those that could be made are then set, others NULL. Alike gdrxCommSplit. */
 GDRX_API gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
                                        const gdrxConfig_t* config);
+/* The same, and returns at once: a thread of gdrx makes the communicator. *comm is set; until
+ * gdrxCommGetAsyncError says other than gdrxInProgress it may be asked that, aborted and destroyed
+ * alone. gdrxCommAbort ends the making here within a second, gdrxCommDestroy does and frees it;
+ * peers are told, or wait in vain as for a rank that never comes. If it failed, gdrxGetLastError
+ * has the reason, and it is still to be destroyed. */
+GDRX_API gdrxResult_t gdrxCommInitRankAsync(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int rank,
+                                            const gdrxConfig_t* config);
 /* All `nranks` communicators of this process at once: comms[i] is rank i, on the GPU
  * config->gpus[i]; without such a list all are on the calling thread's GPU. */
 GDRX_API gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* config);
-/* Collective: waits until every operation posted here is done and every rank has come as far, so
- * that nobody leaves with what a peer has not taken yet; then frees, whatever it returns. If the
+/* Collective over `comm`, a blocking call: every rank calls it, behind what was posted. Ranks of
+ * one color get a communicator of their own, in the order of their keys, equal keys in that of
+ * their ranks in `comm`; with gdrxSplitNoColor *newcomm is NULL. Any int for a key, a color is not
+ * negative. `config` NULL: as `comm` was made. Both communicators are used and destroyed each by
+ * itself, in any order. If any rank is refused, all are, with the same error, and `comm` is as it
+ * was. Ranks of one process call it from a thread each, or in a group. */
+#define gdrxSplitNoColor (-1)
+GDRX_API gdrxResult_t gdrxCommSplit(gdrxComm_t comm, int color, int key, gdrxComm_t* newcomm,
+                                    const gdrxConfig_t* config);
+/* A communicator of the ranks that stay, in their order: those that are not in `exclude`, and they
+ * alone call it, with the same list. `comm` may have failed, by the death of those that are left
+ * out for one, and is to be destroyed afterwards; gdrxCommGetAsyncErrorInfo names a dead rank. A
+ * blocking call, which ends within GDRX_INIT_TIMEOUT: then it names whoever of those that should
+ * stay has not come. `config` NULL: as `comm` was made. Ranks of one process call it from a thread
+ * each. */
+GDRX_API gdrxResult_t gdrxCommShrink(gdrxComm_t comm, const int* exclude, int count,
+                                     gdrxComm_t* newcomm, const gdrxConfig_t* config);
+/* The meeting of all ranks at the end, apart from gdrxCommDestroy: done when every operation posted
+ * here is done and every rank has come as far. `request` NULL: blocks; several ranks of one thread
+ * each take a request. Once, before gdrxCommDestroy. From the call on only requests, what any
+ * thread may call, and gdrxCommDestroy are left, which then waits for no other rank, and returns
+ * gdrxSuccess though ranks that have met may be gone. Errors as of gdrxCommDestroy; gdrxCommAbort
+ * ends it. */
+GDRX_API gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request);
+/* Collective without gdrxCommFinalize: waits until every operation posted here is done and every
+ * rank has come as far, so that nobody leaves with what a peer has not taken yet; then frees,
+ * whatever it returns. After gdrxCommFinalize it waits for that alone, and frees. If the
  * last call on a GPU was not waited for by gdrx, or any was captured, it waits for all of that
  * GPU's work of this process: no thread captures a stream meanwhile, or CUDA ends that capture.
  * gdrxTimeout: that work did not end within the communicator's timeout, and what it may use is kept
  * until the process ends; or some rank did not come within it, 60 s at the most; a late one gets
- * it, too. A failed communicator is freed
- * at once, and the reason is returned. Requests that are open are done then: gdrxWait and gdrxTest
- * still complete them. Communicators of one gdrxCommInitAll do not wait for each
- * other, so that one thread can destroy all of them: they hold their memory until the last is
- * destroyed. comm NULL is allowed. */
+ * it, too. A failed communicator is freed at once, and the reason is returned. Requests that are
+ * open are done then: gdrxWait and gdrxTest still complete them. Communicators of one
+ * gdrxCommInitAll do not wait for each other, so that one thread can destroy all of them: they hold
+ * their memory until the last is destroyed. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
 /* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
  */
 GDRX_API gdrxResult_t gdrxCommAbort(gdrxComm_t comm);
 /* gdrxSuccess, or why the communicator failed. Any thread, never blocks. */
 GDRX_API gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error);
+/* The same, and whom it is about. */
+typedef struct {
+  size_t size;         /* sizeof(gdrxAsyncErrorInfo_t), set by the caller */
+  gdrxResult_t result; /* gdrxSuccess: it has not failed, and the rest is -1 */
+  int origin;          /* the rank that found it */
+  int subject;         /* gdrxPeerLost: the rank that is lost; else -1 */
+} gdrxAsyncErrorInfo_t;
+GDRX_API gdrxResult_t gdrxCommGetAsyncErrorInfo(gdrxComm_t comm, gdrxAsyncErrorInfo_t* info);
 GDRX_API gdrxResult_t gdrxCommCount(gdrxComm_t comm, int* count);
 GDRX_API gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank);
 
@@ -224,6 +223,26 @@ GDRX_API gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes,
                                    gdrxRegistration_t* handle);
 GDRX_API gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle);
 
+/* Operators of a program's own. They are of one communicator, and end with gdrxRedOpDestroy or
+ * with it: another communicator's, or one that has ended, is gdrxInvalidArgument. Operations that
+ * were posted before keep theirs.
+ *
+ * gdrxRedOpCreatePreMulSum: a sum in which this rank's elements are first multiplied by *scalar, of
+ * `type`, which is read now and may differ on every rank. A product is rounded to the type. */
+GDRX_API gdrxResult_t gdrxRedOpCreatePreMulSum(gdrxRedOp_t* op, const void* scalar,
+                                               gdrxDataType_t type, gdrxComm_t comm);
+/* inout[i] = in[i] (op) inout[i] for `count` elements of `type`, each by itself: a call is cut
+ * between any two. Both are aligned to 64 bytes, host memory and not the caller's own. It may run
+ * in any thread, for several operations at once; it throws nothing and makes no call of gdrx. */
+typedef void (*gdrxRedOpFunction_t)(const void* in, void* inout, size_t count, gdrxDataType_t type,
+                                    void* user);
+/* An associative operator, of any type. `commutative` 0: it is applied in the order of ranks, 0
+ * first, whatever algorithm was asked for; else in any order. Every rank makes such operators in
+ * the same order: a call with another one than its peers' is gdrxMismatch. */
+GDRX_API gdrxResult_t gdrxRedOpCreate(gdrxRedOp_t* op, gdrxRedOpFunction_t function,
+                                      int commutative, void* user, gdrxComm_t comm);
+GDRX_API gdrxResult_t gdrxRedOpDestroy(gdrxRedOp_t op, gdrxComm_t comm);
+
 /* recvbuff[i] = op over ranks of sendbuff[i], `count` elements each. */
 GDRX_API gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                     gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
@@ -246,6 +265,62 @@ GDRX_API gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t
 GDRX_API gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count,
                                  gdrxDataType_t type, gdrxRedOp_t op, int root, gdrxComm_t comm,
                                  gdrxStream_t stream, gdrxRequest_t* request);
+/* Sums of the ranks before: recvbuff[i] = op over ranks 0 .. this one, in their order. avg has no
+ * meaning here and is refused. */
+GDRX_API gdrxResult_t gdrxScan(const void* sendbuff, void* recvbuff, size_t count,
+                               gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
+                               gdrxStream_t stream, gdrxRequest_t* request);
+/* As gdrxScan without this rank's own; rank 0's recvbuff stays as it is. */
+GDRX_API gdrxResult_t gdrxExscan(const void* sendbuff, void* recvbuff, size_t count,
+                                 gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
+                                 gdrxStream_t stream, gdrxRequest_t* request);
+/* Both buffers: nranks * count elements. Block r of sendbuff goes to rank r, block r of recvbuff
+ * comes from it. May be in place (recvbuff == sendbuff). */
+GDRX_API gdrxResult_t gdrxAllToAll(const void* sendbuff, void* recvbuff, size_t count,
+                                   gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
+                                   gdrxRequest_t* request);
+/* recvbuff: nranks * sendcount elements on root, rank r's at r * sendcount; elsewhere it may be
+ * NULL. In place on root: sendbuff == recvbuff + rank * sendcount. */
+GDRX_API gdrxResult_t gdrxGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                 gdrxDataType_t type, int root, gdrxComm_t comm,
+                                 gdrxStream_t stream, gdrxRequest_t* request);
+/* sendbuff: nranks * recvcount elements on root, for rank r at r * recvcount; elsewhere it may be
+ * NULL. In place on root: recvbuff == sendbuff + rank * recvcount. */
+GDRX_API gdrxResult_t gdrxScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                  gdrxDataType_t type, int root, gdrxComm_t comm,
+                                  gdrxStream_t stream, gdrxRequest_t* request);
+/* With a count for each rank. Lists have nranks entries, of elements, and are the caller's again
+ * when the call returns. counts[r]: of the part that goes to rank r or comes from it, 0 too;
+ * displs[r]: where it begins in the buffer; displs NULL: one part behind another, in the order of
+ * ranks. Parts of a buffer that is written do not overlap; what lies between them is not touched. A
+ * pair of ranks that disagrees about a count is named with both (gdrxMismatch).
+ *
+ * gdrxAllToAllv: in place (recvbuff == sendbuff) if counts and displs of both sides are alike. */
+GDRX_API gdrxResult_t gdrxAllToAllv(const void* sendbuff, const size_t* sendcounts,
+                                    const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
+                                    const size_t* rdispls, gdrxDataType_t type, gdrxComm_t comm,
+                                    gdrxStream_t stream, gdrxRequest_t* request);
+/* recvbuff and its lists are looked at on root only. In place on root: sendbuff is its part. */
+GDRX_API gdrxResult_t gdrxGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                  const size_t* recvcounts, const size_t* displs,
+                                  gdrxDataType_t type, int root, gdrxComm_t comm,
+                                  gdrxStream_t stream, gdrxRequest_t* request);
+/* sendbuff and its lists are looked at on root only. In place on root: recvbuff is its part. */
+GDRX_API gdrxResult_t gdrxScatterv(const void* sendbuff, const size_t* sendcounts,
+                                   const size_t* displs, void* recvbuff, size_t recvcount,
+                                   gdrxDataType_t type, int root, gdrxComm_t comm,
+                                   gdrxStream_t stream, gdrxRequest_t* request);
+/* recvcounts: the same on every rank. sendbuff: recvcounts[rank] elements; in place it is this
+ * rank's part of recvbuff. */
+GDRX_API gdrxResult_t gdrxAllGatherv(const void* sendbuff, void* recvbuff, const size_t* recvcounts,
+                                     const size_t* displs, gdrxDataType_t type, gdrxComm_t comm,
+                                     gdrxStream_t stream, gdrxRequest_t* request);
+/* recvcounts: the same on every rank. sendbuff: their sum, one part behind another; recvbuff:
+ * recvcounts[rank] elements; in place it is this rank's part of sendbuff. */
+GDRX_API gdrxResult_t gdrxReduceScatterv(const void* sendbuff, void* recvbuff,
+                                         const size_t* recvcounts, gdrxDataType_t type,
+                                         gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
+                                         gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 /* Point to point. Messages between two ranks are matched in the order of their calls, each way;
  * their counts and types must agree on both sides. A message waits for no other call, neither of
@@ -257,7 +332,8 @@ GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 /* Per thread. Every operation between the two is posted at the outermost gdrxGroupEnd; those
  * without a request are waited for there. If any of them was refused, or is refused there, none is
- * started, all requests stay NULL, and gdrxGroupEnd returns the first error. Groups nest. */
+ * started, all requests stay NULL, and gdrxGroupEnd returns the first error. Groups nest.
+ * gdrxGroupStartWith (gdrx_calls.h) gives its calls options. */
 GDRX_API gdrxResult_t gdrxGroupStart(void);
 GDRX_API gdrxResult_t gdrxGroupEnd(void);
 
@@ -292,4 +368,8 @@ GDRX_API gdrxResult_t gdrxCommDescribe(gdrxComm_t comm, char* text, size_t capac
 #ifdef __cplusplus
 }
 #endif
+
+#include <gdrx/gdrx_calls.h>
+#include <gdrx/gdrx_look.h>
+
 #endif

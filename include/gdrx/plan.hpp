@@ -89,6 +89,11 @@ struct Plan {
 };
 
 std::span<const Algorithm> algorithms_of(Collective collective) noexcept;
+/// Whether it reduces in absolute rank order, whatever the size. verify() proves it.
+constexpr bool in_rank_order(Collective collective, Algorithm algorithm) noexcept {
+  return collective == Collective::scan || collective == Collective::exscan ||
+         algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
+}
 
 /// Of any Shape: what an executor has to run beside each other.
 inline constexpr std::uint32_t kMostChannels = 2;

@@ -9,6 +9,8 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "gdrx/text.hpp"
+
 namespace gdrx {
 
 enum class Errc : std::uint8_t {
@@ -33,10 +35,11 @@ struct SourceLocation {
 };
 #endif
 
+/// Its copy throws nothing: a failure keeps its reason where there is no memory, too.
 struct Error {
   Errc code = Errc::internal;
-  std::string what;  // one line: what failed, where, what to do
-  int native = 0;    // errno or a library's own code, 0 if there is none
+  Text what;       // one line: what failed, where, what to do
+  int native = 0;  // errno or a library's own code, 0 if there is none
   SourceLocation where = SourceLocation::current();
 };
 
@@ -47,9 +50,14 @@ template <class T>
 using Result = tl::expected<T, Error>;
 
 /// The one way to make a failed Result: `return fail(Errc::system, "open /dev/x", errno);`
-inline tl::unexpected<Error> fail(Errc code, std::string what, int native = 0,
+inline tl::unexpected<Error> fail(Errc code, Text what, int native = 0,
                                   SourceLocation where = SourceLocation::current()) {
   return tl::unexpected<Error>(Error{code, std::move(what), native, where});
+}
+
+/// What std::bad_alloc becomes. Making it needs no memory.
+inline Error no_memory(SourceLocation where = SourceLocation::current()) noexcept {
+  return Error{Errc::system, "out of memory", 0, where};
 }
 
 namespace detail {

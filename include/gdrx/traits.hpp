@@ -12,9 +12,12 @@ namespace gdrx::plan {
 /// How many elements a buffer of a call has.
 enum class Extent : std::uint8_t {
   none,
-  count,    // the call's
-  all,      // the call's times the ranks: a block for each, in their order
-  of_root,  // the call's on the root; elsewhere there is no such buffer
+  count,          // the call's
+  all,            // the call's times the ranks: a block for each, in their order
+  of_root,        // the call's on the root; elsewhere there is no such buffer
+  all_of_root,    // of both
+  parts,          // a part for each rank, as the call says
+  parts_of_root,  // on the root alone
 };
 
 struct CollectiveTraits {
@@ -23,21 +26,36 @@ struct CollectiveTraits {
   Extent output{};
   bool reduces = false;  // has an operator
   bool rooted = false;   // has a root
+  /// Whose plans run it. send_recv: it has none, and is a message between each two ranks that have
+  /// something for each other.
+  Collective plans = Collective::send_recv;
 
   /// Blocks of `count` in the longer of its buffers: those of the vector that all ranks have in
   /// mind.
-  constexpr bool has_blocks() const noexcept {
-    return input == Extent::all || output == Extent::all;
+  constexpr bool has_blocks() const noexcept { return is_all(input) || is_all(output); }
+  /// A message between each two ranks.
+  constexpr bool by_messages() const noexcept { return plans == Collective::send_recv; }
+  /// Its ranks' parts differ.
+  constexpr bool has_parts() const noexcept { return is_parts(input) || is_parts(output); }
+
+  static constexpr bool is_all(Extent extent) noexcept {
+    return extent == Extent::all || extent == Extent::all_of_root;
+  }
+  static constexpr bool is_parts(Extent extent) noexcept {
+    return extent == Extent::parts || extent == Extent::parts_of_root;
   }
 };
 
 const CollectiveTraits& traits_of(Collective collective) noexcept;
 
-/// Of a call of `count` elements among `ranks` on a rank that is its root, or not.
+/// Of a call of `count` elements among `ranks` on a rank that is its root, or not. Of parts: 0,
+/// only the call knows them.
 constexpr std::uint64_t elements(Extent extent, std::uint64_t count, int ranks,
                                  bool root) noexcept {
   switch (extent) {
     case Extent::none:
+    case Extent::parts:
+    case Extent::parts_of_root:
       return 0;
     case Extent::count:
       return count;
@@ -45,6 +63,8 @@ constexpr std::uint64_t elements(Extent extent, std::uint64_t count, int ranks,
       return count * static_cast<std::uint64_t>(ranks);
     case Extent::of_root:
       return root ? count : 0;
+    case Extent::all_of_root:
+      return root ? count * static_cast<std::uint64_t>(ranks) : 0;
   }
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace gdrx {
@@ -30,12 +31,56 @@ enum class DataType : std::uint8_t {
   float64,
   float8_e4m3,
   float8_e5m2,
+  int16,
+  uint16,
+  boolean,
+  complex64,
+  complex128,
+  long_double,
+  byte,
+  float8_e4m3fnuz,
+  float8_e5m2fnuz,
+  float_int,
+  double_int,
+  long_int,
+  int_int,
+  short_int,
+  long_double_int,
 };
-inline constexpr std::size_t kDataTypeCount = 12;
+inline constexpr std::size_t kDataTypeCount = 27;
 
 /// Values are those of gdrxRedOp_t in gdrx.h and go over the wire: append only.
-enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
-inline constexpr std::size_t kReduceOpCount = 5;
+enum class ReduceOp : std::uint8_t {
+  sum,
+  prod,
+  min,
+  max,
+  avg,
+  land,
+  lor,
+  lxor,
+  band,
+  bor,
+  bxor,
+  minloc,
+  maxloc,
+  premul_sum,  // from here on a program makes them, and gdrxRedOp_t has a number a piece
+  user,
+};
+inline constexpr std::size_t kReduceOpCount = 15;
+inline constexpr std::size_t kNamedOpCount = 13;  // that need not be made
+
+/// Types that take the same operators.
+enum class TypeClass : std::uint8_t { integer, floating, complex, boolean, byte, pair };
+inline constexpr std::size_t kTypeClassCount = 6;
+
+/// The first so many types and operators have kernels on GPUs. They are those of NCCL.
+inline constexpr std::size_t kGpuTypeCount = 12;
+inline constexpr std::size_t kGpuOpCount = 5;
+constexpr bool has_kernels(DataType type, ReduceOp op) noexcept {
+  return static_cast<std::size_t>(type) < kGpuTypeCount &&
+         static_cast<std::size_t>(op) < kGpuOpCount;
+}
 
 /// Which collective a call is. Goes over the wire: append only.
 enum class Collective : std::uint8_t {
@@ -46,16 +91,36 @@ enum class Collective : std::uint8_t {
   reduce,
   barrier,
   send_recv,
+  all_to_all,
+  gather,
+  scatter,
+  scan,
+  exscan,
+  all_to_all_v,  // of those in _v, each rank has a count of its own
+  gather_v,
+  scatter_v,
+  all_gather_v,
+  reduce_scatter_v,
 };
-inline constexpr std::size_t kCollectiveCount = 7;
+inline constexpr std::size_t kCollectiveCount = 17;
 
 enum class MemoryKind : std::uint8_t { host, cuda };
 
 std::size_t size_of(DataType type) noexcept;
+TypeClass class_of(DataType type) noexcept;
+/// Whether elements of the type can be reduced so.
+bool takes(DataType type, ReduceOp op) noexcept;
+/// "sum, prod, avg, premulsum, user": what a type takes.
+std::string operators_of(DataType type);
+/// Whether GPUs have no such type: it is of host memory alone.
+constexpr bool is_host_only(DataType type) noexcept {
+  return type == DataType::long_double || type == DataType::long_double_int;
+}
 std::string_view to_string(DataType type) noexcept;  // "float", "bfloat16": nccl-tests' words
 std::string_view to_string(ReduceOp op) noexcept;
 std::string_view to_string(Collective collective) noexcept;
 std::optional<DataType> parse_data_type(std::string_view name) noexcept;
+/// Of an operator that need not be made.
 std::optional<ReduceOp> parse_reduce_op(std::string_view name) noexcept;
 
 }  // namespace gdrx

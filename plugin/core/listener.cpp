@@ -50,32 +50,24 @@ std::unique_ptr<Receiver> Listener::serve_all() {
   return nullptr;
 }
 
-bool Listener::has_room() {
-  return guests_.size() < most_strangers() ||
-         put_out_a_stranger(guests_, [](const auto& guest) { return guest->silent_since(); });
-}
-
-// What finds no room waits in the kernel's queue for a later call.
 void Listener::let_in() {
-  while (has_room()) {
-    auto socket = socket_.accept();
-    if (!socket && !std::exchange(short_of_, true)) {
-      refused_.warn(lane_->log(), steady_clock().now(), "{}: connections wait",
-                    describe(socket.error()));
-    }
-    if (!socket || !socket->valid()) return;
-    short_of_ = false;
-    auto find = [key = key_](std::string_view wanted) {
-      return wanted == kSideChannel ? std::optional<Key>(key) : std::nullopt;
-    };
-    auto guest = SecureSocket::server(std::move(*socket), std::move(find));
-    if (guest) {
-      guests_.push_back(std::make_unique<Guest>(std::move(*guest)));
-    } else {
-      refused_.warn(lane_->log(), steady_clock().now(), "a connection is dropped: {}",
-                    describe(guest.error()));
-    }
-  }
+  const auto say = [this](const char* what, const Error& why) {
+    refused_.warn(lane_->log(), steady_clock().now(), "{}: {}", what, describe(why));
+  };
+  const auto news = admission_.turn(
+      socket_, [this] { return guests_.size(); },
+      [this] {
+        return put_out_a_stranger(guests_, [](const auto& guest) { return guest->silent_since(); });
+      },
+      [&](Socket socket) {
+        auto find = [key = key_](std::string_view wanted) {
+          return wanted == kSideChannel ? std::optional<Key>(key) : std::nullopt;
+        };
+        auto guest = SecureSocket::server(std::move(socket), std::move(find));
+        if (!guest) return say("a connection is dropped", guest.error());
+        guests_.push_back(std::make_unique<Guest>(std::move(*guest)));
+      });
+  if (news) say("connections wait", *news);
 }
 
 // An error of one guest ends that guest alone.

@@ -35,7 +35,6 @@ class Listener {
   explicit Listener(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
   std::unique_ptr<Receiver> serve_all();
   void let_in();
-  bool has_room();
   Result<Progress> serve(Guest& guest);
   /// Null: another peer's lane has that one's rank.
   Result<std::unique_ptr<Receiver>> greet(const Frame& frame, std::string peer_name);
@@ -45,8 +44,8 @@ class Listener {
   Handle handle_;
   Key key_;
   std::vector<std::unique_ptr<Guest>> guests_;
-  bool short_of_ = false;  // descriptors or memory, and said so
-  LogLimit refused_{4};    // strangers may come as often as they like
+  Admission admission_;
+  LogLimit refused_{4};  // strangers may come as often as they like
 };
 
 }  // namespace gdrx::net

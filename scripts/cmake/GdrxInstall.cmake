@@ -34,7 +34,7 @@ foreach(module nccl_net_gdrx gdrx_fabric_ucx gdrx_fabric_tcp gdrx_fabric_verbs g
   endif()
 endforeach()
 install(TARGETS ${runnable} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES include/gdrx/gdrx.h include/gdrx/communicator.hpp
+install(FILES include/gdrx/gdrx.h include/gdrx/gdrx_types.h include/gdrx/gdrx_calls.h include/gdrx/gdrx_look.h include/gdrx/communicator.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdrx)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gdrx)

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <type_traits>
 
 #include "gdrx/clock.hpp"
 
@@ -34,6 +35,11 @@ TEST(Describe, IsOneLineWithTheSystemsWords) {
   EXPECT_NE(text.find("open /dev/x"), std::string::npos);
   EXPECT_NE(text.find("No such file"), std::string::npos);
   EXPECT_EQ(text.find('\n'), std::string::npos);
+}
+
+TEST(Error, ItsCopyThrowsNothing) {
+  EXPECT_TRUE(std::is_nothrow_copy_constructible_v<Error>);
+  EXPECT_TRUE(std::is_nothrow_copy_assignable_v<Error>);
 }
 
 TEST(Deadline, PassesWhenItsTimeIsUpAndNeverIfItIsNever) {

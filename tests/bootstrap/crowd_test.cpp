@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <future>
@@ -103,6 +104,53 @@ TEST(Crowd, AtAPortersDoorDoesNotPushOutARankWhoseHelloLiesUnread) {
   MeshCalls none(self, members);
   const auto links = Porter(*listener, self, {0}).admit(none, in(2s));
   EXPECT_TRUE(links) << links.error().what;
+}
+
+// Whoever was let in sees the end of the porter's work; the others stand before the door.
+std::ptrdiff_t let_in(const std::vector<Socket>& crowd) {
+  return std::ranges::count_if(crowd, [](const Socket& one) {
+    std::array<std::byte, 1> byte;
+    return !one.receive_some(byte);
+  });
+}
+
+TEST(Crowd, AtAPortersDoorIsLetInAFewATurn) {
+  const auto listener = Socket::listen(loopback_address());
+  const std::vector<Socket> crowd = crowd_at(*listener->local_address());
+  const MeshSelf self{*Key::random(), 1, 2};
+  const std::vector<MeshMember> members(2);
+  MeshCalls none(self, members);
+  EXPECT_FALSE(Porter(*listener, self, {0}).admit(none, in(0s)));  // one turn
+  EXPECT_GT(let_in(crowd), 0);
+  EXPECT_LE(let_in(crowd), 32);
+}
+
+TEST(Crowd, IsLetInAFewATurnAndOnlyWhileThereIsRoom) {
+  const auto listener = Socket::listen(loopback_address());
+  const std::vector<Socket> crowd = crowd_at(*listener->local_address());
+  std::vector<Socket> inside;
+  Admission admission;
+  const auto turn = [&](bool makes_room) {
+    const std::size_t before = inside.size();
+    admission.turn(
+        *listener, [&] { return makes_room ? inside.size() : most_strangers(); },
+        [] { return false; }, [&](Socket one) { inside.push_back(std::move(one)); });
+    return inside.size() - before;
+  };
+  EXPECT_EQ(turn(true), Admission::kAtOnce);
+  EXPECT_EQ(turn(false), 0);
+  EXPECT_TRUE(admission.paused());
+}
+
+TEST(Crowd, OfConnectionsThatCannotBeTakenIsSpokenOfOnce) {
+  const Socket none;
+  Admission admission;
+  const auto turn = [&] {
+    return admission.turn(
+        none, [] { return 0U; }, [] { return true; }, [](const Socket&) {});
+  };
+  EXPECT_TRUE(turn());
+  EXPECT_FALSE(turn());
 }
 
 rlimit limits() {

@@ -113,7 +113,7 @@ TEST(Request, OutlivesItsCommunicator) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Async, testing::Values("auto", "ucx"));
+INSTANTIATE_TEST_SUITE_P(Transports, Async, testing::Values("auto", "shm", "ucx"));
 
 }  // namespace
 }  // namespace gdrx::test

@@ -98,9 +98,11 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, AllReduce,
     testing::Combine(testing::Values(1, 2, 3, 5, 8),
                      testing::Values(Way{"auto", nullptr}, Way{"one-shot", nullptr},
-                                     Way{"two-shot", nullptr}, Way{"ring", "ucx"},
-                                     Way{"tree", "ucx"}, Way{"halving-doubling", "ucx"},
-                                     Way{"one-shot", "ucx"}, Way{"two-shot", "ucx"})),
+                                     Way{"two-shot", nullptr}, Way{"ring", "shm"},
+                                     Way{"tree", "shm"}, Way{"halving-doubling", "shm"},
+                                     Way{"ring", "ucx"}, Way{"tree", "ucx"},
+                                     Way{"halving-doubling", "ucx"}, Way{"one-shot", "ucx"},
+                                     Way{"two-shot", "ucx"})),
     [](const auto& info) {
       const Way way = std::get<1>(info.param);
       std::string name = std::to_string(std::get<0>(info.param)) + "_" + way.algorithm + "_" +

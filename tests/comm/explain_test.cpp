@@ -28,12 +28,12 @@ class Explain : public ThreadRanks {
       comms_[rank].reset();
     });
   }
-  void make_with_gpus(const std::string& algorithm, bool fabric = true) {
+  void make_with_gpus(const std::string& algorithm) {
     make(
         2, [](int rank) { return std::make_unique<SomeGpu>(rank); },
         [&](Config& config) {
           config.algo = algorithm;
-          if (!fabric) config.module_path = "/nowhere";
+          config.module_path = "/nowhere";
         });
   }
   std::string said() {
@@ -74,11 +74,11 @@ TEST_F(Explain, SaysThatGpuBuffersAreCopiedForAnAlgorithmThatNoKernelHas) {
   EXPECT_EQ(count(text, "<- chosen"), 1U) << text;
 }
 
-TEST_F(Explain, TellsOfGpusWhereNothingCarriesHostBuffers) {
-  make_with_gpus("ring", false);  // shared memory has no ring
+TEST_F(Explain, SaysThatOneHostHasEveryAlgorithmOverSharedMemory) {
+  make_with_gpus("ring");
   const std::string text = said();
-  EXPECT_NE(text.find(" ring "), std::string::npos) << text;
-  EXPECT_NE(text.find("\nhost buffers: nothing carries"), std::string::npos) << text;
+  const std::string host = text.substr(text.find("\nhost buffers: "));
+  EXPECT_NE(host.find("* ring              over shm"), std::string::npos) << text;
 }
 
 }  // namespace

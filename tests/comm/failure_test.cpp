@@ -52,10 +52,13 @@ TEST_P(Mismatch, OfOperatorIsNamed) { expect_named({100, gdrxFloat32, gdrxMax}, 
 
 INSTANTIATE_TEST_SUITE_P(Ways, Mismatch,
                          testing::Values(std::tuple{"auto", "auto"}, std::tuple{"ring", "ucx"},
-                                         std::tuple{"tree", "ucx"}, std::tuple{"two-shot", "ucx"}));
+                                         std::tuple{"tree", "ucx"}, std::tuple{"two-shot", "ucx"},
+                                         std::tuple{"ring", "shm"}, std::tuple{"tree", "shm"}));
 
-TEST(Mismatch, OfCollectiveIsNamed) {
-  const World world(2, with("auto", "ucx"));
+class Between : public testing::TestWithParam<const char*> {};
+
+TEST_P(Between, CollectivesAMismatchIsNamed) {
+  const World world(2, with("auto", GetParam()));
   world.run([](int rank, gdrxComm_t comm) {
     std::vector<float> in(100);
     std::vector<float> out(200);
@@ -67,6 +70,8 @@ TEST(Mismatch, OfCollectiveIsNamed) {
     EXPECT_NE(std::string(gdrxGetLastError(comm)).find("allGather"), std::string::npos);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Transports, Between, testing::Values("shm", "ucx"));
 
 TEST(Mismatch, OfRootIsNamedByTheNextCallAtTheLatest) {
   const World world(2);

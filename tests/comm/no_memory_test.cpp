@@ -135,5 +135,29 @@ TEST(NoMemory, ForAGroupIsSaidOfItsCommunicatorsAndFailsThem) {
   });
 }
 
+TEST(NoMemory, TakesNoFailureItsReason) {
+  each_in_turn([](long allocation) {
+    gdrxComm_t comm = nullptr;
+    EXPECT_EQ(gdrxCommInitAll(&comm, 1, nullptr), gdrxSuccess);
+    EXPECT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+    float data = 1.0F;
+    gdrxResult_t failure = gdrxSuccess;
+    bool came = false;
+    {
+      const Shortage shortage(allocation);
+      EXPECT_EQ(gdrxCommGetAsyncError(comm, &failure), gdrxSuccess);
+      EXPECT_EQ(failure, gdrxAborted) << allocation;
+      EXPECT_EQ(gdrxAllReduce(&data, &data, 1, gdrxFloat32, gdrxSum, comm, nullptr, nullptr),
+                gdrxAborted)
+          << allocation;
+      const std::string_view words = gdrxGetLastError(comm);
+      EXPECT_NE(words.find("aborted the communicator"), words.npos) << words;
+      came = Shortage::came();
+    }
+    gdrxCommDestroy(comm);
+    return came;
+  });
+}
+
 }  // namespace
 }  // namespace gdrx

@@ -35,6 +35,9 @@ TEST(Word, EachFieldCounts) {
   other.op = ReduceOp::max;
   EXPECT_FALSE(check_word(other, Rank{1}, mine, Rank{0}));
   other = mine;
+  other.user_op = 1;
+  EXPECT_FALSE(check_word(other, Rank{1}, mine, Rank{0}));
+  other = mine;
   other.root = 1;
   EXPECT_FALSE(check_word(other, Rank{1}, mine, Rank{0}));
   other = mine;

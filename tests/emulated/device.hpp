@@ -111,6 +111,12 @@ inline std::uint32_t load_shared(const std::uint32_t* at) {
 inline void store_shared(std::uint64_t* at, std::uint64_t value) {
   std::atomic_ref(*at).store(value, std::memory_order_release);
 }
+inline void store_shared_if(std::uint32_t wanted, Pack* at, Pack value) {
+  if (wanted != 0) store_shared(at, value);
+}
+inline std::uint64_t load_shared_if(std::uint32_t wanted, const std::uint64_t* at) {
+  return wanted != 0 ? __atomic_load_n(at, __ATOMIC_ACQUIRE) : 0;
+}
 inline std::uint64_t load_acquired(const std::uint64_t* at) {
   rest();
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);

@@ -93,8 +93,8 @@ TEST(EmulatedKernels, EveryRankCountIsRight) {
 
 TEST(EmulatedKernels, EveryTypeAndOperatorIsRight) {
   Ranks ranks(3);
-  for (std::size_t type = 0; type < kDataTypeCount; ++type) {
-    for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+  for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+    for (std::size_t op = 0; op < kGpuOpCount; ++op) {
       for (const Shape& shape : shapes(3, 700)) {
         check(ranks, shape, static_cast<DataType>(type), static_cast<ReduceOp>(op), 83);
       }

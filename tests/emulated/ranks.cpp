@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/gpu/lowering.hpp"
+#include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/launch.hpp"
 
 namespace gdrx::emulated {
@@ -46,9 +47,13 @@ Ranks::~Ranks() {
   for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
 }
 
-void Ranks::pretend_to_enter(int r) {
+void Ranks::pretend_to_enter(int r, const gpu::Shape& shape, DataType type, ReduceOp op,
+                             std::uint64_t bytes) {
+  gpu::DirectCall call = call_of(r, op, nullptr, nullptr, bytes);
+  call.type = static_cast<std::int32_t>(type);
+  const std::uint64_t first = gpu::signature_of(call, shape, 0) | 1;
   for (const auto& arena : arenas_) {
-    reinterpret_cast<gpu::Control*>(arena.get())->entered[r] = {1, 0};
+    reinterpret_cast<gpu::Control*>(arena.get())->entered[0][r] = {first, bytes};
   }
 }
 
@@ -79,6 +84,7 @@ gpu::DirectCall Ranks::call_of(int r, ReduceOp op, const void* input, void* outp
 void Ranks::enqueue(int r, const gpu::Shape& shape, DataType type, const gpu::DirectCall& call) {
   gpu::DirectCall typed = call;
   typed.type = static_cast<std::int32_t>(type);
+  typed.signature = gpu::signature_of(typed, shape, typed.place);
   const auto enqueued = gpu::launch_of(type)(typed, shape, streams_[static_cast<std::size_t>(r)]);
   if (enqueued == cudaSuccess) return;
   std::fprintf(stderr, "no such kernel\n");

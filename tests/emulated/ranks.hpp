@@ -38,8 +38,9 @@ class Ranks {
 
   /// Of the kernels that rank r launches from now on.
   void set_timeout(int r, double seconds) { timeouts_[static_cast<std::size_t>(r)] = seconds; }
-  /// Its peers see it in the first call, which it does not run.
-  void pretend_to_enter(int r);
+  /// Its peers see it in the first call, of this kind, which it does not run.
+  void pretend_to_enter(int r, const gpu::Shape& shape, DataType type, ReduceOp op,
+                        std::uint64_t bytes);
 
   const gpu::Report& report(int r) const { return *reports_[static_cast<std::size_t>(r)]; }
   /// Slots that are not empty, of all ranks.

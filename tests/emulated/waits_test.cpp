@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/gpu/signature.hpp"
 #include "tests/emulated/ranks.hpp"
 
 namespace gdrx::emulated {
@@ -56,8 +57,8 @@ TEST(EmulatedWaits, WhoGaveUpPassesNothingOn) {
         Shape{Kernel::two_shot, 1, 32, 1, false, false}}) {
     Ranks ranks(3, 1, 1.5);
     ranks.set_timeout(1, 0.3);
-    ranks.pretend_to_enter(0);
     const std::vector<std::uint32_t> in(3 * 32 * 4, 1);
+    ranks.pretend_to_enter(0, shape, DataType::uint32, ReduceOp::sum, in.size() * 4);
     std::vector<std::vector<std::uint32_t>> out(3, std::vector<std::uint32_t>(in.size()));
     for (const int r : {1, 2}) {
       ranks.launch(r, shape, DataType::uint32, ReduceOp::sum, in.data(),
@@ -66,6 +67,61 @@ TEST(EmulatedWaits, WhoGaveUpPassesNothingOn) {
     ranks.finish();
     EXPECT_EQ(ranks.report(1).failed, 1U);
     EXPECT_EQ(ranks.report(2).failed, 1U) << "kernel " << static_cast<int>(shape.kernel);
+  }
+}
+
+struct Other {
+  const char* what;
+  DataType type;
+  ReduceOp op;
+  std::size_t words;  // of the 3 * 32 * 4 that the others have
+  Kernel kernel;
+};
+
+// Rank 2 calls another thing than ranks 0 and 1, and is named with both calls: at once, and not
+// after the timeout, whatever data happens to fit together.
+TEST(EmulatedWaits, ARankInAnotherCallIsNamed) {
+  constexpr std::size_t kWords = 3 * 32 * 4;
+  const Shape light{Kernel::one_shot, 1, 32, 1, false, false};
+  const Shape two{Kernel::two_shot, 1, 32, 1, false, false};
+  const Shape whole{Kernel::two_shot, 1, 32, 1, true, false};
+  const Shape blocks{Kernel::reduce_scatter, 3, 32, gpu::unroll_of_blocks(3), false, false};
+  for (const Shape& shape : {light, two, whole, blocks}) {
+    for (const Other& other :
+         {Other{"operator", DataType::uint32, ReduceOp::max, kWords, shape.kernel},
+          Other{"type", DataType::float32, ReduceOp::sum, kWords, shape.kernel},
+          Other{"fewer", DataType::uint32, ReduceOp::sum, 96, shape.kernel},
+          Other{"kernel", DataType::uint32, ReduceOp::sum, kWords, Kernel::ring}}) {
+      Ranks ranks(3, 1, 60);
+      const std::vector<std::uint32_t> in(kWords, 1);
+      std::vector<std::vector<std::uint32_t>> out(3, std::vector<std::uint32_t>(kWords));
+      const auto block_of = [](const Shape& of, std::size_t words) {
+        return of.kernel == Kernel::reduce_scatter ? words * 4 / 3 : 0;
+      };
+      for (const int r : {0, 1}) {
+        ranks.launch(r, shape, DataType::uint32, ReduceOp::sum, in.data(),
+                     out[static_cast<std::size_t>(r)].data(), kWords * 4, block_of(shape, kWords));
+      }
+      const Shape ring{Kernel::ring, 1, 32, 1, true, false};
+      const Shape& its = other.kernel == shape.kernel ? shape : ring;
+      ranks.launch(2, its, other.type, other.op, in.data(), out[2].data(), other.words * 4,
+                   block_of(its, other.words));
+      ranks.finish();
+      for (int r = 0; r < 3; ++r) {
+        const gpu::Report& report = ranks.report(r);
+        // Where all data came, rank 0 looks at rank 1 alone; it is told by the others' hosts.
+        if (r == 0 && report.failed == 0) continue;
+        EXPECT_EQ(report.failed, 1U) << other.what << " rank " << r;
+        ASSERT_EQ(report.stage, static_cast<std::uint32_t>(Stage::disagreeing)) << other.what;
+        const gpu::Called mine = gpu::called_of(report.mine);
+        const gpu::Called theirs = gpu::called_of(report.theirs);
+        EXPECT_TRUE(r == 2 ? report.peer < 2 : report.peer == 2) << other.what;
+        EXPECT_EQ((r == 2 ? mine : theirs).bytes, other.words * 4) << other.what;
+        EXPECT_EQ((r == 2 ? mine : theirs).op, other.op) << other.what;
+        EXPECT_EQ((r == 2 ? mine : theirs).type, other.type) << other.what;
+        EXPECT_EQ((r == 2 ? theirs : mine).bytes, kWords * 4) << other.what;
+      }
+    }
   }
 }
 

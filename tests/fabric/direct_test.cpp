@@ -325,8 +325,8 @@ class DirectWorld {
 
 TEST(Direct, EveryTypeAndOperatorIsRightOnEveryRank) {
   std::vector<CallOf> calls;
-  for (std::size_t type = 0; type < kDataTypeCount; ++type) {
-    for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+  for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+    for (std::size_t op = 0; op < kGpuOpCount; ++op) {
       calls.push_back({static_cast<DataType>(type), static_cast<ReduceOp>(op), 1 + 997 * op,
                        (type + op) % 2 == 0});
     }

@@ -136,8 +136,8 @@ std::vector<Piece> pieces_of(std::uint64_t seed, int hosts, std::size_t count) {
   Random random(seed);
   std::vector<Piece> pieces(count);
   for (Piece& piece : pieces) {
-    piece.call.type = static_cast<DataType>(random.below(kDataTypeCount));
-    piece.call.op = static_cast<ReduceOp>(random.below(kReduceOpCount));
+    piece.call.type = static_cast<DataType>(random.below(kGpuTypeCount));
+    piece.call.op = static_cast<ReduceOp>(random.below(kGpuOpCount));
     piece.call.finish_over = piece.call.op == ReduceOp::avg ? hosts : 0;
     const Bytes element = size_of(piece.call.type);
     // None, a few, or any number.

@@ -170,6 +170,38 @@ TEST_F(GpuAlloc, CallsInItTakeTheDirectKernelAndWhatIsFreedIsGone) {
   EXPECT_EQ(free_memory(), before);
 }
 
+TEST_F(GpuAlloc, IsCountedAmongTheMemoryOfTheCommunicator) {
+  for_each([](Member& self) {
+    const auto held = [&] {
+      gdrxMemoryInfo_t info{};
+      info.size = sizeof info;
+      EXPECT_EQ(gdrxCommGetMemory(self.comm, &info), gdrxSuccess) << self.error();
+      return info;
+    };
+    EXPECT_GT(held().gpu_bytes, 0U);
+    EXPECT_EQ(held().gpu_allocated_bytes, 0U);
+    std::byte* one = allocate_shared(self);
+    EXPECT_EQ(held().gpu_allocated_bytes, kBytes);
+    std::byte* two = allocate_shared(self);
+    EXPECT_EQ(held().gpu_allocated_bytes, 2 * kBytes);
+    ASSERT_EQ(gdrxMemFree(self.comm, one), gdrxSuccess) << self.error();
+    ASSERT_EQ(gdrxMemFree(self.comm, two), gdrxSuccess) << self.error();
+    EXPECT_EQ(held().gpu_allocated_bytes, 0U);
+    // A broadcast goes through host memory.
+    std::uint64_t before = held().pinned_bytes;
+    for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{8} << 20}) {
+      auto* const data = allocate<std::byte>(bytes);
+      ASSERT_EQ(gdrxBroadcast(data, data, bytes, gdrxUint8, 0, self.comm, nullptr, nullptr),
+                gdrxSuccess)
+          << self.error();
+      EXPECT_GE(held().pinned_bytes, bytes);
+      EXPECT_GT(held().pinned_bytes, before);
+      before = held().pinned_bytes;
+      cudaFree(data);
+    }
+  });
+}
+
 TEST_F(GpuAlloc, WhatOneRankCannotHaveNobodyHasAndAllSayWhoAndWhy) {
   const std::size_t before = free_memory();
   std::array<std::string, kRanks> errors;

@@ -126,7 +126,7 @@ TEST_F(GpuBlocks, ReduceScatterGivesEachRankItsBlock) {
       check_reduce_scatter(ranks, {DataType::float32, ReduceOp::sum, total, block});
       check_reduce_scatter(ranks, {DataType::bfloat16, ReduceOp::avg, total, block, 2});
       if (block > 2000) continue;
-      for (std::size_t type = 0; type < kDataTypeCount; ++type) {
+      for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
         check_reduce_scatter(ranks, {static_cast<DataType>(type), ReduceOp::max, total, block});
       }
     }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -172,6 +173,41 @@ TEST_F(GpuDevices, RanksThatShareAGpuNeedNoStreamsOfTheirOwn) {
   std::vector<std::uint32_t> got(kRanks * kCount);
   must(cudaMemcpy(got.data(), data, got.size() * 4, cudaMemcpyDeviceToHost), "copy");
   EXPECT_EQ(got, std::vector<std::uint32_t>(kRanks * kCount, kRanks));
+  cudaFree(data);
+}
+
+// Nobody tests and nobody waits. A call whose peer never comes is heard of by its timeout.
+TEST_F(GpuDevices, AHandlerHearsOfWhatTheGpuHasDone) {
+  use_device(0);
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 2;
+  ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, &config), gdrxSuccess);
+  auto* data = allocate<std::uint32_t>(kRanks * kCount);
+  std::array<std::atomic<int>, kRanks> told{};
+  const auto on_done = [](gdrxRequest_t request, gdrxResult_t result, const char*, void* user) {
+    *static_cast<std::atomic<int>*>(user) = 1 + static_cast<int>(result);
+    EXPECT_EQ(gdrxTest(&request), result);
+  };
+  const auto post = [&](std::size_t rank) {
+    auto* const mine = data + rank * kCount;
+    gdrxRequest_t request = nullptr;
+    told[rank] = 0;
+    ASSERT_EQ(
+        gdrxAllReduce(mine, mine, kCount, gdrxUint32, gdrxSum, comms_[rank], nullptr, &request),
+        gdrxSuccess)
+        << gdrxGetLastError(comms_[rank]);
+    ASSERT_EQ(gdrxRequestOnDone(request, on_done, &told[rank]), gdrxSuccess);
+  };
+  const auto hears = [&](std::size_t rank) {
+    for (int i = 0; i < 20'000 && told[rank] == 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return told[rank].load() - 1;
+  };
+  for (std::size_t rank = 0; rank < comms_.size(); ++rank) post(rank);
+  for (std::size_t rank = 0; rank < comms_.size(); ++rank) EXPECT_EQ(hears(rank), gdrxSuccess);
+  post(0);
+  EXPECT_EQ(hears(0), gdrxTimeout);
   cudaFree(data);
 }
 

@@ -240,6 +240,29 @@ TEST_P(GpuHostStreams, ARankThatDoesNotCallIsNamedAndTheStreamEnds) {
   });
 }
 
+TEST_P(GpuHostStreams, ACallMayHaveATimeoutOfItsOwn) {
+  for (const bool captured : {false, true}) {
+    Hosts world(2, 1, settings_of(GetParam()));
+    world.for_each([&](int rank) {
+      if (rank > 0) return;
+      gdrx::Call call = world.call({.count = 3'000'000}, 0);
+      call.timeout = std::chrono::milliseconds(1500);
+      const auto launch = [&] { must(world.comm(0).launch(call)); };
+      const cudaGraphExec_t graph = captured ? capture(world, 0, launch) : nullptr;
+      if (captured) {
+        must(cudaGraphLaunch(graph, world.stream(0)), "launch");
+      } else {
+        launch();
+      }
+      synchronize(world, 0);
+      const auto failure = world.comm(0).failure();
+      ASSERT_TRUE(failure);
+      EXPECT_NE(failure->what.find("1.5 s"), std::string::npos) << failure->what;
+      if (captured) cudaGraphExecDestroy(graph);
+    });
+  }
+}
+
 TEST_P(GpuHostStreams, ARequestBehindWhatDoesNotEndIsGivenUp) {
   Hosts::Settings settings = settings_of(GetParam());
   settings.timeout = std::chrono::milliseconds(200);

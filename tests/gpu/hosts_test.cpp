@@ -26,8 +26,8 @@ TEST_P(GpuHosts, TwoOfFourGpus) { check_sizes(2, 4, GetParam()); }
 
 TEST_P(GpuHosts, EveryTypeAndOperatorIsRight) {
   Hosts world(2, std::min(2, gpu_count()), settings_of(GetParam()));
-  for (std::size_t type = 0; type < kDataTypeCount; ++type) {
-    for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+  for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+    for (std::size_t op = 0; op < kGpuOpCount; ++op) {
       world.check(static_cast<DataType>(type), static_cast<ReduceOp>(op), 40009, op % 2 == 0, 0);
     }
   }

@@ -67,6 +67,19 @@ TEST_F(GpuKernelWaits, AKernelThatWaitsTooLongSaysForWhomAndEnds) {
   EXPECT_FALSE(ranks.path(0).trouble().happened);
 }
 
+TEST_F(GpuKernelWaits, AKernelMayHaveATimeoutOfItsOwn) {
+  const Ranks ranks(2, 1 << 20, 100);
+  const auto begin = std::chrono::steady_clock::now();
+  Work work{ranks.in(1), ranks.out(1), 4096, DataType::float32, ReduceOp::sum};
+  work.timeout = std::chrono::milliseconds(500);
+  ranks.launch(1, work, choose(ranks.host(), 4096));
+  ranks.synchronize();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPromptly + std::chrono::seconds(1));
+  const Trouble trouble = ranks.path(1).trouble();
+  ASSERT_TRUE(trouble.happened);
+  EXPECT_EQ(trouble.timeout, std::chrono::milliseconds(500));
+}
+
 // The limit is of one wait. A kernel of thousands of short ones may take many times as long.
 TEST_F(GpuKernelWaits, ALongKernelOfShortWaitsIsNotLate) {
   const std::uint64_t bytes = 256 << 20;

@@ -97,8 +97,8 @@ TEST_F(GpuKernels, EveryTypeAndOperatorIsRightOnEveryRankCount) {
   for (const int n : rank_counts()) {
     const Ranks ranks(n, 1 << 20);
     for (const Kernel kernel : kKernels) {
-      for (std::size_t type = 0; type < kDataTypeCount; ++type) {
-        for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+      for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+        for (std::size_t op = 0; op < kGpuOpCount; ++op) {
           for (const std::uint64_t count : {1, 7, 1021, 16384, 70001}) {
             check_exact(ranks, kernel, static_cast<DataType>(type), static_cast<ReduceOp>(op),
                         count);
@@ -135,8 +135,8 @@ TEST_F(GpuKernels, OneShotOfTwoInTilesIsRight) {
       }
     }
     const Shape shape{Kernel::one_shot, 16, 128, unroll, false, true};
-    for (std::size_t type = 0; type < kDataTypeCount; ++type) {
-      for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+    for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+      for (std::size_t op = 0; op < kGpuOpCount; ++op) {
         check_exact(ranks, shape, static_cast<DataType>(type), static_cast<ReduceOp>(op), 70001);
       }
     }

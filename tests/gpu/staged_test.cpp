@@ -3,6 +3,7 @@
 // each. Skipped without a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
@@ -78,10 +79,11 @@ class GpuStaged : public testing::Test {
     must(cudaMemcpy(self.data, mine.data(), kCount * 4, cudaMemcpyHostToDevice), "copy");
     must(cudaDeviceSynchronize(), "copy");
   }
-  void check(const Member& self) {
+  void check(const Member& self) { expect_all(self, 42); }
+  void expect_all(const Member& self, std::uint32_t value) {
     std::vector<std::uint32_t> got(kCount);
     must(cudaMemcpy(got.data(), self.data, kCount * 4, cudaMemcpyDeviceToHost), "copy");
-    EXPECT_EQ(got, std::vector<std::uint32_t>(kCount, 42)) << "rank " << self.rank;
+    EXPECT_EQ(got, std::vector<std::uint32_t>(kCount, value)) << "rank " << self.rank;
   }
   void expect_whole_capture() {
     cudaGraph_t graph = nullptr;
@@ -126,6 +128,84 @@ TEST_F(GpuStaged, ACallThatACapturedStreamCannotHaveIsRefusedAndTheCaptureGoesOn
             gdrxUnsupported);
   EXPECT_NE(std::string(gdrxGetLastError(self.comm)).find("captured"), std::string::npos);
   expect_whole_capture();
+}
+
+// Kernels know neither: the calls go through host memory.
+TEST_F(GpuStaged, ATypeOrOperatorWithoutKernelsIsRightAllTheSame) {
+  for_each([&](Member& self) {
+    const auto stream = reinterpret_cast<gdrxStream_t>(self.stream);
+    set(self);
+    EXPECT_EQ(gdrxAllReduce(self.data, self.data, kCount, gdrxUint32, gdrxBor, self.comm, stream,
+                            nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    expect_all(self, 42 | 43);
+    set(self);
+    EXPECT_EQ(gdrxAllReduce(self.data, self.data, 2 * kCount, gdrxUint16, gdrxMax, self.comm,
+                            stream, nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    expect_all(self, 43);
+  });
+}
+
+// Blocks are bytes to a kernel.
+TEST_F(GpuStaged, ATypeWithoutArithmeticIsGatheredOnTheGpus) {
+  for_each([&](Member& self) {
+    set(self);
+    std::uint32_t* const own = self.data + static_cast<std::uint64_t>(self.rank) * kCount / 2;
+    EXPECT_EQ(gdrxAllGather(own, self.data, kCount / 8, gdrxComplex128, self.comm,
+                            reinterpret_cast<gdrxStream_t>(self.stream), nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    must(cudaStreamSynchronize(self.stream), "stream");
+    std::vector<std::uint32_t> got(kCount);
+    must(cudaMemcpy(got.data(), self.data, kCount * 4, cudaMemcpyDeviceToHost), "copy");
+    std::vector<std::uint32_t> expected(kCount, 42);
+    std::fill(expected.begin() + kCount / 2, expected.end(), 43);
+    EXPECT_EQ(got, expected);
+    gdrxOpInfo_t info{};
+    info.size = sizeof info;
+    EXPECT_EQ(gdrxCommGetLastOp(self.comm, &info), gdrxSuccess);
+    EXPECT_STREQ(info.transport, "gpu");
+  });
+}
+
+TEST_F(GpuStaged, AnOperatorOfTheProgramRunsOnHostCopies) {
+  for_each([&](Member& self) {
+    const auto stream = reinterpret_cast<gdrxStream_t>(self.stream);
+    const auto minus = [](const void* in, void* inout, size_t count, gdrxDataType_t, void*) {
+      const auto* left = static_cast<const std::uint32_t*>(in);
+      auto* right = static_cast<std::uint32_t*>(inout);
+      for (size_t i = 0; i < count; ++i) right[i] = left[i] * 100 - right[i];
+    };
+    gdrxRedOp_t op{};
+    ASSERT_EQ(gdrxRedOpCreate(&op, minus, 0, nullptr, self.comm), gdrxSuccess);
+    set(self);
+    EXPECT_EQ(
+        gdrxAllReduce(self.data, self.data, kCount, gdrxUint32, op, self.comm, stream, nullptr),
+        gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    expect_all(self, 42 * 100 - 43);
+    const std::uint32_t scalar = 10 + static_cast<std::uint32_t>(self.rank);
+    ASSERT_EQ(gdrxRedOpCreatePreMulSum(&op, &scalar, gdrxUint32, self.comm), gdrxSuccess);
+    set(self);
+    EXPECT_EQ(
+        gdrxAllReduce(self.data, self.data, kCount, gdrxUint32, op, self.comm, stream, nullptr),
+        gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    expect_all(self, 42 * 10 + 43 * 11);
+  });
+}
+
+TEST_F(GpuStaged, LongDoubleOfGpuMemoryIsRefused) {
+  Member& self = members_[0];
+  for (const gdrxDataType_t type : {gdrxLongDouble, gdrxLongDoubleInt}) {
+    EXPECT_EQ(gdrxBroadcast(self.data, self.data, 1, type, 0, self.comm, nullptr, nullptr),
+              gdrxInvalidArgument);
+    EXPECT_NE(std::string(gdrxGetLastError(self.comm)).find("in GPU memory"), std::string::npos)
+        << gdrxGetLastError(self.comm);
+  }
 }
 
 }  // namespace

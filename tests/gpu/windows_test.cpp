@@ -129,8 +129,8 @@ TEST_F(GpuWindows, EveryTypeAndOperatorIsRight) {
     const Buffers buffers = own_buffers(ranks);
     register_all(ranks, buffers.in, 8 << 20);
     register_all(ranks, buffers.out, 8 << 20);
-    for (std::size_t type = 0; type < kDataTypeCount; ++type) {
-      for (std::size_t op = 0; op < kReduceOpCount; ++op) {
+    for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+      for (std::size_t op = 0; op < kGpuOpCount; ++op) {
         for (const std::uint64_t count : {1, 7, 1021, 16384, 300007}) {
           check_direct(ranks, buffers, static_cast<DataType>(type), static_cast<ReduceOp>(op),
                        count);
@@ -280,7 +280,7 @@ TEST_F(GpuWindows, WhatPeersCannotMapIsRefusedWithTheReason) {
   ranks.use(0);
   const auto reason = [&](void* memory, std::uint64_t bytes) {
     const auto made = ranks.path(0).offer(memory, bytes);
-    return made ? std::string() : made.error().what;
+    return made ? Text() : made.error().what;
   };
   EXPECT_NE(reason(ranks.in(0), 1 << 30).find("not within one allocation"), std::string::npos);
   EXPECT_NE(reason(ranks.in(0), 0).find("cannot be registered"), std::string::npos);

@@ -189,7 +189,8 @@ TEST(Mutation, OfPlansWithAMessageAChunkIsCaught) {
 INSTANTIATE_TEST_SUITE_P(Collectives, MutationOf,
                          testing::Values(Collective::all_reduce, Collective::reduce_scatter,
                                          Collective::all_gather, Collective::broadcast,
-                                         Collective::reduce, Collective::barrier));
+                                         Collective::reduce, Collective::barrier, Collective::scan,
+                                         Collective::exscan));
 
 }  // namespace
 }  // namespace gdrx::plan

@@ -109,6 +109,8 @@ TEST(Simulator, GivesDirectAlgorithmsTheirClosedForms) {
                 2 * kAlpha + 2 * (n - 1) * chunk * kBeta, n);
     expect_near(time_of(Collective::all_gather, Algorithm::one_shot, n, costs(0)),
                 kAlpha + (n - 1) * chunk * kBeta, n);
+    expect_near(time_of(Collective::reduce, Algorithm::one_shot, n, costs(0, Links::pair)),
+                kAlpha + kS * kBeta, n);
     expect_near(time_of(Collective::all_reduce, Algorithm::one_shot, n, costs(0, Links::pair)),
                 kAlpha + kS * kBeta, n);
   }

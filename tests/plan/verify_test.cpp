@@ -10,7 +10,8 @@ namespace {
 
 constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::reduce_scatter,
                                        Collective::all_gather, Collective::broadcast,
-                                       Collective::reduce,     Collective::barrier};
+                                       Collective::reduce,     Collective::barrier,
+                                       Collective::scan,       Collective::exscan};
 
 TEST(Plans, OfEveryCollectiveAndAlgorithmAreProvenFor1To33Ranks) {
   int proven = 0;
@@ -101,7 +102,7 @@ TEST(Verifier, RefusesRangesThatAreNoRunOfMemory) {
     Plan wrong = *plan;
     wrong.ranks[0].channels[0].push_back(op);
     const auto proof = verify(wrong);
-    return proof ? std::string("none") : proof.error().what;
+    return proof ? Text("none") : proof.error().what;
   };
   EXPECT_NE(refusal({OpKind::copy, false, {}, low, high}).find("over itself"), std::string::npos);
   EXPECT_NE(refusal({OpKind::copy, false, {}, low, {Buffer::output, 2, 0, 1}}).find("lengths"),

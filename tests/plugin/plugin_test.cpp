@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "plugin/stats/prometheus.hpp"
@@ -250,6 +252,23 @@ TEST_P(Plugin, LetsInARankWhoseGreetingLiesUnreadBeforeACrowd) {
     }
   }
   EXPECT_NE(pair.recv, nullptr);
+  for (const int fd : crowd) close(fd);
+}
+
+std::ptrdiff_t descriptors() {
+  using Folder = std::filesystem::directory_iterator;
+  return std::distance(Folder("/proc/self/fd"), Folder());
+}
+
+TEST_P(Plugin, LetsInAFewOfACrowdAtATime) {
+  Pair pair(*net);
+  std::array<std::byte, nccl::kHandleMaxSize> handle{};
+  ASSERT_EQ(net->listen(other, 0, handle.data(), &pair.listener), NetResult::success);
+  const std::vector<int> crowd = crowd_at(handle.data(), 100);
+  const std::ptrdiff_t before = descriptors();
+  ASSERT_EQ(net->accept(pair.listener, &pair.recv), NetResult::success) << heard();
+  EXPECT_GT(descriptors(), before);
+  EXPECT_LE(descriptors(), before + 32) << "by one call";
   for (const int fd : crowd) close(fd);
 }
 

@@ -45,6 +45,17 @@ TEST(NarrowFloat, EveryValueBecomesTheRightFloat) {
   }
 }
 
+// A bias greater by one halves every value.
+TEST(NarrowFloat, EveryFnuzValueBecomesTheRightFloat) {
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    const bool nan = bits == 0x80;
+    expect_same(e4m3fnuz_to_float(static_cast<std::uint8_t>(bits)),
+                nan ? std::nan("") : plain(bits, 4, 3, false) / 2, bits);
+    expect_same(e5m2fnuz_to_float(static_cast<std::uint8_t>(bits)),
+                nan ? std::nan("") : plain(bits, 5, 2, false) / 2, bits);
+  }
+}
+
 // Rounding: every value comes back, a point between two goes to the nearer, a tie to the even one.
 template <class Bits, class ToFloat, class FromFloat>
 void expect_rounding(unsigned last_finite, ToFloat to_float, FromFloat from_float) {
@@ -64,6 +75,8 @@ TEST(NarrowFloat, RoundsToNearestEven) {
   expect_rounding<std::uint16_t>(0x7bff, half_to_float, float_to_half);
   expect_rounding<std::uint8_t>(0x7e, e4m3_to_float, float_to_e4m3);
   expect_rounding<std::uint8_t>(0x7b, e5m2_to_float, float_to_e5m2);
+  expect_rounding<std::uint8_t>(0x7f, e4m3fnuz_to_float, float_to_e4m3fnuz);
+  expect_rounding<std::uint8_t>(0x7f, e5m2fnuz_to_float, float_to_e5m2fnuz);
 }
 
 TEST(NarrowFloat, TreatsWhatDoesNotFit) {
@@ -72,6 +85,12 @@ TEST(NarrowFloat, TreatsWhatDoesNotFit) {
   EXPECT_EQ(float_to_e4m3(1e9F), 0x7e);  // saturates, as CUDA's conversion does
   EXPECT_EQ(float_to_e5m2(HUGE_VALF), 0x7b);
   EXPECT_EQ(float_to_bfloat16(HUGE_VALF), 0x7f80);
+  EXPECT_EQ(float_to_e4m3fnuz(-HUGE_VALF), 0xff);
+  EXPECT_EQ(float_to_e5m2fnuz(1e9F), 0x7f);
+  EXPECT_EQ(float_to_e4m3fnuz(-0.0F), 0) << "there is no negative zero";
+  EXPECT_EQ(float_to_e5m2fnuz(-1e-9F), 0);
+  EXPECT_EQ(float_to_e4m3fnuz(std::nanf("")), 0x80);
+  EXPECT_EQ(float_to_e5m2fnuz(-std::nanf("")), 0x80);
   EXPECT_TRUE(std::isnan(half_to_float(float_to_half(std::nanf("")))));
   EXPECT_TRUE(std::isnan(bfloat16_to_float(float_to_bfloat16(std::nanf("")))));
   EXPECT_TRUE(std::isnan(e4m3_to_float(float_to_e4m3(std::nanf("")))));

@@ -13,6 +13,7 @@ ALLOWED = {
     "transport/bootstrap": ["transport/secure"],
     "transport/memory": [],
     "transport/fabric": [],
+    "transport/shm": ["transport/fabric", "transport/memory", "transport/bootstrap/fork"],
     "transport/ucx": ["transport/fabric"],
     "transport/tcp": ["transport/fabric", "transport/bootstrap", "transport/secure"],
     "transport/verbs": ["transport/fabric", "transport/memory", "transport/bootstrap/fork"],
@@ -24,9 +25,9 @@ ALLOWED = {
     "collectives/kernels": [],
     "collectives/gpu": ["collectives/kernels", "collectives/tune", "transport/bootstrap/fork",
                         "transport/fabric"],
-    "collectives/comm": ["collectives/exec", "collectives/gpu", "collectives/trace",
+    "collectives/comm": ["collectives/exec", "collectives/gpu", "collectives/reduce", "collectives/trace",
                          "collectives/tune", "transport/bootstrap", "transport/fabric",
-                         "transport/memory"],
+                         "transport/memory", "transport/shm"],
     "collectives/mpi": ["collectives/comm"],
     "plugin/abi": [],
     "tests/conformance/net": ["plugin/abi"],
@@ -36,6 +37,7 @@ ALLOWED = {
                     "transport/memory/registration_cache", "transport/memory/pages"],
     "plugin/exports": ["plugin/abi", "plugin/core"],
     "mpi-tests": ["collectives/reduce", "collectives/tune", "transport/memory"],
+    "python/csrc": [],
     "tools": ["topo", "transport", "collectives", "plugin/stats"],
 }
 # a header of the outside: the only folders that may include it
@@ -48,11 +50,13 @@ OWNERS = {
     r"^nccl": [],
     r"^hwloc": ["topo"],
     r"^zlib": ["topo"],
+    r"^(torch|ATen|c10)/": ["python/csrc"],
     r"^openssl/": ["transport/secure"],
     r"^CLI/": ["mpi-tests", "tools", "tests/conformance/net"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "collectives/tune", "tools", "tests/conformance/net"],
 }
 LONGEST = 400
+LONGEST_README = 120  # what stands where; the rest is docs/'s
 # What starts a program, and where that may be: other hosts' gdrx, and mpirun. Nothing asks nvidia-smi: under a CPU mask
 # it prints other classes, and its text has no fixed form.
 STARTS = r"\b(popen|system|posix_spawnp?|exec(?:v|l|ve|vp|vpe|lp|le)|v?fork)\s*\("
@@ -79,5 +83,9 @@ for folder, below in ALLOWED.items():
             for pattern, owners in OWNERS.items():
                 if re.match(pattern, header) and folder not in owners:
                     errors.append(f"{name}: only {owners} may include {header}")
+for page in sorted(root.rglob("README.md")):
+    lines = len(page.read_text().splitlines())
+    if lines > LONGEST_README and page.relative_to(root).parts[0] != "build":
+        errors.append(f"{page.relative_to(root)}: {lines} lines, at most {LONGEST_README}: to docs/how-to or docs/concepts")
 print("\n".join(errors) or "the structure holds")
 sys.exit(1 if errors else 0)

@@ -88,6 +88,7 @@ int main(int argc, char** argv) {
   }
   if (word == "verbs") flavour = Flavour::verbs;
   if (word == "gpu") flavour = Flavour::gpu;
+  arm({});  // from here on the threads of what simulates are known for what they are
   // Small, so that a seed that waits for nobody ends soon.
   setenv("GDRX_INIT_TIMEOUT", "0.5", 1);
   setenv("GDRX_HEARTBEAT", "20", 1);

@@ -45,7 +45,16 @@ class Random {
   std::uint64_t state_;
 };
 
-enum class What : std::uint8_t { all_reduce, broadcast, all_gather, exchange, barrier };
+enum class What : std::uint8_t {
+  all_reduce,
+  broadcast,
+  all_gather,
+  exchange,
+  barrier,
+  all_to_all,
+  scan,
+};
+constexpr std::uint64_t kWhats = 7;
 struct OneCall {
   What what{};
   std::size_t count = 1;
@@ -74,8 +83,7 @@ Plan plan_of(std::uint64_t seed, Flavour flavour) {
   if (flavour == Flavour::verbs) plan.transport = "verbs";
   constexpr std::array<std::size_t, 10> kCounts{1, 1, 7, 7, 500, 500, 500, 9000, 9000, 70000};
   for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
-    auto what = static_cast<What>(random.below(5));
-    if (!plan.fabric && what != What::barrier) what = What::all_reduce;  // shared memory's
+    const auto what = static_cast<What>(random.below(kWhats));
     plan.calls.push_back({what, kCounts[random.below(kCounts.size())],
                           static_cast<int>(random.below(static_cast<std::uint64_t>(plan.ranks)))});
   }
@@ -231,8 +239,9 @@ class World {
       return static_cast<float>(of + 1) + static_cast<float>(i % 13);
     };
     const std::size_t all = one.count * static_cast<std::size_t>(ranks);
-    mine.fill_in([&](std::size_t i) { return value(rank, i); }, one.count);
-    mine.clear_out(one.what == What::all_gather ? all : one.count);
+    const bool to_all = one.what == What::all_to_all;
+    mine.fill_in([&](std::size_t i) { return value(rank, i); }, to_all ? all : one.count);
+    mine.clear_out(to_all || one.what == What::all_gather ? all : one.count);
     gdrxResult_t result = gdrxSuccess;
     std::size_t length = one.count;
     std::vector<float>& expected = mine.expected;
@@ -256,6 +265,23 @@ class World {
         length = all;
         for (std::size_t i = 0; i < length; ++i) {
           expected[i] = value(static_cast<int>(i / one.count), i % one.count);
+        }
+        break;
+      case What::all_to_all:
+        result = gdrxAllToAll(mine.in(), mine.out(), one.count, gdrxFloat32, comm, mine.stream(),
+                              nullptr);
+        length = all;
+        for (std::size_t i = 0; i < length; ++i) {
+          const std::size_t own = static_cast<std::size_t>(rank) * one.count;
+          expected[i] = value(static_cast<int>(i / one.count), own + i % one.count);
+        }
+        break;
+      case What::scan:
+        result = gdrxScan(mine.in(), mine.out(), one.count, gdrxFloat32, gdrxSum, comm,
+                          mine.stream(), nullptr);
+        for (std::size_t i = 0; i < length; ++i) {
+          expected[i] = 0;
+          for (int r = 0; r <= rank; ++r) expected[i] += value(r, i);
         }
         break;
       case What::exchange: {

@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "tests/tcp/pair.hpp"
 #include "transport/bootstrap/socket.hpp"
+#include "transport/bootstrap/strangers.hpp"
 #include "transport/tcp/greeting.hpp"
 
 namespace gdrx::test {
@@ -117,6 +119,28 @@ TEST(TcpStranger, InACrowdAreServedAFewAtATime) {
     return served == 64;
   }));
   EXPECT_LE(most, 4) << "by one poll";
+}
+
+TEST(TcpStranger, WhoSpeaksIsHeardBeforeHeIsPutOutForAnother) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit few = before;
+  few.rlim_cur = 256;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  TcpPair pair(false);
+  std::vector<Socket> crowd;
+  for (std::size_t i = 0; i < most_strangers(); ++i) {
+    crowd.push_back(reach(*pair.receiver));
+    ASSERT_TRUE(drive({pair.receiver.get()}, [&] { return challenged(crowd.back()); }));
+  }
+  std::this_thread::sleep_for(kStrangerSilence);
+  const Socket another = reach(*pair.receiver);
+  const std::byte word{};
+  ASSERT_TRUE(crowd.front().send_some(std::span(&word, 1)));
+  EXPECT_TRUE(drive({pair.receiver.get()}, [&] { return challenged(another); }));
+  std::array<std::byte, 1> more;
+  EXPECT_TRUE(crowd.front().receive_some(more));
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(TcpStranger, GuessingTheKeyIsRefusedByBothSides) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_nvtx.py LOG...: what the injection library heard is whole and nested as the README says."""
+"""check_nvtx.py LOG...: what the injection library heard is whole, and nested as docs/concepts/watching-a-call.md says."""
 import collections, sys
 
 INSIDE = {"plan": ["call"], "chunk": ["plan"], "step": ["chunk"], "wait": ["chunk"]}

@@ -31,8 +31,10 @@ class DevicePair {
   static constexpr std::byte kCanary{0x5C};
 
   DevicePair(std::string_view fabric, const Config& config)
-      : sender(open_device(fabric, Rank{0}, config)),
-        receiver(open_device(fabric, Rank{1}, config)),
+      : DevicePair(open_device(fabric, Rank{0}, config), open_device(fabric, Rank{1}, config)) {}
+  DevicePair(std::shared_ptr<Device> rank0, std::shared_ptr<Device> rank1)
+      : sender(std::move(rank0)),
+        receiver(std::move(rank1)),
         region(receiver->allocate_memory(kBytes).value()),
         endpoint(sender->connect(Rank{1}, receiver->address()).value()) {
     std::fill(region->bytes().begin(), region->bytes().end(), kCanary);

@@ -112,7 +112,7 @@ HostReport report_of(const std::string& host, const std::string& text, int statu
   return {host,
           {},
           text.empty() ? fmt::format("it ended with status {} and said nothing", status)
-                       : report.error().what};
+                       : std::string(report.error().what)};
 }
 
 std::optional<Run> begin(std::size_t index, const std::string& host, const LaunchOptions& options,

@@ -45,7 +45,7 @@ struct Options {
   std::string begin = "4";
   std::string end;    // empty: kHostEnd or kGpuEnd
   double factor = 0;  // 0: kHostFactor or kGpuFactor
-  std::string transports = "auto,ucx";
+  std::string transports = "auto";
   std::string memory;
   std::string mpirun = "mpirun";
   int iterations = 20;
@@ -239,7 +239,7 @@ void add_tune(CLI::App& app) {
   command->add_option("-n,--iters", o.iterations, "timed calls of each")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--transports", o.transports, "of host memory: auto, ucx, tcp, verbs")
+  command->add_option("--transports", o.transports, "of host memory: auto, shm, ucx, tcp, verbs")
       ->capture_default_str();
   command->add_option("--memory", o.memory, "host or cuda; without it both, as far as there is")
       ->check(CLI::IsMember({"host", "cuda"}));

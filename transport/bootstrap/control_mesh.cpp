@@ -10,6 +10,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include "transport/bootstrap/mesh_wire.hpp"
@@ -20,6 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestSleep{1000};
+constexpr milliseconds kPlacePoll{1};
+constexpr std::size_t kMostPlace = 512;
 
 class Mesh final : public ControlMesh {
  public:
@@ -33,6 +37,7 @@ class Mesh final : public ControlMesh {
 
   ~Mesh() override {
     stop_.store(true);
+    go();
     ring();
     if (thread_.joinable()) thread_.join();
     try {
@@ -54,10 +59,20 @@ class Mesh final : public ControlMesh {
     return all;
   }
 
+  Result<void> meet_ready(Deadline deadline) override {
+    try {
+      make_thread();
+    } catch (const std::system_error& error) {
+      return fail(Errc::system, "no thread for the control connections", error.code().value());
+    }
+    return all_gather({}, deadline).map([](const auto&) {});
+  }
+
   void start(Handlers handlers) override {
     handlers_ = std::move(handlers);
     wire_.expect_notices_only(handlers_.data_path_hears);
-    thread_ = std::thread([this] { run(); });
+    if (!thread_.joinable()) make_thread();
+    go();
   }
 
   void announce(const Notice& notice) noexcept override {
@@ -69,6 +84,27 @@ class Mesh final : public ControlMesh {
     woken_.store(true);
     ring();
     end_leave(Leave::told);
+  }
+
+  Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) override {
+    if (place.empty() || place.size() > kMostPlace) {
+      return fail(Errc::invalid_argument, fmt::format("a place of {} bytes", place.size()));
+    }
+    wire_.tell_place(number, place);
+    woken_.store(true);
+    ring();
+    return {};
+  }
+
+  Result<Blob> await_place(std::uint32_t number, Deadline deadline) const override {
+    while (true) {
+      if (auto place = wire_.place(number)) return *std::move(place);
+      if (deadline.passed(steady_clock().now())) {
+        return fail(Errc::timeout,
+                    fmt::format("rank {} was told by nobody where the ranks meet", index(rank_)));
+      }
+      std::this_thread::sleep_for(kPlacePoll);
+    }
   }
 
   bool leave(Deadline deadline) override {
@@ -89,6 +125,17 @@ class Mesh final : public ControlMesh {
   }
 
  private:
+  void make_thread() {
+    thread_ = std::thread([this] {
+      may_run_.wait(false);  // acquire: handlers_
+      run();
+    });
+  }
+  void go() noexcept {
+    may_run_.store(true);
+    may_run_.notify_one();
+  }
+
   enum class Leave { waiting, together, alone, told };
 
   void end_leave(Leave how) noexcept {
@@ -106,6 +153,7 @@ class Mesh final : public ControlMesh {
       if (wire_.anyone_left()) break;
       if (!wire_.has_fence(round_)) return;
     }
+    wire_.say_met();
     end_leave(Leave::together);
   }
 
@@ -171,32 +219,37 @@ class Mesh final : public ControlMesh {
 
   // Nobody could take an exception: out of memory is the communicator's end, on every rank.
   void run() noexcept {
-    const char* broken = nullptr;  // what nobody has been told yet
+    std::optional<Text> broken;  // what nobody has been told yet
     while (!stop_.load()) {
       try {
-        if (broken != nullptr && fail_here(broken)) broken = nullptr;
+        if (broken && fail_here(*broken)) broken.reset();
         turn();
       } catch (const std::bad_alloc&) {
-        broken = "out of memory";
+        broken = Text("out of memory");
       } catch (...) {
-        broken = "an exception on the thread of the control connections";
+        broken = Text("an exception on the thread of the control connections");
       }
-      if (broken == nullptr) continue;
+      if (!broken) continue;
       end_leave(Leave::told);
       std::this_thread::sleep_for(milliseconds(1));  // there may be memory at the next turn
     }
   }
 
-  /// Whether this rank knows. Without memory to tell the peers they see the connections end.
-  bool fail_here(const char* why) noexcept {
+  /// To the peers, who see the connections end where there is no memory to tell them, and here.
+  void pass_on(const Notice& notice, std::int32_t from) {
+    bool news = true;
     try {
-      const Notice notice{Errc::system, rank_, rank_, why};
-      try {
-        wire_.flood(notice, -1);
-      } catch (const std::bad_alloc&) {
-        wire_.hang_up();
-      }
-      if (handlers_.on_notice) handlers_.on_notice(notice);
+      news = wire_.flood(notice, from);
+    } catch (const std::bad_alloc&) {
+      wire_.hang_up();
+    }
+    if (news && handlers_.on_notice) handlers_.on_notice(notice);
+  }
+
+  /// Whether this rank knows.
+  bool fail_here(const Text& why) noexcept {
+    try {
+      pass_on({Errc::system, rank_, rank_, why}, -1);
       return true;
     } catch (...) {
       return false;
@@ -207,11 +260,9 @@ class Mesh final : public ControlMesh {
     woken_.store(false);  // before on_tick: what is asked for during it needs another one
     wait(handlers_.on_tick ? handlers_.on_tick() : kLongestSleep);
     const auto heard = wire_.pump();
-    wire_.beat();
     // Passed on before anything else: this process may be about to end.
-    if (heard && wire_.flood(heard->notice, heard->from) && handlers_.on_notice) {
-      handlers_.on_notice(heard->notice);
-    }
+    if (heard) pass_on(heard->notice, heard->from);
+    wire_.beat();
     if (heard) end_leave(Leave::told);
     if (leaving_.load()) go_on_leaving();
   }
@@ -239,6 +290,7 @@ class Mesh final : public ControlMesh {
   Duration heartbeat_;
   Handlers handlers_;
   std::vector<pollfd> entries_;
+  std::atomic<bool> may_run_{false};
   std::atomic<bool> stop_{false};
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> woken_{false};

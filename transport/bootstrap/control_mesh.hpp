@@ -25,7 +25,7 @@ struct Notice {
   Errc code = Errc::aborted;  // peer_lost, aborted, mismatch, timeout, protocol, ...
   Rank origin{};              // who found it
   Rank subject{};             // whom it is about
-  std::string text;           // one line for a person
+  Text text;                  // one line for a person
 };
 
 /// A dead process is noticed at once: its socket ends, and on one host the kernel tells of the
@@ -59,10 +59,20 @@ class ControlMesh {
     /// From the thread: whether the data path has heard from that rank since it was last asked.
     std::function<bool(Rank)> data_path_hears{};
   };
-  /// Starts the thread. From now on a peer's end without a goodbye is peer_lost, and is flooded.
+  /// The last meeting of ranks that make something together: returns when every rank has called it.
+  /// Makes the thread, which waits for start(), so that nothing fails after it. Before start(), at
+  /// most once.
+  virtual Result<void> meet_ready(Deadline deadline) = 0;
+  /// Starts the thread, and makes it where meet_ready() has not. From now on a peer's end without a
+  /// goodbye is peer_lost, and is flooded.
   virtual void start(Handlers handlers) = 0;
   /// Floods a notice of this rank's own and wakes the thread. Any thread. Does not call on_notice.
   virtual void announce(const Notice& notice) noexcept = 0;
+  /// Where some of the ranks meet anew, told to all that can be reached, also after a failure. Any
+  /// thread, after start(). Each has a greater `number` than the last.
+  virtual Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) = 0;
+  /// What some rank tells under that number. Blocks.
+  virtual Result<Blob> await_place(std::uint32_t number, Deadline deadline) const = 0;
   /// A barrier before the end: returns true once every rank has called it, false when the deadline
   /// passes, here or on a rank that gives up, or when a notice comes. After start(), once.
   virtual bool leave(Deadline deadline) = 0;

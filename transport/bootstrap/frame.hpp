@@ -24,7 +24,8 @@ enum class FrameKind : std::uint16_t {
   missing,  // the root's answer to it
   broken,   // the round cannot be completed; with the reason
   fence,    // a round of the last barrier, when ranks leave together; with its number
-  heartbeat
+  heartbeat,
+  place,  // where ranks meet anew; with its number
 };
 
 struct FrameHeader {

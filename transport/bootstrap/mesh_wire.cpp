@@ -103,6 +103,9 @@ std::optional<Notice> MeshWire::drain(MeshLink& link) {
       case FrameKind::fence:
         if (!take_fence(link, (*frame)->payload)) return misbehaved(link, "a fence out of place");
         break;
+      case FrameKind::place:
+        if (!take_place((*frame)->payload)) return misbehaved(link, "a place of no length");
+        break;
       case FrameKind::heartbeat:
         break;
       case FrameKind::hello:
@@ -125,6 +128,14 @@ bool MeshWire::take_fence(const MeshLink& link, std::span<const std::byte> paylo
   if (round >= 31 || (std::int64_t{1} << round) >= n) return false;
   if (link.peer != (index(self_) + n - (std::int64_t{1} << round)) % n) return false;
   fences_ |= 1U << round;
+  return true;
+}
+
+bool MeshWire::take_place(std::span<const std::byte> payload) {
+  std::uint32_t number = 0;
+  if (payload.size() <= sizeof number) return false;
+  std::memcpy(&number, payload.data(), sizeof number);
+  tell_place(number, payload.subspan(sizeof number));
   return true;
 }
 
@@ -234,6 +245,26 @@ bool MeshWire::flood(const Notice& notice, std::int32_t except) {
   return true;
 }
 
+void MeshWire::tell_place(std::uint32_t number, std::span<const std::byte> place) {
+  Blob payload(sizeof number);
+  std::memcpy(payload.data(), &number, sizeof number);
+  payload.insert(payload.end(), place.begin(), place.end());
+  const Blob frame = encode_frame(FrameKind::place, payload);
+  const std::lock_guard lock(mutex_);
+  if (number <= place_number_) return;
+  place_.assign(place.begin(), place.end());
+  place_number_ = number;
+  for (MeshLink& link : links_) {
+    if (!link.left) send(link, frame);
+  }
+}
+
+std::optional<Blob> MeshWire::place(std::uint32_t number) const {
+  const std::lock_guard lock(mutex_);
+  if (number != place_number_) return {};
+  return place_;
+}
+
 void MeshWire::hang_up() noexcept {
   const std::lock_guard lock(mutex_);
   for (const MeshLink& link : links_) ::shutdown(link.socket.fd(), SHUT_RDWR);
@@ -291,11 +322,21 @@ bool MeshWire::prepare_poll(std::vector<pollfd>& entries) {
   return pending;
 }
 
+void MeshWire::say_met() {
+  const std::lock_guard lock(mutex_);
+  if (said_met_) return;
+  said_met_ = true;
+  const Blob goodbye = encode_frame(FrameKind::goodbye, Blob());
+  for (MeshLink& link : links_) send(link, goodbye);
+}
+
 void MeshWire::say_goodbye(bool gave_up) {
   const Deadline deadline = Deadline::after(steady_clock(), kGoodbyeTime);
   const std::lock_guard lock(mutex_);
   const Blob goodbye = encode_frame(FrameKind::goodbye, Blob(gave_up ? 1 : 0));
-  for (MeshLink& link : links_) send(link, goodbye);
+  if (!said_met_) {
+    for (MeshLink& link : links_) send(link, goodbye);
+  }
   std::array<std::byte, 4096> unread;
   for (MeshLink& link : links_) {
     (void)link.socket.send_all(link.unsent, deadline);

@@ -13,8 +13,8 @@
 
 namespace gdrx {
 
-/// Threads: flood() and say_goodbye() are anybody's; everything else belongs to the one thread that
-/// reads, the creator before ControlMesh::start() and the mesh's thread afterwards.
+/// Threads: flood(), say_goodbye() and places are anybody's; everything else belongs to the one
+/// thread that reads, the creator before ControlMesh::start() and the mesh's thread afterwards.
 class MeshWire {
  public:
   /// A reason to stop, and the rank whose link it came by.
@@ -47,6 +47,10 @@ class MeshWire {
 
   /// Sends the first notice that it is given to all but `except`; false for later ones.
   bool flood(const Notice& notice, std::int32_t except);
+  /// Passes a place on to all, once a number: later ones have greater numbers.
+  void tell_place(std::uint32_t number, std::span<const std::byte> place);
+  /// What was told under the number, here or elsewhere, if it has come.
+  std::optional<Blob> place(std::uint32_t number) const;
   /// Where there is no memory for a notice: the peers see the connections end.
   void hang_up() noexcept;
   /// Tells the rank 2^round after this one that this one, and those before it, want to leave.
@@ -58,6 +62,8 @@ class MeshWire {
   bool anyone_gave_up() const;
   /// Leaves in order; gives a full link a moment.
   void say_goodbye(bool gave_up);
+  /// The same without an end: all have met, and this process may end from now on without a word.
+  void say_met();
 
   /// Sends what had no room, and appends an entry for each link that may still say something or
   /// has something to be sent. True: something that came already waits to be read.
@@ -69,6 +75,7 @@ class MeshWire {
   std::optional<Notice> read(MeshLink& link);
   Result<std::size_t> receive(MeshLink& link, std::span<std::byte> piece);
   std::optional<Notice> drain(MeshLink& link);
+  bool take_place(std::span<const std::byte> payload);
   bool take_fence(const MeshLink& link, std::span<const std::byte> payload);
   std::optional<Notice> look_at_process(MeshLink& link);
   std::optional<Notice> look_for_silence(MeshLink& link);
@@ -88,8 +95,11 @@ class MeshWire {
   Instant next_beat_{};
   bool notices_only_ = false;
   std::uint32_t fences_ = 0;  // by round
-  mutable std::mutex mutex_;  // of each link's socket and unsent of each link, flooded_
+  mutable std::mutex mutex_;  // of each link's socket and unsent of each link, and the rest
   bool flooded_ = false;
+  bool said_met_ = false;
+  std::uint32_t place_number_ = 0;
+  Blob place_;
 };
 
 }  // namespace gdrx

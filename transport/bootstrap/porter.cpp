@@ -11,7 +11,7 @@
 namespace gdrx {
 namespace {
 
-constexpr int kPauseMs = 50;
+constexpr int kShortSleepMs = 50;  // while nobody is let in
 constexpr auto silent_since = [](const auto& visitor) { return visitor.silence.since(); };
 
 }  // namespace
@@ -20,7 +20,7 @@ Result<std::vector<MeshLink>> Porter::admit(MeshCalls& calls, Deadline deadline)
   while (!expected_.empty() || !calls.done()) {
     wait(calls, deadline);
     settle_all();  // before somebody is put out
-    accept_all();
+    accept_some();
     settle_all();
     GDRX_TRY(calls.step(deadline));
     if (!expected_.empty() && deadline.passed(steady_clock().now())) {
@@ -28,7 +28,7 @@ Result<std::vector<MeshLink>> Porter::admit(MeshCalls& calls, Deadline deadline)
       return fail(Errc::timeout,
                   fmt::format("{} did not open a control connection to rank {} in time{}{}",
                               name_ranks(missing), self_.rank, shortage_ ? ": " : "",
-                              shortage_ ? shortage_->what : ""));
+                              shortage_ ? shortage_->what : Text()));
     }
   }
   return std::move(links_);
@@ -36,36 +36,24 @@ Result<std::vector<MeshLink>> Porter::admit(MeshCalls& calls, Deadline deadline)
 
 void Porter::wait(const MeshCalls& calls, Deadline deadline) {
   std::vector<pollfd> entries;
-  if (!paused_) entries.push_back({listener_.fd(), POLLIN, 0});
+  const bool paused = admission_.paused();
+  if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
   for (const Visitor& visitor : visitors_) entries.push_back({visitor.socket.fd(), POLLIN, 0});
   calls.prepare_poll(entries);
   poll(entries.data(), entries.size(),
-       std::min(paused_ ? kPauseMs : 1000, poll_milliseconds(deadline)));
+       std::min(paused ? kShortSleepMs : 1000, poll_milliseconds(deadline)));
 }
 
-// What waits in the listener's queue stays there while there is no room.
-void Porter::accept_all() {
-  paused_ = false;
-  while (!paused_) {
-    if (!has_room()) {
-      paused_ = true;
-      return;
-    }
-    auto fresh = listener_.accept();
-    if (!fresh) {
-      shortage_ = std::move(fresh).error();
-      paused_ = !put_out_a_stranger(visitors_, silent_since);
-      continue;
-    }
-    if (!fresh->valid()) return;
-    auto secure = SecureSocket::server(
-        std::move(*fresh), [this](std::string_view identity) { return find(identity); });
-    if (secure) visitors_.emplace_back(std::move(*secure));
-  }
-}
-
-bool Porter::has_room() {
-  return visitors_.size() < most_strangers() || put_out_a_stranger(visitors_, silent_since);
+void Porter::accept_some() {
+  auto news = admission_.turn(
+      listener_, [this] { return visitors_.size(); },
+      [this] { return put_out_a_stranger(visitors_, silent_since); },
+      [this](Socket fresh) {
+        auto secure = SecureSocket::server(
+            std::move(fresh), [this](std::string_view identity) { return find(identity); });
+        if (secure) visitors_.emplace_back(std::move(*secure));
+      });
+  if (news) shortage_ = std::move(news);
 }
 
 void Porter::settle_all() {

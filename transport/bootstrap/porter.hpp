@@ -31,8 +31,7 @@ class Porter {
     SecureSocket socket;
     Silence silence;
   };
-  void accept_all();
-  bool has_room();
+  void accept_some();
   void settle_all();
   void wait(const MeshCalls& calls, Deadline deadline);
   bool settle(Visitor& visitor);
@@ -42,8 +41,8 @@ class Porter {
   MeshSelf self_;
   std::set<std::int32_t> expected_;
   std::list<Visitor> visitors_;  // in the order of their coming
-  bool paused_ = false;          // no more of them for a moment
-  std::optional<Error> shortage_;
+  Admission admission_;
+  std::optional<Error> shortage_;  // the last one
   std::vector<MeshLink> links_;
 };
 

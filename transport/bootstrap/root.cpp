@@ -23,10 +23,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kStrangerTime{10};  // to say hello, and to read a refusal
-constexpr seconds kLastWords{1};      // to hand out answers when the process ends
-constexpr milliseconds kPauseAccepting{100};
-constexpr int kPiecesAtOnce = 64;  // then it is the next one's turn
+constexpr seconds kStrangerTime{10};     // to say hello, and to read a refusal
+constexpr seconds kLastWords{1};         // to hand out answers when the process ends
+constexpr milliseconds kShortSleep{50};  // while nobody is let in
+constexpr int kPiecesAtOnce = 64;        // then it is the next one's turn
 constexpr int kMostRefusalsLogged = 20;
 
 struct Client {
@@ -42,6 +42,10 @@ struct Client {
   bool closing = false;  // once `out` is empty
   bool ended = false;    // the connection is
 };
+
+Instant silent_since(const Client& client) {
+  return client.member ? Instant::max() : client.silence.since();
+}
 
 }  // namespace
 
@@ -72,7 +76,7 @@ class BootstrapRoot::Impl {
       wait(milliseconds(1000));
       for (Client& client : clients_) serve(client);  // before somebody is put out
       const Star::Guest first = next_guest_;
-      accept_all();
+      accept_some();
       for (Client& client : clients_) {
         if (client.guest >= first) serve(client);
       }
@@ -91,8 +95,8 @@ class BootstrapRoot::Impl {
 
  private:
   void wait(milliseconds longest) {
-    const bool paused = steady_clock().now() < accept_again_;
-    if (paused) longest = std::min(longest, kPauseAccepting);
+    const bool paused = admission_.paused();
+    if (paused) longest = std::min(longest, kShortSleep);
     std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
     if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
     for (const Client& client : clients_) {
@@ -104,34 +108,18 @@ class BootstrapRoot::Impl {
     poll(entries.data(), entries.size(), static_cast<int>(longest.count()));
   }
 
-  void accept_all() {
-    while (steady_clock().now() >= accept_again_) {
-      if (clients_.size() - star_.members() >= most_strangers() && !make_room()) return pause();
-      auto socket = listener_.accept();
-      if (!socket) {
-        // The waiting connection stays: without a pause poll() would spin on it.
-        if (++shortages_ == 1) {
-          log_.warn("bootstrap root: {}: no new ranks for a moment", describe(socket.error()));
-        }
-        if (!make_room()) return pause();
-        continue;
-      }
-      if (!socket->valid()) return;
-      shortages_ = 0;
-      auto find = [key = key_](std::string_view wanted) {
-        return wanted == kRootIdentity ? std::optional<Key>(key) : std::nullopt;
-      };
-      auto secure = SecureSocket::server(std::move(*socket), std::move(find));
-      if (secure) clients_.emplace_back(std::move(*secure), next_guest_++);
-    }
-  }
-
-  void pause() { accept_again_ = steady_clock().now() + kPauseAccepting; }
-
-  bool make_room() {
-    return put_out_a_stranger(clients_, [](const Client& client) {
-      return client.member ? Instant::max() : client.silence.since();
-    });
+  void accept_some() {
+    const auto news = admission_.turn(
+        listener_, [this] { return clients_.size() - star_.members(); },
+        [this] { return put_out_a_stranger(clients_, silent_since); },
+        [this](Socket socket) {
+          auto find = [key = key_](std::string_view wanted) {
+            return wanted == kRootIdentity ? std::optional<Key>(key) : std::nullopt;
+          };
+          auto secure = SecureSocket::server(std::move(socket), std::move(find));
+          if (secure) clients_.emplace_back(std::move(*secure), next_guest_++);
+        });
+    if (news) log_.warn("bootstrap root: {}: no new ranks for a moment", describe(*news));
   }
 
   void serve(Client& client) {
@@ -231,9 +219,8 @@ class BootstrapRoot::Impl {
   Star star_;
   std::list<Client> clients_;  // in the order of their coming
   Star::Guest next_guest_ = 1;
-  Instant accept_again_{};
+  Admission admission_;
   int refusals_ = 0;
-  int shortages_ = 0;  // since the last connection that could be taken
   std::atomic<bool> stop_{false};
 
  public:

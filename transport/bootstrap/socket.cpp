@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "gdrx/cancel.hpp"
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
 
@@ -147,7 +148,7 @@ Result<SocketAddress> from_sockaddr(const sockaddr* address) {
 int poll_milliseconds(Deadline deadline) noexcept {
   const Duration left = deadline.left(steady_clock().now());
   const auto ms = std::chrono::ceil<milliseconds>(left).count();
-  return static_cast<int>(std::min<std::int64_t>(ms, 3'600'000));
+  return static_cast<int>(std::min<std::int64_t>(ms, Cancellable::longest_sleep().count()));
 }
 
 Result<void> wait_for(int fd, short events, Deadline deadline, const char* what) {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that have not shown yet who they are: how many may wait, and who has to go first.
+// Connections that have not shown yet who they are: how many come in at once, how many may wait,
+// and who has to go first.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 
+#include <optional>
+#include <utility>
+
 #include "gdrx/clock.hpp"
+#include "gdrx/result.hpp"
 #include "transport/bootstrap/fork.hpp"
+#include "transport/bootstrap/socket.hpp"
 
 namespace gdrx {
 
@@ -46,5 +52,48 @@ bool put_out_a_stranger(List& guests, SilentSince&& silent_since) {
   guests.erase(first);
   return true;
 }
+
+/// A listener's: a few come in at a turn, however many stand before it, so that those inside are
+/// served meanwhile. The others wait in the kernel's queue.
+class Admission {
+ public:
+  static constexpr int kAtOnce = 16;
+  static constexpr Duration kPause = std::chrono::milliseconds(100);
+  explicit Admission(int at_once = kAtOnce) : at_once_(at_once) {}
+
+  /// `strangers()` are inside; `put_out()` makes room if it can; `let_in(Socket)` takes one in.
+  /// Returns what is wrong with the listener where that is news.
+  template <class Strangers, class PutOut, class LetIn>
+  std::optional<Error> turn(const Socket& listener, Strangers&& strangers, PutOut&& put_out,
+                            LetIn&& let_in) {
+    std::optional<Error> news;
+    for (int i = 0; i < at_once_ && !paused(); ++i) {
+      if (strangers() >= most_strangers() && !put_out()) {
+        pause();
+        break;
+      }
+      auto socket = listener.accept();
+      if (!socket) {
+        // The waiting connection stays: without a pause poll() would spin on it.
+        if (!std::exchange(short_, true)) news = std::move(socket).error();
+        if (!put_out()) pause();
+        continue;
+      }
+      if (!socket->valid()) break;
+      short_ = false;
+      let_in(*std::move(socket));
+    }
+    return news;
+  }
+
+  /// Nobody comes in for a moment: the listener is not worth a poll().
+  bool paused() const noexcept { return steady_clock().now() < again_; }
+
+ private:
+  void pause() noexcept { again_ = steady_clock().now() + kPause; }
+  int at_once_;
+  Instant again_{};
+  bool short_ = false;  // of descriptors or memory, and said so
+};
 
 }  // namespace gdrx

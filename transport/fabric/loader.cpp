@@ -98,8 +98,10 @@ Result<void*> open_module(const Config& config, const std::string& file, const c
 Result<std::shared_ptr<Fabric>> open_fabric(std::string_view name, const Config& config,
                                             const Log&) {
   if (name != "ucx" && name != "tcp" && name != "verbs") {
-    return fail(Errc::unsupported,
-                fmt::format("there is no fabric '{}': use auto, ucx, tcp or verbs", name));
+    return fail(Errc::unsupported, fmt::format("{} '{}': use auto, ucx, tcp or verbs",
+                                               name == "shm" ? "only a communicator has a fabric"
+                                                             : "there is no fabric",
+                                               name));
   }
   static std::mutex mutex;  // signals are the process's
   const std::lock_guard lock(mutex);

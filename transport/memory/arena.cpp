@@ -15,7 +15,8 @@
 namespace gdrx {
 namespace {
 
-constexpr std::size_t kPage = 4096;  // the first page holds the nonce
+constexpr std::size_t kPage = 4096;                      // the first page holds the nonce
+constexpr std::uint64_t kMost = std::uint64_t{1} << 46;  // more than a process has addresses for
 // Whoever has the descriptor could cut the file, and the others' next access would be a SIGBUS.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -48,6 +49,7 @@ Result<Arena> Arena::create(std::size_t bytes) {
 }
 
 Result<Arena> Arena::open(const ArenaTicket& ticket) {
+  if (ticket.bytes > kMost) return fail(Errc::protocol, "an arena of an impossible size");
   Arena arena;
   arena.ticket_ = ticket;
   const std::string path = fmt::format("/proc/{}/fd/{}", ticket.pid, ticket.fd);

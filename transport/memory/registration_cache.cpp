@@ -127,4 +127,10 @@ RegistrationRef RegistrationCache::find(std::span<const std::byte> memory) noexc
   return found != nullptr ? found->registration : nullptr;
 }
 
+std::uint64_t RegistrationCache::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Entry& entry : entries_) sum += entry.end - entry.begin;
+  return sum;
+}
+
 }  // namespace gdrx

@@ -72,6 +72,8 @@ class RegistrationCache {
   std::uint64_t owners(const Registration* registration) const noexcept;
   const Counters& counters() const noexcept { return counters_; }
   std::size_t size() const noexcept { return entries_.size(); }
+  /// Of all that is registered; what is so twice counts twice.
+  std::uint64_t bytes() const noexcept;
 
  private:
   struct Entry {

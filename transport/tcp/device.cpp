@@ -177,7 +177,7 @@ void TcpDevice::left(Rank from) noexcept {
   try {
     call_if_needed(caller);
   } catch (const std::bad_alloc&) {
-    lose(caller, {Errc::system, "out of memory", 0});  // which is short enough to need none
+    lose(caller, no_memory());
   }
 }
 
@@ -320,7 +320,7 @@ void TcpDevice::finish(Peer& peer) noexcept {
     // Its payloads go now: the peer would take what follows for the rest of a message.
     end(peer, {Errc::aborted, fmt::format("the endpoint to rank {} is gone", index(peer.rank)), 0});
   } catch (const std::bad_alloc&) {
-    if (!peer.outgoing.empty()) end(peer, {Errc::system, "out of memory", 0});
+    if (!peer.outgoing.empty()) end(peer, no_memory());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes to other hosts as messages over sockets of our own. See README.md.
+// Writes to other hosts as messages over sockets of our own. See docs/concepts/fabrics.md.
 #pragma once
 
 #include <map>

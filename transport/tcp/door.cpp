@@ -15,7 +15,7 @@ namespace gdrx::tcp {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{20};  // between looks at the clocks of all visitors
-constexpr std::size_t kMostVisitors = 2048;
+constexpr std::size_t kUsualVisitors = 64;
 // In one serve(): a hundred microseconds.
 constexpr int kMostAccepted = 4;
 constexpr std::size_t kEvents = 8;
@@ -23,8 +23,6 @@ constexpr std::size_t kEvents = 8;
 // ran.
 constexpr int kRest = 49;
 constexpr std::chrono::milliseconds kLongestRest{10};
-// Who has said nothing goes, where room is needed, so much before the end of his time.
-constexpr std::chrono::seconds kGrace{3};
 
 }  // namespace
 
@@ -42,10 +40,12 @@ Result<std::unique_ptr<Door>> Door::open(const Identity& self, const Config& con
   if (epoll_ctl(door->epoll_.fd(), EPOLL_CTL_ADD, door->listener_.fd(), &event) != 0) {
     return fail(Errc::system, "epoll_ctl", errno);
   }
-  door->visitors_.reserve(kMostVisitors);
+  door->visitors_.reserve(kUsualVisitors);
   return door;
 }
 
+Door::Door(const Identity& self, Host& host, Duration patience)
+    : self_(self), host_(host), patience_(patience), admission_(kMostAccepted) {}
 Door::~Door() = default;
 
 void Door::watch(Visitor& visitor, bool for_writing) noexcept {
@@ -79,10 +79,7 @@ Duration Door::handle(std::span<const epoll_event> events, Instant now) {
   Duration honest{};
   for (const epoll_event& event : events) {
     auto* visitor = static_cast<Visitor*>(event.data.ptr);
-    if (visitor == nullptr) {
-      accept(now);
-      continue;
-    }
+    if (visitor == nullptr) continue;  // the listener
     if (std::find(gone_.begin(), gone_.end(), visitor) != gone_.end()) continue;
     const Instant begin = steady_clock().now();
     if (visitor->step(now) == Visitor::Next::gone) gone_.push_back(visitor);
@@ -96,8 +93,12 @@ void Door::serve(Instant now) {
   const int count = epoll_wait(epoll_.fd(), events.data(), kEvents, 0);
   rest_ = {};
   if (count > 0) {
-    const Duration honest = handle(std::span(events).first(static_cast<std::size_t>(count)), now);
-    sweep();
+    const auto came = std::span(events).first(static_cast<std::size_t>(count));
+    const Duration honest = handle(came, now);
+    sweep();  // before somebody is put out
+    if (std::ranges::any_of(came, [](const auto& one) { return one.data.ptr == nullptr; })) {
+      accept(now);
+    }
     rest_ = std::min<Duration>(kRest * (steady_clock().now() - now - honest), kLongestRest);
   }
   if (now < next_look_) return;
@@ -125,28 +126,18 @@ void Door::sweep() {
   }
 }
 
-// Only who has said nothing makes room, the oldest first, and only after a while.
-bool Door::make_room(Instant now) {
-  if (visitors_.size() < kMostVisitors) return true;
-  const auto oldest = std::find_if(visitors_.begin(), visitors_.end(),
-                                   [&](const auto& one) { return one->is_silent(); });
-  if (oldest == visitors_.end() || (*oldest)->look_at_clock(now + kGrace) == Visitor::Next::stay) {
-    return false;
-  }
-  unwatch((*oldest)->fd());
-  visitors_.erase(oldest);
-  return true;
-}
-
 void Door::accept(Instant now) {
-  for (int i = 0; i < kMostAccepted && make_room(now); ++i) {
-    auto socket = listener_.accept();
-    if (!socket || !socket->valid()) return;  // what is wrong now may pass: others go on
-    auto porter = Porter::create(self_);
-    if (!porter || !send_whole(*socket, porter->challenge())) continue;
-    visitors_.push_back(make_guest(*this, std::move(*socket), std::move(*porter), now));
-    watch(*visitors_.back(), false);
-  }
+  admission_.turn(
+      listener_, [this] { return visitors_.size() - calls_; },
+      [this] {
+        return put_out_a_stranger(visitors_, [](const auto& one) { return one->silent_since(); });
+      },
+      [&](Socket socket) {
+        auto porter = Porter::create(self_);
+        if (!porter || !send_whole(socket, porter->challenge())) return;
+        visitors_.push_back(make_guest(*this, std::move(socket), std::move(*porter), now));
+        watch(*visitors_.back(), false);
+      });
 }
 
 }  // namespace gdrx::tcp

@@ -10,6 +10,7 @@
 
 #include "gdrx/clock.hpp"
 #include "gdrx/config.hpp"
+#include "transport/bootstrap/strangers.hpp"
 #include "transport/tcp/greeting.hpp"
 #include "transport/tcp/stream.hpp"
 
@@ -42,7 +43,8 @@ class Door {
     virtual Next look_at_clock(Instant now) = 0;
     virtual bool is_call() const noexcept { return false; }
     virtual bool is_call_to(Rank) const noexcept { return false; }
-    virtual bool is_silent() const noexcept { return false; }
+    /// Never, for those who must stay.
+    virtual Instant silent_since() const noexcept { return Instant::max(); }
     /// Has not shown that he is of this job.
     virtual bool is_stranger() const noexcept { return false; }
   };
@@ -74,10 +76,8 @@ class Door {
   Duration patience() const noexcept { return patience_; }
 
  private:
-  Door(const Identity& self, Host& host, Duration patience)
-      : self_(self), host_(host), patience_(patience) {}
+  Door(const Identity& self, Host& host, Duration patience);
   void accept(Instant now);
-  bool make_room(Instant now);
   void sweep();
   Duration handle(std::span<const epoll_event> events, Instant now);
 
@@ -90,6 +90,7 @@ class Door {
   std::string interface_;
   std::vector<std::unique_ptr<Visitor>> visitors_;  // oldest first
   std::vector<Visitor*> gone_;
+  Admission admission_;
   std::size_t calls_ = 0;
   Instant next_look_{};
   Duration rest_{};

@@ -14,18 +14,18 @@ constexpr std::chrono::seconds kGuestTime{5};
 class Guest final : public Door::Visitor {
  public:
   Guest(Door& door, Socket socket, Porter porter, Instant now)
-      : door_(door),
-        socket_(std::move(socket)),
-        porter_(std::move(porter)),
-        until_(now + kGuestTime) {}
+      : door_(door), socket_(std::move(socket)), porter_(std::move(porter)), came_(now) {}
   ~Guest() override {
+    door_.unwatch(socket_.fd());
     if (welcomed_) door_.host().left(porter_.from());
   }
 
   int fd() const noexcept override { return socket_.fd(); }
-  bool is_silent() const noexcept override { return knock_.empty(); }
+  Instant silent_since() const noexcept override { return knock_.empty() ? came_ : Instant::max(); }
   bool is_stranger() const noexcept override { return !known_; }
-  Next look_at_clock(Instant now) override { return now >= until_ ? Next::gone : Next::stay; }
+  Next look_at_clock(Instant now) override {
+    return now - came_ >= kGuestTime ? Next::gone : Next::stay;
+  }
 
   Next step(Instant) override {
     const auto stepped = go_on();
@@ -65,7 +65,7 @@ class Guest final : public Door::Visitor {
   Door& door_;
   Socket socket_;
   Porter porter_;
-  Instant until_;
+  Instant came_;
   Expected<Knock> knock_;
   std::optional<TlsSession> tls_;
   bool known_ = false;  // has shown the key

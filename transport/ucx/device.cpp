@@ -114,7 +114,8 @@ Result<void> UcxDevice::open(const Config& config) {
     auto failure = failed("ucp_worker_create", status);
     // UCX does not say of what: mostly of a container's 64 MiB of /dev/shm.
     if (status == UCS_ERR_NO_RESOURCE) {
-      failure.value().what += "; is /dev/shm full or small (docker: --shm-size)? gdrx doctor says";
+      Text& what = failure.value().what;
+      what = what + "; is /dev/shm full or small (docker: --shm-size)? gdrx doctor says";
     }
     return failure;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One UCP context and worker. See README.md for how a write becomes a put and an active message.
+// One UCP context and worker. docs/concepts/fabrics.md: how a write becomes a put and an active
+// message.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -83,7 +84,7 @@ class UcxDevice final : public Device, public std::enable_shared_from_this<UcxDe
     try {
       body();
     } catch (...) {
-      fail_with(Error{Errc::system, "out of memory", 0});  // short enough to need none
+      fail_with(no_memory());
     }
   }
   bool isolating() const noexcept { return isolating_; }

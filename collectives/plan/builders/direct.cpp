@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everybody to everybody, one hop: one-shot, two-shot and their halves. Reductions run in absolute
+// Everybody to everybody, one hop: one-shot, two-shot, their halves and
+// a reduce. Reductions run in absolute
 // rank order, so that every algorithm here gives the same bits. They accumulate in scratch, because
 // in place the first contribution would overwrite this rank's own.
 #include "collectives/plan/builders/builders.hpp"
@@ -53,6 +54,14 @@ RankProgram direct_reduce_scatter(std::int32_t n, std::int32_t rank) {
   }
   gather_in_rank_order(ops, n, rank, in(rank));
   ops.push_back(copy(out(0), scratch(0, rank)));
+  return one_channel(std::move(ops), 1);
+}
+
+RankProgram direct_reduce(std::int32_t n, std::int32_t rank, std::int32_t root) {
+  if (rank != root) return one_channel({send(in(0), root)});
+  Channel ops;
+  gather_in_rank_order(ops, n, rank, in(0));
+  ops.push_back(copy(out(0), scratch(0, 0)));
   return one_channel(std::move(ops), 1);
 }
 

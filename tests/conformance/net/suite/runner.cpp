@@ -36,7 +36,7 @@ void judge(const Rule& rule, const RunOptions& options, Page& page) {
   plugin.rule = rule.id;
   Session session(plugin);
   const Result<void> result = rule.check(session);
-  const std::string seen = result ? std::string() : result.error().what;
+  const std::string seen = result ? Text() : result.error().what;
   std::strncpy(page.seen, seen.c_str(), sizeof page.seen - 1);
   page.verdict = result ? Verdict::pass : verdict_of(result.error());
   page.judged.store(true, std::memory_order_release);

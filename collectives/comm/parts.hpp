@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of its buffers a rank has for each other rank. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collectives/comm/call.hpp"
+#include "collectives/exec/exchange.hpp"
+#include "gdrx/result.hpp"
+
+namespace gdrx {
+
+/// Of an all-to-all, a gather or a scatter, whose parts all have the call's count.
+exec::Parts equal_parts(const Call& call, Rank self, int ranks);
+/// A part for each rank, in their order. `begins` null: one behind another.
+std::vector<exec::Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks);
+
+/// Of a collective whose parts every rank knows: them, of either buffer.
+const std::vector<exec::Part>& parts_alike(const Call& call) noexcept;
+/// Elements of this rank's block: what gives the buffer without parts its length.
+std::uint64_t own_count(const Call& call, Rank self) noexcept;
+/// Elements from the buffer's beginning to the end of the last of its parts.
+std::uint64_t extent_of(const std::vector<exec::Part>& parts) noexcept;
+std::uint64_t elements_of(const std::vector<exec::Part>& parts) noexcept;
+/// Of their lengths, for ranks to compare.
+std::int32_t digest_of(const std::vector<exec::Part>& parts) noexcept;
+/// The parts that have elements, in the order of the buffer, neighbours joined: nothing between
+/// them is the call's. Errc::invalid_argument: two parts overlap.
+Result<std::vector<exec::Range>> runs_of(const std::vector<exec::Part>& parts, const char* buffer);
+
+}  // namespace gdrx

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom the running calls wait for: asked by any thread, answered by the one that drives.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gdrx/clock.hpp"
+#include "gdrx/result.hpp"
+#include "gdrx/transport.hpp"
+
+namespace gdrx {
+
+struct Waiting {
+  struct Running {
+    std::string text;  // the call, and what it waits for
+    Duration runs{};
+  };
+  std::vector<Running> calls;
+  std::vector<Rank> ranks;  // of all of them, ascending, each once
+  std::size_t behind = 0;   // calls that have not begun
+};
+
+/// A question at a time.
+class WaitingQuestion {
+ public:
+  /// Any thread. `look_myself`: the answer, if nobody drives; empty: somebody does. Errc::timeout:
+  /// he gave no answer.
+  Result<Waiting> ask(Deadline deadline,
+                      const std::function<std::optional<Waiting>()>& look_myself);
+  /// By the thread that drives, often.
+  bool asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
+  void answer(Waiting waiting);
+
+ private:
+  std::mutex asking_;
+  std::atomic<bool> asked_{false};
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::optional<Waiting> answer_;
+};
+
+}  // namespace gdrx

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/gpu/held.hpp"
+
+#include "collectives/gpu/capture.hpp"
+#include "collectives/gpu/on_device.hpp"
+
+namespace gdrx::gpu {
+
+Held::~Held() {
+  const OnDevice here(device);
+  const AnyCapture beside;
+  windows.close_all();
+  if (has_failed()) {
+    for (const auto& peer : peers) peer->depart(rank);
+    if (own) own->await_departures(std::move(processes));
+  }
+  peers.clear();
+  if (order != nullptr) cudaEventDestroy(order);
+  if (never != nullptr) cudaEventDestroy(never);
+  if (own_stream != nullptr) cudaStreamDestroy(own_stream);
+  if (flags != nullptr) cudaFreeHost(flags);
+}
+
+}  // namespace gdrx::gpu

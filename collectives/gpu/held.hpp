@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a path's kernels use, and what therefore outlives them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <vector>
+
+#include "collectives/gpu/arena.hpp"
+#include "collectives/gpu/device_wait.hpp"
+#include "collectives/gpu/windows.hpp"
+#include "collectives/kernels/call.hpp"
+
+namespace gdrx::gpu {
+
+/// Goes with the path, or with the thread that waits for kernels which the path did not wait for.
+struct Held final : DeviceWait::Kept {
+  explicit Held(int of_device) : device(of_device) {}
+  /// No kernel of the path runs any more. After a failure the peers, who may still do, are told
+  /// that this rank writes to their arenas no longer.
+  ~Held() override;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  bool has_failed() const noexcept {
+    return report != nullptr && static_cast<volatile const Report*>(report)->abort != 0;
+  }
+
+  int device;
+  int rank = 0;
+  std::unique_ptr<OwnArena> own;
+  std::vector<std::unique_ptr<PeerArena>> peers;
+  std::vector<PeerProcess> processes;  // of the peers
+  Windows windows;
+  Report* report = nullptr;  // pinned, as the next
+  Flags* flags = nullptr;
+  cudaEvent_t order = nullptr;
+  cudaEvent_t never = nullptr;  // never recorded
+  cudaStream_t own_stream = nullptr;
+};
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/gpu/signature.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+// A signature: what is called, then a digest of all that the ranks' kernels have in common. The
+// kernel puts the call's number below it.
+constexpr int kKernelBits = 3;
+constexpr int kTypeBits = 5;
+constexpr int kOperatorBits = 4;
+constexpr int kKernelAt = kNumberBits;
+constexpr int kTypeAt = kKernelAt + kKernelBits;
+constexpr int kOperatorAt = kTypeAt + kTypeBits;
+constexpr int kDigestAt = kOperatorAt + kOperatorBits;
+constexpr std::uint64_t kRelayKernel = 7;  // no Kernel
+static_assert(kDataTypeCount <= 1 << kTypeBits && kReduceOpCount <= 1 << kOperatorBits);
+
+// The finalizer of SplitMix64: every bit of the input changes half of the output's.
+std::uint64_t mixed(std::uint64_t value) {
+  value ^= value >> 30;
+  value *= 0xbf58476d1ce4e5b9;
+  value ^= value >> 27;
+  value *= 0x94d049bb133111eb;
+  return value ^ value >> 31;
+}
+
+std::uint64_t digest_of(const Call& call, std::uint64_t grid, std::uint64_t place) {
+  std::uint64_t digest = 0;
+  for (const std::uint64_t part : {call.bytes, call.block, place, grid}) {
+    digest = mixed(digest + part + 0x9e3779b97f4a7c15);
+  }
+  return digest;
+}
+
+std::uint64_t bits(std::uint64_t value, int count, int at) {
+  return (value & ((std::uint64_t{1} << count) - 1)) << at;
+}
+
+std::uint64_t taken(std::uint64_t word, int count, int at) {
+  return word >> at & ((std::uint64_t{1} << count) - 1);
+}
+
+std::uint64_t signature(const Call& call, std::uint64_t kernel, std::uint64_t grid,
+                        std::uint64_t place) {
+  return bits(kernel, kKernelBits, kKernelAt) |
+         bits(static_cast<std::uint64_t>(call.type), kTypeBits, kTypeAt) |
+         bits(static_cast<std::uint64_t>(call.op), kOperatorBits, kOperatorAt) |
+         digest_of(call, grid, place) << kDigestAt;
+}
+
+Collective collective_of(std::uint64_t kernel) {
+  if (kernel == static_cast<std::uint64_t>(Kernel::all_gather)) return Collective::all_gather;
+  if (kernel == static_cast<std::uint64_t>(Kernel::reduce_scatter)) {
+    return Collective::reduce_scatter;
+  }
+  return Collective::all_reduce;
+}
+
+}  // namespace
+
+// Ranks of a one-shot call that is no tiled one may differ in their grids.
+std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place) {
+  const bool any_grid = shape.kernel == Kernel::one_shot && !shape.tiled;
+  const std::uint64_t grid = any_grid ? 0
+                                      : static_cast<std::uint64_t>(shape.blocks) << 32 |
+                                            static_cast<std::uint64_t>(shape.threads) << 8 |
+                                            static_cast<std::uint64_t>(shape.unroll) << 2 |
+                                            static_cast<std::uint64_t>(shape.whole) << 1 |
+                                            static_cast<std::uint64_t>(shape.tiled);
+  return signature(call, static_cast<std::uint64_t>(shape.kernel), grid, place);
+}
+
+std::uint64_t signature_of_relay(const Call& call) { return signature(call, kRelayKernel, 0, 0); }
+
+Called called_of(const Pack& words) {
+  Called called;
+  called.kernel = taken(words.low, kKernelBits, kKernelAt);
+  called.collective = collective_of(called.kernel);
+  const std::uint64_t type = taken(words.low, kTypeBits, kTypeAt);
+  const std::uint64_t op = taken(words.low, kOperatorBits, kOperatorAt);
+  if (type < kDataTypeCount) called.type = static_cast<DataType>(type);
+  if (op < kReduceOpCount) called.op = static_cast<ReduceOp>(op);
+  called.bytes = words.high;
+  return called;
+}
+
+}  // namespace gdrx::gpu

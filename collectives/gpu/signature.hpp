@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel's call is, in two words that its peers compare with theirs: ranks that call
+// different things are named, and not left to wait or to add what does not belong together.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/kernels/call.hpp"
+#include "collectives/kernels/shape.hpp"
+#include "gdrx/types.hpp"
+
+namespace gdrx::gpu {
+
+/// Call::signature of a call that is one kernel of this shape. `place`: of its buffers, where the
+/// kernel is direct, else 0.
+std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place);
+/// Of one that is a relay.
+std::uint64_t signature_of_relay(const Call& call);
+
+/// As people read it.
+struct Called {
+  Collective collective{};
+  DataType type{};
+  ReduceOp op{};
+  std::uint64_t bytes = 0;
+  std::uint64_t kernel = 0;  // a Kernel, or what stands for a relay
+  friend bool operator==(const Called&, const Called&) = default;
+};
+/// Of two words that a peer wrote: what is out of range becomes 0.
+Called called_of(const Pack& words);
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gdrx: what a communicator holds, and what it waits for. Part of gdrx.h, which includes it.
+ */
+#ifndef GDRX_GDRX_LOOK_H
+#define GDRX_GDRX_LOOK_H
+
+#include <gdrx/gdrx_types.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes that this rank's communicator holds now. Members are only ever added at the end. */
+typedef struct {
+  size_t size;              /* sizeof(gdrxMemoryInfo_t), set by the caller */
+  uint64_t shared_bytes;    /* memory that all ranks of this host share: once a host */
+  uint64_t message_bytes;   /* addresses for messages of all peers; pages of the active are taken */
+  uint64_t scratch_bytes;   /* host memory in which calls work; grows with them, and is kept */
+  uint64_t pinned_bytes;    /* host memory through which GPU buffers go; grows and is kept alike */
+  uint64_t allocated_bytes; /* by gdrxMemAlloc, in whole pages */
+  uint64_t registered_bytes; /* host memory that is registered: gdrxRegister's, and of the above */
+  uint64_t gpu_bytes;        /* GPU memory of gdrx's own */
+  uint64_t gpu_allocated_bytes;  /* by gdrxGpuMemAlloc, as asked for */
+  uint64_t gpu_registered_bytes; /* of the caller's GPU memory, by gdrxRegister */
+} gdrxMemoryInfo_t;
+GDRX_API gdrxResult_t gdrxCommGetMemory(gdrxComm_t comm, gdrxMemoryInfo_t* info);
+
+/* Whom the running calls wait for: the front collective, and all sends and receives. */
+typedef struct {
+  size_t size;          /* sizeof(gdrxWaiting_t), set by the caller, as the next four */
+  int* ranks;           /* room for ranks, or NULL */
+  int rank_capacity;    /* of it */
+  char* text;           /* room for a line a call: how long it runs, what it is, what it lacks */
+  size_t text_capacity; /* of it, its NUL included; text NULL: not looked at */
+  int calls;            /* that run */
+  int behind;           /* that wait for those to end, or for their stream to come to them */
+  double seconds;       /* for which the oldest of those that run has run */
+  int rank_count;       /* ranks that are waited for, ascending, though there be less room */
+} gdrxWaiting_t;
+/* Any thread, also while another is in a call of this communicator; it fails nothing. gdrxTimeout:
+ * the communicator was busy for a second, with an operator of the program's or with CUDA. Of a
+ * call that GPUs run by themselves nothing is known here: its timeout names the rank. */
+GDRX_API gdrxResult_t gdrxCommGetWaiting(gdrxComm_t comm, gdrxWaiting_t* waiting);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

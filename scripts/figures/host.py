@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host memory."""
+import math, re, statistics
+
+from .common import ROOT, compared, load, right, sources, sources_of_builds, table
+
+
+def mean_ratio(rows):
+    return math.exp(statistics.fmean(math.log(row["vs"]["mpi"]["p50"] / row["time_us"]["p50"]) for row in rows))
+
+
+def host():
+    names = ("cpu-2-auto", "cpu-16-auto", "cpu-2-ring-ucx", "cpu-16-ring-ucx")
+    rows, means = [], []
+    for name in names:
+        run = load(name)
+        for row in right(run):
+            ours, theirs = row["time_us"]["p50"], row["vs"]["mpi"]["p50"]
+            rows.append((row["ranks"], f"{row['algorithm']} ({row['transport']})", row["bytes"], f"{ours:.1f}", f"{theirs:.1f}",
+                         f"{theirs / ours:.2f}"))
+        means.append((name, f"{mean_ratio(run['rows']):.2f}", ", ".join(f"{mean:.2f}" for mean in run["means_of_runs"]),
+                      f"{run['least_row_of_runs']:.2f}"))
+    limit = re.search(r"trace_cost> (\d+)", (ROOT / "tests/trace/CMakeLists.txt").read_text())[1]
+    built = load("ab-host")
+    return ["Allreduce of host memory on one machine, beside Open MPI 4.1.4 with its defaults in the same run.",
+            "Float, sum, out of place. A time is the median of the slowest rank.",
+            "With 16 ranks on 2 cores, most of a small call is the scheduler's time.", ""] + \
+        table(["ranks", "<algorithm", "bytes", "gdrx p50 (us)", "MPI p50 (us)", "MPI / gdrx"], rows) + \
+        ["Each run was repeated five times. The rows above are those of the middle run.", ""] + \
+        table(["<run", "geometric mean", "means of the five runs", "least row of the five"], means) + sources(*names) + \
+        ["## What a call costs without data", "",
+         f"A test limits the shortest allreduce (one rank, 8 bytes) to {limit} instructions (`tests/trace/cost.sh`, callgrind).", "",
+         "## Two builds", "",
+         "`scripts/compare-builds` runs an old and a new build in turns. A ratio below 1 says that the new one is faster.", ""] + \
+        compared(built) + sources_of_builds("ab-host")
