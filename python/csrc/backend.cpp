@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group's life, messages, and the barrier that names who is missing.
+#include "backend.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "flat.hpp"
+#include "types.hpp"
+
+namespace gdrx_torch {
+namespace {
+
+// How long a rank that leaves waits for the others.
+constexpr Milliseconds kGrace{60'000};
+
+}  // namespace
+
+Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout)
+    : Backend(store, Engine::create(store, rank, size, timeout)) {}
+
+Backend::Backend(StorePtr store, std::shared_ptr<Engine> engine)
+    : c10d::Backend(engine->rank(), engine->size()),
+      store_(std::move(store)),
+      engine_(std::move(engine)),
+      options_(c10::make_intrusive<Options>("gdrx", engine_->timeout())) {
+  init();
+}
+
+Backend::~Backend() { engine_->shutdown(std::min(engine_->timeout(), kGrace)); }
+
+void Backend::shutdown() { engine_->shutdown(std::min(engine_->timeout(), kGrace)); }
+
+void Backend::setTimeout(Milliseconds timeout) {
+  TORCH_CHECK(timeout.count() > 0, "gdrx: a timeout of ", timeout.count(), " ms: give more than 0");
+  options_->timeout = timeout;
+  engine_->set_timeout(timeout);
+}
+
+#if GDRX_TORCH_AT_LEAST(7)
+c10d::ErrorType Backend::getError() {
+  const std::string why = engine_->failure();
+  if (why.empty()) return c10d::ErrorType::SUCCESS;
+  return why.find("timeout") != std::string::npos ? c10d::ErrorType::TIMEOUT
+                                                  : c10d::ErrorType::COMM_ERROR;
+}
+#endif
+
+Call Backend::call_of(c10d::OpType type, const char* title, Milliseconds timeout,
+                      bool async) const {
+  Call call;
+  call.type = type;
+  call.title = title;
+  call.timeout = std::max(timeout, Milliseconds(0));  // unset is negative
+  call.async = async;
+  return call;
+}
+
+#if GDRX_TORCH_AT_LEAST(9)
+c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
+                                                 const std::vector<int>& ranks,
+                                                 const c10::intrusive_ptr<Options>& opts) {
+  const auto place = std::find(ranks.begin(), ranks.end(), getRank());
+  if (place == ranks.end()) return nullptr;
+  ++splits_;
+  const Milliseconds timeout = opts ? opts->timeout : engine_->timeout();
+  auto made = c10::make_intrusive<Backend>(store, static_cast<int>(place - ranks.begin()),
+                                           static_cast<int>(ranks.size()), timeout);
+  if (opts) {
+    made->options_->group_name = opts->group_name;
+    made->options_->global_ranks_in_group = opts->global_ranks_in_group;
+  }
+  return made;
+}
+#endif
+
+#if GDRX_TORCH_AT_LEAST(10)
+c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t>& ranks_to_exclude, int,
+                                                  const c10::intrusive_ptr<Options>& opts) {
+  const std::vector<int> ranks(ranks_to_exclude.begin(), ranks_to_exclude.end());
+  auto made = c10::make_intrusive<Backend>(store_, engine_->without(ranks));
+  if (opts) made->setTimeout(opts->timeout);
+  return made;
+}
+#endif
+
+c10dWork Backend::send(Tensors& tensors, int peer, int tag) {
+  at::Tensor& tensor = only("send", tensors);
+  TORCH_CHECK(peer != getRank(), "gdrx: send: rank ", peer, " sends to itself");
+  TORCH_CHECK(tag >= 0, "gdrx: send: a tag is not negative");
+  Call call = call_of(c10d::OpType::SEND, "gdrx:send", c10d::kUnsetTimeout, true);
+  call.shown = call.outputs = {tensor};
+  call.inputs = {dense(tensor)};
+  return engine_->send(std::move(call), peer, {tag, Purpose::user});
+}
+
+c10dWork Backend::recv(Tensors& tensors, int peer, int tag) {
+  at::Tensor& tensor = only("recv", tensors);
+  TORCH_CHECK(peer != getRank(), "gdrx: recv: rank ", peer, " receives from itself");
+  TORCH_CHECK(peer >= 0 && peer < getSize(), "gdrx: recv: ", peer, " is not a rank of the group");
+  TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
+  Call call = call_of(c10d::OpType::RECV, "gdrx:recv", c10d::kUnsetTimeout, true);
+  call.shown = call.outputs = {tensor};
+  return engine_->receive(std::move(call), peer, {tag, Purpose::user});
+}
+
+c10dWork Backend::recvAnysource(Tensors& tensors, int tag) {
+  at::Tensor& tensor = only("recv", tensors);
+  TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
+  Call call = call_of(c10d::OpType::RECVANYSOURCE, "gdrx:recvAnySource", c10d::kUnsetTimeout, true);
+  call.shown = call.outputs = {tensor};
+  return engine_->receive(std::move(call), kAnySource, {tag, Purpose::user});
+}
+
+// Rank 0 hears from each rank within the timeout, and tells all who is missing.
+void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
+  const Milliseconds timeout = opts.timeout.count() >= 0 ? opts.timeout : engine_->timeout();
+  ++barriers_;
+  if (getRank() == 0) {
+    TORCH_CHECK(timeout.count() > 0, "Rank 0 timed out in monitoredBarrier after 0 ms");
+    const std::string missing = missing_ranks(timeout, wait_all_ranks);
+    tell_barrier(missing, timeout);
+    TORCH_CHECK(missing.empty(), "[Rank 0]: ", missing, " failed to pass monitoredBarrier in ",
+                timeout.count(), " ms");
+    return;
+  }
+  const Key key{barriers_, Purpose::barrier};
+  Call here = call_of(c10d::OpType::BARRIER, "gdrx:monitored_barrier", timeout, true);
+  here.inputs = {at::zeros({1}, at::kByte)};
+  engine_->send(std::move(here), 0, key);
+  Call answer = call_of(c10d::OpType::BARRIER, "gdrx:monitored_barrier", timeout, true);
+  const at::Tensor word = at::zeros({96}, at::kByte);
+  answer.outputs = {word};
+  // Rank 0 may have come as late as this rank may, and waits as long for others.
+  answer.timeout = timeout * 2;
+  std::string missing;
+  try {
+    engine_->receive(std::move(answer), 0, key)->wait();
+    missing = static_cast<const char*>(word.const_data_ptr());
+  } catch (const c10::Error& error) {
+    missing = error.what_without_backtrace();
+  }
+  TORCH_CHECK(missing.empty(), "Rank ", getRank(), " successfully reached monitoredBarrier, but ",
+              "received errors while waiting for send/recv from rank 0: ", missing);
+}
+
+std::string Backend::missing_ranks(Milliseconds timeout, bool wait_all_ranks) {
+  std::vector<WorkPtr> words;
+  for (int rank = 1; rank < getSize(); ++rank) {
+    Call call = call_of(c10d::OpType::BARRIER, "gdrx:monitored_barrier", timeout, true);
+    call.outputs = {at::zeros({1}, at::kByte)};
+    words.push_back(engine_->receive(std::move(call), rank, {barriers_, Purpose::barrier}));
+  }
+  std::string missing;
+  for (int rank = 1; rank < getSize(); ++rank) {
+    try {
+      words[static_cast<std::size_t>(rank) - 1]->wait();
+    } catch (const c10::Error&) {
+      missing +=
+          (missing.empty() ? (wait_all_ranks ? "Ranks " : "Rank ") : ", ") + std::to_string(rank);
+      if (!wait_all_ranks) break;
+    }
+  }
+  return missing;
+}
+
+void Backend::tell_barrier(const std::string& missing, Milliseconds timeout) {
+  const at::Tensor word = at::zeros({96}, at::kByte);
+  const std::size_t length = std::min<std::size_t>(missing.size(), 95);
+  std::copy_n(missing.data(), length, static_cast<char*>(word.mutable_data_ptr()));
+  for (int rank = 1; rank < getSize(); ++rank) {
+    Call call = call_of(c10d::OpType::BARRIER, "gdrx:monitored_barrier", timeout, true);
+    call.inputs = {word};
+    engine_->send(std::move(call), rank, {barriers_, Purpose::barrier});
+  }
+}
+
+}  // namespace gdrx_torch

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrx as a c10d::Backend, for CPU tensors. One source for all versions of PyTorch: what a version
+// lacks is left out by the macros below.
+#pragma once
+
+#include <torch/version.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+
+#define GDRX_TORCH_AT_LEAST(minor) (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= (minor))
+#if GDRX_TORCH_AT_LEAST(7)
+#define GDRX_FROM_2_7 override
+#else
+#define GDRX_FROM_2_7
+#endif
+#if GDRX_TORCH_AT_LEAST(9)
+#define GDRX_FROM_2_9 override
+#else
+#define GDRX_FROM_2_9
+#endif
+#if GDRX_TORCH_AT_LEAST(14)
+#define GDRX_FROM_2_14 override
+#else
+#define GDRX_FROM_2_14
+#endif
+
+namespace gdrx_torch {
+
+using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
+using c10dWork = c10::intrusive_ptr<c10d::Work>;
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+/// Before 2.8 options do not say whether the caller waits at once: then it is not known.
+template <class Options>
+bool waits_later(const Options& options) {
+  if constexpr (requires { options.asyncOp; }) {
+    return options.asyncOp;
+  } else {
+    return true;
+  }
+}
+
+class Backend : public c10d::Backend {
+ public:
+  Backend(StorePtr store, int rank, int size, Milliseconds timeout);
+  Backend(StorePtr store, std::shared_ptr<Engine> engine);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "gdrx"; }
+  bool supportsSplitting() const override { return GDRX_TORCH_AT_LEAST(9); }
+  bool supportsCoalescing() const GDRX_FROM_2_7 { return true; }
+
+  c10dWork broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
+  c10dWork allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  c10dWork allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  c10dWork allreduce_coalesced(Tensors& tensors,
+                               const c10d::AllreduceCoalescedOptions& opts) override;
+  c10dWork reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
+  c10dWork allgather(TensorLists& outputs, Tensors& inputs,
+                     const c10d::AllgatherOptions& opts) override;
+  c10dWork _allgather_base(at::Tensor& output, at::Tensor& input,
+                           const c10d::AllgatherOptions& opts) override;
+  c10dWork allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                               const c10d::AllgatherOptions& opts) override;
+  c10dWork allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                           const c10d::AllgatherOptions& opts) override;
+  c10dWork gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override;
+  c10dWork gather_into_tensor(at::Tensor& output, at::Tensor& input,
+                              const c10d::GatherOptions& opts) GDRX_FROM_2_14;
+  c10dWork scatter(Tensors& outputs, TensorLists& inputs,
+                   const c10d::ScatterOptions& opts) override;
+  c10dWork reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                          const c10d::ReduceScatterOptions& opts) override;
+  c10dWork _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                const c10d::ReduceScatterOptions& opts) override;
+  c10dWork reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                           const c10d::ReduceScatterOptions& opts) override;
+  c10dWork alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
+                         std::vector<int64_t>& input_splits,
+                         const c10d::AllToAllOptions& opts) override;
+  c10dWork alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
+  c10dWork send(Tensors& tensors, int peer, int tag) override;
+  c10dWork recv(Tensors& tensors, int peer, int tag) override;
+  c10dWork recvAnysource(Tensors& tensors, int tag) override;
+  c10dWork barrier(const c10d::BarrierOptions& opts) override;
+  void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
+
+  void startCoalescing() override { engine_->start_coalescing(); }
+  c10dWork endCoalescing() override { return engine_->end_coalescing(); }
+  void setSequenceNumberForGroup() override {}  // every rank counts its calls from 0
+  uint64_t getSequenceNumberForGroup() override { return engine_->sequence(); }
+
+#if GDRX_TORCH_AT_LEAST(10)
+  bool supportsShrinking() const override { return true; }
+  c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<int64_t>& ranks_to_exclude, int flags,
+                                           const c10::intrusive_ptr<Options>& opts) override;
+#endif
+#if GDRX_TORCH_AT_LEAST(9)
+  c10::intrusive_ptr<c10d::Backend> split(const StorePtr& store, const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& opts) override;
+  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+#endif
+  void setTimeout(Milliseconds timeout) GDRX_FROM_2_9;
+  void abort() GDRX_FROM_2_7 { engine_->abort("the group was aborted"); }
+  void shutdown() GDRX_FROM_2_7;
+#if GDRX_TORCH_AT_LEAST(7)
+  c10d::ErrorType getError() override;
+#endif
+  // For Python alone.
+  const c10::intrusive_ptr<Options>& options() const { return options_; }
+  std::string failure() { return engine_->failure(); }
+  std::string explain(std::size_t bytes) { return engine_->describe(bytes); }
+  int splits() const { return splits_; }
+
+ private:
+  Call call_of(c10d::OpType type, const char* title, Milliseconds timeout, bool async) const;
+  c10dWork gather_lists(c10d::OpType type, TensorLists& outputs, Tensors& inputs,
+                        const c10d::AllgatherOptions& opts);
+  std::string missing_ranks(Milliseconds timeout, bool wait_all_ranks);
+  void tell_barrier(const std::string& missing, Milliseconds timeout);
+
+  StorePtr store_;  // alive as long as the group, as other backends keep it
+  std::shared_ptr<Engine> engine_;
+  c10::intrusive_ptr<Options> options_;
+  int splits_ = 0;
+  int barriers_ = 0;
+};
+
+}  // namespace gdrx_torch

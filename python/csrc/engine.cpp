@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.hpp"
+
+#include <c10/util/Exception.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace gdrx_torch {
+namespace {
+
+constexpr const char* kIdKey = "gdrx/unique_id";
+// The group's thread naps between steps that moved nothing: those are shorter than this.
+constexpr std::chrono::microseconds kIdleStep{3};
+constexpr std::chrono::microseconds kNap{20}, kLongestNap{200};
+// A waiting thread spins so often before it yields, if there are processors to spare.
+constexpr unsigned kSpins = 100;
+
+void pause(unsigned turns) {
+  static const bool spare = std::thread::hardware_concurrency() > 2;
+  if (spare && turns < kSpins) {
+    __builtin_ia32_pause();
+  } else {
+    sched_yield();
+  }
+}
+
+gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, int rank) {
+  gdrxUniqueId id{};
+  if (rank == 0) {
+    const auto made = gdrxGetUniqueId(&id);
+    TORCH_CHECK(made == gdrxSuccess, "gdrx: no unique id: ", gdrxGetLastError(nullptr));
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(id.bytes);
+    store->set(kIdKey, std::vector<std::uint8_t>(bytes, bytes + sizeof id.bytes));
+    return id;
+  }
+  const std::vector<std::uint8_t> bytes = store->get(kIdKey);
+  TORCH_CHECK(bytes.size() == sizeof id.bytes, "gdrx: rank 0 put ", bytes.size(),
+              " bytes into the store for a unique id: all ranks need the same gdrx");
+  std::memcpy(id.bytes, bytes.data(), bytes.size());
+  return id;
+}
+
+// A deadline that has passed is told by these words, as PyTorch's own backends tell it.
+std::string why(gdrxResult_t result, gdrxComm_t comm) {
+  return (result == gdrxTimeout ? "its timeout has passed: " : "") +
+         std::string(gdrxGetLastError(comm));
+}
+
+// The deadline of calls that are posted while it lives.
+class TimeLimit {
+ public:
+  TimeLimit(gdrxComm_t comm, Milliseconds limit) : comm_(comm) {
+    gdrxCommSetTimeout(comm, std::chrono::duration<double>(limit).count());
+  }
+  ~TimeLimit() { gdrxCommSetTimeout(comm_, -1); }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  gdrxComm_t comm_;
+};
+
+}  // namespace
+
+void check(gdrxResult_t result, gdrxComm_t comm, const char* call) {
+  if (result == gdrxSuccess) return;
+  C10_THROW_ERROR(DistBackendError, std::string("gdrx: ") + call + ": " + gdrxGetLastError(comm));
+}
+
+gdrxRequest_t* next_request(Work& work) { return &work.requests.emplace_back(nullptr); }
+
+std::shared_ptr<Engine> Engine::create(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                       int size, Milliseconds timeout) {
+  const gdrxUniqueId id = exchange_id(store, rank);
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = -1;  // each call has a deadline of its own here
+  gdrxComm_t comm = nullptr;
+  const auto made = gdrxCommInitRank(&comm, size, id, rank, &config);
+  if (made != gdrxSuccess) {
+    C10_THROW_ERROR(DistBackendError,
+                    std::string("gdrx: no communicator: ") + gdrxGetLastError(nullptr));
+  }
+  return enlist(std::shared_ptr<Engine>(new Engine(comm, rank, size, timeout)));
+}
+
+Engine::Engine(gdrxComm_t comm, int rank, int size, Milliseconds timeout)
+    : comm_(comm),
+      rank_(rank),
+      size_(size),
+      mailbox_(comm, rank, size),
+      timeout_(timeout.count()),
+      process_(getpid()) {}
+
+std::shared_ptr<Engine> Engine::without(const std::vector<int>& ranks) {
+  gdrxComm_t made = nullptr;
+  int rank = 0;
+  int size = 0;
+  check_process("shrink");
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(comm_ != nullptr && !leaving_, "gdrx: shrink: the group was shut down");
+    check(gdrxCommShrink(comm_, ranks.data(), static_cast<int>(ranks.size()), &made, nullptr),
+          comm_, "shrink");
+    gdrxCommUserRank(made, &rank);
+    gdrxCommCount(made, &size);
+    fail("the group was shrunk: use the new one");
+  }
+  turn();
+  return enlist(std::shared_ptr<Engine>(new Engine(made, rank, size, timeout())));
+}
+
+Engine::~Engine() { shutdown(Milliseconds(0)); }
+
+// Before the lock is taken: a thread that held it when the process forked is not here to let go.
+void Engine::check_process(const char* call) const {
+  TORCH_CHECK(getpid() == process_, "gdrx: ", call,
+              ": the process was forked: a group belongs to the process that made it");
+}
+
+void Engine::check_usable(const char* call) const {
+  if (!failure_.empty()) C10_THROW_ERROR(DistBackendError, std::string(call) + ": " + failure_);
+  TORCH_CHECK(comm_ != nullptr && !leaving_, "gdrx: ", call, ": the group was shut down");
+}
+
+WorkPtr Engine::begin(Call call,
+                      const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
+                      std::uint64_t number) {
+  bool async = call.async;
+  auto work = c10::make_intrusive<Work>(shared_from_this(), rank_, std::move(call), number);
+  std::vector<WorkPtr> ended;
+  check_process(work->call.title);
+  {
+    const std::lock_guard lock(mutex_);
+    check_usable(work->call.title);
+    start(work, ended);
+    if (coalesced_) {
+      coalesced_->push_back(work);
+      async = true;
+    }
+    if (async && !work->done()) wake_driver();
+  }
+  for (const WorkPtr& one : ended) one->complete();
+  if (!async) work->wait();
+  return work;
+}
+
+WorkPtr Engine::post(Call call, const Poster& poster) {
+  return begin(
+      std::move(call),
+      [&](const WorkPtr& work, std::vector<WorkPtr>&) {
+        // Of messages the mailbox keeps time: a packet may be waited for without end.
+        const TimeLimit limit(comm_, work->call.timeout);
+        try {
+          poster(comm_, *work);
+        } catch (...) {
+          // What was posted before runs all the same, on memory that must stay.
+          work->error = "gdrx: a part of the call was refused";
+          collectives_.push_back(work);
+          throw;
+        }
+        collectives_.push_back(work);
+      },
+      ++sequence_);
+}
+
+WorkPtr Engine::send(Call call, int peer, Key key) {
+  return begin(
+      std::move(call),
+      [&](const WorkPtr& work, std::vector<WorkPtr>& ended) {
+        mailbox_.send(work, peer, key, ended);
+      },
+      sequence_.load());
+}
+
+WorkPtr Engine::receive(Call call, int peer, Key key) {
+  return begin(
+      std::move(call),
+      [&](const WorkPtr& work, std::vector<WorkPtr>& ended) {
+        mailbox_.receive(work, peer, key, ended);
+      },
+      sequence_.load());
+}
+
+void Engine::start_coalescing() {
+  const std::lock_guard lock(mutex_);
+  if (!coalesced_) coalesced_.emplace();
+}
+
+c10::intrusive_ptr<c10d::Work> Engine::end_coalescing() {
+  std::vector<WorkPtr> works;
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(coalesced_, "gdrx: endCoalescing without startCoalescing");
+    works.swap(*coalesced_);
+    coalesced_.reset();
+  }
+  return c10::make_intrusive<AllWork>(rank_, std::move(works));
+}
+
+bool Engine::busy() const { return !collectives_.empty() || !mailbox_.quiet(); }
+
+// True: all its requests have ended.
+bool Engine::advance(Work& work) {
+  while (work.tested < work.requests.size()) {
+    const gdrxResult_t result = gdrxTest(&work.requests[work.tested]);
+    if (result == gdrxInProgress) return false;
+    if (result != gdrxSuccess) {
+      if (failure_.empty()) failure_ = why(result, comm_);
+      work.error = std::string(work.call.title) + " (call " + std::to_string(work.sequence) +
+                   " of its group): " + failure_;
+    }
+    ++work.tested;
+  }
+  return true;
+}
+
+void Engine::fail(const std::string& why) {
+  if (failure_.empty()) failure_ = why;
+  if (comm_ != nullptr) gdrxCommAbort(comm_);
+}
+
+void Engine::advance(std::vector<WorkPtr>& ended) {
+  if (comm_ == nullptr || !busy()) return;
+  while (!collectives_.empty() && advance(*collectives_.front())) {
+    ended.push_back(std::move(collectives_.front()));
+    collectives_.pop_front();
+  }
+  const auto now = Clock::now();
+  mailbox_.advance(ended, now);
+  if (!mailbox_.failure().empty() && failure_.empty()) failure_ = mailbox_.failure();
+  if (!failure_.empty()) mailbox_.fail(failure_, ended);
+}
+
+void Engine::turn() {
+  std::vector<WorkPtr> ended;
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;  // another drives
+    advance(ended);
+  }
+  for (const WorkPtr& work : ended) work->complete();
+}
+
+bool Engine::wait_for(const Work& work, Milliseconds timeout) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++waiting_;
+  }
+  const auto limit = Clock::now() + timeout;
+  bool in_time = true;
+  for (unsigned turns = 0; !work.done(); ++turns) {
+    turn();
+    if (work.done()) break;
+    if (timeout.count() > 0 && Clock::now() >= limit) {
+      in_time = false;
+      break;
+    }
+    pause(turns);
+  }
+  const std::lock_guard lock(mutex_);
+  if (--waiting_ == 0 && driver_.joinable() && busy()) wake_.notify_one();
+  return in_time;
+}
+
+void Engine::wake_driver() {
+  if (!driver_.joinable() && !leaving_)
+    driver_ = std::thread([self = shared_from_this()] { self->drive(); });
+  if (waiting_ == 0) wake_.notify_one();
+}
+
+void Engine::drive() {
+  pthread_setname_np(pthread_self(), "gdrx-torch");
+  prctl(PR_SET_TIMERSLACK, 1000UL);
+  std::unique_lock lock(mutex_);
+  std::chrono::microseconds nap = kNap;
+  for (;;) {
+    wake_.wait(lock, [&] { return leaving_ || (waiting_ == 0 && busy()); });
+    if (leaving_) return;
+    std::vector<WorkPtr> ended;
+    const auto begun = Clock::now();
+    advance(ended);
+    const bool moved = !ended.empty() || Clock::now() - begun > kIdleStep;
+    lock.unlock();
+    for (const WorkPtr& work : ended) work->complete();
+    ended.clear();  // their tensors may be the last of their kind: not under the lock
+    nap = moved ? kNap : std::min(nap * 2, kLongestNap);
+    if (moved) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(nap);
+    }
+    lock.lock();
+  }
+}
+
+void Engine::abort(const std::string& why) {
+  check_process("abort");
+  {
+    const std::lock_guard lock(mutex_);
+    if (comm_ == nullptr) return;
+    fail("rank " + std::to_string(rank_) + ": " + why);
+  }
+  turn();
+}
+
+std::string Engine::failure() {
+  check_process("failure");
+  const std::lock_guard lock(mutex_);
+  gdrxResult_t result = gdrxSuccess;
+  if (failure_.empty() && comm_ != nullptr &&
+      gdrxCommGetAsyncError(comm_, &result) == gdrxSuccess && result != gdrxSuccess) {
+    failure_ = gdrxGetLastError(comm_);
+  }
+  return failure_;
+}
+
+std::string Engine::describe(std::size_t bytes) {
+  check_process("explain");
+  const std::lock_guard lock(mutex_);
+  check_usable("explain");
+  std::vector<char> text(16384);
+  check(gdrxCommExplain(comm_, bytes, text.data(), text.size()), comm_, "explain");
+  return text.data();
+}
+
+}  // namespace gdrx_torch

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicator of a group, and what is in flight on it.
+//
+// A communicator takes one thread at a time; PyTorch calls from several: the program's, those of
+// autograd, a callback's. So a lock stands before it, held for single steps only: calls are posted
+// as requests, and whoever waits tests them in turns. A call with async_op that nobody waits for is
+// driven by the group's thread, which is made at the first such call and ends futures.
+#pragma once
+
+#include <gdrx/gdrx.h>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mailbox.hpp"
+#include "work.hpp"
+
+namespace gdrx_torch {
+
+/// Posts a call's requests, with the lock held.
+using Poster = std::function<void(gdrxComm_t, Work&)>;
+
+/// Throws with the communicator's last error.
+void check(gdrxResult_t result, gdrxComm_t comm, const char* call);
+/// A place for the next request of a call.
+gdrxRequest_t* next_request(Work& work);
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  /// Collective over the ranks of `store`: rank 0 puts the unique id there.
+  static std::shared_ptr<Engine> create(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                        int size, Milliseconds timeout);
+  /// The same without these ranks, of the ranks that stay, and they alone call it. This one is then
+  /// of no more use, and whoever still waits in it has an error.
+  std::shared_ptr<Engine> without(const std::vector<int>& ranks);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  WorkPtr post(Call call, const Poster& poster);
+  WorkPtr send(Call call, int peer, Key key);
+  WorkPtr receive(Call call, int peer, Key key);
+  /// Between the two nobody waits; what was begun there is returned as one.
+  void start_coalescing();
+  c10::intrusive_ptr<c10d::Work> end_coalescing();
+
+  /// One step of all that is in flight.
+  void turn();
+  /// False: `timeout` was over first; 0: until the call's own deadline ends it.
+  bool wait_for(const Work& work, Milliseconds timeout);
+  void abort(const std::string& why);
+  /// Waits for the other ranks, at most `grace`, then frees the communicator; for all but the
+  /// first moments of that in a thread of its own. 0: aborts, and frees it at once.
+  void shutdown(Milliseconds grace);
+
+  Milliseconds timeout() const { return Milliseconds(timeout_.load()); }
+  void set_timeout(Milliseconds timeout) { timeout_ = timeout.count(); }
+  std::uint64_t sequence() const { return sequence_.load(); }
+  /// Why the group has failed; empty: it has not.
+  std::string failure();
+  std::string describe(std::size_t bytes);
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+ private:
+  Engine(gdrxComm_t comm, int rank, int size, Milliseconds timeout);
+  WorkPtr begin(Call call, const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
+                std::uint64_t number);
+  void advance(std::vector<WorkPtr>& ended);
+  bool advance(Work& work);
+  bool busy() const;
+  void check_process(const char* call) const;
+  void check_usable(const char* call) const;
+  void fail(const std::string& why);
+  void drive();
+  void wake_driver();
+  bool stop_driver();
+  bool meet(Clock::time_point until, Clock::time_point limit);
+  void part(bool met, std::vector<WorkPtr> ended);
+
+  gdrxComm_t comm_;
+  const int rank_, size_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread driver_;
+  bool leaving_ = false;
+  gdrxRequest_t departure_ = nullptr;  // the barrier in which all leave
+  int waiting_ = 0;                    // threads in wait_for: they drive
+  std::deque<WorkPtr> collectives_;
+  Mailbox mailbox_;
+  std::optional<std::vector<WorkPtr>> coalesced_;
+  std::string failure_;
+  std::atomic<std::int64_t> timeout_;
+  std::atomic<std::uint64_t> sequence_{0};
+  const int process_;  // a forked child owns nothing of this
+};
+
+/// Remembers a group for the end of the process.
+std::shared_ptr<Engine> enlist(std::shared_ptr<Engine> group);
+/// The process ends: shuts all groups down, and waits for those that are on their way out, too.
+/// False: not all are out.
+bool leave_all(Milliseconds grace, Milliseconds most);
+
+}  // namespace gdrx_torch

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call in flight, as PyTorch sees it.
+#pragma once
+
+#include <gdrx/gdrx.h>
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gdrx_torch {
+
+class Engine;
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+/// What a call is, before it is posted.
+struct Call {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  const char* title = "gdrx:unknown";
+  std::vector<at::Tensor> shown;    // whose shapes a profiler tells
+  std::vector<at::Tensor> inputs;   // these and the outputs are kept until the call has ended
+  std::vector<at::Tensor> outputs;  // the value of its future
+  Milliseconds timeout{0};          // 0: the group's
+  bool async = true;
+  std::function<void()> after;  // copies results to where they belong; no lock is held
+};
+
+/// Everything but the few members marked so is used with the engine's lock held, or by the one
+/// thread that found the end.
+class Work : public c10d::Work {
+ public:
+  Work(std::shared_ptr<Engine> engine, int rank, Call call, std::uint64_t sequence);
+  ~Work() override = default;
+
+  // c10d's, for any thread.
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  bool wait(Milliseconds timeout = kNoTimeout) override;
+  void synchronize() override { wait(); }
+  void abort() override;
+  int sourceRank() const override { return source; }
+  std::vector<at::Tensor> result() override { return call.outputs; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+  float getDuration() const override;
+  std::uint64_t getSequencenumber() const override { return sequence; }
+
+  bool done() const { return done_.load(std::memory_order_acquire); }  // any thread
+  /// By the thread that found the end, once, without the lock.
+  void complete();
+
+  Call call;
+  std::vector<gdrxRequest_t> requests;
+  std::size_t tested = 0;  // how many of them have ended
+  std::string error;       // empty: none
+  Clock::time_point deadline;
+  std::uint64_t sequence;
+  int source = -1;
+
+ private:
+  void rethrow();
+
+  std::shared_ptr<Engine> engine_;
+  std::atomic<bool> done_{false};
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  Clock::time_point begun_ = Clock::now(), ended_;
+};
+
+using WorkPtr = c10::intrusive_ptr<Work>;
+
+/// Several calls as one: what a coalescing bracket gives.
+class AllWork : public c10d::Work {
+ public:
+  AllWork(int rank, std::vector<WorkPtr> works);
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  bool wait(Milliseconds timeout = kNoTimeout) override;
+  void synchronize() override { wait(); }
+  std::vector<at::Tensor> result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  std::vector<WorkPtr> works_;
+};
+
+}  // namespace gdrx_torch

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to a group that runs on gdrx."""
+
+
+def backend_of(group=None):
+    """The gdrx backend of a process group; None is the default group."""
+    import torch
+    import torch.distributed as dist
+
+    group = group if group is not None else dist.group.WORLD
+    if group is None:
+        raise ValueError("gdrx: there is no process group: call init_process_group first")
+    backend = group._get_backend(torch.device("cpu"))
+    if not hasattr(backend, "failure"):
+        raise ValueError(f"gdrx: the group runs on {type(backend).__name__}, not on gdrx")
+    return backend
+
+
+def explain(tensor, op: str = "all_reduce", group=None) -> str:
+    """Why an all_reduce of this tensor runs as it does: the candidates with predicted times."""
+    if op != "all_reduce":
+        raise ValueError(f"gdrx: explain knows all_reduce, not {op!r}")
+    return backend_of(group).explain(tensor.numel() * tensor.element_size())
+
+
+def failure(group=None) -> str:
+    """Why the group has failed; empty if it has not."""
+    return backend_of(group).failure()
+
+
+def version() -> str:
+    """The version of libgdrx that is in use."""
+    import ctypes
+
+    from gdrx import library
+
+    number = ctypes.CDLL(str(library.path())).gdrxGetVersion()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ part: a c10d backend, which is of one version of PyTorch and of Python.
+
+A module that was built with the package is taken if it is of this PyTorch; else the sources, which
+are in the package, are compiled once and kept in the user's cache.
+"""
+import fcntl
+import functools
+import hashlib
+import importlib.util
+import os
+import pathlib
+import sys
+import sysconfig
+import tempfile
+
+from gdrx import library
+
+SOURCES = library.HERE / "csrc"
+
+
+def tag(version: str) -> str:
+    """2.15.0+cu132 -> 2_15: one module serves a minor version."""
+    return "_".join(version.split("+")[0].split(".")[:2])
+
+
+def _import(name: str, file: pathlib.Path):
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _cache(name: str, torch_version: str) -> pathlib.Path:
+    """A folder of its own for these sources, this library, this PyTorch and this Python."""
+    digest = hashlib.sha256(f"{torch_version} {sys.version} {library.path()}".encode())
+    for file in sorted(SOURCES.iterdir()) + sorted((library.include() / "gdrx").iterdir()):
+        digest.update(file.read_bytes())
+    home = os.environ.get("TORCH_GDRX_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gdrx")
+    return pathlib.Path(home) / f"{name}-{digest.hexdigest()[:16]}"
+
+
+def flags() -> dict:
+    """What the compiler and the linker are told, for a build now or with the package."""
+    lib = library.path().parent
+    return {
+        "cflags": ["-O2", "-std=c++20", "-fvisibility=hidden"],
+        "include": [str(library.include()), str(SOURCES)],
+        "ldflags": [f"-L{lib}", f"-l:{library.NAME}", f"-Wl,-rpath,{lib}"],
+    }
+
+
+def _build(name: str, folder: pathlib.Path):
+    """Compiles all sources as one, and gives the file its name when it is whole."""
+    from torch.utils import cpp_extension
+
+    told = flags()
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        source = pathlib.Path(place) / "all.cpp"
+        source.write_text("".join(f'#include "{file}"\n' for file in sorted(SOURCES.glob("*.cpp"))))
+        module = cpp_extension.load(
+            name, [str(source)], extra_cflags=told["cflags"], extra_include_paths=told["include"],
+            extra_ldflags=told["ldflags"], build_directory=place)
+        os.replace(pathlib.Path(place) / f"{name}.so", folder / f"{name}.so")
+    return module
+
+
+def _compile(name: str, torch_version: str):
+    folder = _cache(name, torch_version)
+    built = folder / f"{name}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the ranks of a host: one compiles, the kernel lets go of it
+        if built.exists():
+            return _import(name, built)
+        print(f"gdrx: compiling the part for PyTorch {torch_version}, once, in {folder} "
+              "(half a minute)", file=sys.stderr)
+        try:
+            return _build(name, folder)
+        except Exception as error:
+            raise ImportError(
+                f"gdrx: no module for PyTorch {torch_version} came with this package, and "
+                f"compiling one failed: {error}. It needs g++ and ninja (pip install ninja)") from error
+
+
+@functools.cache
+def load():
+    """The module. Raises ImportError or OSError with what to do."""
+    import torch
+
+    name = f"gdrx_torch_{tag(torch.__version__)}"
+    ready = library.HERE / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if ready.exists():
+        return _import(name, ready)
+    return _compile(name, torch.__version__)

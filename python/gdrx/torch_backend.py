@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gdrx among PyTorch's distributed backends. torch is imported when a function is called."""
+import atexit
+import datetime
+import functools
+import os
+import sys
+import warnings
+
+# A rank that ends in good order waits so long for the others before it leaves.
+GRACE = datetime.timedelta(seconds=10)
+
+
+def autoload():
+    """The entry point `torch.backends`, at the end of `import torch`: whatever is wrong with us,
+    PyTorch goes on."""
+    try:
+        import torch.distributed
+
+        if torch.distributed.is_available():
+            register()
+    except Exception as error:  # pylint: disable=broad-except
+        warnings.warn(f"gdrx is not among torch.distributed's backends: {error}", stacklevel=2)
+
+
+def register():
+    """The entry point `torch.distributed.backends`. Twice is as good as once."""
+    from torch.distributed import distributed_c10d as c10d
+
+    from gdrx import launcher
+
+    launcher.serve_env()
+    if "GDRX" not in c10d.Backend._plugins:
+        c10d.Backend.register_backend("gdrx", create, extended_api=True, devices=["cpu"])
+
+
+def create(options, _=None):
+    """A group's backend. `options`: what PyTorch hands over; the user's pg_options may be of any
+    type and have nothing for us."""
+    backend = make(options.store, options.group_rank, options.group_size, options.timeout)
+    backend.options.global_ranks_in_group = list(options.global_ranks_in_group)
+    backend.options.group_name = options.group_id
+    return backend
+
+
+def make(store, rank: int, size: int, timeout: datetime.timedelta):
+    """The backend itself, for who keeps its own groups."""
+    from gdrx import shim
+
+    _leave_at_exit()
+    return shim.load().Backend(store, rank, size, timeout)
+
+
+@functools.cache
+def _leave_at_exit():
+    atexit.register(_leave, os.getpid())
+
+
+def _leave(process):
+    """The process ends. After an error the other ranks are told at once; else they are waited for."""
+    from gdrx import shim
+
+    if os.getpid() != process:
+        return  # a forked child: the groups are its parent's
+    failed = getattr(sys, "last_value", None) is not None
+    shim.load().leave_all(datetime.timedelta(0) if failed else GRACE, GRACE)

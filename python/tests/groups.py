@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups: new ones, split ones, meshes, timeouts, options, and what callers expect of a backend."""
+import datetime
+
+import torch
+import torch.distributed as dist
+
+from collectives import of, same
+
+
+def cpu_backend(group=None):
+    return (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
+
+
+def test_names(rank, size):
+    assert dist.get_backend() == "gdrx"
+    assert cpu_backend().name() == "gdrx"
+    assert cpu_backend().rank() == rank and cpu_backend().size() == size
+
+
+def test_new_groups(rank, size):
+    everyone = dist.new_group()
+    tensor = of(rank, 3)
+    dist.all_reduce(tensor, group=everyone)
+    same(tensor, sum(of(r, 3) for r in range(size)))
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        tensor = of(rank, 3)
+        dist.all_reduce(tensor, group=pair)
+        same(tensor, of(0, 3) + of(1, 3))
+        dist.destroy_process_group(pair)
+    dist.destroy_process_group(everyone)
+
+
+def test_beside_gloo(rank, size):
+    gloo = dist.new_group(backend="gloo")
+    named = dist.new_group(backend="cpu:gdrx")
+    for group in (gloo, named):
+        tensor = of(rank, 3)
+        dist.all_reduce(tensor, group=group)
+        same(tensor, sum(of(r, 3) for r in range(size)))
+
+
+def test_split(rank, size):
+    if not hasattr(dist, "split_group"):
+        return
+    group = dist.split_group(split_ranks=[[0, 1]] + [[r] for r in range(2, size)])
+    members = [0, 1] if rank < 2 else [rank]
+    tensor = of(rank, 3)
+    dist.all_reduce(tensor, group=group)
+    same(tensor, sum(of(r, 3) for r in members))
+    assert cpu_backend().comm_split_count() >= 1
+    dist.destroy_process_group(group)
+
+
+def test_device_mesh(rank, size):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (size,))
+    whole = torch.arange(12 * size, dtype=torch.float32).view(2 * size, 6)
+    cut = distribute_tensor(whole, mesh, [Shard(0)])
+    same(cut.redistribute(mesh, [Replicate()]).to_local(), whole)
+    same((cut + cut).full_tensor(), whole + whole)
+
+
+def test_timeouts(rank, size):
+    backend = cpu_backend()
+    assert backend.options._timeout == datetime.timedelta(minutes=30)
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=77), dist.group.WORLD)
+    assert backend.options._timeout == datetime.timedelta(seconds=77)
+    backend._set_default_timeout(datetime.timedelta(minutes=30))
+    work = dist.all_reduce(of(rank, 3), async_op=True)
+    assert work.wait(datetime.timedelta(seconds=20))
+
+
+def test_what_callers_expect_of_a_backend(rank, size):
+    backend = cpu_backend()
+    assert backend._is_initialized() and backend.get_error().value == 0 and backend.failure() == ""
+    assert backend.supports_splitting and backend.supports_coalescing
+    backend.perform_nocolor_split(torch.device("cpu"))
+    assert isinstance(backend.uid, str)
+
+
+def test_explain(rank, size):
+    import gdrx
+
+    text = gdrx.explain(torch.ones(1000))
+    assert "us" in text and len(text.splitlines()) > 2, text
+    assert gdrx.failure() == ""
+    assert gdrx.version().count(".") == 2
+
+
+def test_profiler_shows_the_calls(rank, size):
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        dist.all_reduce(of(rank, 100))
+        work = dist.all_reduce(of(rank, 100), async_op=True)
+        work.wait()
+    names = [event.name for event in seen.events()]
+    assert names.count("gdrx:all_reduce") == 2, names
+
+
+def test_a_bracket_gives_one_work(rank, size):
+    backend = cpu_backend()
+    a, b = of(rank, 3), of(rank, 4)
+    backend._start_coalescing()
+    backend.allreduce([a])
+    backend.allreduce([b])
+    work = backend._end_coalescing()
+    work.wait()
+    same(a, sum(of(r, 3) for r in range(size)))
+    same(b, sum(of(r, 4) for r in range(size)))
+    value = work.get_future().wait()
+    assert len(value) == 2
