@@ -20,7 +20,6 @@ constexpr std::uint64_t kSpinsAlone = 4000;
 constexpr std::uint64_t kSpinsShared = 8;
 // While shared memory is waited for, the fabric is looked at this seldom.
 constexpr std::uint64_t kFabricEvery = 32;
-constexpr milliseconds kSuspicion{700};
 
 // Nobody waits longer than this for ranks that do not destroy their communicator.
 constexpr std::chrono::seconds kLeaveTime{60};
@@ -90,12 +89,8 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
     return operation;
   }
   queue_.push_back(operation);  // if the communicator has failed since, whoever waits finds it
-  if (queue_.size() == 1) {
-    if (auto started = start(*operation); !started) {
-      stop(std::move(started).error(), true);
-      fail_queue();
-    }
-  }
+  if (queue_.size() > 1 || suspicion_.kept()) return operation;
+  if (auto started = start(*operation); !started) fail_by(std::move(started).error());
   return operation;
 }
 
@@ -206,6 +201,11 @@ Result<bool> Communicator::make_progress() {
     hear_streams();
   }
   if (failure_.happened()) fail_queue();
+  if (suspicion_.kept()) {
+    if (still_suspected(*suspicion_.kept())) return false;
+    fail_by(*suspicion_.take());
+    return true;
+  }
   const bool pairs = pairs_ && pairs_->busy();
   if (queue_.empty() || (queue_.front()->on_hosts && !queue_.front()->begun)) {
     serve_fabric();
@@ -214,9 +214,7 @@ Result<bool> Communicator::make_progress() {
   Operation& front = *queue_.front();
   if (front.on_hosts && !front.execution) {
     auto started = start(front);
-    if (started) return true;
-    stop(std::move(started).error(), true);  // its kernels are in the stream
-    fail_queue();
+    if (!started) fail_by(std::move(started).error());  // its kernels are in the stream
     return true;
   }
   const bool on_fabric = pairs || front.info.path == PathKind::fabric;
@@ -224,8 +222,7 @@ Result<bool> Communicator::make_progress() {
   if (device_ && size() > 1 && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
-      stop(std::move(polled).error(), true);
-      fail_queue();
+      fail_by(std::move(polled).error());
       return true;
     }
   }
@@ -237,19 +234,15 @@ Result<bool> Communicator::make_progress() {
 bool Communicator::step_front(Operation& front) {
   auto step = front.execution->step();
   if (!step) {
-    // The stage is tried again until the mesh says who died: a process that is gone stays gone.
-    if (front.info.path == PathKind::shm && still_suspected(step.error())) return false;
-    stop(std::move(step).error(), true);
-    fail_queue();
-    return true;
+    fail_by(std::move(step).error());
+    return failure_.happened();
   }
   switch (*step) {
     case exec::Step::advanced:
       return true;
     case exec::Step::done:
       if (auto staged = staging_.end(); !staged) {
-        stop(std::move(staged).error(), true);
-        fail_queue();
+        fail_by(std::move(staged).error());
         return true;
       }
       finish_front();
@@ -259,8 +252,7 @@ bool Communicator::step_front(Operation& front) {
   }
   if (idle_ % kClockEvery == kClockEvery - 1) {
     if (auto looked = look_at_clock(front); !looked) {
-      stop(std::move(looked).error(), true);
-      fail_queue();
+      fail_by(std::move(looked).error());
       return true;
     }
   }
@@ -351,26 +343,7 @@ void Communicator::finish_front() {
   finish(*front);  // publishes info
   active_ = steady_clock().now();
   if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
-  if (auto started = start(*queue_.front()); !started) {
-    stop(std::move(started).error(), true);
-    fail_queue();
-  }
-}
-
-// A fabric, or the kernel, notices a peer that is gone in its own words. Whether it died or left in
-// order the mesh knows, and says so within milliseconds: its word is waited for.
-bool Communicator::still_suspected(const Error& error) {
-  if (error.code != Errc::peer_lost) return false;
-  const Instant now = steady_clock().now();
-  const std::uint32_t turn = mesh_turn_.load(std::memory_order_relaxed);
-  if (suspected_ == Instant{}) {
-    suspected_ = now;
-    suspected_turn_ = turn;
-    mesh_->wake();
-  }
-  // On a loaded machine the mesh's thread may have had no turn in that time: the one that ran at
-  // the first miss may have looked before it, the next has not.
-  return now - suspected_ < kSuspicion || turn - suspected_turn_ < 2;
+  if (auto started = start(*queue_.front()); !started) fail_by(std::move(started).error());
 }
 
 OperationInfo Communicator::last_operation() const {

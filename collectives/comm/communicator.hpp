@@ -28,6 +28,7 @@
 #include "collectives/comm/operation.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging.hpp"
+#include "collectives/comm/suspicion.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/comm/waiting.hpp"
 #include "collectives/exec/arena_execution.hpp"
@@ -304,6 +305,7 @@ class Communicator final : private exec::Links {
   Error stop_late(const Operation& operation, std::string_view what);
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
+  void fail_by(Error error);  // driver_ held; of a peer that is lost, once the mesh had its say
   void fail_operation(Operation& operation) noexcept;
   void fail_queue();               // and the sends and receives
   void end_for_memory() noexcept;  // driver_ held
@@ -350,10 +352,8 @@ class Communicator final : private exec::Links {
   std::unique_ptr<trace::Track> track_;  // null: nobody watches
   trace::Span plan_;                     // of the front operation
   std::uint64_t idle_ = 0;
-  Instant active_{};     // when the queue was last not empty
-  Instant suspected_{};  // when the fabric first missed a peer
-  std::uint32_t suspected_turn_ = 0;
-  std::atomic<std::uint32_t> mesh_turn_{0};
+  Instant active_{};  // when the queue was last not empty
+  Suspicion suspicion_;
 
   // In this order: the mesh's thread stops before what it uses is gone.
   std::optional<Arena> arena_;

@@ -17,15 +17,13 @@ void Communicator::make_flows() {
 // If the communicator has failed since, whoever waits finds it; so does he if this goes wrong.
 void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
   begin(*operation);
-  auto started = failure_.happened() ? Result<void>(tl::unexpected(failure_.error()))
-                                     : pairs_->start(operation);
-  if (started) {
-    if (operation->info.staged) say_why_staged(operation->call);
-    return;
+  pairs_->add(operation);
+  if (failure_.happened()) return fail_queue();
+  if (suspicion_.kept()) return;
+  if (auto started = pairs_->start(*operation); !started) {
+    return fail_by(std::move(started).error());
   }
-  operation->error = stop(std::move(started).error(), true);
-  finish(*operation);
-  fail_queue();
+  if (operation->info.staged) say_why_staged(operation->call);
 }
 
 bool Communicator::step_pairs() {
@@ -43,10 +41,9 @@ bool Communicator::step_pairs() {
     if (!moved && idle_ % kClockEvery == kClockEvery - 1) GDRX_TRY(look_at_pairs_clock());
     return {};
   }();
-  if (went_on || still_suspected(went_on.error())) return moved;
-  stop(went_on.error(), true);
-  fail_queue();
-  return true;
+  if (went_on) return moved;
+  fail_by(went_on.error());
+  return failure_.happened() || moved;
 }
 
 Result<void> Communicator::look_at_pairs_clock() const {

@@ -5,29 +5,30 @@
 
 namespace gdrx {
 
-Result<void> PointToPoint::start(const std::shared_ptr<Operation>& operation) {
-  Call& call = operation->call;
+void PointToPoint::add(const std::shared_ptr<Operation>& operation) {
+  running_.push_back(operation);
+  operation->place = std::prev(running_.end());
+  exec::Flow& flow = operation->flow;
+  flow.send = operation->call.sends;
+  flow.peer = operation->call.root;
+  flow.owner = operation.get();
+}
+
+Result<void> PointToPoint::start(Operation& operation) {
+  Call& call = operation.call;
   Staging staging;
   GDRX_TRY(staging.begin(call, 1, call.root, pinned_));
-  if (staging.used()) operation->staging = std::make_unique<Staging>(std::move(staging));
-  exec::Flow& flow = operation->flow;
-  flow.send = call.sends;
-  flow.peer = call.root;
+  if (staging.used()) operation.staging = std::make_unique<Staging>(std::move(staging));
+  exec::Flow& flow = operation.flow;
   flow.buffer = call.sends ? const_cast<std::byte*>(call.input) : call.output;
   flow.bytes = call.count * size_of(call.type);
   flow.word.collective = Collective::send_recv;
   flow.word.type = call.type;
   flow.word.count = flow.count = call.count;
-  flow.owner = operation.get();
-  operation->info.path = PathKind::fabric;
-  operation->info.staged = operation->staging != nullptr;
-  running_.push_back(operation);
-  operation->place = std::prev(running_.end());
-  if (auto posted = flows_.post(flow); !posted) {
-    running_.pop_back();
-    return posted;
-  }
-  operation->info.registered = flow.bytes == 0 || flow.registration != nullptr;
+  operation.info.path = PathKind::fabric;
+  operation.info.staged = operation.staging != nullptr;
+  GDRX_TRY(flows_.post(flow));
+  operation.info.registered = flow.bytes == 0 || flow.registration != nullptr;
   return {};
 }
 

@@ -20,8 +20,10 @@ class PointToPoint {
   /// Both outlive it.
   PointToPoint(exec::Links& links, StagingPool& pinned)
       : pinned_(pinned), flows_(links, exec::FlowLanes::of_pairs(links.shape())) {}
-  /// Of a send_recv whose stream has been waited for. Blocks for the copy of a GPU's buffer.
-  Result<void> start(const std::shared_ptr<Operation>& operation);
+  /// Of a send_recv: from now on one of the running, which stop() ends, started or not.
+  void add(const std::shared_ptr<Operation>& operation);
+  /// Its stream has been waited for. Blocks for the copy of a GPU's buffer.
+  Result<void> start(Operation& operation);
   /// Whether the fabric has to be polled for it.
   bool busy() const noexcept { return flows_.busy(); }
   /// One round, after the fabric was polled. True: something was done.

@@ -80,7 +80,7 @@ Deadline Communicator::waiters_deadline(std::chrono::milliseconds timeout) {
                              : Deadline::never();
 }
 
-// An operation without an execution is never left in the queue.
+// An operation without an execution stays in the queue only while its start is suspected.
 Result<void> Communicator::start(Operation& operation) {
   try {
     return make_start(operation);

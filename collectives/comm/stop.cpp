@@ -65,6 +65,21 @@ void Communicator::fail_queue() {
   for (const auto& operation : pairs_->stop()) fail_operation(*operation);
 }
 
+bool Communicator::still_suspected(const Error& error) {
+  return suspicion_.lasts(error, [this] { mesh_->wake(); });
+}
+
+// Until the mesh has spoken nothing is begun or gone on with: what failed would fail again. It ends
+// in a failure, the mesh's or this one.
+void Communicator::fail_by(Error error) {
+  if (still_suspected(error)) {
+    suspicion_.keep(std::move(error));
+    return;
+  }
+  stop(std::move(error), true);
+  fail_queue();
+}
+
 void Communicator::end_for_memory() noexcept {
   try {
     stop(no_memory(), true);

@@ -71,7 +71,7 @@ void Communicator::serve_fabric() {
 // From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
 // answers leave this process after a call has returned.
 Duration Communicator::on_tick() {
-  mesh_turn_.fetch_add(1, std::memory_order_relaxed);
+  suspicion_.turn();
   tell_failure();
   const bool watching = endings_.look([this](Operation& operation) {
     const auto ended = reached(operation);

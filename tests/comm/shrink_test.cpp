@@ -2,6 +2,7 @@
 // Ranks that die, and the others that go on without them.
 #include <sys/syscall.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -99,26 +100,56 @@ void stop_other_threads() {
   }
 }
 
-int die_or_name(int rank, gdrxComm_t comm) {
-  float in = 1, out = 0;
-  for (int i = 0; i < 100'000; ++i) {
-    if (i == 30 && rank == 0) stop_other_threads();
-    if (i == 50 && rank == 1) raise(SIGKILL);
-    if (gdrxAllReduce(&in, &out, 1, gdrxFloat32, gdrxSum, comm, nullptr, nullptr) != gdrxSuccess) {
-      std::fprintf(stderr, "%s\n", gdrxGetLastError(comm));
-      return std::strstr(gdrxGetLastError(comm), "died") != nullptr ? 0 : kNamesNoDeath;
+int name_the_dead(gdrxComm_t comm, int calls) {
+  std::array<float, 100> data{};
+  for (int i = 0; i < calls; ++i) {
+    if (gdrxAllReduce(data.data(), data.data(), data.size(), gdrxFloat32, gdrxSum, comm, nullptr,
+                      nullptr) == gdrxSuccess) {
+      continue;
     }
+    std::fprintf(stderr, "%s\n", gdrxGetLastError(comm));
+    return std::strstr(gdrxGetLastError(comm), "died") != nullptr ? 0 : kNamesNoDeath;
   }
   return kNoError;
 }
 
-// A data path notices a peer that is gone in its own words. The mesh knows that it died.
-TEST(DeathOnALoadedMachine, IsNamedByTheMeshHoweverLateItsTurn) {
-  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
-  config.transport = "tcp";
-  Processes processes(2, config, die_or_name);
-  EXPECT_EQ(processes.wait(0), 0);
+// Rank 1 dies between two calls.
+int die_or_name(int rank, gdrxComm_t comm) {
+  if (name_the_dead(comm, 30) != kNoError) return kNamesNoDeath;
+  if (rank == 0) stop_other_threads();
+  if (name_the_dead(comm, 20) != kNoError) return kNamesNoDeath;
+  if (rank == 1) raise(SIGKILL);
+  return name_the_dead(comm, 100'000);
 }
+
+// Rank 1 dies in a call before rank 2 comes to it. What rank 0 then gets from rank 2 it has to pass
+// on to the dead.
+int pass_on_to_the_dead(int rank, gdrxComm_t comm) {
+  if (name_the_dead(comm, 30) != kNoError) return kNamesNoDeath;
+  if (rank != 1) stop_other_threads();
+  if (rank == 1) ualarm(100'000, 0);
+  if (rank == 2) usleep(300'000);
+  return name_the_dead(comm, 1);
+}
+
+// A data path notices a peer that is gone in its own words. The mesh knows that it died.
+class DeathOnALoadedMachine : public testing::TestWithParam<const char*> {
+ protected:
+  void expect_named(int ranks, const Life& life) {
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    config.transport = GetParam();
+    config.algorithm = "ring";
+    Processes processes(ranks, config, life);
+    EXPECT_EQ(processes.wait(0), 0);
+  }
+};
+
+TEST_P(DeathOnALoadedMachine, IsNamedByTheMeshHoweverLateItsTurn) { expect_named(2, die_or_name); }
+TEST_P(DeathOnALoadedMachine, OfWhomDataIsForIsNamedByTheMesh) {
+  expect_named(3, pass_on_to_the_dead);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, DeathOnALoadedMachine, testing::Values("tcp", "shm", "ucx"));
 
 }  // namespace
 }  // namespace gdrx::test
