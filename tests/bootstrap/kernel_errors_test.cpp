@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says of a connection that passes by itself. accept4() and connect() are replaced,
-// so that each error can be had.
+// What the kernel says of a connection that passes by itself. accept4(), connect() and send() are
+// replaced, so that each error can be had.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <future>
@@ -19,6 +20,7 @@ namespace {
 std::atomic<int> accept_error{0};   // of the next call
 std::atomic<int> accept_drops{0};   // connections that end as soon as they are taken
 std::atomic<int> connect_error{0};  // of the next call
+std::atomic<int> send_error{0};     // of every call
 
 template <class F>
 F next(const char* name) {
@@ -50,6 +52,13 @@ extern "C" int connect(int fd, const sockaddr* address, socklen_t length) {
   return -1;
 }
 
+extern "C" ssize_t send(int fd, const void* data, size_t bytes, int flags) {
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, int)>("send");
+  if (send_error == 0) return real(fd, data, bytes, flags);
+  errno = send_error;
+  return -1;
+}
+
 namespace gdrx {
 namespace {
 
@@ -72,6 +81,21 @@ TEST_P(Accepting, GoesOnAfterAnErrorThatIsOneConnectionsAlone) {
 INSTANTIATE_TEST_SUITE_P(Errors, Accepting,
                          testing::Values(EINTR, ECONNABORTED, EPERM, ENETDOWN, EPROTO, ENOPROTOOPT,
                                          EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH));
+
+// poll(2) knows of room in a socket's buffer; send(2) may want for memory all the same.
+TEST(Sending, IntoASocketThatIsReadyAndTakesNothingEndsAtTheDeadline) {
+  const auto listener = Socket::listen(loopback_address());
+  const auto client = Socket::connect(*listener->local_address(), in(5s));
+  send_error = EAGAIN;
+  auto sending = std::async(
+      std::launch::async, [&] { return client->send_all(std::array<std::byte, 4>{}, in(100ms)); });
+  const bool ended = sending.wait_for(5s) == std::future_status::ready;
+  send_error = 0;  // or it would go on for ever
+  EXPECT_TRUE(ended);
+  const auto sent = sending.get();
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Errc::timeout);
+}
 
 class Connecting : public testing::TestWithParam<int> {};
 

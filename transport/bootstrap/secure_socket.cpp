@@ -43,9 +43,10 @@ Result<Progress> SecureSocket::handshake() {
 }
 
 Result<void> SecureSocket::handshake(Deadline deadline) {
+  Waits waits(fd(), deadline, "a TLS handshake");
   while (GDRX_TRY(handshake()) == Progress::pending) {
     const short events = static_cast<short>(POLLIN | (unsent() ? POLLOUT : 0));
-    GDRX_TRY(wait_for(fd(), events, deadline, "a TLS handshake"));
+    GDRX_TRY(waits.wait(events));
   }
   return {};
 }
@@ -71,20 +72,22 @@ Result<std::size_t> SecureSocket::receive_some(std::span<std::byte> bytes) {
 
 Result<void> SecureSocket::send_all(std::span<const std::byte> bytes, Deadline deadline) {
   GDRX_TRY(handshake(deadline));
+  Waits waits(fd(), deadline, "room to send");
   while (!bytes.empty() || unsent()) {
     const std::size_t sent = GDRX_TRY(send_some(bytes));
     bytes = bytes.subspan(sent);
-    if (unsent()) GDRX_TRY(wait_for(fd(), POLLOUT, deadline, "room to send"));
+    if (unsent()) GDRX_TRY(waits.wait(POLLOUT));
   }
   return {};
 }
 
 Result<void> SecureSocket::receive_exact(std::span<std::byte> bytes, Deadline deadline) {
   GDRX_TRY(handshake(deadline));
+  Waits waits(fd(), deadline, "an answer");
   while (!bytes.empty()) {
     const std::size_t received = GDRX_TRY(receive_some(bytes));
     bytes = bytes.subspan(received);
-    if (received == 0) GDRX_TRY(wait_for(fd(), POLLIN, deadline, "an answer"));
+    if (received == 0) GDRX_TRY(waits.wait(POLLIN));
   }
   return {};
 }

@@ -151,16 +151,29 @@ int poll_milliseconds(Deadline deadline) noexcept {
   return static_cast<int>(std::min<std::int64_t>(ms, Cancellable::longest_sleep().count()));
 }
 
+namespace {
+
+tl::unexpected<Error> no_answer(const char* what) {
+  return fail(Errc::timeout, fmt::format("no answer in time while waiting for {}", what));
+}
+
+}  // namespace
+
 Result<void> wait_for(int fd, short events, Deadline deadline, const char* what) {
   while (true) {
     pollfd entry{fd, events, 0};
     const int ready = poll(&entry, 1, poll_milliseconds(deadline));
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return fail(Errc::system, "poll", errno);
-    if (deadline.passed(steady_clock().now())) {
-      return fail(Errc::timeout, fmt::format("no answer in time while waiting for {}", what));
-    }
+    if (deadline.passed(steady_clock().now())) return no_answer(what);
   }
+}
+
+Result<void> Waits::wait(short events) {
+  if (late_) return no_answer(what_);
+  GDRX_TRY(wait_for(fd_, events, deadline_, what_));
+  late_ = deadline_.passed(steady_clock().now());
+  return {};
 }
 
 Socket::Socket(int fd) noexcept : fd_(fd) { Unforked::keep(fd); }
@@ -309,19 +322,21 @@ Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes) const {
 }
 
 Result<void> Socket::send_all(std::span<const std::byte> bytes, Deadline deadline) const {
+  Waits waits(fd_, deadline, "room to send");
   while (!bytes.empty()) {
     const std::size_t sent = GDRX_TRY(send_some(bytes));
     bytes = bytes.subspan(sent);
-    if (sent == 0) GDRX_TRY(wait_for(fd_, POLLOUT, deadline, "room to send"));
+    if (sent == 0) GDRX_TRY(waits.wait(POLLOUT));
   }
   return {};
 }
 
 Result<void> Socket::receive_exact(std::span<std::byte> bytes, Deadline deadline) const {
+  Waits waits(fd_, deadline, "an answer");
   while (!bytes.empty()) {
     const std::size_t received = GDRX_TRY(receive_some(bytes));
     bytes = bytes.subspan(received);
-    if (received == 0) GDRX_TRY(wait_for(fd_, POLLIN, deadline, "an answer"));
+    if (received == 0) GDRX_TRY(waits.wait(POLLIN));
   }
   return {};
 }
