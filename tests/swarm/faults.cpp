@@ -153,8 +153,10 @@ namespace {
 
 std::atomic<std::int64_t> live{0};
 
+constexpr int kOld = 3;  // looks that it has lived through: no cache
 struct Block {
   void* memory = nullptr;
+  int age = 0;  // looks at it
   int count = 0;
   std::array<void*, 16> frames{};
 };
@@ -174,6 +176,7 @@ void remember(void* memory) {
     Block& block = blocks[(slot_of(memory) + i) % kBlocks];
     if (block.memory != nullptr) continue;
     block.memory = memory;
+    block.age = 0;
     block.count = backtrace(block.frames.data(), static_cast<int>(block.frames.size()));
     return;
   }
@@ -227,10 +230,9 @@ void print_live() {
   const Exempt quiet;
   const std::lock_guard lock(blocks_mutex);
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    if (blocks[i].memory == nullptr) continue;
+    if (blocks[i].memory == nullptr || ++blocks[i].age != kOld) continue;
     std::fprintf(stderr, "-- lives: %p\n", blocks[i].memory);
     backtrace_symbols_fd(blocks[i].frames.data(), blocks[i].count, STDERR_FILENO);
-    blocks[i].memory = nullptr;
   }
 }
 

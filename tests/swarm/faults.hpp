@@ -73,7 +73,7 @@ class Exempt {
 std::int64_t live_objects();
 /// From here on it is known where each comes from, and a fault says from where it was asked.
 void trace();
-/// Says where those come from that live and were made since the last call.
+/// Looks at those that live; says where each comes from at the third look.
 void print_live();
 
 }  // namespace gdrx::swarm

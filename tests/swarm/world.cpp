@@ -22,92 +22,13 @@
 
 #include "gdrx/gdrx.h"
 #include "tests/swarm/memory.hpp"
+#include "tests/swarm/plan.hpp"
 
 namespace gdrx::swarm {
 namespace {
 
-constexpr std::uint64_t kMostRanks = 4;
 constexpr double kTimeout = 0.4;               // of a call, seconds
 constexpr std::chrono::seconds kDeadline{20};  // of a seed, on a machine with other work
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 1) {}
-  std::uint64_t next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    return (state_ ^= state_ << 17) * 0x2545F4914F6CDD1DULL;
-  }
-  std::uint64_t below(std::uint64_t most) { return (next() >> 11) % most; }
-  bool chance(double of_one) { return static_cast<double>(next() >> 11) * 0x1p-53 < of_one; }
-
- private:
-  std::uint64_t state_;
-};
-
-enum class What : std::uint8_t {
-  all_reduce,
-  broadcast,
-  all_gather,
-  exchange,
-  barrier,
-  all_to_all,
-  scan,
-};
-constexpr std::uint64_t kWhats = 7;
-struct OneCall {
-  What what{};
-  std::size_t count = 1;
-  int root = 0;
-};
-
-struct Plan {
-  int ranks = 1;
-  bool by_id = false;  // else gdrxCommInitAll
-  const char* transport = "auto";
-  bool fabric = true;  // false: shared memory is all there is
-  std::vector<OneCall> calls;
-  int fork_before = -1;  // a call of rank 0
-  std::vector<Fault> faults;
-};
-
-Plan plan_of(std::uint64_t seed, Flavour flavour) {
-  Random random(seed);
-  Plan plan;
-  plan.ranks = static_cast<int>(1 + random.below(kMostRanks));
-  plan.by_id = random.chance(0.5) || flavour == Flavour::gpu;  // gdrxCommInitAll uses no GPU
-  plan.fabric = flavour == Flavour::verbs || random.chance(0.35);
-  const std::uint64_t which = flavour == Flavour::host && plan.fabric ? random.below(10) : 9;
-  if (which < 3) plan.transport = "ucx";
-  if (which >= 3 && which < 5) plan.transport = "tcp";
-  if (flavour == Flavour::verbs) plan.transport = "verbs";
-  constexpr std::array<std::size_t, 10> kCounts{1, 1, 7, 7, 500, 500, 500, 9000, 9000, 70000};
-  for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
-    const auto what = static_cast<What>(random.below(kWhats));
-    plan.calls.push_back({what, kCounts[random.below(kCounts.size())],
-                          static_cast<int>(random.below(static_cast<std::uint64_t>(plan.ranks)))});
-  }
-  if (random.chance(0.15)) plan.fork_before = static_cast<int>(random.below(plan.calls.size()));
-  for (std::uint64_t left = 1 + random.below(3); left > 0; --left) {
-    Fault fault;
-    // One kind, several, or whatever comes: with many calls of one kind, or with few.
-    const std::uint64_t of = random.below(10);
-    if (of < 6) {
-      fault.kinds = 1U << random.below(kKinds);
-    } else if (of < 9) {
-      fault.kinds = static_cast<std::uint32_t>(random.next() >> 40) & ((1U << kKinds) - 1);
-    } else {
-      fault.kinds = (1U << kKinds) - 1;
-    }
-    const bool often = (fault.kinds & 1U) != 0;  // allocations: thousands
-    const std::uint64_t bits = random.below(often ? 13 : 7);
-    fault.first = 1 + random.below(std::uint64_t{2} << bits);
-    fault.times = random.chance(0.7) ? 1 : random.chance(0.8) ? 2 + random.below(8) : 1'000'000;
-    fault.choice = static_cast<std::uint32_t>(random.next() >> 33);
-    plan.faults.push_back(fault);
-  }
-  return plan;
-}
 
 class World {
  public:
@@ -141,6 +62,7 @@ class World {
     outcome.fired = disarm();
     outcome.made = made_;
     outcome.failed = failed_;
+    outcome.error = error_;
     for (const auto& said : said_) {
       if (said[0] != '\0') return said.data();
     }
@@ -325,7 +247,12 @@ class World {
 
   bool explained(int rank, gdrxResult_t result, const char* text) {
     const bool static_text = gdrxGetErrorString(result)[0] != '\0';
-    if (text == nullptr || text[0] == '\0' || !static_text) say(rank, "an error without a word");
+    if (text == nullptr || text[0] == '\0' || !static_text) {
+      say(rank, "an error without a word");
+      return false;
+    }
+    const std::lock_guard lock(mutex_);
+    if (error_[0] == '\0') std::snprintf(error_.data(), error_.size(), "rank %d: %s", rank, text);
     return false;
   }
   void say(int rank, const char* text) {
@@ -347,6 +274,7 @@ class World {
   gdrxUniqueId id_{};
   std::vector<gdrxComm_t> comms_;
   std::vector<std::array<char, 160>> said_;
+  decltype(Outcome::error) error_{};
   std::vector<std::atomic<const char*>> where_;
   // Kept from seed to seed.
   static inline std::array<std::unique_ptr<Buffers>, kMostRanks> buffers_;
@@ -396,16 +324,9 @@ std::string grown(const Holdings& before, const Holdings& after) {
   return text;
 }
 
-std::string shape_of(std::uint64_t seed, Flavour flavour) {
-  const Plan plan = plan_of(seed, flavour);
-  return std::to_string(plan.ranks) + " ranks, " + (plan.by_id ? "unique id" : "one process") +
-         ", " + (plan.fabric ? plan.transport : "shm") + ", " + std::to_string(plan.calls.size()) +
-         " calls" + (plan.fork_before >= 0 ? ", a fork" : "");
-}
-
-Outcome run_seed(std::uint64_t seed, Flavour flavour, bool faults) {
+Outcome run_seed(std::uint64_t seed, Flavour flavour, std::span<const Fault> faults) {
   Plan plan = plan_of(seed, flavour);
-  if (!faults) plan.faults.clear();
+  plan.faults.assign(faults.begin(), faults.end());
   Outcome outcome;
   if (flavour == Flavour::host) {
     if (plan.fabric) {

@@ -2,8 +2,11 @@
 // One seed: ranks that make a communicator, call, and destroy it, while something fails.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/swarm/faults.hpp"
 
@@ -12,7 +15,8 @@ namespace gdrx::swarm {
 enum class Flavour : std::uint8_t { host, verbs, gpu };
 
 struct Outcome {
-  std::string wrong;  // empty: nothing
+  std::string wrong;              // empty: nothing
+  std::array<char, 300> error{};  // the first that a rank was told; no object of the heap
   Fired fired;
   int made = 0;    // ranks that got a communicator
   int failed = 0;  // and those of which a call failed, or which got none
@@ -32,7 +36,8 @@ std::string grown(const Holdings& before, const Holdings& after);
 /// "3 ranks, unique id, ucx, 4 calls"
 std::string shape_of(std::uint64_t seed, Flavour flavour);
 
-/// `faults`: false: the same without any, as a library's first use.
-Outcome run_seed(std::uint64_t seed, Flavour flavour, bool faults = true);
+std::vector<Fault> faults_of(std::uint64_t seed, Flavour flavour);
+/// The ranks and calls of a seed; without faults: as a library's first use.
+Outcome run_seed(std::uint64_t seed, Flavour flavour, std::span<const Fault> faults);
 
 }  // namespace gdrx::swarm
