@@ -74,6 +74,15 @@ void Door::cancel(Rank peer) {
   }
 }
 
+// A visitor whose step throws is gone: it may have given away half of what it had.
+template <class Step>
+void Door::let(Visitor* visitor, Step step) {
+  gone_.push_back(visitor);
+  if (step(*visitor) == Visitor::Next::stay) {
+    gone_.erase(std::find(gone_.begin(), gone_.end(), visitor));
+  }
+}
+
 // Returns the time of those who are no strangers, or are none any more.
 Duration Door::handle(std::span<const epoll_event> events, Instant now) {
   Duration honest{};
@@ -82,13 +91,14 @@ Duration Door::handle(std::span<const epoll_event> events, Instant now) {
     if (visitor == nullptr) continue;  // the listener
     if (std::find(gone_.begin(), gone_.end(), visitor) != gone_.end()) continue;
     const Instant begin = steady_clock().now();
-    if (visitor->step(now) == Visitor::Next::gone) gone_.push_back(visitor);
+    let(visitor, [&](Visitor& one) { return one.step(now); });
     if (!visitor->is_stranger()) honest += steady_clock().now() - begin;
   }
   return honest;
 }
 
 void Door::serve(Instant now) {
+  sweep();  // whose step threw
   std::array<epoll_event, kEvents> events;
   const int count = epoll_wait(epoll_.fd(), events.data(), kEvents, 0);
   rest_ = {};
@@ -104,8 +114,7 @@ void Door::serve(Instant now) {
   if (now < next_look_) return;
   next_look_ = now + kLook;
   for (std::size_t i = 0; i < visitors_.size(); ++i) {
-    Visitor* visitor = visitors_[i].get();
-    if (visitor->look_at_clock(now) == Visitor::Next::gone) gone_.push_back(visitor);
+    let(visitors_[i].get(), [&](Visitor& one) { return one.look_at_clock(now); });
   }
   sweep();
 }

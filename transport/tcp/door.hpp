@@ -78,6 +78,8 @@ class Door {
  private:
   Door(const Identity& self, Host& host, Duration patience);
   void accept(Instant now);
+  template <class Step>
+  void let(Visitor* visitor, Step step);
   void sweep();
   Duration handle(std::span<const epoll_event> events, Instant now);
 
