@@ -33,6 +33,13 @@ class CommunicatorBuilder {
     comm_->machine_.ranks = bootstrap.size();
   }
 
+  // Some peer may have its communicator all the same, and kernels that write to this GPU.
+  ~CommunicatorBuilder() {
+    if (comm_ && comm_->gpu_) comm_->gpu_->abort();
+  }
+  CommunicatorBuilder(const CommunicatorBuilder&) = delete;
+  CommunicatorBuilder& operator=(const CommunicatorBuilder&) = delete;
+
   Result<std::unique_ptr<Communicator>> run() {
     Communicator& comm = *comm_;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);

@@ -83,6 +83,7 @@ Result<SharedGpus> share_gpus(GpuOffer offer, std::span<const Hello> peers,
                                answers[rank].size());
     return SharedGpus{nullptr, fmt::format("rank {}: {}", rank, why)};
   }
+  offer.path->all_connected();
   return SharedGpus{std::move(offer.path), {}};
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <mutex>
@@ -45,6 +46,7 @@ bool is_dead(const PeerProcess& peer, const PeerProcess& self) {
 /// An arena of a communicator that failed, of which a peer may still have a kernel.
 struct Deserted {
   PooledMemory memory;
+  std::uint32_t lease;
   std::vector<PeerProcess> peers;
 };
 
@@ -68,7 +70,7 @@ bool is_left(const Deserted& one) {
   if (!run_aside(read, "reading which peers have departed")) return false;
   const PeerProcess self = this_process();
   return std::all_of(one.peers.begin(), one.peers.end(), [&](const PeerProcess& peer) {
-    return departed[static_cast<std::size_t>(peer.rank)] != 0 || is_dead(peer, self);
+    return departed[static_cast<std::size_t>(peer.rank)] == one.lease || is_dead(peer, self);
   });
 }
 
@@ -80,6 +82,13 @@ void release_what_peers_left() {
   const std::lock_guard lock(deserted.mutex);
   std::erase_if(deserted.all,
                 [&](const Deserted& one) { return one.memory.device() == device && is_left(one); });
+}
+
+// None is 0, which the memory holds at first.
+std::uint32_t next_lease() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  const std::uint32_t lease = ++last;
+  return lease != 0 ? lease : ++last;
 }
 
 }  // namespace
@@ -99,7 +108,7 @@ OwnArena::~OwnArena() {
   DesertedArenas& deserted = deserted_arenas();
   const std::lock_guard lock(deserted.mutex);
   try {
-    deserted.all.push_back({std::move(memory_), std::move(awaited_)});
+    deserted.all.push_back({std::move(memory_), lease_, std::move(awaited_)});
   } catch (const std::bad_alloc&) {
     memory_.keep();
   }
@@ -108,6 +117,7 @@ OwnArena::~OwnArena() {
 Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
   std::unique_ptr<OwnArena> arena(new OwnArena);
   release_what_peers_left();
+  arena->lease_ = next_lease();
   arena->memory_ = GDRX_TRY(PooledMemory::borrow(kArenaBytes));
   GDRX_TRY(check(cudaIpcGetMemHandle(&arena->handle_, arena->data()), "cudaIpcGetMemHandle"));
   GDRX_TRY(run_aside([&](cudaStream_t stream) { return clear_arena(arena->data(), stream); },
@@ -115,8 +125,10 @@ Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
   return arena;
 }
 
-Result<std::unique_ptr<PeerArena>> PeerArena::open(const cudaIpcMemHandle_t& handle) {
+Result<std::unique_ptr<PeerArena>> PeerArena::open(const cudaIpcMemHandle_t& handle,
+                                                   std::uint32_t lease) {
   std::unique_ptr<PeerArena> arena(new PeerArena);
+  arena->lease_ = lease;
   void* data = nullptr;
   GDRX_TRY(check(cudaGetDevice(&arena->device_), "cudaGetDevice"));
   GDRX_TRY(check(cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess),
@@ -126,8 +138,9 @@ Result<std::unique_ptr<PeerArena>> PeerArena::open(const cudaIpcMemHandle_t& han
   return arena;
 }
 
-Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer) {
+Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer, std::uint32_t lease) {
   std::unique_ptr<PeerArena> arena(new PeerArena);
+  arena->lease_ = lease;
   GDRX_TRY(check(cudaGetDevice(&arena->device_), "cudaGetDevice"));
   cudaPointerAttributes attributes{};
   GDRX_TRY(check(cudaPointerGetAttributes(&attributes, pointer), "cudaPointerGetAttributes"));
@@ -143,7 +156,7 @@ void PeerArena::depart(int self) noexcept {
       offsetof(Control, departed) + static_cast<std::size_t>(self) * sizeof(std::uint32_t);
   static_cast<void>(run_aside(
       [&](cudaStream_t stream) {
-        return cudaMemsetAsync(data_ + at, 1, sizeof(std::uint32_t), stream);
+        return cudaMemcpyAsync(data_ + at, &lease_, sizeof lease_, cudaMemcpyHostToDevice, stream);
       },
       "telling a peer of a departure"));
 }

@@ -30,6 +30,8 @@ class OwnArena {
   static Result<std::unique_ptr<OwnArena>> borrow();
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.data()); }
   const cudaIpcMemHandle_t& handle() const noexcept { return handle_; }
+  /// Of the memory to this owner: what departs from another owner's is not meant.
+  std::uint32_t lease() const noexcept { return lease_; }
   /// These may still write to it: nobody has it again before each has departed, or is dead.
   void await_departures(std::vector<PeerProcess> peers) noexcept;
   ~OwnArena();
@@ -40,26 +42,29 @@ class OwnArena {
   OwnArena() = default;
   PooledMemory memory_;
   cudaIpcMemHandle_t handle_{};
+  std::uint32_t lease_ = 0;
   std::vector<PeerProcess> awaited_;
 };
 
 /// A peer's arena, mapped here for as long as the object lives.
 class PeerArena {
  public:
-  /// Another process's, of a GPU of this host.
-  static Result<std::unique_ptr<PeerArena>> open(const cudaIpcMemHandle_t& handle);
+  /// Another process's, of a GPU of this host; `lease` as its owner says.
+  static Result<std::unique_ptr<PeerArena>> open(const cudaIpcMemHandle_t& handle,
+                                                 std::uint32_t lease);
   /// Of this process; on another device when `pointer` is there.
-  static Result<std::unique_ptr<PeerArena>> reach(std::uint8_t* pointer);
+  static Result<std::unique_ptr<PeerArena>> reach(std::uint8_t* pointer, std::uint32_t lease);
   ~PeerArena();
   PeerArena(const PeerArena&) = delete;
   PeerArena& operator=(const PeerArena&) = delete;
   std::uint8_t* data() const noexcept { return data_; }
-  /// This rank, `self`, has no kernel any more that writes to it.
+  /// This rank, `self`, has no kernel any more that writes to it, and will have none.
   void depart(int self) noexcept;
 
  private:
   PeerArena() = default;
   std::uint8_t* data_ = nullptr;
+  std::uint32_t lease_ = 0;
   int device_ = 0;
   bool mapped_ = false;
 };

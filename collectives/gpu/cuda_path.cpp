@@ -88,6 +88,7 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   Ticket& ticket = path->ticket_;
   ticket.process = process_id();
   ticket.pointer = reinterpret_cast<std::uintptr_t>(path->held_->own->data());
+  ticket.lease = path->held_->own->lease();
   static_assert(sizeof(cudaIpcMemHandle_t) == sizeof ticket.handle);
   std::memcpy(ticket.handle.data(), &path->held_->own->handle(), sizeof ticket.handle);
   std::memcpy(ticket.device.data(), properties.uuid.bytes, sizeof ticket.device);
@@ -140,11 +141,12 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
     held_->processes.push_back({ticket.pid, ticket.names, static_cast<int>(rank)});
     std::unique_ptr<PeerArena> arena;
     if (ticket.process == process_id()) {
-      arena = GDRX_TRY(PeerArena::reach(reinterpret_cast<std::uint8_t*>(ticket.pointer)));
+      arena =
+          GDRX_TRY(PeerArena::reach(reinterpret_cast<std::uint8_t*>(ticket.pointer), ticket.lease));
     } else {
       cudaIpcMemHandle_t handle{};
       std::memcpy(&handle, ticket.handle.data(), sizeof handle);
-      arena = GDRX_TRY(PeerArena::open(handle));
+      arena = GDRX_TRY(PeerArena::open(handle, ticket.lease));
     }
     call_.arena[rank] = arena->data();
     held_->peers.push_back(std::move(arena));

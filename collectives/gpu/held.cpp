@@ -10,10 +10,10 @@ Held::~Held() {
   const OnDevice here(device);
   const AnyCapture beside;
   windows.close_all();
-  if (has_failed()) {
+  if (!met || has_failed()) {
     for (const auto& peer : peers) peer->depart(rank);
-    if (own) own->await_departures(std::move(processes));
   }
+  if (met && has_failed()) own->await_departures(std::move(processes));
   peers.clear();
   if (order != nullptr) cudaEventDestroy(order);
   if (never != nullptr) cudaEventDestroy(never);

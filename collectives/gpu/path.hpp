@@ -33,6 +33,7 @@ struct Ticket {
   std::int32_t processors = 0;            // multiprocessors of the GPU
   std::uint32_t bus = 0;                  // its place: PCI domain, bus and device, high to low
   std::int32_t pid = 0;
+  std::uint32_t lease = 0;  // of its arena: tells this communicator from earlier ones
   std::uint64_t names = 0;  // of process ids: the inode of the namespace
 };
 
@@ -119,6 +120,8 @@ class Path {
   virtual const Ticket& ticket() const noexcept = 0;
   /// Maps the peers' arenas. `tickets`: one a rank, each with process != 0.
   virtual Result<void> connect(std::span<const Ticket> tickets, Rank self) = 0;
+  /// Before the first launch: every rank has connected.
+  virtual void all_connected() noexcept = 0;
   /// Enqueues on a stream of this path's GPU (nullptr: the legacy default stream); nothing blocks,
   /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
   /// order of calls even when the stream changes; the stream of the call before must still exist.
@@ -189,7 +192,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 12;
+inline constexpr int kModuleAbi = 14;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -36,7 +36,8 @@ struct alignas(256) Control {
   alignas(256) Pack entered[2][kMaxRanks];
   alignas(256) Room room[kRoomBlocks];  // of two ranks, by block
   alignas(64) Counts counts;
-  // Written by rank r's host after a failure: not 0 once its kernels write here no longer.
+  // Written by rank r's host after a failure: this owner's lease, once its kernels write here no
+  // longer.
   alignas(64) std::uint32_t departed[kMaxRanks];
 };
 static_assert(sizeof(Control) <= 4096);
