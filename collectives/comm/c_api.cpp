@@ -105,7 +105,7 @@ gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error) {
     // It may have been made since: that is seen the next time.
     return gdrxSuccess;
   }
-  const auto failure = comm->impl->failure();
+  const auto failure = comm->impl->async_error();
   *error = failure ? to_c(failure->code) : gdrxSuccess;
   return gdrxSuccess;
 }

@@ -232,8 +232,9 @@ gdrxResult_t gdrxCommGetAsyncErrorInfo(gdrxComm_t comm, gdrxAsyncErrorInfo_t* in
   if (comm == nullptr || info == nullptr || info->size != sizeof *info) {
     return gdrxInvalidArgument;
   }
+  const gdrxResult_t asked = gdrxCommGetAsyncError(comm, &info->result);
   const auto blame = is_made(comm) ? comm->impl->blame() : Communicator::Blame{};
   info->origin = blame.origin;
   info->subject = blame.subject;
-  return gdrxCommGetAsyncError(comm, &info->result);
+  return asked;
 }

@@ -112,6 +112,9 @@ class Communicator final : private exec::Links {
   /// back.
   void fail_for_memory() noexcept;
   std::optional<Error> failure() const noexcept;
+  /// And of kernels that have ended: once a stream was waited for, what failed in it is known.
+  /// Any thread.
+  std::optional<Error> async_error() noexcept;
   /// Who found the failure, and whom it is about: -1: nobody. After failure().
   struct Blame {
     std::int32_t origin = -1;

@@ -151,4 +151,13 @@ std::optional<Error> Communicator::failure() const noexcept {
   return failure_.error();
 }
 
+std::optional<Error> Communicator::async_error() noexcept {
+  try {
+    look_at_gpu();  // a kernel that gave up has ended like any other
+    return failure();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
 }  // namespace gdrx

@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gdrx/gdrx.h"
@@ -209,6 +210,29 @@ TEST_F(GpuDevices, AHandlerHearsOfWhatTheGpuHasDone) {
   post(0);
   EXPECT_EQ(hears(0), gdrxTimeout);
   cudaFree(data);
+}
+
+TEST_F(GpuDevices, WhatAKernelGaveUpIsKnownOnceItsStreamHasEnded) {
+  use_device(0);
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 0.1;
+  constexpr int kTimes = 4;  // the communicator's own thread looks now and then, too
+  for (int i = 0; i < kTimes; ++i) {
+    ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, &config), gdrxSuccess);
+    auto* data = allocate<std::uint32_t>(kCount);
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(gdrxAllReduce(data, data, kCount, gdrxUint32, gdrxSum, comms_[0],
+                            reinterpret_cast<gdrxStream_t>(stream), nullptr),
+              gdrxSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    gdrxResult_t error = gdrxSuccess;
+    ASSERT_EQ(gdrxCommGetAsyncError(comms_[0], &error), gdrxSuccess);
+    EXPECT_EQ(error, gdrxTimeout);
+    on_threads([&](std::size_t rank) { gdrxCommDestroy(std::exchange(comms_[rank], nullptr)); });
+    cudaStreamDestroy(stream);
+    cudaFree(data);
+  }
 }
 
 TEST_F(GpuDevices, ABufferThatTheGpuDoesNotReachEndsTheCallOnEveryRank) {
