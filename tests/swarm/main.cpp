@@ -153,10 +153,10 @@ bool try_faults(const Options& options, std::uint64_t seed, std::span<const Faul
   }
   if (outcome.wrong.empty()) return any;
   ++totals.failed;
-  std::printf("WRONG seed %llu (%s): %s; fired: %s; replay: %s --flavour %s --seed %llu",
+  std::printf("WRONG seed %llu (%s): %s; fired: %s; told: %s; replay: %s --flavour %s --seed %llu",
               static_cast<unsigned long long>(seed), shape.c_str(), outcome.wrong.c_str(),
-              outcome.fired.text().c_str(), options.program, std::string(options.word).c_str(),
-              static_cast<unsigned long long>(seed));
+              outcome.fired.text().c_str(), outcome.error.data(), options.program,
+              std::string(options.word).c_str(), static_cast<unsigned long long>(seed));
   std::printf(options.every > 0 ? " --every %llu\n" : "\n",
               static_cast<unsigned long long>(options.every));
   std::fflush(stdout);
