@@ -264,14 +264,6 @@ class Communicator final : private exec::Links {
         {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(algorithm)});
   }
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
-  /// What choose() is asked for a call.
-  struct Question {
-    Collective collective{};
-    Bytes bytes = 0;
-    std::optional<plan::Algorithm> fixed;
-    bool in_rank_order = false;
-    friend bool operator==(const Question&, const Question&) = default;
-  };
   std::optional<Candidate> way_of(const Question& question);
   Result<void> publish_word();
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);

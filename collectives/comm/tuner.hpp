@@ -52,6 +52,15 @@ Result<void> check_reproducible(bool reproducible, std::optional<plan::Algorithm
 bool can_carry(const Machine& machine, Collective collective,
                std::optional<plan::Algorithm> fixed) noexcept;
 
+/// What choose() is asked for a call.
+struct Question {
+  Collective collective{};
+  Bytes bytes = 0;
+  std::optional<plan::Algorithm> fixed;
+  bool in_rank_order = false;
+  friend bool operator==(const Question&, const Question&) = default;
+};
+
 /// `fixed`: the algorithm the user asked for. `in_rank_order`: only of those that reduce so,
 /// whatever was asked for. Empty if nothing can carry the collective.
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
