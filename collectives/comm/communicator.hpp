@@ -215,14 +215,14 @@ class Communicator final : private exec::Links {
   Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
   static bool on_gpu(const Call& call);
-  static bool is_empty(const Call& call) noexcept {
-    return call.collective == Collective::all_reduce && call.count == 0;
-  }
+  static bool is_empty(const Call& call) noexcept;
   bool runs_on_gpu(const Call& call) const;
   void say_why_staged(const Call& call);  // driver_ held
-  Result<void> check_buffers(const Call& call);
+  Result<void> reach(const void* input, const void* output);
   bool runs_on_hosts(const Call& call) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
+  Result<void> launch_moves(const Call& call, void* stream);
+  Result<void> enqueue_launch(const GpuLaunch& what, void* stream);
   Result<void> launch_on_hosts(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_hosts(Call call);
   Result<std::shared_ptr<Operation>> queue_on_hosts(Call call);

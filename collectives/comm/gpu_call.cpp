@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_moves.hpp"
 #include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -49,14 +50,20 @@ WhyStaged why_staged(const Call& call, bool has_gpu, bool one_host, bool has_alg
       collective == Collective::reduce_scatter || collective == Collective::all_gather;
   if (!has_gpu) return WhyStaged::no_gpu;
   if (!one_host && !all_reduce) return WhyStaged::between_hosts;
+  if (only_moves(collective)) return WhyStaged::host_buffer;
   if (!all_reduce && !blocks) return WhyStaged::no_kernel;
   if (!kernels_know(call)) return WhyStaged::no_arithmetic;
   if (one_host && all_reduce && !has_algorithm) return WhyStaged::algorithm;
   return WhyStaged::host_buffer;
 }
 
-// "allReduce of 100 float, sum, one-shot".
+// "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0".
 std::string text_of(const gpu::Called& called, int ranks) {
+  if (called.moves) {
+    const bool rooted = plan::traits_of(called.collective).rooted;
+    return fmt::format("{} of {}{}", to_string(called.collective), to_string(called.type),
+                       rooted ? fmt::format(", root {}", called.root) : "");
+  }
   std::uint64_t bytes = called.bytes;
   if (called.collective != Collective::all_reduce) bytes /= static_cast<std::uint64_t>(ranks);
   std::string text = fmt::format("{} of {} {}", to_string(called.collective),
@@ -66,6 +73,12 @@ std::string text_of(const gpu::Called& called, int ranks) {
   const bool named = called.kernel <= static_cast<std::uint64_t>(gpu::Kernel::tree);
   return text + ", " +
          std::string(named ? gpu::to_string(static_cast<gpu::Kernel>(called.kernel)) : "relay");
+}
+
+// Of the same call, so that the two speak of elements of one type.
+bool differ_in_count(const gpu::Called& mine, gpu::Called theirs) {
+  theirs.bytes = mine.bytes;
+  return mine.moves && mine == theirs;
 }
 
 std::string_view text_of(WhyStaged why) {
@@ -101,9 +114,8 @@ void Communicator::say_why_staged(const Call& call) {
 }
 
 // Refused here alone, peers would wait for it in their kernels.
-Result<void> Communicator::check_buffers(const Call& call) {
-  if (call.count == 0) return {};
-  auto reached = gpu_->check_buffers(call.input, call.output);
+Result<void> Communicator::reach(const void* input, const void* output) {
+  auto reached = gpu_->check_buffers(input, output);
   if (!reached) return tl::unexpected(stop(std::move(reached).error(), true));
   return {};
 }
@@ -116,6 +128,9 @@ bool Communicator::on_gpu(const Call& call) {
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
 bool Communicator::runs_on_gpu(const Call& call) const {
   if (!gpu_ || hierarchy_) return false;
+  if (only_moves(call.collective)) {
+    return moves_on_gpu(call, rank_, size(), last_was_gpu_.load(std::memory_order_relaxed));
+  }
   const bool all_reduce = call.collective == Collective::all_reduce;
   const bool blocks =
       call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
@@ -150,33 +165,44 @@ Result<void> Communicator::launch(const Call& call) {
 
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  GDRX_TRY(check_buffers(call));
+  if (only_moves(call.collective)) return launch_moves(call, stream);
+  if (call.count > 0) GDRX_TRY(reach(call.input, call.output));
   const Bytes block = call.count * size_of(call.type);
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   const gpu::Prediction choice = gpu_choice(call);
-  const gpu::Shape& shape = choice.shape;
-  // The host's part; the GPU's is gpu_spans_'.
+  GpuLaunch launch{gpu::to_string(choice.shape.kernel), bytes, algorithm_of(choice.shape.kernel),
+                   choice.us};
+  launch.work = {call.input, call.output, bytes, call.type, call.op, block};
+  launch.work.timeout = timeout_of(call);
+  launch.shape = choice.shape;
+  return enqueue_launch(launch, stream);
+}
+
+// The host's part has a span here; the GPU's is gpu_spans_'.
+Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   const std::uint32_t number = gpu_spans_ ? gpu_spans_->next_call() : trace::kNoIndex;
-  const trace::Span launch(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
-                           {bytes, trace::kNobody, number, gpu::to_string(shape.kernel)});
+  const trace::Span span(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
+                         {what.bytes, trace::kNobody, number, what.kernel});
   std::unique_lock lock(gpu_mutex_);
-  const bool timed = gpu_spans_ && bytes > 0 && gpu_spans_->begin(stream);
-  gpu::Work work{call.input, call.output, bytes, call.type, call.op, block};
-  work.timeout = timeout_of(call);
-  auto launched = gpu_->launch(work, shape, stream);
-  if (!launched) {
+  const bool timed = gpu_spans_ && what.bytes > 0 && gpu_spans_->begin(stream);
+  Result<void> enqueued;
+  if (what.moves.empty()) enqueued = gpu_->launch(what.work, what.shape, stream);
+  for (const gpu::Moves& step : what.moves) {
+    if (enqueued) enqueued = gpu_->move(step, gpu_host_.blocks, stream);
+  }
+  if (!enqueued) {
     lock.unlock();
     // Of a stream that is captured: nothing was started.
-    if (launched.error().code == Errc::unsupported) return tl::unexpected(launched.error());
+    if (enqueued.error().code == Errc::unsupported) return tl::unexpected(enqueued.error());
     // Peers would wait for this kernel, and take the next for it.
-    return tl::unexpected(stop(std::move(launched).error(), true));
+    return tl::unexpected(stop(std::move(enqueued).error(), true));
   }
-  if (timed) gpu_spans_->end(stream, gpu::to_string(shape.kernel), bytes, number);
-  gpu_info_.algorithm = algorithm_of(shape.kernel);
+  if (timed) gpu_spans_->end(stream, what.kernel, what.bytes, number);
+  gpu_info_.algorithm = what.algorithm;
   gpu_info_.path = PathKind::gpu;
-  gpu_info_.predicted_us = choice.us;
-  gpu_info_.registered = shape.kernel == gpu::Kernel::direct;
+  gpu_info_.predicted_us = what.predicted_us;
+  gpu_info_.registered = what.moves.empty() && what.shape.kernel == gpu::Kernel::direct;
   last_was_gpu_.store(true, std::memory_order_relaxed);  // gpu_mutex_ is held
   return {};
 }
@@ -245,6 +271,15 @@ Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const 
                         "not at the same offsets of the same registrations: register on every "
                         "rank, in the same order, what a call uses, or on none",
                         index(rank_), trouble.call, index(other))};
+  }
+  if (differ_in_count(trouble.mine, trouble.theirs)) {
+    const std::size_t element = size_of(trouble.mine.type);
+    return {Errc::mismatch,
+            fmt::format("rank {}'s {} sends {} {} to rank {}, whose call expects {} from it: the "
+                        "counts of a pair of ranks must agree",
+                        index(other), to_string(trouble.mine.collective),
+                        trouble.theirs.bytes / element, to_string(trouble.mine.type), index(rank_),
+                        trouble.mine.bytes / element)};
   }
   const int ranks = hierarchy_ ? static_cast<int>(hierarchy_->host.size()) : size();
   return {Errc::mismatch,

@@ -24,6 +24,10 @@ std::uint32_t in_record(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
+bool Communicator::is_empty(const Call& call) noexcept {
+  return call.collective == Collective::all_reduce && call.count == 0;
+}
+
 // As with runs_on_gpu(), the same on every rank.
 bool Communicator::runs_on_hosts(const Call& call) const {
   return hierarchy_ && call.collective == Collective::all_reduce && call.count > 0 &&
@@ -32,7 +36,7 @@ bool Communicator::runs_on_hosts(const Call& call) const {
 
 Result<void> Communicator::launch_on_hosts(const Call& call) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  GDRX_TRY(check_buffers(call));
+  if (call.count > 0) GDRX_TRY(reach(call.input, call.output));
   if (!GDRX_TRY(gpu_->is_captured(call.stream))) {
     GDRX_TRY(queue_on_hosts(call));  // the queue keeps it
     return {};
@@ -46,7 +50,7 @@ Result<void> Communicator::launch_on_hosts(const Call& call) {
 Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
   GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  GDRX_TRY(check_buffers(call));
+  if (call.count > 0) GDRX_TRY(reach(call.input, call.output));
   return queue_on_hosts(std::move(call));
 }
 

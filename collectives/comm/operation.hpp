@@ -6,6 +6,8 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "collectives/comm/call.hpp"
@@ -29,6 +31,17 @@ struct OperationInfo {
   plan::Traffic planned;
   bool staged = false;      // GPU buffers went through the host
   bool registered = false;  // all buffers of the call were: nothing was copied to send it
+};
+
+/// A call that is about to be enqueued on the GPU: one kernel, or moves one after the other.
+struct GpuLaunch {
+  std::string_view kernel;  // a literal
+  Bytes bytes = 0;
+  plan::Algorithm algorithm = plan::Algorithm::one_shot;
+  double predicted_us = 0;
+  gpu::Work work = {};  // without moves, as the next
+  gpu::Shape shape = {};
+  std::span<const gpu::Moves> moves = {};
 };
 
 /// Shared by who runs it and its request.

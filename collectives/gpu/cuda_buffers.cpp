@@ -9,8 +9,8 @@ namespace gdrx::gpu {
 
 Result<void> CudaPath::check_buffers(const void* input, const void* output) const {
   const DriverApi* driver = GDRX_TRY(driver_api());
-  GDRX_TRY(check_buffer(*driver, input));
-  return input == output ? Result<void>() : check_buffer(*driver, output);
+  if (input != nullptr) GDRX_TRY(check_buffer(*driver, input));
+  return output == nullptr || input == output ? Result<void>() : check_buffer(*driver, output);
 }
 
 // A kernel that touches what it does not reach spoils the GPU for the whole process.

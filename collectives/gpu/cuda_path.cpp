@@ -50,9 +50,9 @@ class OwnedMemory final : public Memory {
 // Within which the kernels of a communicator that failed end, unless the GPU is given to others.
 constexpr std::chrono::milliseconds kAbortTime{100};
 
-constexpr std::string_view kStages[] = {"entering the call", "reducing",
-                                        "gathering results", "leaving the call",
-                                        "comparing buffers", "sending"};
+constexpr std::string_view kStages[] = {
+    "entering the call", "reducing", "gathering results", "leaving the call",
+    "comparing buffers", "sending",  "receiving"};
 
 }  // namespace
 
@@ -154,9 +154,10 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   return {};
 }
 
-std::uint64_t CudaPath::timeout_of(const Work& what) const noexcept {
-  if (!what.timeout) return timeout_ns_;
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds(*what.timeout).count());
+std::uint64_t CudaPath::timeout_of(
+    const std::optional<std::chrono::milliseconds>& timeout) const noexcept {
+  if (!timeout) return timeout_ns_;
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(*timeout).count());
 }
 
 // Kernels of one arena must not overlap: a stream waits for the one that was used before it. What
@@ -195,13 +196,13 @@ Result<void> CudaPath::check_launch(void* to) const {
 }
 
 // Of one rank. Large ones by the copy engine: it leaves the multiprocessors alone.
-Result<void> CudaPath::copy(const Work& what, cudaStream_t stream) {
-  if (what.input == what.output) return {};
-  if (is_small_copy(what.output, what.input, what.bytes)) {
-    return check(launch_copy(what.output, what.input, what.bytes, stream), "kernel launch");
+Result<void> CudaPath::copy(const void* input, void* output, std::uint64_t bytes,
+                            cudaStream_t stream) {
+  if (input == output || bytes == 0) return {};
+  if (is_small_copy(output, input, bytes)) {
+    return check(launch_copy(output, input, bytes, stream), "kernel launch");
   }
-  return check(cudaMemcpyAsync(what.output, what.input, what.bytes, cudaMemcpyDefault, stream),
-               "cudaMemcpyAsync");
+  return check(cudaMemcpyAsync(output, input, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
 }
 
 Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream) {
@@ -218,7 +219,9 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   const OnDevice here(device_);
   GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
   const bool divides = what.op == ReduceOp::avg && what.finish;
-  if (call_.ranks == 1) return copy(what, static_cast<cudaStream_t>(stream));
+  if (call_.ranks == 1) {
+    return copy(what.input, what.output, what.bytes, static_cast<cudaStream_t>(stream));
+  }
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = divides ? call_.ranks : 0;
   call_.type = static_cast<std::int32_t>(what.type);
@@ -227,7 +230,7 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.output = what.output;
   call_.bytes = what.bytes;
   call_.block = what.block;
-  call_.timeout_ns = timeout_of(what);
+  call_.timeout_ns = timeout_of(what.timeout);
   call_.signature = signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : 0);
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
@@ -265,7 +268,7 @@ Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* strea
   call_.block = what.block;
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = 0;
-  call_.timeout_ns = timeout_of(what);
+  call_.timeout_ns = timeout_of(what.timeout);
   call_.type = static_cast<std::int32_t>(what.type);
   call_.signature = signature_of_relay(call_);
   if (!is_small_relay(call_, between)) return false;

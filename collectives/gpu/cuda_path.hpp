@@ -24,6 +24,7 @@ class CudaPath final : public Path {
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   void all_connected() noexcept override { held_->met = true; }
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
+  Result<void> move(const Moves& what, int blocks, void* stream) override;
   Result<void> check_buffers(const void* input, const void* output) const override;
   void* own_stream() const noexcept override { return held_->own_stream; }
   Result<bool> is_captured(void* stream) const override;
@@ -59,8 +60,8 @@ class CudaPath final : public Path {
   Result<void> follow(cudaStream_t stream);
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
-  Result<void> copy(const Work& what, cudaStream_t stream);
-  std::uint64_t timeout_of(const Work& what) const noexcept;
+  Result<void> copy(const void* input, void* output, std::uint64_t bytes, cudaStream_t stream);
+  std::uint64_t timeout_of(const std::optional<std::chrono::milliseconds>& timeout) const noexcept;
   Result<void> check_capture() const;
   Result<void> check_buffer(const DriverApi& driver, const void* buffer) const;
 

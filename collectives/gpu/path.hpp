@@ -15,6 +15,7 @@
 
 #include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/flags.hpp"
+#include "collectives/kernels/moves.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -49,6 +50,19 @@ struct Work {
   bool finish = true;       // avg: divides by the ranks; false: leaves the sum
   /// How long a kernel waits for a peer, 0: for ever; empty: as the path does.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
+};
+
+/// A call that only moves bytes: what each rank gets of `input`, and where in `output` its bytes
+/// go; one each, its own too. Two ranks give as many bytes for each other, or both are told. A
+/// buffer of which no byte is moved may be null.
+struct Moves {
+  Collective collective{};  // as the peers' calls are compared with it, and type and root
+  DataType type{};
+  Rank root{};
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::array<Run, kMaxRanks> sends{}, receives{};
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 
 /// Why a kernel stopped waiting.
@@ -126,7 +140,9 @@ class Path {
   /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
   /// order of calls even when the stream changes; the stream of the call before must still exist.
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
-  /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory.
+  /// As launch(), over at most so many multiprocessors, the same on all ranks.
+  virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
+  /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.
   virtual Result<void> check_buffers(const void* input, const void* output) const = 0;
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
@@ -192,7 +208,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 14;
+inline constexpr int kModuleAbi = 15;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -6,15 +6,21 @@ namespace {
 
 // A signature: what is called, then a digest of all that the ranks' kernels have in common. The
 // kernel puts the call's number below it.
-constexpr int kKernelBits = 3;
+constexpr int kKernelBits = 4;
 constexpr int kTypeBits = 5;
 constexpr int kOperatorBits = 4;
+constexpr int kCollectiveBits = 5;
+constexpr int kRootBits = 4;
 constexpr int kKernelAt = kNumberBits;
 constexpr int kTypeAt = kKernelAt + kKernelBits;
 constexpr int kOperatorAt = kTypeAt + kTypeBits;
-constexpr int kDigestAt = kOperatorAt + kOperatorBits;
-constexpr std::uint64_t kRelayKernel = 7;  // no Kernel
+constexpr int kCollectiveAt = kOperatorAt + kOperatorBits;
+constexpr int kRootAt = kCollectiveAt + kCollectiveBits;
+constexpr int kDigestAt = kRootAt + kRootBits;
+constexpr std::uint64_t kRelayKernel = 14;  // no Kernel, as the next
+constexpr std::uint64_t kMoveKernel = 15;
 static_assert(kDataTypeCount <= 1 << kTypeBits && kReduceOpCount <= 1 << kOperatorBits);
+static_assert(kCollectiveCount <= 1 << kCollectiveBits && kMaxRanks <= 1 << kRootBits);
 
 // The finalizer of SplitMix64: every bit of the input changes half of the output's.
 std::uint64_t mixed(std::uint64_t value) {
@@ -41,20 +47,29 @@ std::uint64_t taken(std::uint64_t word, int count, int at) {
   return word >> at & ((std::uint64_t{1} << count) - 1);
 }
 
-std::uint64_t signature(const Call& call, std::uint64_t kernel, std::uint64_t grid,
-                        std::uint64_t place) {
-  return bits(kernel, kKernelBits, kKernelAt) |
-         bits(static_cast<std::uint64_t>(call.type), kTypeBits, kTypeAt) |
-         bits(static_cast<std::uint64_t>(call.op), kOperatorBits, kOperatorAt) |
-         digest_of(call, grid, place) << kDigestAt;
-}
-
 Collective collective_of(std::uint64_t kernel) {
   if (kernel == static_cast<std::uint64_t>(Kernel::all_gather)) return Collective::all_gather;
   if (kernel == static_cast<std::uint64_t>(Kernel::reduce_scatter)) {
     return Collective::reduce_scatter;
   }
   return Collective::all_reduce;
+}
+
+struct Named {
+  std::uint64_t kernel = 0;
+  Collective collective{};
+  std::int32_t type = 0;
+  std::int32_t op = 0;
+  Rank root{};
+};
+
+std::uint64_t signature(const Named& what, std::uint64_t digest) {
+  return bits(what.kernel, kKernelBits, kKernelAt) |
+         bits(static_cast<std::uint64_t>(what.type), kTypeBits, kTypeAt) |
+         bits(static_cast<std::uint64_t>(what.op), kOperatorBits, kOperatorAt) |
+         bits(static_cast<std::uint64_t>(what.collective), kCollectiveBits, kCollectiveAt) |
+         bits(static_cast<std::uint64_t>(index(what.root)), kRootBits, kRootAt) |
+         digest << kDigestAt;
 }
 
 }  // namespace
@@ -68,15 +83,29 @@ std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t p
                                             static_cast<std::uint64_t>(shape.unroll) << 2 |
                                             static_cast<std::uint64_t>(shape.whole) << 1 |
                                             static_cast<std::uint64_t>(shape.tiled);
-  return signature(call, static_cast<std::uint64_t>(shape.kernel), grid, place);
+  const auto kernel = static_cast<std::uint64_t>(shape.kernel);
+  return signature({kernel, collective_of(kernel), call.type, call.op},
+                   digest_of(call, grid, place));
 }
 
-std::uint64_t signature_of_relay(const Call& call) { return signature(call, kRelayKernel, 0, 0); }
+std::uint64_t signature_of_relay(const Call& call) {
+  return signature({kRelayKernel, Collective::all_reduce, call.type, call.op},
+                   digest_of(call, 0, 0));
+}
+
+std::uint64_t signature_of_move(const MoveCall& call, Collective collective, DataType type,
+                                Rank root) {
+  return signature({kMoveKernel, collective, static_cast<std::int32_t>(type), 0, root},
+                   mixed(call.channels.count));
+}
 
 Called called_of(const Pack& words) {
   Called called;
   called.kernel = taken(words.low, kKernelBits, kKernelAt);
-  called.collective = collective_of(called.kernel);
+  called.moves = called.kernel == kMoveKernel;
+  called.root = static_cast<std::int32_t>(taken(words.low, kRootBits, kRootAt));
+  const std::uint64_t collective = taken(words.low, kCollectiveBits, kCollectiveAt);
+  if (collective < kCollectiveCount) called.collective = static_cast<Collective>(collective);
   const std::uint64_t type = taken(words.low, kTypeBits, kTypeAt);
   const std::uint64_t op = taken(words.low, kOperatorBits, kOperatorAt);
   if (type < kDataTypeCount) called.type = static_cast<DataType>(type);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "collectives/kernels/call.hpp"
+#include "collectives/kernels/moves.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
 
@@ -16,14 +17,19 @@ namespace gdrx::gpu {
 std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place);
 /// Of one that is a relay.
 std::uint64_t signature_of_relay(const Call& call);
+/// Of one that only moves bytes. How many, each pair of ranks compares by itself.
+std::uint64_t signature_of_move(const MoveCall& call, Collective collective, DataType type,
+                                Rank root);
 
 /// As people read it.
 struct Called {
   Collective collective{};
   DataType type{};
   ReduceOp op{};
-  std::uint64_t bytes = 0;
-  std::uint64_t kernel = 0;  // a Kernel, or what stands for a relay
+  std::int32_t root = 0;
+  std::uint64_t bytes = 0;   // of a move: from the one that is called `theirs` to the other
+  std::uint64_t kernel = 0;  // a Kernel, or what stands for a relay or a move
+  bool moves = false;        // it is one of these
   friend bool operator==(const Called&, const Called&) = default;
 };
 /// Of two words that a peer wrote: what is out of range becomes 0.

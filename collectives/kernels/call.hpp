@@ -43,20 +43,23 @@ struct alignas(256) Control {
 static_assert(sizeof(Control) <= 4096);
 
 /// The first word of `entered` is the call's number, and its signature above that; the second its
-/// bytes.
+/// bytes, of a move those that the peer gets.
 inline constexpr int kNumberBits = 16;
 
 /// GPU memory of one rank that its peers write: control page, one escape byte a slot, for each
-/// block and peer the call that it is done with, slots. A slot that nobody has written holds the
-/// sentinel.
+/// block and peer the call that it is done with, for each block and peer of a move its Room, slots.
+/// A slot that nobody has written holds the sentinel.
 inline constexpr std::uint64_t kEscapesAt = 4096;
 inline constexpr std::uint64_t kSlotsAt = 1 << 20;
 inline constexpr std::uint64_t kArenaBytes = 16 << 20;
 inline constexpr std::uint32_t kSlots =
     static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
 inline constexpr std::uint64_t kLeftAt = kEscapesAt + kSlots;
-inline constexpr int kMaxBlocks = 960;
-static_assert(kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t) <= kSlotsAt);
+inline constexpr int kMaxBlocks = 640;
+inline constexpr std::uint64_t kRoomsAt = kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t);
+inline constexpr int kMoveBlocks = 160;
+static_assert(kRoomsAt % sizeof(Room) == 0);
+static_assert(kRoomsAt + kMoveBlocks * kMaxRanks * sizeof(Room) <= kSlotsAt);
 
 /// What a slot holds before a write. Any 128 bits may be data: a pack that equals the sentinel is
 /// sent as kEscape with its meaning in the slot's escape byte, and so is kEscape itself.
@@ -76,7 +79,15 @@ struct Report {
   Pack mine, theirs;         // disagreeing: what the two entered
 };
 
-enum class Stage : std::uint32_t { entering, reducing, gathering, leaving, disagreeing, sending };
+enum class Stage : std::uint32_t {
+  entering,
+  reducing,
+  gathering,
+  leaving,
+  disagreeing,
+  sending,
+  receiving
+};
 
 /// Where a rank stands in the ring: its position from 0 on, and the ranks beside it.
 struct RingPlace {

@@ -95,7 +95,7 @@ class Watch {
 
  private:
   __device__ __forceinline__ static Pack mine(const Call& call, std::uint32_t calls) {
-    return entered_of(call, calls + 1);
+    return entered_of(call, calls + 1, call.bytes);
   }
   __device__ __forceinline__ static const Pack* word_of(const Call& call, std::uint32_t calls) {
     return &control_of(call, call.rank)->entered[calls % 2][rank_above(call, 1)];

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "collectives/kernels/moves.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
 
@@ -17,6 +18,9 @@ Launch launch_of(DataType type);
 
 /// Of any element type.
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream);
+
+/// `blocks`: the most channels of any run.
+cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
 
 /// Empties an arena: zeroes before the slots, a sentinel in each slot. Enqueues.
 cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream);

@@ -14,8 +14,9 @@ __device__ __forceinline__ Control* control_of(const Call& call, int rank) {
 }
 
 /// What a rank tells its peers when it enters a call.
-__device__ __forceinline__ Pack entered_of(const Call& call, std::uint32_t number) {
-  return {call.signature | (number & ((1U << kNumberBits) - 1)), call.bytes};
+__device__ __forceinline__ Pack entered_of(const Call& call, std::uint32_t number,
+                                           std::uint64_t bytes) {
+  return {call.signature | (number & ((1U << kNumberBits) - 1)), bytes};
 }
 __device__ __forceinline__ bool of_one_number(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint16_t>(a) == static_cast<std::uint16_t>(b);
@@ -203,16 +204,18 @@ struct Entry {
 /// those after them, first wait until every rank is in this call, and so has left the one before.
 /// What the ranks must agree on travels with that. Every thread calls it. After a kernel that gave
 /// up all that follow do: a peer may be in that one's call yet, two behind.
-/// `control`: this rank's.
+/// `control`: this rank's. `bytes`: what each thread tells the peer of its number beside the
+/// signature.
 __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
-                                       Patience& patience, const Announcement& announcement) {
+                                       Patience& patience, const Announcement& announcement,
+                                       std::uint64_t bytes) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
   const bool aborted = reinterpret_cast<const volatile Control*>(control)->aborted != 0;
   if (aborted) patience.give_up();
   const bool meets = whole || state >> 32 != 0;
   const int peer = static_cast<int>(threadIdx.x);
-  const Pack mine = entered_of(call, calls + 1);
+  const Pack mine = entered_of(call, calls + 1, bytes);
   if (__builtin_expect(!meets, 1)) {
     announcement.make(calls, mine);
   } else {
@@ -232,6 +235,11 @@ __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool 
     if (__syncthreads_or(patience.over()) != 0) patience.give_up();
   }
   return {calls, whole ? 0 : calls % 2 * (kSlots / 2)};
+}
+
+__device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
+                                       Patience& patience, const Announcement& announcement) {
+  return enter(call, control, whole, patience, announcement, call.bytes);
 }
 
 /// Every block of this number, of all ranks, has come here: what they wrote is there, and what they

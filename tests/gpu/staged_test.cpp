@@ -69,7 +69,7 @@ class GpuStaged : public testing::Test {
 
   /// No kernel does it: it goes through host memory.
   void post(Member& self) {
-    EXPECT_EQ(gdrxBroadcast(self.data, self.data, kCount, gdrxUint32, 0, self.comm,
+    EXPECT_EQ(gdrxAllReduce(self.data, self.data, kCount, gdrxUint32, gdrxBor, self.comm,
                             reinterpret_cast<gdrxStream_t>(self.stream), &self.request),
               gdrxSuccess)
         << gdrxGetLastError(self.comm);
@@ -79,7 +79,7 @@ class GpuStaged : public testing::Test {
     must(cudaMemcpy(self.data, mine.data(), kCount * 4, cudaMemcpyHostToDevice), "copy");
     must(cudaDeviceSynchronize(), "copy");
   }
-  void check(const Member& self) { expect_all(self, 42); }
+  void check(const Member& self) { expect_all(self, 42 | 43); }
   void expect_all(const Member& self, std::uint32_t value) {
     std::vector<std::uint32_t> got(kCount);
     must(cudaMemcpy(got.data(), self.data, kCount * 4, cudaMemcpyDeviceToHost), "copy");
@@ -123,7 +123,7 @@ TEST_F(GpuStaged, ACallThatNobodyWaitsForSpoilsNoCaptureOfAnotherThread) {
 TEST_F(GpuStaged, ACallThatACapturedStreamCannotHaveIsRefusedAndTheCaptureGoesOn) {
   must(cudaStreamBeginCapture(captured_, cudaStreamCaptureModeRelaxed), "capture");
   Member& self = members_[0];
-  EXPECT_EQ(gdrxBroadcast(self.data, self.data, kCount, gdrxUint32, 0, self.comm,
+  EXPECT_EQ(gdrxAllReduce(self.data, self.data, kCount, gdrxUint32, gdrxBor, self.comm,
                           reinterpret_cast<gdrxStream_t>(captured_), &self.request),
             gdrxUnsupported);
   EXPECT_NE(std::string(gdrxGetLastError(self.comm)).find("captured"), std::string::npos);

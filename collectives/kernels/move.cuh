@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes from every rank to every other, as many for each pair as the call says: one kernel for all
+// collectives that add nothing, of all types.
+//
+// Why a slot is never written too early. Within a call, a channel's sets are used in turn, and the
+// receiver's block tells the sender's how many tiles it has emptied: a set is written again once
+// its last tile is among them. Between calls: no rank ends a move before every rank has entered it,
+// which the first block's last warp sees by what they told, while the data is on its way. So a rank
+// that is in this call knows that all are in the one before at least, and have ended the one before
+// that, which had the same half of the slots. It is what ranks that send to each other know anyway.
+// Why none stays full: every rank compares how many bytes each peer sends it with what it expects;
+// where they are the same all that is sent is received, and emptied, before the kernel ends.
+#pragma once
+
+#include "collectives/kernels/copy.cuh"
+#include "collectives/kernels/emptied.cuh"
+#include "collectives/kernels/exchange.cuh"
+#include "collectives/kernels/moves.hpp"
+
+namespace gdrx::gpu {
+
+/// In a sender's arena: what the receiver's block of this number has emptied.
+__device__ __forceinline__ Room* room_of(const Call& call, int sender, int receiver) {
+  return reinterpret_cast<Room*>(call.arena[sender] + kRoomsAt) + blockIdx.x * kMaxRanks + receiver;
+}
+
+/// This block's chunk of a run in a tile.
+struct Chunk {
+  std::uint64_t first;  // of its packs
+  std::uint32_t packs;  // 0: it has none
+
+  __device__ __forceinline__ Chunk(const Move& run, std::uint32_t tile) : first(0), packs(0) {
+    const std::uint32_t chunk = tile * run.channels + blockIdx.x;
+    if (blockIdx.x >= run.channels || chunk >= run.chunks) return;
+    first = std::uint64_t{chunk} * run.width;
+    const std::uint64_t rest = packs_of(run.bytes) - first;
+    packs = rest < run.width ? static_cast<std::uint32_t>(rest) : run.width;
+  }
+};
+
+/// The last warp of a block: it sees that every peer has entered this call and sends what this rank
+/// expects (the first block's does), and tells who sends here of the sets that are empty again.
+class Attendant {
+ public:
+  __device__ __forceinline__ Attendant(const MoveCall& call, const Entry& entry)
+      : call_(call), entry_(entry), peer_(static_cast<int>(threadIdx.x % 32)) {
+    if (peer_ >= call.ranks || peer_ == call.rank) return;
+    heard_ = blockIdx.x != 0;
+    const std::uint32_t tiles = call.receives[peer_].tiles();
+    awaits_ = tiles > call.channels.sets ? tiles - call.channels.sets : 0;
+  }
+
+  /// Until every peer was heard and told. A thread that gave up waits for nothing any more.
+  __device__ __forceinline__ void attend(const Emptied& emptied, Patience& patience) {
+    std::uint32_t told = 0;
+    while (__reduce_min_sync(~0U, heard_ && told >= awaits_ ? 1U : 0U) == 0) {
+      const std::uint32_t now = emptied.least(call_.tiles);
+      if (now != told && told < awaits_) {
+        fence_system();
+        store_shared(room_of(call_, peer_, call_.rank), std::uint64_t{entry_.calls} << 32 | now);
+      }
+      told = now;
+      if (!heard_) heard_ = hear(patience);
+    }
+  }
+
+ private:
+  /// False: it has not come yet.
+  __device__ __forceinline__ bool hear(Patience& patience) const {
+    const Pack expected = entered_of(call_, entry_.calls + 1, call_.receives[peer_].bytes);
+    const Control* control = control_of(call_, call_.rank);
+    const Pack theirs = load_shared(&control->entered[entry_.calls % 2][peer_]);
+    if (entered_before(theirs.low, expected.low)) {
+      return !patience.more(peer_, Stage::entering, 0);
+    }
+    if (theirs.low != expected.low || theirs.high != expected.high) {
+      patience.refuse(peer_, expected, theirs);
+    }
+    return true;
+  }
+
+  const MoveCall& call_;
+  const Entry& entry_;
+  int peer_;
+  bool heard_ = true;
+  std::uint32_t awaits_ = 0;  // tiles of which the peer has to be told
+};
+
+/// One block's share of a call, its last warp apart: tile after tile, the next one sent before one
+/// is awaited. So whoever is behind all others never waits: its peers have sent what it awaits, and
+/// emptied what it writes.
+template <int kUnroll, int kPeers>
+class Mover {
+ public:
+  __device__ __forceinline__ Mover(const MoveCall& call, const Entry& entry, Patience& patience)
+      : call_(call), entry_(entry), patience_(patience), room_(call.channels.sets) {}
+
+  __device__ __forceinline__ void send_tile(std::uint32_t tile) {
+    if (tile >= room_) await_room(tile);
+    for (int step = 1; step < call_.ranks; ++step) {
+      const int to = rank_above(call_, step);
+      const Chunk chunk(call_.sends[to], tile);
+      if (chunk.packs == 0) continue;
+      const UserBuffer from(static_cast<const std::uint8_t*>(call_.input) + call_.sends[to].at,
+                            call_.sends[to].bytes);
+      const std::uint32_t slot = first_slot(sending_) + lane_of(to, call_.rank) * kWidth;
+      Pack packs[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (at(i) < chunk.packs) packs[i] = from.load(chunk.first + at(i));
+      }
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (at(i) < chunk.packs && !patience_.over()) {
+          send(call_.arena[to], slot + at(i), packs[i]);
+        }
+      }
+    }
+    if (++sending_ == call_.channels.sets) sending_ = 0;
+  }
+
+  __device__ __forceinline__ void receive_tile(std::uint32_t tile) {
+    Packs batch;
+    const std::uint32_t wanted = Packs::mask(
+        call_, [&](int from, int i) { return at(i) < Chunk(call_.receives[from], tile).packs; });
+    const Places places{first_slot(coming_) + threadIdx.x, kWidth, kMovers};
+    if (++coming_ == call_.channels.sets) coming_ = 0;
+    batch.receive(call_, places, wanted, patience_, Stage::receiving);
+    Packs::each(wanted, [&](int i, int peer) {
+      const Move& run = call_.receives[Packs::rank_of(call_, peer)];
+      const UserBuffer to(static_cast<std::uint8_t*>(call_.output) + run.at, run.bytes);
+      to.store(Chunk(run, tile).first + at(i), batch.packs[i][peer]);
+    });
+    batch.clear(call_, places, wanted);
+  }
+
+ private:
+  using Packs = Batch<kUnroll, kPeers>;
+  static constexpr std::uint32_t kWidth = kUnroll * kMovers;
+
+  static __device__ __forceinline__ std::uint32_t at(int i) {
+    return static_cast<std::uint32_t>(i) * kMovers + threadIdx.x;
+  }
+  /// Of this block's set, lane after lane.
+  __device__ __forceinline__ std::uint32_t first_slot(std::uint32_t set) const {
+    const auto lanes = static_cast<std::uint32_t>(call_.ranks - 1);
+    return entry_.half + (set * call_.channels.count + blockIdx.x) * lanes * kWidth;
+  }
+
+  /// A tile that one peer has no part in has none in any later one either.
+  __device__ __forceinline__ void await_room(std::uint32_t tile) {
+    room_ = ~0U;
+    for (int step = 1; step < call_.ranks; ++step) {
+      const int to = rank_above(call_, step);
+      if (Chunk(call_.sends[to], tile).packs == 0) continue;
+      const Room* const word = room_of(call_, call_.rank, to);
+      std::uint32_t room = 0;
+      do {
+        room = emptied_by_peer(word, entry_.calls) + call_.channels.sets;
+      } while (tile >= room && patience_.more(to, Stage::sending, blockIdx.x));
+      patience_.arrived();
+      room_ = room < room_ ? room : room_;
+    }
+  }
+
+  const MoveCall& call_;
+  const Entry& entry_;
+  Patience& patience_;
+  std::uint32_t room_;         // tiles that every peer has room for
+  std::uint32_t sending_ = 0;  // the set of the tile that is sent next, and of the one that comes
+  std::uint32_t coming_ = 0;
+};
+
+/// What a rank has for itself.
+__device__ __forceinline__ void copy_own(const MoveCall& call) {
+  const std::uint8_t* const from =
+      static_cast<const std::uint8_t*>(call.input) + call.sends[call.rank].at;
+  std::uint8_t* const to = static_cast<std::uint8_t*>(call.output) + call.receives[call.rank].at;
+  if (from == to) return;
+  copy_bytes(to, from, call.sends[call.rank].bytes, blockIdx.x * kMovers + threadIdx.x,
+             gridDim.x * kMovers);
+}
+
+/// Blocks of kMovers threads and a warp: as many as the longest of this rank's runs has channels.
+template <int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kMovers + 32, 2)
+    move_runs(const __grid_constant__ MoveCall call) {
+  begin<false>();
+  Patience patience(call);
+  const Announcement announcement(call);
+  std::uint32_t* const by_warp = block_memory<std::uint32_t, kMovers / 32>();
+  if (threadIdx.x < kMovers / 32) by_warp[threadIdx.x] = 0;
+  const bool moves = threadIdx.x < kMovers;
+  const std::uint64_t said =
+      threadIdx.x < static_cast<unsigned>(call.ranks) ? call.sends[threadIdx.x].bytes : 0;
+  const Entry entry = enter(call, control_of(call, call.rank), false, patience, announcement, said);
+  Mover<kUnroll, kPeers> mover(call, entry, patience);
+  if (moves) mover.send_tile(0);
+  book(call, entry, false);
+  const Emptied emptied(by_warp, kMovers / 32);
+  if (!moves) {
+    Attendant(call, entry).attend(emptied, patience);
+    return;
+  }
+  const bool small = call.tiles <= 1;
+  if (small) copy_own(call);  // while the others' bytes are on their way
+  for (std::uint32_t tile = 0; tile < call.tiles; ++tile) {
+    if (tile + 1 < call.tiles) mover.send_tile(tile + 1);
+    mover.receive_tile(tile);
+    emptied.set(tile + 1);
+  }
+  if (!small) copy_own(call);
+}
+
+}  // namespace gdrx::gpu

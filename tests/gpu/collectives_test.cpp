@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that move bytes, by the C API, in streams and graphs. Skipped without a GPU.
+#include "tests/gpu/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+
+namespace gdrx::gpu {
+namespace {
+
+class GpuCollectives : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu_count() == 0) GTEST_SKIP() << "no GPU on this machine";
+  }
+};
+
+std::vector<int> counts_of_ranks() {
+  return kEmulated ? std::vector{1, 2, 3, 4, 8} : std::vector{1, 2, 3, 4};
+}
+// The last is large enough for a broadcast in pieces, of three ranks and more.
+constexpr std::uint64_t kCounts[] = {1, 3, 1000, 40'001, 1'000'001};
+
+TEST_F(GpuCollectives, OfEqualCounts) {
+  for (const int n : counts_of_ranks()) {
+    World world(n);
+    for (const std::uint64_t count : kCounts) {
+      if (kEmulated && n > 3 && count > 50'000) continue;
+      const int root = static_cast<int>(count % static_cast<std::uint64_t>(n));
+      world.each([&](Member& self) {
+        for (const bool in_place : {false, true}) {
+          run(self, broadcast(self, count, root, in_place));
+          run(self, gather(self, count, root, in_place));
+          run(self, all_to_all(self, count, in_place));
+        }
+        run(self, scatter(self, count, root));
+        if (count < 100'000) run(self, all_to_all(self, count, true), 1);
+        if (count < 100'000) run(self, broadcast(self, count, 0, false), 3);
+      });
+    }
+  }
+}
+
+TEST_F(GpuCollectives, OfEqualCountsInGraphs) {
+  World world(3);
+  world.each([&](Member& self) {
+    run_captured(self, broadcast(self, 1'000'001, 1, false));
+    run_captured(self, gather(self, 12'345, 2, true));
+    run_captured(self, scatter(self, 12'345, 0));
+    run_captured(self, all_to_all(self, 777, false));
+  });
+}
+
+TEST_F(GpuCollectives, WithACountForEachRank) {
+  for (const int n : counts_of_ranks()) {
+    World world(n);
+    for (const std::size_t unit : {0, 1, 1001, 70'000}) {
+      if (n > 4 && unit > 10'000) continue;
+      const int root = static_cast<int>(unit % static_cast<std::size_t>(n));
+      world.each([&](Member& self) {
+        run(self, all_to_all_v(self, unit));
+        run(self, gather_v(self, unit, root));
+        run(self, scatter_v(self, unit, root));
+        run(self, all_gather_v(self, unit, false));
+        run(self, all_gather_v(self, unit, true));
+        run(self, all_to_all_v(self, unit), 1);
+      });
+    }
+  }
+}
+
+TEST_F(GpuCollectives, WithACountForEachRankInGraphs) {
+  World world(3);
+  world.each([&](Member& self) {
+    run_captured(self, all_to_all_v(self, 5000));
+    run_captured(self, gather_v(self, 5000, 1));
+    run_captured(self, scatter_v(self, 5000, 2));
+    run_captured(self, all_gather_v(self, 5000, false));
+  });
+}
+
+// Calls of no element do nothing anywhere.
+TEST_F(GpuCollectives, OfNothing) {
+  World world(2);
+  world.each([&](Member& self) {
+    run(self, all_to_all(self, 5, false));  // so that the last call was one of the GPUs
+    run(self, broadcast(self, 0, 1, false));
+    run(self, gather(self, 0, 0, false));
+    run(self, all_to_all(self, 0, false));
+    run(self, scatter(self, 0, 1));
+    run(self, all_to_all(self, 7, true));
+  });
+}
+
+/// Rank 0 makes one call and all others another: what each of those that found it is told.
+void differ(const std::function<gdrxResult_t(const Member&)>& odd,
+            const std::function<gdrxResult_t(const Member&)>& all,
+            const std::vector<std::string>& words) {
+  World world(3);
+  world.each([&](Member& self) {
+    static_cast<void>(self.rank == 0 ? odd(self) : all(self));
+    gdrxResult_t error = gdrxSuccess;
+    for (int i = 0; i < 300 && error == gdrxSuccess; ++i) {
+      EXPECT_EQ(gdrxCommGetAsyncError(self.comm, &error), gdrxSuccess);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(error, gdrxMismatch);
+    const std::string told = gdrxGetLastError(self.comm);
+    for (const std::string& wanted : words) {
+      EXPECT_NE(told.find(wanted), std::string::npos) << wanted << " is not in: " << told;
+    }
+    cudaStreamSynchronize(self.stream);
+  });
+}
+
+gdrxResult_t broadcast_of(const Member& self, std::uint64_t count, int root) {
+  return gdrxBroadcast(self.in, self.out, count, gdrxUint32, root, self.comm, self.gdrx_stream(),
+                       nullptr);
+}
+
+/// Rank 0 has so many for each other.
+gdrxResult_t all_to_all_v_of(const Member& self, std::size_t count) {
+  const Sizes sends(3, self.rank == 0 ? count : 10);
+  Sizes receives(3, 10);
+  if (self.rank == 0) receives[0] = count;
+  const Sizes begins{0, 1000, 2000};
+  return gdrxAllToAllv(self.in, sends.data(), begins.data(), self.out, receives.data(),
+                       begins.data(), gdrxUint32, self.comm, self.gdrx_stream(), nullptr);
+}
+
+TEST_F(GpuCollectives, PairsThatDifferAreNamed) {
+  for (const std::size_t count : {9, 11, 900}) {
+    const auto call = [&](const Member& self) { return all_to_all_v_of(self, count); };
+    differ(call, call,
+           {fmt::format("rank 0's allToAllv sends {} uint32 to rank ", count), "expects 10"});
+  }
+}
+
+TEST_F(GpuCollectives, ThatDifferAreNamed) {
+  differ([](const Member& self) { return broadcast_of(self, 100, 0); },
+         [](const Member& self) { return broadcast_of(self, 200, 0); },
+         {"rank 0's broadcast sends 100 uint32 to rank ", "expects 200"});
+  differ([](const Member& self) { return broadcast_of(self, 100, 0); },
+         [](const Member& self) { return broadcast_of(self, 100, 1); },
+         {"broadcast of uint32, root 0", "broadcast of uint32, root 1"});
+  differ([](const Member& self) { return broadcast_of(self, 100, 0); },
+         [](const Member& self) {
+           return gdrxAllReduce(self.in, self.out, 100, gdrxUint32, gdrxSum, self.comm,
+                                self.gdrx_stream(), nullptr);
+         },
+         {"broadcast of uint32, root 0", "allReduce of 100 uint32, sum"});
+}
+
+}  // namespace
+}  // namespace gdrx::gpu
