@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gdrx/plan_text.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -17,9 +17,9 @@
 namespace gdrx::c_api {
 namespace {
 
-std::string_view api_name(const Call& call) {
+std::string api_name(const Call& call) {
   if (call.collective == Collective::send_recv) return call.sends ? "gdrxSend" : "gdrxRecv";
-  return plan::traits_of(call.collective).function;
+  return plan::function_of(call.collective);
 }
 
 /// A call between gdrxGroupStart and gdrxGroupEnd.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gdrx/traits.hpp"
+
 namespace gdrx {
 namespace {
 

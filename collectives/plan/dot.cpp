@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "gdrx/plan_text.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
 namespace {

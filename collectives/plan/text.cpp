@@ -3,6 +3,7 @@
 
 #include "collectives/plan/words.hpp"
 #include "gdrx/plan_text.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
 namespace {

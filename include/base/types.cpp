@@ -67,11 +67,6 @@ constexpr std::array<std::uint32_t, kTypeClassCount> kTakes{
     set_of(minloc, maxloc, user),
 };
 
-constexpr std::array<std::string_view, kCollectiveCount> kCollectives{
-    "allReduce", "reduceScatter", "allGather", "broadcast",  "reduce",        "barrier",
-    "sendRecv",  "allToAll",      "gather",    "scatter",    "scan",          "exscan",
-    "allToAllv", "gatherv",       "scatterv",  "allGatherv", "reduceScatterv"};
-
 }  // namespace
 
 std::size_t size_of(DataType type) noexcept {
@@ -104,11 +99,6 @@ std::string_view to_string(DataType type) noexcept {
 std::string_view to_string(ReduceOp op) noexcept {
   const auto i = static_cast<std::size_t>(op);
   return i < kOps.size() ? kOps[i] : "unknown op";
-}
-
-std::string_view to_string(Collective collective) noexcept {
-  const auto i = static_cast<std::size_t>(collective);
-  return i < kCollectives.size() ? kCollectives[i] : "unknown collective";
 }
 
 std::optional<DataType> parse_data_type(std::string_view name) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "gdrx/types.hpp"
@@ -21,7 +22,7 @@ enum class Extent : std::uint8_t {
 };
 
 struct CollectiveTraits {
-  std::string_view function;  // of the C API
+  std::string_view name;  // "allReduce"
   Extent input{};
   Extent output{};
   bool reduces = false;  // has an operator
@@ -47,6 +48,8 @@ struct CollectiveTraits {
 };
 
 const CollectiveTraits& traits_of(Collective collective) noexcept;
+/// "gdrxAllReduce": of the C API. A send and a receive have a function each.
+std::string function_of(Collective collective);
 
 /// Of a call of `count` elements among `ranks` on a rank that is its root, or not. Of parts: 0,
 /// only the call knows them.
@@ -76,3 +79,9 @@ constexpr std::uint64_t vector_elements(const CollectiveTraits& traits, std::uin
 }
 
 }  // namespace gdrx::plan
+
+namespace gdrx {
+
+std::string_view to_string(Collective collective) noexcept;  // "allReduce"
+
+}  // namespace gdrx

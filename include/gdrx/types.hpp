@@ -118,7 +118,6 @@ constexpr bool is_host_only(DataType type) noexcept {
 }
 std::string_view to_string(DataType type) noexcept;  // "float", "bfloat16": nccl-tests' words
 std::string_view to_string(ReduceOp op) noexcept;
-std::string_view to_string(Collective collective) noexcept;
 std::optional<DataType> parse_data_type(std::string_view name) noexcept;
 /// Of an operator that need not be made.
 std::optional<ReduceOp> parse_reduce_op(std::string_view name) noexcept;

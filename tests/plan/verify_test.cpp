@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "gdrx/plan.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
 namespace {
