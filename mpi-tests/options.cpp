@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "gdrx/config.hpp"
+#include "gdrx/plan.hpp"
 #include "mpi-tests/machine.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -124,14 +125,17 @@ Result<std::vector<std::uint64_t>> sizes_of(const Raw& raw) {
 }
 
 Result<std::vector<std::string>> algorithms_of(const std::string& text) {
-  const std::vector<std::string> all{"ring", "tree", "halving-doubling", "one-shot", "two-shot"};
+  std::vector<std::string> all;
+  for (const plan::Algorithm algorithm : plan::algorithms_of(Collective::all_reduce)) {
+    all.emplace_back(to_string(algorithm));
+  }
   if (text == "all") return all;
   std::vector<std::string> chosen = split(text);
   for (const std::string& name : chosen) {
     if (name != "auto" && name != kDirect && std::find(all.begin(), all.end(), name) == all.end()) {
-      return fail(Errc::invalid_argument, "--algo does not know '" + name +
-                                              "'; it takes auto, all, ring, tree, "
-                                              "halving-doubling, one-shot, two-shot, direct");
+      return fail(Errc::invalid_argument,
+                  fmt::format("--algo does not know '{}'; it takes auto, all, {}, direct", name,
+                              fmt::join(all, ", ")));
     }
   }
   if (chosen.empty()) return fail(Errc::invalid_argument, "--algo names nothing");

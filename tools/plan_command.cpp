@@ -215,7 +215,7 @@ void add_plan(CLI::App& app) {
   Options& o = *options;
   command
       ->add_option("--algo", o.algorithm,
-                   "ring, tree, halving-doubling, one-shot, two-shot; all: compares them")
+                   fmt::format("{}; all: compares them", fmt::join(plan::kAlgorithmNames, ", ")))
       ->capture_default_str();
   command
       ->add_option("--collective", o.collective,

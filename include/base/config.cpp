@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "config_algorithm.hpp"
 #include "config_nccl.hpp"
 
 extern char** environ;
@@ -178,12 +179,7 @@ std::string show_ports(const Config& config) {
 
 std::vector<Knob> own_knobs() {
   return {
-      {"GDRX_ALGO", "",
-       "allReduce algorithm: auto, ring, tree, halving-doubling, one-shot, two-shot; "
-       "direct: of GPU buffers that are registered, all others as by auto",
-       choice_into(&Config::algo,
-                   {"auto", "ring", "tree", "halving-doubling", "one-shot", "two-shot", "direct"}),
-       [](const Config& c) { return c.algo; }},
+      algorithm_knob(),
       {"GDRX_TRANSPORT", "", "what carries messages: auto, shm, ucx, tcp, verbs",
        choice_into(&Config::transport, {"auto", "shm", "ucx", "tcp", "verbs"}),
        [](const Config& c) { return c.transport; }},

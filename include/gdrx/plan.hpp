@@ -4,6 +4,7 @@
 // program once for each slice of the chunks. Pure: no I/O, no clock, no transport.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,7 +19,8 @@ namespace gdrx::plan {
 
 /// Goes over the wire in the handshake word: append only.
 enum class Algorithm : std::uint8_t { ring, tree, halving_doubling, one_shot, two_shot };
-inline constexpr std::size_t kAlgorithmCount = 5;
+inline constexpr std::array<std::string_view, 5> kAlgorithmNames{"ring", "tree", "halving-doubling",
+                                                                 "one-shot", "two-shot"};
 std::string_view to_string(Algorithm algorithm) noexcept;  // "halving-doubling"
 std::optional<Algorithm> parse_algorithm(std::string_view name) noexcept;
 
