@@ -57,23 +57,27 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+// The names of the collectives that have plans of their own.
+std::vector<std::string_view> with_plans() {
+  std::vector<std::string_view> names;
+  for (const Collective collective : plan::collectives_with_plans()) {
+    names.push_back(to_string(collective));
+  }
+  return names;
+}
+
 plan::Spec spec_of(const Options& options) {
-  std::string known;
   plan::Spec spec;
-  bool found = false;
-  for (std::size_t i = 0; i < kCollectiveCount; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    if (plan::algorithms_of(collective).empty()) continue;
-    if (folded(to_string(collective)) == folded(options.collective)) {
-      spec.collective = collective;
-      found = true;
-    }
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(collective));
-  }
-  if (!found) {
+  const auto collectives = plan::collectives_with_plans();
+  const auto found =
+      std::find_if(collectives.begin(), collectives.end(), [&](Collective collective) {
+        return folded(to_string(collective)) == folded(options.collective);
+      });
+  if (found == collectives.end()) {
     throw Failure{kBadUsage, fmt::format("--collective does not know '{}'; it takes {}",
-                                         options.collective, known)};
+                                         options.collective, fmt::join(with_plans(), ", "))};
   }
+  spec.collective = *found;
   const auto algorithms = plan::algorithms_of(spec.collective);
   const auto algorithm = options.algorithm == "all" ? std::optional(algorithms.front())
                                                     : plan::parse_algorithm(options.algorithm);
@@ -218,8 +222,7 @@ void add_plan(CLI::App& app) {
                    fmt::format("{}; all: compares them", fmt::join(plan::kAlgorithmNames, ", ")))
       ->capture_default_str();
   command
-      ->add_option("--collective", o.collective,
-                   "allReduce, reduceScatter, allGather, broadcast, reduce, barrier, scan, exscan")
+      ->add_option("--collective", o.collective, fmt::format("{}", fmt::join(with_plans(), ", ")))
       ->capture_default_str();
   command->add_option("-n,--ranks", o.ranks, "how many ranks")->capture_default_str();
   command->add_option("--root", o.root, "of broadcast and reduce")->capture_default_str();

@@ -119,6 +119,14 @@ std::span<const Algorithm> algorithms_of(Collective collective) noexcept {
       .subspan(static_cast<std::size_t>(rows.data() - kRows.data()), rows.size());
 }
 
+std::vector<Collective> collectives_with_plans() {
+  std::vector<Collective> all;
+  for (const Row& row : kRows) {
+    if (all.empty() || all.back() != row.collective) all.push_back(row.collective);
+  }
+  return all;
+}
+
 std::int32_t builders::power_of_two_below(std::int32_t n) noexcept {
   std::int32_t p = 1;
   while (p <= n / 2) p *= 2;

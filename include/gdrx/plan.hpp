@@ -91,6 +91,8 @@ struct Plan {
 };
 
 std::span<const Algorithm> algorithms_of(Collective collective) noexcept;
+/// Those that algorithms_of() has algorithms for.
+std::vector<Collective> collectives_with_plans();
 /// Whether it reduces in absolute rank order, whatever the size. verify() proves it.
 constexpr bool in_rank_order(Collective collective, Algorithm algorithm) noexcept {
   return collective == Collective::scan || collective == Collective::exscan ||

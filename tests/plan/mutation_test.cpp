@@ -186,11 +186,7 @@ TEST(Mutation, OfPlansWithAMessageAChunkIsCaught) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Collectives, MutationOf,
-                         testing::Values(Collective::all_reduce, Collective::reduce_scatter,
-                                         Collective::all_gather, Collective::broadcast,
-                                         Collective::reduce, Collective::barrier, Collective::scan,
-                                         Collective::exscan));
+INSTANTIATE_TEST_SUITE_P(Collectives, MutationOf, testing::ValuesIn(collectives_with_plans()));
 
 }  // namespace
 }  // namespace gdrx::plan
