@@ -37,21 +37,6 @@ RankProgram alone(Collective collective) {
   return builders::one_channel({op});
 }
 
-std::uint32_t all_reduce_chunks(const Spec& spec) {
-  switch (spec.algorithm) {
-    case Algorithm::ring:
-    case Algorithm::two_shot:
-      return static_cast<std::uint32_t>(spec.ranks);
-    case Algorithm::tree:
-      return 2;
-    case Algorithm::halving_doubling:
-      return static_cast<std::uint32_t>(builders::power_of_two_below(spec.ranks));
-    case Algorithm::one_shot:
-      return 1;
-  }
-  return 1;
-}
-
 using Builder = RankProgram (*)(std::int32_t n, std::int32_t rank, std::int32_t root);
 
 template <RankProgram (*kBuild)(std::int32_t, std::int32_t)>
@@ -59,21 +44,29 @@ RankProgram no_root(std::int32_t n, std::int32_t rank, std::int32_t) {
   return kBuild(n, rank);
 }
 
+// How many chunks a vector of `n` ranks has.
+using Chunks = std::int32_t (*)(std::int32_t n) noexcept;
+std::int32_t one(std::int32_t) noexcept { return 1; }
+std::int32_t two(std::int32_t) noexcept { return 2; }
+std::int32_t each(std::int32_t n) noexcept { return n; }
+
 struct Row {
   Collective collective;
   Algorithm algorithm;
   Builder build;
+  Chunks chunks = one;  // buffers with a block for each rank have a chunk a block
+  std::uint32_t channels = 1;
 };
 
 // Every plan that there is. Rows of one collective stand together. A barrier is an allReduce of
 // nothing.
 constexpr std::array kRows{
-    Row{Collective::all_reduce, Algorithm::ring, no_root<builders::ring_all_reduce>},
-    Row{Collective::all_reduce, Algorithm::tree, no_root<builders::tree_all_reduce>},
+    Row{Collective::all_reduce, Algorithm::ring, no_root<builders::ring_all_reduce>, each},
+    Row{Collective::all_reduce, Algorithm::tree, no_root<builders::tree_all_reduce>, two, 2},
     Row{Collective::all_reduce, Algorithm::halving_doubling,
-        no_root<builders::halving_doubling_all_reduce>},
+        no_root<builders::halving_doubling_all_reduce>, builders::power_of_two_below},
     Row{Collective::all_reduce, Algorithm::one_shot, no_root<builders::one_shot_all_reduce>},
-    Row{Collective::all_reduce, Algorithm::two_shot, no_root<builders::two_shot_all_reduce>},
+    Row{Collective::all_reduce, Algorithm::two_shot, no_root<builders::two_shot_all_reduce>, each},
     Row{Collective::reduce_scatter, Algorithm::ring, no_root<builders::ring_reduce_scatter>},
     Row{Collective::reduce_scatter, Algorithm::two_shot, no_root<builders::direct_reduce_scatter>},
     Row{Collective::all_gather, Algorithm::ring, no_root<builders::ring_all_gather>},
@@ -83,9 +76,9 @@ constexpr std::array kRows{
     Row{Collective::reduce, Algorithm::ring, builders::chain_reduce},
     Row{Collective::reduce, Algorithm::tree, builders::binomial_reduce},
     Row{Collective::reduce, Algorithm::one_shot, builders::direct_reduce},
-    Row{Collective::barrier, Algorithm::tree, no_root<builders::tree_all_reduce>},
+    Row{Collective::barrier, Algorithm::tree, no_root<builders::tree_all_reduce>, two, 2},
     Row{Collective::barrier, Algorithm::halving_doubling,
-        no_root<builders::halving_doubling_all_reduce>},
+        no_root<builders::halving_doubling_all_reduce>, builders::power_of_two_below},
     Row{Collective::scan, Algorithm::ring, no_root<builders::chain_scan>},
     Row{Collective::scan, Algorithm::one_shot, no_root<builders::direct_scan>},
     Row{Collective::exscan, Algorithm::ring, no_root<builders::chain_exscan>},
@@ -104,11 +97,11 @@ std::span<const Row> rows_of(Collective collective) noexcept {
   return {first, std::find_if_not(first, kRows.end(), own)};
 }
 
-RankProgram program_of(const Spec& spec, std::int32_t rank) {
-  for (const Row& row : rows_of(spec.collective)) {
-    if (row.algorithm == spec.algorithm) return row.build(spec.ranks, rank, index(spec.root));
-  }
-  return {};  // check() has refused it
+// check() has refused a spec without a row.
+const Row& row_of(const Spec& spec) noexcept {
+  const std::span<const Row> rows = rows_of(spec.collective);
+  return *std::find_if(rows.begin(), rows.end(),
+                       [&](const Row& row) { return row.algorithm == spec.algorithm; });
 }
 
 }  // namespace
@@ -137,15 +130,14 @@ Result<Shape> shape_of(const Spec& spec) {
   GDRX_TRY(check(spec));
   Shape shape;
   if (spec.ranks == 1) return shape;
-  const auto n = static_cast<std::uint32_t>(spec.ranks);
-  if (spec.collective == Collective::all_reduce || spec.collective == Collective::barrier) {
-    shape.input_chunks = shape.output_chunks = all_reduce_chunks(spec);
-    shape.channels = spec.algorithm == Algorithm::tree ? 2 : 1;
-    return shape;
-  }
+  const Row& row = row_of(spec);
   const CollectiveTraits& traits = traits_of(spec.collective);
-  if (traits.input == Extent::all) shape.input_chunks = n;
-  if (traits.output == Extent::all) shape.output_chunks = n;
+  const auto chunks_of = [&](Extent extent) {
+    return static_cast<std::uint32_t>(extent == Extent::all ? spec.ranks : row.chunks(spec.ranks));
+  };
+  shape.input_chunks = chunks_of(traits.input);
+  shape.output_chunks = chunks_of(traits.output);
+  shape.channels = row.channels;
   return shape;
 }
 
@@ -156,7 +148,7 @@ Result<RankProgram> build_rank(const Spec& spec, Rank rank) {
                 fmt::format("rank {} is not one of {}", index(rank), spec.ranks));
   }
   if (spec.ranks == 1) return alone(spec.collective);
-  return program_of(spec, index(rank));
+  return row_of(spec).build(spec.ranks, index(rank), index(spec.root));
 }
 
 Result<Plan> build(const Spec& spec) {
