@@ -80,8 +80,7 @@ struct Shape {
 Shape shape_of(Algorithm algorithm, Collective collective, int ranks) {
   const double n = ranks;
   const double log = log2_ceil(ranks);
-  const bool half =
-      collective == Collective::reduce_scatter || collective == Collective::all_gather;
+  const bool half = plan::traits_of(collective).has_blocks();
   if (collective == Collective::scan || collective == Collective::exscan) {
     // One after another, or all to all behind them: the last rank adds all.
     return algorithm == Algorithm::ring ? Shape{n - 1, 1, 1} : Shape{1, n - 1, n};

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 
-namespace gdrx::plan {
+#include "gdrx/traits.hpp"
 
-bool reduces(Collective collective) noexcept {
-  return collective != Collective::all_gather && collective != Collective::broadcast;
-}
+namespace gdrx::plan {
 
 Machine::Machine(const Plan& plan, bool in_place)
     : plan_(plan), in_place_(in_place), causal_(plan.spec.ranks <= kCausalRanks) {
@@ -44,8 +42,11 @@ std::uint32_t Machine::cell_of(std::int32_t rank, ChunkRef chunk) const {
       break;
   }
   if (in_place_) {  // the input's own cell, where the API says that both are the same memory
-    if (plan_.spec.collective == Collective::reduce_scatter) return self;
-    if (plan_.spec.collective != Collective::all_gather) return chunk.chunk;
+    const CollectiveTraits& traits = traits_of(plan_.spec.collective);
+    const bool blocks_in = traits.input == Extent::all;
+    const bool blocks_out = traits.output == Extent::all;
+    if (blocks_in == blocks_out) return chunk.chunk;
+    if (blocks_in) return self;
     if (chunk.chunk == self) return 0;
   }
   return inputs + chunk.chunk;
@@ -227,8 +228,8 @@ Result<void> Machine::write_cell(Program& program, std::uint32_t number, Express
 Result<void> Machine::check_finish(const Program& program, const Op& op, ExpressionId value) const {
   if (plan_.spec.ranks == 1) return {};
   const bool combines = op.kind == OpKind::recv_reduce || op.kind == OpKind::reduce;
-  const bool complete = combines && reduces(plan_.spec.collective) &&
-                        expressions_.leaves(value) == static_cast<std::uint64_t>(plan_.spec.ranks);
+  const bool complete =
+      combines && expressions_.leaves(value) == static_cast<std::uint64_t>(plan_.spec.ranks);
   if (complete == op.finish) return {};
   return wrong(program, complete ? "completes a reduction without saying so"
                                  : "says that it completes a reduction and does not");

@@ -96,7 +96,4 @@ class Machine {
   std::uint64_t messages_ = 0;
 };
 
-/// True where contributions are combined at all.
-bool reduces(Collective collective) noexcept;
-
 }  // namespace gdrx::plan

@@ -95,9 +95,8 @@ class Mutants {
     const auto accumulates = [](const Op& op) {
       return op.kind == OpKind::recv_reduce && same(op.src, op.dst) && !op.finish;
     };
-    const bool direct =
-        plan_.spec.algorithm == Algorithm::one_shot || plan_.spec.algorithm == Algorithm::two_shot;
-    return !direct && accumulates(a) && accumulates(b) && same(a.dst, b.dst);
+    return !in_rank_order(plan_.spec.collective, plan_.spec.algorithm) && accumulates(a) &&
+           accumulates(b) && same(a.dst, b.dst);
   }
 
   void wrong_chunk(std::size_t rank, std::size_t channel, std::size_t i, const Op& op) {
