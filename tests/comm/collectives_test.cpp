@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "gdrx/plan.hpp"
 #include "tests/comm/world.hpp"
 
 namespace gdrx::test {
@@ -94,28 +95,34 @@ TEST(HalvingDoubling, SendsAMessageAStepUntilTheVectorIsCut) {
   }
 }
 
+// The tuner's choice, and every algorithm over every transport.
+std::vector<Way> ways() {
+  std::vector<Way> all{{"auto", nullptr}};
+  for (const std::string_view algorithm : plan::kAlgorithmNames) {
+    for (const char* transport : {"shm", "ucx"}) all.push_back({algorithm.data(), transport});
+  }
+  return all;
+}
+
+std::string underscored(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Ways, AllReduce,
-    testing::Combine(testing::Values(1, 2, 3, 5, 8),
-                     testing::Values(Way{"auto", nullptr}, Way{"one-shot", nullptr},
-                                     Way{"two-shot", nullptr}, Way{"ring", "shm"},
-                                     Way{"tree", "shm"}, Way{"halving-doubling", "shm"},
-                                     Way{"ring", "ucx"}, Way{"tree", "ucx"},
-                                     Way{"halving-doubling", "ucx"}, Way{"one-shot", "ucx"},
-                                     Way{"two-shot", "ucx"})),
+    Ways, AllReduce, testing::Combine(testing::Values(1, 2, 3, 5, 8), testing::ValuesIn(ways())),
     [](const auto& info) {
       const Way way = std::get<1>(info.param);
-      std::string name = std::to_string(std::get<0>(info.param)) + "_" + way.algorithm + "_" +
-                         (way.transport == nullptr ? "shm" : way.transport);
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
+      return underscored(std::to_string(std::get<0>(info.param)) + "_" + way.algorithm + "_" +
+                         (way.transport == nullptr ? "shm" : way.transport));
     });
 
-class Others : public testing::TestWithParam<int> {};
+// With each algorithm, where the collective has it, and else with the tuner's choice.
+class Others : public testing::TestWithParam<std::tuple<int, const char*>> {};
 
 TEST_P(Others, ReduceScatterGivesEachRankItsBlock) {
-  const int ranks = GetParam();
-  const World world(ranks);
+  const auto [ranks, algorithm] = GetParam();
+  const World world(ranks, with(algorithm));
   for (const std::size_t count : kCounts) {
     const std::size_t whole = count * static_cast<std::size_t>(ranks);
     const std::vector<float> total = sum_of(ranks, whole);
@@ -138,8 +145,8 @@ TEST_P(Others, ReduceScatterGivesEachRankItsBlock) {
 }
 
 TEST_P(Others, AllGatherGivesEveryRankAllBlocks) {
-  const int ranks = GetParam();
-  const World world(ranks);
+  const auto [ranks, algorithm] = GetParam();
+  const World world(ranks, with(algorithm));
   for (const std::size_t count : kCounts) {
     std::vector<float> expected;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -164,8 +171,8 @@ TEST_P(Others, AllGatherGivesEveryRankAllBlocks) {
 }
 
 TEST_P(Others, BroadcastGivesTheRootsDataFromEachRoot) {
-  const int ranks = GetParam();
-  const World world(ranks);
+  const auto [ranks, algorithm] = GetParam();
+  const World world(ranks, with(algorithm));
   for (int root = 0; root < ranks; ++root) {
     for (const std::size_t count : kCounts) {
       const std::vector<float> expected = input_of(root, count);
@@ -182,8 +189,8 @@ TEST_P(Others, BroadcastGivesTheRootsDataFromEachRoot) {
 }
 
 TEST_P(Others, ReduceGivesTheRootTheSumAndNeedsNoOutputElsewhere) {
-  const int ranks = GetParam();
-  const World world(ranks);
+  const auto [ranks, algorithm] = GetParam();
+  const World world(ranks, with(algorithm));
   for (int root = 0; root < ranks; ++root) {
     for (const std::size_t count : kCounts) {
       const std::vector<float> expected = sum_of(ranks, count);
@@ -203,8 +210,8 @@ TEST_P(Others, ReduceGivesTheRootTheSumAndNeedsNoOutputElsewhere) {
 }
 
 TEST_P(Others, NobodyLeavesABarrierBeforeAllHaveCome) {
-  const int ranks = GetParam();
-  const World world(ranks);
+  const auto [ranks, algorithm] = GetParam();
+  const World world(ranks, with(algorithm));
   std::atomic<int> came{0};
   for (int round = 1; round <= 20; ++round) {
     world.run([&](int, gdrxComm_t comm) {
@@ -216,8 +223,8 @@ TEST_P(Others, NobodyLeavesABarrierBeforeAllHaveCome) {
 }
 
 TEST_P(Others, GroupedExchangesOfUnequalSizesDoNotDeadlock) {
-  const int ranks = GetParam();
-  const World world(ranks);
+  const auto [ranks, algorithm] = GetParam();
+  const World world(ranks, with(algorithm));
   world.run([&](int rank, gdrxComm_t comm) {
     const int next = (rank + 1) % ranks;
     const int previous = (rank + ranks - 1) % ranks;
@@ -238,7 +245,19 @@ TEST_P(Others, GroupedExchangesOfUnequalSizesDoNotDeadlock) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Others, testing::Values(1, 2, 3, 4, 7));
+std::vector<const char*> algorithms() {
+  std::vector<const char*> all{"auto"};
+  for (const std::string_view name : plan::kAlgorithmNames) all.push_back(name.data());
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Others,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 7),
+                                          testing::ValuesIn(algorithms())),
+                         [](const auto& info) {
+                           return underscored(std::to_string(std::get<0>(info.param)) + "_" +
+                                              std::get<1>(info.param));
+                         });
 
 TEST(AllReduceBits, AreTheSameOnEveryRankAndOverBothTransportsForHalf) {
   constexpr int kRanks = 5;
