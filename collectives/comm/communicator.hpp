@@ -214,7 +214,7 @@ class Communicator final : private exec::Links {
   Result<void> check_gpu_memory() const;
   Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
-  static bool on_gpu(const Call& call);
+  bool on_gpu(const Call& call) const;
   static bool is_empty(const Call& call) noexcept;
   bool runs_on_gpu(const Call& call) const;
   void say_why_staged(const Call& call);  // driver_ held
@@ -222,6 +222,7 @@ class Communicator final : private exec::Links {
   bool runs_on_hosts(const Call& call) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
+  Result<void> launch_barrier(const Call& call, void* stream);
   Result<void> enqueue_launch(const GpuLaunch& what, void* stream);
   Result<void> launch_on_hosts(const Call& call);
   Result<std::shared_ptr<Operation>> post_on_hosts(Call call);

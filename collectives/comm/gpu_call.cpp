@@ -38,22 +38,30 @@ enum class WhyStaged : std::uint8_t {
   host_buffer,
 };
 
-// Blocks that are gathered are bytes to a kernel.
+// Blocks that are gathered are bytes to a kernel, and a barrier has its own.
 bool kernels_know(const Call& call) {
-  return call.collective == Collective::all_gather || has_kernels(call.type, call.op);
+  return call.collective == Collective::all_gather || call.collective == Collective::barrier ||
+         has_kernels(call.type, call.op);
+}
+
+/// All add up one vector, and some get the sums.
+bool by_all_reduce(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce ||
+         collective == Collective::barrier;
+}
+
+bool by_blocks(Collective collective) {
+  return collective == Collective::reduce_scatter || collective == Collective::all_gather;
 }
 
 WhyStaged why_staged(const Call& call, bool has_gpu, bool one_host, bool has_algorithm) {
   const Collective collective = call.collective;
-  const bool all_reduce = collective == Collective::all_reduce;
-  const bool blocks =
-      collective == Collective::reduce_scatter || collective == Collective::all_gather;
   if (!has_gpu) return WhyStaged::no_gpu;
-  if (!one_host && !all_reduce) return WhyStaged::between_hosts;
+  if (!one_host && collective != Collective::all_reduce) return WhyStaged::between_hosts;
   if (only_moves(collective)) return WhyStaged::host_buffer;
-  if (!all_reduce && !blocks) return WhyStaged::no_kernel;
+  if (!by_all_reduce(collective) && !by_blocks(collective)) return WhyStaged::no_kernel;
   if (!kernels_know(call)) return WhyStaged::no_arithmetic;
-  if (one_host && all_reduce && !has_algorithm) return WhyStaged::algorithm;
+  if (one_host && by_all_reduce(collective) && !has_algorithm) return WhyStaged::algorithm;
   return WhyStaged::host_buffer;
 }
 
@@ -64,12 +72,15 @@ std::string text_of(const gpu::Called& called, int ranks) {
     return fmt::format("{} of {}{}", to_string(called.collective), to_string(called.type),
                        rooted ? fmt::format(", root {}", called.root) : "");
   }
+  if (called.collective == Collective::barrier) return std::string(to_string(called.collective));
+  const plan::CollectiveTraits& traits = plan::traits_of(called.collective);
   std::uint64_t bytes = called.bytes;
-  if (called.collective != Collective::all_reduce) bytes /= static_cast<std::uint64_t>(ranks);
+  if (traits.has_blocks()) bytes /= static_cast<std::uint64_t>(ranks);
   std::string text = fmt::format("{} of {} {}", to_string(called.collective),
                                  bytes / size_of(called.type), to_string(called.type));
   if (called.collective != Collective::all_gather)
     text += fmt::format(", {}", to_string(called.op));
+  if (traits.rooted) text += fmt::format(", root {}", called.root);
   const bool named = called.kernel <= static_cast<std::uint64_t>(gpu::Kernel::tree);
   return text + ", " +
          std::string(named ? gpu::to_string(static_cast<gpu::Kernel>(called.kernel)) : "relay");
@@ -120,9 +131,11 @@ Result<void> Communicator::reach(const void* input, const void* output) {
   return {};
 }
 
-bool Communicator::on_gpu(const Call& call) {
+// Of a reduce, a rank that is no root has no output.
+bool Communicator::on_gpu(const Call& call) const {
+  const bool has_output = call.collective != Collective::reduce || call.root == rank_;
   return cuda::kind_of(call.input) == MemoryKind::cuda &&
-         cuda::kind_of(call.output) == MemoryKind::cuda;
+         (!has_output || cuda::kind_of(call.output) == MemoryKind::cuda);
 }
 
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
@@ -131,12 +144,10 @@ bool Communicator::runs_on_gpu(const Call& call) const {
   if (only_moves(call.collective)) {
     return moves_on_gpu(call, rank_, size(), last_was_gpu_.load(std::memory_order_relaxed));
   }
-  const bool all_reduce = call.collective == Collective::all_reduce;
-  const bool blocks =
-      call.collective == Collective::reduce_scatter || call.collective == Collective::all_gather;
-  if (!all_reduce && !blocks) return false;
+  if (call.collective == Collective::barrier) return call.stream != nullptr;
+  if (!by_all_reduce(call.collective) && !by_blocks(call.collective)) return false;
   if (!kernels_know(call)) return false;
-  if (all_reduce && fixed_ && !gpu::kernel_of(*fixed_)) return false;
+  if (by_all_reduce(call.collective) && fixed_ && !gpu::kernel_of(*fixed_)) return false;
   return call.count == 0 || on_gpu(call);
 }
 
@@ -148,7 +159,8 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   if (call.collective == Collective::all_gather) {
     return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
   }
-  const bool direct = !fixed_ && gpu_->reaches(call.input, call.output, bytes);
+  const bool direct = !fixed_ && call.collective == Collective::all_reduce &&
+                      gpu_->reaches(call.input, call.output, bytes);
   if (direct && config_.algo == "direct") {
     if (const auto only = gpu::prediction_of(gpu::Kernel::direct, gpu_host_, bytes)) return *only;
   }
@@ -166,14 +178,33 @@ Result<void> Communicator::launch(const Call& call) {
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (only_moves(call.collective)) return launch_moves(call, stream);
-  if (call.count > 0) GDRX_TRY(reach(call.input, call.output));
+  if (call.collective == Collective::barrier) return launch_barrier(call, stream);
+  const bool has_output = call.collective != Collective::reduce || call.root == rank_;
+  void* const output = has_output ? call.output : nullptr;
+  if (call.count > 0) GDRX_TRY(reach(call.input, output));
   const Bytes block = call.count * size_of(call.type);
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   const gpu::Prediction choice = gpu_choice(call);
   GpuLaunch launch{gpu::to_string(choice.shape.kernel), bytes, algorithm_of(choice.shape.kernel),
                    choice.us};
-  launch.work = {call.input, call.output, bytes, call.type, call.op, block};
+  launch.work = {call.input, output, bytes, call.type, call.op, block};
+  if (by_all_reduce(call.collective)) launch.work.collective = call.collective;
+  launch.work.root = call.root;
+  launch.work.timeout = timeout_of(call);
+  launch.shape = choice.shape;
+  return enqueue_launch(launch, stream);
+}
+
+// One word from each rank to each, added up for nobody.
+Result<void> Communicator::launch_barrier(const Call& call, void* stream) {
+  Call word;
+  word.count = 1;
+  word.type = DataType::uint32;
+  const gpu::Prediction choice = gpu_choice(word);
+  GpuLaunch launch{"barrier", sizeof(std::uint32_t), algorithm_of(choice.shape.kernel), choice.us};
+  launch.work = {nullptr, nullptr, sizeof(std::uint32_t), word.type, ReduceOp::max};
+  launch.work.collective = Collective::barrier;
   launch.work.timeout = timeout_of(call);
   launch.shape = choice.shape;
   return enqueue_launch(launch, stream);

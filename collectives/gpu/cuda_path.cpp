@@ -226,12 +226,14 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.finish_over = divides ? call_.ranks : 0;
   call_.type = static_cast<std::int32_t>(what.type);
   const Launch launch = launch_of(what.type);
-  call_.input = what.input;
+  // What is read for a barrier is of no meaning.
+  call_.input = what.input != nullptr ? what.input : held_->own->data();
   call_.output = what.output;
   call_.bytes = what.bytes;
   call_.block = what.block;
   call_.timeout_ns = timeout_of(what.timeout);
-  call_.signature = signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : 0);
+  call_.signature = signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : 0,
+                                 what.collective, what.root);
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 

@@ -75,7 +75,8 @@ std::uint64_t signature(const Named& what, std::uint64_t digest) {
 }  // namespace
 
 // Ranks of a one-shot call that is no tiled one may differ in their grids.
-std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place) {
+std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place,
+                           Collective collective, Rank root) {
   const bool any_grid = shape.kernel == Kernel::one_shot && !shape.tiled;
   const std::uint64_t grid = any_grid ? 0
                                       : static_cast<std::uint64_t>(shape.blocks) << 32 |
@@ -84,8 +85,8 @@ std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t p
                                             static_cast<std::uint64_t>(shape.whole) << 1 |
                                             static_cast<std::uint64_t>(shape.tiled);
   const auto kernel = static_cast<std::uint64_t>(shape.kernel);
-  return signature({kernel, collective_of(kernel), call.type, call.op},
-                   digest_of(call, grid, place));
+  if (collective == Collective::all_reduce) collective = collective_of(kernel);
+  return signature({kernel, collective, call.type, call.op, root}, digest_of(call, grid, place));
 }
 
 std::uint64_t signature_of_relay(const Call& call) {

@@ -13,8 +13,10 @@
 namespace gdrx::gpu {
 
 /// Call::signature of a call that is one kernel of this shape. `place`: of its buffers, where the
-/// kernel is direct, else 0.
-std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place);
+/// kernel is direct, else 0. `collective`, `root`: where a kernel of
+/// allReduce does another's.
+std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place,
+                           Collective collective = Collective::all_reduce, Rank root = {});
 /// Of one that is a relay.
 std::uint64_t signature_of_relay(const Call& call);
 /// Of one that only moves bytes. How many, each pair of ranks compares by itself.

@@ -28,6 +28,11 @@ __device__ __forceinline__ void send_all(const Call& call, std::uint32_t lane, s
   }
 }
 
+/// Where the sums go: on a rank that a reduce gives none, nowhere.
+__device__ __forceinline__ UserBuffer output_of(const Call& call) {
+  return {call.output, call.output != nullptr ? call.bytes : 0};
+}
+
 /// A thread's slots in its own arena: `first` of the first peer's first pack, `lane` slots from
 /// peer to peer, `step` from pack to pack.
 struct Places {

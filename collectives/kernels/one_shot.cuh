@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output(call.output, call.bytes);
+  const UserBuffer output = output_of(call);
   const Words in_words(call.input, call.bytes);
   const Words out_words(call.output, call.bytes);
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));

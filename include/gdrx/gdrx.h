@@ -17,12 +17,12 @@
  * A communicator whose calls change streams keeps their order by an event: the stream of the call
  * before must then still exist.
  *
- * Buffers are host memory or CUDA memory. AllReduce, reduceScatter, allGather and all that only
- * moves data (but send and receive) run on the GPUs if they are of CUDA memory, all ranks are on
- * one host, each has a GPU (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs
- * registration, gdrxRegister may save copies. A rank that has no element in such a call and gives
- * NULL for its buffers is taken for one of CUDA memory if it gives a stream, or if it gives none
- * and its call before was of CUDA memory. AllReduce between hosts runs on GPUs and network, in the
+ * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter, allGather and all that
+ * only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and barrier if
+ * it has a stream, when all ranks are on one host, each has a GPU (gdrxConfig_t.gpus), and the GPUs
+ * can reach each other; nothing needs registration, gdrxRegister may save copies. A rank that has
+ * no element in such a call and gives NULL for its buffers is taken for one of CUDA memory if it
+ * gives a stream, or if it gives none and its call before was of CUDA memory. AllReduce between hosts runs on GPUs and network, in the
  * order of its stream, too, while a thread of the communicator drives the network. A call that is
  * not in a stream keeps its place behind those that are, but not beside graphs: the host waits for
  * a graph's stream first; and whoever launches graphs orders them and other calls of the

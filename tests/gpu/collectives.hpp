@@ -33,7 +33,8 @@ inline constexpr std::uint64_t kRoom = 9'000'000;  // elements
 
 class World {
  public:
-  explicit World(int ranks, double timeout_s = 20) : members_(static_cast<std::size_t>(ranks)) {
+  explicit World(int ranks, double timeout_s = 20, const char* algorithm = nullptr)
+      : members_(static_cast<std::size_t>(ranks)) {
     gdrxUniqueId id{};
     EXPECT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
     for (int r = 0; r < ranks; ++r) members_[static_cast<std::size_t>(r)].rank = r;
@@ -41,6 +42,7 @@ class World {
       self.ranks = ranks;
       gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
       config.timeout_seconds = timeout_s;
+      config.algorithm = algorithm;
       must(cudaStreamCreateWithFlags(&self.stream, cudaStreamNonBlocking), "stream");
       self.in = allocate<std::uint32_t>(kRoom);
       self.out = allocate<std::uint32_t>(kRoom);
@@ -167,6 +169,23 @@ inline Case broadcast(const Member& self, std::uint64_t count, int root, bool in
                          self.gdrx_stream(), nullptr);
   };
   if (in_place && self.rank == root) what.in_place = 0;
+  return what;
+}
+
+/// Sums that wrap around.
+inline Case reduce(const Member& self, std::uint64_t count, int root, bool in_place) {
+  Case what;
+  append(what.input, self.rank, 0, count);
+  const bool is_root = self.rank == root;
+  if (is_root) what.expected.resize(count);
+  for (int p = 0; p < self.ranks; ++p) {
+    for (std::size_t i = 0; i < what.expected.size(); ++i) what.expected[i] += word(p, 0, i);
+  }
+  what.call = [=, &self](const std::uint32_t* in, std::uint32_t* out) {
+    return gdrxReduce(in, is_root ? out : nullptr, count, gdrxUint32, gdrxSum, root, self.comm,
+                      self.gdrx_stream(), nullptr);
+  };
+  if (in_place && is_root) what.in_place = 0;
   return what;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -33,11 +34,13 @@ TEST_F(GpuCollectives, OfEqualCounts) {
         for (const bool in_place : {false, true}) {
           run(self, broadcast(self, count, root, in_place));
           run(self, gather(self, count, root, in_place));
+          run(self, reduce(self, count, root, in_place));
           run(self, all_to_all(self, count, in_place));
         }
         run(self, scatter(self, count, root));
         if (count < 100'000) run(self, all_to_all(self, count, true), 1);
         if (count < 100'000) run(self, broadcast(self, count, 0, false), 3);
+        if (count < 100'000) run(self, reduce(self, count, root, false), 1);
       });
     }
   }
@@ -48,6 +51,8 @@ TEST_F(GpuCollectives, OfEqualCountsInGraphs) {
   world.each([&](Member& self) {
     run_captured(self, broadcast(self, 1'000'001, 1, false));
     run_captured(self, gather(self, 12'345, 2, true));
+    run_captured(self, reduce(self, 12'345, 2, true));
+    run_captured(self, reduce(self, 1, 0, false));
     run_captured(self, scatter(self, 12'345, 0));
     run_captured(self, all_to_all(self, 777, false));
   });
@@ -78,6 +83,33 @@ TEST_F(GpuCollectives, WithACountForEachRankInGraphs) {
     run_captured(self, gather_v(self, 5000, 1));
     run_captured(self, scatter_v(self, 5000, 2));
     run_captured(self, all_gather_v(self, 5000, false));
+  });
+}
+
+TEST_F(GpuCollectives, AReduceRunsByEachAlgorithmThatHasKernels) {
+  for (const char* algorithm : {"one-shot", "two-shot", "ring", "tree"}) {
+    World world(3, 20, algorithm);
+    world.each([&](Member& self) {
+      for (const std::uint64_t count : {1, 1000, 100'001}) {
+        run(self, reduce(self, count, 1, false));
+        run(self, reduce(self, count, 2, true));
+        run_captured(self, reduce(self, count, 0, false));
+      }
+    });
+  }
+}
+
+// No rank's stream passes it before every rank's has come to it.
+TEST_F(GpuCollectives, ABarrierHoldsTheStreams) {
+  World world(3);
+  std::atomic<int> come{0};
+  world.each([&](Member& self) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 * self.rank));
+    ++come;
+    EXPECT_EQ(gdrxBarrier(self.comm, self.gdrx_stream(), nullptr), gdrxSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream), cudaSuccess);
+    EXPECT_EQ(come, 3);
+    check_runs_on_gpu(self);
   });
 }
 
@@ -151,6 +183,17 @@ TEST_F(GpuCollectives, ThatDifferAreNamed) {
                                 self.gdrx_stream(), nullptr);
          },
          {"broadcast of uint32, root 0", "allReduce of 100 uint32, sum"});
+  const auto reduce_to = [](int root) {
+    return [root](const Member& self) {
+      return gdrxReduce(self.in, self.out, 100, gdrxUint32, gdrxSum, root, self.comm,
+                        self.gdrx_stream(), nullptr);
+    };
+  };
+  differ(reduce_to(0), reduce_to(1),
+         {"reduce of 100 uint32, sum, root 0", "reduce of 100 uint32, sum, root 1"});
+  differ(reduce_to(0),
+         [](const Member& self) { return gdrxBarrier(self.comm, self.gdrx_stream(), nullptr); },
+         {"reduce of 100 uint32, sum, root 0", "called barrier"});
 }
 
 }  // namespace
