@@ -215,6 +215,8 @@ class Communicator final : private exec::Links {
   Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
   bool on_gpu(const Call& call) const;
+  /// Of the vector, what this rank is given of a call that its GPU runs.
+  gpu::Run stored_here(const Call& call) const;
   static bool is_empty(const Call& call) noexcept;
   bool runs_on_gpu(const Call& call) const;
   void say_why_staged(const Call& call);  // driver_ held

@@ -5,6 +5,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_moves.hpp"
+#include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -47,7 +48,7 @@ bool kernels_know(const Call& call) {
 /// All add up one vector, and some get the sums.
 bool by_all_reduce(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce ||
-         collective == Collective::barrier;
+         collective == Collective::reduce_scatter_v || collective == Collective::barrier;
 }
 
 bool by_blocks(Collective collective) {
@@ -131,11 +132,19 @@ Result<void> Communicator::reach(const void* input, const void* output) {
   return {};
 }
 
-// Of a reduce, a rank that is no root has no output.
+gpu::Run Communicator::stored_here(const Call& call) const {
+  const Bytes element = size_of(call.type);
+  if (call.collective == Collective::reduce_scatter_v) {
+    const exec::Range own = parts_alike(call)[static_cast<std::size_t>(index(rank_))].range;
+    return {own.begin * element, own.count * element};
+  }
+  const bool none = call.collective == Collective::reduce && call.root != rank_;
+  return {0, none ? 0 : call.count * element};
+}
+
 bool Communicator::on_gpu(const Call& call) const {
-  const bool has_output = call.collective != Collective::reduce || call.root == rank_;
   return cuda::kind_of(call.input) == MemoryKind::cuda &&
-         (!has_output || cuda::kind_of(call.output) == MemoryKind::cuda);
+         (stored_here(call).bytes == 0 || cuda::kind_of(call.output) == MemoryKind::cuda);
 }
 
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
@@ -179,8 +188,8 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (only_moves(call.collective)) return launch_moves(call, stream);
   if (call.collective == Collective::barrier) return launch_barrier(call, stream);
-  const bool has_output = call.collective != Collective::reduce || call.root == rank_;
-  void* const output = has_output ? call.output : nullptr;
+  const gpu::Run stores = stored_here(call);
+  void* const output = stores.bytes > 0 ? call.output : nullptr;
   if (call.count > 0) GDRX_TRY(reach(call.input, output));
   const Bytes block = call.count * size_of(call.type);
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
@@ -189,7 +198,13 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   GpuLaunch launch{gpu::to_string(choice.shape.kernel), bytes, algorithm_of(choice.shape.kernel),
                    choice.us};
   launch.work = {call.input, output, bytes, call.type, call.op, block};
-  if (by_all_reduce(call.collective)) launch.work.collective = call.collective;
+  if (by_all_reduce(call.collective)) {
+    launch.work.collective = call.collective;
+    launch.work.stores = stores;
+  }
+  if (traits.has_parts()) {
+    launch.work.parts = static_cast<std::uint32_t>(digest_of(parts_alike(call)));
+  }
   launch.work.root = call.root;
   launch.work.timeout = timeout_of(call);
   launch.shape = choice.shape;
@@ -205,6 +220,7 @@ Result<void> Communicator::launch_barrier(const Call& call, void* stream) {
   GpuLaunch launch{"barrier", sizeof(std::uint32_t), algorithm_of(choice.shape.kernel), choice.us};
   launch.work = {nullptr, nullptr, sizeof(std::uint32_t), word.type, ReduceOp::max};
   launch.work.collective = Collective::barrier;
+  launch.work.stores = gpu::Run{};
   launch.work.timeout = timeout_of(call);
   launch.shape = choice.shape;
   return enqueue_launch(launch, stream);
@@ -311,6 +327,12 @@ Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const 
                         index(other), to_string(trouble.mine.collective),
                         trouble.theirs.bytes / element, to_string(trouble.mine.type), index(rank_),
                         trouble.mine.bytes / element)};
+  }
+  if (trouble.mine == trouble.theirs && plan::traits_of(trouble.mine.collective).has_parts()) {
+    return {Errc::mismatch,
+            fmt::format("rank {}'s counts of {} are not those of rank {}: all ranks must give the "
+                        "same",
+                        index(other), to_string(trouble.mine.collective), index(rank_))};
   }
   const int ranks = hierarchy_ ? static_cast<int>(hierarchy_->host.size()) : size();
   return {Errc::mismatch,

@@ -232,8 +232,13 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.bytes = what.bytes;
   call_.block = what.block;
   call_.timeout_ns = timeout_of(what.timeout);
-  call_.signature = signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : 0,
-                                 what.collective, what.root);
+  const Run stores = what.stores.value_or(Run{0, what.bytes});
+  call_.before = stores.at;
+  call_.behind = what.bytes - stores.at - stores.bytes;
+  call_.first = packs_of(stores.at);
+  call_.signature =
+      signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : what.parts,
+                   what.collective, what.root);
   return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 

@@ -48,10 +48,11 @@ struct Work {
   ReduceOp op{};
   std::uint64_t block = 0;  // reduce_scatter, all_gather: bytes of a rank's part; the last may lack
   bool finish = true;       // avg: divides by the ranks; false: leaves the sum
-  /// By a kernel of allReduce: reduce, whose root has an `output` and the others null; barrier,
-  /// that has none and no `input` either.
+  /// By a kernel of allReduce: reduce; reduce_scatter_v; barrier, that has no `input` either.
   Collective collective = Collective::all_reduce;
   Rank root{};
+  std::optional<Run> stores = std::nullopt;  // of the vector, in `output`; empty: all of it
+  std::uint64_t parts = 0;                   // a digest of what each rank stores, if ranks know it
   /// How long a kernel waits for a peer, 0: for ever; empty: as the path does.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };

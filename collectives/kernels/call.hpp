@@ -108,8 +108,11 @@ struct TreePlace {
 struct Call {
   const void* input = nullptr;
   void* output = nullptr;
-  std::uint64_t bytes = 0;              // of the vector
-  std::uint64_t block = 0;              // reduce_scatter, all_gather: of a rank's part
+  std::uint64_t bytes = 0;   // of the vector
+  std::uint64_t block = 0;   // reduce_scatter, all_gather: of a rank's part
+  std::uint64_t before = 0;  // of the sums: so many bytes lie before what `output` takes,
+  std::uint64_t behind = 0;  // so many behind it,
+  std::uint64_t first = 0;   // and this pack is the first that it may take whole
   std::uint8_t* arena[kMaxRanks] = {};  // mapped here; [rank] is this rank's own
   Report* report = nullptr;             // the device's address of it
   std::uint64_t timeout_ns = 0;

@@ -28,10 +28,34 @@ __device__ __forceinline__ void send_all(const Call& call, std::uint32_t lane, s
   }
 }
 
-/// Where the sums go: on a rank that a reduce gives none, nowhere.
-__device__ __forceinline__ UserBuffer output_of(const Call& call) {
-  return {call.output, call.output != nullptr ? call.bytes : 0};
-}
+/// Where the sums go: of a rank that wants a part of the vector, that; of one that wants none,
+/// none.
+class Sums {
+ public:
+  __device__ __forceinline__ explicit Sums(const Call& call)
+      : call_(call), data_(static_cast<std::uint8_t*>(call.output) - call.before) {
+    const std::uint64_t packs = end() / sizeof(Pack);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(data_) % sizeof(Pack) == 0;
+    whole_ = aligned && packs > call.first ? packs - call.first : 0;
+  }
+  /// Of the whole vector, aligned.
+  __device__ __forceinline__ Pack* place(std::uint64_t pack) const {
+    return reinterpret_cast<Pack*>(data_) + pack;
+  }
+  __device__ __forceinline__ void store(std::uint64_t pack, Pack value) const {
+    if (pack - call_.first < whole_) {
+      *place(pack) = value;
+    } else {
+      store_rest(data_, call_.before, end(), pack * sizeof(Pack), value);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ std::uint64_t end() const { return call_.bytes - call_.behind; }
+  const Call& call_;
+  std::uint8_t* data_;   // where the vector's first byte would be
+  std::uint64_t whole_;  // packs of 16 bytes at addresses of theirs
+};
 
 /// A thread's slots in its own arena: `first` of the first peer's first pack, `lane` slots from
 /// peer to peer, `step` from pack to pack.

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output = output_of(call);
+  const Sums output(call);
   const Words in_words(call.input, call.bytes);
   const Words out_words(call.output, call.bytes);
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     if constexpr (kShare == Share::words) {
       out_words.store(sum);
     } else if constexpr (kShare == Share::pack) {
-      *const_cast<Pack*>(output.place(pack)) = sum;
+      *output.place(pack) = sum;
     } else {
       output.store(pack, sum);
     }

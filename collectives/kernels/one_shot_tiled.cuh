@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   begin<false>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output = output_of(call);
+  const Sums output(call);
   const std::uint32_t workers = blockDim.x - 32;
   const std::uint32_t threads = gridDim.x * workers;
   const std::uint32_t thread = blockIdx.x * workers + threadIdx.x;

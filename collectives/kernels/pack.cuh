@@ -88,6 +88,29 @@ class Words {
   std::uint32_t words_;
 };
 
+/// A buffer's bytes from `begin` to `end` go in words.
+inline __device__ bool go_in_words(const std::uint8_t* data, std::uint64_t begin,
+                                   std::uint64_t end) {
+  return (reinterpret_cast<std::uintptr_t>(data) | begin | end) % 4 == 0;
+}
+
+/// The short ends of what is stored, or a buffer of odd alignment: in words if they fit, else in
+/// bytes. What lies outside is left alone.
+inline __device__ __noinline__ void store_rest(std::uint8_t* data, std::uint64_t begin,
+                                               std::uint64_t end, std::uint64_t at, Pack value) {
+  const bool words = go_in_words(data, begin, end);
+  const std::uint64_t step = words ? 4 : 1;
+  for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < end; i += step) {
+    if (at + i < begin) continue;
+    const std::uint64_t rest = (i < 8 ? value.low : value.high) >> (i % 8 * 8);
+    if (words) {
+      *reinterpret_cast<std::uint32_t*>(data + at + i) = static_cast<std::uint32_t>(rest);
+    } else {
+      data[at + i] = static_cast<std::uint8_t>(rest);
+    }
+  }
+}
+
 /// A user's buffer as packs. The last one may be short; what is past the end reads as zero.
 class UserBuffer {
  public:
@@ -112,20 +135,16 @@ class UserBuffer {
     if (is_plain(pack)) {
       *const_cast<Pack*>(place(pack)) = value;
     } else {
-      store_rest(data_, bytes_, pack * sizeof(Pack), value);
+      store_rest(const_cast<std::uint8_t*>(data_), 0, bytes_, pack * sizeof(Pack), value);
     }
   }
 
  private:
-  static __device__ bool in_words(const std::uint8_t* data, std::uint64_t bytes) {
-    return reinterpret_cast<std::uintptr_t>(data) % 4 == 0 && bytes % 4 == 0;
-  }
-
   // The short end of a buffer, or a buffer of odd alignment: in words if they fit, else in bytes.
   static __device__ __noinline__ Pack load_rest(const std::uint8_t* data, std::uint64_t bytes,
                                                 std::uint64_t at) {
     Pack value{0, 0};
-    if (in_words(data, bytes)) {
+    if (go_in_words(data, 0, bytes)) {
 #pragma unroll  // all loads at once
       for (std::uint64_t i = 0; i < sizeof(Pack); i += 4) {
         if (at + i >= bytes) continue;
@@ -141,21 +160,6 @@ class UserBuffer {
     }
     return value;
   }
-  static __device__ __noinline__ void store_rest(const std::uint8_t* data, std::uint64_t bytes,
-                                                 std::uint64_t at, Pack value) {
-    auto* to = const_cast<std::uint8_t*>(data) + at;
-    const bool words = in_words(data, bytes);
-    const std::uint64_t step = words ? 4 : 1;
-    for (std::uint64_t i = 0; i < sizeof(Pack) && at + i < bytes; i += step) {
-      const std::uint64_t rest = (i < 8 ? value.low : value.high) >> (i % 8 * 8);
-      if (words) {
-        *reinterpret_cast<std::uint32_t*>(to + i) = static_cast<std::uint32_t>(rest);
-      } else {
-        to[i] = static_cast<std::uint8_t>(rest);
-      }
-    }
-  }
-
   const std::uint8_t* data_;
   std::uint64_t bytes_;
   std::uint64_t whole_;  // packs of 16 bytes at addresses of theirs

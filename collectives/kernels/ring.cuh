@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
   begin<false>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output = output_of(call);
+  const Sums output(call);
   const std::uint32_t threads = gridDim.x * blockDim.x;
   const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   const int position = call.ring.position;

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
   begin<false>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output = output_of(call);
+  const Sums output(call);
   const Branches branches(call, kUnroll);
   const TreePlace& node = call.trees[branches.tree()];
   std::uint8_t* const arena = call.arena[call.rank];

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
   using Packs = Batch<kUnroll, kPeers>;
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output = output_of(call);
+  const Sums output(call);
   const std::uint32_t threads = gridDim.x * blockDim.x;
   const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t lane = kUnroll * threads;
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
   begin<false>();
   Patience patience(call);
   const UserBuffer input(call.input, call.bytes);
-  const UserBuffer output = output_of(call);
+  const Sums output(call);
   const std::uint32_t threads = gridDim.x * blockDim.x;
   const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t lane = kUnroll * threads;

@@ -17,8 +17,8 @@
  * A communicator whose calls change streams keeps their order by an event: the stream of the call
  * before must then still exist.
  *
- * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter, allGather and all that
- * only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and barrier if
+ * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), allGather and all
+ * that only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and barrier if
  * it has a stream, when all ranks are on one host, each has a GPU (gdrxConfig_t.gpus), and the GPUs
  * can reach each other; nothing needs registration, gdrxRegister may save copies. A rank that has
  * no element in such a call and gives NULL for its buffers is taken for one of CUDA memory if it

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -304,6 +305,26 @@ inline Case scatter_v(const Member& self, std::size_t unit, int root) {
     return gdrxScatterv(is_root ? in : nullptr, parts.counts.data(), parts.begins.data(),
                         mine > 0 ? out : nullptr, mine, gdrxUint32, root, self.comm,
                         self.gdrx_stream(), nullptr);
+  };
+  return what;
+}
+
+/// Parts behind one another, some empty.
+inline Case reduce_scatter_v(const Member& self, std::size_t unit) {
+  Case what;
+  Sizes counts;
+  for (int p = 0; p < self.ranks; ++p) counts.push_back(count_of(p, 1, unit) + (p % 3 == 1));
+  const std::size_t all = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const auto own = counts.begin() + self.rank;
+  const std::size_t begin = std::accumulate(counts.begin(), own, std::size_t{0});
+  append(what.input, self.rank, 0, all);
+  what.expected.resize(*own);
+  for (int p = 0; p < self.ranks; ++p) {
+    for (std::size_t i = 0; i < *own; ++i) what.expected[i] += word(p, 0, begin + i);
+  }
+  what.call = [=, &self](const std::uint32_t* in, std::uint32_t* out) {
+    return gdrxReduceScatterv(in, out, counts.data(), gdrxUint32, gdrxSum, self.comm,
+                              self.gdrx_stream(), nullptr);
   };
   return what;
 }

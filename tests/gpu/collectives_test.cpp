@@ -71,6 +71,8 @@ TEST_F(GpuCollectives, WithACountForEachRank) {
         run(self, all_gather_v(self, unit, false));
         run(self, all_gather_v(self, unit, true));
         run(self, all_to_all_v(self, unit), 1);
+        run(self, reduce_scatter_v(self, unit));
+        run(self, reduce_scatter_v(self, unit), 1);
       });
     }
   }
@@ -83,6 +85,7 @@ TEST_F(GpuCollectives, WithACountForEachRankInGraphs) {
     run_captured(self, gather_v(self, 5000, 1));
     run_captured(self, scatter_v(self, 5000, 2));
     run_captured(self, all_gather_v(self, 5000, false));
+    run_captured(self, reduce_scatter_v(self, 5000));
   });
 }
 
@@ -94,9 +97,37 @@ TEST_F(GpuCollectives, AReduceRunsByEachAlgorithmThatHasKernels) {
         run(self, reduce(self, count, 1, false));
         run(self, reduce(self, count, 2, true));
         run_captured(self, reduce(self, count, 0, false));
+        run(self, reduce_scatter_v(self, count));
+        run(self, reduce_scatter_v(self, count), 3);
       }
     });
   }
+}
+
+TEST_F(GpuCollectives, AReduceScattervInPlaceLeavesTheRestOfItsInputAlone) {
+  World world(3);
+  world.each([](Member& self) {
+    const Sizes counts{5, 70'001, 1002};
+    const Sizes begins{0, 5, 70'006};
+    const auto mine = static_cast<std::size_t>(self.rank);
+    constexpr std::size_t kAll = 71'008;
+    Words expected;
+    append(expected, self.rank, 0, kAll);
+    upload(self, self.in, expected);
+    for (std::size_t i = begins[mine]; i < begins[mine] + counts[mine]; ++i) {
+      expected[i] = word(0, 0, i) + word(1, 0, i) + word(2, 0, i);
+    }
+    EXPECT_EQ(gdrxReduceScatterv(self.in, self.in + begins[mine], counts.data(), gdrxUint32,
+                                 gdrxSum, self.comm, self.gdrx_stream(), nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    Words got(kAll);
+    must(cudaMemcpyAsync(got.data(), self.in, kAll * 4, cudaMemcpyDeviceToHost, self.stream),
+         "copy");
+    EXPECT_EQ(cudaStreamSynchronize(self.stream), cudaSuccess);
+    EXPECT_TRUE(got == expected);
+    check_runs_on_gpu(self);
+  });
 }
 
 // No rank's stream passes it before every rank's has come to it.
@@ -194,6 +225,13 @@ TEST_F(GpuCollectives, ThatDifferAreNamed) {
   differ(reduce_to(0),
          [](const Member& self) { return gdrxBarrier(self.comm, self.gdrx_stream(), nullptr); },
          {"reduce of 100 uint32, sum, root 0", "called barrier"});
+  const auto scatter = [](Sizes counts) {
+    return [counts](const Member& self) {
+      return gdrxReduceScatterv(self.in, self.out, counts.data(), gdrxUint32, gdrxSum, self.comm,
+                                self.gdrx_stream(), nullptr);
+    };
+  };
+  differ(scatter({10, 20, 30}), scatter({20, 10, 30}), {"'s counts of reduceScatterv are not"});
 }
 
 }  // namespace
