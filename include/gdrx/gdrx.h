@@ -18,25 +18,26 @@
  * before must then still exist.
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), allGather and all
- * that only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and barrier if
- * it has a stream, when all ranks are on one host, each has a GPU (gdrxConfig_t.gpus), and the GPUs
- * can reach each other; nothing needs registration, gdrxRegister may save copies. A rank that has
- * no element in such a call and gives NULL for its buffers is taken for one of CUDA memory if it
- * gives a stream, or if it gives none and its call before was of CUDA memory. AllReduce between hosts runs on GPUs and network, in the
- * order of its stream, too, while a thread of the communicator drives the network. A call that is
- * not in a stream keeps its place behind those that are, but not beside graphs: the host waits for
- * a graph's stream first; and whoever launches graphs orders them and other calls of the
- * communicator, if they are in different streams. Everything else is staged through pinned host
- * memory: such a call first waits for its stream, and blocks until it is done if it has no request;
- * it disturbs no capture of another stream. A warning says why a communicator stages, once for each
- * reason. More than two ranks of one process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32
- * in the environment: streams that share a queue would let a kernel wait for one behind it;
- * without, their calls are staged. With a driver or toolkit before CUDA 12.4 they, and GPU calls
- * that ranks may begin in different orders (of two communicators), want CUDA_MODULE_LOADING=EAGER,
- * too: a kernel that is loaded when it is first used may wait for those that run; later ones load
- * all with the communicator. GPU buffers lie on the communicator's GPU. Buffers belong to the
- * caller and stay untouched by him until the operation is done. All ranks give buffers of the same
- * kind. recvbuff may equal sendbuff (in place). Any alignment, any count, 0 too.
+ * that only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and
+ * barrier if it has a stream, when all ranks are on one host, each has a GPU (gdrxConfig_t.gpus),
+ * and the GPUs can reach each other; nothing needs registration, gdrxRegister may save copies. A
+ * rank that has no element in such a call and gives NULL for its buffers is taken for one of CUDA
+ * memory if it gives a stream, or if it gives none and its call before was of CUDA memory.
+ * AllReduce between hosts runs on GPUs and network, in the order of its stream, too, while a thread
+ * of the communicator drives the network. A call that is not in a stream keeps its place behind
+ * those that are, but not beside graphs: the host waits for a graph's stream first; and whoever
+ * launches graphs orders them and other calls of the communicator, if they are in different
+ * streams. Everything else is staged through pinned host memory: such a call first waits for its
+ * stream, and blocks until it is done if it has no request; it disturbs no capture of another
+ * stream. A warning says why a communicator stages, once for each reason. More than two ranks of
+ * one process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that
+ * share a queue would let a kernel wait for one behind it; without, their calls are staged. With a
+ * driver or toolkit before CUDA 12.4 they, and GPU calls that ranks may begin in different orders
+ * (of two communicators), want CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is
+ * first used may wait for those that run; later ones load all with the communicator. GPU buffers
+ * lie on the communicator's GPU. Buffers belong to the caller and stay untouched by him until the
+ * operation is done. All ranks give buffers of the same kind. recvbuff may equal sendbuff (in
+ * place). Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError,
