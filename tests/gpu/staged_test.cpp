@@ -76,8 +76,10 @@ class GpuStaged : public testing::Test {
   }
   void set(Member& self) {
     const std::vector<std::uint32_t> mine(kCount, 42 + static_cast<std::uint32_t>(self.rank));
-    must(cudaMemcpy(self.data, mine.data(), kCount * 4, cudaMemcpyHostToDevice), "copy");
-    must(cudaDeviceSynchronize(), "copy");
+    // Whoever waits for the whole GPU waits for the kernel of a rank that shares it.
+    must(cudaMemcpyAsync(self.data, mine.data(), kCount * 4, cudaMemcpyHostToDevice, self.stream),
+         "copy");
+    must(cudaStreamSynchronize(self.stream), "copy");
   }
   void check(const Member& self) { expect_all(self, 42 | 43); }
   void expect_all(const Member& self, std::uint32_t value) {
