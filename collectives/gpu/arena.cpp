@@ -108,10 +108,12 @@ OwnArena::~OwnArena() {
   DesertedArenas& deserted = deserted_arenas();
   const std::lock_guard lock(deserted.mutex);
   try {
-    deserted.all.push_back({std::move(memory_), lease_, std::move(awaited_)});
+    deserted.all.reserve(deserted.all.size() + 1);
   } catch (const std::bad_alloc&) {
     memory_.keep();
+    return;
   }
+  deserted.all.push_back({std::move(memory_), lease_, std::move(awaited_)});
 }
 
 Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
@@ -151,14 +153,19 @@ Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer, std::
   return arena;
 }
 
-void PeerArena::depart(int self) noexcept {
+void PeerArena::depart(std::span<const std::unique_ptr<PeerArena>> from, int self) noexcept {
   const std::size_t at =
       offsetof(Control, departed) + static_cast<std::size_t>(self) * sizeof(std::uint32_t);
-  static_cast<void>(run_aside(
-      [&](cudaStream_t stream) {
-        return cudaMemcpyAsync(data_ + at, &lease_, sizeof lease_, cudaMemcpyHostToDevice, stream);
-      },
-      "telling a peer of a departure"));
+  const auto tell_all = [&](cudaStream_t stream) {
+    cudaError_t status = cudaSuccess;
+    for (const auto& peer : from) {
+      const cudaError_t told = cudaMemcpyAsync(peer->data_ + at, &peer->lease_, sizeof peer->lease_,
+                                               cudaMemcpyHostToDevice, stream);
+      if (told != cudaSuccess) status = told;
+    }
+    return status;
+  };
+  if (!from.empty()) static_cast<void>(run_aside(tell_all, "telling peers of a departure"));
 }
 
 PeerArena::~PeerArena() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "collectives/gpu/pooled_memory.hpp"
@@ -58,8 +59,8 @@ class PeerArena {
   PeerArena(const PeerArena&) = delete;
   PeerArena& operator=(const PeerArena&) = delete;
   std::uint8_t* data() const noexcept { return data_; }
-  /// This rank, `self`, has no kernel any more that writes to it, and will have none.
-  void depart(int self) noexcept;
+  /// This rank, `self`, has no kernel any more that writes to them, and will have none.
+  static void depart(std::span<const std::unique_ptr<PeerArena>> from, int self) noexcept;
 
  private:
   PeerArena() = default;

@@ -3,13 +3,13 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <new>
 
 #include "collectives/gpu/capture.hpp"
-#include "collectives/gpu/choose.hpp"
 #include "collectives/gpu/cuda_timer.hpp"
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/event_mark.hpp"
@@ -18,10 +18,8 @@
 #include "collectives/gpu/on_device.hpp"
 #include "collectives/gpu/preload.hpp"
 #include "collectives/gpu/signature.hpp"
-#include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/launch.hpp"
-#include "collectives/kernels/stops.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -112,8 +110,9 @@ CudaPath::~CudaPath() {
                             ? Deadline::after(steady_clock(), std::chrono::nanoseconds(timeout_ns_))
                             : Deadline::never();
   try {
-    (void)finish(most);
-  } catch (const std::bad_alloc&) {  // what may be in use is kept
+    const auto ended = finish(most);
+    if (!ended && !wait_.left_behind()) static_cast<void>(held_.release());  // it may be in use
+  } catch (const std::bad_alloc&) {                                          // as there
     static_cast<void>(held_.release());
   }
   if (wait_.left_behind()) wait_.leave(std::move(held_));
@@ -129,6 +128,10 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   for (int tree = 0; tree < 2; ++tree) {
     call_.trees[tree] = GDRX_TRY(tree_place(positions, self, tree));
   }
+  sharing_ =
+      static_cast<int>(std::count_if(tickets.begin(), tickets.end(), [&](const Ticket& ticket) {
+        return ticket.device == ticket_.device;
+      }));
   std::vector<std::uint64_t> processes;
   for (const Ticket& ticket : tickets) processes.push_back(ticket.process);
   held_->windows.connect(std::move(processes), process_id(), call_.rank);
@@ -163,20 +166,23 @@ std::uint64_t CudaPath::timeout_of(
 // Kernels of one arena must not overlap: a stream waits for the one that was used before it. What
 // is captured is ordered inside its graph alone; whoever launches the graph orders it. A capture
 // between two calls that are not captured changes nothing between these.
-Result<void> CudaPath::follow(cudaStream_t stream) {
+Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream) {
   const unsigned long long capture = GDRX_TRY(capture_of(stream));
   if (const Last* ahead = GDRX_TRY(ahead_of(stream, capture))) {
     GDRX_TRY(
         check(cudaEventRecord(held_->order, ahead->stream), "cudaEventRecord on the last stream"));
     GDRX_TRY(check(cudaStreamWaitEvent(stream, held_->order, 0), "cudaStreamWaitEvent"));
   }
-  (capture == 0 ? eager_ : captured_) = {stream, capture, true};
+  Last& last = capture == 0 ? eager_ : captured_;
+  if (!last.launched || last.stream != stream || last.capture != capture) {
+    last = {stream, capture, true, EarlyStarts(sharing_)};
+  }
   if (capture == 0) {
     ++launches_;
   } else {
     whole_device_ = true;
   }
-  return {};
+  return &last;
 }
 
 Result<const CudaPath::Last*> CudaPath::ahead_of(cudaStream_t stream,
@@ -217,7 +223,7 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
     return fail(Errc::internal, "a direct call's buffers are not registered");
   }
   const OnDevice here(device_);
-  GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
+  Last* const last = GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
   const bool divides = what.op == ReduceOp::avg && what.finish;
   if (call_.ranks == 1) {
     return copy(what.input, what.output, what.bytes, static_cast<cudaStream_t>(stream));
@@ -239,52 +245,9 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.signature =
       signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : what.parts,
                    what.collective, what.root);
-  return check(launch(call_, shape, static_cast<cudaStream_t>(stream)), "kernel launch");
-}
-
-Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
-  const OnDevice here(device_);
-  if (bytes > kRailBytes) {
-    return fail(Errc::unsupported,
-                fmt::format("a rail of {} bytes has no room in the {} of a GPU's arena", bytes,
-                            kRailBytes));
-  }
-  auto* const rail = reinterpret_cast<std::byte*>(held_->own->data() + kArenaBytes - kRailBytes);
-  GDRX_TRY(run_aside([&](cudaStream_t stream) { return cudaMemsetAsync(rail, 0, bytes, stream); },
-                     "clearing a rail's memory"));
-  return std::span(rail, bytes);
-}
-
-Result<void> CudaPath::combine(const HostSum& what, void* stream) {
-  const OnDevice here(device_);
-  whole_device_ = true;
-  return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
-}
-
-Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {
-  const OnDevice here(device_);
-  auto* const to = static_cast<cudaStream_t>(stream);
-  GDRX_TRY(follow(to));
-  return check(launch_flags(call_, step, held_->flags, to), "kernel launch");
-}
-
-Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* stream) {
-  call_.input = what.input;
-  call_.output = what.output;
-  call_.bytes = what.bytes;
-  call_.block = what.block;
-  call_.op = static_cast<std::int32_t>(what.op);
-  call_.finish_over = 0;
-  call_.timeout_ns = timeout_of(what.timeout);
-  call_.type = static_cast<std::int32_t>(what.type);
-  call_.signature = signature_of_relay(call_);
-  if (!is_small_relay(call_, between)) return false;
-  const OnDevice here(device_);
-  auto* const to = static_cast<cudaStream_t>(stream);
-  GDRX_TRY(follow(to));
-  const LaunchRelay launch = relay_of(what.type);
-  GDRX_TRY(check(launch(call_, between, held_->flags, to), "kernel launch"));
-  return true;
+  Shape placed = shape;
+  placed.early = last->starts.next(shape);
+  return check(launch(call_, placed, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 
 Result<bool> CudaPath::is_captured(void* stream) const {
@@ -382,8 +345,10 @@ Trouble CudaPath::trouble() const noexcept {
 
 Result<std::unique_ptr<Timer>> CudaPath::timer(std::uint32_t slots) {
   const OnDevice here(device_);
-  return CudaTimer::create(slots, held_->own_stream,
-                           [this](cudaStream_t stream) { return follow(stream); });
+  return CudaTimer::create(slots, held_->own_stream, [this](cudaStream_t stream) -> Result<void> {
+    GDRX_TRY(follow(stream));
+    return {};
+  });
 }
 
 void CudaPath::abort() noexcept { static_cast<volatile Report*>(held_->report)->abort = 1; }

@@ -10,6 +10,7 @@
 
 #include "collectives/gpu/device_wait.hpp"
 #include "collectives/gpu/driver.hpp"
+#include "collectives/gpu/early_starts.hpp"
 #include "collectives/gpu/held.hpp"
 #include "collectives/gpu/path.hpp"
 
@@ -23,6 +24,7 @@ class CudaPath final : public Path {
   const Ticket& ticket() const noexcept override { return ticket_; }
   Result<void> connect(std::span<const Ticket> tickets, Rank self) override;
   void all_connected() noexcept override { held_->met = true; }
+  void all_left() noexcept override { held_->together = true; }
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   Result<void> move(const Moves& what, int blocks, void* stream) override;
   Result<void> check_buffers(const void* input, const void* output) const override;
@@ -56,8 +58,9 @@ class CudaPath final : public Path {
     cudaStream_t stream = nullptr;
     unsigned long long capture = 0;
     bool launched = false;
+    EarlyStarts starts{};
   };
-  Result<void> follow(cudaStream_t stream);
+  Result<Last*> follow(cudaStream_t stream);  // the launch's own
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> copy(const void* input, void* output, std::uint64_t bytes, cudaStream_t stream);
@@ -72,6 +75,7 @@ class CudaPath final : public Path {
   DirectCall call_;               // what no call changes is set by connect()
   std::unique_ptr<Held> held_;
   Last eager_, captured_;
+  int sharing_ = 1;             // ranks of the communicator on this GPU
   std::uint64_t launches_ = 0;  // not into captures
   std::shared_ptr<std::atomic<std::uint64_t>> ended_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told

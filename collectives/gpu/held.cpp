@@ -10,10 +10,8 @@ Held::~Held() {
   const OnDevice here(device);
   const AnyCapture beside;
   windows.close_all();
-  if (!met || has_failed()) {
-    for (const auto& peer : peers) peer->depart(rank);
-  }
-  if (met && has_failed()) own->await_departures(std::move(processes));
+  PeerArena::depart(peers, rank);
+  if (met && !together) own->await_departures(std::move(processes));
   peers.clear();
   if (order != nullptr) cudaEventDestroy(order);
   if (never != nullptr) cudaEventDestroy(never);

@@ -17,8 +17,8 @@ namespace gdrx::gpu {
 /// Goes with the path, or with the thread that waits for kernels which the path did not wait for.
 struct Held final : DeviceWait::Kept {
   explicit Held(int of_device) : device(of_device) {}
-  /// No kernel of the path runs any more. Where it does not end in order the peers, of whom some
-  /// may still run, are told that this rank writes to their arenas no longer.
+  /// No kernel of the path runs any more. The peers are told that this rank writes to their arenas
+  /// no longer: of some a kernel may still run.
   ~Held() override;
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -30,6 +30,7 @@ struct Held final : DeviceWait::Kept {
   int device;
   int rank = 0;
   bool met = false;  // all ranks have connected: from then on a peer's kernels may write to `own`
+  bool together = false;  // until all have left: no kernel of any rank runs
   std::unique_ptr<OwnArena> own;
   std::vector<std::unique_ptr<PeerArena>> peers;
   std::vector<PeerProcess> processes;  // of the peers

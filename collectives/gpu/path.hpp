@@ -141,6 +141,8 @@ class Path {
   virtual Result<void> connect(std::span<const Ticket> tickets, Rank self) = 0;
   /// Before the first launch: every rank has connected.
   virtual void all_connected() noexcept = 0;
+  /// After finish(): that of every rank has ended. Else the path's memory waits for their ends.
+  virtual void all_left() noexcept = 0;
   /// Enqueues on a stream of this path's GPU (nullptr: the legacy default stream); nothing blocks,
   /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
   /// order of calls even when the stream changes; the stream of the call before must still exist.

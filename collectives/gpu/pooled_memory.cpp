@@ -60,8 +60,7 @@ PooledMemory::~PooledMemory() {
   const std::lock_guard lock(pool().mutex);
   try {
     pool().idle.push_back({data_, bytes_, device_});
-  } catch (const std::bad_alloc&) {
-    cudaFree(data_);
+  } catch (const std::bad_alloc&) {  // it is lost: peers may have it mapped
   }
 }
 

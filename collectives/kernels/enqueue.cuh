@@ -32,8 +32,8 @@ cudaError_t enqueue_grid(void (*kernel)(Parameters...), int blocks, int threads,
 template <class AnyCall, class... Parameters, class... Arguments>
 cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, cudaStream_t stream,
                     const AnyCall& call, const Arguments&... arguments) {
-  return enqueue_grid(kernel, shape.blocks, shape.threads, is_light(shape, call.ranks), stream,
-                      call, arguments...);
+  const bool early = shape.early && is_light(shape, call.ranks);
+  return enqueue_grid(kernel, shape.blocks, shape.threads, early, stream, call, arguments...);
 }
 
 /// Behind all that is ahead of it in the stream.

@@ -29,7 +29,12 @@ struct Shape {
   int unroll = 1;      // packs of each n-th (tree: half) a thread and tile: 1, 2 or 4
   bool whole = false;  // uses the whole arena: enters by a barrier
   bool tiled = false;  // one_shot, two ranks: tile after tile
+  bool early = true;   // may be set up before the kernel ahead of it in the stream ends, if light
 };
+
+/// A tiny kernel lets the next one in before it has waited for the one ahead, and so on along the
+/// stream: see EarlyStarts.
+constexpr bool is_tiny(std::uint32_t threads_of_grid) noexcept { return threads_of_grid <= 512; }
 
 /// Peers that a kernel is compiled for.
 constexpr int peers_of(int ranks) noexcept {

@@ -142,13 +142,12 @@ class Patience {
 /// A light kernel lets the next one of the stream be set up while it runs, if that one is light
 /// too; it waits here for this one's end. One, not all that follow: blocks that wait take the room
 /// of other communicators' kernels.
-/// A tiny one lets more than the next in: the 128 kernels that a GPU runs at once are then half of
-/// it.
+/// A tiny one lets more than the next in.
 template <bool kLight>
 __device__ __forceinline__ void begin() {
 #if __CUDA_ARCH__ >= 900
   if (!kLight) return;
-  const bool tiny = gridDim.x * blockDim.x <= 512;
+  const bool tiny = is_tiny(gridDim.x * blockDim.x);
   if (tiny) let_next_start();
   await_last();
   if (!tiny) let_next_start();

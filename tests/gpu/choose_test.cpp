@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "collectives/gpu/early_starts.hpp"
+
 namespace gdrx::gpu {
 namespace {
 
@@ -24,6 +26,27 @@ constexpr std::uint64_t kSizes[] = {1,
                                     64 << 20,
                                     1ULL << 31,
                                     (1ULL << 31) + 12345};
+
+// However long the queues of ranks that share a GPU, no rank's kernels fill it: 128 grids run.
+TEST(EarlyStarts, OfAllRanksOfAGpuLeaveRoom) {
+  Shape tiny;
+  tiny.threads = 512;
+  Shape large = tiny;
+  large.blocks = 2;
+  for (int sharing = 1; sharing <= kMaxRanks; ++sharing) {
+    EarlyStarts starts(sharing);
+    EXPECT_FALSE(starts.next(tiny));
+    int most = 0;
+    int waiting = 1;
+    for (int call = 0; call < 1000; ++call) {
+      waiting = starts.next(tiny) ? waiting + 1 : 1;
+      most = std::max(most, waiting);
+      EXPECT_TRUE(starts.next(large));  // waits before it lets others in
+    }
+    EXPECT_LE(most * sharing, 42) << sharing;
+    EXPECT_GE(most, 2);
+  }
+}
 
 TEST(GpuChoice, EveryChoiceFitsTheArena) {
   for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {

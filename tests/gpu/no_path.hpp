@@ -15,6 +15,7 @@ class NoPath : public Path {
   const Ticket& ticket() const noexcept override { return ticket_; }
   Result<void> connect(std::span<const Ticket>, Rank) override { return {}; }
   void all_connected() noexcept override {}
+  void all_left() noexcept override {}
   Result<void> launch(const Work&, const Shape&, void*) override { return {}; }
   Result<void> move(const Moves&, int, void*) override { return {}; }
   Result<void> check_buffers(const void*, const void*) const override { return {}; }

@@ -219,5 +219,32 @@ TEST_F(GpuProcesses, AGroupStartsItsGpuCallsInOrder) {
       well_);
 }
 
+// The last rank comes when the others' queues are long: they must have left it room on the GPU.
+TEST_F(GpuProcesses, RanksThatShareAGpuMayPostManySmallCallsAhead) {
+  EXPECT_EQ(run([](Rank_& self) {
+              void* raw = nullptr;
+              CHECK_HERE(cudaMalloc(&raw, 8) == cudaSuccess);
+              const std::uint32_t one[2] = {1, 0};
+              CHECK_HERE(cudaMemcpy(raw, one, sizeof one, cudaMemcpyDefault) == cudaSuccess);
+              CHECK_HERE(gdrxBarrier(self.comm, nullptr, nullptr) == gdrxSuccess);
+              usleep(20'000 * static_cast<unsigned>(self.rank));
+              constexpr int kCalls = 200;
+              for (int call = 0; call < kCalls; ++call) {
+                CHECK_HERE(gdrxAllReduce(raw, raw, 1, gdrxUint32, gdrxSum, self.comm,
+                                         reinterpret_cast<gdrxStream_t>(self.stream),
+                                         nullptr) == gdrxSuccess);
+              }
+              CHECK_HERE(cudaStreamSynchronize(self.stream) == cudaSuccess);
+              std::uint32_t expected = 1;
+              for (int call = 0; call < kCalls; ++call) expected *= kRanks;
+              std::uint32_t got = 1;
+              CHECK_HERE(cudaMemcpy(&got, raw, sizeof got, cudaMemcpyDefault) == cudaSuccess);
+              CHECK_HERE(got == expected);
+              CHECK_HERE(cudaFree(raw) == cudaSuccess);
+              return 0;
+            }),
+            well_);
+}
+
 }  // namespace
 }  // namespace gdrx::gpu
