@@ -55,6 +55,7 @@ class Attendant {
     std::uint32_t told = 0;
     while (__reduce_min_sync(~0U, heard_ && told >= awaits_ ? 1U : 0U) == 0) {
       const std::uint32_t now = emptied.least(call_.tiles);
+      __syncwarp();  // what other lanes have seen emptied is, before this one's fence
       if (now != told && told < awaits_) {
         fence_system();
         store_shared(room_of(call_, peer_, call_.rank), std::uint64_t{entry_.calls} << 32 | now);
@@ -73,6 +74,8 @@ class Attendant {
     if (entered_before(theirs.low, expected.low)) {
       return !patience.more(peer_, Stage::entering, 0);
     }
+    // Who has given up goes on to later calls.
+    if (!of_one_number(theirs.low, expected.low)) return true;
     if (theirs.low != expected.low || theirs.high != expected.high) {
       patience.refuse(peer_, expected, theirs);
     }
