@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "transport/tcp/visitors.hpp"
@@ -23,6 +24,13 @@ class Call final : public Door::Visitor {
   int fd() const noexcept override { return socket_.fd(); }
   bool is_call() const noexcept override { return true; }
   bool is_call_to(Rank peer) const noexcept override { return to_.rank == index(peer); }
+
+  void lost() noexcept override {
+    try {
+      door_.host().unreachable(peer(), no_memory());
+    } catch (const std::bad_alloc&) {  // nor is there memory to end the peer: who asked hears of it
+    }
+  }
 
   Next look_at_clock(Instant now) override {
     if (socket_.valid() || now < begin_at_) return Next::stay;

@@ -186,8 +186,9 @@ void TcpDevice::crossed(Rank rank) { peer(rank).calling = false; }
 void TcpDevice::joined(Rank rank, Stream stream) {
   Peer& joins = peer(rank);
   if (joins.stream || joins.error) return;  // and the second one ends
-  if (joins.joining && joins.calling) door_->cancel(rank);
+  const bool crossed = joins.joining && joins.calling;
   joins.joining = joins.calling = false;
+  if (crossed) door_->cancel(rank);
   joins.stream.emplace(std::move(stream));
   epoll_event event{};
   event.events = EPOLLIN;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "transport/bootstrap/interface.hpp"
@@ -78,8 +79,13 @@ void Door::cancel(Rank peer) {
 template <class Step>
 void Door::let(Visitor* visitor, Step step) {
   gone_.push_back(visitor);
-  if (step(*visitor) == Visitor::Next::stay) {
-    gone_.erase(std::find(gone_.begin(), gone_.end(), visitor));
+  try {
+    if (step(*visitor) == Visitor::Next::stay) {
+      gone_.erase(std::find(gone_.begin(), gone_.end(), visitor));
+    }
+  } catch (const std::bad_alloc&) {
+    visitor->lost();
+    throw;
   }
 }
 

@@ -41,6 +41,8 @@ class Door {
     virtual Next step(Instant now) = 0;
     /// Without anything having come.
     virtual Next look_at_clock(Instant now) = 0;
+    /// Its step threw; it goes.
+    virtual void lost() noexcept {}
     virtual bool is_call() const noexcept { return false; }
     virtual bool is_call_to(Rank) const noexcept { return false; }
     /// Never, for those who must stay.
