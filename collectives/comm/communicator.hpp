@@ -182,6 +182,7 @@ class Communicator final : private exec::Links {
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
   struct Due;  // in stop(): that the failure is to be told
+  static Text told(const Error& error) noexcept;
   /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:
@@ -387,9 +388,10 @@ class Communicator final : private exec::Links {
   exec::RailPlan rail_plan_;           // as the next
   std::unique_ptr<exec::Rail> rail_;   // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
-  std::list<Window> windows_;  // handles: their addresses stay
-  OperationInfo gpu_info_;     // gpu_mutex_ held
-  std::atomic<bool> last_was_gpu_{false};
+  std::list<Window> windows_;               // handles: their addresses stay
+  OperationInfo gpu_info_;                  // gpu_mutex_ held
+  std::atomic<bool> last_was_gpu_{false};   // of those that have ended
+  std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank
   std::vector<Completion> completions_;
   std::unique_ptr<ControlMesh> mesh_;
 };

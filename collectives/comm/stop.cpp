@@ -107,13 +107,22 @@ struct Communicator::Due {
   Communicator& comm;
 };
 
+// Peers hear of it though there is no memory for all of its words.
+Text Communicator::told(const Error& error) noexcept {
+  try {
+    return gdrx::describe(error);
+  } catch (const std::bad_alloc&) {
+    return error.what;
+  }
+}
+
 Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();
   if (announce) origin_ = index(rank_);
   const Due due(*this);
   const Instant failed = steady_clock().now();
   if (gpu_) gpu_->abort();
-  if (announce) mesh_->announce({error.code, rank_, rank_, gdrx::describe(error)});
+  if (announce) mesh_->announce({error.code, rank_, rank_, told(error)});
   if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
   if (track_) track_->write(log_);           // before on_error_, which may end the process
   return error;

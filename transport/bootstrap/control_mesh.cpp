@@ -54,9 +54,14 @@ class Mesh final : public ControlMesh {
   // A rank that fails here says why before it leaves, so that the others do not have to guess.
   Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
                                        Deadline deadline) override {
-    auto all = disseminate(mine, deadline);
-    if (!all) wire_.flood({all.error().code, rank_, rank_, all.error().what}, -1);
-    return all;
+    try {
+      auto all = disseminate(mine, deadline);
+      if (!all) wire_.flood({all.error().code, rank_, rank_, all.error().what}, -1);
+      return all;
+    } catch (const std::bad_alloc&) {
+      announce({no_memory().code, rank_, rank_, no_memory().what});
+      throw;
+    }
   }
 
   Result<void> meet_ready(Deadline deadline) override {
