@@ -105,7 +105,9 @@ gdrxResult_t gdrxCommGetAsyncError(gdrxComm_t comm, gdrxResult_t* error) {
     // It may have been made since: that is seen the next time.
     return gdrxSuccess;
   }
-  const auto failure = comm->impl->async_error();
+  // A child of fork() has no GPU to look at.
+  const bool here = comm->birthplace.here();
+  const auto failure = here ? comm->impl->async_error() : comm->impl->failure();
   *error = failure ? to_c(failure->code) : gdrxSuccess;
   return gdrxSuccess;
 }

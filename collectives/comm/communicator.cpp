@@ -82,6 +82,7 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
 
 Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {
   GDRX_TRY(Staging::wait_for_stream(operation->call));
+  if (!operation->own) posted_on_gpu_ = false;
   const Driving driving(*this);
   take_posted();
   if (operation->call.collective == Collective::send_recv) {
@@ -145,6 +146,7 @@ Result<void> Communicator::drain() {
     GDRX_TRY(wait(*last));
   }
   if (gpu_) GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
+  look_at_gpu();  // a kernel that gave up has ended like any other
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return {};
 }
@@ -153,7 +155,10 @@ Result<void> Communicator::leave() {
   const std::chrono::milliseconds timeout = timeout_;
   const Duration most = timeout.count() > 0 ? std::min<Duration>(timeout, kLeaveTime) : kLeaveTime;
   close_windows();  // whoever frees such memory after this knows that nobody maps it
-  if (mesh_->leave(Deadline::after(steady_clock(), most))) return {};
+  if (mesh_->leave(Deadline::after(steady_clock(), most))) {
+    if (gpu_) gpu_->all_left();
+    return {};
+  }
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return fail(Errc::timeout,
               fmt::format("rank {} leaves without the others: some rank has not destroyed its "

@@ -151,7 +151,7 @@ bool Communicator::on_gpu(const Call& call) const {
 bool Communicator::runs_on_gpu(const Call& call) const {
   if (!gpu_ || hierarchy_) return false;
   if (only_moves(call.collective)) {
-    return moves_on_gpu(call, rank_, size(), last_was_gpu_.load(std::memory_order_relaxed));
+    return moves_on_gpu(call, rank_, size(), posted_on_gpu_);
   }
   if (call.collective == Collective::barrier) return call.stream != nullptr;
   if (!by_all_reduce(call.collective) && !by_blocks(call.collective)) return false;
@@ -251,6 +251,7 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   gpu_info_.predicted_us = what.predicted_us;
   gpu_info_.registered = what.moves.empty() && what.shape.kernel == gpu::Kernel::direct;
   last_was_gpu_.store(true, std::memory_order_relaxed);  // gpu_mutex_ is held
+  posted_on_gpu_ = true;
   return {};
 }
 

@@ -36,8 +36,9 @@
  * (of two communicators), want CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is
  * first used may wait for those that run; later ones load all with the communicator. GPU buffers
  * lie on the communicator's GPU. Buffers belong to the caller and stay untouched by him until the
- * operation is done. All ranks give buffers of the same kind. recvbuff may equal sendbuff (in
- * place). Any alignment, any count, 0 too.
+ * operation is done. All ranks give buffers of the same kind, a root both of them, and a barrier
+ * has a stream on all ranks or on none. recvbuff may equal sendbuff (in place). Any alignment, any
+ * count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError,
