@@ -10,7 +10,7 @@ Held::~Held() {
   const OnDevice here(device);
   const AnyCapture beside;
   windows.close_all();
-  if (!together) PeerArena::depart(peers, rank);
+  PeerArena::depart(peers, rank);
   if (met && !together) own->await_departures(std::move(processes));
   peers.clear();
   if (order != nullptr) cudaEventDestroy(order);

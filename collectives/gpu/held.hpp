@@ -17,8 +17,8 @@ namespace gdrx::gpu {
 /// Goes with the path, or with the thread that waits for kernels which the path did not wait for.
 struct Held final : DeviceWait::Kept {
   explicit Held(int of_device) : device(of_device) {}
-  /// No kernel of the path runs any more. Where not all have left together the peers, of whom some
-  /// may still run one, are told that this rank writes to their arenas no longer.
+  /// No kernel of the path runs any more. The peers are told that this rank writes to their arenas
+  /// no longer: even where all have left together some may not know it.
   ~Held() override;
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;

@@ -153,7 +153,10 @@ class Mesh final : public ControlMesh {
   // here.
   void go_on_leaving() {
     for (; (std::int64_t{1} << round_) < size(); ++round_) {
-      if (fences_sent_ == round_) wire_.send_fence(fences_sent_++);
+      if (fences_sent_ == round_) {
+        wire_.send_fence(round_);
+        ++fences_sent_;  // unless there was no memory for it
+      }
       if (wire_.anyone_gave_up()) return end_leave(Leave::alone);
       if (wire_.anyone_left()) break;
       if (!wire_.has_fence(round_)) return;
