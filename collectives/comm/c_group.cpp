@@ -17,7 +17,7 @@
 namespace gdrx::c_api {
 namespace {
 
-std::string api_name(const Call& call) {
+std::string_view api_name(const Call& call) {
   if (call.collective == Collective::send_recv) return call.sends ? "gdrxSend" : "gdrxRecv";
   return plan::function_of(call.collective);
 }

@@ -2,7 +2,6 @@
 #include "gdrx/traits.hpp"
 
 #include <array>
-#include <cctype>
 
 namespace gdrx::plan {
 namespace {
@@ -32,6 +31,24 @@ constexpr std::array<CollectiveTraits, kCollectiveCount> kTraits{{
 static_assert(!kTraits.back().name.empty(), "a collective has no row");
 constexpr CollectiveTraits kNothing{"unknown collective"};
 
+// "gdrx" and the name, which then begins with a capital letter.
+struct Function {
+  constexpr explicit Function(std::string_view name) {
+    for (const char letter : std::string_view("gdrx")) text[size++] = letter;
+    for (const char letter : name) text[size++] = letter;
+    char& first = text[4];
+    if (first >= 'a' && first <= 'z') first = static_cast<char>(first - 'a' + 'A');
+  }
+  constexpr Function() = default;
+  std::array<char, 32> text{};
+  std::size_t size = 0;
+};
+constexpr auto kFunctions = [] {
+  std::array<Function, kCollectiveCount> all{};
+  for (std::size_t row = 0; row < all.size(); ++row) all[row] = Function(kTraits[row].name);
+  return all;
+}();
+
 }  // namespace
 
 const CollectiveTraits& traits_of(Collective collective) noexcept {
@@ -39,10 +56,10 @@ const CollectiveTraits& traits_of(Collective collective) noexcept {
   return row < kTraits.size() ? kTraits[row] : kNothing;
 }
 
-std::string function_of(Collective collective) {
-  std::string name(to_string(collective));
-  name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
-  return "gdrx" + name;
+std::string_view function_of(Collective collective) noexcept {
+  const auto row = static_cast<std::size_t>(collective);
+  if (row >= kFunctions.size()) return kNothing.name;
+  return {kFunctions[row].text.data(), kFunctions[row].size};
 }
 
 }  // namespace gdrx::plan

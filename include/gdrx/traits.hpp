@@ -49,7 +49,7 @@ struct CollectiveTraits {
 
 const CollectiveTraits& traits_of(Collective collective) noexcept;
 /// "gdrxAllReduce": of the C API. A send and a receive have a function each.
-std::string function_of(Collective collective);
+std::string_view function_of(Collective collective) noexcept;
 
 /// Of a call of `count` elements among `ranks` on a rank that is its root, or not. Of parts: 0,
 /// only the call knows them.
