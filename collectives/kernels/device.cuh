@@ -14,6 +14,8 @@
 
 namespace gdrx::gpu {
 
+inline constexpr std::uint32_t kPollsBetweenLooks = 2048;  // about a millisecond
+
 // PTX gives 128-bit scalars single-copy atomicity: a reader sees all of a pack or none of it.
 __device__ __forceinline__ void store_shared(Pack* at, Pack value) {
   asm volatile(

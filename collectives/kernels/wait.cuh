@@ -67,8 +67,7 @@ class Patience {
   }
 
  private:
-  static constexpr std::uint32_t kPollsBetweenLooks = 2048;  // about a millisecond
-  static constexpr int kTickShift = 17;                      // 131 us
+  static constexpr int kTickShift = 17;  // 131 us
   static constexpr std::uint64_t kOver = ~std::uint64_t{0};
 
   static __device__ void report(const Call& call, int peer, Stage stage, std::uint32_t slot,

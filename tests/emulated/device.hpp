@@ -39,6 +39,8 @@
 
 namespace gdrx::gpu {
 
+inline constexpr std::uint32_t kPollsBetweenLooks = 16;  // a poll is a turn of all threads
+
 using emulated::blockDim;
 using emulated::blockIdx;
 using emulated::gridDim;

@@ -235,6 +235,39 @@ TEST_F(GpuDevices, WhatAKernelGaveUpIsKnownOnceItsStreamHasEnded) {
   }
 }
 
+// Of every kernel and length: nothing of it waits any more once one of its threads has given up.
+TEST_F(GpuDevices, KernelsThatWaitInVainEnd) {
+  use_device(0);
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 0.05;
+  constexpr std::uint64_t kMost = 1'000'000;
+  auto* data = allocate<std::uint32_t>(2 * kMost);
+  for (const char* algorithm : {"auto", "one-shot", "two-shot", "ring", "tree"}) {
+    config.algorithm = algorithm;
+    for (const std::uint64_t count :
+         {std::uint64_t{1}, std::uint64_t{1000}, std::uint64_t{70'000}, kMost}) {
+      std::array<gdrxComm_t, 4> comms{};
+      ASSERT_EQ(gdrxCommInitAll(comms.data(), 4, &config), gdrxSuccess);
+      cudaStream_t stream = nullptr;
+      ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+      ASSERT_EQ(gdrxAllReduce(data, data + kMost, count, gdrxFloat32, gdrxSum, comms[2],
+                              reinterpret_cast<gdrxStream_t>(stream), nullptr),
+                gdrxSuccess);
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+      gdrxResult_t error = gdrxSuccess;
+      EXPECT_EQ(gdrxCommGetAsyncError(comms[2], &error), gdrxSuccess);
+      EXPECT_EQ(error, gdrxTimeout) << algorithm << " " << count;
+      std::vector<std::thread> threads;
+      for (gdrxComm_t comm : comms) threads.emplace_back([comm] { gdrxCommDestroy(comm); });
+      for (std::thread& thread : threads) thread.join();
+      cudaStreamDestroy(stream);
+    }
+  }
+  cudaFree(data);
+}
+
 TEST_F(GpuDevices, ABufferThatTheGpuDoesNotReachEndsTheCallOnEveryRank) {
   if (gpu_count() < 2) GTEST_SKIP() << "one GPU on this machine";
   use_device(0);
