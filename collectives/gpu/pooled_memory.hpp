@@ -42,12 +42,15 @@ class PooledMemory {
 /// Runs what `enqueue(stream)` enqueues on a stream that waits for no other, and waits for its end.
 template <class Enqueue>
 Result<void> run_aside(Enqueue enqueue, const char* what) {
-  cudaStream_t stream = nullptr;
-  GDRX_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"));
-  Result<void> done = check(enqueue(stream), what);
-  if (done) done = check(cudaStreamSynchronize(stream), what);
-  cudaStreamDestroy(stream);
-  return done;
+  struct Stream {
+    ~Stream() {
+      if (it != nullptr) cudaStreamDestroy(it);
+    }
+    cudaStream_t it = nullptr;
+  } stream;
+  GDRX_TRY(check(cudaStreamCreateWithFlags(&stream.it, cudaStreamNonBlocking), "cudaStreamCreate"));
+  GDRX_TRY(check(enqueue(stream.it), what));
+  return check(cudaStreamSynchronize(stream.it), what);
 }
 
 }  // namespace gdrx::gpu
