@@ -153,19 +153,20 @@ Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer, std::
   return arena;
 }
 
+// Without memory of ours: there may be none, and the peers would wait for this word.
 void PeerArena::depart(std::span<const std::unique_ptr<PeerArena>> from, int self) noexcept {
   const std::size_t at =
       offsetof(Control, departed) + static_cast<std::size_t>(self) * sizeof(std::uint32_t);
-  const auto tell_all = [&](cudaStream_t stream) {
-    cudaError_t status = cudaSuccess;
+  cudaStream_t stream = nullptr;
+  if (!from.empty() && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess) {
     for (const auto& peer : from) {
-      const cudaError_t told = cudaMemcpyAsync(peer->data_ + at, &peer->lease_, sizeof peer->lease_,
-                                               cudaMemcpyHostToDevice, stream);
-      if (told != cudaSuccess) status = told;
+      cudaMemcpyAsync(peer->data_ + at, &peer->lease_, sizeof peer->lease_, cudaMemcpyHostToDevice,
+                      stream);
     }
-    return status;
-  };
-  if (!from.empty()) static_cast<void>(run_aside(tell_all, "telling peers of a departure"));
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+  }
+  cudaGetLastError();  // not the user's next call's
 }
 
 PeerArena::~PeerArena() {
