@@ -12,6 +12,11 @@ from softroce.kernel import find_kernel, need_programs
 # different ones, which they are not), and an interrupt for packets that have left, taken by one processor while another holds
 # the queue.
 CHEAP = "tsc=reliable virtio_net.napi_tx=0"
+BOOTS = 3  # of a guest that ends before it answers
+
+
+class EndedWhileBooting(Failure):
+    """A guest did, for the reason given."""
 
 
 def state_folder(name):
@@ -39,6 +44,7 @@ class Cluster:
             raise Failure(f"--name {name}: letters, digits, - and _ only")
         self.folder = state_folder(name)
         self.name = name
+        self.ends = {}  # pid -> how this process's child ended
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -98,7 +104,7 @@ class Cluster:
             self.save()
             limit = options.deadline or (90 if accel == "kvm" else 300)
             for guest in range(options.n):
-                self.wait_ready(guest, started + limit)
+                self.boot(guest, started + limit)
             say(f"up after {time.monotonic() - began:.1f} s (boot {time.monotonic() - started:.1f} s)")
         except BaseException:
             for guest in range(options.n):
@@ -140,7 +146,7 @@ class Cluster:
         argv = ["qemu-system-x86_64", "-name", f"gdrx-{self.name}-g{guest}", "-nodefaults", "-no-user-config", "-display", "none",
                 "-machine", "q35,usb=off", "-accel", accel, "-cpu", cpu, "-smp", str(facts["cpus"]), "-m", str(facts["memory"]),
                 "-no-reboot", "-kernel", facts["image"], "-initrd", self.path("initramfs"),
-                "-append", f"console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {CHEAP} gdrx.guest={guest}",
+                "-append", f"earlyprintk=serial,ttyS0 console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {CHEAP} gdrx.guest={guest}",
                 "-serial", f"file:{self.path(f'g{guest}.console')}",
                 "-qmp", f"unix:{self.path(f'g{guest}.qmp')},server=on,wait=off",
                 "-device", "virtio-rng-pci",
@@ -171,7 +177,9 @@ class Cluster:
         if not pid:
             return False
         try:
-            os.waitpid(pid, os.WNOHANG)
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                self.ends[pid] = os.waitstatus_to_exitcode(status)
         except ChildProcessError:
             pass
         try:
@@ -183,12 +191,22 @@ class Cluster:
             return False
         return state not in "ZX" and (self.folder in line or f"--name\0{self.name}\0switch" in line)
 
+    def boot(self, guest, end):
+        """Waits for a guest that was started; starts it again where it ended by itself."""
+        for left in reversed(range(BOOTS)):
+            try:
+                return self.wait_ready(guest, end)
+            except EndedWhileBooting as ended:
+                if not left:
+                    raise
+                say(f"{ended}; it is started again")
+                self.keep_console(guest)
+            self.start(guest)
+
     def wait_ready(self, guest, end):
         while True:
             if not self.alive(guest):
-                with open(self.path(f"g{guest}.qemu")) as file:
-                    reason = file.read().strip().splitlines()[-1:] or ["see its console"]
-                raise Failure(f"guest {guest} ended while booting: {reason[0]}")
+                raise EndedWhileBooting(f"guest {guest} ended while booting: {self.last_words(guest)}")
             try:
                 if self.agent(guest).ask({"do": "status"}, 5)["ready"]:
                     return
@@ -197,6 +215,13 @@ class Cluster:
             if time.monotonic() > end:
                 raise Failure(f"guest {guest} did not answer in time (--deadline)")
             time.sleep(0.2)
+
+    def last_words(self, guest):
+        """Why its QEMU ended: what QEMU said, and its exit status; 0 is a kernel that restarted."""
+        with open(self.path(f"g{guest}.qemu")) as file:
+            said = file.read().strip().splitlines()[-1:]
+        status = self.ends.get(self.facts["pids"][str(guest)])
+        return "; ".join([*said, f"QEMU was killed by signal {-status}" if status and status < 0 else f"QEMU's exit status is {status}"])
 
     # -- down
 

@@ -2,7 +2,8 @@
 """Guests for a test: commands in them, programs that run while faults are made."""
 import os, pty, re, select, subprocess, time
 
-from softroce.common import SELF
+from softroce.cluster import Cluster
+from softroce.common import SELF, Failure
 
 
 class Wrong(Exception):
@@ -15,10 +16,21 @@ class Guests:
         self.build = build
         self.env = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
 
+    def begin(self, *argv):
+        return subprocess.Popen([SELF, "--name", self.name, *argv], env=self.env, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+
     def call(self, *argv, seconds=120):
         done = subprocess.run([SELF, "--name", self.name, *argv], env=self.env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds)
         return done.returncode, done.stdout
+
+    def pid(self, guest):
+        """Of its QEMU; None before it is started."""
+        try:
+            return Cluster(self.name).load().facts["pids"].get(str(guest))
+        except Failure:
+            return None
 
     def must(self, *argv, seconds=120):
         status, out = self.call(*argv, seconds=seconds)
@@ -51,9 +63,7 @@ class Guests:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
     def start(self, argv, seconds, env=(), guest=0):
-        return Running(subprocess.Popen([SELF, "--name", self.name, "run", "-g", str(guest), "--deadline", str(seconds), "--",
-                                         "env", *env, *argv], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, errors="replace"))
+        return Running(self.begin("run", "-g", str(guest), "--deadline", str(seconds), "--", "env", *env, *argv))
 
 
 class Running:
