@@ -63,6 +63,7 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   }
   std::unique_ptr<CudaPath> path(new CudaPath);
   path->device_ = device;
+  path->wait_ = GDRX_TRY(DeviceWait::create(device));
   path->held_ = std::make_unique<Held>(device);
   const OnDevice here(device);
   const AnyCapture beside;
@@ -275,7 +276,7 @@ Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
 Result<void> CudaPath::finish(Deadline deadline) {
   const std::uint64_t launched = launches_;
   if (!whole_device_ && ended_->load(std::memory_order_acquire) >= launched) return {};
-  GDRX_TRY(wait_.wait(device_, deadline));
+  GDRX_TRY(wait_.wait(deadline));
   ended_->store(launched, std::memory_order_release);
   return {};
 }

@@ -3,6 +3,9 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,63 +14,193 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "collectives/gpu/error.hpp"
 
 namespace gdrx::gpu {
 
-struct DeviceWait::State {
-  std::mutex mutex;
-  std::condition_variable changed;
+/// Of one path, once at a time. All but `waiter` and `next` is guarded by the waiter's mutex.
+struct DeviceWait::Request {
+  std::shared_ptr<Waiter> waiter;
+  std::shared_ptr<Request> next;  // of those that wait for the same end
+  bool posted = false;            // and its end not taken
   std::optional<cudaError_t> status;
   std::unique_ptr<Kept> kept;
 };
 
-Result<void> DeviceWait::wait(int device, Deadline deadline) {
-  if (state_) GDRX_TRY(await(device, deadline));  // for what there was then
-  state_ = std::make_shared<State>();
+/// A GPU's thread. It ends with the last path that may ask it.
+class DeviceWait::Waiter {
+ public:
+  static Result<std::shared_ptr<Waiter>> of(int device);
+
+  void post(std::shared_ptr<Request> request);
+  Result<void> await(Request& request, Deadline deadline);
+  bool is_posted(const Request& request);
+  void leave(Request& request, std::unique_ptr<Kept> kept);
+  void release();
+
+ private:
+  Waiter(int device, pid_t process) noexcept : device_(device), process_(process) {}
+  static Result<std::shared_ptr<Waiter>> start(int device);
+  bool retain(int device);
+  void run();
+  void tell(std::shared_ptr<Request> ended, cudaError_t status);
+
+  const int device_;
+  const pid_t process_;  // a child of fork() has no such thread
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<Request> waiting_;  // for a wait that begins after them
+  int users_ = 1;
+  bool over_ = false;
+};
+
+Result<std::shared_ptr<DeviceWait::Waiter>> DeviceWait::Waiter::of(int device) {
+  struct Known {
+    std::mutex mutex;
+    std::vector<std::weak_ptr<Waiter>> all;  // by device
+  };
+  static Known& known = *new Known;  // never destroyed: a path may outlive main()
+  const std::lock_guard lock(known.mutex);
+  const auto index = static_cast<std::size_t>(device);
+  if (known.all.size() <= index) known.all.resize(index + 1);
+  if (auto waiter = known.all[index].lock(); waiter && waiter->retain(device)) return waiter;
+  auto waiter = GDRX_TRY(start(device));
+  known.all[index] = waiter;
+  return waiter;
+}
+
+Result<std::shared_ptr<DeviceWait::Waiter>> DeviceWait::Waiter::start(int device) {
+  std::shared_ptr<Waiter> waiter(new Waiter(device, getpid()));
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
+  int failed = 0;
   try {
-    std::thread([device, state = state_] {
-      cudaError_t status = cudaSetDevice(device);
-      if (status == cudaSuccess) status = cudaDeviceSynchronize();
-      const auto kept = [&] {
-        const std::lock_guard lock(state->mutex);
-        state->status = status;
-        state->changed.notify_all();
-        return std::move(state->kept);
-      }();
-    }).detach();
+    std::thread([waiter] { waiter->run(); }).detach();
   } catch (const std::system_error& error) {
-    state_.reset();
-    return fail(Errc::system, "a thread that waits for the GPU", error.code().value());
-  } catch (...) {  // out of memory: nobody will say that it ended
-    state_.reset();
+    failed = error.code().value();
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
   }
-  return await(device, deadline);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed != 0) return fail(Errc::system, "a thread that waits for the GPU", failed);
+  return waiter;
 }
 
-void DeviceWait::leave(std::unique_ptr<Kept> kept) noexcept {
-  const std::lock_guard lock(state_->mutex);
-  if (!state_->status) state_->kept.swap(kept);
+bool DeviceWait::Waiter::retain(int device) {
+  if (device != device_ || process_ != getpid()) return false;
+  const std::lock_guard lock(mutex_);
+  if (over_) return false;
+  ++users_;
+  return true;
 }
 
-Result<void> DeviceWait::await(int device, Deadline deadline) {
-  std::unique_lock lock(state_->mutex);
-  while (!state_->status) {
+void DeviceWait::Waiter::release() {
+  const std::lock_guard lock(mutex_);
+  --users_;
+  changed_.notify_all();
+}
+
+void DeviceWait::Waiter::run() {
+  std::unique_lock lock(mutex_);
+  while (waiting_ || users_ > 0) {
+    if (!waiting_) {
+      changed_.wait(lock);
+      continue;
+    }
+    auto ended = std::exchange(waiting_, nullptr);
+    lock.unlock();
+    cudaError_t status = cudaSetDevice(device_);
+    if (status == cudaSuccess) status = cudaDeviceSynchronize();
+    tell(std::move(ended), status);
+    lock.lock();
+  }
+  over_ = true;
+}
+
+void DeviceWait::Waiter::tell(std::shared_ptr<Request> ended, cudaError_t status) {
+  while (ended) {
+    std::unique_ptr<Kept> kept;
+    auto next = std::exchange(ended->next, nullptr);
+    {
+      const std::lock_guard lock(mutex_);
+      ended->status = status;
+      kept = std::move(ended->kept);
+      changed_.notify_all();
+    }
+    ended = std::move(next);
+  }
+}
+
+void DeviceWait::Waiter::post(std::shared_ptr<Request> request) {
+  const std::lock_guard lock(mutex_);
+  request->posted = true;
+  request->status.reset();
+  request->next = std::move(waiting_);
+  waiting_ = std::move(request);
+  changed_.notify_all();
+}
+
+bool DeviceWait::Waiter::is_posted(const Request& request) {
+  const std::lock_guard lock(mutex_);
+  return request.posted;
+}
+
+void DeviceWait::Waiter::leave(Request& request, std::unique_ptr<Kept> kept) {
+  const std::lock_guard lock(mutex_);
+  if (!request.status) request.kept.swap(kept);
+}
+
+Result<void> DeviceWait::Waiter::await(Request& request, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  while (!request.status) {
     const Duration left = deadline.left(steady_clock().now());
     if (left == Duration::zero()) {
       return fail(Errc::timeout,
                   fmt::format("what this process runs on GPU {} does not end: its own kernels, or "
                               "another communicator's (GDRX_TIMEOUT sets the limit)",
-                              device));
+                              device_));
     }
-    state_->changed.wait_for(lock, std::min<Duration>(left, std::chrono::seconds(1)));
+    changed_.wait_for(lock, std::min<Duration>(left, std::chrono::seconds(1)));
   }
-  const cudaError_t status = *state_->status;
+  request.posted = false;
+  const cudaError_t status = *request.status;
   lock.unlock();
-  state_.reset();
   return check(status, "cudaDeviceSynchronize");
+}
+
+Result<DeviceWait> DeviceWait::create(int device) {
+  auto request = std::make_shared<Request>();
+  request->waiter = GDRX_TRY(Waiter::of(device));
+  return DeviceWait(std::move(request));
+}
+
+DeviceWait& DeviceWait::operator=(DeviceWait&& other) noexcept {
+  request_.swap(other.request_);
+  return *this;
+}
+
+DeviceWait::~DeviceWait() {
+  if (request_) request_->waiter->release();
+}
+
+Result<void> DeviceWait::wait(Deadline deadline) {
+  Waiter& waiter = *request_->waiter;
+  if (left_behind()) GDRX_TRY(waiter.await(*request_, deadline));  // for what there was then
+  waiter.post(request_);
+  return waiter.await(*request_, deadline);
+}
+
+bool DeviceWait::left_behind() const noexcept {
+  return request_ && request_->waiter->is_posted(*request_);
+}
+
+void DeviceWait::leave(std::unique_ptr<Kept> kept) noexcept {
+  request_->waiter->leave(*request_, std::move(kept));
 }
 
 }  // namespace gdrx::gpu

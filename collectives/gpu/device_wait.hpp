@@ -9,24 +9,33 @@
 
 namespace gdrx::gpu {
 
+/// Of one path. Its waits need no memory: the thread that waits is there from the start, one a GPU
+/// for all paths of the process.
 class DeviceWait {
  public:
   /// What must not go before the wait has ended.
   struct Kept {
     virtual ~Kept() = default;
   };
+  static Result<DeviceWait> create(int device);
+  DeviceWait() = default;  // of none: to be assigned to
+  DeviceWait(DeviceWait&& other) noexcept = default;
+  DeviceWait& operator=(DeviceWait&& other) noexcept;
+  ~DeviceWait();
+
   /// For all that is in streams of this process. Errc::timeout: something there does not end. CUDA
   /// spoils whatever stream any thread captures on that GPU meanwhile, in whichever mode.
-  Result<void> wait(int device, Deadline deadline);
+  Result<void> wait(Deadline deadline);
   /// A wait has given up, and what it waited for still runs as far as is known.
-  bool left_behind() const noexcept { return state_ != nullptr; }
+  bool left_behind() const noexcept;
   /// To the thread that still waits: it goes when that has ended, or now if it has. Once.
   void leave(std::unique_ptr<Kept> kept) noexcept;
 
  private:
-  struct State;
-  Result<void> await(int device, Deadline deadline);
-  std::shared_ptr<State> state_;  // of the thread that still waits
+  struct Request;
+  class Waiter;
+  explicit DeviceWait(std::shared_ptr<Request> request) noexcept : request_(std::move(request)) {}
+  std::shared_ptr<Request> request_;
 };
 
 }  // namespace gdrx::gpu
