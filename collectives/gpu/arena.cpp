@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <list>
 #include <mutex>
-#include <new>
 #include <set>
 #include <utility>
 #include <vector>
@@ -43,16 +43,9 @@ bool is_dead(const PeerProcess& peer, const PeerProcess& self) {
   return self.names != 0 && peer.names == self.names && kill(peer.pid, 0) != 0 && errno == ESRCH;
 }
 
-/// An arena of a communicator that failed, of which a peer may still have a kernel.
-struct Deserted {
-  PooledMemory memory;
-  std::uint32_t lease;
-  std::vector<PeerProcess> peers;
-};
-
 struct DesertedArenas {
   std::mutex mutex;
-  std::vector<Deserted> all;
+  std::list<DesertedArena> all;
 };
 
 // Never destroyed: the CUDA runtime may be gone before it.
@@ -61,7 +54,18 @@ DesertedArenas& deserted_arenas() {
   return instance;
 }
 
-bool is_left(const Deserted& one) {
+/// Of ranks that have gone without their peers' knowing.
+struct UntoldDepartures {
+  std::mutex mutex;
+  std::list<PeerArenas> all;
+};
+
+UntoldDepartures& untold_departures() {
+  static UntoldDepartures& instance = *new UntoldDepartures;  // as there
+  return instance;
+}
+
+bool is_left(const DesertedArena& one) {
   std::array<std::uint32_t, kMaxRanks> departed{};
   const auto read = [&](cudaStream_t stream) {
     return cudaMemcpyAsync(departed.data(), one.memory.data() + offsetof(Control, departed),
@@ -80,8 +84,8 @@ void release_what_peers_left() {
   if (cudaGetDevice(&device) != cudaSuccess) return;
   DesertedArenas& deserted = deserted_arenas();
   const std::lock_guard lock(deserted.mutex);
-  std::erase_if(deserted.all,
-                [&](const Deserted& one) { return one.memory.device() == device && is_left(one); });
+  deserted.all.remove_if(
+      [&](const DesertedArena& one) { return one.memory.device() == device && is_left(one); });
 }
 
 // None is 0, which the memory holds at first.
@@ -105,20 +109,17 @@ void OwnArena::await_departures(std::vector<PeerProcess> peers) noexcept {
 
 OwnArena::~OwnArena() {
   if (awaited_.empty()) return;
+  place_.front() = {std::move(memory_), lease_, std::move(awaited_)};
   DesertedArenas& deserted = deserted_arenas();
   const std::lock_guard lock(deserted.mutex);
-  try {
-    deserted.all.reserve(deserted.all.size() + 1);
-  } catch (const std::bad_alloc&) {
-    memory_.keep();
-    return;
-  }
-  deserted.all.push_back({std::move(memory_), lease_, std::move(awaited_)});
+  deserted.all.splice(deserted.all.end(), place_);
 }
 
 Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
   std::unique_ptr<OwnArena> arena(new OwnArena);
+  PeerArenas::depart_late();
   release_what_peers_left();
+  arena->place_.emplace_back();
   arena->lease_ = next_lease();
   arena->memory_ = GDRX_TRY(PooledMemory::borrow(kArenaBytes));
   GDRX_TRY(check(cudaIpcGetMemHandle(&arena->handle_, arena->data()), "cudaIpcGetMemHandle"));
@@ -153,20 +154,38 @@ Result<std::unique_ptr<PeerArena>> PeerArena::reach(std::uint8_t* pointer, std::
   return arena;
 }
 
-// Without memory of ours: there may be none, and the peers would wait for this word.
-void PeerArena::depart(std::span<const std::unique_ptr<PeerArena>> from, int self) noexcept {
+bool PeerArenas::tell() const noexcept {
+  if (all.empty()) return true;
+  const OnDevice here(device);
   const std::size_t at =
       offsetof(Control, departed) + static_cast<std::size_t>(self) * sizeof(std::uint32_t);
   cudaStream_t stream = nullptr;
-  if (!from.empty() && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess) {
-    for (const auto& peer : from) {
-      cudaMemcpyAsync(peer->data_ + at, &peer->lease_, sizeof peer->lease_, cudaMemcpyHostToDevice,
-                      stream);
-    }
-    cudaStreamSynchronize(stream);
+  cudaError_t status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  for (const auto& peer : all) {
+    if (status != cudaSuccess) break;
+    status = cudaMemcpyAsync(peer->data_ + at, &peer->lease_, sizeof peer->lease_,
+                             cudaMemcpyHostToDevice, stream);
+  }
+  if (stream != nullptr) {
+    const cudaError_t ended = cudaStreamSynchronize(stream);
+    if (status == cudaSuccess) status = ended;
     cudaStreamDestroy(stream);
   }
   cudaGetLastError();  // not the user's next call's
+  return status == cudaSuccess;
+}
+
+void PeerArenas::depart(std::list<PeerArenas> one) noexcept {
+  if (one.front().tell()) return;
+  UntoldDepartures& untold = untold_departures();
+  const std::lock_guard lock(untold.mutex);
+  untold.all.splice(untold.all.end(), one);
+}
+
+void PeerArenas::depart_late() noexcept {
+  UntoldDepartures& untold = untold_departures();
+  const std::lock_guard lock(untold.mutex);
+  untold.all.remove_if([](const PeerArenas& one) { return one.tell(); });
 }
 
 PeerArena::~PeerArena() {

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,6 +24,13 @@ struct PeerProcess {
 };
 /// This process as its peers know it.
 PeerProcess this_process();
+
+/// Of a communicator that failed: a peer may still have a kernel that writes there.
+struct DesertedArena {
+  PooledMemory memory;
+  std::uint32_t lease = 0;
+  std::vector<PeerProcess> peers;
+};
 
 /// Pooled memory, given back when the object goes, or later.
 class OwnArena {
@@ -45,6 +53,7 @@ class OwnArena {
   cudaIpcMemHandle_t handle_{};
   std::uint32_t lease_ = 0;
   std::vector<PeerProcess> awaited_;
+  std::list<DesertedArena> place_;  // one, for this arena: to leave it needs no memory
 };
 
 /// A peer's arena, mapped here for as long as the object lives.
@@ -59,15 +68,31 @@ class PeerArena {
   PeerArena(const PeerArena&) = delete;
   PeerArena& operator=(const PeerArena&) = delete;
   std::uint8_t* data() const noexcept { return data_; }
-  /// This rank, `self`, has no kernel any more that writes to them, and will have none.
-  static void depart(std::span<const std::unique_ptr<PeerArena>> from, int self) noexcept;
 
  private:
+  friend struct PeerArenas;
   PeerArena() = default;
   std::uint8_t* data_ = nullptr;
   std::uint32_t lease_ = 0;
   int device_ = 0;
   bool mapped_ = false;
+};
+
+/// Those that a path's kernels write to.
+struct PeerArenas {
+  int device = 0;  // of the path
+  int self = 0;    // its rank
+  std::vector<std::unique_ptr<PeerArena>> all;
+
+  /// Of one path, which has no kernel any more that writes to them, and will have none: tells their
+  /// owners. Where CUDA refuses that, they stay mapped, and it is tried again for the next arena
+  /// that this process borrows. Needs no memory of ours.
+  static void depart(std::list<PeerArenas> one) noexcept;
+
+ private:
+  bool tell() const noexcept;
+  friend class OwnArena;
+  static void depart_late() noexcept;  // who could not before
 };
 
 }  // namespace gdrx::gpu

@@ -110,19 +110,22 @@ CudaPath::~CudaPath() {
                         : timeout_ns_ > 0
                             ? Deadline::after(steady_clock(), std::chrono::nanoseconds(timeout_ns_))
                             : Deadline::never();
+  bool ended = false;
   try {
-    const auto ended = finish(most);
-    if (!ended && !wait_.left_behind()) static_cast<void>(held_.release());  // it may be in use
-  } catch (const std::bad_alloc&) {                                          // as there
-    static_cast<void>(held_.release());
+    ended = finish(most).has_value();
+  } catch (const std::bad_alloc&) {  // to say why it has not
   }
-  if (wait_.left_behind()) wait_.leave(std::move(held_));
+  if (wait_.left_behind()) {
+    wait_.leave(std::move(held_));
+  } else if (!ended) {
+    static_cast<void>(held_.release());  // it may be in use
+  }
 }
 
 Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
   const AnyCapture beside;
-  call_.rank = held_->rank = index(self);
+  call_.rank = held_->peers.front().self = index(self);
   call_.ranks = static_cast<std::int32_t>(tickets.size());
   const std::vector<std::int32_t> positions = positions_of(tickets);
   call_.ring = GDRX_TRY(ring_place(positions, self));
@@ -153,7 +156,7 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
       arena = GDRX_TRY(PeerArena::open(handle, ticket.lease));
     }
     call_.arena[rank] = arena->data();
-    held_->peers.push_back(std::move(arena));
+    held_->peers.front().all.push_back(std::move(arena));
   }
   return {};
 }

@@ -47,6 +47,7 @@ class DeviceWait::Waiter {
   bool retain(int device);
   void run();
   void tell(std::shared_ptr<Request> ended, cudaError_t status);
+  static void drop(std::unique_ptr<Kept> kept, cudaError_t status) noexcept;
 
   const int device_;
   const pid_t process_;  // a child of fork() has no such thread
@@ -122,18 +123,32 @@ void DeviceWait::Waiter::run() {
   over_ = true;
 }
 
+// Everybody is told before anything is destroyed, which may have to wait for a kernel that needs
+// one of them to go on. A request with something kept is posted no more, so that its `next` stays.
 void DeviceWait::Waiter::tell(std::shared_ptr<Request> ended, cudaError_t status) {
-  while (ended) {
-    std::unique_ptr<Kept> kept;
-    auto next = std::exchange(ended->next, nullptr);
-    {
-      const std::lock_guard lock(mutex_);
+  std::shared_ptr<Request> left;
+  {
+    const std::lock_guard lock(mutex_);
+    while (ended) {
+      auto next = std::exchange(ended->next, nullptr);
       ended->status = status;
-      kept = std::move(ended->kept);
-      changed_.notify_all();
+      if (ended->kept) {
+        ended->next = std::move(left);
+        left = std::move(ended);
+      }
+      ended = std::move(next);
     }
-    ended = std::move(next);
+    changed_.notify_all();
   }
+  while (left) {
+    drop(std::move(left->kept), status);
+    left = std::exchange(left->next, nullptr);
+  }
+}
+
+// Of a wait that CUDA refused nobody knows whether its kernels have ended: what they use stays.
+void DeviceWait::Waiter::drop(std::unique_ptr<Kept> kept, cudaError_t status) noexcept {
+  if (status != cudaSuccess) static_cast<void>(kept.release());
 }
 
 void DeviceWait::Waiter::post(std::shared_ptr<Request> request) {
@@ -151,8 +166,14 @@ bool DeviceWait::Waiter::is_posted(const Request& request) {
 }
 
 void DeviceWait::Waiter::leave(Request& request, std::unique_ptr<Kept> kept) {
-  const std::lock_guard lock(mutex_);
-  if (!request.status) request.kept.swap(kept);
+  std::unique_lock lock(mutex_);
+  if (!request.status) {
+    request.kept = std::move(kept);
+    return;
+  }
+  const cudaError_t status = *request.status;
+  lock.unlock();
+  drop(std::move(kept), status);
 }
 
 Result<void> DeviceWait::Waiter::await(Request& request, Deadline deadline) {

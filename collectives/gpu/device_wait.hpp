@@ -13,7 +13,8 @@ namespace gdrx::gpu {
 /// for all paths of the process.
 class DeviceWait {
  public:
-  /// What must not go before the wait has ended.
+  /// What must not go before the wait has ended. It may go in the thread that waits: it destroys no
+  /// path.
   struct Kept {
     virtual ~Kept() = default;
   };

@@ -10,9 +10,8 @@ Held::~Held() {
   const OnDevice here(device);
   const AnyCapture beside;
   windows.close_all();
-  PeerArena::depart(peers, rank);
+  PeerArenas::depart(std::move(peers));
   if (met && !together) own->await_departures(std::move(processes));
-  peers.clear();
   if (order != nullptr) cudaEventDestroy(order);
   if (never != nullptr) cudaEventDestroy(never);
   if (own_stream != nullptr) cudaStreamDestroy(own_stream);

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace gdrx::gpu {
 
 /// Goes with the path, or with the thread that waits for kernels which the path did not wait for.
 struct Held final : DeviceWait::Kept {
-  explicit Held(int of_device) : device(of_device) {}
+  explicit Held(int of_device) : device(of_device) { peers.front().device = of_device; }
   /// No kernel of the path runs any more. The peers are told that this rank writes to their arenas
   /// no longer: even where all have left together some may not know it.
   ~Held() override;
@@ -28,11 +29,10 @@ struct Held final : DeviceWait::Kept {
   }
 
   int device;
-  int rank = 0;
   bool met = false;  // all ranks have connected: from then on a peer's kernels may write to `own`
   bool together = false;  // until all have left: no kernel of any rank runs
   std::unique_ptr<OwnArena> own;
-  std::vector<std::unique_ptr<PeerArena>> peers;
+  std::list<PeerArenas> peers{1};
   std::vector<PeerProcess> processes;  // of the peers
   Windows windows;
   Report* report = nullptr;  // pinned, as the next

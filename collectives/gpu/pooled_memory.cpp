@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,8 @@ struct Idle {
 
 struct Pool {
   std::mutex mutex;
-  std::vector<Idle> idle;
+  std::vector<Idle> idle;  // with room for all that is lent: to take it back needs no memory
+  std::size_t lent = 0;
 };
 
 // Never destroyed: the CUDA runtime may be gone before it.
@@ -27,9 +27,12 @@ Pool& pool() {
   return instance;
 }
 
+// Null: there is none. Lent is what the caller then makes.
 std::byte* from_pool(std::uint64_t bytes, int device) {
   const std::lock_guard lock(pool().mutex);
   std::vector<Idle>& idle = pool().idle;
+  idle.reserve(idle.size() + pool().lent + 1);
+  ++pool().lent;
   const auto found = std::find_if(idle.begin(), idle.end(), [&](const Idle& one) {
     return one.device == device && one.bytes == bytes;
   });
@@ -46,6 +49,7 @@ Result<PooledMemory> PooledMemory::borrow(std::uint64_t bytes) {
   GDRX_TRY(check(cudaGetDevice(&made.device_), "cudaGetDevice"));
   made.bytes_ = bytes;
   made.data_ = from_pool(bytes, made.device_);
+  made.lent_ = true;
   if (made.data_ == nullptr) {
     void* data = nullptr;
     const std::string call = fmt::format("cudaMalloc of {} bytes", bytes);
@@ -56,19 +60,17 @@ Result<PooledMemory> PooledMemory::borrow(std::uint64_t bytes) {
 }
 
 PooledMemory::~PooledMemory() {
-  if (data_ == nullptr || kept_) return;
+  if (!lent_) return;
   const std::lock_guard lock(pool().mutex);
-  try {
-    pool().idle.push_back({data_, bytes_, device_});
-  } catch (const std::bad_alloc&) {  // it is lost: peers may have it mapped
-  }
+  --pool().lent;
+  if (data_ != nullptr) pool().idle.push_back({data_, bytes_, device_});
 }
 
 void PooledMemory::swap(PooledMemory& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(device_, other.device_);
-  std::swap(kept_, other.kept_);
+  std::swap(lent_, other.lent_);
 }
 
 }  // namespace gdrx::gpu

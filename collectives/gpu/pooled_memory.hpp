@@ -28,15 +28,13 @@ class PooledMemory {
   std::byte* data() const noexcept { return data_; }
   int device() const noexcept { return device_; }
   std::span<std::byte> bytes() const noexcept { return {data_, bytes_}; }
-  /// Nobody may have it again.
-  void keep() noexcept { kept_ = true; }
 
  private:
   void swap(PooledMemory& other) noexcept;
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   int device_ = 0;
-  bool kept_ = false;
+  bool lent_ = false;  // the pool counts on it
 };
 
 /// Runs what `enqueue(stream)` enqueues on a stream that waits for no other, and waits for its end.

@@ -44,7 +44,7 @@ class Cluster:
             raise Failure(f"--name {name}: letters, digits, - and _ only")
         self.folder = state_folder(name)
         self.name = name
-        self.ends = {}  # pid -> how this process's child ended
+        self.children = {}  # pid -> Popen, of this process's
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -104,7 +104,7 @@ class Cluster:
             self.save()
             limit = options.deadline or (90 if accel == "kvm" else 300)
             for guest in range(options.n):
-                self.boot(guest, started + limit)
+                self.boot(guest, limit, started + limit)
             say(f"up after {time.monotonic() - began:.1f} s (boot {time.monotonic() - started:.1f} s)")
         except BaseException:
             for guest in range(options.n):
@@ -166,7 +166,9 @@ class Cluster:
 
     def spawn(self, argv, log):
         with open(self.path(log), "w") as file:
-            return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True).pid
+            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+        self.children[child.pid] = child
+        return child.pid
 
     def start_switch(self):
         self.facts["pids"]["switch"] = self.spawn([sys.executable, SELF, "--name", self.name, "switch"], "switch.log")
@@ -176,12 +178,8 @@ class Cluster:
         pid = self.facts["pids"].get(str(key))
         if not pid:
             return False
-        try:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                self.ends[pid] = os.waitstatus_to_exitcode(status)
-        except ChildProcessError:
-            pass
+        if pid in self.children and self.children[pid].poll() is not None:
+            return False
         try:
             with open(f"/proc/{pid}/cmdline") as file:
                 line = file.read()
@@ -191,8 +189,8 @@ class Cluster:
             return False
         return state not in "ZX" and (self.folder in line or f"--name\0{self.name}\0switch" in line)
 
-    def boot(self, guest, end):
-        """Waits for a guest that was started; starts it again where it ended by itself."""
+    def boot(self, guest, limit, end):
+        """Waits for a guest that was started; starts it again where it ended by itself. A boot takes `limit` s at most."""
         for left in reversed(range(BOOTS)):
             try:
                 return self.wait_ready(guest, end)
@@ -201,7 +199,10 @@ class Cluster:
                     raise
                 say(f"{ended}; it is started again")
                 self.keep_console(guest)
+            # Somebody may have taken its port since; and it has the time of a first boot.
+            self.facts["ports"][guest] = free_port()
             self.start(guest)
+            end = time.monotonic() + limit
 
     def wait_ready(self, guest, end):
         while True:
@@ -220,7 +221,7 @@ class Cluster:
         """Why its QEMU ended: what QEMU said, and its exit status; 0 is a kernel that restarted."""
         with open(self.path(f"g{guest}.qemu")) as file:
             said = file.read().strip().splitlines()[-1:]
-        status = self.ends.get(self.facts["pids"][str(guest)])
+        status = self.children[self.facts["pids"][str(guest)]].returncode
         return "; ".join([*said, f"QEMU was killed by signal {-status}" if status and status < 0 else f"QEMU's exit status is {status}"])
 
     # -- down
