@@ -136,10 +136,10 @@ std::uint64_t own_block(const Call& call, Rank self) {
 }
 
 // The checks that all collectives share.
-Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbuff, void* recvbuff,
-                       std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root) {
+Result<void> fill(Call& call, gdrxComm* comm, Collective collective, const void* sendbuff,
+                  void* recvbuff, std::size_t count, gdrxDataType_t type, gdrxRedOp_t op,
+                  int root) {
   GDRX_TRY(check_comm(comm));
-  Call call;
   call.collective = collective;
   call.type = GDRX_TRY(data_type(type));
   call.root = GDRX_TRY(rank_of(comm, root, "root"));
@@ -168,15 +168,16 @@ Result<Call> make_call(gdrxComm* comm, Collective collective, const void* sendbu
   if (traits.by_messages()) {
     call.parts = std::make_shared<const exec::Parts>(equal_parts(call, self, ranks));
   }
-  return call;
+  return {};
 }
 
 gdrxResult_t collective_call(Collective collective, const void* sendbuff, void* recvbuff,
                              std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root,
                              gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
   return guarded_call(comm, [&]() -> Result<void> {
-    Call call = GDRX_TRY(make_call(comm, collective, sendbuff, recvbuff, count, type, op, root));
-    return submit(comm, std::move(call), stream, request);
+    Call call;
+    GDRX_TRY(fill(call, comm, collective, sendbuff, recvbuff, count, type, op, root));
+    return submit(comm, call, stream, request);
   });
 }
 
@@ -196,7 +197,7 @@ gdrxResult_t point_to_point(bool sends, const std::byte* input, std::byte* outpu
     GDRX_TRY(check_count(comm, count, call.type));
     GDRX_TRY(sends ? check_buffer(input, count, "sendbuff")
                    : check_buffer(output, count, "recvbuff"));
-    return submit(comm, std::move(call), stream, request);
+    return submit(comm, call, stream, request);
   });
 }
 

@@ -203,7 +203,7 @@ void leave_group(const gdrxComm* comm) {
                               "a communicator was destroyed in a group that has calls on it", 0});
 }
 
-Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request) {
+Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest_t* request) {
   const trace::Span mark = api_mark(comm, call);
   call.stream = stream;
   if (!scopes.empty()) call.timeout = scopes.back().timeout;
@@ -214,8 +214,8 @@ Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_
     return {};
   }
   if (is_stream_ordered(comm, call, request)) return comm->impl->launch(call);
-  std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
-  if (request == nullptr) return comm->impl->wait(*operation);
+  if (request == nullptr) return comm->impl->run(call);
+  const std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
   hand_out(comm, operation, request);
   return {};
 }

@@ -110,7 +110,7 @@ Result<void> check_exchange(const Call& call, const Parts& parts) {
 Result<void> post(gdrxComm* comm, Call call, Parts parts, gdrxStream_t stream,
                   gdrxRequest_t* request) {
   call.parts = std::make_shared<const Parts>(std::move(parts));
-  return submit(comm, std::move(call), stream, request);
+  return submit(comm, call, stream, request);
 }
 
 }  // namespace

@@ -133,8 +133,9 @@ gdrxResult_t guarded(gdrxComm* comm, Body&& body) noexcept {
   }
 }
 
-/// Posts, or queues when a group is open on this thread. Waits if `request` is null.
-Result<void> submit(gdrxComm* comm, Call call, gdrxStream_t stream, gdrxRequest_t* request);
+/// Posts, or queues when a group is open on this thread; `call` is moved from. Waits if `request`
+/// is null.
+Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest_t* request);
 
 /// As gdrxConfig_t has it. Empty: the default. 0: none.
 Result<std::optional<std::chrono::milliseconds>> timeout_of(double seconds, const char* name);

@@ -25,6 +25,8 @@ struct Call {
   bool sends = false;  // send_recv
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  bool gpu_input = false;  // as Staging has found it, as the next
+  bool gpu_output = false;
   std::uint64_t count = 0;  // as the API's function defines it
   /// Of a collective by messages, or whose ranks' parts differ; else null.
   std::shared_ptr<const exec::Parts> parts;

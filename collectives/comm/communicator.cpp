@@ -81,7 +81,7 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {
-  GDRX_TRY(Staging::wait_for_stream(operation->call));
+  GDRX_TRY(Staging::look(operation->call));
   if (!operation->own) posted_on_gpu_ = false;
   const Driving driving(*this);
   take_posted();
@@ -334,9 +334,7 @@ void Communicator::finish_front() {
   queue_.pop_front();
   if (front->execution) {
     front->info.counters = front->execution->counters();
-    if (const auto* arena = dynamic_cast<exec::ArenaExecution*>(front->execution.get())) {
-      stage_ = arena->end_stage();
-    }
+    stage_ = front->execution->end_stage(stage_);
     front->execution.reset();
   }
   plan_.end();
@@ -346,7 +344,7 @@ void Communicator::finish_front() {
     last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
   }
   finish(*front);  // publishes info
-  active_ = steady_clock().now();
+  stirred_ = true;
   if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
   if (auto started = start(*queue_.front()); !started) fail_by(std::move(started).error());
 }

@@ -29,8 +29,8 @@
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging.hpp"
 #include "collectives/comm/suspicion.hpp"
-#include "collectives/comm/tuner.hpp"
 #include "collectives/comm/waiting.hpp"
+#include "collectives/comm/ways.hpp"
 #include "collectives/exec/arena_execution.hpp"
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/outbox.hpp"
@@ -84,6 +84,8 @@ class Communicator final : private exec::Links {
     return runs_on_gpu(call) || runs_on_hosts(call) || (hierarchy_ && is_empty(call));
   }
   Result<void> launch(const Call& call);
+  /// post() and wait(); `call` is moved from.
+  Result<void> run(Call& call);
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
@@ -261,15 +263,16 @@ class Communicator final : private exec::Links {
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
   void scale_input(Operation& operation);
-  void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm) {
-    if (!track_) return;
-    plan_ = trace::Span(
-        track_.get(), trace::Row::plans, trace::Kind::plan, what,
-        {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(algorithm)});
-  }
+  void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
-  std::optional<Candidate> way_of(const Question& question);
-  Result<void> publish_word();
+  Ways::Way* way_of(const Question& question);
+  Question question_of(const Call& call, Bytes bytes) const noexcept;
+  exec::Word next_word(const Call& call, plan::Algorithm algorithm) noexcept;
+  exec::ArenaCall arena_call(const Call& call) noexcept;
+  bool may_be_quick(const Call& call) const noexcept;
+  bool run_quickly(const Call& call, std::shared_ptr<Operation>& late);
+  void end_quickly(const Ways::Way& way, const exec::Counters& counters) noexcept;  // driver_ held
+  void publish_word() noexcept;
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
@@ -290,10 +293,7 @@ class Communicator final : private exec::Links {
   std::chrono::milliseconds timeout_of(const Call& call) const noexcept {
     return call.timeout.value_or(timeout_.load());
   }
-  std::shared_ptr<Operation> operation_of(Call call) const {
-    const std::chrono::milliseconds timeout = timeout_of(call);
-    return std::make_shared<Operation>(std::move(call), timeout);
-  }
+  std::shared_ptr<Operation> operation_of(Call call) const;
   static void begin(Operation& operation);  // its time runs from now on
   /// Of whoever waits for what a stream has to begin.
   static Deadline waiters_deadline(std::chrono::milliseconds timeout);
@@ -324,8 +324,7 @@ class Communicator final : private exec::Links {
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
-  std::optional<Question> asked_;  // last
-  Candidate way_{};                // and what was chosen
+  Ways ways_;
   std::vector<Hello> peers_;
   std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
   WriteGate gate_;                       // through which they come into this one
@@ -351,7 +350,8 @@ class Communicator final : private exec::Links {
   std::unique_ptr<trace::Track> track_;  // null: nobody watches
   trace::Span plan_;                     // of the front operation
   std::uint64_t idle_ = 0;
-  Instant active_{};  // when the queue was last not empty
+  Instant active_{};      // when the mesh's thread last found the queue not empty
+  bool stirred_ = false;  // by a call that has ended since
   Suspicion suspicion_;
 
   // In this order: the mesh's thread stops before what it uses is gone.

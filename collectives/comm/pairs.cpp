@@ -35,7 +35,7 @@ bool Communicator::step_pairs() {
       last_ = ended->info;
       last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
       finish(*ended);                                         // publishes info
-      active_ = steady_clock().now();
+      stirred_ = true;
       if (ended->error) return tl::unexpected(*ended->error);
     }
     if (!moved && idle_ % kClockEvery == kClockEvery - 1) GDRX_TRY(look_at_pairs_clock());

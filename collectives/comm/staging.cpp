@@ -50,13 +50,15 @@ void Staging::give_back() noexcept {
   results_.clear();
 }
 
-Result<void> Staging::wait_for_stream(const Call& call) {
+Result<void> Staging::look(Call& call) {
+  if (cuda::is_loaded()) {
+    call.gpu_input = cuda::kind_of(call.input) == MemoryKind::cuda;
+    call.gpu_output = cuda::kind_of(call.output) == MemoryKind::cuda;
+  }
   if (call.stream != nullptr) return cuda::synchronize(call.stream);
   if (call.count == 0 && !call.parts) return {};
-  for (const void* buffer :
-       {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
-    if (cuda::kind_of(buffer) == MemoryKind::cuda) return cuda::synchronize_default_stream(buffer);
-  }
+  if (call.gpu_input) return cuda::synchronize_default_stream(call.input);
+  if (call.gpu_output) return cuda::synchronize_default_stream(call.output);
   return {};
 }
 
@@ -64,8 +66,7 @@ Result<void> Staging::begin(Call& call, int ranks, Rank self, StagingPool& pool)
   give_back();
   used_ = false;
   const std::size_t size = size_of(call.type);
-  // Host buffers are the rule: nothing more is asked of them.
-  if (cuda::kind_of(call.input) == MemoryKind::cuda) {
+  if (call.gpu_input) {
     const Side side = GDRX_TRY(side_of(call, false, ranks, self));
     if (side.end() > 0) {
       std::byte* const host = GDRX_TRY(take(pool, side.end() * size, call.input));
@@ -76,7 +77,7 @@ Result<void> Staging::begin(Call& call, int ranks, Rank self, StagingPool& pool)
       call.input = host;
     }
   }
-  if (cuda::kind_of(call.output) == MemoryKind::cuda) {
+  if (call.gpu_output) {
     const Side side = GDRX_TRY(side_of(call, true, ranks, self));
     if (side.end() > 0) {
       std::byte* const host = GDRX_TRY(take(pool, side.end() * size, call.output));

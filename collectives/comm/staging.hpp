@@ -16,12 +16,13 @@ class Staging {
   ~Staging() { give_back(); }
   Staging(Staging&&) = default;
   Staging& operator=(Staging&&) = delete;
-  /// What its stream does before a call must have happened when it begins. Blocks, and so not in
-  /// the thread that drives: streams may be waiting for that.
-  static Result<void> wait_for_stream(const Call& call);
-  /// Replaces the call's GPU buffers by host memory that holds what they hold. Blocks for the copy,
-  /// which waits for no stream. Nothing happens to host buffers. The host memory is of `pool`,
-  /// which outlives this object, until end() or the next begin().
+  /// Which of the call's buffers are a GPU's. And what its stream does before a call must have
+  /// happened when it begins: blocks for that, and so not in the thread that drives, for which
+  /// streams may be waiting.
+  static Result<void> look(Call& call);
+  /// After look(): replaces the call's GPU buffers by host memory that holds what they hold. Blocks
+  /// for the copy, which waits for no stream. Nothing happens to host buffers. The host memory is
+  /// of `pool`, which outlives this object, until end() or the next begin().
   Result<void> begin(Call& call, int ranks, Rank self, StagingPool& pool);
   /// Copies results to the GPU. Blocks for the copy, likewise.
   Result<void> end();

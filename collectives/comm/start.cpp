@@ -62,6 +62,11 @@ Result<void> Communicator::check_wait(const Call& call) const {
   return gpu_->check_mark(call.stream);
 }
 
+std::shared_ptr<Operation> Communicator::operation_of(Call call) const {
+  const std::chrono::milliseconds timeout = timeout_of(call);
+  return std::make_shared<Operation>(std::move(call), timeout);
+}
+
 // One look at the clock: it is dear where the kernel has to be asked.
 void Communicator::begin(Operation& operation) {
   struct Now final : Clock {
@@ -120,62 +125,84 @@ void Communicator::scale_input(Operation& operation) {
   call.input = to;
 }
 
-// A program mostly makes the call before once more: what was chosen for it is kept.
-std::optional<Candidate> Communicator::way_of(const Question& question) {
-  if (asked_ && *asked_ == question) return way_;
+Ways::Way* Communicator::way_of(const Question& question) {
+  if (Ways::Way* const way = ways_.find(question)) return way;
   const auto choice =
       choose(machine_, question.collective, question.bytes, question.fixed, question.in_rank_order);
-  if (!choice) return std::nullopt;
-  asked_ = question;
-  way_ = choice->chosen;
-  return way_;
+  return choice ? &ways_.keep(question, choice->chosen) : nullptr;
+}
+
+// A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
+Question Communicator::question_of(const Call& call, Bytes bytes) const noexcept {
+  if (call.collective == Collective::barrier && machine_.shm) {
+    return {Collective::all_reduce, 0, Algorithm::one_shot, false};
+  }
+  return {plan::traits_of(call.collective).plans, bytes, fixed_, call.needs_rank_order()};
+}
+
+exec::Word Communicator::next_word(const Call& call, Algorithm algorithm) noexcept {
+  const bool has_parts = plan::traits_of(call.collective).has_parts();
+  return {.collective = call.collective,
+          .type = call.type,
+          .op = call.op,
+          .algorithm = algorithm,
+          .user_op = call.made ? call.made->number : std::uint16_t{0},
+          .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
+          .sequence = calls_++,
+          .count = call.count};
+}
+
+exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
+  return {.word = word_,
+          .base = stage_,
+          .input = call.input,
+          .output = call.output,
+          .gate = &gate_,
+          .track = track_.get(),
+          .user = user_of(call)};
+}
+
+void Communicator::mark_plan(std::string_view what, Bytes bytes, Algorithm algorithm) {
+  if (!track_) return;
+  plan_ = trace::Span(
+      track_.get(), trace::Row::plans, trace::Kind::plan, what,
+      {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(algorithm)});
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
   const Call& call = operation.call;
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
-  // A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
-  const bool over_shm = call.collective == Collective::barrier && machine_.shm;
   if (traits.by_messages()) return make_exchange(operation);
-  const auto way = over_shm ? way_of({Collective::all_reduce, 0, Algorithm::one_shot, false})
-                            : way_of({traits.plans, bytes, fixed_, call.needs_rank_order()});
-  if (!way) return fail(Errc::internal, "nothing carries a call that check() has let through");
-  operation.info.algorithm = way->algorithm;
-  operation.info.path = way->path;
-  operation.info.predicted_us = way->predicted_us;
-  mark_plan("plan", bytes, way->algorithm);
-  word_ = {.collective = call.collective,
-           .type = call.type,
-           .op = call.op,
-           .algorithm = way->algorithm,
-           .user_op = call.made ? call.made->number : std::uint16_t{0},
-           .root = traits.has_parts() ? digest_of(parts_alike(call)) : index(call.root),
-           .sequence = calls_++,
-           .count = call.count};
-  GDRX_TRY(publish_word());
-  if (operation.info.path == PathKind::fabric) return make_plan_execution(operation, word_);
-  const plan::Spec spec{Collective::all_reduce, way->algorithm, size(), Rank{}};
-  operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
+  Ways::Way* const way = way_of(question_of(call, bytes));
+  if (way == nullptr) {
+    return fail(Errc::internal, "nothing carries a call that check() has let through");
+  }
+  const Algorithm algorithm = way->chosen.algorithm;
+  operation.info.algorithm = algorithm;
+  operation.info.path = way->chosen.path;
+  operation.info.predicted_us = way->chosen.predicted_us;
+  mark_plan("plan", bytes, algorithm);
+  word_ = next_word(call, algorithm);
+  publish_word();
+  if (operation.info.path == PathKind::fabric) {
+    if (layout_) GDRX_TRY(look_for_strays());
+    auto execution = GDRX_TRY(make_plan_execution(operation, word_));
+    way->planned = operation.info.planned;
+    return execution;
+  }
+  const plan::Spec spec{Collective::all_reduce, algorithm, size(), Rank{}};
+  way->planned = operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
   operation.info.registered = registrations_->size() > 0 &&
                               registrations_->find({call.input, bytes}) != nullptr &&
                               registrations_->find({call.output, bytes}) != nullptr;
-  exec::ArenaCall arena{.word = word_,
-                        .call = word_.sequence,
-                        .base = stage_,
-                        .input = call.input,
-                        .output = call.output,
-                        .gate = &gate_,
-                        .track = track_.get(),
-                        .user = user_of(call)};
+  exec::ArenaCall arena = arena_call(call);
   if (writes_results(machine_, bytes)) arena.processes = processes_;
   return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
 }
 
-Result<void> Communicator::publish_word() {
-  if (!layout_) return {};
-  layout_->publish(index(rank_), word_, word_.sequence);
-  return look_for_strays();
+void Communicator::publish_word() noexcept {
+  if (layout_) layout_->publish(index(rank_), word_, word_.sequence);
 }
 
 // All at once and in one hop.
@@ -191,7 +218,8 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
            .root = index(call.root),
            .sequence = calls_++,
            .count = known ? call.count : 0};
-  GDRX_TRY(publish_word());
+  publish_word();
+  if (layout_) GDRX_TRY(look_for_strays());
   const exec::ExchangeCall bound{.word = word_,
                                  .element = size_of(call.type),
                                  .input = call.input,

@@ -89,6 +89,7 @@ Duration Communicator::tick() {
   look_at_spans();
   take_posted();
   const Instant now = steady_clock().now();
+  if (std::exchange(stirred_, false)) active_ = now;
   if (idle() && !expects_streams()) {
     serve_fabric();
     return now - active_ < kActiveFor ? kTickActive : kTickIdle;

@@ -46,13 +46,19 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
   streaming_ = count * element_ * ranks > kStreamingBytes;
   blocks_ = count == 0 ? 1 : (count + per_block_ - 1) / per_block_;
   stages_ = blocks_ + (two_shot_ ? 2 : 1);
-  operands_.resize(ranks);
+  in_front_ = !two_shot_ && count * element_ <= ArenaFront::kData;
+  if (ranks > few_.size()) many_.resize(ranks);
   // relaxed: the first stage's release publishes it
   layout_.line(self_).output.store(reinterpret_cast<std::uint64_t>(call_.output),
                                    std::memory_order_relaxed);
   if (writes_) layout_.line(self_).gate.store(call_.gate->address(), std::memory_order_relaxed);
   if (call.track != nullptr) marks_.emplace(*call.track, trace::Row::shared_memory);
   counters_.slices = blocks_;
+}
+
+void ArenaExecution::skip_first_stage() noexcept {
+  next_ = 1;
+  counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }
 
 ArenaExecution::~ArenaExecution() {
@@ -92,35 +98,52 @@ Result<Step> ArenaExecution::step() {
   GDRX_TRY(run_stage(next_));
   ++next_;
   const bool last = next_ == stages_;
-  // release: publishes the slots and results written above; jumps to the next operation's base
-  layout_.line(self_).stage.store(last ? end_stage() : call_.base + next_,
-                                  std::memory_order_release);
+  // What one-shot ends with, nobody waits for: the next call's first stage says it, too.
+  if (two_shot_ || !last) publish(call_.base + next_);
   if (marks_) marks_->end_chunk();
   waiting_for_ = 0;
   return last ? Step::done : Step::advanced;
 }
 
+void ArenaExecution::publish(std::uint64_t stage) noexcept {
+  ArenaFront& front = layout_.front(stage, self_);
+  if (next_ == 1) front.word = call_.word;
+  // release: publishes the word, slots and results written above
+  front.stage.store(stage, std::memory_order_release);
+}
+
 bool ArenaExecution::all_reached(std::uint64_t stage) noexcept {
   while (waiting_for_ < layout_.ranks()) {
-    // acquire: pairs with the release in step(), so that what they wrote is seen
-    if (layout_.line(waiting_for_).stage.load(std::memory_order_acquire) < stage) return false;
+    // acquire: pairs with the release in publish(), so that what they wrote is seen
+    if (layout_.front(stage, waiting_for_).stage.load(std::memory_order_acquire) < stage) {
+      return false;
+    }
     ++waiting_for_;
   }
   return true;
 }
 
 Result<void> ArenaExecution::check_words() const {
-  Word theirs;
-  const int other = layout_.find_mismatch(self_, call_.word, call_.call, theirs);
-  if (other < 0) return {};
-  return check_word(theirs, Rank{other}, call_.word, Rank{self_});
+  for (int rank = 0; rank < layout_.ranks(); ++rank) {
+    const Word& theirs = layout_.front(call_.base + 1, rank).word;
+    if (theirs == call_.word) continue;
+    return check_word(theirs, Rank{rank}, call_.word, Rank{self_});
+  }
+  return {};
+}
+
+std::byte* ArenaExecution::slot(std::uint64_t block, int rank) const noexcept {
+  // What is in front belongs to the stage that publishes it.
+  if (in_front_) return layout_.front(call_.base + 1, rank).data;
+  return layout_.slot(call_.base + block, rank);
 }
 
 std::vector<Rank> ArenaExecution::awaited() const {
   std::vector<Rank> late;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     // relaxed: for a person
-    if (layout_.line(rank).stage.load(std::memory_order_relaxed) < call_.base + next_) {
+    const std::uint64_t stage = call_.base + next_;
+    if (layout_.front(stage, rank).stage.load(std::memory_order_relaxed) < stage) {
       late.push_back(Rank{rank});
     }
   }
@@ -157,7 +180,7 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   const trace::Span mark = step_mark("copy in", block);
   const Range range = block_range(block);
   const std::byte* from = call_.input + range.begin * element_;
-  std::byte* to = layout_.slot(call_.base + block, self_);
+  std::byte* to = slot(block, self_);
   Range own{range.count, 0};  // one-shot: everybody reads everything
   if (two_shot_) own = own_part(range);
   // A rank reads its own slice from its own input.
@@ -171,23 +194,24 @@ void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
   const trace::Span mark = step_mark("reduce", block);
   const Range range = block_range(block);
   const Range part = two_shot_ ? own_part(range) : Range{0, range.count};
+  const auto ranks = static_cast<std::size_t>(layout_.ranks());
+  const std::span<const void*> operands = many_.empty() ? std::span(few_).first(ranks) : many_;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    const std::byte* slot = layout_.slot(call_.base + block, rank);
-    if (rank == self_) {
-      slot = call_.input + range.begin * element_;
-    } else {
+    const std::byte* from = call_.input + range.begin * element_;
+    if (rank != self_) {
+      from = slot(block, rank);
       ++counters_.received;
     }
-    operands_[static_cast<std::size_t>(rank)] = slot + part.begin * element_;
+    operands[static_cast<std::size_t>(rank)] = from + part.begin * element_;
   }
   std::byte* target = two_shot_ && !writes_ ? layout_.result(call_.base + block)
                                             : call_.output + range.begin * element_;
   target += part.begin * element_;
   if (call_.user == nullptr) {
     const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
-    reduce::reduce(target, operands_, part.count, call_.word.type, call_.word.op, finish);
+    reduce::reduce(target, operands, part.count, call_.word.type, call_.word.op, finish);
   } else {
-    reduce::reduce_by(*call_.user, target, operands_, part.count, call_.word.type);
+    reduce::reduce_by(*call_.user, target, operands, part.count, call_.word.type);
   }
   if (two_shot_) counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }

@@ -13,6 +13,7 @@
 // docs/concepts/shared-memory.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,6 @@ namespace gdrx::exec {
 
 struct ArenaCall {
   Word word;               // algorithm one_shot or two_shot
-  std::uint64_t call = 0;  // operations on the communicator before this one
   std::uint64_t base = 0;  // stage at which it starts, the same on every rank
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -48,15 +48,19 @@ class ArenaExecution final : public Execution {
   /// more and it can be freed. Waits for whoever the kernel is writing for just now, 10 s at most.
   ~ArenaExecution() override;
   ArenaExecution(const ArenaLayout& layout, int self, const ArenaCall& call);
+  /// Before the first step(): somebody has run the first stage of this call.
+  void skip_first_stage() noexcept;
   Result<Step> step() override;
   void on_write_done(std::uint64_t) noexcept override {}
   const Counters& counters() const noexcept override { return counters_; }
   std::string waiting_for() const override;
   std::vector<Rank> awaited() const override;
-  /// The next operation's base.
-  std::uint64_t end_stage() const noexcept { return call_.base + stages_ + (two_shot_ ? 0 : 1); }
+  std::uint64_t end_stage(std::uint64_t) const noexcept override {
+    return call_.base + stages_ + (two_shot_ ? 0 : 1);
+  }
 
  private:
+  void publish(std::uint64_t stage) noexcept;
   bool all_reached(std::uint64_t stage) noexcept;
   Result<void> check_words() const;
   Result<void> run_stage(std::uint64_t t);
@@ -67,6 +71,7 @@ class ArenaExecution final : public Execution {
   void copy_out(std::uint64_t block) noexcept;
   void copy_kept(std::uint64_t block) noexcept;
   trace::Span step_mark(const char* what, std::uint64_t block) noexcept;
+  std::byte* slot(std::uint64_t block, int rank) const noexcept;
   Range block_range(std::uint64_t block) const noexcept;
   Range own_part(const Range& block) const noexcept;  // relative to the block
 
@@ -80,9 +85,11 @@ class ArenaExecution final : public Execution {
   std::uint64_t per_block_;  // elements
   std::uint64_t blocks_;
   std::uint64_t stages_;
-  std::uint64_t next_ = 0;  // stage to run, relative to base
-  int waiting_for_ = 0;     // first rank not known to have reached it
-  std::vector<const void*> operands_;
+  bool in_front_;                    // the input goes with the stage
+  std::uint64_t next_ = 0;           // stage to run, relative to base
+  int waiting_for_ = 0;              // first rank not known to have reached it
+  std::array<const void*, 32> few_;  // operands, by rank
+  std::vector<const void*> many_;    // likewise, where there are more ranks
   std::vector<bool> unwritable_;  // by rank: he takes results from the result block; empty: nobody
   std::optional<trace::RowMarks> marks_;  // empty where nobody watches
   Counters counters_;

@@ -24,10 +24,6 @@ std::size_t ArenaLayout::bytes(int ranks, std::size_t block) noexcept {
   return n * sizeof(ArenaLine) + kPage + 2 * (n + 1) * block;
 }
 
-ArenaLine& ArenaLayout::line(int rank) const noexcept {
-  return reinterpret_cast<ArenaLine*>(memory_.data())[rank];
-}
-
 std::byte* ArenaLayout::slot(std::uint64_t generation, int rank) const noexcept {
   const auto n = static_cast<std::size_t>(ranks_);
   const std::size_t lines = (n * sizeof(ArenaLine) + kPage - 1) / kPage * kPage;

@@ -14,27 +14,39 @@ namespace gdrx::exec {
 
 inline constexpr std::size_t kWordParts = sizeof(Word) / sizeof(std::uint64_t);
 
-/// What a rank publishes.
-struct alignas(128) ArenaLine {
+/// What the others wait for, and what most of them read next: a pair of cache lines that processors
+/// fetch together.
+struct alignas(128) ArenaFront {
+  static constexpr std::size_t kData = 80;
   /// Stages completed since the communicator was made. Its release publishes everything that this
-  /// rank wrote before: words, slots, results.
+  /// rank wrote before: what is below, slots, results.
   std::atomic<std::uint64_t> stage;
-  /// From that stage on, counted from 1, of the call that it belongs to, this rank's slices stand
-  /// in the result block as well: it could not write them to everybody. Never smaller than before,
-  /// so that nothing has to be taken back.
-  std::atomic<std::uint64_t> kept;
-  /// Words by the parity of their call. `published` is call + 1 while the word is whole, else 0: a
-  /// sequence lock, because a root may run ahead by more than one call.
-  struct Published {
+  Word word;  // of the call whose first stage that was
+  /// Its input, where all of it has room here: in place of a slot.
+  alignas(16) std::byte data[kData];
+};
+static_assert(sizeof(ArenaFront) == 128);
+
+/// What a rank publishes.
+struct ArenaLine {
+  ArenaFront fronts[2];  // by the parity of the stage: as slots
+  /// Words by the parity of their call, on whichever path it runs. `published` is call + 1 while
+  /// the word is whole, else 0: a sequence lock, because a root may run ahead by more than one
+  /// call.
+  struct alignas(64) Published {
     std::atomic<std::uint64_t> published;
     std::atomic<std::uint64_t> word[kWordParts];
   };
-  alignas(64) Published calls[2];
+  Published calls[2];
   /// Where the others write its results, in its process; 0: nowhere. Published by the first stage
   /// of a call; nobody leaves a call before all have written, so one is enough.
   std::atomic<std::uint64_t> output;
   /// Through which they do, as long as it is open (WriteGate).
   std::atomic<std::uint64_t> gate;
+  /// From that stage on, counted from 1, of the call that it belongs to, this rank's slices stand
+  /// in the result block as well: it could not write them to everybody. Never smaller than before,
+  /// so that nothing has to be taken back.
+  std::atomic<std::uint64_t> kept;
   /// The thread that may be writing to an output that it has read, or 0. Whoever gives a call up
   /// closes his gate and then waits for this.
   std::atomic<std::int32_t> writing;
@@ -53,7 +65,12 @@ class ArenaLayout {
 
   int ranks() const noexcept { return ranks_; }
   std::size_t block() const noexcept { return block_; }
-  ArenaLine& line(int rank) const noexcept;
+  ArenaLine& line(int rank) const noexcept {
+    return reinterpret_cast<ArenaLine*>(memory_.data())[rank];
+  }
+  ArenaFront& front(std::uint64_t stage, int rank) const noexcept {
+    return line(rank).fronts[stage & 1];
+  }
   std::byte* slot(std::uint64_t generation, int rank) const noexcept;
   std::byte* result(std::uint64_t generation) const noexcept;
 

@@ -36,6 +36,8 @@ class Execution {
   virtual std::string waiting_for() const = 0;
   /// Those ranks, for a program; none where it does not know.
   virtual std::vector<Rank> awaited() const { return {}; }
+  /// The arena's stage at which the next operation starts; `now`: at which this one did.
+  virtual std::uint64_t end_stage(std::uint64_t now) const noexcept { return now; }
 };
 
 }  // namespace gdrx::exec

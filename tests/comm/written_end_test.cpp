@@ -52,7 +52,6 @@ class WrittenEnd : public testing::Test {
       word.count = kCount;
       layout_->publish(rank, word, calls_);
       const ArenaCall call{.word = word,
-                           .call = calls_,
                            .base = base_,
                            .input = reinterpret_cast<const std::byte*>(in_[at].data()),
                            .output = reinterpret_cast<std::byte*>(out_[at].data()),
@@ -61,7 +60,7 @@ class WrittenEnd : public testing::Test {
       ranks_[at] = std::make_unique<ArenaExecution>(*layout_, rank, call);
     }
     ++calls_;
-    base_ = ranks_[0]->end_stage();
+    base_ = ranks_[0]->end_stage(base_);
   }
 
   void run_to_the_end() {

@@ -17,11 +17,9 @@ constexpr unsigned kMemoryTypeDevice = 2;
 
 const std::string& missing() { return driver().missing; }
 
-namespace {
-
-// Whether anybody has loaded the driver. Asked of the linker again only after it has loaded
-// something: calls on host memory must not pay for GPUs that nobody uses.
-bool driver_in_process() noexcept {
+// The linker is asked again only after it has loaded something: calls on host memory must not pay
+// for GPUs that nobody uses.
+bool is_loaded() noexcept {
   static std::atomic<unsigned long long> seen{0};
   static std::atomic<bool> found{false};
   if (found.load(std::memory_order_relaxed)) return true;
@@ -41,10 +39,8 @@ bool driver_in_process() noexcept {
   return library != nullptr;
 }
 
-}  // namespace
-
 MemoryKind kind_of(const void* pointer) noexcept {
-  if (pointer == nullptr || !driver_in_process()) return MemoryKind::host;
+  if (pointer == nullptr || !is_loaded()) return MemoryKind::host;
   if (!missing().empty()) return MemoryKind::host;
   // Asked for one attribute, the driver calls memory that it does not know an error, and tools such
   // as compute-sanitizer count them; asked for a list it says zero.

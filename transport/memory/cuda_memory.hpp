@@ -16,6 +16,9 @@ namespace gdrx::cuda {
 /// Empty if the CUDA driver is usable in this process, else why not, for a person.
 const std::string& missing();
 
+/// Whether anybody in this process has loaded the driver: else no pointer can be the GPU's.
+bool is_loaded() noexcept;
+
 /// Host for everything that the driver does not know, and where nobody in this process has loaded a
 /// driver: then no pointer can be the GPU's. Does not load it.
 MemoryKind kind_of(const void* pointer) noexcept;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small calls that are made in one go, beside calls that are not.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "world.hpp"
+
+namespace gdrx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+gdrxResult_t sum(const std::vector<float>& in, std::vector<float>& out, gdrxComm_t comm,
+                 gdrxRequest_t* request = nullptr) {
+  out.assign(in.size(), -1.0F);
+  return gdrxAllReduce(in.data(), out.data(), in.size(), gdrxFloat32, gdrxSum, comm, nullptr,
+                       request);
+}
+
+std::vector<float> input_of(int rank, std::size_t count) {
+  std::vector<float> in(count);
+  for (std::size_t i = 0; i < count; ++i) in[i] = value_of(rank, i);
+  return in;
+}
+
+std::vector<float> sum_of(int ranks, std::size_t count) {
+  std::vector<float> sum(count);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (std::size_t i = 0; i < count; ++i) sum[i] += value_of(rank, i);
+  }
+  return sum;
+}
+
+// The size of what stands beside the stage, of a block, and what is cut into blocks.
+constexpr std::size_t kCounts[] = {1, 20, 21, 1024, 65536, 65537, 1, 200000, 20};
+
+void make_calls(int rank, int ranks, gdrxComm_t comm) {
+  for (int round = 0; round < 40; ++round) {
+    for (const std::size_t count : kCounts) {
+      const auto in = input_of(rank, count);
+      std::vector<float> out;
+      // This rank waits for it, that one posts it, and a third is late.
+      if ((rank + round) % 3 == 0) {
+        gdrxRequest_t request = nullptr;
+        ASSERT_EQ(sum(in, out, comm, &request), gdrxSuccess);
+        ASSERT_EQ(gdrxWait(&request), gdrxSuccess);
+      } else {
+        if ((rank + round) % 7 == 0) std::this_thread::sleep_for(50us);
+        ASSERT_EQ(sum(in, out, comm), gdrxSuccess) << gdrxGetLastError(comm);
+      }
+      ASSERT_EQ(out, sum_of(ranks, count)) << "rank " << rank << ", " << count;
+    }
+    ASSERT_EQ(gdrxBarrier(comm, nullptr, nullptr), gdrxSuccess);
+  }
+}
+
+TEST(Quick, CallsMatchPostedAndLateOnes) {
+  for (const int ranks : {1, 2, 3}) {
+    const World world(ranks);
+    world.run([&](int rank, gdrxComm_t comm) { make_calls(rank, ranks, comm); });
+  }
+}
+
+// In place, averaged, and of a type with another kernel.
+TEST(Quick, CallsTakeEveryOperatorAndType) {
+  const World world(2);
+  world.run([](int rank, gdrxComm_t comm) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<double> both{1.0 + rank, 4.0};
+      ASSERT_EQ(
+          gdrxAllReduce(both.data(), both.data(), 2, gdrxFloat64, gdrxAvg, comm, nullptr, nullptr),
+          gdrxSuccess);
+      EXPECT_EQ(both, (std::vector<double>{1.5, 4.0}));
+      std::vector<signed char> most{static_cast<signed char>(rank), -3};
+      ASSERT_EQ(
+          gdrxAllReduce(most.data(), most.data(), 2, gdrxInt8, gdrxMax, comm, nullptr, nullptr),
+          gdrxSuccess);
+      EXPECT_EQ(most, (std::vector<signed char>{1, -3}));
+    }
+  });
+}
+
+TEST(Quick, CallsThatDifferAreNamedOnBothRanks) {
+  const World world(2);
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> out;
+    for (int i = 0; i < 3; ++i) {  // from the second on they may be quick
+      ASSERT_EQ(sum({1, 2}, out, comm), gdrxSuccess);
+      ASSERT_EQ(sum({1, 2, 3}, out, comm), gdrxSuccess);
+    }
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(rank == 0 ? sum({1, 2}, out, comm) : sum({1, 2, 3}, out, comm), gdrxMismatch);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+    const std::string said = gdrxGetLastError(comm);
+    EXPECT_NE(said.find("of 2 float"), std::string::npos) << said;
+    EXPECT_NE(said.find("of 3 float"), std::string::npos) << said;
+  });
+}
+
+TEST(Quick, CallsAreWhatTheLastOperationWas) {
+  const World world(2);
+  world.run([](int, gdrxComm_t comm) {
+    std::vector<float> out;
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(sum({1, 2}, out, comm), gdrxSuccess);
+    gdrxOpInfo_t info{};
+    info.size = sizeof info;
+    ASSERT_EQ(gdrxCommGetLastOp(comm, &info), gdrxSuccess);
+    EXPECT_STREQ(info.algorithm, "one-shot");
+    EXPECT_EQ(info.messages_sent, info.plan_sends * info.slices);
+    EXPECT_EQ(info.messages_received, info.plan_receives * info.slices);
+  });
+}
+
+TEST(Quick, ACallWhosePeerNeverComesEndsByItsDeadline) {
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 0.3;
+  const World world(2, config);
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> out;
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(sum({1, 2}, out, comm), gdrxSuccess);
+    if (rank == 1) return;
+    EXPECT_EQ(sum({1, 2}, out, comm), gdrxTimeout);
+  });
+}
+
+}  // namespace
+}  // namespace gdrx::test
