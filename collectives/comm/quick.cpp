@@ -47,10 +47,13 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (!lock.owns_lock() || failure_.happened() || has_posted_ || suspicion_.kept() || !idle()) {
     return false;
   }
-  if (registrations_->size() > 0) return false;  // whose buffers it may have to name
   const Bytes bytes = call.count * size_of(call.type);
+  if (registrations_->size() > 0 && registrations_->find({call.input, bytes}) != nullptr) {
+    return false;  // an operation says whether all of its buffers are
+  }
   const Ways::Way* const way = ways_.find(question_of(call, bytes));
   if (way == nullptr || !way->planned) return false;
+  if (size() == 1 && bytes > machine_.arena_block) return false;
   if (size() == 1) {
     ++calls_;
     if (call.output != call.input) reduce::copy(call.output, call.input, bytes);

@@ -127,6 +127,11 @@ Result<void> ArenaExecution::check_words() const {
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const Word& theirs = layout_.front(call_.base + 1, rank).word;
     if (theirs == call_.word) continue;
+    // Where one is a call ahead they parted at the call before, on another path: that is named.
+    const std::uint64_t first = std::min(theirs.sequence, call_.word.sequence);
+    const Word before = layout_.published(rank, first).value_or(theirs);
+    GDRX_TRY(check_word(before, Rank{rank}, layout_.published(self_, first).value_or(call_.word),
+                        Rank{self_}));
     return check_word(theirs, Rank{rank}, call_.word, Rank{self_});
   }
   return {};

@@ -47,22 +47,28 @@ void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const 
   mine.published.store(call + 1, std::memory_order_release);  // the word is whole
 }
 
+std::optional<Word> ArenaLayout::published(int rank, std::uint64_t call) const noexcept {
+  const ArenaLine::Published& entry = line(rank).calls[call & 1];
+  // acquire: pairs with the last store of publish(), so that the parts are those of this call
+  if (entry.published.load(std::memory_order_acquire) != call + 1) return std::nullopt;
+  std::array<std::uint64_t, kWordParts> parts;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = entry.word[i].load(std::memory_order_relaxed);
+  }
+  // acquire fence: pairs with the fence of publish(); a torn word is seen by its number
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (entry.published.load(std::memory_order_relaxed) != call + 1) return std::nullopt;
+  return std::bit_cast<Word>(parts);
+}
+
 int ArenaLayout::find_mismatch(int self, const Word& word, std::uint64_t call,
                                Word& theirs) const noexcept {
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == self) continue;
-    const ArenaLine::Published& entry = line(rank).calls[call & 1];
-    // acquire: pairs with the last store of publish(), so that the parts are those of this call
-    if (entry.published.load(std::memory_order_acquire) != call + 1) continue;
-    std::array<std::uint64_t, kWordParts> parts;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = entry.word[i].load(std::memory_order_relaxed);
-    }
-    // acquire fence: pairs with the fence of publish(); a torn word is seen by its number
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (entry.published.load(std::memory_order_relaxed) != call + 1) continue;
-    theirs = std::bit_cast<Word>(parts);
-    if (!(theirs == word)) return rank;
+    const auto other = published(rank, call);
+    if (!other || *other == word) continue;
+    theirs = *other;
+    return rank;
   }
   return -1;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "collectives/exec/word.hpp"
@@ -76,6 +77,8 @@ class ArenaLayout {
 
   /// Publishes this rank's call, on whichever path it runs.
   void publish(int rank, const Word& word, std::uint64_t call) const noexcept;
+  /// What the rank published for that call; empty: nothing yet, or it has made later calls since.
+  std::optional<Word> published(int rank, std::uint64_t call) const noexcept;
   /// A peer that published another word for the same call, by rank, and the word; -1 if there is
   /// none so far.
   int find_mismatch(int self, const Word& word, std::uint64_t call, Word& theirs) const noexcept;

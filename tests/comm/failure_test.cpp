@@ -84,6 +84,27 @@ TEST(Mismatch, OfRootIsNamedByTheNextCallAtTheLatest) {
   });
 }
 
+// A root that has gone on is a call ahead: both name the call at which they parted.
+TEST(Mismatch, OfABroadcastAndABarrierIsNamedOnBothWhoeverIsAhead) {
+  for (int round = 0; round < 20; ++round) {
+    const World world(2);
+    world.run([round](int rank, gdrxComm_t comm) {
+      std::vector<float> data(4);
+      for (int i = 0; i < 3; ++i) ASSERT_EQ(gdrxBarrier(comm, nullptr, nullptr), gdrxSuccess);
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::microseconds(round * 50));
+      gdrxResult_t result = gdrxSuccess;
+      if (rank == 0) {
+        result = gdrxBroadcast(data.data(), data.data(), 4, gdrxFloat32, 0, comm, nullptr, nullptr);
+      }
+      if (result == gdrxSuccess) result = gdrxBarrier(comm, nullptr, nullptr);
+      EXPECT_EQ(result, gdrxMismatch);
+      const std::string said = gdrxGetLastError(comm);
+      EXPECT_NE(said.find("broadcast #3"), std::string::npos) << said;
+      EXPECT_NE(said.find("barrier #3"), std::string::npos) << said;
+    });
+  }
+}
+
 class Waiting : public testing::TestWithParam<const char*> {};
 
 TEST_P(Waiting, EndsAtTheDeadlineAndNamesWhomItWaitedFor) {

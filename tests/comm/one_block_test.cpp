@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,29 +28,22 @@ class Host {
         layout_(std::as_writable_bytes(std::span(memory_)), ranks, kBlock),
         ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// One call of all. `whole`: rank r makes it in one go, if it may be. `next`: who goes on.
-  void call(std::uint64_t count, plan::Algorithm algorithm, const std::vector<bool>& whole,
-            const std::function<std::size_t()>& next) {
-    Word word;
-    word.type = DataType::float32;
-    word.algorithm = algorithm;
-    word.sequence = calls_++;
-    word.count = count;
-    const bool fits =
-        algorithm == plan::Algorithm::one_shot && OneBlock::fits(layout_, count * sizeof(float));
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) begin(rank, word, whole[rank] && fits);
+  /// Of which some ranks make each in one go, if it may be: by rank.
+  struct Call {
+    std::uint64_t count;
+    plan::Algorithm algorithm;
+    std::vector<bool> whole;
+  };
+  /// Each rank makes them one after another, as far as the others let it. `next`: who goes on.
+  void run(const std::vector<Call>& calls, const std::function<std::size_t()>& next) {
     std::size_t running = ranks_.size();
-    std::uint64_t end = 0;
     while (running > 0) {
       const std::size_t rank = next() % ranks_.size();
-      if (ranks_[rank].ended) continue;
-      step(rank);
-      if (!ranks_[rank].ended) continue;
-      --running;
-      RC_ASSERT(end == 0 || end == ranks_[rank].stage);
-      end = ranks_[rank].stage;
+      if (ranks_[rank].calls == calls.size()) continue;
+      step(rank, calls[ranks_[rank].calls]);
+      if (ranks_[rank].calls == calls.size()) --running;
     }
-    for (const Rank& rank : ranks_) check(rank.out, count);
+    for (const Rank& rank : ranks_) RC_ASSERT(rank.stage == ranks_[0].stage);
   }
 
  private:
@@ -59,61 +53,63 @@ class Host {
   struct Rank {
     std::vector<float> in, out;
     ArenaCall call;
-    std::optional<OneBlock> block;  // either this, made by the first step
-    bool whole = false;
+    std::optional<OneBlock> block;              // either this, made by the first step
     std::unique_ptr<ArenaExecution> execution;  // or this
-    bool ended = false;
     std::uint64_t stage = 0;
+    std::size_t calls = 0;  // that have ended
   };
 
-  void begin(std::size_t rank, const Word& word, bool whole) {
+  void begin(std::size_t rank, const Call& call) {
     Rank& mine = ranks_[rank];
-    mine.in.resize(word.count);
-    for (std::size_t i = 0; i < word.count; ++i) mine.in[i] = value(rank, i, word.sequence);
-    mine.out.assign(word.count, -1.0F);
+    Word word;
+    word.type = DataType::float32;
+    word.algorithm = call.algorithm;
+    word.sequence = mine.calls;
+    word.count = call.count;
+    mine.in.resize(call.count);
+    for (std::size_t i = 0; i < call.count; ++i) mine.in[i] = value(rank, i, mine.calls);
+    mine.out.assign(call.count, -1.0F);
     mine.call = {.word = word,
                  .base = mine.stage,
                  .input = reinterpret_cast<const std::byte*>(mine.in.data()),
                  .output = reinterpret_cast<std::byte*>(mine.out.data())};
-    mine.block.reset();
-    mine.execution.reset();
-    mine.whole = whole;
-    mine.ended = false;
+    const bool fits = call.algorithm == plan::Algorithm::one_shot &&
+                      OneBlock::fits(layout_, call.count * sizeof(float));
+    const int self = static_cast<int>(rank);
+    if (fits && call.whole[rank]) {
+      mine.block.emplace(layout_, self, mine.call);
+    } else {
+      mine.execution = std::make_unique<ArenaExecution>(layout_, self, mine.call);
+    }
   }
 
-  void step(std::size_t rank) {
+  void step(std::size_t rank, const Call& call) {
     Rank& mine = ranks_[rank];
-    const int self = static_cast<int>(rank);
-    if (mine.whole) {
-      if (!mine.block) {
-        mine.block.emplace(layout_, self, mine.call);
-        return;
-      }
+    if (!mine.block && !mine.execution) return begin(rank, call);
+    if (mine.block) {
       if (!mine.block->all_have_come()) return;
       RC_ASSERT(mine.block->agree());
       mine.block->end();
       mine.stage = mine.block->end_stage();
-      mine.ended = true;
-      return;
+    } else {
+      const auto step = mine.execution->step();
+      RC_ASSERT(step.has_value());
+      if (*step != Step::done) return;
+      mine.stage = mine.execution->end_stage(mine.stage);
     }
-    if (!mine.execution) {
-      mine.execution = std::make_unique<ArenaExecution>(layout_, self, mine.call);
-    }
-    const auto step = mine.execution->step();
-    RC_ASSERT(step.has_value());
-    if (*step != Step::done) return;
-    mine.stage = mine.execution->end_stage(mine.stage);
-    mine.ended = true;
+    mine.block.reset();
+    mine.execution.reset();
+    check(mine.out, call.count, mine.calls++);
   }
 
   static float value(std::size_t rank, std::size_t i, std::uint64_t call) {
     return static_cast<float>((rank * 7 + i * 13 + call * 5) % 31);
   }
-  void check(const std::vector<float>& out, std::uint64_t count) const {
+  void check(const std::vector<float>& out, std::uint64_t count, std::size_t call) const {
     RC_ASSERT(out.size() == count);
     for (std::size_t i = 0; i < count; ++i) {
       float sum = 0;
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) sum += value(rank, i, calls_ - 1);
+      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) sum += value(rank, i, call);
       RC_ASSERT(out[i] == sum);
     }
   }
@@ -121,7 +117,6 @@ class Host {
   std::vector<Line> memory_;
   ArenaLayout layout_;
   std::vector<Rank> ranks_;
-  std::uint64_t calls_ = 0;
 };
 
 RC_GTEST_PROP(OneBlock, MixesWithExecutionsOfAnySizeAndOrder, ()) {
@@ -129,20 +124,21 @@ RC_GTEST_PROP(OneBlock, MixesWithExecutionsOfAnySizeAndOrder, ()) {
   Host host(ranks);
   // Around what stands beside the stage, around a block, and of several blocks.
   const auto counts = rc::gen::element<std::uint64_t>(0, 1, 19, 20, 21, 1023, 1024, 1025, kMost);
-  const int calls = *rc::gen::inRange(1, 12);
-  for (int call = 0; call < calls; ++call) {
-    const auto algorithm = *rc::gen::element(plan::Algorithm::one_shot, plan::Algorithm::one_shot,
-                                             plan::Algorithm::two_shot);
-    const auto whole = *rc::gen::container<std::vector<bool>>(static_cast<std::size_t>(ranks),
-                                                              rc::gen::arbitrary<bool>());
-    // A favourite runs ahead as far as it can.
-    const auto favourite = *rc::gen::inRange<std::size_t>(0, static_cast<std::size_t>(ranks));
-    std::size_t turn = 0;
-    host.call(*counts, algorithm, whole, [&] {
-      ++turn;
-      return turn % 8 == 0 ? turn / 8 : favourite;
-    });
+  std::vector<Host::Call> calls(*rc::gen::inRange<std::size_t>(1, 12));
+  for (Host::Call& call : calls) {
+    call = {*counts,
+            *rc::gen::element(plan::Algorithm::one_shot, plan::Algorithm::one_shot,
+                              plan::Algorithm::two_shot),
+            *rc::gen::container<std::vector<bool>>(static_cast<std::size_t>(ranks),
+                                                   rc::gen::arbitrary<bool>())};
   }
+  // A favourite runs ahead as far as it can.
+  const auto favourite = *rc::gen::inRange<std::size_t>(0, static_cast<std::size_t>(ranks));
+  std::size_t turn = 0;
+  host.run(calls, [&] {
+    ++turn;
+    return turn % 8 == 0 ? turn / 8 : favourite;
+  });
 }
 
 TEST(OneBlock, SeesThatAPeerMakesAnotherCall) {

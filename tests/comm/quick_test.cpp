@@ -113,6 +113,26 @@ TEST(Quick, CallsAreWhatTheLastOperationWas) {
   });
 }
 
+// They are registered for the plan's own use, or the program's; these calls use neither.
+TEST(Quick, CallsRunBesideRegisteredMemory) {
+  const World world(2);
+  world.run([](int rank, gdrxComm_t comm) {
+    std::vector<float> all(1000, 1.0F);
+    gdrxRegistration_t handle = nullptr;
+    ASSERT_EQ(gdrxRegister(comm, all.data(), all.size() * sizeof(float), &handle), gdrxSuccess);
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_EQ(gdrxScan(all.data(), all.data(), 100, gdrxFloat32, gdrxMax, comm, nullptr, nullptr),
+                gdrxSuccess);
+      std::vector<float> out;
+      ASSERT_EQ(sum(input_of(rank, 30), out, comm), gdrxSuccess);
+      EXPECT_EQ(out, sum_of(2, 30));
+      ASSERT_EQ(sum(all, out, comm), gdrxSuccess);
+      EXPECT_EQ(out, std::vector<float>(1000, 2.0F));
+    }
+    EXPECT_EQ(gdrxDeregister(comm, handle), gdrxSuccess);
+  });
+}
+
 TEST(Quick, ACallWhosePeerNeverComesEndsByItsDeadline) {
   gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
   config.timeout_seconds = 0.3;
