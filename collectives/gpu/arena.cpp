@@ -104,12 +104,13 @@ PeerProcess this_process() {
 }
 
 void OwnArena::await_departures(std::vector<PeerProcess> peers) noexcept {
-  awaited_ = std::move(peers);
+  place_.front().peers = std::move(peers);
 }
 
 OwnArena::~OwnArena() {
-  if (awaited_.empty()) return;
-  place_.front() = {std::move(memory_), lease_, std::move(awaited_)};
+  if (place_.empty() || place_.front().peers.empty()) return;
+  place_.front().lease = lease_;
+  place_.front().memory = std::move(memory_);
   DesertedArenas& deserted = deserted_arenas();
   const std::lock_guard lock(deserted.mutex);
   deserted.all.splice(deserted.all.end(), place_);

@@ -52,7 +52,6 @@ class OwnArena {
   PooledMemory memory_;
   cudaIpcMemHandle_t handle_{};
   std::uint32_t lease_ = 0;
-  std::vector<PeerProcess> awaited_;
   std::list<DesertedArena> place_;  // one, for this arena: to leave it needs no memory
 };
 

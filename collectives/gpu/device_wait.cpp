@@ -44,7 +44,7 @@ class DeviceWait::Waiter {
  private:
   Waiter(int device, pid_t process) noexcept : device_(device), process_(process) {}
   static Result<std::shared_ptr<Waiter>> start(int device);
-  bool retain(int device);
+  bool retain();
   void run();
   void tell(std::shared_ptr<Request> ended, cudaError_t status);
   static void drop(std::unique_ptr<Kept> kept, cudaError_t status) noexcept;
@@ -67,7 +67,7 @@ Result<std::shared_ptr<DeviceWait::Waiter>> DeviceWait::Waiter::of(int device) {
   const std::lock_guard lock(known.mutex);
   const auto index = static_cast<std::size_t>(device);
   if (known.all.size() <= index) known.all.resize(index + 1);
-  if (auto waiter = known.all[index].lock(); waiter && waiter->retain(device)) return waiter;
+  if (auto waiter = known.all[index].lock(); waiter && waiter->retain()) return waiter;
   auto waiter = GDRX_TRY(start(device));
   known.all[index] = waiter;
   return waiter;
@@ -92,8 +92,8 @@ Result<std::shared_ptr<DeviceWait::Waiter>> DeviceWait::Waiter::start(int device
   return waiter;
 }
 
-bool DeviceWait::Waiter::retain(int device) {
-  if (device != device_ || process_ != getpid()) return false;
+bool DeviceWait::Waiter::retain() {
+  if (process_ != getpid()) return false;
   const std::lock_guard lock(mutex_);
   if (over_) return false;
   ++users_;
