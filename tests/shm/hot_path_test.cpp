@@ -4,20 +4,29 @@
 #include <pthread.h>
 
 #include "tests/shm/pair.hpp"
+#include "transport/shm/segment.hpp"
 
 extern "C" void* __libc_malloc(std::size_t bytes);
+extern "C" void __libc_free(void* block);
 
 namespace {
 
 bool counting = false;
 std::uint64_t taken = 0;  // blocks of the heap
+std::int64_t kept = 0;    // of the blocks that were taken while it counted, and given back
 std::uint64_t locks = 0;
 
 }  // namespace
 
 extern "C" void* malloc(std::size_t bytes) {
   taken += counting ? 1 : 0;
+  kept += counting ? 1 : 0;
   return __libc_malloc(bytes);
+}
+
+extern "C" void free(void* block) {
+  kept -= counting && block != nullptr ? 1 : 0;
+  __libc_free(block);
 }
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
@@ -56,6 +65,22 @@ TEST_P(ShmHotPath, TakesNothingFromTheHeapAndNoLock) {
   counting = false;
   EXPECT_EQ(taken, 1U) << "the counter counts";
   taken = 0;
+}
+
+// Else a process keeps a part of each communicator's segments until the next one is made.
+TEST(ShmSegments, ThatAreGoneLeaveNothing) {
+  const auto make = [](std::size_t count) {
+    std::array<std::shared_ptr<shm::Segment>, 3> segments;
+    for (std::size_t i = 0; i < count; ++i) segments[i] = *shm::Segment::create(4096);
+  };
+  make(1);  // what is made once for all
+  taken = 0;
+  counting = true;
+  make(3);
+  counting = false;
+  EXPECT_EQ(kept, 0);
+  EXPECT_GT(taken, 0U) << "the counter counts";
+  taken = locks = 0;
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShmHotPath, testing::Values(2, 9));

@@ -18,7 +18,6 @@ class Mapped {
  public:
   /// A child of fork() begins its own: a thread that it lacks may hold its parent's lock.
   static Mapped& here() {
-    static std::atomic<Mapped*> newest{nullptr};
     Mapped* known = newest.load(std::memory_order_acquire);
     while (known == nullptr || !known->birthplace_.here()) {
       auto made = std::make_unique<Mapped>(known);
@@ -36,11 +35,19 @@ class Mapped {
   }
   void add(const std::shared_ptr<Segment>& segment) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(all_, [](const auto& one) { return one.second.expired(); });
     all_[segment->ticket().nonce] = segment;
+  }
+  /// Of a segment that ends. The process may have mapped it anew meanwhile.
+  static void forget(std::uint64_t nonce) noexcept {
+    Mapped* const known = newest.load(std::memory_order_acquire);
+    if (known == nullptr || !known->birthplace_.here()) return;
+    const std::lock_guard lock(known->mutex_);
+    const auto found = known->all_.find(nonce);
+    if (found != known->all_.end() && found->second.expired()) known->all_.erase(found);
   }
 
  private:
+  static inline std::atomic<Mapped*> newest{nullptr};
   Birthplace birthplace_;
   [[maybe_unused]] Mapped* before_;  // of the parent: known to whoever looks for leaks
   std::mutex mutex_;
@@ -74,6 +81,7 @@ Result<std::shared_ptr<Segment>> Segment::open(const ArenaTicket& ticket) {
 }
 
 Segment::~Segment() {
+  Mapped::forget(ticket().nonce);
   if (made_here_) Unforked::forget(arena_.ticket().fd);  // the arena closes it
 }
 
