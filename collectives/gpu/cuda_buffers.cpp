@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "collectives/gpu/cuda_path.hpp"
-#include "collectives/gpu/on_device.hpp"
 
 namespace gdrx::gpu {
 
@@ -15,7 +14,6 @@ Result<void> CudaPath::check_buffers(const void* input, const void* output) cons
 
 // A kernel that touches what it does not reach spoils the GPU for the whole process.
 Result<void> CudaPath::check_buffer(const DriverApi& driver, const void* buffer) const {
-  constexpr unsigned kReadWrite = 3;
   const auto address = reinterpret_cast<CUdeviceptr>(buffer);
   int device = -1;
   const auto told = driver.pointer_attribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -26,13 +24,9 @@ Result<void> CudaPath::check_buffer(const DriverApi& driver, const void* buffer)
       managed != 0) {
     return {};
   }
-  const OnDevice here(device_);
-  unsigned allowed = 0;  // mapped for this GPU, too
-  if (driver.pointer_attribute(&allowed, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address) ==
-          CUDA_SUCCESS &&
-      allowed == kReadWrite) {
-    return {};
-  }
+  // Memory of cudaMalloc on another GPU it may reach as long as peer access happens to be on. The
+  // driver's attribute of access says so even where it is off.
+  if (has_access(driver, address, device_)) return {};
   return fail(Errc::invalid_argument,
               fmt::format("rank {}: a buffer is on GPU {}, the communicator on GPU {}: allocate it "
                           "there, or name the GPU in gdrxConfig_t.gpus",

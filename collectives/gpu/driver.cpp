@@ -4,6 +4,8 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <mutex>
+
 #include "collectives/gpu/error.hpp"
 
 namespace gdrx::gpu {
@@ -32,6 +34,7 @@ Result<DriverApi> load() {
   GDRX_TRY(find("cuMemMap", api.map));
   GDRX_TRY(find("cuMemUnmap", api.unmap));
   GDRX_TRY(find("cuMemSetAccess", api.set_access));
+  GDRX_TRY(find("cuMemGetAccess", api.get_access));
   GDRX_TRY(find("cuCtxGetCurrent", api.current_context));
   GDRX_TRY(find("cuCtxPushCurrent", api.push_context));
   GDRX_TRY(find("cuCtxPopCurrent", api.pop_context));
@@ -60,6 +63,22 @@ Result<const DriverApi*> driver_api() {
   static const Result<DriverApi> loaded = load();
   if (!loaded) return tl::unexpected(loaded.error());
   return &*loaded;
+}
+
+Result<void> give_access(const DriverApi& driver, CUdeviceptr at, std::uint64_t bytes, int device) {
+  static std::mutex turn;
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const std::lock_guard lock(turn);
+  return check(driver, driver.set_access(at, bytes, &access, 1), "cuMemSetAccess");
+}
+
+bool has_access(const DriverApi& driver, CUdeviceptr at, int device) noexcept {
+  const CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, device};
+  unsigned long long allowed = 0;
+  return driver.get_access(&allowed, &here, at) == CUDA_SUCCESS &&
+         allowed == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 Result<void> check(const DriverApi& driver, CUresult status, const char* call) {

@@ -5,6 +5,8 @@
 
 #include <cuda.h>
 
+#include <cstdint>
+
 #include "gdrx/result.hpp"
 
 namespace gdrx::gpu {
@@ -24,6 +26,7 @@ struct DriverApi {
   decltype(&cuMemMap) map = nullptr;
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemGetAccess) get_access = nullptr;
   decltype(&cuCtxGetCurrent) current_context = nullptr;
   decltype(&cuCtxPushCurrent) push_context = nullptr;
   decltype(&cuCtxPopCurrent) pop_context = nullptr;
@@ -41,6 +44,15 @@ Result<void> find_in_driver(const char* name, Function& function, unsigned versi
   function = reinterpret_cast<Function>(GDRX_TRY(function_of_driver(name, version)));
   return {};
 }
+
+/// Lets `device` read and write what is mapped at [at, at + bytes). Given twice is given once.
+/// Any thread: of two that give the same range to a GPU at once the driver refuses one
+/// (CUDA_ERROR_ALREADY_MAPPED), so that they take turns here.
+Result<void> give_access(const DriverApi& driver, CUdeviceptr at, std::uint64_t bytes, int device);
+
+/// Whether `device` may read and write at `at`, by give_access() or a program's cuMemSetAccess.
+/// False for memory that was not mapped by handles.
+bool has_access(const DriverApi& driver, CUdeviceptr at, int device) noexcept;
 
 /// What the driver said, as a Result. `call` is for a person.
 Result<void> check(const DriverApi& driver, CUresult status, const char* call);

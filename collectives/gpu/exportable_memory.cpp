@@ -65,10 +65,7 @@ Result<void> ExportableMemory::map(const CUmemAllocationProp& what, std::uint64_
   driver_->release(handle);
   GDRX_TRY(std::move(mapped));
   mapped_ = true;
-  CUmemAccessDesc access{};
-  access.location = what.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return check(*driver_, driver_->set_access(begin_, bytes, &access, 1), "cuMemSetAccess");
+  return give_access(*driver_, begin_, bytes, device_);
 }
 
 std::shared_ptr<const ExportableMemory> ExportableMemory::at(CUdeviceptr begin) {

@@ -112,15 +112,6 @@ class PlainMapping final : public Mapping {
   std::shared_ptr<const ExportableMemory> held_;  // or null: its owner takes care of it
 };
 
-Result<CUmemAccessDesc> access_of_this_device() {
-  int device = 0;
-  GDRX_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
-  CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return access;
-}
-
 /// Another process's segments side by side in addresses of this one.
 class SegmentMapping final : public Mapping {
  public:
@@ -131,14 +122,13 @@ class SegmentMapping final : public Mapping {
         std::accumulate(ticket.segments.begin(), ticket.segments.end(), std::uint64_t{0});
     GDRX_TRY(check(driver, driver.reserve(&made->base_, bytes, 0, 0, 0), "cuMemAddressReserve"));
     made->reserved_ = bytes;
-    const CUmemAccessDesc access = GDRX_TRY(access_of_this_device());
     GDRX_TRY(fetch_descriptors(
         ticket.listener, ticket.segments.size(),
         [&](std::size_t index, Descriptor descriptor) {
           return made->add(descriptor, ticket.segments[index]);
         },
         deadline));
-    GDRX_TRY(check(driver, driver.set_access(made->base_, bytes, &access, 1), "cuMemSetAccess"));
+    GDRX_TRY(give_access(driver, made->base_, bytes, made->device_));
     return made;
   }
   // Unmapped piece by piece, as they were mapped.
@@ -204,10 +194,11 @@ Result<std::unique_ptr<Mapping>> map_from_abroad(const WindowTicket& ticket, Dea
 Result<std::unique_ptr<Mapping>> map_here(const WindowTicket& ticket) {
   if (!ticket.segments.empty()) {
     const DriverApi& driver = *GDRX_TRY(driver_api());
-    const CUmemAccessDesc access = GDRX_TRY(access_of_this_device());
+    int device = 0;
+    GDRX_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
     CUdeviceptr at = ticket.pointer - ticket.offset;
     for (const std::uint64_t bytes : ticket.segments) {
-      GDRX_TRY(check(driver, driver.set_access(at, bytes, &access, 1), "cuMemSetAccess"));
+      GDRX_TRY(give_access(driver, at, bytes, device));
       at += bytes;
     }
   }

@@ -14,6 +14,7 @@
 
 #include "gdrx/gdrx.h"
 #include "tests/gpu/ranks.hpp"
+#include "tests/gpu/segments.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -268,21 +269,44 @@ TEST_F(GpuDevices, KernelsThatWaitInVainEnd) {
   cudaFree(data);
 }
 
-TEST_F(GpuDevices, ABufferThatTheGpuDoesNotReachEndsTheCallOnEveryRank) {
+// Whether the program, or a test before, has let one GPU into the other's memory makes no
+// difference.
+TEST_F(GpuDevices, ABufferOfAnotherGpuEndsTheCallOnEveryRank) {
+  if (gpu_count() < 2) GTEST_SKIP() << "one GPU on this machine";
+  for (const bool open : {false, true}) {  // what gdrx has opened has to be open afterwards
+    use_device(0);
+    const cudaError_t status =
+        open ? cudaDeviceEnablePeerAccess(1, 0) : cudaDeviceDisablePeerAccess(1);
+    cudaGetLastError();
+    if (status == cudaErrorPeerAccessUnsupported) continue;
+    ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, nullptr), gdrxSuccess);
+    on_threads([&](std::size_t rank) {
+      must(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
+      auto* data = allocate<std::uint32_t>(kCount);
+      EXPECT_EQ(
+          gdrxAllReduce(data, data, kCount, gdrxUint32, gdrxSum, comms_[rank], nullptr, nullptr),
+          gdrxInvalidArgument);
+      const std::string why = gdrxGetLastError(comms_[rank]);
+      EXPECT_NE(why.find("rank 1: a buffer is on GPU 1, the communicator on GPU 0"),
+                std::string::npos)
+          << why;
+      cudaFree(data);
+      gdrxCommDestroy(comms_[rank]);
+      comms_[rank] = nullptr;
+    });
+  }
+}
+
+TEST_F(GpuDevices, ABufferOfAnotherGpuMayBeMappedForThisOneToo) {
   if (gpu_count() < 2) GTEST_SKIP() << "one GPU on this machine";
   use_device(0);
   ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, nullptr), gdrxSuccess);
   on_threads([&](std::size_t rank) {
-    must(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
-    auto* data = allocate<std::uint32_t>(kCount);
-    EXPECT_EQ(
-        gdrxAllReduce(data, data, kCount, gdrxUint32, gdrxSum, comms_[rank], nullptr, nullptr),
-        gdrxInvalidArgument);
-    const std::string why = gdrxGetLastError(comms_[rank]);
-    EXPECT_NE(why.find("rank 1: a buffer is on GPU 1, the communicator on GPU 0"),
-              std::string::npos)
-        << why;
-    cudaFree(data);
+    use_device(0);
+    const Segments there(1, {1});
+    there.open_to(0);
+    auto* data = reinterpret_cast<std::uint32_t*>(there.data());
+    EXPECT_EQ(transport_of_call(comms_[rank], static_cast<std::uint32_t>(rank), data), "gpu");
   });
 }
 

@@ -37,9 +37,6 @@ class Segments {
     what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     what.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     if (exportable) what.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    CUmemAccessDesc access{};
-    access.location = what.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     must(driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at_, room(), 0, 0,
                                                                                 0),
          "cuMemAddressReserve");
@@ -53,8 +50,7 @@ class Segments {
       handles_.push_back(handle);
       next += count * kPage;
     }
-    must(driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at_, bytes(), &access, 1),
-         "cuMemSetAccess");
+    open_to(device);
   }
   ~Segments() {
     CUdeviceptr next = at_;
@@ -69,6 +65,14 @@ class Segments {
   Segments& operator=(const Segments&) = delete;
 
   std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }
+  /// To read and write for another GPU, too.
+  void open_to(int device) const {
+    CUmemAccessDesc access{};
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    must(driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at_, bytes(), &access, 1),
+         "cuMemSetAccess");
+  }
   /// All that is mapped; behind it is a page that is not.
   std::uint64_t bytes() const {
     return kPage * std::accumulate(pages_.begin(), pages_.end(), std::uint64_t{0});

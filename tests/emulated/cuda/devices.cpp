@@ -113,6 +113,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int device) {
 cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned) {
   return told(exists(device) && device != current_device() ? cudaSuccess : cudaErrorInvalidDevice);
 }
+cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaErrorPeerAccessNotEnabled; }
 
 // The newest form first, as the driver answers for a version from 12 on.
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** found, unsigned,

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <utility>
 
 #include "tests/emulated/cuda/file.hpp"
@@ -83,7 +85,20 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
       mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   return left != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
+// Two GPUs (driver 580): of two threads that give a range to the same GPU one is refused.
 CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
+  static std::atomic<CUdeviceptr> given = 0;
+  CUdeviceptr nothing = 0;
+  const bool first = given.compare_exchange_strong(nothing, at);
+  if (!first && nothing == at) return CUDA_ERROR_ALREADY_MAPPED;
+  usleep(200);
+  if (first) given = 0;
   return mprotect(pointer(at), bytes, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS
                                                                    : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemGetAccess(unsigned long long* allowed, const CUmemLocation*, CUdeviceptr at) {
+  const auto range = range_at(pointer(at));
+  if (!range || range->kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
+  *allowed = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  // what was given to none faults
+  return CUDA_SUCCESS;
 }
