@@ -39,6 +39,28 @@ Result<void> wait_for(int fd, short events, int stop, Deadline deadline) {
   }
 }
 
+namespace {
+
+/// The waits of one message. A socket that is ready and moves nothing is late once its time is over.
+class MessageWaits {
+ public:
+  MessageWaits(int fd, int stop, Deadline deadline) : fd_(fd), stop_(stop), deadline_(deadline) {}
+  Result<void> wait(short events) {
+    if (late_) return fail(Errc::timeout, "a process of this host did not answer in time");
+    GDRX_TRY(wait_for(fd_, events, stop_, deadline_));
+    late_ = deadline_.passed(steady_clock().now());
+    return {};
+  }
+
+ private:
+  int fd_;
+  int stop_;
+  Deadline deadline_;
+  bool late_ = false;
+};
+
+}  // namespace
+
 Result<void> send_message(int fd, const void* data, std::size_t bytes,
                           const std::vector<Descriptor>& descriptors, int stop, Deadline deadline) {
   iovec part{const_cast<void*>(data), bytes};
@@ -59,6 +81,7 @@ Result<void> send_message(int fd, const void* data, std::size_t bytes,
       std::memcpy(CMSG_DATA(head) + i * sizeof out, &out, sizeof out);
     }
   }
+  MessageWaits waits(fd, stop, deadline);
   while (true) {
     const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent == static_cast<ssize_t>(bytes)) return {};
@@ -67,12 +90,13 @@ Result<void> send_message(int fd, const void* data, std::size_t bytes,
       return fail(Errc::peer_lost, "the other process closed its socket");
     }
     if (errno != EAGAIN && errno != EINTR) return fail(Errc::system, "sendmsg", errno);
-    GDRX_TRY(wait_for(fd, POLLOUT, stop, deadline));
+    GDRX_TRY(waits.wait(POLLOUT));
   }
 }
 
 Result<std::vector<Descriptor>> receive_message(int fd, void* data, std::size_t bytes, int stop,
                                                 Deadline deadline) {
+  MessageWaits waits(fd, stop, deadline);
   while (true) {
     iovec part{data, bytes};
     msghdr message{};
@@ -83,7 +107,7 @@ Result<std::vector<Descriptor>> receive_message(int fd, void* data, std::size_t 
     message.msg_controllen = control.size();
     const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-      GDRX_TRY(wait_for(fd, POLLIN, stop, deadline));
+      GDRX_TRY(waits.wait(POLLIN));
       continue;
     }
     if (got < 0 && errno != ECONNRESET) return fail(Errc::system, "recvmsg", errno);

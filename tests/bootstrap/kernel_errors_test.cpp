@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says of a connection that passes by itself. accept4(), connect() and send() are
-// replaced, so that each error can be had.
+// What the kernel says of a connection that passes by itself. accept4(), connect(), send() and
+// recv() are replaced, so that each error can be had.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,7 +12,9 @@
 #include <future>
 
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/bootstrap/root.hpp"
 #include "transport/bootstrap/socket.hpp"
+#include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
 
 namespace {
@@ -21,6 +23,8 @@ std::atomic<int> accept_error{0};   // of the next call
 std::atomic<int> accept_drops{0};   // connections that end as soon as they are taken
 std::atomic<int> connect_error{0};  // of the next call
 std::atomic<int> send_error{0};     // of every call
+std::atomic<int> receive_error{0};  // of every call of a thread that receives_nothing
+thread_local bool receives_nothing = false;
 
 template <class F>
 F next(const char* name) {
@@ -56,6 +60,13 @@ extern "C" ssize_t send(int fd, const void* data, size_t bytes, int flags) {
   static const auto real = next<ssize_t (*)(int, const void*, size_t, int)>("send");
   if (send_error == 0) return real(fd, data, bytes, flags);
   errno = send_error;
+  return -1;
+}
+
+extern "C" ssize_t recv(int fd, void* data, size_t bytes, int flags) {
+  static const auto real = next<ssize_t (*)(int, void*, size_t, int)>("recv");
+  if (!receives_nothing || receive_error == 0) return real(fd, data, bytes, flags);
+  errno = receive_error;
   return -1;
 }
 
@@ -95,6 +106,24 @@ TEST(Sending, IntoASocketThatIsReadyAndTakesNothingEndsAtTheDeadline) {
   const auto sent = sending.get();
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Errc::timeout);
+}
+
+// The root's word lies there and cannot be read.
+TEST(Receiving, FromARootThatIsReadyAndGivesNothingEndsAtTheDeadline) {
+  const auto root = std::move(*BootstrapRoot::start(loopback_address(), Log()));
+  const auto one = TcpBootstrap::create(root->id(), Rank{0}, 1, Log(), in(5s));
+  ASSERT_TRUE(one) << describe(one.error());
+  receive_error = EINTR;
+  auto gathering = std::async(std::launch::async, [&] {
+    receives_nothing = true;
+    return (*one)->all_gather(Blob(8), in(300ms));
+  });
+  const bool ended = gathering.wait_for(5s) == std::future_status::ready;
+  receive_error = 0;  // or it would go on for ever
+  EXPECT_TRUE(ended);
+  const auto gathered = gathering.get();
+  ASSERT_FALSE(gathered);
+  EXPECT_EQ(gathered.error().code, Errc::timeout);
 }
 
 class Connecting : public testing::TestWithParam<int> {};

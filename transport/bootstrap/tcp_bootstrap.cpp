@@ -99,6 +99,7 @@ Result<Frame> TcpBootstrap::receive(Deadline deadline) {
   // Late enough that the answer is news, early enough that it is here by the deadline.
   const Instant begin = steady_clock().now();
   const Deadline ask = Deadline::after(steady_clock(), deadline.left(begin) / 10 * 9);
+  Waits until_asked(root_.fd(), ask, "the root"), to_the_end(root_.fd(), deadline, "the root");
   bool asked = false;
   while (true) {
     auto frame = GDRX_TRY(reader_.next());
@@ -113,7 +114,7 @@ Result<Frame> TcpBootstrap::receive(Deadline deadline) {
     const std::size_t received = GDRX_TRY(root_.receive_some(piece));
     reader_.feed(std::span(piece).first(received));
     if (received > 0) continue;
-    const auto ready = wait_for(root_.fd(), POLLIN, asked ? deadline : ask, "the root");
+    const auto ready = (asked ? to_the_end : until_asked).wait(POLLIN);
     if (ready) continue;
     if (ready.error().code != Errc::timeout) return tl::unexpected(ready.error());
     if (asked) return late(missing);
