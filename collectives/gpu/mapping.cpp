@@ -117,7 +117,9 @@ class SegmentMapping final : public Mapping {
  public:
   static Result<std::unique_ptr<Mapping>> create(const WindowTicket& ticket, Deadline deadline) {
     const DriverApi& driver = *GDRX_TRY(driver_api());
-    std::unique_ptr<SegmentMapping> made(new SegmentMapping(driver, ticket.offset));
+    int device = 0;
+    GDRX_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
+    std::unique_ptr<SegmentMapping> made(new SegmentMapping(driver, ticket.offset, device));
     const auto bytes =
         std::accumulate(ticket.segments.begin(), ticket.segments.end(), std::uint64_t{0});
     GDRX_TRY(check(driver, driver.reserve(&made->base_, bytes, 0, 0, 0), "cuMemAddressReserve"));
@@ -128,7 +130,7 @@ class SegmentMapping final : public Mapping {
           return made->add(descriptor, ticket.segments[index]);
         },
         deadline));
-    GDRX_TRY(give_access(driver, made->base_, bytes, made->device_));
+    GDRX_TRY(give_access(driver, made->base_, bytes, device));
     return made;
   }
   // Unmapped piece by piece, as they were mapped.
@@ -146,10 +148,8 @@ class SegmentMapping final : public Mapping {
   std::uint8_t* data() const noexcept override { return pointer_to(base_ + offset_); }
 
  private:
-  SegmentMapping(const DriverApi& driver, std::uint64_t offset)
-      : driver_(&driver), offset_(offset) {
-    cudaGetDevice(&device_);
-  }
+  SegmentMapping(const DriverApi& driver, std::uint64_t offset, int device)
+      : driver_(&driver), offset_(offset), device_(device) {}
 
   // The mapping keeps the memory; neither descriptor nor handle is needed any more.
   Result<void> add(const Descriptor& descriptor, std::uint64_t bytes) {
@@ -168,7 +168,7 @@ class SegmentMapping final : public Mapping {
 
   const DriverApi* driver_;
   std::uint64_t offset_;
-  int device_ = 0;
+  int device_;
   CUdeviceptr base_ = 0;
   std::uint64_t reserved_ = 0;
   std::uint64_t filled_ = 0;

@@ -7,11 +7,29 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "tests/emulated/cuda/file.hpp"
 
 using namespace gdrx::emulated;  // NOLINT(google-build-using-namespace): CUDA's names are global
+
+namespace {
+
+/// Which devices may read and write what is mapped, by its address.
+struct Access {
+  std::mutex mutex;
+  std::map<CUdeviceptr, std::set<int>> devices;
+};
+Access& access() {
+  static Access& instance = *new Access;
+  return instance;
+}
+
+}  // namespace
 
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
                                        CUmemAllocationGranularity_flags) {
@@ -81,24 +99,38 @@ CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t, CUmemGenericAl
 }
 CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   if (!take(pointer(at), Kind::mapped)) return CUDA_ERROR_INVALID_VALUE;
+  {
+    const std::lock_guard lock(access().mutex);
+    access().devices.erase(at);
+  }
   void* const left =
       mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   return left != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 // Two GPUs (driver 580): of two threads that give a range to the same GPU one is refused.
-CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
+CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc* what,
+                        std::size_t) {
   static std::atomic<CUdeviceptr> given = 0;
   CUdeviceptr nothing = 0;
   const bool first = given.compare_exchange_strong(nothing, at);
   if (!first && nothing == at) return CUDA_ERROR_ALREADY_MAPPED;
   usleep(200);
   if (first) given = 0;
+  {
+    const std::lock_guard lock(access().mutex);
+    access().devices[at].insert(what->location.id);
+  }
   return mprotect(pointer(at), bytes, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS
                                                                    : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuMemGetAccess(unsigned long long* allowed, const CUmemLocation*, CUdeviceptr at) {
+CUresult cuMemGetAccess(unsigned long long* allowed, const CUmemLocation* where, CUdeviceptr at) {
   const auto range = range_at(pointer(at));
   if (!range || range->kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
-  *allowed = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;  // what was given to none faults
+  const std::lock_guard lock(access().mutex);
+  // A range of several handles was given as a whole.
+  const auto from = access().devices.upper_bound(at);
+  const bool known =
+      from != access().devices.begin() && std::prev(from)->second.contains(where->id);
+  *allowed = known ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
