@@ -41,7 +41,7 @@ Result<void> wait_for(int fd, short events, int stop, Deadline deadline) {
 
 namespace {
 
-/// The waits of one message. A socket that is ready and moves nothing is late once its time is over.
+/// The waits of one message. A socket that is ready and moves nothing is late once its time is up.
 class MessageWaits {
  public:
   MessageWaits(int fd, int stop, Deadline deadline) : fd_(fd), stop_(stop), deadline_(deadline) {}
