@@ -54,7 +54,8 @@ def gpu():
             ("gpu-types-on-2-mps", "every type, operator and algorithm with up to 16 ranks on 2 GPUs"),
             ("gpu-collectives-on-1-mps", "every collective that has kernels, 2, 4 and 8 ranks on one H100"),
             ("gpu-collectives-on-2", "the same on two H100"),
-            ("gpu-tests-on-1", "the tests of `tests/gpu` on one GPU")))
+            ("gpu-tests-on-1", "the tests of `tests/gpu` on one GPU"),
+            ("gpu-tests-on-2", "the same on two H100")))
 
 
 def shared():
