@@ -5,9 +5,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "gdrx/waits.hpp"
 
 namespace gdrx::gpu {
 
@@ -22,42 +23,9 @@ AbstractName::AbstractName(const std::array<std::uint8_t, 16>& name) {
   length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
 }
 
-Result<void> wait_for(int fd, short events, int stop, Deadline deadline) {
-  using std::chrono::milliseconds;
-  while (true) {
-    std::array<pollfd, 2> entries{pollfd{fd, events, 0}, pollfd{stop, POLLIN, 0}};
-    const auto left = std::chrono::ceil<milliseconds>(deadline.left(steady_clock().now()));
-    const auto most = std::min<milliseconds>(left, milliseconds(1000));
-    const int ready =
-        poll(entries.data(), stop >= 0 ? 2 : 1, static_cast<int>(std::max<long>(0, most.count())));
-    if (ready < 0 && errno != EINTR) return fail(Errc::system, "poll", errno);
-    if (stop >= 0 && entries[1].revents != 0) return fail(Errc::aborted, "stopped");
-    if (ready > 0 && entries[0].revents != 0) return {};  // an error shows in the next call
-    if (deadline.passed(steady_clock().now())) {
-      return fail(Errc::timeout, "a process of this host did not answer in time");
-    }
-  }
-}
-
 namespace {
 
-/// The waits of one message. A socket that is ready and moves nothing is late once its time is up.
-class MessageWaits {
- public:
-  MessageWaits(int fd, int stop, Deadline deadline) : fd_(fd), stop_(stop), deadline_(deadline) {}
-  Result<void> wait(short events) {
-    if (late_) return fail(Errc::timeout, "a process of this host did not answer in time");
-    GDRX_TRY(wait_for(fd_, events, stop_, deadline_));
-    late_ = deadline_.passed(steady_clock().now());
-    return {};
-  }
-
- private:
-  int fd_;
-  int stop_;
-  Deadline deadline_;
-  bool late_ = false;
-};
+constexpr const char* kOther = "a process of this host";
 
 }  // namespace
 
@@ -81,7 +49,7 @@ Result<void> send_message(int fd, const void* data, std::size_t bytes,
       std::memcpy(CMSG_DATA(head) + i * sizeof out, &out, sizeof out);
     }
   }
-  MessageWaits waits(fd, stop, deadline);
+  Waits waits(fd, deadline, kOther, stop);
   while (true) {
     const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent == static_cast<ssize_t>(bytes)) return {};
@@ -96,7 +64,7 @@ Result<void> send_message(int fd, const void* data, std::size_t bytes,
 
 Result<std::vector<Descriptor>> receive_message(int fd, void* data, std::size_t bytes, int stop,
                                                 Deadline deadline) {
-  MessageWaits waits(fd, stop, deadline);
+  Waits waits(fd, deadline, kOther, stop);
   while (true) {
     iovec part{data, bytes};
     msghdr message{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between a DescriptorServer and those who fetch, and waits that end.
+// The messages between a DescriptorServer and those who fetch.
 #pragma once
 
 #include <sys/socket.h>
@@ -44,10 +44,8 @@ struct AbstractName {
   socklen_t length = 0;
 };
 
-/// Waits for `events` of a socket; `stop`: a descriptor that ends the wait, or -1. Errc::timeout,
-/// Errc::aborted.
-Result<void> wait_for(int fd, short events, int stop, Deadline deadline);
-/// One message. Errc::peer_lost: the other end is closed.
+/// One message. `stop`: a descriptor that ends the wait, or -1. Errc::peer_lost: the other end is
+/// closed. Errc::timeout, Errc::aborted.
 Result<void> send_message(int fd, const void* data, std::size_t bytes,
                           const std::vector<Descriptor>& descriptors, int stop, Deadline deadline);
 /// One message of exactly `bytes`, with the descriptors that came with it.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collectives/gpu/descriptor_wire.hpp"
+#include "gdrx/waits.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -67,7 +68,7 @@ class Server final : public DescriptorServer {
  private:
   // Whoever is refused or fails learns it by the end of his socket; the others go on.
   void run() {
-    while (wait_for(listener_.fd(), POLLIN, stop_.fd(), Deadline::never())) {
+    while (wait_for(listener_.fd(), POLLIN, Deadline::never(), "a client", stop_.fd())) {
       try {
         take_one();
       } catch (const std::bad_alloc&) {  // its socket ends
@@ -80,7 +81,7 @@ class Server final : public DescriptorServer {
       return accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     }));
     if (!client.valid()) {  // no room for it yet
-      (void)wait_for(stop_.fd(), POLLIN, -1, Deadline::after(steady_clock(), milliseconds(10)));
+      (void)wait_for(stop_.fd(), POLLIN, Deadline::after(steady_clock(), milliseconds(10)), "room");
     } else if (welcome(client.fd())) {
       (void)serve(client.fd());
     }

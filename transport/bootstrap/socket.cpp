@@ -15,7 +15,6 @@
 #include <thread>
 #include <utility>
 
-#include "gdrx/cancel.hpp"
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
 
@@ -143,37 +142,6 @@ Result<SocketAddress> from_sockaddr(const sockaddr* address) {
     return out;
   }
   return fail(Errc::unsupported, "an address that is neither IPv4 nor IPv6");
-}
-
-int poll_milliseconds(Deadline deadline) noexcept {
-  const Duration left = deadline.left(steady_clock().now());
-  const auto ms = std::chrono::ceil<milliseconds>(left).count();
-  return static_cast<int>(std::min<std::int64_t>(ms, Cancellable::longest_sleep().count()));
-}
-
-namespace {
-
-tl::unexpected<Error> no_answer(const char* what) {
-  return fail(Errc::timeout, fmt::format("no answer in time while waiting for {}", what));
-}
-
-}  // namespace
-
-Result<void> wait_for(int fd, short events, Deadline deadline, const char* what) {
-  while (true) {
-    pollfd entry{fd, events, 0};
-    const int ready = poll(&entry, 1, poll_milliseconds(deadline));
-    if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return fail(Errc::system, "poll", errno);
-    if (deadline.passed(steady_clock().now())) return no_answer(what);
-  }
-}
-
-Result<void> Waits::wait(short events) {
-  if (late_) return no_answer(what_);
-  GDRX_TRY(wait_for(fd_, events, deadline_, what_));
-  late_ = deadline_.passed(steady_clock().now());
-  return {};
 }
 
 Socket::Socket(int fd) noexcept : fd_(fd) { Unforked::keep(fd); }

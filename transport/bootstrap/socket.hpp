@@ -13,6 +13,7 @@
 #include "gdrx/clock.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/result.hpp"
+#include "gdrx/waits.hpp"
 
 namespace gdrx {
 
@@ -74,24 +75,5 @@ class Socket {
                                       bool refusal_is_final);
   int fd_ = -1;
 };
-
-/// Waits for `events` (poll's) on one descriptor. Errc::timeout at the deadline.
-Result<void> wait_for(int fd, short events, Deadline deadline, const char* what);
-/// The waits of one transfer. A socket that is ready when the deadline has passed is tried once
-/// more: what came while this process was stopped counts. One that is ready and moves nothing is
-/// late.
-class Waits {
- public:
-  Waits(int fd, Deadline deadline, const char* what) : fd_(fd), deadline_(deadline), what_(what) {}
-  Result<void> wait(short events);
-
- private:
-  int fd_;
-  Deadline deadline_;
-  const char* what_;
-  bool late_ = false;
-};
-/// Milliseconds until the deadline for poll(), rounded up, at most an hour.
-int poll_milliseconds(Deadline deadline) noexcept;
 
 }  // namespace gdrx
