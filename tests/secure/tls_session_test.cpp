@@ -270,5 +270,35 @@ TEST(TlsSession, SaysThatThePeerHasClosedAfterWhatItSentBefore) {
   EXPECT_EQ(pair.server.read(got).error().code, Errc::peer_lost);
 }
 
+// What was done ahead fits the last record's size and key.
+TEST(TlsSession, CarriesWhateverSizeAndKeyComesAfterItPrepared) {
+  TlsSession::Options options;
+  options.records_a_key = 3;
+  Pair pair = Pair::make(key_of(1), key_of(1), options);
+  ASSERT_TRUE(pair.shake());
+  for (const std::size_t size : {8U, 8U, 8U, 9U, 8U, 4000U, 4000U, 1U, 1U, 1U}) {
+    pair.client.prepare();
+    pair.server.prepare();
+    const Bytes message = random_bytes(size, 3);
+    EXPECT_EQ(pass(pair.client, pair.server, message), message) << size;
+  }
+}
+
+TEST(TlsSession, RefusesAChangedHeaderThoughItPreparedForTheRightOne) {
+  Pair pair = Pair::make();
+  ASSERT_TRUE(pair.shake());
+  const Bytes message = random_bytes(64, 4);
+  ASSERT_EQ(pass(pair.client, pair.server, message), message);
+  pair.server.prepare();
+  ASSERT_EQ(*pair.client.write(message), message.size());
+  Bytes record(pair.client.unsent().begin(), pair.client.unsent().end());
+  record[2] ^= std::byte{1};  // of the version, which nothing but the tag holds
+  ASSERT_EQ(pair.server.feed(record), record.size());
+  Bytes into(64);
+  const auto got = pair.server.read(into);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, Errc::protocol);
+}
+
 }  // namespace
 }  // namespace gdrx

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "transport/secure/byte_window.hpp"
+#include "transport/secure/copy_apart.hpp"
 #include "transport/secure/tls_handshake.hpp"
 #include "transport/secure/tls_records.hpp"
 
@@ -224,7 +225,7 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
       continue;
     }
     const std::size_t some = std::min(self.opened, plaintext.size() - got);
-    std::memcpy(plaintext.data() + got, self.in.full().data(), some);
+    copy_apart(plaintext.data() + got, self.in.full().data(), some);
     self.in.take(some);
     self.opened -= some;
     got += some;

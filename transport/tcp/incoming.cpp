@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/secure/copy_apart.hpp"
+
 namespace gdrx::tcp {
 namespace {
 
@@ -56,7 +58,7 @@ Result<void> Incoming::parse(std::size_t direct, std::size_t came, const Place& 
     if (in_message_) {
       const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left_, staged()));
       if (to_ != nullptr && some > 0) {
-        std::memcpy(to_, stage_.data() + begin_, some);
+        copy_apart(to_, stage_.data() + begin_, some);
         to_ += some;
       }
       begin_ += some;
