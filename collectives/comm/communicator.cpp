@@ -145,7 +145,10 @@ Result<void> Communicator::drain() {
     }
     GDRX_TRY(wait(*last));
   }
-  if (gpu_) GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
+  if (gpu_) {
+    GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
+    gpu_->close();  // before a peer hears of the end: no graph here waits for one that has gone
+  }
   look_at_gpu();  // a kernel that gave up has ended like any other
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return {};

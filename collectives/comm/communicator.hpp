@@ -93,7 +93,8 @@ class Communicator final : private exec::Links {
   Result<void> on_done(Operation& operation, Ending::Handler handler);
   /// If it has not ended by itself. Then, however it ended, its handler is called.
   void end(Operation& operation, const Result<void>& ended) noexcept;
-  /// Waits for everything posted. A failed communicator returns its failure.
+  /// Waits for everything posted. From then on graphs that hold calls do nothing. A failed
+  /// communicator returns its failure.
   Result<void> drain();
   /// After drain(): waits until every rank is as far, so that none leaves while another still needs
   /// its memory, its connections or its answers. Once.

@@ -88,11 +88,12 @@ void release_what_peers_left() {
       [&](const DesertedArena& one) { return one.memory.device() == device && is_left(one); });
 }
 
-// None is 0, which the memory holds at first.
+// Owners are none of them 0, which the memory holds at first. One comes again after two billion.
 std::uint32_t next_lease() noexcept {
   static std::atomic<std::uint32_t> last{0};
-  const std::uint32_t lease = ++last;
-  return lease != 0 ? lease : ++last;
+  std::uint32_t lease = ++last;
+  while (owner_of(lease) == 0) lease = ++last;
+  return lease;
 }
 
 }  // namespace
@@ -124,9 +125,17 @@ Result<std::unique_ptr<OwnArena>> OwnArena::borrow() {
   arena->lease_ = next_lease();
   arena->memory_ = GDRX_TRY(PooledMemory::borrow(kArenaBytes));
   GDRX_TRY(check(cudaIpcGetMemHandle(&arena->handle_, arena->data()), "cudaIpcGetMemHandle"));
-  GDRX_TRY(run_aside([&](cudaStream_t stream) { return clear_arena(arena->data(), stream); },
-                     "clearing an arena"));
+  const auto clear = [&](cudaStream_t stream) {
+    return clear_arena(arena->data(), owner_of(arena->lease_), stream);
+  };
+  GDRX_TRY(run_aside(clear, "clearing an arena"));
   return arena;
+}
+
+cudaError_t OwnArena::close(cudaStream_t stream) noexcept {
+  static constexpr std::uint32_t kNobody = 0;
+  return cudaMemcpyAsync(data() + offsetof(Control, owner), &kNobody, sizeof kNobody,
+                         cudaMemcpyHostToDevice, stream);
 }
 
 Result<std::unique_ptr<PeerArena>> PeerArena::open(const cudaIpcMemHandle_t& handle,

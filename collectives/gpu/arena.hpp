@@ -35,12 +35,14 @@ struct DesertedArena {
 /// Pooled memory, given back when the object goes, or later.
 class OwnArena {
  public:
-  /// On the current device: control page zero, every slot the sentinel.
+  /// On the current device: control page zero but for its owner, every slot the sentinel.
   static Result<std::unique_ptr<OwnArena>> borrow();
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.data()); }
   const cudaIpcMemHandle_t& handle() const noexcept { return handle_; }
   /// Of the memory to this owner: what departs from another owner's is not meant.
   std::uint32_t lease() const noexcept { return lease_; }
+  /// From then on no kernel of this owner's begins. Enqueues; needs no memory.
+  cudaError_t close(cudaStream_t stream) noexcept;
   /// These may still write to it: nobody has it again before each has departed, or is dead.
   void await_departures(std::vector<PeerProcess> peers) noexcept;
   ~OwnArena();

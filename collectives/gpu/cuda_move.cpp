@@ -13,12 +13,12 @@ namespace gdrx::gpu {
 Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
-  GDRX_TRY(follow(to));
+  const Last* const last = GDRX_TRY(follow(to));
   if (call_.ranks == 1) {
     if (what.sends[0].bytes == 0) return {};
     return copy(static_cast<const std::uint8_t*>(what.input) + what.sends[0].at,
                 static_cast<std::uint8_t*>(what.output) + what.receives[0].at, what.sends[0].bytes,
-                to);
+                *last);
   }
   MoveCall call;
   static_cast<Call&>(call) = call_;

@@ -116,8 +116,10 @@ CudaPath::~CudaPath() {
   } catch (const std::bad_alloc&) {  // to say why it has not
   }
   if (wait_.left_behind()) {
+    held_->close_beside();
     wait_.leave(std::move(held_));
   } else if (!ended) {
+    held_->close_beside();
     static_cast<void>(held_.release());  // it may be in use
   }
 }
@@ -143,6 +145,7 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
     const Ticket& ticket = tickets[rank];
     if (static_cast<std::int32_t>(rank) == call_.rank) {
       call_.arena[rank] = held_->own->data();
+      call_.owner = held_->guard().owner;
       continue;
     }
     held_->processes.push_back({ticket.pid, ticket.names, static_cast<int>(rank)});
@@ -205,14 +208,18 @@ Result<void> CudaPath::check_launch(void* to) const {
   return {};
 }
 
-// Of one rank. Large ones by the copy engine: it leaves the multiprocessors alone.
+// Of one rank. Large ones by the copy engine: it leaves the multiprocessors alone. But not those of
+// a graph: it would write to memory that the network had, after the communicator's end, too.
 Result<void> CudaPath::copy(const void* input, void* output, std::uint64_t bytes,
-                            cudaStream_t stream) {
+                            const Last& place) {
   if (input == output || bytes == 0) return {};
-  if (is_small_copy(output, input, bytes)) {
-    return check(launch_copy(output, input, bytes, stream), "kernel launch");
+  const bool captured = place.capture != 0;
+  if (!captured && !is_small_copy(output, input, bytes)) {
+    return check(cudaMemcpyAsync(output, input, bytes, cudaMemcpyDefault, place.stream),
+                 "cudaMemcpyAsync");
   }
-  return check(cudaMemcpyAsync(output, input, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+  const Guard guard = captured ? held_->guard() : Guard{};
+  return check(launch_copy(output, input, bytes, guard, place.stream), "kernel launch");
 }
 
 Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream) {
@@ -230,7 +237,7 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   Last* const last = GDRX_TRY(follow(static_cast<cudaStream_t>(stream)));
   const bool divides = what.op == ReduceOp::avg && what.finish;
   if (call_.ranks == 1) {
-    return copy(what.input, what.output, what.bytes, static_cast<cudaStream_t>(stream));
+    return copy(what.input, what.output, what.bytes, *last);
   }
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = divides ? call_.ranks : 0;

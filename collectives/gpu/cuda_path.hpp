@@ -34,6 +34,7 @@ class CudaPath final : public Path {
   Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish(Deadline deadline) override;
+  void close() noexcept override { held_->close(); }
   Result<void> synchronize(void* stream) override;
   Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) override;
   Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) override;
@@ -63,7 +64,7 @@ class CudaPath final : public Path {
   Result<Last*> follow(cudaStream_t stream);  // the launch's own
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
-  Result<void> copy(const void* input, void* output, std::uint64_t bytes, cudaStream_t stream);
+  Result<void> copy(const void* input, void* output, std::uint64_t bytes, const Last& place);
   std::uint64_t timeout_of(const std::optional<std::chrono::milliseconds>& timeout) const noexcept;
   Result<void> check_capture() const;
   Result<void> check_buffer(const DriverApi& driver, const void* buffer) const;

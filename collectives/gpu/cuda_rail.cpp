@@ -26,7 +26,8 @@ Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
 Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   const OnDevice here(device_);
   whole_device_ = true;
-  return check(launch_combine(what, static_cast<cudaStream_t>(stream)), "kernel launch");
+  return check(launch_combine(what, held_->guard(), static_cast<cudaStream_t>(stream)),
+               "kernel launch");
 }
 
 Result<void> CudaPath::step_flags(const FlagStep& step, void* stream) {

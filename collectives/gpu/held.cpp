@@ -6,7 +6,24 @@
 
 namespace gdrx::gpu {
 
+void Held::close() noexcept {
+  close_beside();
+  const OnDevice here(device);
+  const AnyCapture beside;
+  if (own_stream != nullptr) cudaStreamSynchronize(own_stream);
+  cudaGetLastError();  // not the user's next call's
+}
+
+void Held::close_beside() noexcept {
+  if (own_stream == nullptr) return;  // nothing was ever launched
+  const OnDevice here(device);
+  const AnyCapture beside;
+  own->close(own_stream);
+  cudaGetLastError();
+}
+
 Held::~Held() {
+  close();
   const OnDevice here(device);
   const AnyCapture beside;
   windows.close_all();

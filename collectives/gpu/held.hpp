@@ -24,6 +24,16 @@ struct Held final : DeviceWait::Kept {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
+  /// What graphs hold of the path does nothing from now on. No kernel of the path runs.
+  void close() noexcept;
+  /// The same beside kernels that run, which nobody waits for here.
+  void close_beside() noexcept;
+
+  /// Of a kernel that is told no Call.
+  Guard guard() const noexcept {
+    return {reinterpret_cast<const Control*>(own->data()), owner_of(own->lease())};
+  }
+
   bool has_failed() const noexcept {
     return report != nullptr && static_cast<volatile const Report*>(report)->abort != 0;
   }

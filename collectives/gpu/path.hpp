@@ -165,6 +165,9 @@ class Path {
   /// Mark was reached, else for all that this process runs on the GPU. Errc::timeout. Unless it
   /// waits for nothing, no thread may capture a stream of the GPU meanwhile: CUDA spoils it.
   virtual Result<void> finish(Deadline deadline) = 0;
+  /// After finish(), and nothing is launched any more: what graphs hold of this path does nothing
+  /// from now on.
+  virtual void close() noexcept = 0;
   /// Waits for the stream. Errc::unsupported while it is captured.
   virtual Result<void> synchronize(void* stream) = 0;
   /// After connect(). Memory of this path's GPU, from cudaMalloc or mapped by cuMemMap.
@@ -215,7 +218,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 15;
+inline constexpr int kModuleAbi = 16;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

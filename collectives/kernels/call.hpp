@@ -23,11 +23,17 @@ struct alignas(16) Pack {
 using Room = std::uint64_t;
 inline constexpr int kRoomBlocks = 384;
 
+/// As its kernels know a communicator: by the lease of its arena. A graph may hold kernels of one
+/// that is gone, whose arena nobody has, or another one.
+constexpr std::uint32_t owner_of(std::uint32_t lease) noexcept { return lease << 1; }
+/// Of Control::owner.
+constexpr bool is_of(std::uint32_t word, std::uint32_t owner) noexcept { return word - owner <= 1; }
+
 /// The first page of an arena. Its own kernels write all but `entered`,
-/// `room` and `departed`.
+/// `room` and `departed`; its host ends `owner`.
 struct alignas(256) Control {
   std::uint32_t calls;     // kernels that began; changes once all blocks of one have read it
-  std::uint32_t whole;     // 1: the last of them used the whole arena
+  std::uint32_t owner;     // whose kernels may run, 0: nobody's; +1: the last used the whole arena
   std::uint32_t arrivals;  // blocks of the running one that have read the two
   std::uint32_t failed;    // 1: some thread gave up; the report is taken
   std::uint32_t aborted;   // 1: no thread waits any more
@@ -124,6 +130,13 @@ struct Call {
   RingPlace ring;
   TreePlace trees[2];
   std::int32_t type = 0;  // DataType
+  std::uint32_t owner = 0;
+};
+
+/// The same of a kernel that has no Call. Without a control page: nobody has to be there.
+struct Guard {
+  const Control* control = nullptr;
+  std::uint32_t owner = 0;
 };
 
 /// A call of Kernel::direct: each rank's buffers, mapped here. `place` says which they are: equal

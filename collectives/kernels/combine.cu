@@ -3,6 +3,7 @@
 
 #include "collectives/kernels/combine.hpp"
 #include "collectives/kernels/enqueue.cuh"
+#include "collectives/kernels/guard.cuh"
 #include "collectives/kernels/loadable.hpp"
 #include "collectives/kernels/type_sets.hpp"
 
@@ -12,7 +13,9 @@ namespace {
 constexpr int kBlock = 256;
 
 template <class E>
-__global__ void __launch_bounds__(kBlock) combine(const __grid_constant__ HostSum sum) {
+__global__ void __launch_bounds__(kBlock)
+    combine(const __grid_constant__ HostSum sum, const __grid_constant__ Guard guard) {
+  if (is_closed(guard)) return;
   Combine<E>::run(sum, std::uint64_t{blockIdx.x} * kBlock + threadIdx.x,
                   std::uint64_t{gridDim.x} * kBlock);
 }
@@ -21,14 +24,14 @@ const Loadable kLoadable(combine<Half>);
 
 }  // namespace
 
-cudaError_t launch_combine(const HostSum& sum, cudaStream_t stream) {
+cudaError_t launch_combine(const HostSum& sum, const Guard& guard, cudaStream_t stream) {
   if (sum.bytes == 0) return cudaSuccess;
   const std::uint64_t wanted = (packs_of(sum.bytes) + kBlock - 1) / kBlock;
   const auto most = static_cast<std::uint64_t>(sum.blocks);
   const auto blocks = static_cast<int>(wanted < most ? wanted : most);
   const auto kernel =
       of_type(sum.type, combine<Float>, combine<Half>, combine<Bfloat16>, combine<Any>);
-  return enqueue_alone(kernel, blocks, kBlock, stream, sum);
+  return enqueue_alone(kernel, blocks, kBlock, stream, sum, guard);
 }
 
 }  // namespace gdrx::gpu

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "collectives/kernels/call.hpp"
+
 namespace gdrx::gpu {
 
 /// Of how many bytes at a time a copy is: 16, 4 or 1, by the addresses.
@@ -21,6 +23,7 @@ inline bool is_small_copy(const void* to, const void* from, std::uint64_t bytes)
 }
 
 /// Enqueues a copy of memory that the GPU reaches. Waits for nobody, so that it always ends.
-cudaError_t launch_copy(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
+cudaError_t launch_copy(void* to, const void* from, std::uint64_t bytes, const Guard& guard,
+                        cudaStream_t stream);
 
 }  // namespace gdrx::gpu

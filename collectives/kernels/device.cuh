@@ -88,6 +88,13 @@ __device__ __forceinline__ std::uint64_t load_acquired(const std::uint64_t* at) 
 
 __device__ __forceinline__ void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
+/// As a return from the kernel. Here, where the compiler needs no registers for it: to return what
+/// the kernel then asks for had small ones spill.
+__device__ __forceinline__ void end_thread() {
+  asm volatile("exit;" ::: "memory");
+  __builtin_unreachable();
+}
+
 __device__ __forceinline__ std::uint64_t nanoseconds() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

@@ -10,7 +10,7 @@ namespace {
 __global__ void step_flags(const __grid_constant__ Call call, const __grid_constant__ FlagStep step,
                            Flags* flags) {
   Stop stop(call, flags);
-  if (stop.gave_up()) return;
+  if (stop.is_void()) return;
   if (step.tells != 0) stop.tell(step.tells, step.record);
   if (step.awaits < 0) return;
   Patience patience(call);

@@ -16,10 +16,12 @@ class Stop {
   }
 
   /// Whether a kernel of this rank gave up. Those after it tell nothing: the network would take for
-  /// data what was not received.
-  __device__ __forceinline__ bool gave_up() const {
-    return first() &&
-           reinterpret_cast<const volatile Control*>(control_of(call_, call_.rank))->aborted != 0;
+  /// data what was not received. Or the communicator is gone, and with it the flags.
+  __device__ __forceinline__ bool is_void() const {
+    if (!first()) return false;
+    const volatile Control* const own = control_of(call_, call_.rank);
+    const std::uint32_t owner = own->owner;
+    return own->aborted != 0 || !is_of(owner, call_.owner);
   }
 
   /// What the first thread saw done before is there for who hears of it. `what`: bit_of() each

@@ -22,7 +22,8 @@ cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t
 /// `blocks`: the most channels of any run.
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
 
-/// Empties an arena: zeroes before the slots, a sentinel in each slot. Enqueues.
-cudaError_t clear_arena(std::uint8_t* arena, cudaStream_t stream);
+/// Empties an arena for its next owner: else zeroes before the slots, a sentinel in each slot.
+/// Enqueues.
+cudaError_t clear_arena(std::uint8_t* arena, std::uint32_t owner, cudaStream_t stream);
 
 }  // namespace gdrx::gpu

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads, 2)
                 Flags* flags) {
   begin_relay();
   Stop stop(call, flags);
-  if (__syncthreads_or(stop.gave_up()) != 0) return;
+  if (__syncthreads_or(stop.is_void()) != 0) return;
   stop.tell(bit_of(Told::begun), what.record);  // meanwhile the network gets ready
   Patience patience(call);
   // The first thread has that to do: it is the last to get something to copy.

@@ -201,22 +201,24 @@ struct Entry {
 /// half, and no more: it needs what this rank sends in that call. Kernels that use all slots, and
 /// those after them, first wait until every rank is in this call, and so has left the one before.
 /// What the ranks must agree on travels with that. Every thread calls it. After a kernel that gave
-/// up all that follow do: a peer may be in that one's call yet, two behind.
-/// `control`: this rank's. `bytes`: what each thread tells the peer of its number beside the
-/// signature.
+/// up all that follow do: a peer may be in that one's call yet, two behind. Where the
+/// communicator is gone the kernel ends here, and has done nothing: that comes with the word that
+/// says whether the ranks meet. `control`: this rank's. `bytes`: what each thread tells the peer of
+/// its number beside the signature.
 __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
                                        Patience& patience, const Announcement& announcement,
                                        std::uint64_t bytes) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
+  const auto owner = static_cast<std::uint32_t>(state >> 32);
   const bool aborted = reinterpret_cast<const volatile Control*>(control)->aborted != 0;
   if (aborted) patience.give_up();
-  const bool meets = whole || state >> 32 != 0;
   const int peer = static_cast<int>(threadIdx.x);
   const Pack mine = entered_of(call, calls + 1, bytes);
-  if (__builtin_expect(!meets, 1)) {
+  if (__builtin_expect(!whole && owner == call.owner, 1)) {
     announcement.make(calls, mine);
   } else {
+    if (!is_of(owner, call.owner)) end_thread();
     if (blockIdx.x == 0 && peer < call.ranks) fence_system();
     announcement.make(calls, mine);
     if (peer < call.ranks && peer != call.rank) {
@@ -264,7 +266,7 @@ __device__ __forceinline__ void book(const Call& call, const Entry& entry, bool 
   if (atomicAdd(&control->arrivals, 1) != gridDim.x - 1) return;
   control->arrivals = 0;
   *reinterpret_cast<volatile unsigned long long*>(control) =
-      static_cast<unsigned long long>(entry.calls + 1) | (whole ? 1ULL << 32 : 0);
+      static_cast<unsigned long long>(call.owner | (whole ? 1U : 0U)) << 32 | (entry.calls + 1);
 }
 
 /// Orders everything that the block did before everything that it does after, for all GPUs. One

@@ -125,6 +125,8 @@ inline std::uint64_t load_acquired(const std::uint64_t* at) {
 }
 inline void fence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
+inline void end_thread() { throw emulated::Ended{}; }
+
 inline std::uint64_t nanoseconds() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }

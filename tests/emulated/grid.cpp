@@ -20,7 +20,10 @@ void run_block(int index, int blocks, int threads, const std::function<void()>& 
   gridDim.x = static_cast<std::uint32_t>(blocks);
   run_fibers(threads, [&](int thread) {
     threadIdx.x = static_cast<std::uint32_t>(thread);
-    kernel();
+    try {
+      kernel();
+    } catch (const Ended&) {  // early
+    }
     mine.leave();
   });
 }

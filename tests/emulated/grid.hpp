@@ -45,6 +45,9 @@ class Warp {
   std::vector<std::uint32_t> values_;
 };
 
+/// Thrown through a kernel: its thread ends.
+struct Ended {};
+
 class Block {
  public:
   explicit Block(int threads);

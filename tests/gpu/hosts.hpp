@@ -41,6 +41,16 @@ class Hosts {
       for (int local = 0; local < ranks[host]; ++local) places_.push_back({host, local});
     }
     comms_.resize(places_.size());
+    for_each([&](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      comms_[at].in = allocate<std::byte>(kBytes + 256);
+      comms_[at].out = allocate<std::byte>(kBytes + 256);
+      must(cudaStreamCreateWithFlags(&comms_[at].stream, cudaStreamNonBlocking), "stream");
+    });
+    make(settings);
+  }
+  /// Their communicator; another one when that has ended.
+  void make(const Settings& settings) {
     auto bootstraps = ThreadBootstrap::create_all(size());
     for_each([&](int rank) {
       auto loaded = must(load_config(process_environment()));
@@ -56,17 +66,18 @@ class Hosts {
       options.log = Log(options.config.log_level, stderr_sink());
       const auto at = static_cast<std::size_t>(rank);
       comms_[at].comm = must(Communicator::create(*bootstraps[at], std::move(options)));
-      comms_[at].in = allocate<std::byte>(kBytes + 256);
-      comms_[at].out = allocate<std::byte>(kBytes + 256);
-      must(cudaStreamCreateWithFlags(&comms_[at].stream, cudaStreamNonBlocking), "stream");
     });
+  }
+  void end(int rank) {
+    std::unique_ptr<Communicator>& comm = comms_[static_cast<std::size_t>(rank)].comm;
+    (void)comm->drain();
+    (void)comm->leave();
+    comm.reset();
   }
   ~Hosts() {
     for_each([&](int rank) {
       Member& member = comms_[static_cast<std::size_t>(rank)];
-      (void)member.comm->drain();
-      (void)member.comm->leave();
-      member.comm.reset();
+      if (member.comm) end(rank);
       cudaFree(member.in);
       cudaFree(member.out);
       cudaStreamDestroy(member.stream);
@@ -160,6 +171,16 @@ class Hosts {
     call.count = what.count;
     call.stream = member.stream;
     return call;
+  }
+  /// Nothing was written to any output since prepare().
+  void check_untouched(const Case& what) {
+    for_each([&](int rank) {
+      std::vector<std::byte> got(what.bytes() + what.shift + 64);
+      must(cudaMemcpy(got.data(), comms_[static_cast<std::size_t>(rank)].out, got.size(),
+                      cudaMemcpyDeviceToHost),
+           "copy");
+      EXPECT_EQ(got, std::vector<std::byte>(got.size(), std::byte{0xa5})) << "rank " << rank;
+    });
   }
   void check_results(const Case& what) {
     std::vector<std::byte> expected(what.bytes());

@@ -158,6 +158,41 @@ TEST_P(GpuHostStreams, DrainingWaitsForGraphs) {
   world.check_results(what);
 }
 
+// Of one kernel and of many; the memory that it names is the next communicator's.
+TEST_P(GpuHostStreams, AGraphMayOutliveItsCommunicator) {
+  for (const int locals : {1, gpus_of_a_host()}) {
+    for (const std::uint64_t count : {5, 2'000'003}) {
+      Hosts world(2, locals, settings_of(GetParam()));
+      const Hosts::Case what{.count = count};
+      Graphs graphs(world, what);
+      const auto launch_all = [&] {
+        world.for_each([&](int rank) {
+          graphs.launch(rank);
+          synchronize(world, rank);
+        });
+        world.check_untouched(what);
+      };
+      world.for_each([&](int rank) { world.end(rank); });
+      world.prepare(what);
+      launch_all();
+      world.make(settings_of(GetParam()));
+      launch_all();
+      for (const bool waited : {true, false}) {
+        world.prepare(what);
+        world.for_each([&](int rank) {
+          graphs.launch(rank);
+          if (waited) synchronize(world, rank);
+          launch_three(world, what, rank);
+          graphs.launch(rank);
+        });
+        world.for_each([&](int rank) { synchronize(world, rank); });
+        world.check_results(what);
+      }
+      EXPECT_FALSE(world.comm(0).failure());
+    }
+  }
+}
+
 // However it is asked for, and on whichever rank.
 TEST_P(GpuHostStreams, ACallOfNothingIsNothing) {
   Hosts world(2, 1, settings_of(GetParam()));

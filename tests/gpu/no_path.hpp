@@ -25,6 +25,7 @@ class NoPath : public Path {
   Result<void> check_mark(void*) const override { return {}; }
   Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
   Result<void> finish(Deadline) override { return {}; }
+  void close() noexcept override {}
   Result<void> synchronize(void*) override { return {}; }
   Result<std::unique_ptr<Offer>> offer(void*, std::uint64_t) override { return cannot(); }
   Result<WindowId> open_window(std::span<const Blob>, Deadline) override { return cannot(); }
