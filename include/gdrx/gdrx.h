@@ -151,6 +151,8 @@ GDRX_API gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request);
  * whatever it returns. After gdrxCommFinalize it waits for that alone, and frees. If the
  * last call on a GPU was not waited for by gdrx, or any was captured, it waits for all of that
  * GPU's work of this process: no thread captures a stream meanwhile, or CUDA ends that capture.
+ * A graph that is launched after it, or after gdrxCommFinalize, does nothing in the place of its
+ * calls, whoever has the memory then.
  * gdrxTimeout: that work did not end within the communicator's timeout, and what it may use is kept
  * until the process ends; or some rank did not come within it, 60 s at the most; a late one gets
  * it, too. A failed communicator is freed at once, and the reason is returned. Requests that are
