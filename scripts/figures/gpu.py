@@ -37,7 +37,8 @@ def gpu():
          "Float, half and bfloat16 have kernels of their own. The other types share one set of kernels.",
          "The new build has that set, the old one has a kernel for each type.", ""] + compared(load("ab-gpu-types")) + \
         sources_of_builds("ab-gpu-types") + ["## Two builds", "", "Graph:", ""] + compared(load("ab-gpu-graph")) + \
-        ["Stream:", ""] + compared(load("ab-gpu-stream")) + sources_of_builds("ab-gpu-graph", "ab-gpu-stream") + \
+        ["Graph, four ranks on one GPU:", ""] + compared(load("ab-gpu-graph-4")) + \
+        ["Stream:", ""] + compared(load("ab-gpu-stream")) + sources_of_builds("ab-gpu-graph", "ab-gpu-graph-4", "ab-gpu-stream") + \
         ["## Other records", ""] + records((
             ("gpu-one-shot-2", "2 GPUs before and after one-shot has kernels without loops for small calls"),
             ("gpu-one-shot-4", "4 GPUs before and after kernels with shorter chains of instructions; the ring is slower from 256 MiB"),
