@@ -180,8 +180,12 @@ def test_training_gives_the_losses_of_gloo():
 
 def ways_of_training(backend, size):
     """Name: losses. Of rank 0, which has the sums of all."""
-    results = ranks.finish(ranks.start(size, "training", "all_ways", env={"TEST_BACKEND": backend}), 240)
-    if any(status != 0 for status, _ in results):
+    tries = 3 if backend == "gloo" else 1  # PyTorch 2.15's Gloo aborts at its end, once in ten runs
+    for _ in range(tries):
+        results = ranks.finish(ranks.start(size, "training", "all_ways", env={"TEST_BACKEND": backend}), 240)
+        if all(status == 0 for status, _ in results):
+            break
+    else:
         raise Failure("\n".join(text for _, text in results))
     found = re.findall(r"^LOSSES (\w+) (.*)$", results[0][1], re.M)
     return {name: [float.fromhex(value) for value in re.findall(r"'([^']*)'", values)] for name, values in found}
