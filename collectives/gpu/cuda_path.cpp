@@ -115,11 +115,11 @@ CudaPath::~CudaPath() {
     ended = finish(most).has_value();
   } catch (const std::bad_alloc&) {  // to say why it has not
   }
+  if (ended && !wait_.left_behind()) return;
+  held_->close_beside();
   if (wait_.left_behind()) {
-    held_->close_beside();
     wait_.leave(std::move(held_));
-  } else if (!ended) {
-    held_->close_beside();
+  } else {
     static_cast<void>(held_.release());  // it may be in use
   }
 }
@@ -128,6 +128,7 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
   const OnDevice here(device_);
   const AnyCapture beside;
   call_.rank = held_->peers.front().self = index(self);
+  call_.owner = held_->guard().owner;
   call_.ranks = static_cast<std::int32_t>(tickets.size());
   const std::vector<std::int32_t> positions = positions_of(tickets);
   call_.ring = GDRX_TRY(ring_place(positions, self));
@@ -145,7 +146,6 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
     const Ticket& ticket = tickets[rank];
     if (static_cast<std::int32_t>(rank) == call_.rank) {
       call_.arena[rank] = held_->own->data();
-      call_.owner = held_->guard().owner;
       continue;
     }
     held_->processes.push_back({ticket.pid, ticket.names, static_cast<int>(rank)});

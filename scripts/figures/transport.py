@@ -13,8 +13,9 @@ def transport():
             "## TCP beside UCX's TCP", "",
             "`net_perf` between two network namespaces: over UCX's TCP, gdrx's TCP in clear text, and gdrx's with TLS.",
             "A figure is the median of its rounds, a ratio the median of the rounds' own ratios.",
-         "The bound is TLS / plain if encryption took no more than OpenSSL's cipher: its time to seal and open one record",
-         "between two messages on top of plain's, or every byte's on top of each end's. Ends that wait do better.", ""] + \
+            "The bound is TLS / plain if encryption took no more than OpenSSL's cipher alone.",
+            "Of `write_lat` the cipher seals and opens one record between two messages, which is added to plain's time.",
+            "Of `write_bw` each end seals or opens every byte besides. Ends that wait for each other do better.", ""] + \
         table(["<test", "bytes", "<unit", "UCX", "plain", "TLS", "plain / UCX", "TLS / plain", "bound"],
               [(row["test"], row["bytes"], row["unit"], f"{row['ucx']:.1f}", f"{row['plain']:.1f}", f"{row['tls']:.1f}",
                 f"{row['plain/ucx']:.2f}", f"{row['tls/plain']:.2f}",
