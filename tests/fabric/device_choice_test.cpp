@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which ports a device opens, and what it says when there is none.
+#include <set>
+#include <string>
+
 #include "tests/fabric/cluster.hpp"
 
 namespace gdrx::sim {
@@ -30,6 +33,23 @@ TEST(DeviceChoice, TakesAllActivePortsInTheOrderOfNamesWithTheirRoutableGid) {
   EXPECT_EQ((*opened.device)->ports(),
             "sim0:1 (10.0.0.1, 100 Gb/s), sim1:1 (10.1.0.1, 100 Gb/s), sim2:1 (10.2.0.1, 100 "
             "Gb/s)");
+}
+
+// A process that makes many communicators has a simulated host for each.
+TEST(SimulatedNetwork, HasAnAddressForEveryHost) {
+  Network network(Network::Mode::deterministic);
+  const auto address_of = [&](const std::shared_ptr<const verbs::VerbsTable>& table) {
+    const auto opened = open(network, table, "");
+    return opened.device ? (*opened.device)->ports() : "";
+  };
+  std::set<std::string> addresses;
+  for (int host = 0; host < 4096; ++host) {
+    const auto table = network.add_host({.nics = 1});
+    ASSERT_NE(table, nullptr);
+    if (host % 128 == 5) addresses.insert(address_of(table));
+  }
+  EXPECT_EQ(addresses.size(), 4096U / 128);
+  EXPECT_EQ(network.add_host({.nics = 1}), nullptr);
 }
 
 TEST(DeviceChoice, SkipsAndNamesWhatIsDownOrNotChosen) {

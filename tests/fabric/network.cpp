@@ -6,6 +6,9 @@
 
 namespace gdrx::sim {
 
+// As many as have an address each, and a LID.
+constexpr int kMostHosts = 4096;
+
 std::string_view to_string(Fault fault) noexcept {
   constexpr std::array<std::string_view, kFaults> kNames{
       "delay",           "drop_packet",  "drop_ack",      "ack_blackout",    "hold",
@@ -72,6 +75,7 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     if (!claimed) return nullptr;
     number = *claimed;
   }
+  if (number >= kMostHosts) return nullptr;
   auto& nics = hosts_.emplace_back();
   for (int i = 0; i < settings.nics; ++i) {
     auto nic = std::make_unique<Nic>();
@@ -96,24 +100,12 @@ std::shared_ptr<const verbs::VerbsTable> Network::add_host(const NicSettings& se
     nic->context.ops.post_send = &Transport::post_send;
     nic->context.ops.post_recv = &Transport::post_recv;
     nic->context.ops.poll_cq = &Transport::poll;
-    // ::ffff:10.<subnet>.<host>.1
-    const std::array<std::uint8_t, 16> gid{0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0xff,
-                                           0xff,
-                                           10,
-                                           static_cast<std::uint8_t>(nic->subnet),
-                                           static_cast<std::uint8_t>(number),
-                                           1};
-    std::copy(gid.begin(), gid.end(), nic->gid.raw);
+    // ::ffff:10.<subnet>.<host>.<which 256 hosts>: with room for a port that moves.
+    nic->gid.raw[10] = nic->gid.raw[11] = 0xff;
+    nic->gid.raw[12] = 10;
+    nic->gid.raw[13] = static_cast<std::uint8_t>(nic->subnet);
+    nic->gid.raw[14] = static_cast<std::uint8_t>(number % 256);
+    nic->gid.raw[15] = static_cast<std::uint8_t>(1 + number / 256 * 16);
     nic->lid = static_cast<std::uint16_t>(1 + number * 16 + i);
     nics.push_back(std::move(nic));
   }

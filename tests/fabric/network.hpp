@@ -123,7 +123,7 @@ class Network {
   /// Live: hosts made from here on are in one network with those of that name in other processes.
   void join(std::string name) { joined_ = std::move(name); }
   /// A host with NICs "sim0", "sim1" and so on, and the verbs that see them.
-  /// Of a joined network, as long as the verbs exist; nothing where that has no place.
+  /// Of a joined network, as long as the verbs exist. Nothing where the network has no place.
   std::shared_ptr<const verbs::VerbsTable> add_host(const NicSettings& settings = {});
 
   /// Whose GPUs there are: the driver's at first.
