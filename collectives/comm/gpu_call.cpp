@@ -39,10 +39,9 @@ enum class WhyStaged : std::uint8_t {
   host_buffer,
 };
 
-// Blocks that are gathered are bytes to a kernel, and a barrier has its own.
+// What is not added is bytes to a kernel.
 bool kernels_know(const Call& call) {
-  return call.collective == Collective::all_gather || call.collective == Collective::barrier ||
-         has_kernels(call.type, call.op);
+  return !plan::traits_of(call.collective).reduces || has_kernels(call.type, call.op);
 }
 
 /// All add up one vector, and some get the sums.
@@ -59,19 +58,23 @@ WhyStaged why_staged(const Call& call, bool has_gpu, bool one_host, bool has_alg
   const Collective collective = call.collective;
   if (!has_gpu) return WhyStaged::no_gpu;
   if (!one_host && collective != Collective::all_reduce) return WhyStaged::between_hosts;
-  if (only_moves(collective)) return WhyStaged::host_buffer;
-  if (!by_all_reduce(collective) && !by_blocks(collective)) return WhyStaged::no_kernel;
+  if (!by_all_reduce(collective) && !by_blocks(collective) && !by_moves(collective)) {
+    return WhyStaged::no_kernel;
+  }
   if (!kernels_know(call)) return WhyStaged::no_arithmetic;
   if (one_host && by_all_reduce(collective) && !has_algorithm) return WhyStaged::algorithm;
   return WhyStaged::host_buffer;
 }
 
-// "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0".
+// "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0", "scan of float, sum".
 std::string text_of(const gpu::Called& called, int ranks) {
   if (called.moves) {
-    const bool rooted = plan::traits_of(called.collective).rooted;
-    return fmt::format("{} of {}{}", to_string(called.collective), to_string(called.type),
-                       rooted ? fmt::format(", root {}", called.root) : "");
+    const plan::CollectiveTraits& moved = plan::traits_of(called.collective);
+    std::string text =
+        fmt::format("{} of {}", to_string(called.collective), to_string(called.type));
+    if (moved.reduces) text += fmt::format(", {}", to_string(called.op));
+    if (moved.rooted) text += fmt::format(", root {}", called.root);
+    return text;
   }
   if (called.collective == Collective::barrier) return std::string(to_string(called.collective));
   const plan::CollectiveTraits& traits = plan::traits_of(called.collective);
@@ -150,8 +153,8 @@ bool Communicator::on_gpu(const Call& call) const {
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
 bool Communicator::runs_on_gpu(const Call& call) const {
   if (!gpu_ || hierarchy_) return false;
-  if (only_moves(call.collective)) {
-    return moves_on_gpu(call, rank_, size(), posted_on_gpu_);
+  if (by_moves(call.collective)) {
+    return kernels_know(call) && moves_on_gpu(call, rank_, size(), posted_on_gpu_);
   }
   if (call.collective == Collective::barrier) return call.stream != nullptr;
   if (!by_all_reduce(call.collective) && !by_blocks(call.collective)) return false;
@@ -186,7 +189,7 @@ Result<void> Communicator::launch(const Call& call) {
 
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  if (only_moves(call.collective)) return launch_moves(call, stream);
+  if (by_moves(call.collective)) return launch_moves(call, stream);
   if (call.collective == Collective::barrier) return launch_barrier(call, stream);
   const gpu::Run stores = stored_here(call);
   void* const output = stores.bytes > 0 ? call.output : nullptr;

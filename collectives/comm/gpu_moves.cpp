@@ -42,13 +42,29 @@ void broadcast(Moves& what, Bytes bytes, Rank self, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) what.sends[static_cast<std::size_t>(rank)] = {0, bytes};
 }
 
+bool is_scan(Collective collective) noexcept {
+  return collective == Collective::scan || collective == Collective::exscan;
+}
+
+// From all below to all above, as the one-shot plans do. The first rank of an exscan gets nothing,
+// and its output stays as it is.
+void scan(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
+  const Run all{0, bytes};
+  what.scan = call.op;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank < index(self)) what.receives[static_cast<std::size_t>(rank)] = all;
+    if (rank > index(self)) what.sends[static_cast<std::size_t>(rank)] = all;
+  }
+  if (call.collective == Collective::scan) what.sends[at(self)] = what.receives[at(self)] = all;
+}
+
 }  // namespace
 
-bool only_moves(Collective collective) noexcept {
+bool by_moves(Collective collective) noexcept {
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
   if (collective == Collective::send_recv) return false;
   return traits.by_messages() || collective == Collective::broadcast ||
-         collective == Collective::all_gather_v;
+         collective == Collective::all_gather_v || is_scan(collective);
 }
 
 Moves moves_of(const Call& call, Rank self, int ranks) {
@@ -56,6 +72,8 @@ Moves moves_of(const Call& call, Rank self, int ranks) {
   const std::size_t element = size_of(call.type);
   if (call.collective == Collective::broadcast) {
     broadcast(what, call.count * element, self, ranks);
+  } else if (is_scan(call.collective)) {
+    scan(what, call, call.count * element, self, ranks);
   } else {
     for (const exec::Part& part : call.parts->receives) {
       what.receives[at(part.peer)] = bytes_of(part.range, element);
@@ -132,7 +150,7 @@ Result<void> Communicator::launch_moves(const Call& call, void* stream) {
   }
   for (Moves& step : steps) step.timeout = timeout_of(call);
   GDRX_TRY(reach(steps[0].input, steps[0].output));
-  GpuLaunch launch{"move", bytes};
+  GpuLaunch launch{steps[0].scan ? "scan" : "move", bytes};
   launch.moves = std::span(steps).first(in_pieces ? 2 : 1);
   return enqueue_launch(launch, stream);
 }

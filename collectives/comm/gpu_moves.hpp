@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call that only moves bytes takes from whom to whom on GPUs of one host. Pure.
+// What a call that moves bytes takes from whom to whom on GPUs of one host. Pure.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace gdrx {
 
-/// Whether one kernel does it: bytes go from ranks to ranks, and nothing is added.
-bool only_moves(Collective collective) noexcept;
+/// Whether one kernel does it: bytes go from ranks to ranks, and nothing is added but where they
+/// arrive.
+bool by_moves(Collective collective) noexcept;
 
 /// A buffer of which this rank has no byte to move is null.
 gpu::Moves moves_of(const Call& call, Rank self, int ranks);

@@ -36,8 +36,11 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
       if (rank != call_.rank) call.tiles = std::max(call.tiles, run.tiles());
     }
   }
-  call.signature = signature_of_move(call, what.collective, what.type, what.root);
-  return check(launch_move(call, static_cast<int>(grid), to), "kernel launch");
+  call.type = static_cast<std::int32_t>(what.type);
+  call.op = what.scan ? static_cast<std::int32_t>(*what.scan) : 0;
+  call.signature = signature_of_move(call, what.collective, what.root);
+  const LaunchMove launch = what.scan ? scan_of(what.type) : launch_move;
+  return check(launch(call, static_cast<int>(grid), to), "kernel launch");
 }
 
 }  // namespace gdrx::gpu

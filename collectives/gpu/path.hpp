@@ -57,9 +57,11 @@ struct Work {
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };
 
-/// A call that only moves bytes: what each rank gets of `input`, and where in `output` its bytes
+/// A call that moves bytes: what each rank gets of `input`, and where in `output` its bytes
 /// go; one each, its own too. Two ranks give as many bytes for each other, or both are told. A
-/// buffer of which no byte is moved may be null.
+/// buffer of which no byte is moved may be null. A scan: each rank sends the same bytes, from the
+/// beginning, to all above it, and to itself unless its own are not to be added; what it gets, it
+/// adds up.
 struct Moves {
   Collective collective{};  // as the peers' calls are compared with it, and type and root
   DataType type{};
@@ -67,6 +69,7 @@ struct Moves {
   const void* input = nullptr;
   void* output = nullptr;
   std::array<Run, kMaxRanks> sends{}, receives{};
+  std::optional<ReduceOp> scan = std::nullopt;
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 
@@ -218,7 +221,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 16;
+inline constexpr int kModuleAbi = 17;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

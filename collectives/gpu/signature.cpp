@@ -94,10 +94,8 @@ std::uint64_t signature_of_relay(const Call& call) {
                    digest_of(call, 0, 0));
 }
 
-std::uint64_t signature_of_move(const MoveCall& call, Collective collective, DataType type,
-                                Rank root) {
-  return signature({kMoveKernel, collective, static_cast<std::int32_t>(type), 0, root},
-                   mixed(call.channels.count));
+std::uint64_t signature_of_move(const MoveCall& call, Collective collective, Rank root) {
+  return signature({kMoveKernel, collective, call.type, call.op, root}, mixed(call.channels.count));
 }
 
 Called called_of(const Pack& words) {

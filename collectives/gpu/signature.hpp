@@ -19,9 +19,8 @@ std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t p
                            Collective collective = Collective::all_reduce, Rank root = {});
 /// Of one that is a relay.
 std::uint64_t signature_of_relay(const Call& call);
-/// Of one that only moves bytes. How many, each pair of ranks compares by itself.
-std::uint64_t signature_of_move(const MoveCall& call, Collective collective, DataType type,
-                                Rank root);
+/// Of one that moves bytes. How many, each pair of ranks compares by itself.
+std::uint64_t signature_of_move(const MoveCall& call, Collective collective, Rank root);
 
 /// As people read it.
 struct Called {

@@ -20,7 +20,11 @@ Launch launch_of(DataType type);
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream);
 
 /// `blocks`: the most channels of any run.
+using LaunchMove = cudaError_t (*)(const MoveCall& call, int blocks, cudaStream_t stream);
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
+/// Of moves from each rank to those above it, all of one length, that add up what comes. The
+/// operators that launch_of() has, but for avg.
+LaunchMove scan_of(DataType type);
 
 /// Empties an arena for its next owner: else zeroes before the slots, a sentinel in each slot.
 /// Enqueues.

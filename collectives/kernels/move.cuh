@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes from every rank to every other, as many for each pair as the call says: one kernel for all
-// collectives that add nothing, of all types.
+// collectives that add nothing, of all types. What a rank does with what comes is a parameter: see
+// scan.cuh.
 //
 // Why a slot is never written too early. Within a call, a channel's sets are used in turn, and the
 // receiver's block tells the sender's how many tiles it has emptied: a set is written again once
@@ -95,6 +96,8 @@ class Attendant {
 template <int kUnroll, int kPeers>
 class Mover {
  public:
+  using Packs = Batch<kUnroll, kPeers>;
+
   __device__ __forceinline__ Mover(const MoveCall& call, const Entry& entry, Patience& patience)
       : call_(call), entry_(entry), patience_(patience), room_(call.channels.sets) {}
 
@@ -122,28 +125,28 @@ class Mover {
     if (++sending_ == call_.channels.sets) sending_ = 0;
   }
 
-  __device__ __forceinline__ void receive_tile(std::uint32_t tile) {
+  /// `keeper`: prepare() is called while the tile is on its way, store() puts it where it belongs.
+  template <class Keeper>
+  __device__ __forceinline__ void receive_tile(std::uint32_t tile, Keeper& keeper) {
     Packs batch;
     const std::uint32_t wanted = Packs::mask(
         call_, [&](int from, int i) { return at(i) < Chunk(call_.receives[from], tile).packs; });
     const Places places{first_slot(coming_) + threadIdx.x, kWidth, kMovers};
     if (++coming_ == call_.channels.sets) coming_ = 0;
+    keeper.prepare(wanted, tile);
     batch.receive(call_, places, wanted, patience_, Stage::receiving);
-    Packs::each(wanted, [&](int i, int peer) {
-      const Move& run = call_.receives[Packs::rank_of(call_, peer)];
-      const UserBuffer to(static_cast<std::uint8_t*>(call_.output) + run.at, run.bytes);
-      to.store(Chunk(run, tile).first + at(i), batch.packs[i][peer]);
-    });
+    keeper.store(batch, wanted, tile);
     batch.clear(call_, places, wanted);
   }
 
- private:
-  using Packs = Batch<kUnroll, kPeers>;
-  static constexpr std::uint32_t kWidth = kUnroll * kMovers;
-
+  /// Of a chunk, this thread's i-th pack.
   static __device__ __forceinline__ std::uint32_t at(int i) {
     return static_cast<std::uint32_t>(i) * kMovers + threadIdx.x;
   }
+
+ private:
+  static constexpr std::uint32_t kWidth = kUnroll * kMovers;
+
   /// Of this block's set, lane after lane.
   __device__ __forceinline__ std::uint32_t first_slot(std::uint32_t set) const {
     const auto lanes = static_cast<std::uint32_t>(call_.ranks - 1);
@@ -184,10 +187,11 @@ __device__ __forceinline__ void copy_own(const MoveCall& call) {
              gridDim.x * kMovers);
 }
 
-/// Blocks of kMovers threads and a warp: as many as the longest of this rank's runs has channels.
-template <int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kMovers + 32, 2)
-    move_runs(const __grid_constant__ MoveCall call) {
+/// What a kernel of moves does, in blocks of kMovers threads and a warp: as many as the longest of
+/// this rank's runs has channels. `keeper`: see Mover; copies() is whether a rank's own run goes
+/// where it belongs as it is.
+template <int kUnroll, int kPeers, class Keeper>
+__device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   begin<false>();
   Patience patience(call);
   const Announcement announcement(call);
@@ -206,13 +210,38 @@ __global__ void __launch_bounds__(kMovers + 32, 2)
     return;
   }
   const bool small = call.tiles <= 1;
-  if (small) copy_own(call);  // while the others' bytes are on their way
+  if (small && keeper.copies()) copy_own(call);  // while the others' bytes are on their way
   for (std::uint32_t tile = 0; tile < call.tiles; ++tile) {
     if (tile + 1 < call.tiles) mover.send_tile(tile + 1);
-    mover.receive_tile(tile);
+    mover.receive_tile(tile, keeper);
     emptied.set(tile + 1);
   }
-  if (!small) copy_own(call);
+  if (!small && keeper.copies()) copy_own(call);
+}
+
+/// What comes goes where the call says.
+template <int kUnroll, int kPeers>
+struct AsItComes {
+  using Moving = Mover<kUnroll, kPeers>;
+  using Packs = typename Moving::Packs;
+  const MoveCall& call;
+
+  __device__ __forceinline__ bool copies() const { return true; }
+  __device__ __forceinline__ void prepare(std::uint32_t, std::uint32_t) const {}
+  __device__ __forceinline__ void store(const Packs& batch, std::uint32_t wanted,
+                                        std::uint32_t tile) const {
+    Packs::each(wanted, [&](int i, int peer) {
+      const Move& run = call.receives[Packs::rank_of(call, peer)];
+      const UserBuffer to(static_cast<std::uint8_t*>(call.output) + run.at, run.bytes);
+      to.store(Chunk(run, tile).first + Moving::at(i), batch.packs[i][peer]);
+    });
+  }
+};
+
+template <int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kMovers + 32, 2)
+    move_runs(const __grid_constant__ MoveCall call) {
+  run_moves<kUnroll, kPeers>(call, AsItComes<kUnroll, kPeers>{call});
 }
 
 }  // namespace gdrx::gpu

@@ -8,6 +8,7 @@ namespace gdrx::gpu {
 // See CMakeLists.txt.
 extern const Launch kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny;
 extern const LaunchRelay kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny;
+extern const LaunchMove kScanFloat, kScanHalf, kScanBfloat16, kScanAny;
 
 Launch launch_of(DataType type) {
   return of_type(type, kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny);
@@ -15,6 +16,10 @@ Launch launch_of(DataType type) {
 
 LaunchRelay relay_of(DataType type) {
   return of_type(type, kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny);
+}
+
+LaunchMove scan_of(DataType type) {
+  return of_type(type, kScanFloat, kScanHalf, kScanBfloat16, kScanAny);
 }
 
 }  // namespace gdrx::gpu

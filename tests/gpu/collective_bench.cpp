@@ -63,6 +63,16 @@ std::vector<Kind> kinds() {
          return gdrxReduce(self.in, self.out, bytes / 4, gdrxFloat32, gdrxSum, 0, self.comm,
                            self.gdrx_stream(), nullptr);
        }},
+      {"scan",
+       [](const Rank& self, std::size_t bytes) {
+         return gdrxScan(self.in, self.out, bytes / 4, gdrxFloat32, gdrxSum, self.comm,
+                         self.gdrx_stream(), nullptr);
+       }},
+      {"exscan",
+       [](const Rank& self, std::size_t bytes) {
+         return gdrxExscan(self.in, self.out, bytes / 4, gdrxFloat32, gdrxSum, self.comm,
+                           self.gdrx_stream(), nullptr);
+       }},
       {"alltoall",
        [](const Rank& self, std::size_t bytes) {
          return gdrxAllToAll(self.in, self.out, block(self, bytes) / 4, gdrxFloat32, self.comm,

@@ -190,6 +190,24 @@ inline Case reduce(const Member& self, std::uint64_t count, int root, bool in_pl
   return what;
 }
 
+/// `with_own`: scan, else exscan, of which rank 0's output stays as it is.
+inline Case scan(const Member& self, std::uint64_t count, bool with_own, bool in_place) {
+  Case what;
+  append(what.input, self.rank, 0, count);
+  const int end = self.rank + (with_own ? 1 : 0);
+  if (end > 0 || in_place) what.expected.resize(count);
+  if (end == 0 && in_place) what.expected = what.input;
+  for (int p = 0; p < end; ++p) {
+    for (std::size_t i = 0; i < count; ++i) what.expected[i] += word(p, 0, i);
+  }
+  const auto function = with_own ? gdrxScan : gdrxExscan;
+  what.call = [=, &self](const std::uint32_t* in, std::uint32_t* out) {
+    return function(in, out, count, gdrxUint32, gdrxSum, self.comm, self.gdrx_stream(), nullptr);
+  };
+  if (in_place) what.in_place = 0;
+  return what;
+}
+
 inline Case all_to_all(const Member& self, std::uint64_t count, bool in_place) {
   Case what;
   for (int p = 0; p < self.ranks; ++p) {

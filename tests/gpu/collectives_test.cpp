@@ -36,11 +36,15 @@ TEST_F(GpuCollectives, OfEqualCounts) {
           run(self, gather(self, count, root, in_place));
           run(self, reduce(self, count, root, in_place));
           run(self, all_to_all(self, count, in_place));
+          run(self, scan(self, count, true, in_place));
+          run(self, scan(self, count, false, in_place));
         }
         run(self, scatter(self, count, root));
         if (count < 100'000) run(self, all_to_all(self, count, true), 1);
         if (count < 100'000) run(self, broadcast(self, count, 0, false), 3);
         if (count < 100'000) run(self, reduce(self, count, root, false), 1);
+        if (count < 100'000) run(self, scan(self, count, true, true), 1);
+        if (count < 100'000) run(self, scan(self, count, false, false), 3);
       });
     }
   }
@@ -55,6 +59,9 @@ TEST_F(GpuCollectives, OfEqualCountsInGraphs) {
     run_captured(self, reduce(self, 1, 0, false));
     run_captured(self, scatter(self, 12'345, 0));
     run_captured(self, all_to_all(self, 777, false));
+    run_captured(self, scan(self, 12'345, true, true));
+    run_captured(self, scan(self, 300'001, true, false));
+    run_captured(self, scan(self, 1, false, false));
   });
 }
 
@@ -153,6 +160,7 @@ TEST_F(GpuCollectives, OfNothing) {
     run(self, gather(self, 0, 0, false));
     run(self, all_to_all(self, 0, false));
     run(self, scatter(self, 0, 1));
+    run(self, scan(self, 0, true, false));
     run(self, all_to_all(self, 7, true));
   });
 }
@@ -175,6 +183,28 @@ void differ(const std::function<gdrxResult_t(const Member&)>& odd,
       EXPECT_NE(told.find(wanted), std::string::npos) << wanted << " is not in: " << told;
     }
     cudaStreamSynchronize(self.stream);
+  });
+}
+
+// No kernel adds by it: it goes through host memory, and is right.
+TEST_F(GpuCollectives, AScanByAnOperatorWithoutKernelsGoesThroughTheHost) {
+  World world(3);
+  world.each([](Member& self) {
+    Case what = scan(self, 1000, true, false);
+    for (std::size_t i = 0; i < what.expected.size(); ++i) {
+      what.expected[i] = 0;
+      for (int p = 0; p <= self.rank; ++p) what.expected[i] |= word(p, 0, i);
+    }
+    prepare(self, what, self.in, self.out);
+    EXPECT_EQ(gdrxScan(self.in, self.out, 1000, gdrxUint32, gdrxBor, self.comm, self.gdrx_stream(),
+                       nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    check(self, what, self.out);
+    gdrxOpInfo_t info{};
+    info.size = sizeof info;
+    EXPECT_EQ(gdrxCommGetLastOp(self.comm, &info), gdrxSuccess);
+    EXPECT_STRNE(info.transport, "gpu");
   });
 }
 
@@ -225,6 +255,22 @@ TEST_F(GpuCollectives, ThatDifferAreNamed) {
   differ(reduce_to(0),
          [](const Member& self) { return gdrxBarrier(self.comm, self.gdrx_stream(), nullptr); },
          {"reduce of 100 uint32, sum, root 0", "called barrier"});
+  const auto scan_of = [](std::size_t count, gdrxRedOp_t op) {
+    return [=](const Member& self) {
+      return gdrxScan(self.in, self.out, count, gdrxUint32, op, self.comm, self.gdrx_stream(),
+                      nullptr);
+    };
+  };
+  differ(scan_of(100, gdrxSum), scan_of(200, gdrxSum),
+         {"rank 0's scan sends 100 uint32 to rank ", "expects 200"});
+  differ(scan_of(100, gdrxSum), scan_of(100, gdrxMax),
+         {"scan of uint32, sum", "scan of uint32, max"});
+  differ(scan_of(100, gdrxSum),
+         [](const Member& self) {
+           return gdrxExscan(self.in, self.out, 100, gdrxUint32, gdrxSum, self.comm,
+                             self.gdrx_stream(), nullptr);
+         },
+         {"scan of uint32, sum", "exscan of uint32, sum"});
   const auto scatter = [](Sizes counts) {
     return [counts](const Member& self) {
       return gdrxReduceScatterv(self.in, self.out, counts.data(), gdrxUint32, gdrxSum, self.comm,
