@@ -126,11 +126,11 @@ struct Call {
   std::int32_t ranks = 0;
   std::int32_t op = 0;           // ReduceOp
   std::int32_t finish_over = 0;  // avg: the number of ranks, else 0
+  std::int32_t type = 0;         // DataType
+  std::uint32_t owner = 0;       // beside what else is read as a kernel begins
   std::uint64_t signature = 0;   // equal on all ranks, its lowest kNumberBits 0
   RingPlace ring;
   TreePlace trees[2];
-  std::int32_t type = 0;  // DataType
-  std::uint32_t owner = 0;
 };
 
 /// The same of a kernel that has no Call. Without a control page: nobody has to be there.
