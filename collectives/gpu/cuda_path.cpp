@@ -180,16 +180,40 @@ Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream) {
         check(cudaEventRecord(held_->order, ahead->stream), "cudaEventRecord on the last stream"));
     GDRX_TRY(check(cudaStreamWaitEvent(stream, held_->order, 0), "cudaStreamWaitEvent"));
   }
+  if (capture != 0) GDRX_TRY(watch(stream, capture));
   Last& last = capture == 0 ? eager_ : captured_;
   if (!last.launched || last.stream != stream || last.capture != capture) {
     last = {stream, capture, true, EarlyStarts(sharing_)};
   }
-  if (capture == 0) {
-    ++launches_;
-  } else {
-    whole_device_ = true;
-  }
+  if (capture == 0) ++launches_;
   return &last;
+}
+
+// A stream of ours that is in a capture and does nothing tells when that ends, and is no node of
+// the graph (seen on an H100). The user's may be gone by then: to ask that would end the process.
+// One capture is watched; of two, a graph may have come.
+Result<void> CudaPath::watch(cudaStream_t stream, unsigned long long capture) {
+  if (captured_.launched && captured_.capture == capture) return {};
+  if (captured_.launched) whole_device_ = true;
+  if (whole_device_) return {};
+  const AnyCapture beside;
+  if (held_->watch == nullptr) {
+    GDRX_TRY(
+        check(cudaStreamCreateWithFlags(&held_->watch, cudaStreamNonBlocking), "cudaStreamCreate"));
+  }
+  GDRX_TRY(check(cudaEventRecord(held_->order, stream), "cudaEventRecord in a capture"));
+  return check(cudaStreamWaitEvent(held_->watch, held_->order, 0), "cudaStreamWaitEvent");
+}
+
+// Before its capture has ended there is no graph.
+bool CudaPath::has_graphs() const noexcept {
+  if (!captured_.launched) return false;
+  const OnDevice here(device_);
+  auto status = cudaStreamCaptureStatusNone;
+  if (cudaStreamGetCaptureInfo(held_->watch, &status) != cudaSuccess) {
+    cudaGetLastError();  // not the user's next call's
+  }
+  return status == cudaStreamCaptureStatusNone;
 }
 
 Result<const CudaPath::Last*> CudaPath::ahead_of(cudaStream_t stream,
@@ -285,7 +309,8 @@ Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
 // the streams of calls may be gone, and nobody knows of a graph's launches.
 Result<void> CudaPath::finish(Deadline deadline) {
   const std::uint64_t launched = launches_;
-  if (!whole_device_ && ended_->load(std::memory_order_acquire) >= launched) return {};
+  const bool more = whole_device_ || has_graphs();
+  if (!more && ended_->load(std::memory_order_acquire) >= launched) return {};
   GDRX_TRY(wait_.wait(deadline));
   ended_->store(launched, std::memory_order_release);
   return {};

@@ -64,6 +64,8 @@ class CudaPath final : public Path {
   Result<Last*> follow(cudaStream_t stream);  // the launch's own
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
+  Result<void> watch(cudaStream_t stream, unsigned long long capture);
+  bool has_graphs() const noexcept;
   Result<void> copy(const void* input, void* output, std::uint64_t bytes, const Last& place);
   std::uint64_t timeout_of(const std::optional<std::chrono::milliseconds>& timeout) const noexcept;
   Result<void> check_capture() const;
@@ -80,7 +82,7 @@ class CudaPath final : public Path {
   std::uint64_t launches_ = 0;  // not into captures
   std::shared_ptr<std::atomic<std::uint64_t>> ended_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told
-  bool whole_device_ = false;  // more may run: a graph's calls, or what memory was handed out for
+  bool whole_device_ = false;  // more may run: of several captures, or what memory is for
   DeviceWait wait_;
 };
 

@@ -25,7 +25,6 @@ Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
 
 Result<void> CudaPath::combine(const HostSum& what, void* stream) {
   const OnDevice here(device_);
-  whole_device_ = true;
   return check(launch_combine(what, held_->guard(), static_cast<cudaStream_t>(stream)),
                "kernel launch");
 }

@@ -32,6 +32,7 @@ Held::~Held() {
   if (order != nullptr) cudaEventDestroy(order);
   if (never != nullptr) cudaEventDestroy(never);
   if (own_stream != nullptr) cudaStreamDestroy(own_stream);
+  if (watch != nullptr) cudaStreamDestroy(watch);
   if (flags != nullptr) cudaFreeHost(flags);
 }
 

@@ -50,6 +50,7 @@ struct Held final : DeviceWait::Kept {
   cudaEvent_t order = nullptr;
   cudaEvent_t never = nullptr;  // never recorded
   cudaStream_t own_stream = nullptr;
+  cudaStream_t watch = nullptr;  // in the first capture that has calls, until that ends
 };
 
 }  // namespace gdrx::gpu

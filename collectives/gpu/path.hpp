@@ -165,8 +165,9 @@ class Path {
   /// Errc::unsupported while the stream is captured.
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
   /// Waits until everything that was launched here has ended: for nothing where the last call's
-  /// Mark was reached, else for all that this process runs on the GPU. Errc::timeout. Unless it
-  /// waits for nothing, no thread may capture a stream of the GPU meanwhile: CUDA spoils it.
+  /// Mark was reached and no graph was made, else for all that this process runs on the GPU.
+  /// Errc::timeout. Unless it waits for nothing, no thread may capture a stream of the GPU
+  /// meanwhile: CUDA spoils it.
   virtual Result<void> finish(Deadline deadline) = 0;
   /// After finish(), and nothing is launched any more: what graphs hold of this path does nothing
   /// from now on.
@@ -199,7 +200,7 @@ class Path {
   /// Memory of this GPU for NICs to write, zero at first, until the path goes: of the arena, which
   /// only kernels of Host::rail may use from then on. Errc::unsupported: over kRailBytes.
   virtual Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) = 0;
-  /// Enqueues a kernel that waits for nobody.
+  /// Enqueues a kernel that waits for nobody, between two stops: these are what finish() waits for.
   virtual Result<void> combine(const HostSum& what, void* stream) = 0;
   /// Enqueues as launch() does: tells this process and waits for it, until abort() at most: who
   /// answers has a deadline of its own.

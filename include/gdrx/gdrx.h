@@ -149,8 +149,9 @@ GDRX_API gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request);
 /* Collective without gdrxCommFinalize: waits until every operation posted here is done and every
  * rank has come as far, so that nobody leaves with what a peer has not taken yet; then frees,
  * whatever it returns. After gdrxCommFinalize it waits for that alone, and frees. If the
- * last call on a GPU was not waited for by gdrx, or any was captured, it waits for all of that
+ * last call on a GPU was not waited for by gdrx, or one is in a graph, it waits for all of that
  * GPU's work of this process: no thread captures a stream meanwhile, or CUDA ends that capture.
+ * While the first capture that has calls goes on there is no graph.
  * A graph that is launched after it, or after gdrxCommFinalize, does nothing in the place of its
  * calls, whoever has the memory then.
  * gdrxTimeout: that work did not end within the communicator's timeout, and what it may use is kept

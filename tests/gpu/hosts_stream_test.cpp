@@ -3,6 +3,8 @@
 // graphs repeat them. Over UCX and over simulated NICs. Skipped without a GPU.
 #include <array>
 #include <chrono>
+#include <functional>
+#include <thread>
 
 #include "tests/gpu/hosts.hpp"
 
@@ -46,10 +48,16 @@ cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
 /// A graph a rank.
 class Graphs {
  public:
-  Graphs(Hosts& world, const Hosts::Case& what)
+  /// `meanwhile`: before the captures end.
+  Graphs(
+      Hosts& world, const Hosts::Case& what,
+      const std::function<void(int rank)>& meanwhile = [](int) {})
       : world_(world), graphs_(static_cast<std::size_t>(world.size())) {
     world_.for_each([&](int rank) {
-      at(rank) = capture(world_, rank, [&] { launch_three(world_, what, rank); });
+      at(rank) = capture(world_, rank, [&] {
+        launch_three(world_, what, rank);
+        meanwhile(rank);
+      });
     });
   }
   ~Graphs() {
@@ -191,6 +199,19 @@ TEST_P(GpuHostStreams, AGraphMayOutliveItsCommunicator) {
       EXPECT_FALSE(world.comm(0).failure());
     }
   }
+}
+
+// In the thread that captures nothing: what was captured is a graph afterwards.
+TEST_P(GpuHostStreams, ACaptureMayOutliveItsCommunicator) {
+  Hosts world(2, gpus_of_a_host(), settings_of(GetParam()));
+  const Hosts::Case what{.count = 100'000};
+  Graphs graphs(world, what, [&](int rank) { std::jthread([&, rank] { world.end(rank); }); });
+  world.prepare(what);
+  world.for_each([&](int rank) {
+    graphs.launch(rank);
+    synchronize(world, rank);
+  });
+  world.check_untouched(what);
 }
 
 // However it is asked for, and on whichever rank.

@@ -249,7 +249,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t named, cudaEvent_t event, unsigned)
       if (stream.capture && stream.capture != capture) return told(cudaErrorStreamCaptureMerge);
       const std::lock_guard members(capture->mutex);
       if (event->stream != &stream) set_joined(*capture, event->stream, true);
-      if (!stream.capture) capture->members.push_back({shared(&stream)});
+      // Without work of its own it may stay behind, as on an H100 (CUDA 13.0).
+      if (!stream.capture) capture->members.push_back({shared(&stream), true});
       stream.capture = capture;
       return cudaSuccess;
     }
