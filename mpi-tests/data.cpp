@@ -329,6 +329,11 @@ void fill_input(const DataKey& key, int rank, std::byte* to, std::uint64_t count
   fill(key, rank, to, 0, count);
 }
 
+void fill_input(const DataKey& key, int rank, std::byte* to, std::uint64_t begin,
+                std::uint64_t count) {
+  fill(key, rank, to, begin, count);
+}
+
 void fill_expected(const DataKey& key, std::byte* to, std::uint64_t begin, std::uint64_t count) {
   fill(key, -1, to, begin, count);
 }

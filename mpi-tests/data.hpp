@@ -25,6 +25,9 @@ struct DataKey {
 
 /// Elements [0, count) of `rank`.
 void fill_input(const DataKey& key, int rank, std::byte* to, std::uint64_t count);
+/// Elements [begin, begin + count).
+void fill_input(const DataKey& key, int rank, std::byte* to, std::uint64_t begin,
+                std::uint64_t count);
 /// Elements [begin, begin + count) of the result.
 void fill_expected(const DataKey& key, std::byte* to, std::uint64_t begin, std::uint64_t count);
 /// `element`: bytes of a number. A zero has any sign.

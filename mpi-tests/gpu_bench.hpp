@@ -13,6 +13,7 @@
 
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
+#include "mpi-tests/calls.hpp"
 
 namespace gdrx::bench {
 
@@ -55,8 +56,8 @@ class Nccl {
   static Result<std::unique_ptr<Nccl>> create(int rank, int ranks);
   /// "2.28.3".
   virtual std::string version() const = 0;
-  virtual Result<void> all_reduce(const void* in, void* out, std::uint64_t count, DataType type,
-                                  ReduceOp op, void* stream) = 0;
+  virtual Result<void> call(const Place& place, DataType type, ReduceOp op, const Ends& ends,
+                            void* stream) = 0;
   /// Two buffers from ncclMemAlloc, registered as symmetric windows; collective. Errc::unsupported
   /// where this NCCL has no windows.
   virtual Result<std::pair<std::byte*, std::byte*>> windows(std::uint64_t bytes) = 0;

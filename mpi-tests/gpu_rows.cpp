@@ -21,8 +21,7 @@ constexpr std::uint64_t kBitsChecked = 16 << 20;  // the largest call compared w
 // could be checked; there the harness checks single calls.
 GpuTimes Case::time_calls(const GpuBench::Enqueue& call, bool in_place) {
   const auto fill = [&] {
-    prepare(++refreshed_);
-    out_.poison();
+    prepare(++refreshed_, in_place);
     must(gpu_in_->upload());
     must(gpu_out_->upload());
   };
@@ -46,14 +45,8 @@ Times Case::slowest_of(const std::vector<double>& mine) const {
 }
 
 void Case::time_on_gpu(gdrxComm_t comm, bool in_place, Row& row) {
-  std::byte* out = gpu_out_->data();
-  const std::byte* in = in_place ? out : gpu_in_->data();
-  const auto ours = [&](void* stream) {
-    const gdrxResult_t result = gdrxAllReduce(
-        in, out, count_, static_cast<gdrxDataType_t>(key_.type), static_cast<gdrxRedOp_t>(key_.op),
-        comm, static_cast<gdrxStream_t>(stream), nullptr);
-    if (result != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
-  };
+  const Ends where = ends(in_place);
+  const auto ours = [&](void* stream) { call(comm, where, stream); };
   const GpuTimes times = time_calls(ours, in_place);
   row.time = slowest_of(times.samples);
   MPI_Allreduce(&times.host, &row.host_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -73,6 +66,7 @@ std::uint64_t Case::wrong_in_output() {
 // On random numbers whose sum depends on the order of additions.
 std::optional<bool> Case::repeats_itself(const GpuBench::Enqueue& call, bool in_place) {
   const std::uint64_t bytes = count_ * size_of(key_.type);
+  if (!options_.sister->reduces) return std::nullopt;
   const bool narrow = key_.type == DataType::bfloat16;
   if (bytes > kBitsChecked || (!narrow && key_.type != DataType::float32)) return std::nullopt;
   std::mt19937 random(static_cast<unsigned>(rank_ * 31 + 7));
@@ -102,21 +96,20 @@ std::optional<bool> Case::repeats_itself(const GpuBench::Enqueue& call, bool in_
 }
 
 void Case::time_nccl(bool in_place, Row& row) {
-  const auto on = [&](const std::byte* from, std::byte* to) {
-    return [this, from, to](void* stream) {
-      must(gpu_->nccl->all_reduce(from, to, count_, key_.type, key_.op, stream));
+  const auto on = [&](const Ends& where) {
+    return [this, where](void* stream) {
+      must(gpu_->nccl->call(place_, key_.type, key_.op, where, stream));
     };
   };
-  std::byte* out = gpu_out_->data();
-  const GpuTimes plain = time_calls(on(in_place ? out : gpu_in_->data(), out), in_place);
+  const GpuTimes plain = time_calls(on(ends(in_place)), in_place);
   if (!in_place && options_.checks > 0) row.nccl_wrong = wrong_in_output();
   row.nccl = slowest_of(plain.samples);
   MPI_Allreduce(&plain.host, &row.nccl_host_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   auto windows = gpu_->nccl->windows(count_ * size_of(key_.type));
   if (!windows) return;
   // Its windows are other memory, and are not filled anew.
-  const GpuTimes registered =
-      time_calls(on(in_place ? windows->second : windows->first, windows->second), true);
+  const Ends there = ends_of(place_, key_.type, windows->first, windows->second, in_place);
+  const GpuTimes registered = time_calls(on(there), true);
   row.nccl_registered = slowest_of(registered.samples);
 }
 

@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "gdrx/gdrx_mpi.h"
 #include "gdrx/output.hpp"
@@ -130,7 +132,10 @@ std::vector<Row> run_all(const Options& options, Communicators& communicators, i
   for (const DataType type : options.types) {
     for (const ReduceOp op : options.ops) {
       if (!fits(options, type, op)) continue;
+      std::optional<std::uint64_t> before;
       for (const std::uint64_t bytes : options.sizes) {
+        const std::uint64_t count = options.sister->elements_of(type, bytes, ranks);
+        if (std::exchange(before, count) == count) continue;  // rounded up alike
         Case data = make_case(options, rank, ranks, type, op, bytes, &gpu);
         for (const std::string& algorithm : options.algorithms) {
           gdrxComm_t comm = communicators[algorithm];
@@ -158,6 +163,10 @@ int run(const Options& options, const std::string& command) {
   int ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (const std::string why = misfit(*options.sister, ranks, options.root); !why.empty()) {
+    if (rank == 0) fmt::print(stderr, "{}: {}\n", options.sister->program, why);
+    return 2;
+  }
   const int hosts = count_hosts(ranks);
   if (rank == 0) print_head(ranks, hosts, options);
   std::vector<Row> rows;
@@ -178,7 +187,7 @@ int run(const Options& options, const std::string& command) {
   if (rank == 0) {
     print_verdict(rows, ranks);
     if (!options.json.empty()) {
-      if (auto written = write_json(options.json, command, where, rows); !written) {
+      if (auto written = write_json(options, command, where, rows); !written) {
         die(rank, describe(written.error()));
       }
     }
@@ -201,7 +210,8 @@ int printed_run(const Options& options, const std::string& command, int rank) {
 }  // namespace gdrx::bench
 
 int main(int argc, char** argv) {
-  std::string command = "mpirun allreduce_test";
+  const std::string program(gdrx::bench::sister_of(argc > 0 ? argv[0] : "").program);
+  std::string command = "mpirun " + program;
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
   const auto options = gdrx::bench::parse_options(argc, argv);
   MPI_Init(&argc, &argv);
@@ -209,16 +219,16 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int status = 0;
   if (!options) {
-    if (rank == 0) fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(options.error()));
+    if (rank == 0) fmt::print(stderr, "{}: {}\n", program, gdrx::describe(options.error()));
     status = 2;
   } else if (options->help) {
     if (rank == 0) std::fputs(options->help_text.c_str(), stdout);
     if (const auto printed = gdrx::all_printed(); !printed) {
-      fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(printed.error()));
+      fmt::print(stderr, "{}: {}\n", program, gdrx::describe(printed.error()));
       status = 3;
     }
   } else if (const auto writable = gdrx::bench::can_write(options->json, rank); !writable) {
-    if (rank == 0) fmt::print(stderr, "allreduce_test: {}\n", gdrx::describe(writable.error()));
+    if (rank == 0) fmt::print(stderr, "{}: {}\n", program, gdrx::describe(writable.error()));
     status = 2;
   } else {
     status = gdrx::bench::printed_run(*options, command, rank);

@@ -15,95 +15,6 @@
 namespace gdrx::bench {
 namespace {
 
-MPI_Datatype mpi_type(DataType type) {
-  switch (type) {
-    case DataType::int8:
-      return MPI_INT8_T;
-    case DataType::uint8:
-      return MPI_UINT8_T;
-    case DataType::int32:
-      return MPI_INT32_T;
-    case DataType::uint32:
-      return MPI_UINT32_T;
-    case DataType::int64:
-      return MPI_INT64_T;
-    case DataType::uint64:
-      return MPI_UINT64_T;
-    case DataType::float32:
-      return MPI_FLOAT;
-    case DataType::float64:
-      return MPI_DOUBLE;
-    case DataType::int16:
-      return MPI_INT16_T;
-    case DataType::uint16:
-      return MPI_UINT16_T;
-    case DataType::boolean:
-      return MPI_C_BOOL;
-    case DataType::complex64:
-      return MPI_C_FLOAT_COMPLEX;
-    case DataType::complex128:
-      return MPI_C_DOUBLE_COMPLEX;
-    case DataType::long_double:
-      return MPI_LONG_DOUBLE;
-    case DataType::byte:
-      return MPI_BYTE;
-    case DataType::float_int:
-      return MPI_FLOAT_INT;
-    case DataType::double_int:
-      return MPI_DOUBLE_INT;
-    case DataType::long_int:
-      return MPI_LONG_INT;
-    case DataType::int_int:
-      return MPI_2INT;
-    case DataType::short_int:
-      return MPI_SHORT_INT;
-    case DataType::long_double_int:
-      return MPI_LONG_DOUBLE_INT;
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-    case DataType::float8_e4m3fnuz:
-    case DataType::float8_e5m2fnuz:
-      return MPI_DATATYPE_NULL;
-  }
-  return MPI_DATATYPE_NULL;
-}
-
-MPI_Op mpi_op(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return MPI_SUM;
-    case ReduceOp::prod:
-      return MPI_PROD;
-    case ReduceOp::min:
-      return MPI_MIN;
-    case ReduceOp::max:
-      return MPI_MAX;
-    case ReduceOp::land:
-      return MPI_LAND;
-    case ReduceOp::lor:
-      return MPI_LOR;
-    case ReduceOp::lxor:
-      return MPI_LXOR;
-    case ReduceOp::band:
-      return MPI_BAND;
-    case ReduceOp::bor:
-      return MPI_BOR;
-    case ReduceOp::bxor:
-      return MPI_BXOR;
-    case ReduceOp::minloc:
-      return MPI_MINLOC;
-    case ReduceOp::maxloc:
-      return MPI_MAXLOC;
-    case ReduceOp::avg:
-    case ReduceOp::premul_sum:
-    case ReduceOp::user:
-      return MPI_OP_NULL;
-  }
-  return MPI_OP_NULL;
-}
-
 // So many elements a unit keep the number of units an int.
 std::uint64_t grain_of(std::uint64_t count) { return count / std::numeric_limits<int>::max() + 1; }
 
@@ -121,7 +32,9 @@ Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp 
       rank_(rank),
       ranks_(ranks),
       key_{type, op, ranks, 0},
-      count_(bytes / size_of(type)),
+      place_{options.sister->kind, options.sister->elements_of(type, bytes, ranks), rank, ranks,
+             options.root},
+      count_(place_.count),
       in_(count_ * size_of(type), options.unaligned),
       out_(count_ * size_of(type), options.unaligned),
       expected_((count_ + grain_of(count_) - 1) * size_of(type)),
@@ -138,11 +51,32 @@ void Case::must(const Result<void>& result) {
   if (!result) die(rank_, describe(result.error()));
 }
 
-// Each rank computes its share of the reference, all of them see the whole. MPI counts in int: a
-// unit is as many elements as that takes, one mostly.
-void Case::prepare(std::uint64_t iteration) {
+// The output's buffer as it is before a call, and as it has to be afterwards.
+void Case::prepare(std::uint64_t iteration, bool in_place) {
   key_.seed = options_.seed * 1'000'003 + iteration * 7919 + count_;
-  fill_input(key_, rank_, in_.data(), count_);
+  const std::size_t element = size_of(key_.type);
+  fill_input(key_, rank_, in_.data(), place_.input_count());
+  out_.poison();
+  if (in_place) {
+    std::memcpy(out_.data() + place_.input_at() * element, in_.data(),
+                place_.input_count() * element);
+  }
+  std::memcpy(expected_.data(), out_.data(), count_ * element);
+  const std::uint64_t output = in_place ? place_.output_at() : 0;
+  for (const Piece& piece : pieces_of(place_)) {
+    std::byte* const to = expected_.data() + (output + piece.at) * element;
+    if (piece.from == Piece::kReduced) {
+      expect_reduced(piece, to);
+    } else {
+      fill_input(key_, piece.from, to, piece.begin, piece.count);
+    }
+  }
+}
+
+// Where all get one vector, each rank computes its share of it, and all of them see the whole. MPI
+// counts in int: a unit is as many elements as that takes, one mostly.
+void Case::expect_reduced(const Piece& piece, std::byte* to) {
+  if (place_.kind != Kind::all_reduce) return fill_expected(key_, to, piece.begin, piece.count);
   const std::size_t element = size_of(key_.type);
   const std::uint64_t grain = grain_of(count_);
   const std::uint64_t units = (count_ + grain - 1) / grain;
@@ -157,12 +91,12 @@ void Case::prepare(std::uint64_t iteration) {
   }
   const std::uint64_t begin = std::min(count_, share * static_cast<std::uint64_t>(rank_) * grain);
   const std::uint64_t end = std::min(count_, begin + share * grain);
-  fill_expected(key_, expected_.data() + begin * element, begin, end - begin);
+  fill_expected(key_, to + begin * element, begin, end - begin);
   MPI_Datatype unit = MPI_DATATYPE_NULL;
   MPI_Type_contiguous(static_cast<int>(element * grain), MPI_BYTE, &unit);
   MPI_Type_commit(&unit);
-  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, expected_.data(), lengths.data(),
-                 places.data(), unit, MPI_COMM_WORLD);
+  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, to, lengths.data(), places.data(), unit,
+                 MPI_COMM_WORLD);
   MPI_Type_free(&unit);
 }
 
@@ -170,21 +104,20 @@ std::array<std::byte*, 2> Case::buffers() {
   return {gpu_in_ ? gpu_in_->data() : in_.data(), gpu_out_ ? gpu_out_->data() : out_.data()};
 }
 
-void Case::call(gdrxComm_t comm, bool in_place) {
-  const auto [in, to] = buffers();
-  const gdrxResult_t result =
-      gdrxAllReduce(in_place ? to : in, to, count_, static_cast<gdrxDataType_t>(key_.type),
-                    static_cast<gdrxRedOp_t>(key_.op), comm, nullptr, nullptr);
+Ends Case::ends(bool in_place) {
+  const auto [in, out] = buffers();
+  return ends_of(place_, key_.type, in, out, in_place);
+}
+
+void Case::call(gdrxComm_t comm, const Ends& where, void* stream) {
+  const gdrxResult_t result = call_gdrx(place_, key_.type, key_.op, where, comm, stream);
   if (result != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
 }
 
 std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
-  out_.poison();
-  const std::size_t element = size_of(key_.type);
-  if (in_place) std::memcpy(out_.data(), in_.data(), count_ * element);
   if (gpu_in_) must(gpu_in_->upload());
   if (gpu_out_) must(gpu_out_->upload());
-  call(comm, in_place);
+  call(comm, ends(in_place), nullptr);
   if (gpu_in_) must(gpu_in_->download());
   if (gpu_out_) must(gpu_out_->download());
   std::uint64_t wrong = count_wrong(out_.data(), expected_.data(), key_.type, count_);
@@ -196,8 +129,8 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   row.transport = info.transport;
   row.predicted_us = info.predicted_us;
   row.registered = info.registered != 0;
-  if (info.messages_sent != info.plan_sends * info.slices ||
-      info.messages_received != info.plan_receives * info.slices) {
+  if (options_.sister->plans && (info.messages_sent != info.plan_sends * info.slices ||
+                                 info.messages_received != info.plan_receives * info.slices)) {
     fmt::print(stderr,
                "[rank {}] {}: {} messages sent and {} received, the plan has {} and {} in each of "
                "{} slices\n",
@@ -228,15 +161,9 @@ Times Case::time(Call call) {
 }
 
 std::optional<Times> Case::time_mpi(bool in_place) {
-  const MPI_Datatype type = mpi_type(key_.type);
-  const MPI_Op op = mpi_op(key_.op);
-  const bool bits = key_.type == DataType::boolean && op != MPI_LAND && op != MPI_LOR &&
-                    op != MPI_LXOR;  // which MPI does not know of truth values
-  if (type == MPI_DATATYPE_NULL || op == MPI_OP_NULL || bits) return std::nullopt;
-  const void* from = in_place ? MPI_IN_PLACE : in_.data();
-  return time([&] {
-    MPI_Allreduce(from, out_.data(), static_cast<int>(count_), type, op, MPI_COMM_WORLD);
-  });
+  if (!has_mpi(place_, key_.type, key_.op)) return std::nullopt;
+  const Ends where = ends(in_place);
+  return time([&] { call_mpi(place_, key_.type, key_.op, where); });
 }
 
 namespace {
@@ -310,20 +237,21 @@ Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {
   row.cuda = options_.cuda;
   std::uint64_t wrong = 0;
   for (int i = 0; i < std::max(1, options_.checks); ++i) {
-    prepare(static_cast<std::uint64_t>(i));
+    prepare(static_cast<std::uint64_t>(i), in_place);
     wrong += check(comm, in_place, row);
   }
   if (options_.checks == 0) wrong = 0;
   MPI_Allreduce(&wrong, &row.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   row.mode = options_.mode;
   if (options_.mode == Mode::blocking) {
-    row.time = time([&] { call(comm, in_place); });
+    const Ends where = ends(in_place);
+    row.time = time([&] { call(comm, where, nullptr); });
   } else {
     time_on_gpu(comm, in_place, row);
   }
   if (options_.vs_mpi) row.mpi = time_mpi(in_place);
   row.algbw = static_cast<double>(row.bytes) / row.time.p50 / 1000;
-  row.busbw = row.algbw * 2 * (ranks_ - 1) / ranks_;
+  row.busbw = row.algbw * options_.sister->bus_factor(ranks_);
   return row;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gdrx/gdrx.h"
+#include "mpi-tests/calls.hpp"
 #include "mpi-tests/data.hpp"
 #include "mpi-tests/gpu_bench.hpp"
 #include "mpi-tests/gpu_copy.hpp"
@@ -78,8 +79,10 @@ class Case {
 
  private:
   std::array<std::byte*, 2> buffers();  // of the calls
-  void call(gdrxComm_t comm, bool in_place);
-  void prepare(std::uint64_t iteration);
+  Ends ends(bool in_place);             // in them
+  void call(gdrxComm_t comm, const Ends& where, void* stream);
+  void prepare(std::uint64_t iteration, bool in_place);
+  void expect_reduced(const Piece& piece, std::byte* to);
   std::uint64_t check(gdrxComm_t comm, bool in_place, Row& row);
   void must(const Result<void>& result);
   template <class Call>
@@ -96,11 +99,12 @@ class Case {
   int rank_;
   int ranks_;
   DataKey key_;
+  Place place_;
   std::uint64_t count_;
   GuardedBuffer in_;
   GuardedBuffer out_;
-  std::vector<std::byte> expected_;
-  std::optional<GpuCopy> gpu_in_;  // --memory cuda
+  std::vector<std::byte> expected_;  // all of the output's buffer
+  std::optional<GpuCopy> gpu_in_;    // --memory cuda
   std::optional<GpuCopy> gpu_out_;
   Gpu* gpu_;
   std::uint64_t refreshed_ = 1'000'003;  // inputs that no other call of the row had

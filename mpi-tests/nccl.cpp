@@ -23,6 +23,14 @@ struct Functions {
   Status (*init)(void**, int, Id, int) = nullptr;
   Status (*destroy)(void*) = nullptr;
   Status (*all_reduce)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
+  Status (*reduce_scatter)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
+  Status (*reduce)(const void*, void*, std::size_t, int, int, int, void*, void*) = nullptr;
+  Status (*all_gather)(const void*, void*, std::size_t, int, void*, void*) = nullptr;
+  Status (*broadcast)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
+  Status (*send)(const void*, std::size_t, int, int, void*, void*) = nullptr;
+  Status (*receive)(void*, std::size_t, int, int, void*, void*) = nullptr;
+  Status (*group_start)() = nullptr;
+  Status (*group_end)() = nullptr;
   const char* (*error)(Status) = nullptr;
   Status (*allocate)(void**, std::size_t) = nullptr;  // 2.19
   Status (*free)(void*) = nullptr;
@@ -63,6 +71,14 @@ class OpenedNccl final : public Nccl {
                        get(library, "ncclCommInitRank", call_.init) &&
                        get(library, "ncclCommDestroy", call_.destroy) &&
                        get(library, "ncclAllReduce", call_.all_reduce) &&
+                       get(library, "ncclReduceScatter", call_.reduce_scatter) &&
+                       get(library, "ncclReduce", call_.reduce) &&
+                       get(library, "ncclAllGather", call_.all_gather) &&
+                       get(library, "ncclBroadcast", call_.broadcast) &&
+                       get(library, "ncclSend", call_.send) &&
+                       get(library, "ncclRecv", call_.receive) &&
+                       get(library, "ncclGroupStart", call_.group_start) &&
+                       get(library, "ncclGroupEnd", call_.group_end) &&
                        get(library, "ncclGetErrorString", call_.error);
     if (!whole) return fail(Errc::unsupported, "libnccl.so.2 lacks a function");
     windows_exist_ = get(library, "ncclMemAlloc", call_.allocate) &&
@@ -81,10 +97,37 @@ class OpenedNccl final : public Nccl {
     return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
   }
 
-  Result<void> all_reduce(const void* in, void* out, std::uint64_t count, DataType type,
-                          ReduceOp op, void* stream) override {
-    return check(call_.all_reduce(in, out, count, nccl_type(type), nccl_op(op), comm_, stream),
-                 "ncclAllReduce");
+  Result<void> call(const Place& place, DataType data, ReduceOp reduce, const Ends& ends,
+                    void* stream) override {
+    const int type = nccl_type(data);
+    const int op = nccl_op(reduce);
+    const auto* const in = ends.input;
+    auto* const out = ends.output;
+    switch (place.kind) {
+      case Kind::all_reduce:
+        return check(call_.all_reduce(in, out, place.count, type, op, comm_, stream),
+                     "ncclAllReduce");
+      case Kind::reduce_scatter:
+        return check(call_.reduce_scatter(in, out, place.part(), type, op, comm_, stream),
+                     "ncclReduceScatter");
+      case Kind::reduce:
+        return check(call_.reduce(in, out, place.count, type, op, place.root, comm_, stream),
+                     "ncclReduce");
+      case Kind::all_gather:
+        return check(call_.all_gather(in, out, place.part(), type, comm_, stream), "ncclAllGather");
+      case Kind::broadcast:
+        return check(call_.broadcast(in, out, place.count, type, place.root, comm_, stream),
+                     "ncclBroadcast");
+      case Kind::hypercube:
+        return hypercube(place, size_of(data), type, ends, stream);
+      case Kind::all_to_all:
+      case Kind::all_to_all_v:
+      case Kind::gather:
+      case Kind::scatter:
+      case Kind::send_recv:
+        return by_messages(place, size_of(data), type, ends, stream);
+    }
+    return {};
   }
 
   Result<std::pair<std::byte*, std::byte*>> windows(std::uint64_t bytes) override {
@@ -104,6 +147,58 @@ class OpenedNccl final : public Nccl {
     void* memory = nullptr;
     void* handle = nullptr;
   };
+
+  struct Messages {
+    std::size_t element;
+    int type;
+    void* stream;
+  };
+  Result<void> send(const std::byte* from, std::uint64_t count, int peer, const Messages& how) {
+    return check(call_.send(from, count, how.type, peer, comm_, how.stream), "ncclSend");
+  }
+  Result<void> receive(std::byte* to, std::uint64_t count, int peer, const Messages& how) {
+    return check(call_.receive(to, count, how.type, peer, comm_, how.stream), "ncclRecv");
+  }
+
+  // As nccl-tests makes them, in one group.
+  Result<void> by_messages(const Place& place, std::size_t element, int type, const Ends& ends,
+                           void* stream) {
+    const Messages how{element, type, stream};
+    GDRX_TRY(check(call_.group_start(), "ncclGroupStart"));
+    for (const Piece& piece : pieces_of(place)) {
+      GDRX_TRY(receive(ends.output + piece.at * element, piece.count, piece.from, how));
+    }
+    for (int peer = 0; peer < place.ranks; ++peer) {
+      Place there = place;
+      there.rank = peer;
+      for (const Piece& piece : pieces_of(there)) {
+        if (piece.from != place.rank) continue;
+        GDRX_TRY(send(ends.input + piece.begin * element, piece.count, peer, how));
+      }
+    }
+    return check(call_.group_end(), "ncclGroupEnd");
+  }
+
+  Result<void> hypercube(const Place& place, std::size_t element, int type, const Ends& ends,
+                         void* stream) {
+    const Messages how{element, type, stream};
+    const auto part_of = [&](int rank) { return ends.output + place.at(rank) * element; };
+    if (!ends.in_place) {
+      GDRX_TRY(check(call_.group_start(), "ncclGroupStart"));
+      GDRX_TRY(send(ends.input, place.part(), place.rank, how));
+      GDRX_TRY(receive(part_of(place.rank), place.part(), place.rank, how));
+      GDRX_TRY(check(call_.group_end(), "ncclGroupEnd"));
+    }
+    for (int mask = 1; mask < place.ranks; mask *= 2) {
+      const int from = place.rank & ~(mask - 1);
+      const std::uint64_t count = place.part() * static_cast<std::uint64_t>(mask);
+      GDRX_TRY(check(call_.group_start(), "ncclGroupStart"));
+      GDRX_TRY(send(part_of(from), count, place.rank ^ mask, how));
+      GDRX_TRY(receive(part_of(from ^ mask), count, place.rank ^ mask, how));
+      GDRX_TRY(check(call_.group_end(), "ncclGroupEnd"));
+    }
+    return {};
+  }
 
   template <class Function>
   static bool get(void* library, const char* name, Function& function) {

@@ -18,6 +18,7 @@
 namespace gdrx::bench {
 namespace {
 
+// Of all_reduce; the others have what is theirs, too.
 constexpr const char* kExamples =
     "Examples:\n"
     "  mpirun -np 16 allreduce_test                       default sizes, the tuner's algorithm\n"
@@ -28,6 +29,9 @@ constexpr const char* kExamples =
     "  mpirun -np 2 allreduce_test --algo ring --transport ucx --json ring.json\n"
     "  mpirun -np 8 allreduce_test --memory cuda -e 2G -f 4 --vs nccl\n"
     "                                                     a rank a GPU, graph replay, beside NCCL\n"
+    "Its sisters take the same options, but -o where nothing is added: allgather_test,\n"
+    "reducescatter_test, broadcast_test, reduce_test, alltoall_test, alltoallv_test, gather_test,\n"
+    "scatter_test, sendrecv_test, hypercube_test.\n"
     "Exit status: 0 if every element of every rank was right, 1 if not, 2 for bad options,\n"
     "3 if a rank died, or a call or a write to stdout failed.\n";
 
@@ -40,6 +44,7 @@ struct Raw {
   std::optional<std::int64_t> count;
   std::string type = "float";
   std::string op = "sum";
+  std::int64_t root = 0;
   std::optional<std::string> algo;  // without it GDRX_ALGO
   std::string memory = "host";
   std::string vs;
@@ -124,19 +129,32 @@ Result<std::vector<std::uint64_t>> sizes_of(const Raw& raw) {
   return sizes;
 }
 
-Result<std::vector<std::string>> algorithms_of(const std::string& text) {
+/// `asked`: by --algo. What the environment names is for the collectives that have it.
+Result<std::vector<std::string>> algorithms_of(const Sister& sister, const std::string& text,
+                                               bool asked) {
   std::vector<std::string> all;
-  for (const plan::Algorithm algorithm : plan::algorithms_of(Collective::all_reduce)) {
-    all.emplace_back(to_string(algorithm));
+  if (sister.plans) {
+    for (const plan::Algorithm algorithm : plan::algorithms_of(*sister.plans)) {
+      all.emplace_back(to_string(algorithm));
+    }
+  }
+  const auto known = [&](const std::string& name) {
+    const bool direct = name == kDirect && sister.kind == Kind::all_reduce;
+    return name == "auto" || direct || std::find(all.begin(), all.end(), name) != all.end();
+  };
+  if (!asked && !known(text)) return std::vector<std::string>{"auto"};
+  if (!sister.plans && text != "auto") {
+    return fail(Errc::invalid_argument,
+                fmt::format("--algo: {} has no algorithms to choose from", sister.call));
   }
   if (text == "all") return all;
   std::vector<std::string> chosen = split(text);
   for (const std::string& name : chosen) {
-    if (name != "auto" && name != kDirect && std::find(all.begin(), all.end(), name) == all.end()) {
-      return fail(Errc::invalid_argument,
-                  fmt::format("--algo does not know '{}'; it takes auto, all, {}, direct", name,
-                              fmt::join(all, ", ")));
-    }
+    if (known(name)) continue;
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("--algo does not know '{}'; it takes auto, all, {}{}", name,
+                    fmt::join(all, ", "), sister.kind == Kind::all_reduce ? ", direct" : ""));
   }
   if (chosen.empty()) return fail(Errc::invalid_argument, "--algo names nothing");
   return chosen;
@@ -150,7 +168,11 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--count", raw.count, "this many elements, instead of sizes");
   app.add_option("-t,--datatype", raw.type,
                  "type, list of types, all: NCCL's, or every: all that take -o");
-  app.add_option("-o,--op", raw.op, "sum, a list, all: NCCL's five, or every: all that -t takes");
+  const Sister& sister = *options.sister;
+  if (sister.reduces) {
+    app.add_option("-o,--op", raw.op, "sum, a list, all: NCCL's five, or every: all that -t takes");
+  }
+  if (sister.rooted) app.add_option("-r,--root", raw.root, "the root's rank");
   app.add_option("-n,--iters", options.iterations, "timed calls");
   app.add_option("-w,--warmup_iters", options.warmup, "calls before them");
   app.add_option("-c,--check", options.checks, "checked calls of each row, 0 for none");
@@ -165,16 +187,20 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--json", options.json, "write the rows to this file");
   app.add_option("--timeout", options.timeout, "deadline of a call, seconds");
   app.add_option("--seed", options.seed, "of the inputs");
-  app.add_flag("--explain", options.explain,
-               "the tuner's reasons before each row, prediction and measurement after it");
+  if (sister.kind == Kind::all_reduce) {
+    app.add_flag("--explain", options.explain,
+                 "the tuner's reasons before each row, prediction and measurement after it");
+  }
   app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
   app.add_flag("--register", options.registered,
                "buffers are registered (gdrxRegister); cuda: each row without, then with");
   app.add_flag("--register-alloc", options.allocated,
                "as --register, but in memory of gdrxGpuMemAlloc; for --memory cuda");
-  app.add_flag("--in-place", raw.only_in, "in place only");
-  app.add_flag("--out-of-place", raw.only_out, "out of place only");
-  app.footer(kExamples);
+  if (sister.in_place) {
+    app.add_flag("--in-place", raw.only_in, "in place only");
+    app.add_flag("--out-of-place", raw.only_out, "out of place only");
+  }
+  if (sister.kind == Kind::all_reduce) app.footer(kExamples);
 }
 
 Result<void> check_mode(const Raw& raw, Options& options) {
@@ -235,8 +261,8 @@ Result<void> check_vs_mpi(const Options& options) {
   for (const DataType type : options.types) {
     for (const std::uint64_t bytes : options.sizes) {
       if (!options.vs_mpi || bytes / size_of(type) <= kMost) continue;
-      return fail(Errc::unsupported, fmt::format("--vs mpi: {} elements of {}; MPI_Allreduce takes "
-                                                 "{} at most",
+      return fail(Errc::unsupported, fmt::format("--vs mpi: {} elements of {}; MPI takes {} at "
+                                                 "most",
                                                  bytes / size_of(type), to_string(type), kMost));
     }
   }
@@ -261,7 +287,12 @@ Result<void> check(const Raw& raw, Options& options) {
   }
   options.vs_mpi = raw.vs == "mpi";
   options.vs_nccl = raw.vs == "nccl";
-  options.in_place = raw.only_in || !raw.only_out;
+  const Sister& sister = *options.sister;
+  if (raw.root < 0 || raw.root > std::numeric_limits<int>::max()) {
+    return fail(Errc::invalid_argument, "-r takes a rank");
+  }
+  options.root = static_cast<int>(raw.root);
+  options.in_place = sister.in_place && (raw.only_in || !raw.only_out);
   options.out_of_place = raw.only_out || !raw.only_in;
   options.sizes = GDRX_TRY(sizes_of(raw));
   options.types = GDRX_TRY(parse_list<DataType>("-t", raw.type, kGpuTypeCount, kDataTypeCount,
@@ -270,7 +301,8 @@ Result<void> check(const Raw& raw, Options& options) {
                                               [](auto n) { return parse_reduce_op(n); }));
   GDRX_TRY(check_operators(raw, options));
   const std::string fallback = GDRX_TRY(load_config(process_environment())).config.algo;
-  options.algorithms = GDRX_TRY(algorithms_of(raw.algo.value_or(fallback)));
+  options.algorithms =
+      GDRX_TRY(algorithms_of(sister, raw.algo.value_or(fallback), raw.algo.has_value()));
   const auto direct = std::find(options.algorithms.begin(), options.algorithms.end(), kDirect);
   if (raw.algo && direct != options.algorithms.end() && !(options.cuda && options.registered)) {
     return fail(Errc::invalid_argument, "--algo direct needs --memory cuda and --register");
@@ -283,17 +315,23 @@ Result<void> check(const Raw& raw, Options& options) {
 
 bool fits(const Options& options, DataType type, ReduceOp op) noexcept {
   if (options.cuda && is_host_only(type)) return false;
+  if (!options.sister->reduces) {
+    return !options.vs_nccl || static_cast<std::size_t>(type) < kGpuTypeCount;
+  }
   return takes(type, op) && (!options.vs_nccl || has_kernels(type, op));
 }
 
 Result<Options> parse_options(int argc, char** argv) {
   Options options;
+  if (argc > 0) options.sister = &sister_of(argv[0]);
+  const std::string program(options.sister->program);
   Raw raw;
-  CLI::App app("gdrx allReduce under mpirun: speed, and every element checked", "allreduce_test");
+  CLI::App app(
+      fmt::format("gdrx {} under mpirun: speed, and every element checked", options.sister->call),
+      program);
   app.option_defaults()->take_last();  // as nccl-tests: a script's options, and then one's own
   declare(app, raw, options);
-  app.set_version_flag("--version",
-                       "allreduce_test of gdrx " GDRX_VERSION_TEXT ", commit " + commit());
+  app.set_version_flag("--version", program + " of gdrx " GDRX_VERSION_TEXT ", commit " + commit());
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -8,10 +8,12 @@
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
 #include "mpi-tests/gpu_bench.hpp"
+#include "mpi-tests/sister.hpp"
 
 namespace gdrx::bench {
 
 struct Options {
+  const Sister* sister = &sisters()[0];
   std::vector<std::uint64_t> sizes;  // bytes
   std::vector<DataType> types;
   std::vector<ReduceOp> ops;
@@ -31,6 +33,7 @@ struct Options {
   bool allocated = false;   // instead of that gdrxGpuMemAlloc
   bool out_of_place = true;
   bool in_place = true;
+  int root = 0;
   double timeout = 0;
   std::uint64_t seed = 1;
   bool help = false;  // or --version: help_text is all that there is to do

@@ -21,10 +21,12 @@ const char* mode_name(Mode mode) {
 }  // namespace
 
 void print_head(int ranks, int hosts, const Options& options) {
-  fmt::print("# gdrx allreduce_test, {} ranks on {} host(s): {}\n", ranks, hosts, machine());
+  const Sister& sister = *options.sister;
+  fmt::print("# gdrx {}, {} ranks on {} host(s): {}\n", sister.program, ranks, hosts, machine());
   fmt::print(
       "# time: median and 99th percentile of the slowest rank; algbw = size/time, busbw = algbw x "
-      "2(n-1)/n\n");
+      "{:.4g}\n",
+      sister.bus_factor(ranks));
   if (options.mode != Mode::blocking) {
     fmt::print(
         "# {}: {} calls a sample, the last output checked; bits: whether repeats give the same\n",
@@ -66,7 +68,8 @@ void print_row(const Row& row, const Options& options) {
   fmt::print(
       " {:>11} {:>11} {:>9} {:>5} {:>17} {:>5} {:>6} {:>4} {:>11.2f} {:>11.2f} {:>8.2f} {:>8.2f} "
       "{:>7}",
-      row.bytes, row.count, to_string(row.type), to_string(row.op), row.algorithm, row.transport,
+      row.bytes, row.count, to_string(row.type),
+      options.sister->reduces ? to_string(row.op) : "none", row.algorithm, row.transport,
       row.in_place ? "in" : "out", registered_word(row), row.time.p50, row.time.p99, row.algbw,
       row.busbw, row.wrong);
   if (row.mode != Mode::blocking) fmt::print("  {:>4}", bits_word(row));
@@ -125,15 +128,18 @@ void print_verdict(const std::vector<Row>& rows, int ranks) {
   std::fflush(stdout);
 }
 
-Result<void> write_json(const std::string& path, const std::string& command, const Where& where,
+Result<void> write_json(const Options& options, const std::string& command, const Where& where,
                         const std::vector<Row>& rows) {
+  const std::string& path = options.json;
+  const Sister& sister = *options.sister;
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
-    nlohmann::json entry{{"ranks", where.ranks},
+    nlohmann::json entry{{"collective", sister.call},
+                         {"ranks", where.ranks},
                          {"bytes", row.bytes},
                          {"count", row.count},
                          {"type", to_string(row.type)},
-                         {"op", to_string(row.op)},
+                         {"op", sister.reduces ? to_string(row.op) : "none"},
                          {"algorithm", row.algorithm},
                          {"transport", row.transport},
                          {"memory", row.cuda ? "cuda" : "host"},

@@ -32,7 +32,8 @@ void print_row(const Row& row, const Options& options);
 void print_measured(const Row& row);
 /// The verdict, and with --vs mpi the geometric means.
 void print_verdict(const std::vector<Row>& rows, int ranks);
-Result<void> write_json(const std::string& path, const std::string& command, const Where& where,
+/// To options.json.
+Result<void> write_json(const Options& options, const std::string& command, const Where& where,
                         const std::vector<Row>& rows);
 
 }  // namespace gdrx::bench
