@@ -196,10 +196,8 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
                "buffers are registered (gdrxRegister); cuda: each row without, then with");
   app.add_flag("--register-alloc", options.allocated,
                "as --register, but in memory of gdrxGpuMemAlloc; for --memory cuda");
-  if (sister.in_place) {
-    app.add_flag("--in-place", raw.only_in, "in place only");
-    app.add_flag("--out-of-place", raw.only_out, "out of place only");
-  }
+  if (sister.in_place) app.add_flag("--in-place", raw.only_in, "in place only");
+  app.add_flag("--out-of-place", raw.only_out, "out of place only");
   if (sister.kind == Kind::all_reduce) app.footer(kExamples);
 }
 

@@ -5,6 +5,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/exec/one_block.hpp"
+#include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
@@ -35,8 +36,7 @@ Result<void> Communicator::run(Call& call) {
 
 // What needs nobody else's turn, no stream and no other memory.
 bool Communicator::may_be_quick(const Call& call) const noexcept {
-  const bool known =
-      call.collective == Collective::all_reduce || call.collective == Collective::barrier;
+  const bool known = exec::has_one_block(call.collective) || call.collective == Collective::barrier;
   return known && (layout_ || size() == 1) && call.stream == nullptr && !call.made && !gpu_ &&
          !track_ && !cuda::is_loaded();
 }
@@ -47,7 +47,8 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (!lock.owns_lock() || failure_.happened() || has_posted_ || suspicion_.kept() || !idle()) {
     return false;
   }
-  const Bytes bytes = call.count * size_of(call.type);
+  const Bytes bytes = plan::vector_elements(plan::traits_of(call.collective), call.count, size()) *
+                      size_of(call.type);
   if (registrations_->size() > 0 && registrations_->find({call.input, bytes}) != nullptr) {
     return false;  // an operation says whether all of its buffers are
   }
@@ -62,7 +63,9 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   }
   const Candidate& chosen = way->chosen;
   if (chosen.path != PathKind::shm || chosen.algorithm != Algorithm::one_shot) return false;
-  if (!exec::OneBlock::fits(*layout_, bytes)) return false;
+  const Collective collective =
+      call.collective == Collective::barrier ? Collective::all_reduce : call.collective;
+  if (!exec::fits_one_block(collective, bytes, size(), layout_->block())) return false;
   word_ = next_word(call, chosen.algorithm);
   publish_word();
   const exec::ArenaCall bound = arena_call(call);

@@ -8,6 +8,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/parts.hpp"
+#include "collectives/exec/one_block.hpp"
 #include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -127,6 +128,7 @@ void Communicator::scale_input(Operation& operation) {
 
 Ways::Way* Communicator::way_of(const Question& question) {
   if (Ways::Way* const way = ways_.find(question)) return way;
+  if (const auto one = choose_one_block(machine_, question)) return &ways_.keep(question, *one);
   const auto choice =
       choose(machine_, question.collective, question.bytes, question.fixed, question.in_rank_order);
   return choice ? &ways_.keep(question, choice->chosen) : nullptr;
@@ -135,9 +137,11 @@ Ways::Way* Communicator::way_of(const Question& question) {
 // A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
 Question Communicator::question_of(const Call& call, Bytes bytes) const noexcept {
   if (call.collective == Collective::barrier && machine_.shm) {
-    return {Collective::all_reduce, 0, Algorithm::one_shot, false};
+    return {Collective::all_reduce, 0, Algorithm::one_shot, false, false};
   }
-  return {plan::traits_of(call.collective).plans, bytes, fixed_, call.needs_rank_order()};
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const Collective asked = traits.by_messages() ? call.collective : traits.plans;
+  return {asked, bytes, fixed_, call.needs_rank_order(), exec::has_one_block(call.collective)};
 }
 
 exec::Word Communicator::next_word(const Call& call, Algorithm algorithm) noexcept {
@@ -173,8 +177,8 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   const Call& call = operation.call;
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
-  if (traits.by_messages()) return make_exchange(operation);
   Ways::Way* const way = way_of(question_of(call, bytes));
+  if (way == nullptr && traits.by_messages()) return make_exchange(operation);
   if (way == nullptr) {
     return fail(Errc::internal, "nothing carries a call that check() has let through");
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collectives/exec/one_block.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx {
@@ -139,6 +140,9 @@ void sort_by_time(Choice& choice) {
   choice.chosen = choice.candidates.front();
 }
 
+// Beyond it a rank publishes much that others do not need.
+constexpr Bytes kMostOneBlock = 32 * 1024;
+
 }  // namespace
 
 bool writes_results(const Machine& machine, Bytes bytes) noexcept {
@@ -192,6 +196,21 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
   }
   sort_by_time(choice);
   return choice;
+}
+
+// An allReduce has its plans in blocks, whatever its size.
+std::optional<Candidate> choose_one_block(const Machine& machine, const Question& question) {
+  const Collective collective = question.collective;
+  const auto algorithms = plan::algorithms_of(collective);
+  const bool other = question.fixed && std::find(algorithms.begin(), algorithms.end(),
+                                                 *question.fixed) != algorithms.end();
+  if (!machine.shm || other || !question.in_one_block || collective == Collective::all_reduce) {
+    return std::nullopt;
+  }
+  const Bytes most = std::min(kMostOneBlock, machine.arena_block);
+  if (!exec::fits_one_block(collective, question.bytes, machine.ranks, most)) return std::nullopt;
+  const double us = shm_us(machine, Algorithm::one_shot, static_cast<double>(question.bytes));
+  return Candidate{Algorithm::one_shot, PathKind::shm, us};
 }
 
 std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,

@@ -58,6 +58,7 @@ struct Question {
   Bytes bytes = 0;
   std::optional<plan::Algorithm> fixed;
   bool in_rank_order = false;
+  bool in_one_block = false;  // one of those of exec/one_block.hpp
   friend bool operator==(const Question&, const Question&) = default;
 };
 
@@ -65,6 +66,9 @@ struct Question {
 /// whatever was asked for. Empty if nothing can carry the collective.
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<plan::Algorithm> fixed, bool in_rank_order = false);
+
+/// One block of shared memory, where the collective and the size are for that: before choose().
+std::optional<Candidate> choose_one_block(const Machine& machine, const Question& question);
 
 /// The same for a rail, which does the pieces one after the other: times are of all of them, and so
 /// is the choice. `rail`: its ranks are hosts.

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "collectives/exec/one_block.hpp"
+
 namespace gdrx::exec {
 namespace {
 
@@ -38,15 +40,17 @@ ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaC
       self_(self),
       call_(call),
       two_shot_(call.word.algorithm == plan::Algorithm::two_shot),
+      reduces_all_(call.word.collective == Collective::all_reduce ||
+                   call.word.collective == Collective::barrier),
       writes_(two_shot_ && !call.processes.empty()),
       element_(size_of(call.word.type)),
       per_block_(layout.block() / element_) {
   const std::uint64_t count = call.word.count;
   const auto ranks = static_cast<std::uint64_t>(layout.ranks());
   streaming_ = count * element_ * ranks > kStreamingBytes;
-  blocks_ = count == 0 ? 1 : (count + per_block_ - 1) / per_block_;
+  blocks_ = count == 0 || !reduces_all_ ? 1 : (count + per_block_ - 1) / per_block_;
   stages_ = blocks_ + (two_shot_ ? 2 : 1);
-  in_front_ = !two_shot_ && count * element_ <= ArenaFront::kData;
+  in_front_ = !two_shot_ && published_bytes(call.word, layout.ranks()) <= ArenaFront::kData;
   if (ranks > few_.size()) many_.resize(ranks);
   // relaxed: the first stage's release publishes it
   layout_.line(self_).output.store(reinterpret_cast<std::uint64_t>(call_.output),
@@ -166,7 +170,9 @@ std::string ArenaExecution::waiting_for() const {
 Result<void> ArenaExecution::run_stage(std::uint64_t t) {
   // The oldest block first: its data is the likeliest to leave the cache next.
   if (two_shot_ && t >= 2) copy_out(t - 2);
-  if (t >= 1 && t <= blocks_) {
+  if (t == 1 && !reduces_all_) {
+    take();
+  } else if (t >= 1 && t <= blocks_) {
     reduce_block(t - 1);
     if (writes_) GDRX_TRY(write_out(t - 1));
   }
@@ -183,6 +189,11 @@ trace::Span ArenaExecution::step_mark(const char* what, std::uint64_t block) noe
 
 void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   const trace::Span mark = step_mark("copy in", block);
+  if (!reduces_all_) {
+    reduce::copy(slot(0, self_), call_.input, published_bytes(call_.word, layout_.ranks()));
+    counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
+    return;
+  }
   const Range range = block_range(block);
   const std::byte* from = call_.input + range.begin * element_;
   std::byte* to = slot(block, self_);
@@ -193,6 +204,15 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   const std::uint64_t behind = own.begin + own.count;
   reduce::copy(to + behind * element_, from + behind * element_, (range.count - behind) * element_);
   counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
+}
+
+void ArenaExecution::take() noexcept {
+  const trace::Span mark = step_mark("take", 0);
+  std::array<const std::byte*, kMostRanksOfOneBlock> blocks;
+  const auto ranks = static_cast<std::size_t>(layout_.ranks());
+  for (std::size_t rank = 0; rank < ranks; ++rank) blocks[rank] = slot(0, static_cast<int>(rank));
+  take_block(call_, self_, std::span(blocks).first(ranks));
+  counters_.received += ranks - 1;
 }
 
 void ArenaExecution::reduce_block(std::uint64_t block) noexcept {

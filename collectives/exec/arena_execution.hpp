@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one-shot and two-shot allReduce plans lowered to shared memory: a message is a slice that a
-// peer reads in place, its signal the writer's stage counter.
+// peer reads in place, its signal the writer's stage counter. And, as one-shot of one block, the
+// other collectives of one_block.hpp.
 //
 // Two-shot cuts the vector into blocks and runs three things a stage: copy block t in, reduce this
 // rank's slice of block t-1 from all slots in rank order, copy block t-2 out; then one wait for
@@ -70,6 +71,7 @@ class ArenaExecution final : public Execution {
   void keep(std::uint64_t block, const Range& part) noexcept;
   void copy_out(std::uint64_t block) noexcept;
   void copy_kept(std::uint64_t block) noexcept;
+  void take() noexcept;
   trace::Span step_mark(const char* what, std::uint64_t block) noexcept;
   std::byte* slot(std::uint64_t block, int rank) const noexcept;
   Range block_range(std::uint64_t block) const noexcept;
@@ -79,6 +81,7 @@ class ArenaExecution final : public Execution {
   int self_;
   ArenaCall call_;
   bool two_shot_;
+  bool reduces_all_;  // an allReduce or a barrier; else one block
   bool streaming_;
   bool writes_;  // results into the others' outputs
   std::size_t element_;

@@ -9,9 +9,44 @@
 
 namespace gdrx::exec {
 
+std::uint64_t published_bytes(const Word& word, int ranks) noexcept {
+  const bool all =
+      word.collective == Collective::reduce_scatter || word.collective == Collective::all_to_all;
+  return word.count * size_of(word.type) * (all ? static_cast<std::uint64_t>(ranks) : 1);
+}
+
+void take_block(const ArenaCall& call, int self,
+                std::span<const std::byte* const> blocks) noexcept {
+  const Word& word = call.word;
+  const std::uint64_t part = word.count * size_of(word.type);
+  const auto ranks = blocks.size();
+  const auto own = static_cast<std::size_t>(self);
+  if (word.collective == Collective::all_gather || word.collective == Collective::all_to_all) {
+    const std::uint64_t from = word.collective == Collective::all_to_all ? own * part : 0;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      std::byte* const to = call.output + rank * part;
+      const std::byte* const block = (rank == own ? call.input : blocks[rank]) + from;
+      if (to != block) reduce::copy(to, block, part);
+    }
+    return;
+  }
+  const std::uint64_t from = word.collective == Collective::reduce_scatter ? own * part : 0;
+  std::array<const void*, kMostRanksOfOneBlock> all;
+  const std::span<const void*> inputs = std::span(all).first(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    inputs[rank] = (rank == own ? call.input : blocks[rank]) + from;
+  }
+  if (call.user != nullptr) {
+    reduce::reduce_by(*call.user, call.output, inputs, word.count, word.type);
+  } else {
+    const int finish = word.op == ReduceOp::avg ? static_cast<int>(ranks) : 0;
+    reduce::reduce(call.output, inputs, word.count, word.type, word.op, finish);
+  }
+}
+
 OneBlock::OneBlock(const ArenaLayout& layout, int self, const ArenaCall& call) noexcept
     : layout_(layout), call_(call), self_(self) {
-  const std::uint64_t bytes = call.word.count * size_of(call.word.type);
+  const std::uint64_t bytes = published_bytes(call.word, layout.ranks());
   in_front_ = bytes <= ArenaFront::kData;
   reduce::copy(block_of(self), call.input, bytes);
   ArenaFront& front = layout.front(call.base + 1, self);
@@ -37,13 +72,10 @@ bool OneBlock::agree() const noexcept {
 }
 
 void OneBlock::end() noexcept {
-  std::array<const void*, kMostRanks> inputs;
+  std::array<const std::byte*, kMostRanksOfOneBlock> blocks;
   const auto ranks = static_cast<std::size_t>(layout_.ranks());
-  for (std::size_t rank = 0; rank < ranks; ++rank) inputs[rank] = block_of(static_cast<int>(rank));
-  inputs[static_cast<std::size_t>(self_)] = call_.input;
-  const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
-  reduce::reduce(call_.output, std::span(inputs).first(ranks), call_.word.count, call_.word.type,
-                 call_.word.op, finish);
+  for (std::size_t rank = 0; rank < ranks; ++rank) blocks[rank] = block_of(static_cast<int>(rank));
+  take_block(call_, self_, std::span(blocks).first(ranks));
 }
 
 Counters OneBlock::counters() const noexcept {

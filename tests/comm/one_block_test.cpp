@@ -74,7 +74,8 @@ class Host {
                  .input = reinterpret_cast<const std::byte*>(mine.in.data()),
                  .output = reinterpret_cast<std::byte*>(mine.out.data())};
     const bool fits = call.algorithm == plan::Algorithm::one_shot &&
-                      OneBlock::fits(layout_, call.count * sizeof(float));
+                      fits_one_block(Collective::all_reduce, call.count * sizeof(float),
+                                     layout_.ranks(), layout_.block());
     const int self = static_cast<int>(rank);
     if (fits && call.whole[rank]) {
       mine.block.emplace(layout_, self, mine.call);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small calls that are made in one go, beside calls that are not.
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -80,6 +81,127 @@ TEST(Quick, CallsTakeEveryOperatorAndType) {
       EXPECT_EQ(most, (std::vector<signed char>{1, -3}));
     }
   });
+}
+
+/// Of a call of each other collective that is made in one block: its result, and what it must be.
+struct Other {
+  int rank;
+  int ranks;
+  std::size_t count;  // of a part
+  bool in_place;
+  std::vector<float> got{}, expected{};
+
+  float value(int from, std::size_t i) const { return value_of(from, i); }
+  std::size_t all() const { return count * static_cast<std::size_t>(ranks); }
+  std::size_t at(int of) const { return count * static_cast<std::size_t>(of); }
+
+  gdrxResult_t gather(gdrxComm_t comm, gdrxRequest_t* request) {
+    got.assign(all(), -1.0F);
+    input = input_of(rank, count);
+    expected.clear();
+    for (int from = 0; from < ranks; ++from) {
+      for (std::size_t i = 0; i < count; ++i) expected.push_back(value(from, i));
+    }
+    float* const own = got.data() + at(rank);
+    if (in_place) std::copy(input.begin(), input.end(), own);
+    return gdrxAllGather(in_place ? own : input.data(), got.data(), count, gdrxFloat32, comm,
+                         nullptr, request);
+  }
+  gdrxResult_t scatter(gdrxComm_t comm, gdrxRequest_t* request) {
+    input = input_of(rank, all());
+    got.assign(count, -1.0F);
+    const std::vector<float> sums = sum_of(ranks, all());
+    expected.assign(sums.begin() + static_cast<std::ptrdiff_t>(at(rank)),
+                    sums.begin() + static_cast<std::ptrdiff_t>(at(rank) + count));
+    float* const own = input.data() + at(rank);
+    return gdrxReduceScatter(input.data(), in_place ? own : got.data(), count, gdrxFloat32, gdrxSum,
+                             comm, nullptr, request);
+  }
+  gdrxResult_t exchange(gdrxComm_t comm, gdrxRequest_t* request) {
+    input = input_of(rank, all());
+    got = in_place ? input : std::vector<float>(all(), -1.0F);
+    expected.clear();
+    for (int from = 0; from < ranks; ++from) {
+      for (std::size_t i = 0; i < count; ++i) expected.push_back(value(from, at(rank) + i));
+    }
+    return gdrxAllToAll(in_place ? got.data() : input.data(), got.data(), count, gdrxFloat32, comm,
+                        nullptr, request);
+  }
+  void check(bool scattered) {
+    if (scattered && in_place) got.assign(input.data() + at(rank), input.data() + at(rank) + count);
+    EXPECT_EQ(got, expected) << "rank " << rank << ", " << count << (in_place ? " in place" : "");
+  }
+  std::vector<float> input{};
+};
+
+// Beside the stage, in a block, the last that is, and what takes another way.
+constexpr std::size_t kParts[] = {0, 1, 10, 21, 1000, 2730, 4096, 8192, 8193};
+
+void make_others(int rank, int ranks, gdrxComm_t comm) {
+  constexpr gdrxResult_t (Other::*kCalls[])(gdrxComm_t, gdrxRequest_t*) = {
+      &Other::gather, &Other::scatter, &Other::exchange};
+  for (int round = 0; round < 24; ++round) {
+    for (const std::size_t count : kParts) {
+      for (const auto call : kCalls) {
+        Other one{rank, ranks, count, round % 2 == 1};
+        gdrxRequest_t request = nullptr;
+        const bool posted = (rank + round) % 3 == 0;
+        if ((rank + round) % 7 == 0) std::this_thread::sleep_for(50us);
+        ASSERT_EQ((one.*call)(comm, posted ? &request : nullptr), gdrxSuccess)
+            << gdrxGetLastError(comm);
+        if (posted) {
+          ASSERT_EQ(gdrxWait(&request), gdrxSuccess) << gdrxGetLastError(comm);
+        }
+        one.check(call == &Other::scatter);
+        if (round % 5 == 0) {
+          std::vector<float> out;
+          ASSERT_EQ(sum(input_of(rank, 5), out, comm), gdrxSuccess);
+          ASSERT_EQ(out, sum_of(ranks, 5));
+        }
+      }
+    }
+  }
+}
+
+TEST(Quick, CallsOfOtherCollectivesMatchPostedAndLateOnes) {
+  for (const int ranks : {1, 2, 3}) {
+    const World world(ranks);
+    world.run([&](int rank, gdrxComm_t comm) { make_others(rank, ranks, comm); });
+  }
+}
+
+// Of one size: the word in front says what it is.
+TEST(Quick, ACollectiveThatDiffersIsNamedOnBothRanks) {
+  const World world(2);
+  world.run([](int rank, gdrxComm_t comm) {
+    Other one{rank, 2, 4, false};
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(one.exchange(comm, nullptr), gdrxSuccess);
+    EXPECT_EQ(rank == 0 ? one.exchange(comm, nullptr) : one.scatter(comm, nullptr), gdrxMismatch);
+    const std::string said = gdrxGetLastError(comm);
+    EXPECT_NE(said.find("allToAll"), std::string::npos) << said;
+    EXPECT_NE(said.find("reduceScatter"), std::string::npos) << said;
+  });
+}
+
+// Small here, and large there.
+TEST(Quick, ACountThatTakesAnotherWayIsNamedOnBothRanks) {
+  for (const bool gather : {true, false}) {
+    const World world(2);
+    world.run([&](int rank, gdrxComm_t comm) {
+      for (int i = 0; i < 3; ++i) {
+        Other small{rank, 2, 4, false};
+        ASSERT_EQ(gather ? small.gather(comm, nullptr) : small.exchange(comm, nullptr),
+                  gdrxSuccess);
+      }
+      Other one{rank, 2, rank == 0 ? std::size_t{4} : std::size_t{100'000}, false};
+      const auto began = std::chrono::steady_clock::now();
+      EXPECT_EQ(gather ? one.gather(comm, nullptr) : one.exchange(comm, nullptr), gdrxMismatch);
+      EXPECT_LT(std::chrono::steady_clock::now() - began, 2s);
+      const std::string said = gdrxGetLastError(comm);
+      EXPECT_NE(said.find("of 4 float"), std::string::npos) << said;
+      EXPECT_NE(said.find("of 100000 float"), std::string::npos) << said;
+    });
+  }
 }
 
 TEST(Quick, CallsThatDifferAreNamedOnBothRanks) {
