@@ -47,4 +47,5 @@ class Native(Distribution):
         return True
 
 
-setup(packages=["gdrx"], cmdclass={"build_py": Build}, distclass=Native, zip_safe=False)
+setup(packages=["gdrx"], package_data={"gdrx": ["py.typed"]}, cmdclass={"build_py": Build}, distclass=Native,
+      zip_safe=False)
