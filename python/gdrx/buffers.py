@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 from typing import Any, NamedTuple, Protocol, Union
 
 from gdrx import dlpack
@@ -71,6 +72,7 @@ class _Found(NamedTuple):
     owner: object
 
 
+@functools.cache
 def type_name(kind: str, item: int) -> str:
     """A type's name by its kind, a letter of __array_interface__, and its bytes."""
     if kind == "b" and item == 1:
@@ -80,21 +82,23 @@ def type_name(kind: str, item: int) -> str:
     return name if name in TYPES else ""
 
 
-def _of_interface(obj: Any, told: dict[str, Any]) -> _Found:
-    letters = told["typestr"]
+def _of_interface(obj: Any, told: dict[str, Any], cuda: bool) -> _Found:
+    letters = said = told["typestr"]
     item = int(letters[2:])
-    dtype = getattr(obj, "dtype", None)
-    said = str(getattr(dtype, "name", dtype)).rpartition(".")[2]  # torch.bfloat16 -> bfloat16
-    name = said if said in TYPES and TYPES[said][1] == item else type_name(letters[1], item)
+    name = type_name(letters[1], item)
+    if cuda or not name:  # numpy takes 2 us for a type's name; on CUDA bfloat16 may have another's letters
+        dtype = getattr(obj, "dtype", None)
+        said = str(getattr(dtype, "name", dtype or letters)).rpartition(".")[2]  # torch.bfloat16 -> bfloat16
+        name = said if said in TYPES and TYPES[said][1] == item else name
     if letters[0] == ">" and item > 1:
-        name, said = "", f"{said} in big-endian order"
+        name, said = "", f"{letters} in big-endian order"
     data = told.get("data")
     if data is None:
         raise ArgumentError(f"{_kind(obj)}: its interface does not say where its data is")
     if told.get("mask") is not None:
         raise ArgumentError(f"{_kind(obj)}: masked arrays are not taken")
     shape = tuple(told["shape"])
-    return _Found(data[0], shape, told.get("strides"), item, name, said or letters, bool(data[1]), obj)
+    return _Found(data[0], shape, told.get("strides"), item, name, said, bool(data[1]), obj)
 
 
 class _PyBuffer(ctypes.Structure):
@@ -131,11 +135,10 @@ def _kind(obj: object) -> str:
 
 
 def _find(obj: Any) -> _Found:
-    told = getattr(obj, "__cuda_array_interface__", None)
-    if told is None:
-        told = getattr(obj, "__array_interface__", None)
-    if told is not None:
-        return _of_interface(obj, told)
+    for interface in ("__cuda_array_interface__", "__array_interface__"):
+        told = getattr(obj, interface, None)
+        if told is not None:
+            return _of_interface(obj, told, "cuda" in interface)
     try:
         return _of_memory(memoryview(obj))
     except TypeError:

@@ -105,6 +105,7 @@ class Communicator(UnevenCalls):
         self._ending = threading.Lock()
         self._requests: set[Request] = set()
         self._told = False
+        self._process = os.getpid()
         self._counts: dict[str, list[int]] = {}
         number = ctypes.c_int()
         self._check(lib.gdrxCommUserRank(handle, ctypes.byref(number)))
@@ -121,6 +122,8 @@ class Communicator(UnevenCalls):
     def _live(self) -> ctypes.c_void_p:
         if self._handle is None:
             raise ArgumentError("the communicator was finalized")
+        if self._process != os.getpid():
+            raise ArgumentError("the communicator is of the process that this one was forked from")
         return self._handle
 
     def _check(self, result: int) -> None:
@@ -186,6 +189,7 @@ class Communicator(UnevenCalls):
         It is freed all the same."""
         if self._handle is None:
             return
+        self._live()
         failed, told = self._failed(), self._told
         met = 0 if failed else capi.load().gdrxCommFinalize(self._handle, None)
         try:
@@ -210,12 +214,13 @@ class Communicator(UnevenCalls):
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
             self.finalize()
-        elif self._handle is not None:
+        elif self._handle is not None and self._process == os.getpid():
             self.abort()
             self._destroy()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
+        # A forked child has a copy, which owns nothing.
+        if getattr(self, "_handle", None) is not None and self._process == os.getpid():
             warnings.warn("gdrx: a communicator was dropped without finalize(): it is aborted", ResourceWarning)
             self.abort()
             self._destroy()

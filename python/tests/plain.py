@@ -70,6 +70,20 @@ def test_a_dead_peer_is_named():
             expect(texts[rank], "PEER_LOST", "rank 1", rank=1)
 
 
+def test_a_dead_peer_of_a_group_is_named():
+    expect(outputs(2, "killed_in_a_group", [0])[0], "PEER_LOST", "rank 1", rank=1, soon=1.3)
+
+
+def test_a_request_outlives_its_communicator():
+    for size in SIZES:
+        outputs(size, "leaves_a_request_open")
+
+
+def test_a_forked_child_is_refused():
+    for text in outputs(2, "forked"):
+        expect(text, "INVALID_ARGUMENT", "forked")
+
+
 def test_a_mismatch_is_named():
     for size in SIZES:
         for text in outputs(size, "mismatch"):

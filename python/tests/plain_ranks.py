@@ -117,6 +117,46 @@ def finalized():
     report(comm.barrier)
 
 
+def forked():
+    comm = join()
+    child = os.fork()
+    if child == 0:
+        report(comm.barrier)
+        del comm
+        sys.exit()
+    status = os.waitpid(child, 0)[1]
+    comm.barrier()
+    comm.finalize()
+    assert status == 0
+
+
+def leaves_a_request_open():
+    comm = join()
+    data = np.ones(3)
+    request = comm.all_reduce(data, wait=False)
+    comm.finalize()
+    request.wait()
+    assert request.test() and data.tolist() == [comm.size] * 3
+
+
+def killed_in_a_group():
+    comm = join()
+    comm.barrier()
+    time.sleep(0.3)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def exchange():
+        with gdrx.group():
+            comm.send(np.ones(1 << 20), 1)
+            requests.append(comm.recv(np.zeros(1 << 20), 1, wait=False))
+        requests[0].wait()
+
+    requests = []
+    report(exchange)
+    comm.finalize()
+
+
 class LikeMpi:
     """What is used of an mpi4py communicator, over a gdrx one."""
 
