@@ -23,6 +23,10 @@ class Failure(Exception):
     """What a test found."""
 
 
+class Skip(Exception):
+    """Why a test cannot run here."""
+
+
 def start(size, *arguments, **env):
     """A process a rank, told as torchrun tells them."""
     return [subprocess.Popen([sys.executable, str(HERE / "plain_ranks.py"), *arguments], text=True,
@@ -123,14 +127,21 @@ def test_a_finalized_communicator_is_refused():
 
 def test_an_mpi_communicator():
     outputs(2, "like_mpi")
-    if not shutil.which("mpirun"):
-        return
-    functions = ["from_launcher"] + (["from_mpi4py"] if importlib.util.find_spec("mpi4py") else [])
-    for function in functions:
-        mpirun(str(HERE / "plain_ranks.py"), function)
+
+
+def test_an_mpi4py_communicator():
+    if not importlib.util.find_spec("mpi4py"):
+        raise Skip("there is no mpi4py")
+    mpirun(str(HERE / "plain_ranks.py"), "from_mpi4py")
+
+
+def test_the_environment_of_mpirun():
+    mpirun(str(HERE / "plain_ranks.py"), "from_launcher")
 
 
 def mpirun(*program):
+    if not shutil.which("mpirun"):
+        raise Skip("there is no mpirun")
     done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2", sys.executable, *program],
                           capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
@@ -145,6 +156,20 @@ def test_an_id_file():
         left = os.listdir(folder)
         if left:
             raise Failure(f"left behind: {left}")
+
+
+def test_cuda_memory_and_streams_on_emulated_cuda():
+    from gdrx import library
+
+    emulated = TREE / "build/release/emulated"
+    if not (emulated / "libcuda.so.1").exists():
+        raise Skip(f"there is no {emulated}")
+    with tempfile.TemporaryDirectory() as folder:
+        # libgdrx takes the kernels that are beside it.
+        for file in [library.path(), *library.path().parent.glob("libgdrx-fabric-*.so"), *emulated.glob("lib*.so*")]:
+            shutil.copy(file, folder)
+        for size in SIZES:
+            outputs(size, "on_emulated_cuda", TORCH_GDRX_LIBRARY=folder, LD_LIBRARY_PATH=folder)
 
 
 def test_launchers():
@@ -167,8 +192,6 @@ def test_launchers():
 
 
 def test_the_example():
-    if not shutil.which("mpirun"):
-        return
     text = mpirun(str(TREE / "examples/numpy_allreduce.py"))
     for rank in range(2):
         if f"rank {rank} of 2: sum [3. 3. 3. 3.]" not in text:
@@ -198,6 +221,8 @@ def alone(wanted):
             continue
         try:
             function()
+        except Skip as why:
+            print(f"skip plain.{name}: {why}", flush=True)
         except (Failure, subprocess.TimeoutExpired) as failure:
             yield f"plain.{name}", str(failure)
         else:

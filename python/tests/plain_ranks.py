@@ -194,6 +194,14 @@ def from_launcher():
     check(join())  # another of the same ranks
 
 
+def on_emulated_cuda():
+    import plain_cuda
+
+    plain_cuda.open_gpu()
+    with join(gpu=0) as comm:
+        plain_cuda.run(comm)
+
+
 def id_file():
     check(join(id_file=os.environ["TEST_ID"]))
 
