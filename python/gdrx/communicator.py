@@ -190,14 +190,20 @@ class Communicator(UnevenCalls):
         if self._handle is None:
             return
         self._live()
-        failed, told = self._failed(), self._told
-        met = 0 if failed else capi.load().gdrxCommFinalize(self._handle, None)
-        try:
-            if not (failed and told):
-                self._check(met)
-        finally:
-            result = self._destroy()
-        if not (failed and told):
+        failed, told = self.failure(), self._told
+        alone = None
+        if failed is None:
+            try:
+                self._check(capi.load().gdrxCommFinalize(self._handle, None))
+            except Error as error:
+                alone = error
+        result = self._destroy()
+        if failed is not None:
+            if not told:
+                raise failed
+        elif alone is not None:
+            raise alone
+        else:
             capi.check(result)
 
     def _destroy(self) -> int:

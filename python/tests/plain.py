@@ -74,6 +74,13 @@ def test_a_dead_peer_is_named():
             expect(texts[rank], "PEER_LOST", "rank 1", rank=1)
 
 
+def test_finalize_names_a_dead_peer():
+    text = outputs(2, "killed_unnoticed", [0])[0]
+    expect(text, "PEER_LOST", "rank 1", rank=1)
+    if "PASSED" not in text:
+        raise Failure(text)
+
+
 def test_a_dead_peer_of_a_group_is_named():
     expect(outputs(2, "killed_in_a_group", [0])[0], "PEER_LOST", "rank 1", rank=1, soon=1.3)
 

@@ -55,6 +55,18 @@ def killed():
     comm.finalize()  # what was raised is not raised again
 
 
+def killed_unnoticed():
+    """No call has met the death: finalize tells of it."""
+    comm = join()
+    comm.barrier()
+    time.sleep(0.3)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.7)
+    report(comm.finalize)
+    report(comm.finalize)
+
+
 def mismatch():
     comm = join()
     comm.barrier()
