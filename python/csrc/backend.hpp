@@ -117,6 +117,7 @@ class Backend : public c10d::Backend {
   const c10::intrusive_ptr<Options>& options() const { return options_; }
   std::string failure() { return engine_->failure(); }
   std::string explain(std::size_t bytes) { return engine_->describe(bytes); }
+  Stats stats() { return engine_->stats(); }
   int splits() const { return splits_; }
 
  private:

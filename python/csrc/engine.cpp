@@ -137,6 +137,7 @@ WorkPtr Engine::begin(Call call,
   {
     const std::lock_guard lock(mutex_);
     check_usable(work->call.title);
+    count(work->call);
     start(work, ended);
     if (coalesced_) {
       coalesced_->push_back(work);
@@ -147,6 +148,15 @@ WorkPtr Engine::begin(Call call,
   for (const WorkPtr& one : ended) one->complete();
   if (!async) work->wait();
   return work;
+}
+
+void Engine::count(const Call& call) {
+  Stats::Calls& calls = calls_[call.title];
+  ++calls.count;
+  const auto& tensors = !call.shown.empty()    ? call.shown
+                        : !call.inputs.empty() ? call.inputs
+                                               : call.outputs;
+  for (const at::Tensor& tensor : tensors) calls.bytes += tensor.nbytes();
 }
 
 WorkPtr Engine::post(Call call, const Poster& poster) {
@@ -326,6 +336,28 @@ std::string Engine::describe(std::size_t bytes) {
   std::vector<char> text(16384);
   check(gdrxCommExplain(comm_, bytes, text.data(), text.size()), comm_, "explain");
   return text.data();
+}
+
+Stats Engine::stats() {
+  check_process("stats");
+  const std::lock_guard lock(mutex_);
+  Stats stats{.calls = calls_};
+  if (comm_ == nullptr) return stats;
+  std::vector<char> text(16384);
+  stats.late.resize(static_cast<std::size_t>(size_));
+  gdrxWaiting_t waiting{};
+  waiting.size = sizeof waiting;
+  waiting.ranks = stats.late.data();
+  waiting.rank_capacity = size_;
+  waiting.text = text.data();
+  waiting.text_capacity = text.size();
+  check(gdrxCommGetWaiting(comm_, &waiting), comm_, "stats");
+  stats.late.resize(static_cast<std::size_t>(std::min(waiting.rank_count, size_)));
+  stats.running = waiting.calls;
+  stats.behind = waiting.behind;
+  stats.seconds = waiting.seconds;
+  stats.text = text.data();
+  return stats;
 }
 
 }  // namespace gdrx_torch

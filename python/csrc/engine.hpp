@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,18 @@ using Poster = std::function<void(gdrxComm_t, Work&)>;
 void check(gdrxResult_t result, gdrxComm_t comm, const char* call);
 /// A place for the next request of a call.
 gdrxRequest_t* next_request(Work& work);
+
+/// What a group has done, and whom it waits for.
+struct Stats {
+  struct Calls {
+    std::uint64_t count = 0, bytes = 0;  // bytes of this rank's tensors
+  };
+  std::map<std::string, Calls> calls;  // by the name that a profiler shows
+  std::vector<int> late;               // the ranks that running calls wait for
+  int running = 0, behind = 0;         // calls; behind: that wait for those to end
+  double seconds = 0;                  // for which the oldest has run
+  std::string text;                    // a line for each running call
+};
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
@@ -69,6 +82,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Why the group has failed; empty: it has not.
   std::string failure();
   std::string describe(std::size_t bytes);
+  Stats stats();
   int rank() const { return rank_; }
   int size() const { return size_; }
 
@@ -79,6 +93,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void advance(std::vector<WorkPtr>& ended);
   bool advance(Work& work);
   bool busy() const;
+  void count(const Call& call);
   void check_process(const char* call) const;
   void check_usable(const char* call) const;
   void fail(const std::string& why);
@@ -100,6 +115,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Mailbox mailbox_;
   std::optional<std::vector<WorkPtr>> coalesced_;
   std::string failure_;
+  std::map<std::string, Stats::Calls> calls_;
   std::atomic<std::int64_t> timeout_;
   std::atomic<std::uint64_t> sequence_{0};
   const int process_;  // a forked child owns nothing of this

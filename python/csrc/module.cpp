@@ -15,6 +15,26 @@ using gdrx_torch::Milliseconds;
 template <class T>
 using Held = c10::intrusive_ptr<T>;
 
+namespace {
+
+py::dict stats_of(Backend& backend) {
+  gdrx_torch::Stats stats;
+  {
+    const py::gil_scoped_release free;
+    stats = backend.stats();
+  }
+  py::dict calls;
+  for (const auto& [title, seen] : stats.calls) {
+    calls[py::str(title.substr(title.find(':') + 1))] =
+        py::dict(py::arg("count") = seen.count, py::arg("bytes") = seen.bytes);
+  }
+  return py::dict(py::arg("calls") = calls, py::arg("late") = stats.late,
+                  py::arg("running") = stats.running, py::arg("behind") = stats.behind,
+                  py::arg("seconds") = stats.seconds, py::arg("text") = stats.text);
+}
+
+}  // namespace
+
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::module_::import("torch.distributed.distributed_c10d");  // the base classes
   using NoGil = py::call_guard<py::gil_scoped_release>;
@@ -31,6 +51,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def("failure", &Backend::failure, NoGil(), "Why the group has failed; empty: it has not.")
       .def("explain", &Backend::explain, NoGil(), py::arg("bytes"),
            "The reasons for how an all_reduce of so many bytes runs.")
+      .def("stats", &stats_of, "What the group has done, and whom it waits for.")
       .def("comm_split_count", &Backend::splits)
       .def(
           "perform_nocolor_split", [](const Backend&, const py::object&) {},

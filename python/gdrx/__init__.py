@@ -7,9 +7,9 @@ Nothing here imports torch: PyTorch itself imports this package while it is half
 from gdrx.capi import unique_id
 from gdrx.communicator import Communicator, Waiting
 from gdrx.errors import ArgumentError, Error, Result
-from gdrx.info import explain, failure, version
+from gdrx.info import explain, failure, stats, version
 from gdrx.requests import Group, Request, group
 
 __version__ = "0.1.0"
 __all__ = ["ArgumentError", "Communicator", "Error", "Group", "Request", "Result", "Waiting", "__version__",
-           "explain", "failure", "group", "unique_id", "version"]
+           "explain", "failure", "group", "stats", "unique_id", "version"]

@@ -28,6 +28,15 @@ def failure(group=None) -> str:
     return backend_of(group).failure()
 
 
+def stats(group=None) -> dict:
+    """What the group has done, and whom it waits for; any thread may ask.
+
+    calls: name, with how many (count) and the bytes of this rank's tensors.
+    late: the ranks that running calls wait for. running, behind: calls that run, and that wait for those.
+    seconds: for which the oldest has run. text: a line for each running call."""
+    return backend_of(group).stats()
+
+
 def version() -> str:
     """The version of libgdrx that is in use."""
     import ctypes

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups: new ones, split ones, meshes, timeouts, options, and what callers expect of a backend."""
 import datetime
+import time
 
 import torch
 import torch.distributed as dist
@@ -89,6 +90,28 @@ def test_explain(rank, size):
     assert "us" in text and len(text.splitlines()) > 2, text
     assert gdrx.failure() == ""
     assert gdrx.version().count(".") == 2
+
+
+def test_stats(rank, size):
+    import gdrx
+
+    before = gdrx.stats()["calls"].get("all_reduce", {"count": 0, "bytes": 0})
+    dist.all_reduce(torch.ones(1000))
+    after = gdrx.stats()
+    assert after["calls"]["all_reduce"] == {"count": before["count"] + 1, "bytes": before["bytes"] + 4000}, after
+    dist.barrier()
+    if rank != 0:
+        dist.recv(torch.empty(1), 0)
+        time.sleep(0.4)  # late
+        dist.all_reduce(torch.ones(4))
+        return
+    for peer in range(1, size):
+        dist.send(torch.ones(1), peer)
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    time.sleep(0.2)
+    seen = gdrx.stats()
+    work.wait()
+    assert seen["late"] == list(range(1, size)) and seen["seconds"] > 0.1 and "allReduce" in seen["text"], seen
 
 
 def test_profiler_shows_the_calls(rank, size):
