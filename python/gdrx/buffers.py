@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import math
+import sys
 from typing import Any, NamedTuple, Protocol, Union
 
 from gdrx import dlpack
@@ -84,7 +86,10 @@ def type_name(kind: str, item: int) -> str:
 
 def _of_interface(obj: Any, told: dict[str, Any], cuda: bool) -> _Found:
     letters = said = told["typestr"]
-    item = int(letters[2:])
+    digits = letters[2:].partition("[")[0]  # of datetime64, say, "<M8[ns]"
+    if letters[1] in "OUt" or not digits.isdigit():  # references, letters of 4 bytes, bits
+        raise ArgumentError(f"{_kind(obj)}: elements of {letters} are not taken")
+    item = int(digits)
     name = type_name(letters[1], item)
     if cuda or not name:  # numpy takes 2 us for a type's name; on CUDA bfloat16 may have another's letters
         dtype = getattr(obj, "dtype", None)
@@ -98,7 +103,16 @@ def _of_interface(obj: Any, told: dict[str, Any], cuda: bool) -> _Found:
     if told.get("mask") is not None:
         raise ArgumentError(f"{_kind(obj)}: masked arrays are not taken")
     shape = tuple(told["shape"])
-    return _Found(data[0], shape, told.get("strides"), item, name, said, bool(data[1]), obj)
+    owner: object = obj
+    if isinstance(data, (tuple, list)):
+        address, read_only = data[0] or 0, bool(data[1])  # None: it has no elements
+    else:  # what has the memory, as Pillow's images give; made anew for each who asks
+        memory, offset = _of_memory(memoryview(data)), told.get("offset", 0)
+        there = memory.item * math.prod(memory.shape)
+        if memory.strides is not None or not 0 <= offset <= there - item * math.prod(shape):
+            raise ArgumentError(f"{_kind(obj)}: the memory that its interface gives is smaller than shape {shape}")
+        address, read_only, owner = memory.address + offset, memory.read_only, memory.owner
+    return _Found(address, shape, told.get("strides"), item, name, said, read_only, owner)
 
 
 class _PyBuffer(ctypes.Structure):
@@ -134,9 +148,18 @@ def _kind(obj: object) -> str:
     return type(obj).__name__
 
 
+def _is_scalar(obj: Any) -> bool:
+    """Of numpy. Its __array_interface__ tells of a copy that is already gone."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(obj, numpy.generic)
+
+
 def _find(obj: Any) -> _Found:
-    for interface in ("__cuda_array_interface__", "__array_interface__"):
-        told = getattr(obj, interface, None)
+    for interface in ("__cuda_array_interface__", "__array_interface__") if not _is_scalar(obj) else ():
+        try:
+            told = getattr(obj, interface, None)
+        except RuntimeError as error:  # torch's, of a tensor that requires a gradient
+            raise ArgumentError(f"{_kind(obj)} gives no {interface}: {error}") from error
         if told is not None:
             return _of_interface(obj, told, "cuda" in interface)
     try:
@@ -170,11 +193,11 @@ def look(obj: Any, role: str, write: bool, dtype: Any = None) -> Buffer:
         raise ArgumentError(f"{role} is not contiguous: shape {found.shape}, strides {found.strides}")
     if write and found.read_only:
         raise ArgumentError(f"{role} is read-only, and the call writes to it")
-    total = found.item
-    for extent in found.shape:
-        total *= extent
+    total = found.item * math.prod(found.shape)
     name = found.type_name
     if dtype is not None:
+        if getattr(dtype, "byteorder", "=") == ">":
+            raise ArgumentError(f"dtype {dtype} is in big-endian order")
         asked = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)).rpartition(".")[2]
         name = _ALSO.get(asked, asked)
     if name not in TYPES:

@@ -61,7 +61,7 @@ def look(obj: Any) -> Look:
             capsule = obj.__dlpack__(max_version=(1, 0), **told)
         except TypeError:  # it is from before version 1
             capsule = obj.__dlpack__(**told)
-    except (BufferError, RuntimeError) as error:
+    except (BufferError, RuntimeError, ValueError) as error:
         raise ArgumentError(f"{type(obj).__name__} gives no DLPack tensor: {error}") from error
     address, versioned = _pointer(capsule)
     flags = 0

@@ -249,6 +249,28 @@ def test_all_that_has_memory(comm):
             assert data.float().tolist() == wanted, data
 
 
+def test_memory_that_is_made_for_who_asks(comm):
+    class Image:
+        """As Pillow has it: the data is an object that has the memory."""
+
+        def __init__(self, count):
+            self.count = count
+
+        @property
+        def __array_interface__(self):
+            return {"shape": (self.count,), "typestr": "|u1", "data": bytes([comm.rank + 1] * 4), "version": 3}
+
+    out = np.zeros(4, np.uint8)
+    comm.all_reduce(Image(4), out)
+    same(out, [sum(range(1, comm.size + 1))] * 4)
+    refused("read-only", lambda: comm.all_reduce(Image(4)))
+    refused("smaller than shape", lambda: comm.broadcast(Image(5), root=comm.rank))
+    out = np.zeros(1)
+    comm.all_reduce(np.float64(comm.rank), out)
+    same(out, [sum(range(comm.size))])
+    refused("read-only", lambda: comm.all_reduce(np.float64(1)))
+
+
 def test_bad_buffers_are_refused(comm):
     good, square = mine(comm), np.zeros((4, 4))
     frozen = mine(comm)
@@ -259,9 +281,13 @@ def test_bad_buffers_are_refused(comm):
             ("not contiguous", lambda: comm.all_reduce(memoryview(bytearray(8))[::2])),
             ("read-only", lambda: comm.all_reduce(frozen)),
             ("read-only", lambda: comm.recv(b"1234", 0)),
-            ("not a type of gdrx", lambda: comm.all_reduce(np.array(["a", "b"]))),
+            ("not a type of gdrx", lambda: comm.all_reduce(np.array([b"a", b"b"]))),
             ("not a type of gdrx", lambda: comm.all_reduce(good, dtype="float65")),
             ("big-endian", lambda: comm.all_reduce(good.astype(">f8"))),
+            ("big-endian", lambda: comm.all_reduce(good, dtype=np.dtype(">f8"))),
+            ("not a type of gdrx", lambda: comm.all_reduce(good.astype("M8[ns]"))),
+            ("|O", lambda: comm.all_reduce(np.array([None]), dtype="int64")),
+            ("<U1", lambda: comm.all_reduce(np.array(["a"]), dtype="uint8")),
             ("is not memory", lambda: comm.all_reduce([1.0, 2.0])),
             ("recv has 5 elements, not 12", lambda: comm.all_reduce(good, np.zeros(5))),
             ("send is of float64, recv of float32", lambda: comm.all_reduce(good, np.zeros(12, np.float32))),
