@@ -7,7 +7,7 @@ import functools
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
 
 from gdrx import library
-from gdrx.errors import Error
+from gdrx.errors import ArgumentError, Error, Result
 
 ID_BYTES = 128
 NO_COLOR = -1
@@ -107,6 +107,8 @@ def check(result: int, handle: c_void_p | None = None) -> None:
         info = AsyncErrorInfo(size=ctypes.sizeof(AsyncErrorInfo))
         if lib.gdrxCommGetAsyncErrorInfo(handle, ctypes.byref(info)) == 0 and info.result == result:
             rank = info.subject if info.subject >= 0 else None
+    if result == Result.INVALID_ARGUMENT:
+        raise ArgumentError(text)
     raise Error(result, text, rank)
 
 

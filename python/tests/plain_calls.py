@@ -187,6 +187,11 @@ def test_requests(comm):
     comm.barrier(wait=False).wait()
 
 
+def test_what_the_library_refuses_is_an_argument_error(comm):
+    refused("no band of double", lambda: comm.all_reduce(mine(comm), op="band"))
+    comm.barrier()
+
+
 def test_split(comm):
     half = comm.split(0 if comm.rank < 2 else None, key=-comm.rank)
     if comm.rank < 2:
