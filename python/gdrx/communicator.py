@@ -275,3 +275,11 @@ class Communicator(UnevenCalls):
 def _fields(info: ctypes.Structure) -> dict[str, Any]:
     values = {field[0]: getattr(info, field[0]) for field in info._fields_ if field[0] != "size"}
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in values.items()}
+            warnings.warn("gdrx: a communicator was dropped without finalize(): it is aborted", ResourceWarning,
+                          source=self)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a gdrx.Communicator cannot be copied or pickled: use split")
+
+    def __repr__(self) -> str:
+        return f"<gdrx.Communicator rank {self.rank} of {self.size}{'' if self._handle else ', finalized'}>"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every call of gdrx.Communicator, in one group of ranks: what plain.py starts, a process a rank."""
 import array
+import copy
 import importlib
 import importlib.util
 
@@ -190,6 +191,16 @@ def test_requests(comm):
 def test_what_the_library_refuses_is_an_argument_error(comm):
     refused("no band of double", lambda: comm.all_reduce(mine(comm), op="band"))
     comm.barrier()
+
+
+def test_it_is_not_copied(comm):
+    try:
+        copy.copy(comm)
+    except TypeError as error:
+        assert "split" in str(error)
+    else:
+        raise AssertionError("two owners of one communicator")
+    assert repr(comm) == f"<gdrx.Communicator rank {comm.rank} of {comm.size}>"
 
 
 def test_split(comm):
