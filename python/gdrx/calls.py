@@ -217,12 +217,12 @@ class Calls:
         return source, target
 
     def _root(self, root: int) -> bool:
-        if not 0 <= root < self.size:
+        if not 0 <= index(root) < self.size:
             raise ArgumentError(f"root {root} is no rank of 0 to {self.size - 1}")
         return root == self.rank
 
     def _peer(self, peer: int) -> int:
-        if not 0 <= peer < self.size:
+        if not 0 <= index(peer) < self.size:
             raise ArgumentError(f"peer {peer} is no rank of 0 to {self.size - 1}")
         return peer
 

@@ -6,7 +6,9 @@ import ctypes
 import os
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral
+from operator import index
 from typing import Any, NamedTuple
 
 from gdrx import capi, environment, requests
@@ -256,7 +258,7 @@ class Communicator(UnevenCalls):
     def explain(self, what: int | BufferLike) -> str:
         """Why an all_reduce of so many bytes, or of this buffer, runs as it does: the candidates with
         predicted times."""
-        size = what if isinstance(what, int) else look(what, "buffer", False).bytes
+        size = int(what) if isinstance(what, Integral) else look(what, "buffer", False).bytes
         text = ctypes.create_string_buffer(TEXT_BYTES)
         self._check(capi.load().gdrxCommExplain(self._live(), size, text, TEXT_BYTES))
         return text.value.decode(errors="replace")

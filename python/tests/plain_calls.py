@@ -193,6 +193,19 @@ def test_what_the_library_refuses_is_an_argument_error(comm):
     comm.barrier()
 
 
+def test_numbers_of_numpy(comm):
+    data = mine(comm)
+    comm.broadcast(data, root=np.int64(0))
+    same(data, of(comm, 0))
+    try:
+        comm.broadcast(data, root=0.0)
+    except TypeError:
+        pass
+    else:
+        raise AssertionError("a root of 0.0 was taken")
+    assert "1 MiB" in comm.explain(np.int64(1 << 20)) or "1048576" in comm.explain(np.int64(1 << 20))
+
+
 def test_it_is_not_copied(comm):
     try:
         copy.copy(comm)
