@@ -2,6 +2,7 @@
 """gdrx.Communicator: how it is made, looked at, and ended."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -48,8 +49,9 @@ class Communicator(UnevenCalls):
     Ended by every rank at once: finalize, or the end of `with`. If the body of `with` raises, all ranks
     get ABORTED.
 
-    Threads: one at a time uses a communicator; abort, late, failure and set_timeout are for any, until
-    finalize. Calls let go of Python's lock. Ctrl-C is noticed when a call returns.
+    Threads: one at a time uses a communicator, and another gets ArgumentError; abort, late, failure and
+    set_timeout are for any, until finalize. Calls let go of Python's lock. Ctrl-C is noticed when a call
+    returns.
 
     Errors: a communicator that has failed stays so, and every later call raises the first reason.
     """
@@ -69,10 +71,8 @@ class Communicator(UnevenCalls):
         if len(id) != capi.ID_BYTES:
             raise ArgumentError(f"id has {len(id)} bytes, not the {capi.ID_BYTES} of unique_id()")
         config = _config(algorithm, transport, timeout, gpu, gpu_blocks)
-        handle = ctypes.c_void_p()
-        capi.check(capi.load().gdrxCommInitRank(ctypes.byref(handle), size, capi.UniqueId.from_buffer_copy(id),
-                                                rank, ctypes.byref(config)))
-        self._begin(handle)
+        self._begin(lambda made: capi.check(capi.load().gdrxCommInitRank(
+            made, size, capi.UniqueId.from_buffer_copy(id), rank, ctypes.byref(config))))
 
     @classmethod
     def from_mpi(cls, mpi: Any, **options: Any) -> Communicator:
@@ -101,39 +101,74 @@ class Communicator(UnevenCalls):
         with environment.shared_id(place, id_file) as made:
             return cls(made, place.rank, place.size, **options)
 
-    def _begin(self, handle: ctypes.c_void_p) -> None:
-        lib = capi.load()
-        self._handle: ctypes.c_void_p | None = handle
+    def _begin(self, make: Callable[[Any], None]) -> bool:
+        """False: no communicator was made."""
+        requests.outside("making a communicator")
+        lib, handle = capi.load(), ctypes.c_void_p()
+        self._handle: ctypes.c_void_p | None = None
+        self._using = threading.RLock()   # the thread that is in a call
         self._ending = threading.Lock()
-        self._requests: set[Request] = set()
+        self._requests: dict[Request, None] = {}  # the oldest first
         self._told = False
         self._process = os.getpid()
         self._counts: dict[str, list[int]] = {}
+        try:
+            make(ctypes.byref(handle))
+        finally:  # Ctrl-C is raised behind the call: then __del__ ends what was made
+            self._handle = handle if handle else None
+        if self._handle is None:
+            return False
         number = ctypes.c_int()
         self._check(lib.gdrxCommUserRank(handle, ctypes.byref(number)))
         self.rank = number.value
         self._check(lib.gdrxCommCount(handle, ctypes.byref(number)))
         self.size = number.value
+        return True
 
-    @classmethod
-    def _of(cls, handle: ctypes.c_void_p) -> Communicator:
-        made = cls.__new__(cls)
-        made._begin(handle)
-        return made
+    def _child(self, make: Callable[[Any], int]) -> Communicator | None:
+        made = type(self).__new__(type(self))
+        with self._turn():
+            return made if made._begin(lambda place: self._check(make(place))) else None
+
+    def _own_process(self) -> None:
+        if self._process != os.getpid():
+            raise ArgumentError("the communicator is of the process that this one was forked from")
 
     def _live(self) -> ctypes.c_void_p:
         if self._handle is None:
             raise ArgumentError("the communicator was finalized")
-        if self._process != os.getpid():
-            raise ArgumentError("the communicator is of the process that this one was forked from")
+        self._own_process()
         return self._handle
+
+    def _take(self) -> ctypes.c_void_p:
+        """The turn of this thread, until self._using.release()."""
+        if not self._using.acquire(blocking=False):
+            self._own_process()
+            raise ArgumentError("another thread is in a call of this communicator: one at a time uses it")
+        try:
+            return self._live()
+        except ArgumentError:
+            self._using.release()
+            raise
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[ctypes.c_void_p]:
+        handle = self._take()
+        try:
+            yield handle
+        finally:
+            self._using.release()
 
     def _check(self, result: int) -> None:
         try:
             capi.check(result, self._handle)
         except Error:
-            self._told = self._told or self._failed()
+            self._notice()
             raise
+
+    def _notice(self) -> None:
+        """If it has failed, that is told now."""
+        self._told = self._told or self._failed()
 
     def _failed(self) -> bool:
         code = ctypes.c_int()
@@ -144,34 +179,49 @@ class Communicator(UnevenCalls):
 
     def _post(self, name: str, arguments: tuple[Any, ...], buffers: tuple[Any, ...], stream: Any,
               wait: bool) -> Request | None:
-        handle, place = self._live(), stream_handle(stream)
+        place = stream_handle(stream)
         request = None if wait else Request(self, buffers)
-        result = getattr(capi.load(), f"gdrx{name}")(*arguments, handle, place,
-                                                     request.pointer if request else None)
-        self._check(result)
-        count = self._counts.setdefault(name, [0, 0])
-        count[0] += 1
-        count[1] += buffers[0].bytes if buffers else 0
-        if request is not None:
-            self._requests.add(request)
-        if not requests.keep(request or (self, buffers)) and request is not None:
-            request.posted()
+        handle = self._take()
+        try:
+            if self._requests:
+                self._reap()
+            grouped = requests.keep(request or (self, buffers))
+            if request is not None:
+                self._requests[request] = None
+                request._posted = not grouped
+            result = getattr(capi.load(), f"gdrx{name}")(*arguments, handle, place,
+                                                         request.pointer if request else None)
+            if result:
+                requests.drop()
+                if request is not None:
+                    self._requests.pop(request)
+                self._check(result)
+            count = self._counts.setdefault(name, [0, 0])
+            count[0] += 1
+            count[1] += buffers[0].bytes if buffers else 0
+        finally:
+            self._using.release()
         return request
+
+    def _reap(self) -> None:
+        """The oldest requests that have ended let go of their buffers: it may be that nobody asks them."""
+        for request in list(self._requests):
+            if not request.step(capi.load().gdrxTest):
+                break
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Collective. Ranks of one color get a communicator of their own, in the order of their keys, then
         of their ranks. color None: none. Both are used and finalized each by itself."""
-        made = ctypes.c_void_p()
-        self._check(capi.load().gdrxCommSplit(self._live(), capi.NO_COLOR if color is None else color, key,
-                                              ctypes.byref(made), None))
-        return type(self)._of(made) if made else None
+        number = capi.NO_COLOR if color is None else index(color)
+        return self._child(lambda made: capi.load().gdrxCommSplit(self._handle, number, index(key), made, None))
 
     def shrink(self, exclude: Sequence[int]) -> Communicator:
         """A communicator of the ranks that stay, in their order; they alone call it, with the same list.
         This one may have failed, by the death of those that are left out. It is finalized afterwards."""
-        made, ranks = ctypes.c_void_p(), (ctypes.c_int * len(exclude))(*exclude)
-        self._check(capi.load().gdrxCommShrink(self._live(), ranks, len(exclude), ctypes.byref(made), None))
-        return type(self)._of(made)
+        ranks = (ctypes.c_int * len(exclude))(*map(index, exclude))
+        made = self._child(lambda place: capi.load().gdrxCommShrink(self._handle, ranks, len(exclude), place, None))
+        assert made is not None
+        return made
 
     def set_timeout(self, seconds: float) -> None:
         """The timeout of later calls; 0: what the communicator was made with; negative: none."""
@@ -179,6 +229,7 @@ class Communicator(UnevenCalls):
 
     def abort(self) -> None:
         """Ends every call here and on all ranks with ABORTED. From any thread. Still to be finalized."""
+        self._own_process()
         with self._ending:
             if self._handle is not None:
                 capi.check(capi.load().gdrxCommAbort(self._handle), self._handle)
@@ -191,7 +242,11 @@ class Communicator(UnevenCalls):
         It is freed all the same."""
         if self._handle is None:
             return
-        self._live()
+        requests.outside("finalize")
+        with self._turn():
+            self._finalize()
+
+    def _finalize(self) -> None:
         failed, told = self.failure(), self._told
         alone = None
         if failed is None:
@@ -224,17 +279,27 @@ class Communicator(UnevenCalls):
             self.finalize()
         elif self._handle is not None and self._process == os.getpid():
             self.abort()
-            self._destroy()
+            with self._using:  # a call of another thread ends first
+                if self._handle is not None:
+                    self._destroy()
 
     def __del__(self) -> None:
         # A forked child has a copy, which owns nothing.
         if getattr(self, "_handle", None) is not None and self._process == os.getpid():
-            warnings.warn("gdrx: a communicator was dropped without finalize(): it is aborted", ResourceWarning)
             self.abort()
             self._destroy()
+            warnings.warn("gdrx: a communicator was dropped without finalize(): it is aborted", ResourceWarning,
+                          source=self)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a gdrx.Communicator cannot be copied or pickled: use split")
+
+    def __repr__(self) -> str:
+        return f"<gdrx.Communicator rank {self.rank} of {self.size}{'' if self._handle else ', finalized'}>"
 
     def failure(self) -> Error | None:
         """Why the communicator has failed; None if it has not. From any thread, never blocks."""
+        self._own_process()
         with self._ending:
             code = ctypes.c_int()
             if self._handle is None:
@@ -248,6 +313,7 @@ class Communicator(UnevenCalls):
 
     def late(self) -> Waiting:
         """Whom the running calls wait for. From any thread, also while another is in a call."""
+        self._own_process()
         with self._ending:
             ranks, text = (ctypes.c_int * self.size)(), ctypes.create_string_buffer(TEXT_BYTES)
             found = capi.Waiting(ctypes.sizeof(capi.Waiting), ranks, self.size, ctypes.addressof(text), TEXT_BYTES)
@@ -260,16 +326,18 @@ class Communicator(UnevenCalls):
         predicted times."""
         size = int(what) if isinstance(what, Integral) else look(what, "buffer", False).bytes
         text = ctypes.create_string_buffer(TEXT_BYTES)
-        self._check(capi.load().gdrxCommExplain(self._live(), size, text, TEXT_BYTES))
+        with self._turn() as handle:
+            self._check(capi.load().gdrxCommExplain(handle, size, text, TEXT_BYTES))
         return text.value.decode(errors="replace")
 
     def stats(self) -> dict[str, Any]:
         """calls: name, how many and bytes of this rank's send buffers. last: what the last call that ended
         was, and what it cost here. memory: bytes that the communicator holds."""
-        lib, handle = capi.load(), self._live()
+        lib = capi.load()
         last, memory = capi.OpInfo(ctypes.sizeof(capi.OpInfo)), capi.MemoryInfo(ctypes.sizeof(capi.MemoryInfo))
-        self._check(lib.gdrxCommGetLastOp(handle, ctypes.byref(last)))
-        self._check(lib.gdrxCommGetMemory(handle, ctypes.byref(memory)))
+        with self._turn() as handle:
+            self._check(lib.gdrxCommGetLastOp(handle, ctypes.byref(last)))
+            self._check(lib.gdrxCommGetMemory(handle, ctypes.byref(memory)))
         return {"calls": {name: {"count": count, "bytes": size} for name, (count, size) in self._counts.items()},
                 "last": _fields(last), "memory": _fields(memory)}
 
@@ -277,11 +345,3 @@ class Communicator(UnevenCalls):
 def _fields(info: ctypes.Structure) -> dict[str, Any]:
     values = {field[0]: getattr(info, field[0]) for field in info._fields_ if field[0] != "size"}
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in values.items()}
-            warnings.warn("gdrx: a communicator was dropped without finalize(): it is aborted", ResourceWarning,
-                          source=self)
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a gdrx.Communicator cannot be copied or pickled: use split")
-
-    def __repr__(self) -> str:
-        return f"<gdrx.Communicator rank {self.rank} of {self.size}{'' if self._handle else ', finalized'}>"

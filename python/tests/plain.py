@@ -93,6 +93,33 @@ def test_a_request_outlives_its_communicator():
 def test_a_forked_child_is_refused():
     for text in outputs(2, "forked"):
         expect(text, "INVALID_ARGUMENT", "forked")
+        if text.count("forked") != 5:
+            raise Failure(text)
+
+
+def test_a_second_thread_is_refused():
+    text = outputs(2, "used_by_two_threads")[0]
+    expect(text, "INVALID_ARGUMENT", "another thread")
+    if text.count("another thread") != 3 or "PASSED" not in text:
+        raise Failure(text)
+
+
+def test_an_exception_in_with_waits_for_another_thread():
+    for text in outputs(2, "raises_beside_a_thread"):
+        expect(text, "ABORTED", soon=5.0)
+
+
+def test_ctrl_c_during_a_wait_loses_no_failure():
+    expect(outputs(2, "interrupted_while_a_peer_dies", [0])[0], "PEER_LOST", rank=1)
+
+
+def test_ctrl_c_in_a_group_ends_the_group():
+    if "INTERRUPTED" not in outputs(2, "interrupted_in_a_group")[0]:
+        raise Failure("it was not interrupted")
+
+
+def test_an_interpreter_ends_with_live_communicators():
+    outputs(2, "left_alive")
 
 
 def test_a_mismatch_is_named():

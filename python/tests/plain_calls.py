@@ -4,6 +4,7 @@ import array
 import copy
 import importlib
 import importlib.util
+import weakref
 
 import gdrx
 import numpy as np
@@ -186,6 +187,46 @@ def test_requests(comm):
     assert request.test()
     same(out, total(comm))
     comm.barrier(wait=False).wait()
+
+
+def test_a_request_that_nobody_keeps_lets_go_of_its_buffers(comm):
+    seen = []
+    for _ in range(8):
+        data = mine(comm)
+        seen.append(weakref.ref(data))
+        comm.all_reduce(data, wait=False)
+        del data
+        comm.barrier()
+    left = [ref for ref in seen if ref() is not None]
+    assert len(left) <= 1, f"{len(left)} arrays are kept"
+    requests = [comm.all_reduce(mine(comm), wait=False) for _ in range(8)]
+    comm.barrier()
+    for request in requests:  # what was found to be done meanwhile is done
+        assert request.test()
+        request.wait()
+
+
+def test_a_group_takes_calls_that_move_data_only(comm):
+    for words, call in (("making a communicator cannot be in a group", lambda: comm.split(0)),
+                        ("making a communicator cannot be in a group", lambda: comm.shrink([])),
+                        ("finalize cannot be in a group", comm.finalize)):
+        with comm.group():
+            refused(words, call)
+    comm.barrier()
+
+
+def test_a_group_in_which_a_body_raised_says_so(comm):
+    def outer():
+        with comm.group():
+            comm.all_reduce(mine(comm))
+            try:
+                with comm.group():
+                    raise KeyError
+            except KeyError:
+                pass
+
+    refused("the body of a group raised", outer)
+    comm.barrier()
 
 
 def test_what_the_library_refuses_is_an_argument_error(comm):

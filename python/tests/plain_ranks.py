@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of plain.py: plain_ranks.py FUNCTION."""
+import contextlib
 import os
 import signal
 import sys
@@ -131,15 +132,115 @@ def finalized():
 
 def forked():
     comm = join()
+    request = comm.recv(np.zeros(1), 1 - comm.rank, wait=False)
     child = os.fork()
     if child == 0:
-        report(comm.barrier)
-        del comm
+        for call in (comm.barrier, comm.abort, comm.failure, request.test, request.wait):
+            report(call)
+        del comm, request
         sys.exit()
     status = os.waitpid(child, 0)[1]
-    comm.barrier()
+    comm.send(np.zeros(1), 1 - comm.rank)
+    request.wait()
     comm.finalize()
     assert status == 0
+
+
+def receives_in_another_thread(comm):
+    started = threading.Thread(target=report, args=(lambda: comm.recv(np.zeros(1), 1 - comm.rank),))
+    started.start()
+    while started.is_alive() and not comm.late().running:
+        time.sleep(0.01)
+    return started
+
+
+def used_by_two_threads():
+    comm, other = join(), join()
+    thread = receives_in_another_thread(comm) if comm.rank == 0 else None
+    for call in (comm.barrier, comm.finalize, comm.stats) if thread else ():
+        report(call)
+    other.barrier()
+    if thread:
+        thread.join()
+    else:
+        comm.send(np.zeros(1), 0)
+    other.finalize()
+    comm.finalize()
+
+
+def raises_beside_a_thread():
+    """The communicator is freed when the thread has left it."""
+    comm, other = join(), join()
+    thread = receives_in_another_thread(comm)
+    other.barrier()
+    try:
+        with comm:
+            raise KeyError
+    except KeyError:
+        thread.join()
+    other.finalize()
+
+
+def interrupt_soon():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def interrupted_while_a_peer_dies():
+    comm = join()
+    comm.barrier()
+    if comm.rank == 1:
+        time.sleep(0.8)
+        os.kill(os.getpid(), signal.SIGKILL)
+    request = comm.recv(np.zeros(1), 1, wait=False)
+    interrupt_soon()
+    try:
+        request.wait()
+    except KeyboardInterrupt:
+        report(request.test)
+    comm.finalize()
+
+
+def interrupted_in_a_group():
+    comm = join()
+    comm.barrier()
+    data, request = np.zeros(2), None
+    if comm.rank == 0:
+        interrupt_soon()
+        try:
+            with gdrx.group():
+                comm.recv(data[:1], 1)
+                request = comm.recv(data[1:], 1, wait=False)
+        except KeyboardInterrupt:
+            print("INTERRUPTED", flush=True)
+        request.wait()
+        assert data.tolist() == [1, 1]
+    else:
+        time.sleep(0.8)
+        comm.send(np.ones(1), 0)
+        comm.send(np.ones(1), 0)
+    comm.barrier()  # not in the group
+    comm.finalize()
+
+
+def left_alive():
+    """Nobody finalizes: interpreters end with a cycle, a request, and a thread in a call."""
+    import gc
+
+    gc.disable()
+    comm = join()
+    comm.barrier()
+    half = comm.split(0)
+    half.barrier()
+    comm.own, comm.half = comm, half
+    comm.request = comm.recv(np.zeros(1), 1 - comm.rank, wait=False)
+
+    def waits():  # and says nothing: the interpreter ends
+        with contextlib.suppress(gdrx.Error):
+            comm.recv(np.zeros(1), 1 - comm.rank)
+
+    threading.Thread(target=waits, daemon=True).start()
+    time.sleep(0.5)  # the end of one rank aborts the others' calls: they have left theirs
 
 
 def leaves_a_request_open():
