@@ -106,7 +106,7 @@ class Calls:
                    dtype: Any = None, stream: Any = None, wait: bool = True) -> Request | None:
         """recv[i] = op over all ranks of send[i]. Without recv, send is overwritten."""
         source, target = self._in_place(send, recv, dtype)
-        return self._post("AllReduce", (source.address, target.address, source.count, source.type, operator(op)),
+        return self._post("all_reduce", (source.address, target.address, source.count, source.type, operator(op)),
                           (source, target), stream, wait)
 
     def reduce(self, send: BufferLike, recv: BufferLike | None = None, op: str = "sum", root: int = 0, *,
@@ -117,7 +117,7 @@ class Calls:
             source, target = self._in_place(send, recv, dtype)
         else:
             source = target = look(send, "send", False, dtype)
-        return self._post("Reduce", (source.address, target.address if self.rank == root else None,
+        return self._post("reduce", (source.address, target.address if self.rank == root else None,
                                      source.count, source.type, operator(op), root),
                           (source, target), stream, wait)
 
@@ -125,7 +125,7 @@ class Calls:
                   wait: bool = True) -> Request | None:
         """root's buffer goes to every other rank's, of as many elements."""
         found = look(buffer, "buffer", not self._root(root), dtype)
-        return self._post("Broadcast", (found.address, found.address, found.count, found.type, root), (found,),
+        return self._post("broadcast", (found.address, found.address, found.count, found.type, root), (found,),
                           stream, wait)
 
     def all_gather(self, send: BufferLike, recv: BufferLike, *, dtype: Any = None, stream: Any = None,
@@ -134,7 +134,7 @@ class Calls:
         block of recv."""
         source, target = _pair(send, recv, dtype)
         _equal("recv", target, source.count * self.size)
-        return self._post("AllGather", (source.address, target.address, source.count, source.type),
+        return self._post("all_gather", (source.address, target.address, source.count, source.type),
                           (source, target), stream, wait)
 
     def reduce_scatter(self, send: BufferLike, recv: BufferLike, op: str = "sum", *, dtype: Any = None,
@@ -142,7 +142,7 @@ class Calls:
         """send: size blocks of recv's length. recv is op over all ranks of this rank's block."""
         source, target = _pair(send, recv, dtype)
         _equal("send", source, target.count * self.size)
-        return self._post("ReduceScatter", (source.address, target.address, target.count, source.type, operator(op)),
+        return self._post("reduce_scatter", (source.address, target.address, target.count, source.type, operator(op)),
                           (source, target), stream, wait)
 
     def all_to_all(self, send: BufferLike, recv: BufferLike | None = None, *, dtype: Any = None,
@@ -151,7 +151,7 @@ class Calls:
         send is overwritten."""
         source, target = self._in_place(send, recv, dtype)
         count = _block("send", source, self.size)
-        return self._post("AllToAll", (source.address, target.address, count, source.type), (source, target),
+        return self._post("all_to_all", (source.address, target.address, count, source.type), (source, target),
                           stream, wait)
 
     def gather(self, send: BufferLike, recv: BufferLike | None = None, root: int = 0, *, dtype: Any = None,
@@ -161,7 +161,7 @@ class Calls:
         if self._root(root):
             source, target = _pair(send, self._given("recv", recv), dtype)
             _equal("recv", target, source.count * self.size)
-        return self._post("Gather", (source.address, target.address, source.count, source.type, root),
+        return self._post("gather", (source.address, target.address, source.count, source.type, root),
                           (source, target), stream, wait)
 
     def scatter(self, send: BufferLike | None, recv: BufferLike, root: int = 0, *, dtype: Any = None,
@@ -171,38 +171,38 @@ class Calls:
         if self._root(root):
             source, target = _pair(self._given("send", send), recv, dtype)
             _equal("send", source, target.count * self.size)
-        return self._post("Scatter", (source.address, target.address, target.count, target.type, root),
+        return self._post("scatter", (source.address, target.address, target.count, target.type, root),
                           (source, target), stream, wait)
 
     def scan(self, send: BufferLike, recv: BufferLike | None = None, op: str = "sum", *, dtype: Any = None,
              stream: Any = None, wait: bool = True) -> Request | None:
         """recv[i] = op over ranks 0 to this one of send[i]. Without recv, send is overwritten."""
         source, target = self._in_place(send, recv, dtype)
-        return self._post("Scan", (source.address, target.address, source.count, source.type, operator(op)),
+        return self._post("scan", (source.address, target.address, source.count, source.type, operator(op)),
                           (source, target), stream, wait)
 
     def exscan(self, send: BufferLike, recv: BufferLike | None = None, op: str = "sum", *, dtype: Any = None,
                stream: Any = None, wait: bool = True) -> Request | None:
         """scan without this rank's own; rank 0's recv stays as it is."""
         source, target = self._in_place(send, recv, dtype)
-        return self._post("Exscan", (source.address, target.address, source.count, source.type, operator(op)),
+        return self._post("exscan", (source.address, target.address, source.count, source.type, operator(op)),
                           (source, target), stream, wait)
 
     def barrier(self, *, stream: Any = None, wait: bool = True) -> Request | None:
         """Done when every rank has come as far."""
-        return self._post("Barrier", (), (), stream, wait)
+        return self._post("barrier", (), (), stream, wait)
 
     def send(self, buffer: BufferLike, peer: int, *, dtype: Any = None, stream: Any = None,
              wait: bool = True) -> Request | None:
         """To rank peer, whose recv has as many elements. Messages of a pair are matched in their order."""
         found = look(buffer, "buffer", False, dtype)
-        return self._post("Send", (found.address, found.count, found.type, self._peer(peer)), (found,), stream, wait)
+        return self._post("send", (found.address, found.count, found.type, self._peer(peer)), (found,), stream, wait)
 
     def recv(self, buffer: BufferLike, peer: int, *, dtype: Any = None, stream: Any = None,
              wait: bool = True) -> Request | None:
         """From rank peer, whose send has as many elements."""
         found = look(buffer, "buffer", True, dtype)
-        return self._post("Recv", (found.address, found.count, found.type, self._peer(peer)), (found,), stream, wait)
+        return self._post("recv", (found.address, found.count, found.type, self._peer(peer)), (found,), stream, wait)
 
     def group(self, timeout: float = 0.0) -> requests.Group:
         """gdrx.group(): calls of this thread that start together."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
+from typing import Any
 
 from gdrx import library
 from gdrx.errors import ArgumentError, Error, Result
@@ -94,6 +95,12 @@ def load() -> ctypes.CDLL:
     found.gdrxGetLastError.restype = c_char_p
     found.gdrxGetLastError.argtypes = [c_void_p]
     return found
+
+
+@functools.cache
+def call(name: str) -> Any:
+    """The library's call of a communicator's: all_to_all_v is gdrxAllToAllv."""
+    return getattr(load(), "gdrx" + name.title().replace("_V", "v").replace("_", ""))
 
 
 def check(result: int, handle: c_void_p | None = None) -> None:

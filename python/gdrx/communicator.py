@@ -26,8 +26,8 @@ class Waiting(NamedTuple):
     """Whom the running calls wait for."""
 
     ranks: tuple[int, ...]  # those that are late
-    calls: int              # that run
-    behind: int             # that wait for those to end
+    running: int            # calls that run
+    behind: int             # calls that wait for those to end
     seconds: float          # for which the oldest has run
     text: str               # a line for each call
 
@@ -189,8 +189,7 @@ class Communicator(UnevenCalls):
             if request is not None:
                 self._requests[request] = None
                 request._posted = not grouped
-            result = getattr(capi.load(), f"gdrx{name}")(*arguments, handle, place,
-                                                         request.pointer if request else None)
+            result = capi.call(name)(*arguments, handle, place, request.pointer if request else None)
             if result:
                 requests.drop()
                 if request is not None:
@@ -331,8 +330,8 @@ class Communicator(UnevenCalls):
         return text.value.decode(errors="replace")
 
     def stats(self) -> dict[str, Any]:
-        """calls: name, how many and bytes of this rank's send buffers. last: what the last call that ended
-        was, and what it cost here. memory: bytes that the communicator holds."""
+        """calls: by name, how many (count) and the bytes of this rank's send buffers. last: what the last call
+        that ended was, and what it cost here. memory: bytes that the communicator holds."""
         lib = capi.load()
         last, memory = capi.OpInfo(ctypes.sizeof(capi.OpInfo)), capi.MemoryInfo(ctypes.sizeof(capi.MemoryInfo))
         with self._turn() as handle:

@@ -23,8 +23,8 @@ class UnevenCalls(Calls):
         source, target = _pair(send, recv, dtype)
         out = Parts("send", source, send_counts, send_displs, self.size)
         back = Parts("recv", target, recv_counts, recv_displs, self.size)
-        return self._post("AllToAllv", (source.address, out.counts, out.displs, target.address, back.counts,
-                                        back.displs, source.type), (source, target), stream, wait)
+        return self._post("all_to_all_v", (source.address, out.counts, out.displs, target.address, back.counts,
+                                           back.displs, source.type), (source, target), stream, wait)
 
     def all_gather_v(self, send: BufferLike, recv: BufferLike, recv_counts: Sequence[int],
                      recv_displs: Sequence[int] | None = None, *, dtype: Any = None, stream: Any = None,
@@ -33,7 +33,7 @@ class UnevenCalls(Calls):
         source, target = _pair(send, recv, dtype)
         parts = Parts("recv", target, recv_counts, recv_displs, self.size)
         _equal("send", source, parts.counts[self.rank])
-        return self._post("AllGatherv", (source.address, target.address, parts.counts, parts.displs, source.type),
+        return self._post("all_gather_v", (source.address, target.address, parts.counts, parts.displs, source.type),
                           (source, target), stream, wait)
 
     def reduce_scatter_v(self, send: BufferLike, recv: BufferLike, recv_counts: Sequence[int],
@@ -44,8 +44,8 @@ class UnevenCalls(Calls):
         parts = Parts("recv", source, recv_counts, None, self.size)
         _equal("send", source, sum(recv_counts))
         _equal("recv", target, parts.counts[self.rank])
-        return self._post("ReduceScatterv", (source.address, target.address, parts.counts, source.type,
-                                             operator(op)), (source, target), stream, wait)
+        return self._post("reduce_scatter_v", (source.address, target.address, parts.counts, source.type,
+                                               operator(op)), (source, target), stream, wait)
 
     def gather_v(self, send: BufferLike, recv: BufferLike | None = None,
                  recv_counts: Sequence[int] = (), recv_displs: Sequence[int] | None = None, root: int = 0,
@@ -58,8 +58,8 @@ class UnevenCalls(Calls):
             parts = Parts("recv", target, recv_counts, recv_displs, self.size)
             _equal("send", source, parts.counts[self.rank])
             counts, displs = parts.counts, parts.displs
-        return self._post("Gatherv", (source.address, source.count, target.address, counts, displs, source.type,
-                                      root), (source, target), stream, wait)
+        return self._post("gather_v", (source.address, source.count, target.address, counts, displs, source.type,
+                                       root), (source, target), stream, wait)
 
     def scatter_v(self, send: BufferLike | None, recv: BufferLike, send_counts: Sequence[int] = (),
                   send_displs: Sequence[int] | None = None, root: int = 0, *, dtype: Any = None,
@@ -72,5 +72,5 @@ class UnevenCalls(Calls):
             parts = Parts("send", source, send_counts, send_displs, self.size)
             _equal("recv", target, parts.counts[self.rank])
             counts, displs = parts.counts, parts.displs
-        return self._post("Scatterv", (source.address, counts, displs, target.address, target.count, target.type,
-                                       root), (source, target), stream, wait)
+        return self._post("scatter_v", (source.address, counts, displs, target.address, target.count, target.type,
+                                        root), (source, target), stream, wait)

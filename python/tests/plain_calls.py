@@ -272,8 +272,8 @@ def test_split(comm):
 def test_what_can_be_looked_at(comm):
     comm.all_reduce(mine(comm))
     stats = comm.stats()
-    assert stats["calls"]["AllReduce"]["count"] >= 1 and stats["last"]["algorithm"], stats
-    assert comm.failure() is None and comm.late().ranks == ()
+    assert stats["calls"]["all_reduce"]["count"] >= 1 and stats["last"]["algorithm"], stats
+    assert comm.failure() is None and comm.late().ranks == () and comm.late().running == 0
     assert "us" in comm.explain(1 << 20) and comm.explain(np.zeros(8))
     comm.set_timeout(0)
 
