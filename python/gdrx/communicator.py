@@ -50,8 +50,7 @@ class Communicator(UnevenCalls):
     get ABORTED.
 
     Threads: one at a time uses a communicator, and another gets ArgumentError; abort, late, failure and
-    set_timeout are for any, until finalize. Calls let go of Python's lock. Ctrl-C is noticed when a call
-    returns.
+    set_timeout are for any. Calls let go of Python's lock. Ctrl-C is noticed when a call returns.
 
     Errors: a communicator that has failed stays so, and every later call raises the first reason.
     """
@@ -224,7 +223,9 @@ class Communicator(UnevenCalls):
 
     def set_timeout(self, seconds: float) -> None:
         """The timeout of later calls; 0: what the communicator was made with; negative: none."""
-        self._check(capi.load().gdrxCommSetTimeout(self._live(), seconds))
+        self._own_process()
+        with self._ending:
+            capi.check(capi.load().gdrxCommSetTimeout(self._live(), seconds), self._handle)
 
     def abort(self) -> None:
         """Ends every call here and on all ranks with ABORTED. From any thread. Still to be finalized."""
