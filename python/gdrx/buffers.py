@@ -166,6 +166,8 @@ def _find(obj: Any) -> _Found:
         return _of_memory(memoryview(obj))
     except TypeError:
         pass
+    except (BufferError, ValueError) as error:  # it was released or closed, or has no format for its type
+        raise ArgumentError(f"{_kind(obj)} gives no buffer: {error}") from error
     if hasattr(obj, "__dlpack__"):
         return _of_dlpack(obj)
     raise ArgumentError(f"{_kind(obj)} is not memory: it has neither __cuda_array_interface__, "

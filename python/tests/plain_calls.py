@@ -345,7 +345,10 @@ def test_bad_buffers_are_refused(comm):
     good, square = mine(comm), np.zeros((4, 4))
     frozen = mine(comm)
     frozen.flags.writeable = False
+    released = memoryview(bytearray(8))
+    released.release()
     for words, call in (
+            ("released", lambda: comm.all_reduce(released)),
             ("not contiguous", lambda: comm.all_reduce(square.T)),
             ("not contiguous", lambda: comm.all_reduce(good[::2])),
             ("not contiguous", lambda: comm.all_reduce(memoryview(bytearray(8))[::2])),
