@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
+from operator import index
 from typing import Any
 
 from gdrx import library
@@ -12,6 +13,14 @@ from gdrx.errors import ArgumentError, Error, Result
 
 ID_BYTES = 128
 NO_COLOR = -1
+
+
+def whole(number: Any, what: str) -> int:
+    """A C int. ctypes would take its last 32 bits in silence."""
+    found = index(number)
+    if not -2**31 <= found < 2**31:
+        raise ArgumentError(f"{what} {found} is out of range")
+    return found
 
 
 class UniqueId(ctypes.Structure):

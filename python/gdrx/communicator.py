@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
-from operator import index
 from typing import Any, NamedTuple
 
 from gdrx import capi, environment, requests
@@ -36,9 +35,9 @@ def _config(algorithm: str | None, transport: str | None, timeout: float, gpu: i
             gpu_blocks: int) -> capi.Config:
     config = capi.Config(ctypes.sizeof(capi.Config), algorithm.encode() if algorithm else None,
                          transport.encode() if transport else None, timeout)
-    config.gpu_blocks = gpu_blocks
+    config.gpu_blocks = capi.whole(gpu_blocks, "gpu_blocks")
     if gpu is not None:
-        config.gpus = (ctypes.c_int * 1)(gpu)
+        config.gpus = (ctypes.c_int * 1)(capi.whole(gpu, "gpu"))
     return config
 
 
@@ -70,8 +69,9 @@ class Communicator(UnevenCalls):
         if len(id) != capi.ID_BYTES:
             raise ArgumentError(f"id has {len(id)} bytes, not the {capi.ID_BYTES} of unique_id()")
         config = _config(algorithm, transport, timeout, gpu, gpu_blocks)
+        ranks, number = capi.whole(size, "size"), capi.whole(rank, "rank")
         self._begin(lambda made: capi.check(capi.load().gdrxCommInitRank(
-            made, size, capi.UniqueId.from_buffer_copy(id), rank, ctypes.byref(config))))
+            made, ranks, capi.UniqueId.from_buffer_copy(id), number, ctypes.byref(config))))
 
     @classmethod
     def from_mpi(cls, mpi: Any, **options: Any) -> Communicator:
@@ -210,13 +210,13 @@ class Communicator(UnevenCalls):
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Collective. Ranks of one color get a communicator of their own, in the order of their keys, then
         of their ranks. color None: none. Both are used and finalized each by itself."""
-        number = capi.NO_COLOR if color is None else index(color)
-        return self._child(lambda made: capi.load().gdrxCommSplit(self._handle, number, index(key), made, None))
+        number, place = capi.NO_COLOR if color is None else capi.whole(color, "color"), capi.whole(key, "key")
+        return self._child(lambda made: capi.load().gdrxCommSplit(self._handle, number, place, made, None))
 
     def shrink(self, exclude: Sequence[int]) -> Communicator:
         """A communicator of the ranks that stay, in their order; they alone call it, with the same list.
         This one may have failed, by the death of those that are left out. It is finalized afterwards."""
-        ranks = (ctypes.c_int * len(exclude))(*map(index, exclude))
+        ranks = (ctypes.c_int * len(exclude))(*(capi.whole(rank, "rank") for rank in exclude))
         made = self._child(lambda place: capi.load().gdrxCommShrink(self._handle, ranks, len(exclude), place, None))
         assert made is not None
         return made
@@ -325,6 +325,8 @@ class Communicator(UnevenCalls):
         """Why an all_reduce of so many bytes, or of this buffer, runs as it does: the candidates with
         predicted times."""
         size = int(what) if isinstance(what, Integral) else look(what, "buffer", False).bytes
+        if not 0 <= size < 2**63:
+            raise ArgumentError(f"{size} bytes are out of range")
         text = ctypes.create_string_buffer(TEXT_BYTES)
         with self._turn() as handle:
             self._check(capi.load().gdrxCommExplain(handle, size, text, TEXT_BYTES))

@@ -374,6 +374,10 @@ def test_bad_buffers_are_refused(comm):
             ("the part of rank", lambda: comm.all_gather_v(good, good, [9] * comm.size)),
             ("default stream", lambda: comm.barrier(stream=0)),
             ("give an int", lambda: comm.barrier(stream="s")),
+            ("size 4294967297 is out of range", lambda: gdrx.Communicator(gdrx.unique_id(), 0, 2**32 + 1)),
+            ("color 4294967296 is out of range", lambda: comm.split(2**32)),
+            ("rank 4294967296 is out of range", lambda: comm.shrink([2**32])),
+            ("-1 bytes are out of range", lambda: comm.explain(-1)),
             ("id has 3 bytes", lambda: gdrx.Communicator(b"abc", 0, 1))):
         refused(words, call)
     same(good, mine(comm))
