@@ -32,7 +32,7 @@ def gpu():
         table(["GPUs", "<type, mode", "bytes", "gdrx p50 (us)", "NCCL p50 (us)", "NCCL registered p50 (us)", "better NCCL / gdrx",
                "gdrx bus (GB/s)", "gdrx on the host (us)"], rows) + sources(*names) + \
         ["## Beside NCCL 2.30.7", "", f"2 GPUs, graph. {beside_nccl(newer)}", ""] + sources("gpu-2-nccl230") + \
-        ["## Making a communicator", ""] + table(["<run", "time (ms)"], made) + shared() + registered() + links() + \
+        every_collective() + ["## Making a communicator", ""] + table(["<run", "time (ms)"], made) + shared() + registered() + links() + \
         ["## Types", "",
          "Float, half and bfloat16 have kernels of their own. The other types share one set of kernels.",
          "The new build has that set, the old one has a kernel for each type.", ""] + compared(load("ab-gpu-types")) + \
@@ -57,6 +57,21 @@ def gpu():
             ("gpu-collectives-on-2", "the same on two H100"),
             ("gpu-tests-on-1", "the tests of `tests/gpu` on one GPU"),
             ("gpu-tests-on-2", "the same on two H100")))
+
+
+COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter")
+
+
+def every_collective():
+    names = [f"gpu-2xh100-{name}" for name in COLLECTIVES]
+    runs = [load(name) for name in names]
+    by_size = [{row["bytes"]: row for row in right(run, ranks=2)} for run in runs]
+    rows = [(size, *(f"{rows[size]['time_us']['p50']:.1f}, {nccl_ratio(rows[size]):.2f}" for rows in by_size))
+            for size in by_size[0]]
+    return ["## Every collective", "",
+            f"2 H100, a rank each, float, graph, out of place, beside NCCL {runs[0]['nccl']} with NVLS off.",
+            "A cell has gdrx's time in microseconds, and how many times that the faster of both ways of NCCL takes.", ""] + \
+        table(["bytes", *COLLECTIVES], rows) + sources(*names)
 
 
 def shared():
