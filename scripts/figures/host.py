@@ -9,6 +9,22 @@ def mean_ratio(rows):
     return math.exp(statistics.fmean(math.log(row["vs"]["mpi"]["p50"] / row["time_us"]["p50"]) for row in rows))
 
 
+def every_collective():
+    lines = ["## Every collective", "",
+             "Float, sum, out of place. Each run has every program of mpi-tests once, with MPI's call on the same buffers.",
+             "A cell has gdrx's time in microseconds, and how many times that MPI takes: medians of the runs.", ""]
+    for ranks in (2, 4):
+        run = load(f"host-{ranks}")
+        assert run["wrong"] == 0, run
+        cells = {(row["bytes"], row["collective"]): f"{row['us']:.2f}, {row['mpi_us'] / row['us']:.2f}" for row in run["rows"]}
+        names = list(dict.fromkeys(row["collective"] for row in run["rows"]))
+        sizes = list(dict.fromkeys(row["bytes"] for row in run["rows"]))
+        lines += [f"{ranks} ranks, {run['runs']} runs:", ""]
+        # Of parts for each rank the smallest size is rounded up.
+        lines += table(["bytes", *names], [(size, *(cells.get((size, name), "") for name in names)) for size in sorted(sizes)])
+    return lines + sources("host-2", "host-4")
+
+
 def host():
     names = ("cpu-2-auto", "cpu-16-auto", "cpu-2-ring-ucx", "cpu-16-ring-ucx")
     rows, means = [], []
@@ -28,7 +44,7 @@ def host():
         table(["ranks", "<algorithm", "bytes", "gdrx p50 (us)", "MPI p50 (us)", "MPI / gdrx"], rows) + \
         ["Each run was repeated five times. The rows above are those of the middle run.", ""] + \
         table(["<run", "geometric mean", "means of the five runs", "least row of the five"], means) + sources(*names) + \
-        ["## What a call costs without data", "",
+        every_collective() + ["## What a call costs without data", "",
          f"A test limits the shortest allreduce (one rank, 8 bytes) to {limit} instructions (`tests/trace/cost.sh`, callgrind).", "",
          "## Two builds", "",
          "`scripts/compare-builds` runs an old and a new build in turns. A ratio below 1 says that the new one is faster.", ""] + \
