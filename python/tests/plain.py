@@ -11,20 +11,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
+
+from counted import Failure, Skip, alone, count
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 SIZES = (2, 3)
-
-
-class Failure(Exception):
-    """What a test found."""
-
-
-class Skip(Exception):
-    """Why a test cannot run here."""
 
 
 def start(size, *arguments, **env):
@@ -249,31 +242,9 @@ def whole_groups():
             yield f"plain with {size} ranks", "\n".join(text for _, text in results)
 
 
-def alone(wanted):
-    for name, function in list(globals().items()):
-        if not name.startswith("test_") or (wanted and name not in wanted):
-            continue
-        try:
-            function()
-        except Skip as why:
-            print(f"skip plain.{name}: {why}", flush=True)
-        except (Failure, subprocess.TimeoutExpired) as failure:
-            yield f"plain.{name}", str(failure)
-        else:
-            yield f"plain.{name}", ""
-
-
 def main():
-    wanted = sys.argv[1:]
-    good = bad = 0
-    for part in (whole_groups() if not wanted else (), alone(wanted)):
-        for name, wrong in part:
-            print(f"{'FAILED' if wrong else 'ok'} {name}", flush=True)
-            if wrong:
-                print(textwrap.indent(wrong, "    "), flush=True)
-            good, bad = good + (not wrong), bad + bool(wrong)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad else 0
+    wanted = sys.argv[1:]  # names of tests, or none for all
+    return count(whole_groups() if not wanted else (), alone(globals(), wanted, "plain."))
 
 
 if __name__ == "__main__":

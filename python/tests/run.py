@@ -8,18 +8,14 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 
 import ranks
+from counted import Failure, alone, count
 
 SIZES = (2, 3)
 GROUPS = ("collectives", "elements", "messages", "groups")
 TREE = pathlib.Path(__file__).resolve().parents[2]
 SOON = 1.0
-
-
-class Failure(Exception):
-    """What a test found."""
 
 
 def outputs(size, function, survivors=None, seconds=60.0, env=None):
@@ -219,29 +215,9 @@ def whole_groups():
                 yield f"{module} with {size} ranks", "\n".join(text for _, text in results)
 
 
-def alone(wanted):
-    for name, function in sorted(globals().items()):
-        if not name.startswith("test_") or (wanted and name not in wanted):
-            continue
-        try:
-            function()
-        except (Failure, subprocess.TimeoutExpired) as failure:
-            yield name, str(failure)
-        else:
-            yield name, ""
-
-
 def main():
     wanted = sys.argv[1:]  # names of tests, or none for all
-    good = bad = 0
-    for part in (whole_groups() if not wanted else (), alone(wanted)):
-        for name, wrong in part:
-            print(f"{'FAILED' if wrong else 'ok'} {name}", flush=True)
-            if wrong:
-                print(textwrap.indent(wrong, "    "), flush=True)
-            good, bad = good + (not wrong), bad + bool(wrong)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad else 0
+    return count(whole_groups() if not wanted else (), alone(globals(), wanted))
 
 
 if __name__ == "__main__":
