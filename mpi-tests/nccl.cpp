@@ -149,7 +149,6 @@ class OpenedNccl final : public Nccl {
   };
 
   struct Messages {
-    std::size_t element;
     int type;
     void* stream;
   };
@@ -163,7 +162,7 @@ class OpenedNccl final : public Nccl {
   // As nccl-tests makes them, in one group.
   Result<void> by_messages(const Place& place, std::size_t element, int type, const Ends& ends,
                            void* stream) {
-    const Messages how{element, type, stream};
+    const Messages how{type, stream};
     GDRX_TRY(check(call_.group_start(), "ncclGroupStart"));
     for (const Piece& piece : pieces_of(place)) {
       GDRX_TRY(receive(ends.output + piece.at * element, piece.count, piece.from, how));
@@ -181,7 +180,7 @@ class OpenedNccl final : public Nccl {
 
   Result<void> hypercube(const Place& place, std::size_t element, int type, const Ends& ends,
                          void* stream) {
-    const Messages how{element, type, stream};
+    const Messages how{type, stream};
     const auto part_of = [&](int rank) { return ends.output + place.at(rank) * element; };
     if (!ends.in_place) {
       GDRX_TRY(check(call_.group_start(), "ncclGroupStart"));
