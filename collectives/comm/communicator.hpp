@@ -267,7 +267,7 @@ class Communicator final : private exec::Links {
   void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Ways::Way* way_of(const Question& question);
-  Question question_of(const Call& call, Bytes bytes) const noexcept;
+  Question question_of(const Call& call) const noexcept;
   exec::Word next_word(const Call& call, plan::Algorithm algorithm) noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
   bool may_be_quick(const Call& call) const noexcept;

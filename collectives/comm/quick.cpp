@@ -5,7 +5,6 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/exec/one_block.hpp"
-#include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
@@ -47,12 +46,12 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (!lock.owns_lock() || failure_.happened() || has_posted_ || suspicion_.kept() || !idle()) {
     return false;
   }
-  const Bytes bytes = plan::vector_elements(plan::traits_of(call.collective), call.count, size()) *
-                      size_of(call.type);
+  const Question question = question_of(call);
+  const Bytes bytes = question.bytes;
   if (registrations_->size() > 0 && registrations_->find({call.input, bytes}) != nullptr) {
     return false;  // an operation says whether all of its buffers are
   }
-  const Ways::Way* const way = ways_.find(question_of(call, bytes));
+  const Ways::Way* const way = ways_.find(question);
   if (way == nullptr || !way->planned) return false;
   if (size() == 1 && bytes > machine_.arena_block) return false;
   if (size() == 1) {
@@ -63,9 +62,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   }
   const Candidate& chosen = way->chosen;
   if (chosen.path != PathKind::shm || chosen.algorithm != Algorithm::one_shot) return false;
-  const Collective collective =
-      call.collective == Collective::barrier ? Collective::all_reduce : call.collective;
-  if (!exec::fits_one_block(collective, bytes, size(), layout_->block())) return false;
+  if (!exec::fits_one_block(question.collective, bytes, size(), layout_->block())) return false;
   word_ = next_word(call, chosen.algorithm);
   publish_word();
   const exec::ArenaCall bound = arena_call(call);

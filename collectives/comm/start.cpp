@@ -129,17 +129,19 @@ void Communicator::scale_input(Operation& operation) {
 Ways::Way* Communicator::way_of(const Question& question) {
   if (Ways::Way* const way = ways_.find(question)) return way;
   if (const auto one = choose_one_block(machine_, question)) return &ways_.keep(question, *one);
+  if (plan::traits_of(question.collective).by_messages()) return nullptr;
   const auto choice =
       choose(machine_, question.collective, question.bytes, question.fixed, question.in_rank_order);
   return choice ? &ways_.keep(question, choice->chosen) : nullptr;
 }
 
 // A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
-Question Communicator::question_of(const Call& call, Bytes bytes) const noexcept {
+Question Communicator::question_of(const Call& call) const noexcept {
   if (call.collective == Collective::barrier && machine_.shm) {
     return {Collective::all_reduce, 0, Algorithm::one_shot, false, false};
   }
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   const Collective asked = traits.by_messages() ? call.collective : traits.plans;
   return {asked, bytes, fixed_, call.needs_rank_order(), exec::has_one_block(call.collective)};
 }
@@ -176,8 +178,9 @@ void Communicator::mark_plan(std::string_view what, Bytes bytes, Algorithm algor
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
   const Call& call = operation.call;
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
-  Ways::Way* const way = way_of(question_of(call, bytes));
+  const Question question = question_of(call);
+  const Bytes bytes = question.bytes;
+  Ways::Way* const way = way_of(question);
   if (way == nullptr && traits.by_messages()) return make_exchange(operation);
   if (way == nullptr) {
     return fail(Errc::internal, "nothing carries a call that check() has let through");

@@ -201,12 +201,13 @@ std::optional<Choice> choose(const Machine& machine, Collective collective, Byte
 // An allReduce has its plans in blocks, whatever its size.
 std::optional<Candidate> choose_one_block(const Machine& machine, const Question& question) {
   const Collective collective = question.collective;
+  if (!machine.shm || !question.in_one_block || collective == Collective::all_reduce) {
+    return std::nullopt;
+  }
   const auto algorithms = plan::algorithms_of(collective);
   const bool other = question.fixed && std::find(algorithms.begin(), algorithms.end(),
                                                  *question.fixed) != algorithms.end();
-  if (!machine.shm || other || !question.in_one_block || collective == Collective::all_reduce) {
-    return std::nullopt;
-  }
+  if (other) return std::nullopt;
   const Bytes most = std::min(kMostOneBlock, machine.arena_block);
   if (!exec::fits_one_block(collective, question.bytes, machine.ranks, most)) return std::nullopt;
   const double us = shm_us(machine, Algorithm::one_shot, static_cast<double>(question.bytes));

@@ -9,10 +9,18 @@
 
 namespace gdrx::exec {
 
+namespace {
+
+// A part for each rank; else every rank needs all of it.
+bool has_a_part_for_each(const Word& word) noexcept {
+  return word.collective == Collective::reduce_scatter || word.collective == Collective::all_to_all;
+}
+
+}  // namespace
+
 std::uint64_t published_bytes(const Word& word, int ranks) noexcept {
-  const bool all =
-      word.collective == Collective::reduce_scatter || word.collective == Collective::all_to_all;
-  return word.count * size_of(word.type) * (all ? static_cast<std::uint64_t>(ranks) : 1);
+  const auto parts = static_cast<std::uint64_t>(has_a_part_for_each(word) ? ranks : 1);
+  return word.count * size_of(word.type) * parts;
 }
 
 void take_block(const ArenaCall& call, int self,
@@ -21,20 +29,18 @@ void take_block(const ArenaCall& call, int self,
   const std::uint64_t part = word.count * size_of(word.type);
   const auto ranks = blocks.size();
   const auto own = static_cast<std::size_t>(self);
-  if (word.collective == Collective::all_gather || word.collective == Collective::all_to_all) {
-    const std::uint64_t from = word.collective == Collective::all_to_all ? own * part : 0;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      std::byte* const to = call.output + rank * part;
-      const std::byte* const block = (rank == own ? call.input : blocks[rank]) + from;
-      if (to != block) reduce::copy(to, block, part);
-    }
-    return;
-  }
-  const std::uint64_t from = word.collective == Collective::reduce_scatter ? own * part : 0;
+  const std::uint64_t from = has_a_part_for_each(word) ? own * part : 0;
   std::array<const void*, kMostRanksOfOneBlock> all;
   const std::span<const void*> inputs = std::span(all).first(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     inputs[rank] = (rank == own ? call.input : blocks[rank]) + from;
+  }
+  if (word.collective == Collective::all_gather || word.collective == Collective::all_to_all) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      std::byte* const to = call.output + rank * part;
+      if (to != inputs[rank]) reduce::copy(to, inputs[rank], part);
+    }
+    return;
   }
   if (call.user != nullptr) {
     reduce::reduce_by(*call.user, call.output, inputs, word.count, word.type);
