@@ -66,6 +66,9 @@ trace::Span api_mark(gdrxComm* comm, const Call& call) {
   return {track, trace::Row::calls, trace::Kind::call, api_name(call), detail};
 }
 
+// cudaStreamPerThread. Streams keep their calls' order by their handles.
+const auto kStreamOfEachThread = reinterpret_cast<gdrxStream_t>(0x2);
+
 bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest_t* request) {
   return call.stream != nullptr && request == nullptr && comm->impl->runs_in_stream(call);
 }
@@ -205,6 +208,11 @@ void leave_group(const gdrxComm* comm) {
 
 Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest_t* request) {
   const trace::Span mark = api_mark(comm, call);
+  if (stream == kStreamOfEachThread) {
+    return fail(Errc::invalid_argument,
+                "stream 0x2 is CUDA's default stream of each thread, another one in every thread: "
+                "give a stream of your own, or gdrxStreamDefault");
+  }
   call.stream = stream;
   if (!scopes.empty()) call.timeout = scopes.back().timeout;
   if (request != nullptr) *request = nullptr;

@@ -5,8 +5,9 @@
  * Order and asynchrony. A communicator runs its operations in the order in which they were posted;
  * every rank posts the same collectives in the same order. Each operation takes a stream and an
  * optional request:
- *   - stream NULL and request NULL: the call returns when the operation is done;
- *   - stream NULL and a request: the call returns at once, gdrxTest or gdrxWait completes it. Both
+ *   - no stream (gdrxStreamNone, NULL) and request NULL: the call returns when the operation is
+ *     done;
+ *   - no stream and a request: the call returns at once, gdrxTest or gdrxWait completes it. Both
  *     drive the operation; while nobody calls them a thread of the communicator does;
  *   - a CUDA stream (cast to gdrxStream_t) and request NULL: the operation takes its place in the
  *     stream, the call returns at once, and the stream tells when it is done, as with NCCL. Such
@@ -14,8 +15,11 @@
  *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
  *   - a stream and a request: both; but only the request tells when the operation is done if it is
  *     staged through host memory.
- * A communicator whose calls change streams keeps their order by an event: the stream of the call
- * before must then still exist.
+ * CUDA's default stream is gdrxStreamDefault, since CUDA's name for it, 0, is no stream here; it
+ * cannot be captured, and ranks that share it wait for each other in vain. CUDA's default stream of
+ * each thread (0x2) is refused: it is another stream in every thread. A communicator whose calls
+ * change streams keeps their order by an event: the stream of the call before must then still
+ * exist.
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), allGather and all
  * that only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and

@@ -19,7 +19,10 @@
 typedef struct gdrxComm* gdrxComm_t;
 typedef struct gdrxRequest* gdrxRequest_t;
 typedef struct gdrxRegistration* gdrxRegistration_t;
-typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or NULL */
+typedef struct gdrxStream* gdrxStream_t; /* a cudaStream_t, or one of these */
+#define gdrxStreamNone ((gdrxStream_t)0) /* NULL: the call is in no stream */
+/* CUDA's default stream, cudaStreamLegacy, which CUDA also knows as 0. */
+#define gdrxStreamDefault ((gdrxStream_t)0x1)
 
 typedef enum {
   gdrxSuccess = 0,

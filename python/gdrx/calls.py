@@ -24,7 +24,8 @@ def operator(name: str) -> int:
 
 
 def stream_handle(stream: Any) -> int | None:
-    """A cudaStream_t: an int, or what has __cuda_stream__, cuda_stream (torch) or ptr (CuPy)."""
+    """A cudaStream_t: an int, or what has __cuda_stream__, cuda_stream (torch) or ptr (CuPy). CUDA's
+    default stream, 0 there, is 1 for gdrx (gdrxStreamDefault)."""
     if stream is None:
         return None
     handle = stream
@@ -39,9 +40,7 @@ def stream_handle(stream: Any) -> int | None:
     if not isinstance(handle, int):
         raise ArgumentError(f"stream is a {type(stream).__name__}: give an int, or what has __cuda_stream__ "
                             "or cuda_stream")
-    if handle == 0:
-        raise ArgumentError("stream is CUDA's default stream: give a stream of your own")
-    return handle
+    return handle or 1
 
 
 def _pair(send: BufferLike, recv: BufferLike, dtype: Any) -> tuple[Buffer, Buffer]:

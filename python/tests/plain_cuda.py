@@ -69,6 +69,10 @@ def run(comm):
         comm.all_reduce(data, out, stream=name)
         stream.wait()
         assert (out.get() == wanted).all(), (name, out.get())
+    comm.all_reduce(data, out, stream=stream if comm.rank else 0)  # CUDA's default stream is one for all
+    check(cuda.cuStreamSynchronize(None), "cuStreamSynchronize")
+    stream.wait()
+    assert (out.get() == wanted).all()
     comm.broadcast(out, root=1, stream=stream)
     request = comm.all_reduce(data, wait=False)
     request.wait()

@@ -178,6 +178,43 @@ TEST_F(GpuDevices, RanksThatShareAGpuNeedNoStreamsOfTheirOwn) {
   cudaFree(data);
 }
 
+// One rank in CUDA's default stream, whose name there is none here. Its copies are in it, too.
+TEST_F(GpuDevices, TheDefaultStreamIsAStream) {
+  use_device(0);
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.timeout_seconds = 5;
+  ASSERT_EQ(gdrxCommInitAll(comms_.data(), kRanks, &config), gdrxSuccess);
+  auto* data = allocate<std::uint32_t>(kRanks * kCount);
+  cudaStream_t other = nullptr;
+  must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
+  const std::array<gdrxStream_t, kRanks> streams{gdrxStreamDefault,
+                                                 reinterpret_cast<gdrxStream_t>(other)};
+  const std::vector<std::uint32_t> ones(kCount, 1);
+  std::vector<std::uint32_t> got(kRanks * kCount);
+  for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
+    auto* const mine = data + rank * kCount;
+    auto* const stream = reinterpret_cast<cudaStream_t>(streams[rank]);
+    must(cudaMemcpyAsync(mine, ones.data(), kCount * 4, cudaMemcpyHostToDevice, stream), "copy");
+    EXPECT_EQ(gdrxAllReduce(mine, mine, kCount, gdrxUint32, gdrxSum, comms_[rank], streams[rank],
+                            nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(comms_[rank]);
+  }
+  for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
+    must(cudaMemcpyAsync(got.data() + rank * kCount, data + rank * kCount, kCount * 4,
+                         cudaMemcpyDeviceToHost, reinterpret_cast<cudaStream_t>(streams[rank])),
+         "copy");
+  }
+  must(cudaStreamSynchronize(other), "synchronize");
+  must(cudaStreamSynchronize(cudaStreamLegacy), "synchronize");
+  EXPECT_EQ(got, std::vector<std::uint32_t>(kRanks * kCount, kRanks));
+  EXPECT_EQ(gdrxBarrier(comms_[0], reinterpret_cast<gdrxStream_t>(cudaStreamPerThread), nullptr),
+            gdrxInvalidArgument);
+  EXPECT_NE(std::string(gdrxGetLastError(comms_[0])).find("of each thread"), std::string::npos);
+  cudaStreamDestroy(other);
+  cudaFree(data);
+}
+
 // Nobody tests and nobody waits. A call whose peer never comes is heard of by its timeout.
 TEST_F(GpuDevices, AHandlerHearsOfWhatTheGpuHasDone) {
   use_device(0);

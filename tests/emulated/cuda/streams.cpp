@@ -69,7 +69,7 @@ CUstream_st* create(int device) {
 
 /// The stream that a call means.
 CUstream_st* meant(cudaStream_t stream) {
-  if (stream != nullptr) return stream;
+  if (stream != nullptr && stream != cudaStreamLegacy) return stream;
   const int device = current_device();
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
