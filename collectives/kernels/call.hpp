@@ -63,7 +63,7 @@ inline constexpr std::uint32_t kSlots =
 inline constexpr std::uint64_t kLeftAt = kEscapesAt + kSlots;
 inline constexpr int kMaxBlocks = 640;
 inline constexpr std::uint64_t kRoomsAt = kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t);
-inline constexpr int kMoveBlocks = 160;
+inline constexpr int kMoveBlocks = 128;
 static_assert(kRoomsAt % sizeof(Room) == 0);
 static_assert(kRoomsAt + kMoveBlocks * kMaxRanks * sizeof(Room) <= kSlotsAt);
 

@@ -13,8 +13,8 @@ cudaError_t launch_scan(const MoveCall& call, int blocks, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {
     return enqueue_grid(kernel, blocks, kMovers + 32, false, stream, call);
   };
-  if (call.ranks <= 2) return launch(scan_runs<E, 4, 1>);
-  if (call.ranks <= 4) return launch(scan_runs<E, 2, 3>);
+  if (call.ranks <= 2) return launch(scan_runs<E, 2, 1>);
+  if (call.ranks <= 4) return launch(scan_runs<E, 1, 3>);
   if (call.ranks <= 8) return launch(scan_runs<E, 1, 7>);
   return launch(scan_runs<E, 1, 15>);
 }

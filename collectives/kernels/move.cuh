@@ -13,7 +13,6 @@
 // where they are the same all that is sent is received, and emptied, before the kernel ends.
 #pragma once
 
-#include "collectives/kernels/copy.cuh"
 #include "collectives/kernels/emptied.cuh"
 #include "collectives/kernels/exchange.cuh"
 #include "collectives/kernels/moves.hpp"
@@ -97,6 +96,7 @@ template <int kUnroll, int kPeers>
 class Mover {
  public:
   using Packs = Batch<kUnroll, kPeers>;
+  static constexpr int kPacks = kUnroll;
 
   __device__ __forceinline__ Mover(const MoveCall& call, const Entry& entry, Patience& patience)
       : call_(call), entry_(entry), patience_(patience), room_(call.channels.sets) {}
@@ -177,15 +177,38 @@ class Mover {
   std::uint32_t coming_ = 0;
 };
 
-/// What a rank has for itself.
-__device__ __forceinline__ void copy_own(const MoveCall& call) {
-  const std::uint8_t* const from =
-      static_cast<const std::uint8_t*>(call.input) + call.sends[call.rank].at;
-  std::uint8_t* const to = static_cast<std::uint8_t*>(call.output) + call.receives[call.rank].at;
-  if (from == to) return;
-  copy_bytes(to, from, call.sends[call.rank].bytes, blockIdx.x * kMovers + threadIdx.x,
-             gridDim.x * kMovers);
-}
+/// What a rank has for itself, cut as what it sends, so that a tile of it is copied while the
+/// peers' are on their way.
+template <class Moving>
+class Own {
+ public:
+  __device__ __forceinline__ Own(const MoveCall& call, bool copies)
+      : run_(call.sends[call.rank]),
+        from_(static_cast<const std::uint8_t*>(call.input) + run_.at, run_.bytes),
+        to_(static_cast<std::uint8_t*>(call.output) + call.receives[call.rank].at, run_.bytes) {
+    if (copies && from_.place(0) != to_.place(0)) tiles_ = run_.tiles();
+  }
+  __device__ __forceinline__ std::uint32_t tiles() const { return tiles_; }
+  __device__ __forceinline__ void copy_tile(std::uint32_t tile) const {
+    if (tile >= tiles_) return;
+    const Chunk chunk(run_, tile);
+    Pack packs[Moving::kPacks];
+#pragma unroll
+    for (int i = 0; i < Moving::kPacks; ++i) {
+      if (Moving::at(i) < chunk.packs) packs[i] = from_.load(chunk.first + Moving::at(i));
+    }
+#pragma unroll
+    for (int i = 0; i < Moving::kPacks; ++i) {
+      if (Moving::at(i) < chunk.packs) to_.store(chunk.first + Moving::at(i), packs[i]);
+    }
+  }
+
+ private:
+  const Move& run_;
+  UserBuffer from_;
+  UserBuffer to_;
+  std::uint32_t tiles_ = 0;
+};
 
 /// What a kernel of moves does, in blocks of kMovers threads and a warp: as many as the longest of
 /// this rank's runs has channels. `keeper`: see Mover; copies() is whether a rank's own run goes
@@ -209,14 +232,14 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
     Attendant(call, entry).attend(emptied, patience);
     return;
   }
-  const bool small = call.tiles <= 1;
-  if (small && keeper.copies()) copy_own(call);  // while the others' bytes are on their way
+  const Own<Mover<kUnroll, kPeers>> own(call, keeper.copies());
   for (std::uint32_t tile = 0; tile < call.tiles; ++tile) {
     if (tile + 1 < call.tiles) mover.send_tile(tile + 1);
+    own.copy_tile(tile);
     mover.receive_tile(tile, keeper);
     emptied.set(tile + 1);
   }
-  if (!small && keeper.copies()) copy_own(call);
+  for (std::uint32_t tile = call.tiles; tile < own.tiles(); ++tile) own.copy_tile(tile);
 }
 
 /// What comes goes where the call says.

@@ -27,14 +27,18 @@ struct Channels {
   std::uint32_t width = 1;  // slots of a set
 };
 
+/// Packs of a pair that a thread moves at once. Few, in many blocks: that has less to set up.
+constexpr int unroll_of_moves(int ranks) noexcept { return ranks <= 2 ? 2 : 1; }
+
 /// Half of the slots are dealt out to all pairs and channels alike. Four sets keep a link busy
-/// while the receiver tells of room. `blocks`: multiprocessors that a call may keep busy.
+/// while the receiver tells of room. `blocks`: multiprocessors that a call may keep busy, each with
+/// two blocks. More than kMoveBlocks are slower than these.
 constexpr Channels channels_of(int ranks, int blocks) noexcept {
   Channels made;
-  made.width = static_cast<std::uint32_t>(unroll_of_blocks(ranks) * kMovers);
+  made.width = static_cast<std::uint32_t>(unroll_of_moves(ranks) * kMovers);
   const std::uint32_t peers = ranks > 1 ? static_cast<std::uint32_t>(ranks - 1) : 1;
   const std::uint32_t sets = kSlots / 2 / (peers * made.width);
-  const auto most = static_cast<std::uint32_t>(std::clamp(blocks, 1, kMoveBlocks));
+  const auto most = static_cast<std::uint32_t>(std::clamp(2 * blocks, 1, kMoveBlocks));
   made.count = std::min(most, sets / 4);
   made.sets = std::min<std::uint32_t>(sets / made.count, 8);
   return made;
