@@ -189,7 +189,9 @@ Result<void> Communicator::launch(const Call& call) {
 
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  if (by_moves(call.collective)) return launch_moves(call, stream);
+  if (by_moves(call.collective) || (!fixed_ && reduces_by_moves(call, size()))) {
+    return launch_moves(call, stream);
+  }
   if (call.collective == Collective::barrier) return launch_barrier(call, stream);
   const gpu::Run stores = stored_here(call);
   void* const output = stores.bytes > 0 ? call.output : nullptr;

@@ -50,7 +50,7 @@ bool is_scan(Collective collective) noexcept {
 // and its output stays as it is.
 void scan(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
   const Run all{0, bytes};
-  what.scan = call.op;
+  what.adds = call.op;
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank < index(self)) what.receives[static_cast<std::size_t>(rank)] = all;
     if (rank > index(self)) what.sends[static_cast<std::size_t>(rank)] = all;
@@ -58,7 +58,28 @@ void scan(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
   if (call.collective == Collective::scan) what.sends[at(self)] = what.receives[at(self)] = all;
 }
 
+// All of all ranks at the root, which adds it up.
+void reduce(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
+  const Run all{0, bytes};
+  what.adds = call.op;
+  if (self != call.root) {
+    what.sends[at(call.root)] = all;
+    return;
+  }
+  for (int rank = 0; rank < ranks; ++rank) what.receives[static_cast<std::size_t>(rank)] = all;
+  what.sends[at(self)] = all;
+}
+
 }  // namespace
+
+// The kernels of allReduce send as much to every rank as to the root. From that size on the link
+// that a move leaves free is worth more than what a small kernel saves; of more ranks the root's
+// link carries more than theirs.
+bool reduces_by_moves(const Call& call, int ranks) noexcept {
+  constexpr Bytes kLeast = 1 << 20;
+  return call.collective == Collective::reduce && ranks == 2 &&
+         call.count * size_of(call.type) >= kLeast;
+}
 
 bool by_moves(Collective collective) noexcept {
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
@@ -72,6 +93,8 @@ Moves moves_of(const Call& call, Rank self, int ranks) {
   const std::size_t element = size_of(call.type);
   if (call.collective == Collective::broadcast) {
     broadcast(what, call.count * element, self, ranks);
+  } else if (call.collective == Collective::reduce) {
+    reduce(what, call, call.count * element, self, ranks);
   } else if (is_scan(call.collective)) {
     scan(what, call, call.count * element, self, ranks);
   } else {
@@ -150,7 +173,7 @@ Result<void> Communicator::launch_moves(const Call& call, void* stream) {
   }
   for (Moves& step : steps) step.timeout = timeout_of(call);
   GDRX_TRY(reach(steps[0].input, steps[0].output));
-  GpuLaunch launch{steps[0].scan ? "scan" : "move", bytes};
+  GpuLaunch launch{steps[0].adds ? "add" : "move", bytes};
   launch.moves = std::span(steps).first(in_pieces ? 2 : 1);
   return enqueue_launch(launch, stream);
 }

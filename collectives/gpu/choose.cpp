@@ -17,6 +17,9 @@ int round_up(std::uint64_t value, int unit) {
          unit;
 }
 
+// Of one-shot in tiles: so many, of a pack a thread, keep the link between two H200 busy.
+constexpr int kBusyBlocks = 82;
+
 // Enough threads for `work` packs of one each, within the budget. Blocks before threads: each
 // multiprocessor has its own way out of the GPU.
 void spread(Shape& shape, std::uint64_t work, const Host& host) {
@@ -107,10 +110,12 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
     if (fits(shape, host.ranks, packs)) return shape;
     if (host.ranks != 2) return std::nullopt;
     shape.tiled = true;
-    const bool large = bytes >= (32 << 20);  // fewer packs under way keep the link as busy
-    shape.unroll = large ? 1 : 2;
+    // Two a multiprocessor. Of a large vector fewer packs under way keep the link as busy.
+    const bool large = bytes >= (32 << 20);
+    const int most = large ? kBusyBlocks : kBusyBlocks * 8 / 5;
     shape.threads = widest_block(shape, host.ranks);
-    shape.blocks = std::clamp(large ? host.blocks * 5 / 8 : host.blocks, 1, kRoomBlocks);
+    shape.blocks = std::min(2 * host.blocks, most);
+    shape.unroll = large && shape.blocks == most ? 1 : 2;
     return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
   }
   if (kernel == Kernel::direct) {

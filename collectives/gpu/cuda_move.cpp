@@ -37,9 +37,10 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
     }
   }
   call.type = static_cast<std::int32_t>(what.type);
-  call.op = what.scan ? static_cast<std::int32_t>(*what.scan) : 0;
+  call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
+  if (what.adds == ReduceOp::avg) call.finish_over = call_.ranks;
   call.signature = signature_of_move(call, what.collective, what.root);
-  const LaunchMove launch = what.scan ? scan_of(what.type) : launch_move;
+  const LaunchMove launch = what.adds ? add_of(what.type) : launch_move;
   return check(launch(call, static_cast<int>(grid), to), "kernel launch");
 }
 

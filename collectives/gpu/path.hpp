@@ -59,9 +59,9 @@ struct Work {
 
 /// A call that moves bytes: what each rank gets of `input`, and where in `output` its bytes
 /// go; one each, its own too. Two ranks give as many bytes for each other, or both are told. A
-/// buffer of which no byte is moved may be null. A scan: each rank sends the same bytes, from the
-/// beginning, to all above it, and to itself unless its own are not to be added; what it gets, it
-/// adds up.
+/// buffer of which no byte is moved may be null. Where ranks add up what they get, each sends the
+/// same bytes, from the beginning: to all above it, or to one rank; and to itself, unless its own
+/// are not to be added.
 struct Moves {
   Collective collective{};  // as the peers' calls are compared with it, and type and root
   DataType type{};
@@ -69,7 +69,7 @@ struct Moves {
   const void* input = nullptr;
   void* output = nullptr;
   std::array<Run, kMaxRanks> sends{}, receives{};
-  std::optional<ReduceOp> scan = std::nullopt;
+  std::optional<ReduceOp> adds = std::nullopt;
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 

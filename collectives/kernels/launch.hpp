@@ -22,9 +22,8 @@ cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t
 /// `blocks`: the most channels of any run.
 using LaunchMove = cudaError_t (*)(const MoveCall& call, int blocks, cudaStream_t stream);
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
-/// Of moves from each rank to those above it, all of one length, that add up what comes. The
-/// operators that launch_of() has, but for avg.
-LaunchMove scan_of(DataType type);
+/// Of moves of one length that add up what comes: see add.cuh. The operators that launch_of() has.
+LaunchMove add_of(DataType type);
 
 /// Empties an arena for its next owner: else zeroes before the slots, a sentinel in each slot.
 /// Enqueues.

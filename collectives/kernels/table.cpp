@@ -8,7 +8,7 @@ namespace gdrx::gpu {
 // See CMakeLists.txt.
 extern const Launch kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny;
 extern const LaunchRelay kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny;
-extern const LaunchMove kScanFloat, kScanHalf, kScanBfloat16, kScanAny;
+extern const LaunchMove kAddFloat, kAddHalf, kAddBfloat16, kAddAny;
 
 Launch launch_of(DataType type) {
   return of_type(type, kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny);
@@ -18,8 +18,8 @@ LaunchRelay relay_of(DataType type) {
   return of_type(type, kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny);
 }
 
-LaunchMove scan_of(DataType type) {
-  return of_type(type, kScanFloat, kScanHalf, kScanBfloat16, kScanAny);
+LaunchMove add_of(DataType type) {
+  return of_type(type, kAddFloat, kAddHalf, kAddBfloat16, kAddAny);
 }
 
 }  // namespace gdrx::gpu

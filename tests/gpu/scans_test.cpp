@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans by kernels on every GPU of this host: the bits that the host's reducer gives, in the order
-// of ranks. Skipped without a GPU.
+// Scans, and sums at a root, by kernels of moves on every GPU of this host: the bits that the
+// host's reducer gives, in the order of ranks. Skipped without a GPU.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -38,19 +38,27 @@ struct Scan {
   bool with_own = true;
   bool in_place = false;
   std::uint64_t shift = 0;  // bytes by which the buffers are off their alignment
+  int root = -1;            // of a reduce
 
   std::uint64_t bytes() const { return count * size_of(type); }
+  bool goes(int from, int to) const {
+    if (root >= 0) return to == root;
+    return from < to || (from == to && with_own);
+  }
   Moves moves(const Ranks& ranks, int r) const {
     Moves what;
-    what.collective = with_own ? Collective::scan : Collective::exscan;
+    what.collective = root >= 0  ? Collective::reduce
+                      : with_own ? Collective::scan
+                                 : Collective::exscan;
+    what.root = Rank{root >= 0 ? root : 0};
     what.type = type;
-    what.scan = op;
+    what.adds = op;
     what.output = ranks.out(r) + shift;
     what.input = in_place ? what.output : ranks.in(r) + shift;
     for (int p = 0; p < ranks.size(); ++p) {
       const auto at = static_cast<std::size_t>(p);
-      if (p > r || (p == r && with_own)) what.sends[at].bytes = bytes();
-      if (p < r || (p == r && with_own)) what.receives[at].bytes = bytes();
+      if (goes(r, p)) what.sends[at].bytes = bytes();
+      if (goes(p, r)) what.receives[at].bytes = bytes();
     }
     return what;
   }
@@ -99,12 +107,13 @@ Bytes_ before(const Scan& scan, const Bytes_& input) {
 Bytes_ expected_of(const Scan& scan, const std::vector<Bytes_>& inputs, int r) {
   Bytes_ made = before(scan, inputs[static_cast<std::size_t>(r)]);
   std::vector<const void*> sources;
-  for (int p = 0; p < r + (scan.with_own ? 1 : 0); ++p) {
-    sources.push_back(inputs[static_cast<std::size_t>(p)].data());
+  for (int p = 0; p < static_cast<int>(inputs.size()); ++p) {
+    if (scan.goes(p, r)) sources.push_back(inputs[static_cast<std::size_t>(p)].data());
   }
+  const int over = scan.op == ReduceOp::avg ? static_cast<int>(inputs.size()) : 0;
   std::byte* const to = made.data() + scan.shift;
   if (sources.size() == 1) std::memcpy(to, sources[0], scan.bytes());
-  if (sources.size() > 1) reduce::reduce(to, sources, scan.count, scan.type, scan.op);
+  if (sources.size() > 1) reduce::reduce(to, sources, scan.count, scan.type, scan.op, over);
   return made;
 }
 
@@ -130,7 +139,7 @@ void check(const Ranks& ranks, const Scan& scan, const std::vector<Bytes_>& inpu
     must(cudaMemcpy(got.data(), ranks.out(r), got.size(), cudaMemcpyDeviceToHost), "copy");
     const auto wrong = std::mismatch(got.begin(), got.end(), expected.begin());
     EXPECT_TRUE(wrong.first == got.end())
-        << (scan.with_own ? "scan" : "exscan") << " of " << scan.count << ' '
+        << to_string(scan.moves(ranks, r).collective) << " of " << scan.count << ' '
         << to_string(scan.type) << ' ' << to_string(scan.op) << ", shift " << scan.shift
         << (scan.in_place ? ", in place" : "") << ": rank " << r << " of " << ranks.size()
         << ", byte " << wrong.first - got.begin();
@@ -155,6 +164,25 @@ TEST_F(GpuScans, AddUpEveryTypeByEveryOperatorInTheOrderOfRanks) {
         run(ranks, {static_cast<DataType>(type), op, 301, true});
         run(ranks, {static_cast<DataType>(type), op, 301, false});
       }
+    }
+  }
+}
+
+TEST_F(GpuScans, AddUpAtARootAsWell) {
+  for (const int n : counts_of_ranks()) {
+    if (n < 2) continue;
+    const Ranks ranks(n, kRoom);
+    for (const int root : {0, n / 2, n - 1}) {
+      for (std::size_t type = 0; type < kGpuTypeCount; ++type) {
+        for (const ReduceOp op : {ReduceOp::sum, ReduceOp::min, ReduceOp::avg}) {
+          const Scan one{static_cast<DataType>(type), op, 301, true, op == ReduceOp::min, 0, root};
+          run(ranks, one);
+        }
+      }
+      run(ranks, {DataType::float16, ReduceOp::sum, 4001, true, true, 6, root});
+      if (kEmulated && n > 3) continue;
+      run(ranks, {DataType::float32, ReduceOp::avg, 600'001, true, false, 0, root});
+      run(ranks, {DataType::float32, ReduceOp::sum, 600'001, true, true, 4, root});
     }
   }
 }

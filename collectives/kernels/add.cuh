@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the ranks before, with a rank's own or without: moves from each rank to those above it,
-// where what has come is added up in the order of ranks and stored once. A rank stores a pack after
-// it has sent that to all above it: in place, no rank gets sums instead of its input.
+// Moves in which what has come is added up in the order of ranks, with this rank's own or without,
+// and stored once. Scans: moves from each rank to those above it; reduce: to the root. A rank stores
+// a pack after it has sent that: in place, no rank gets sums instead of its input.
 #pragma once
 
 #include "collectives/kernels/move.cuh"
 
 namespace gdrx::gpu {
 
-/// What a rank sends to itself it adds last. Rank 0 has nothing to add: it copies.
+/// Either all ranks below this one have a part in its sum, or all ranks. What a rank sends to itself
+/// is its own part. Where there is but that, it is copied.
 template <class E, int kUnroll, int kPeers>
-class SumsBelow {
+class Added {
  public:
   using Moving = Mover<kUnroll, kPeers>;
   using Packs = typename Moving::Packs;
 
-  __device__ __forceinline__ explicit SumsBelow(const MoveCall& call)
-      : call_(call), with_own_(call.sends[call.rank].bytes > 0) {}
+  __device__ __forceinline__ explicit Added(const MoveCall& call)
+      : call_(call),
+        with_own_(call.sends[call.rank].bytes > 0),
+        of_all_(call.rank == call.ranks - 1 || call.receives[call.ranks - 1].bytes > 0) {}
 
-  __device__ __forceinline__ bool copies() const { return call_.rank == 0; }
+  __device__ __forceinline__ bool copies() const { return call_.rank == 0 && !of_all_; }
   __device__ __forceinline__ void prepare(std::uint32_t wanted, std::uint32_t tile) {
     if (!with_own_ || wanted == 0) return;
     const UserBuffer from(call_.input, call_.sends[call_.rank].bytes);
@@ -38,7 +41,7 @@ class SumsBelow {
   }
 
  private:
-  /// All below send the same packs.
+  /// All send the same packs.
   __device__ __forceinline__ static bool has(std::uint32_t wanted, int i) {
     return (wanted & Packs::bit(i, 0)) != 0;
   }
@@ -47,23 +50,25 @@ class SumsBelow {
   }
   /// Of one operand a copy, as on the host: to load and round it would change what is no number.
   __device__ __forceinline__ Pack sum(const Packs& batch, int i) const {
-    const int count = call_.rank + (with_own_ ? 1 : 0);
+    const int count = (of_all_ ? call_.ranks - 1 : call_.rank) + (with_own_ ? 1 : 0);
     if (count == 1) return batch.packs[i][0];
-    const Reduction how{call_.type, call_.op, 0};
+    const Reduction how{call_.type, call_.op, call_.finish_over};
     return reduce_packs<E, kPeers + 1>(how, count, [&](int rank) {
-      return rank < kPeers && rank < call_.rank ? batch.packs[i][rank % kPeers] : own_[i];
+      if (rank == call_.rank) return own_[i];
+      return batch.packs[i][(rank < call_.rank ? rank : rank - 1) % kPeers];
     });
   }
 
   const MoveCall& call_;
   bool with_own_;
+  bool of_all_;
   Pack own_[kUnroll] = {};
 };
 
 template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kMovers + 32, 2)
-    scan_runs(const __grid_constant__ MoveCall call) {
-  run_moves<kUnroll, kPeers>(call, SumsBelow<E, kUnroll, kPeers>(call));
+    add_runs(const __grid_constant__ MoveCall call) {
+  run_moves<kUnroll, kPeers>(call, Added<E, kUnroll, kPeers>(call));
 }
 
 }  // namespace gdrx::gpu
