@@ -209,14 +209,27 @@ class Registered {
 
 }  // namespace
 
+// Of an allReduce both kinds of memory. Parts are as the largest.
 void Case::explain(gdrxComm_t comm) {
   const std::size_t bytes = count_ * size_of(key_.type);
   Registered while_it_explains(comm, rank_);
   if (options_.registered) while_it_explains.add(buffers(), bytes);
   std::string text(8192, '\0');
-  if (rank_ == 0 && gdrxCommExplain(comm, bytes, text.data(), text.size()) == gdrxSuccess) {
-    fmt::print("{}", text.c_str());
-  }
+  const Sister& sister = *options_.sister;
+  const std::string name(sister.explained.empty() ? sister.call : sister.explained);
+  gdrxCallShape_t call{};
+  call.size = sizeof call;
+  call.collective = name.c_str();
+  call.count = sister.split ? count_ / static_cast<std::uint64_t>(ranks_) : count_;
+  call.type = static_cast<gdrxDataType_t>(key_.type);
+  call.op = static_cast<gdrxRedOp_t>(key_.op);
+  call.root = options_.root;
+  call.cuda = options_.cuda ? 1 : 0;
+  const gdrxResult_t explained = sister.kind == Kind::all_reduce
+                                     ? gdrxCommExplain(comm, bytes, text.data(), text.size())
+                                     : gdrxCommExplainCall(comm, &call, text.data(), text.size());
+  if (explained != gdrxSuccess) die(rank_, gdrxGetLastError(comm));
+  if (rank_ == 0) fmt::print("{}", text.c_str());
 }
 
 Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {

@@ -187,10 +187,8 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--json", options.json, "write the rows to this file");
   app.add_option("--timeout", options.timeout, "deadline of a call, seconds");
   app.add_option("--seed", options.seed, "of the inputs");
-  if (sister.kind == Kind::all_reduce) {
-    app.add_flag("--explain", options.explain,
-                 "the tuner's reasons before each row, prediction and measurement after it");
-  }
+  app.add_flag("--explain", options.explain,
+               "how each row's call is carried, and why; a prediction beside what was measured");
   app.add_flag("--unaligned", options.unaligned, "buffers one byte off any alignment");
   app.add_flag("--register", options.registered,
                "buffers are registered (gdrxRegister); cuda: each row without, then with");

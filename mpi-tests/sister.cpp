@@ -62,11 +62,13 @@ constexpr std::array<Sister, 11> kSisters{{
     {.kind = Kind::send_recv,
      .program = "sendrecv_test",
      .call = "send and receive",
-     .in_place = false},
+     .in_place = false,
+     .explained = "sendRecv"},
     {.kind = Kind::hypercube,
      .program = "hypercube_test",
      .call = "send and receive, a hypercube",
-     .split = true},
+     .split = true,
+     .explained = "sendRecv"},
 }};
 
 }  // namespace

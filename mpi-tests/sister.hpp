@@ -40,6 +40,8 @@ struct Sister {
   int rounds = 1;        // times that a vector goes round
   /// Whose plans it has; empty: it runs in one hop, and --algo has nothing to choose.
   std::optional<Collective> plans{};
+  /// As gdrxCommExplainCall knows it; empty: by `call`.
+  std::string_view explained{};
 
   /// Of a buffer of so many bytes; of a split one rounded up to equal parts.
   std::uint64_t elements_of(DataType type, std::uint64_t bytes, int ranks) const noexcept;

@@ -31,6 +31,7 @@
 #include "collectives/comm/suspicion.hpp"
 #include "collectives/comm/waiting.hpp"
 #include "collectives/comm/ways.hpp"
+#include "collectives/comm/why_staged.hpp"
 #include "collectives/exec/arena_execution.hpp"
 #include "collectives/exec/arena_layout.hpp"
 #include "collectives/exec/outbox.hpp"
@@ -165,17 +166,17 @@ class Communicator final : private exec::Links {
   OperationInfo last_operation() const;
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
+  Result<std::string> explain(const Call& call, MemoryKind memory) const;
   std::string describe() const;
   /// Any thread. Errc::timeout: who drives the communicator is busy.
   Result<Waiting> waiting();
   MemoryHeld memory_held() const;
-  /// Bytes of host memory through which GPU buffers are staged.
-  std::size_t pinned_memory() const;
   /// Null where nobody watches.
   trace::Track* track() const noexcept { return track_.get(); }
 
  private:
   friend class CommunicatorBuilder;
+  friend class Explanation;
   Communicator() = default;
   struct Allocation {
     Pages pages;
@@ -222,6 +223,7 @@ class Communicator final : private exec::Links {
   /// Of the vector, what this rank is given of a call that its GPU runs.
   gpu::Run stored_here(const Call& call) const;
   static bool is_empty(const Call& call) noexcept;
+  std::optional<WhyStaged> why_staged(const Call& call) const;
   bool runs_on_gpu(const Call& call) const;
   void say_why_staged(const Call& call);  // driver_ held
   Result<void> reach(const void* input, const void* output);
@@ -254,13 +256,11 @@ class Communicator final : private exec::Links {
                                                                    std::span<std::byte> part);
   Result<void> allocate_host_memory();
   Machine rail_machine() const;
-  std::string explain_hosts(Bytes bytes) const;
   Result<bool> reached(Operation& operation);
   void finish(Operation& operation) noexcept;
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();
   Error disagreement(const gpu::Trouble& trouble, Rank other) const;
-  std::string explain_gpu(Bytes bytes) const;
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
   void scale_input(Operation& operation);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_moves.hpp"
 
 namespace gdrx {
 namespace {
@@ -25,11 +26,34 @@ std::string explain_pieces(const gpu::Host& host, const Pieces& pieces) {
 
 }  // namespace
 
+// What is asked of a communicator, and all it is asked for.
+class Explanation {
+ public:
+  explicit Explanation(const Communicator& comm) : comm_(comm) {}
+
+  std::string of_hosts(Bytes bytes) const;
+  /// By a kernel of allReduce, on GPUs of one host.
+  std::string of_sums(Collective collective, Bytes bytes) const;
+  std::string of_kernel(const Call& call, Bytes bytes) const;
+  std::string of_host_memory(const Call& call, Bytes bytes) const;
+
+ private:
+  std::string of_moves(const Call& call, Bytes bytes) const;
+  std::string of_blocks(const Call& call) const;
+  std::string on_gpus(Collective collective, Bytes bytes) const;
+
+  const Communicator& comm_;
+};
+
 Result<std::string> Communicator::explain(Bytes bytes) const {
   const bool by_gpus = gpu_ && (hierarchy_ || !fixed_ || gpu::kernel_of(*fixed_));
   const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
+  const Explanation explanation(*this);
   std::string text;
-  if (by_gpus) text = hierarchy_ ? explain_hosts(bytes) : explain_gpu(bytes);
+  if (by_gpus) {
+    text = hierarchy_ ? explanation.of_hosts(bytes)
+                      : explanation.of_sums(Collective::all_reduce, bytes);
+  }
   if (!choice && !by_gpus) return fail(Errc::unsupported, "nothing carries an allReduce here");
   if (!choice) return text + "host buffers: nothing carries an allReduce of them here\n";
   const bool gpus = std::any_of(peers_.begin(), peers_.end(),
@@ -41,62 +65,152 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
          gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
 }
 
-std::string Communicator::explain_hosts(Bytes bytes) const {
-  const bool direct = rail_ != nullptr;
-  const Pieces pieces = pieces_of(std::max<Bytes>(bytes, 1));
-  const Machine rail = rail_machine();
+Result<std::string> Communicator::explain(const Call& call, MemoryKind memory) const {
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const std::uint64_t elements = traits.has_parts()
+                                     ? call.count * static_cast<std::uint64_t>(size())
+                                     : plan::vector_elements(traits, call.count, size());
+  const Bytes bytes = elements * size_of(call.type);
+  const Explanation explanation(*this);
+  const bool cuda = memory == MemoryKind::cuda;
+  const auto staged = cuda ? why_staged(call) : std::nullopt;
+  if (cuda && is_host_only(call.type)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{}: GPU memory has no such type", to_string(call.type)));
+  }
+  if (cuda && !staged) return explanation.of_kernel(call, bytes);
+  if (!can_carry(machine_, call.collective, call.needs_rank_order() ? std::nullopt : fixed_)) {
+    return fail(Errc::unsupported,
+                fmt::format("nothing carries {} here", to_string(call.collective)));
+  }
+  std::string text;
+  if (staged) {
+    text =
+        fmt::format("GPU buffers go through pinned host memory: {}\n", text_of(*staged, no_gpu_));
+  }
+  return text + explanation.of_host_memory(call, bytes);
+}
+
+// As make_execution() has it.
+std::string Explanation::of_host_memory(const Call& call, Bytes bytes) const {
+  const Machine& machine = comm_.machine_;
+  const Question question = comm_.question_of(call);
+  const bool messages = plan::traits_of(call.collective).by_messages();
+  const auto one = choose_one_block(machine, question);
+  if (!one && !messages) {
+    const auto choice = choose(machine, question.collective, question.bytes, question.fixed,
+                               question.in_rank_order);
+    return choice ? gdrx::explain(machine, question.collective, question.bytes, *choice) : "";
+  }
+  std::string text =
+      fmt::format("{} of {} bytes, {} ranks on {} host(s), {} cpu(s) a host\n",
+                  to_string(call.collective), bytes, machine.ranks, machine.hosts, machine.cpus);
+  if (one) return text + explain_row(machine, *one, true, "  <- in one hop: so few bytes");
+  return text + fmt::format(
+                    "  * a message to each rank that gets something, all at once, over {}; "
+                    "no prediction\n",
+                    machine.fabric ? machine.fabric_name : "memory of its own");
+}
+
+std::string Explanation::on_gpus(Collective collective, Bytes bytes) const {
+  return fmt::format("GPU buffers: {} of {} bytes, {} on each of {} ranks, {} blocks\n",
+                     to_string(collective), bytes, comm_.gpu_->device_name(), comm_.size(),
+                     comm_.gpu_host_.blocks);
+}
+
+std::string Explanation::of_kernel(const Call& call, Bytes bytes) const {
+  if (comm_.hierarchy_) return of_hosts(bytes);
+  if (by_moves(call.collective) || (!comm_.fixed_ && reduces_by_moves(call, comm_.size()))) {
+    return on_gpus(call.collective, bytes) + of_moves(call, bytes);
+  }
+  if (by_blocks(call.collective)) return on_gpus(call.collective, bytes) + of_blocks(call);
+  return of_sums(call.collective,
+                 call.collective == Collective::barrier ? sizeof(std::uint32_t) : bytes);
+}
+
+// The longest run between two ranks.
+std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const int ranks = comm_.size();
+  const bool in_pieces = call.collective == Collective::broadcast && scatters_first(bytes, ranks);
+  const bool split = traits.has_blocks() || traits.has_parts() || in_pieces;
+  const gpu::Run run{0, split ? bytes / static_cast<Bytes>(ranks) : bytes};
+  const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_host_.blocks);
+  const gpu::Move move = gpu::move_of(run, channels);
+  const bool adds = traits.reduces;
+  return fmt::format(
+      "  * {:<17} {:>3} x {:<3} threads, {} tile(s) of {} bytes; no prediction{}\n",
+      adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers, move.tiles(),
+      move.width * sizeof(gpu::Pack),
+      in_pieces ? "; in two: a piece to each rank, each rank's piece to all others" : "");
+}
+
+std::string Explanation::of_blocks(const Call& call) const {
+  const bool gathers = call.collective == Collective::all_gather;
+  const gpu::Shape shape =
+      gpu::shape_of_blocks(gathers ? gpu::Kernel::all_gather : gpu::Kernel::reduce_scatter,
+                           comm_.gpu_host_, call.count * size_of(call.type));
+  return fmt::format("  * {:<17} {:>3} x {:<3} threads, {} packs each{}; no prediction\n",
+                     gpu::to_string(shape.kernel), shape.blocks, shape.threads, shape.unroll,
+                     shape.whole ? ", in tiles" : "");
+}
+
+std::string Explanation::of_hosts(Bytes bytes) const {
+  const bool direct = comm_.rail_ != nullptr;
+  const Pieces pieces = comm_.pieces_of(std::max<Bytes>(bytes, 1));
+  const Machine rail = comm_.rail_machine();
   const std::string_view memory = direct ? "memory of its own (GPUDirect RDMA)" : "pinned memory";
   std::string text =
       fmt::format("GPU buffers: allReduce of {} bytes, {} on each of {} ranks on {} hosts\n", bytes,
-                  gpu_->device_name(), machine_.ranks, machine_.hosts);
-  if (gpu_host_.ranks > 1) {
+                  comm_.gpu_->device_name(), comm_.machine_.ranks, comm_.machine_.hosts);
+  if (comm_.gpu_host_.ranks > 1) {
     text += fmt::format(
         "  {} piece(s); of each the GPUs of a host reduce-scatter {} bytes a rank, each into {}, "
         "rails of {} ranks sum these over {}, the GPUs gather\n",
-        pieces.count(), pieces.part, memory, rail.ranks, machine_.fabric_name);
+        pieces.count(), pieces.part, memory, rail.ranks, comm_.machine_.fabric_name);
   } else {
     text += fmt::format(
         "  {} piece(s) of {} bytes; each GPU copies them into {}, all ranks sum them over {}, each "
         "GPU copies the sums\n",
-        pieces.count(), pieces.part, memory, machine_.fabric_name);
+        pieces.count(), pieces.part, memory, comm_.machine_.fabric_name);
   }
   text += "  times of the network for all pieces, from the model\n";
   if (direct) {
     for (const Candidate& way : direct_rail_ways(rail, pieces)) {
-      const bool chosen = way.algorithm == rail_algorithm();
+      const bool chosen = way.algorithm == comm_.rail_algorithm();
       text += explain_row(rail, way, chosen,
-                          !chosen  ? ""
-                          : fixed_ ? "  <- asked for, by GPUDirect RDMA"
-                                   : "  <- chosen, by GPUDirect RDMA");
+                          !chosen        ? ""
+                          : comm_.fixed_ ? "  <- asked for, by GPUDirect RDMA"
+                                         : "  <- chosen, by GPUDirect RDMA");
     }
-  } else if (const auto choice = choose_rail(rail, pieces, fixed_)) {
+  } else if (const auto choice = choose_rail(rail, pieces, comm_.fixed_)) {
     text += explain_rows(rail, *choice);
   }
-  return text + explain_pieces(gpu_host_, pieces);
+  return text + explain_pieces(comm_.gpu_host_, pieces);
 }
 
-std::string Communicator::explain_gpu(Bytes bytes) const {
-  std::string text =
-      fmt::format("GPU buffers: allReduce of {} bytes, {} on each of {} ranks, {} blocks\n", bytes,
-                  gpu_->device_name(), size(), gpu_host_.blocks);
+std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
+  std::string text = on_gpus(collective, bytes);
   const auto line = [](const gpu::Prediction& candidate, bool chosen, std::string_view remark) {
     return fmt::format(
         "  {} {:<17} {:>3} x {:<3} threads, {} packs each   predicted {:>10.1f} us{}\n",
         chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
         candidate.shape.threads, candidate.shape.unroll, candidate.us, remark);
   };
-  const auto all = gpu::candidates(gpu_host_, bytes);
-  text += fmt::format("  times from {}\n", all.front().measured ? gpu_measured_by_ : "the model");
-  const auto asked = gpu::asked_for(fixed_, gpu_host_, bytes);
+  const auto all = gpu::candidates(comm_.gpu_host_, bytes);
+  text +=
+      fmt::format("  times from {}\n", all.front().measured ? comm_.gpu_measured_by_ : "the model");
+  const auto asked = gpu::asked_for(comm_.fixed_, comm_.gpu_host_, bytes);
   if (asked) text += line(*asked, true, "  <- asked for");
   for (const gpu::Prediction& candidate : all) {
     if (asked && candidate.shape.kernel == asked->shape.kernel) continue;
     const bool chosen = !asked && &candidate == &all.front();
     text += line(candidate, chosen, chosen ? "  <- chosen" : "");
   }
-  if (windows_.empty() || fixed_) return text;
-  const auto with_direct = gpu::candidates(gpu_host_, bytes, true);
-  const bool only = config_.algo == "direct";
+  const bool others = collective != Collective::all_reduce;
+  if (others || comm_.windows_.empty() || comm_.fixed_) return text;
+  const auto with_direct = gpu::candidates(comm_.gpu_host_, bytes, true);
+  const bool only = comm_.config_.algo == "direct";
   for (const gpu::Prediction& candidate : with_direct) {
     if (candidate.shape.kernel != gpu::Kernel::direct) continue;
     const bool chosen = only || &candidate == &with_direct.front();
@@ -106,11 +220,6 @@ std::string Communicator::explain_gpu(Bytes bytes) const {
                           : "  if registered");
   }
   return text;
-}
-
-std::size_t Communicator::pinned_memory() const {
-  const Driving driving(*this);
-  return pinned_->held();
 }
 
 std::string Communicator::describe() const {

@@ -30,40 +30,9 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
   return plan::Algorithm::ring;
 }
 
-enum class WhyStaged : std::uint8_t {
-  no_gpu,
-  between_hosts,
-  no_kernel,
-  no_arithmetic,
-  algorithm,
-  host_buffer,
-};
-
 // What is not added is bytes to a kernel.
 bool kernels_know(const Call& call) {
   return !plan::traits_of(call.collective).reduces || has_kernels(call.type, call.op);
-}
-
-/// All add up one vector, and some get the sums.
-bool by_all_reduce(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter_v || collective == Collective::barrier;
-}
-
-bool by_blocks(Collective collective) {
-  return collective == Collective::reduce_scatter || collective == Collective::all_gather;
-}
-
-WhyStaged why_staged(const Call& call, bool has_gpu, bool one_host, bool has_algorithm) {
-  const Collective collective = call.collective;
-  if (!has_gpu) return WhyStaged::no_gpu;
-  if (!one_host && collective != Collective::all_reduce) return WhyStaged::between_hosts;
-  if (!by_all_reduce(collective) && !by_blocks(collective) && !by_moves(collective)) {
-    return WhyStaged::no_kernel;
-  }
-  if (!kernels_know(call)) return WhyStaged::no_arithmetic;
-  if (one_host && by_all_reduce(collective) && !has_algorithm) return WhyStaged::algorithm;
-  return WhyStaged::host_buffer;
 }
 
 // "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0", "scan of float, sum".
@@ -96,36 +65,31 @@ bool differ_in_count(const gpu::Called& mine, gpu::Called theirs) {
   return mine.moves && mine == theirs;
 }
 
-std::string_view text_of(WhyStaged why) {
-  switch (why) {
-    case WhyStaged::no_gpu:
-      return "";  // the communicator knows more
-    case WhyStaged::between_hosts:
-      return "between hosts only allReduce runs on GPUs";
-    case WhyStaged::no_kernel:
-      return "no kernel does this collective";
-    case WhyStaged::no_arithmetic:
-      return "no kernel has its type and operator";
-    case WhyStaged::algorithm:
-      return "no kernel has the algorithm that was asked for";
-    case WhyStaged::host_buffer:
-      return "one of its buffers is host memory";
-  }
-  return "";
-}
-
 }  // namespace
+
+// Empty: its kernels run it, if its buffers are of GPU memory. The same on every rank.
+std::optional<WhyStaged> Communicator::why_staged(const Call& call) const {
+  const Collective collective = call.collective;
+  if (!gpu_) return WhyStaged::no_gpu;
+  if (hierarchy_ && collective != Collective::all_reduce) return WhyStaged::between_hosts;
+  if (!by_all_reduce(collective) && !by_blocks(collective) && !by_moves(collective)) {
+    return WhyStaged::no_kernel;
+  }
+  if (!kernels_know(call)) return WhyStaged::no_arithmetic;
+  if (hierarchy_ || collective == Collective::barrier || !by_all_reduce(collective)) return {};
+  if (fixed_ && !gpu::kernel_of(*fixed_)) return WhyStaged::algorithm;
+  return {};
+}
 
 // Once a reason. Of a send or receive, rank 0 may have no part.
 void Communicator::say_why_staged(const Call& call) {
-  const WhyStaged why =
-      why_staged(call, gpu_ != nullptr, !hierarchy_, !fixed_ || gpu::kernel_of(*fixed_));
+  const WhyStaged why = why_staged(call).value_or(WhyStaged::host_buffer);
   const std::uint32_t bit = 1U << static_cast<unsigned>(why);
   if ((said_staged_ & bit) != 0) return;
   said_staged_ |= bit;
   if (index(rank_) != 0 && call.collective != Collective::send_recv) return;
   log_.warn("{} of GPU buffers goes through host memory: {}", to_string(call.collective),
-            why == WhyStaged::no_gpu ? no_gpu_ : text_of(why));
+            gdrx::text_of(why, no_gpu_));
 }
 
 // Refused here alone, peers would wait for it in their kernels.
@@ -152,14 +116,9 @@ bool Communicator::on_gpu(const Call& call) const {
 
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
 bool Communicator::runs_on_gpu(const Call& call) const {
-  if (!gpu_ || hierarchy_) return false;
-  if (by_moves(call.collective)) {
-    return kernels_know(call) && moves_on_gpu(call, rank_, size(), posted_on_gpu_);
-  }
+  if (hierarchy_ || why_staged(call)) return false;
+  if (by_moves(call.collective)) return moves_on_gpu(call, rank_, size(), posted_on_gpu_);
   if (call.collective == Collective::barrier) return call.stream != nullptr;
-  if (!by_all_reduce(call.collective) && !by_blocks(call.collective)) return false;
-  if (!kernels_know(call)) return false;
-  if (by_all_reduce(call.collective) && fixed_ && !gpu::kernel_of(*fixed_)) return false;
   return call.count == 0 || on_gpu(call);
 }
 

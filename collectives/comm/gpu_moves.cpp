@@ -59,7 +59,7 @@ void scan(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
 }
 
 // All of all ranks at the root, which adds it up.
-void reduce(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
+void reduce_to_root(Moves& what, const Call& call, Bytes bytes, Rank self, int ranks) {
   const Run all{0, bytes};
   what.adds = call.op;
   if (self != call.root) {
@@ -94,7 +94,7 @@ Moves moves_of(const Call& call, Rank self, int ranks) {
   if (call.collective == Collective::broadcast) {
     broadcast(what, call.count * element, self, ranks);
   } else if (call.collective == Collective::reduce) {
-    reduce(what, call, call.count * element, self, ranks);
+    reduce_to_root(what, call, call.count * element, self, ranks);
   } else if (is_scan(call.collective)) {
     scan(what, call, call.count * element, self, ranks);
   } else {

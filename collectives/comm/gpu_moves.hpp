@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call that moves bytes takes from whom to whom on GPUs of one host. Pure.
+// Which kernels carry which collective on GPUs of one host, and what a call that moves bytes takes
+// from whom to whom. Pure.
 #pragma once
 
 #include <vector>
@@ -9,6 +10,15 @@
 
 namespace gdrx {
 
+/// By a kernel of allReduce: all add up one vector, and some get the sums.
+constexpr bool by_all_reduce(Collective collective) noexcept {
+  return collective == Collective::all_reduce || collective == Collective::reduce ||
+         collective == Collective::reduce_scatter_v || collective == Collective::barrier;
+}
+/// By one of its halves.
+constexpr bool by_blocks(Collective collective) noexcept {
+  return collective == Collective::reduce_scatter || collective == Collective::all_gather;
+}
 /// Whether one kernel does it: bytes go from ranks to ranks, and nothing is added but where they
 /// arrive.
 bool by_moves(Collective collective) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gdrx/traits.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace gdrx::plan {
@@ -54,6 +55,18 @@ constexpr auto kFunctions = [] {
 const CollectiveTraits& traits_of(Collective collective) noexcept {
   const auto row = static_cast<std::size_t>(collective);  // a peer may have said it
   return row < kTraits.size() ? kTraits[row] : kNothing;
+}
+
+std::optional<Collective> collective_of(std::string_view name) noexcept {
+  const auto small = [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  };
+  for (std::size_t row = 0; row < kTraits.size(); ++row) {
+    if (std::ranges::equal(kTraits[row].name, name, {}, small, small)) {
+      return static_cast<Collective>(row);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string_view function_of(Collective collective) noexcept {

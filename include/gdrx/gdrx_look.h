@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gdrx: what a communicator holds, and what it waits for. Part of gdrx.h, which includes it.
+ * gdrx: what a communicator holds, what it waits for, and how it would carry a call. Part of gdrx.h,
+ * which includes it.
  */
 #ifndef GDRX_GDRX_LOOK_H
 #define GDRX_GDRX_LOOK_H
@@ -44,6 +45,23 @@ typedef struct {
  * the communicator was busy for a second, with an operator of the program's or with CUDA. Of a
  * call that GPUs run by themselves nothing is known here: its timeout names the rank. */
 GDRX_API gdrxResult_t gdrxCommGetWaiting(gdrxComm_t comm, gdrxWaiting_t* waiting);
+
+/* A call, without its buffers. Members are only ever added at the end. */
+typedef struct {
+  size_t size;            /* sizeof(gdrxCallShape_t) */
+  const char* collective; /* "allReduce", "reduceScatterv", "barrier", "sendRecv": in any case */
+  size_t count;           /* the call's; with a count for each rank, the largest */
+  gdrxDataType_t type;
+  gdrxRedOp_t op; /* of those that reduce */
+  int root;       /* of those that have one */
+  int cuda;       /* 1: of CUDA memory, in a stream */
+} gdrxCallShape_t;
+/* How such a call would be carried, and why: the candidates with predicted times and the choice, or
+ * the one way that there is; of CUDA memory by which kernel, or why it is staged through host
+ * memory. Nothing is called. Writes at most `capacity` characters and a NUL. gdrxUnsupported:
+ * nothing carries it here. */
+GDRX_API gdrxResult_t gdrxCommExplainCall(gdrxComm_t comm, const gdrxCallShape_t* call, char* text,
+                                          size_t capacity);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,8 @@ struct CollectiveTraits {
 };
 
 const CollectiveTraits& traits_of(Collective collective) noexcept;
+/// By its name, capitals or not.
+std::optional<Collective> collective_of(std::string_view name) noexcept;
 /// "gdrxAllReduce": of the C API. A send and a receive have a function each.
 std::string_view function_of(Collective collective) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of an allReduce tells which memory a table is for. GPUs are made up.
+// What is said of a call tells who carries it. GPUs are made up.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -36,13 +36,23 @@ class Explain : public ThreadRanks {
           config.module_path = "/nowhere";
         });
   }
+  std::string said(Collective collective, std::uint64_t count, MemoryKind memory,
+                   ReduceOp op = ReduceOp::sum) {
+    Call call;
+    call.collective = collective;
+    call.count = count;
+    call.type = DataType::float32;
+    call.op = op;
+    const auto text = comms_[0]->explain(call, memory);
+    return text ? *text : describe(text.error());
+  }
   std::string said() {
     const auto text = comms_[0]->explain(1 << 20);
     return text ? *text : describe(text.error());
   }
 };
 
-std::size_t count(const std::string& text, const std::string& what) {
+std::size_t count_of(const std::string& text, const std::string& what) {
   std::size_t found = 0;
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
     ++found;
@@ -56,8 +66,8 @@ TEST_F(Explain, HasATableForGpuBuffersAndOneForHostBuffers) {
   EXPECT_EQ(text.find("GPU buffers: allReduce of 1048576 bytes, made up on each of 2 ranks"), 0U);
   const std::size_t host = text.find("\nhost buffers: allReduce of 1048576 bytes, 2 ranks");
   ASSERT_NE(host, std::string::npos) << text;
-  EXPECT_EQ(count(text.substr(0, host), "<- chosen"), 1U) << text;
-  EXPECT_EQ(count(text.substr(host), "<- chosen"), 1U) << text;
+  EXPECT_EQ(count_of(text.substr(0, host), "<- chosen"), 1U) << text;
+  EXPECT_EQ(count_of(text.substr(host), "<- chosen"), 1U) << text;
 }
 
 TEST_F(Explain, HasOneTableWithoutGpus) {
@@ -71,7 +81,7 @@ TEST_F(Explain, SaysThatGpuBuffersAreCopiedForAnAlgorithmThatNoKernelHas) {
   make_with_gpus("halving-doubling");
   const std::string text = said();
   EXPECT_EQ(text.find("host buffers, and GPU buffers, which are copied to the host: "), 0U) << text;
-  EXPECT_EQ(count(text, "<- chosen"), 1U) << text;
+  EXPECT_EQ(count_of(text, "<- chosen"), 1U) << text;
 }
 
 TEST_F(Explain, SaysThatOneHostHasEveryAlgorithmOverSharedMemory) {
@@ -79,6 +89,61 @@ TEST_F(Explain, SaysThatOneHostHasEveryAlgorithmOverSharedMemory) {
   const std::string text = said();
   const std::string host = text.substr(text.find("\nhost buffers: "));
   EXPECT_NE(host.find("* ring              over shm"), std::string::npos) << text;
+}
+
+constexpr Collective kAll[] = {Collective::all_reduce,
+                               Collective::reduce_scatter,
+                               Collective::all_gather,
+                               Collective::broadcast,
+                               Collective::reduce,
+                               Collective::barrier,
+                               Collective::send_recv,
+                               Collective::all_to_all,
+                               Collective::gather,
+                               Collective::scatter,
+                               Collective::scan,
+                               Collective::exscan,
+                               Collective::all_to_all_v,
+                               Collective::gather_v,
+                               Collective::scatter_v,
+                               Collective::all_gather_v,
+                               Collective::reduce_scatter_v};
+
+TEST_F(Explain, NamesOneWayOfEveryCallOfHostMemory) {
+  make(2);
+  for (const Collective collective : kAll) {
+    for (const std::uint64_t count : {0, 2, 1 << 20}) {
+      const std::string text = said(collective, count, MemoryKind::host);
+      EXPECT_EQ(count_of(text, "\n  * "), 1U) << text;
+      EXPECT_EQ(text.find("GPU"), std::string::npos) << text;
+    }
+  }
+  EXPECT_NE(said(Collective::all_gather, 2, MemoryKind::host).find("in one hop"),
+            std::string::npos);
+  EXPECT_NE(said(Collective::all_gather, 1 << 20, MemoryKind::host).find("<- chosen"),
+            std::string::npos);
+  EXPECT_NE(said(Collective::all_to_all, 1 << 20, MemoryKind::host).find("a message to each rank"),
+            std::string::npos);
+}
+
+TEST_F(Explain, NamesTheKernelOfACallOfGpuMemory) {
+  make_with_gpus("auto");
+  for (const Collective collective : kAll) {
+    const std::string text = said(collective, 1 << 20, MemoryKind::cuda);
+    EXPECT_EQ(count_of(text, "\n  * "), 1U) << text;
+    if (collective == Collective::send_recv) continue;
+    EXPECT_EQ(text.find("host"), std::string::npos) << text;
+    EXPECT_EQ(text.find(std::string("GPU buffers: ") + std::string(to_string(collective))), 0U)
+        << text;
+  }
+}
+
+TEST_F(Explain, SaysWhyACallOfGpuMemoryIsStaged) {
+  make_with_gpus("auto");
+  const std::string text = said(Collective::reduce, 100, MemoryKind::cuda, ReduceOp::band);
+  EXPECT_EQ(text.find("GPU buffers go through pinned host memory: no kernel has its type"), 0U)
+      << text;
+  EXPECT_EQ(count_of(text, "\n  * "), 1U) << text;
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class GpuPinned : public testing::Test {
     must(comm_->wait(*sent));
   }
   std::uint64_t held() const {
-    const std::uint64_t held = comm_->pinned_memory();
+    const std::uint64_t held = comm_->memory_held().pinned;
     if (kEmulated) {  // real drivers do not count it; here in whole pages
       EXPECT_GE(used() - before_, held);
       EXPECT_LE(used() - before_, held + (64 << 10));
