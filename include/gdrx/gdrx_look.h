@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gdrx: what a communicator holds, what it waits for, and how it would carry a call. Part of gdrx.h,
- * which includes it.
+ * gdrx: what a communicator holds, what it waits for, and how it would carry a call. Part of
+ * gdrx.h, which includes it.
  */
 #ifndef GDRX_GDRX_LOOK_H
 #define GDRX_GDRX_LOOK_H

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a communicator tells of itself: the memory that it holds, and whom its calls wait for.
+// What a communicator tells of itself: the memory that it holds, whom its calls wait for, and how
+// it would carry one.
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include "tests/comm/world.hpp"
@@ -77,6 +79,41 @@ TEST(Memory, OfACallerWithAnotherStructIsRefused) {
   EXPECT_EQ(gdrxCommGetMemory(world[0], &later.known), gdrxSuccess);
   EXPECT_EQ(later.known.size, sizeof later);
   EXPECT_EQ(later.more, 7U);
+}
+
+TEST(ExplainedCall, IsNamedAsTheCallIs) {
+  const World world(2);
+  std::array<char, 2000> text{};
+  const auto explain = [&](const gdrxCallShape_t& call) {
+    return gdrxCommExplainCall(world[0], &call, text.data(), text.size());
+  };
+  gdrxCallShape_t call{};
+  call.size = sizeof call;
+  call.count = 1000;
+  call.type = gdrxFloat32;
+  for (const char* name : {"allReduce", "ALLTOALLV", "sendrecv", "Barrier", "reduceScatterv"}) {
+    call.collective = name;
+    EXPECT_EQ(explain(call), gdrxSuccess) << name << ": " << gdrxGetLastError(world[0]);
+    EXPECT_NE(std::string(text.data()).find("\n  * "), std::string::npos) << text.data();
+  }
+  EXPECT_EQ(gdrxCommExplainCall(world[0], &call, text.data(), 5), gdrxSuccess);
+  EXPECT_EQ(std::string(text.data()).size(), 4U);
+  call.cuda = 1;
+  EXPECT_EQ(explain(call), gdrxSuccess);
+  EXPECT_EQ(std::string(text.data()).find("GPU buffers go through pinned host memory: "), 0U);
+  for (const char* name : {"allreduc", "", "reduce"}) {  // the last: of a root that is none
+    call.collective = name;
+    call.root = 2;
+    EXPECT_EQ(explain(call), gdrxInvalidArgument) << name;
+  }
+  call.collective = nullptr;
+  EXPECT_EQ(explain(call), gdrxInvalidArgument);
+  call.collective = "scan";
+  call.op = gdrxLand;  // not of float
+  EXPECT_EQ(explain(call), gdrxInvalidArgument);
+  call.size = 8;
+  EXPECT_EQ(explain(call), gdrxInvalidArgument);
+  EXPECT_EQ(gdrxCommExplainCall(world[0], nullptr, text.data(), text.size()), gdrxInvalidArgument);
 }
 
 /// gdrxCommGetWaiting with room for all.

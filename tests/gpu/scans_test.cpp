@@ -7,6 +7,7 @@
 #include <random>
 
 #include "collectives/reduce/reducer.hpp"
+#include "gdrx/traits.hpp"
 #include "tests/gpu/delay.hpp"
 #include "tests/gpu/moves.hpp"
 
