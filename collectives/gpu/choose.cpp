@@ -19,6 +19,7 @@ int round_up(std::uint64_t value, int unit) {
 
 // Of one-shot in tiles: so many, of a pack a thread, keep the link between two H200 busy.
 constexpr int kBusyBlocks = 82;
+constexpr std::uint64_t kMostPacksAThread = 8;
 
 // Enough threads for `work` packs of one each, within the budget. Blocks before threads: each
 // multiprocessor has its own way out of the GPU.
@@ -107,7 +108,10 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
   shape.kernel = kernel;
   if (kernel == Kernel::one_shot) {
     spread(shape, packs, host);
-    if (fits(shape, host.ranks, packs)) return shape;
+    // Beyond some packs a thread tiles are faster: what comes is emptied while the rest is sent.
+    const auto threads = static_cast<std::uint64_t>(shape.blocks * shape.threads);
+    const bool many = host.ranks == 2 && packs > kMostPacksAThread * threads;
+    if (!many && fits(shape, host.ranks, packs)) return shape;
     if (host.ranks != 2) return std::nullopt;
     shape.tiled = true;
     // Two a multiprocessor. Of a large vector fewer packs under way keep the link as busy.

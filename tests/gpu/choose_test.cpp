@@ -86,11 +86,24 @@ TEST(GpuChoice, TwoRanksNeverNeedMoreThanOneShot) {
       const Host host{2, blocks, true};
       const auto shape = shape_of(Kernel::one_shot, host, bytes);
       ASSERT_TRUE(shape) << blocks << " blocks, " << bytes << " bytes";
-      EXPECT_EQ(shape->tiled, packs_of(bytes) > kSlots / 2);
+      if (blocks >= 132 || packs_of(bytes) <= 512) {
+        EXPECT_EQ(shape->tiled, packs_of(bytes) > kSlots / 2);
+      }
       EXPECT_FALSE(shape->whole);
     }
   }
   EXPECT_FALSE(shape_of(Kernel::one_shot, {3, 132, false}, 16 << 20));
+}
+
+// A budget of few multiprocessors: two blocks on each.
+TEST(GpuChoice, OneShotOfTwoRanksUsesAllOfAFewMultiprocessors) {
+  const Shape large = *shape_of(Kernel::one_shot, {2, 32, false}, 512 << 20);
+  EXPECT_EQ(std::tuple(large.blocks, large.unroll, large.tiled), std::tuple(64, 2, true));
+  EXPECT_TRUE(shape_of(Kernel::one_shot, {2, 32, false}, 4 << 20)->tiled);
+  EXPECT_FALSE(shape_of(Kernel::one_shot, {2, 32, false}, 1 << 20)->tiled);
+  EXPECT_FALSE(shape_of(Kernel::one_shot, {2, 131, false}, 4 << 20)->tiled);
+  const Shape whole = *shape_of(Kernel::one_shot, {2, 131, false}, 512 << 20);
+  EXPECT_EQ(std::tuple(whole.blocks, whole.unroll), std::tuple(82, 1));
 }
 
 TEST(GpuChoice, TakesTheKernelThatWasMeasuredAsTheFastest) {
