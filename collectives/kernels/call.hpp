@@ -61,9 +61,9 @@ inline constexpr std::uint64_t kArenaBytes = 16 << 20;
 inline constexpr std::uint32_t kSlots =
     static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
 inline constexpr std::uint64_t kLeftAt = kEscapesAt + kSlots;
-inline constexpr int kMaxBlocks = 384;
+inline constexpr int kMaxBlocks = 512;
 inline constexpr std::uint64_t kRoomsAt = kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t);
-inline constexpr int kMoveBlocks = 240;
+inline constexpr int kMoveBlocks = 192;
 static_assert(kRoomsAt % sizeof(Room) == 0);
 static_assert(kRoomsAt + kMoveBlocks * kMaxRanks * sizeof(Room) <= kSlotsAt);
 
