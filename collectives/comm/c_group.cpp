@@ -29,6 +29,7 @@ struct Pending {
   gdrxRequest_t* request = nullptr;
   bool wait = false;
   bool stream_ordered = false;  // nobody waits for it but the stream
+  bool message = false;         // that starts with all others of its communicator
   std::shared_ptr<Operation> operation;
 };
 
@@ -122,9 +123,63 @@ Result<void> start_entry(Pending& entry) {
   return {};
 }
 
+// What a rank sends to itself needs its receive in the same group, else the host carries it.
+void match_own(std::vector<Pending>& posted, const gdrxComm* comm) {
+  int unmatched = 0;
+  for (const Pending& entry : posted) {
+    if (entry.comm != comm || !comm->impl->keeps_own(entry.call)) continue;
+    unmatched += entry.call.sends ? 1 : -1;
+  }
+  if (unmatched != 0) return;
+  for (Pending& entry : posted) {
+    if (entry.comm != comm || !comm->impl->keeps_own(entry.call)) continue;
+    entry.message = true;
+    entry.stream_ordered = entry.request == nullptr;
+    entry.wait = false;
+  }
+}
+
+void find_messages(std::vector<Pending>& posted) {
+  for (Pending& entry : posted) {
+    if (entry.call.collective != Collective::send_recv || entry.message) continue;
+    entry.message = entry.comm->impl->runs_in_stream(entry.call);
+    if (!entry.message && entry.comm->impl->keeps_own(entry.call)) match_own(posted, entry.comm);
+  }
+}
+
+/// Those of one communicator, in the order of their calls.
+Result<void> start_messages(std::vector<Pending>& posted, gdrxComm* comm) {
+  std::vector<GroupMessage> messages;
+  std::vector<Pending*> entries;
+  for (Pending& entry : posted) {
+    if (!entry.message || entry.comm != comm) continue;
+    messages.push_back({std::move(entry.call), !entry.stream_ordered});
+    entries.push_back(&entry);
+  }
+  GDRX_TRY(comm->impl->start_messages(messages));
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    entries[i]->operation = messages[i].operation;
+    if (entries[i]->request == nullptr) continue;
+    hand_out(comm, entries[i]->operation, entries[i]->request);
+  }
+  return {};
+}
+
+std::vector<gdrxComm*> with_messages(const std::vector<Pending>& posted) {
+  std::vector<gdrxComm*> comms;
+  for (const Pending& entry : posted) {
+    if (!entry.message) continue;
+    if (std::find(comms.begin(), comms.end(), entry.comm) == comms.end()) {
+      comms.push_back(entry.comm);
+    }
+  }
+  return comms;
+}
+
 gdrxResult_t run_group(std::vector<Pending>& posted) {
   gdrxResult_t result = gdrxSuccess;
   gdrxComm* refuses = nullptr;
+  find_messages(posted);
   if (const auto checked = check_group(posted, refuses); !checked) {
     return report(refuses, checked.error());
   }
@@ -134,12 +189,17 @@ gdrxResult_t run_group(std::vector<Pending>& posted) {
   for (const Pending& entry : posted) {
     on_gpus.push_back(entry.comm->impl->runs_in_stream(entry.call));
   }
+  const auto look = [&](gdrxComm* comm, const Result<void>& started) {
+    if (!started && result == gdrxSuccess) result = report(comm, started.error());
+  };
   for (const bool now : {true, false}) {
     for (std::size_t i = 0; i < posted.size(); ++i) {
-      if (on_gpus[i] != now) continue;
-      const auto started = start_entry(posted[i]);
-      if (!started && result == gdrxSuccess) result = report(posted[i].comm, started.error());
+      if (on_gpus[i] != now || posted[i].message) continue;
+      look(posted[i].comm, start_entry(posted[i]));
     }
+    if (!now) break;
+    // Behind the collectives, on every rank: who calls these first has them first.
+    for (gdrxComm* comm : with_messages(posted)) look(comm, start_messages(posted, comm));
   }
   const gdrxResult_t waited = wait_for_all(posted);
   return result != gdrxSuccess ? result : waited;

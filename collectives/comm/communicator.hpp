@@ -19,6 +19,7 @@
 #include "collectives/comm/endings.hpp"
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/gpu_flags.hpp"
+#include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hello.hpp"
@@ -85,6 +86,10 @@ class Communicator final : private exec::Links {
     return runs_on_gpu(call) || runs_on_hosts(call) || (hierarchy_ && is_empty(call));
   }
   Result<void> launch(const Call& call);
+  /// The same for the sends and receives of a group that streams carry: all start at once.
+  Result<void> start_messages(std::span<GroupMessage> all);
+  /// Of a message to oneself: a stream may, in a group that has as many sends of these as receives.
+  bool keeps_own(const Call& call) const;
   /// post() and wait(); `call` is moved from.
   Result<void> run(Call& call);
   /// Drives the queue until `operation` is done.
@@ -119,11 +124,8 @@ class Communicator final : private exec::Links {
   /// And of kernels that have ended: once a stream was waited for, what failed in it is known.
   /// Any thread.
   std::optional<Error> async_error() noexcept;
-  /// Who found the failure, and whom it is about: -1: nobody. After failure().
-  struct Blame {
-    std::int32_t origin = -1;
-    std::int32_t subject = -1;
-  };
+  using Blame = gdrx::Blame;
+  /// After failure().
   Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }
   /// Where some of the ranks meet anew: ControlMesh's. After a failure, too.
   Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) {
@@ -178,10 +180,6 @@ class Communicator final : private exec::Links {
   friend class CommunicatorBuilder;
   friend class Explanation;
   Communicator() = default;
-  struct Allocation {
-    Pages pages;
-    RegistrationRef registration;  // or null
-  };
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
@@ -230,6 +228,7 @@ class Communicator final : private exec::Links {
   bool runs_on_hosts(const Call& call) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
+  Result<void> launch_messages(std::span<const Call* const> calls);
   Result<void> launch_barrier(const Call& call, void* stream);
   Result<void> enqueue_launch(const GpuLaunch& what, void* stream);
   Result<void> launch_on_hosts(const Call& call);
@@ -391,6 +390,7 @@ class Communicator final : private exec::Links {
   std::string gpu_measured_by_;
   std::list<Window> windows_;               // handles: their addresses stay
   OperationInfo gpu_info_;                  // gpu_mutex_ held
+  std::atomic<int> own_unmatched_{0};       // sends to oneself, less receives, by the host
   std::atomic<bool> last_was_gpu_{false};   // of those that have ended
   std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank
   std::vector<Completion> completions_;

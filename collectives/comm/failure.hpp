@@ -3,12 +3,19 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
 #include "gdrx/result.hpp"
 
 namespace gdrx {
+
+/// Who found a failure, and whom it is about: -1: nobody.
+struct Blame {
+  std::int32_t origin = -1;
+  std::int32_t subject = -1;
+};
 
 /// Any thread. The check in a wait loop is one relaxed load.
 class Failure {

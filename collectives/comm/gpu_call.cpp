@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_moves.hpp"
 #include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
@@ -72,6 +73,7 @@ std::optional<WhyStaged> Communicator::why_staged(const Call& call) const {
   const Collective collective = call.collective;
   if (!gpu_) return WhyStaged::no_gpu;
   if (hierarchy_ && collective != Collective::all_reduce) return WhyStaged::between_hosts;
+  if (collective == Collective::send_recv) return {};
   if (!by_all_reduce(collective) && !by_blocks(collective) && !by_moves(collective)) {
     return WhyStaged::no_kernel;
   }
@@ -83,7 +85,9 @@ std::optional<WhyStaged> Communicator::why_staged(const Call& call) const {
 
 // Once a reason. Of a send or receive, rank 0 may have no part.
 void Communicator::say_why_staged(const Call& call) {
-  const WhyStaged why = why_staged(call).value_or(WhyStaged::host_buffer);
+  const bool pair = call.collective == Collective::send_recv;
+  const WhyStaged why =
+      why_staged(call).value_or(pair ? WhyStaged::no_stream : WhyStaged::host_buffer);
   const std::uint32_t bit = 1U << static_cast<unsigned>(why);
   if ((said_staged_ & bit) != 0) return;
   said_staged_ |= bit;
@@ -117,6 +121,8 @@ bool Communicator::on_gpu(const Call& call) const {
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
 bool Communicator::runs_on_gpu(const Call& call) const {
   if (hierarchy_ || why_staged(call)) return false;
+  // To oneself is for a group to match.
+  if (call.collective == Collective::send_recv) return call.root != rank_ && is_gpu_message(call);
   if (by_moves(call.collective)) return moves_on_gpu(call, rank_, size(), posted_on_gpu_);
   if (call.collective == Collective::barrier) return call.stream != nullptr;
   return call.count == 0 || on_gpu(call);
@@ -148,6 +154,10 @@ Result<void> Communicator::launch(const Call& call) {
 
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  if (call.collective == Collective::send_recv) {
+    const Call* const one = &call;
+    return launch_messages(std::span(&one, 1));
+  }
   if (by_moves(call.collective) || (!fixed_ && reduces_by_moves(call, size()))) {
     return launch_moves(call, stream);
   }
@@ -198,7 +208,11 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   std::unique_lock lock(gpu_mutex_);
   const bool timed = gpu_spans_ && what.bytes > 0 && gpu_spans_->begin(stream);
   Result<void> enqueued;
-  if (what.moves.empty()) enqueued = gpu_->launch(what.work, what.shape, stream);
+  if (what.messages != nullptr) {
+    enqueued = gpu_->exchange(*what.messages, gpu_host_.blocks);
+  } else if (what.moves.empty()) {
+    enqueued = gpu_->launch(what.work, what.shape, stream);
+  }
   for (const gpu::Moves& step : what.moves) {
     if (enqueued) enqueued = gpu_->move(step, gpu_host_.blocks, stream);
   }
@@ -213,7 +227,8 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   gpu_info_.algorithm = what.algorithm;
   gpu_info_.path = PathKind::gpu;
   gpu_info_.predicted_us = what.predicted_us;
-  gpu_info_.registered = what.moves.empty() && what.shape.kernel == gpu::Kernel::direct;
+  gpu_info_.registered =
+      what.moves.empty() && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;
   last_was_gpu_.store(true, std::memory_order_relaxed);  // gpu_mutex_ is held
   posted_on_gpu_ = true;
   return {};
@@ -283,6 +298,10 @@ Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const 
                         "not at the same offsets of the same registrations: register on every "
                         "rank, in the same order, what a call uses, or on none",
                         index(rank_), trouble.call, index(other))};
+  }
+  if (trouble.mine.message) {
+    return {Errc::mismatch, told_of_messages(other, trouble.theirs.bytes, trouble.theirs.type,
+                                             rank_, trouble.mine.bytes, trouble.mine.type)};
   }
   if (differ_in_count(trouble.mine, trouble.theirs)) {
     const std::size_t element = size_of(trouble.mine.type);

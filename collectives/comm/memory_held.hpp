@@ -4,6 +4,9 @@
 
 #include <cstdint>
 
+#include "gdrx/transport.hpp"
+#include "transport/memory/pages.hpp"
+
 namespace gdrx {
 
 /// Bytes, of this rank.
@@ -17,6 +20,12 @@ struct MemoryHeld {
   std::uint64_t gpu = 0;             // the GPU's arena
   std::uint64_t gpu_allocated = 0;   // of allocate_gpu_memory()
   std::uint64_t gpu_registered = 0;  // the user's
+};
+
+/// Of allocate_memory().
+struct Allocation {
+  Pages pages;
+  RegistrationRef registration;  // or null
 };
 
 }  // namespace gdrx

@@ -33,15 +33,17 @@ struct OperationInfo {
   bool registered = false;  // all buffers of the call were: nothing was copied to send it
 };
 
-/// A call that is about to be enqueued on the GPU: one kernel, or moves one after the other.
+/// What is about to be enqueued on the GPU: one kernel of a call, or moves one after the other, or
+/// the sends and receives of a group.
 struct GpuLaunch {
   std::string_view kernel;  // a literal
   Bytes bytes = 0;
   plan::Algorithm algorithm = plan::Algorithm::one_shot;
   double predicted_us = 0;
-  gpu::Work work = {};  // without moves, as the next
+  gpu::Work work = {};  // without what follows, as the next
   gpu::Shape shape = {};
   std::span<const gpu::Moves> moves = {};
+  const gpu::Messages* messages = nullptr;
 };
 
 /// Shared by who runs it and its request.

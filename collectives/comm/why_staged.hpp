@@ -15,6 +15,7 @@ enum class WhyStaged : std::uint8_t {
   no_arithmetic,
   algorithm,
   host_buffer,
+  no_stream,
 };
 
 /// `no_gpu`: why the communicator uses none.
@@ -32,6 +33,8 @@ constexpr std::string_view text_of(WhyStaged why, const std::string& no_gpu) noe
       return "no kernel has the algorithm that was asked for";
     case WhyStaged::host_buffer:
       return "one of its buffers is host memory";
+    case WhyStaged::no_stream:
+      return "it has no stream, or goes to its own rank outside of a group that receives it";
   }
   return "";
 }

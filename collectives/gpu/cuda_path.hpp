@@ -27,6 +27,7 @@ class CudaPath final : public Path {
   void all_left() noexcept override { held_->together = true; }
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   Result<void> move(const Moves& what, int blocks, void* stream) override;
+  Result<void> exchange(const Messages& what, int blocks) override;
   Result<void> check_buffers(const void* input, const void* output) const override;
   void* own_stream() const noexcept override { return held_->own_stream; }
   Result<bool> is_captured(void* stream) const override;
@@ -65,6 +66,8 @@ class CudaPath final : public Path {
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> watch(cudaStream_t stream, unsigned long long capture);
+  Result<void> join(cudaStream_t from, cudaStream_t to);
+  Result<void> launch_exchange(const Messages& what, int blocks, cudaStream_t stream);
   bool has_graphs() const noexcept;
   Result<void> copy(const void* input, void* output, std::uint64_t bytes, const Last& place);
   std::uint64_t timeout_of(const std::optional<std::chrono::milliseconds>& timeout) const noexcept;

@@ -17,7 +17,7 @@ Result<std::span<std::byte>> CudaPath::rail_memory(std::uint64_t bytes) {
                 fmt::format("a rail of {} bytes has no room in the {} of a GPU's arena", bytes,
                             kRailBytes));
   }
-  auto* const rail = reinterpret_cast<std::byte*>(held_->own->data() + kArenaBytes - kRailBytes);
+  auto* const rail = reinterpret_cast<std::byte*>(held_->own->data() + kPairSlotsAt - kRailBytes);
   GDRX_TRY(run_aside([&](cudaStream_t stream) { return cudaMemsetAsync(rail, 0, bytes, stream); },
                      "clearing a rail's memory"));
   return std::span(rail, bytes);

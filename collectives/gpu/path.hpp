@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/flags.hpp"
@@ -70,6 +71,28 @@ struct Moves {
   void* output = nullptr;
   std::array<Run, kMaxRanks> sends{}, receives{};
   std::optional<ReduceOp> adds = std::nullopt;
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
+};
+
+/// Messages of this rank, in the order of their calls: those of a pair of ranks, one way, are
+/// matched in it. What a rank sends to itself has been matched.
+struct Messages {
+  struct One {
+    Rank peer{};
+    void* at = nullptr;  // a send's is only read
+    std::uint64_t bytes = 0;
+    DataType type{};
+  };
+  struct Copy {
+    const void* from = nullptr;
+    void* to = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<One> sends, receives;
+  std::vector<Copy> copies;
+  /// Each was given some of them; all are behind what they had before, and before what they get
+  /// later. All in one capture, or in none; the first has the kernel.
+  std::vector<void*> streams;
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 
@@ -152,6 +175,8 @@ class Path {
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
   /// As launch(), over at most so many multiprocessors, the same on all ranks.
   virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
+  /// As move(), but only ranks that have messages for each other call it: each whenever it has.
+  virtual Result<void> exchange(const Messages& what, int blocks) = 0;
   /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.
   virtual Result<void> check_buffers(const void* input, const void* output) const = 0;
   /// A stream of the path's own that waits for no other.
@@ -222,7 +247,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 17;
+inline constexpr int kModuleAbi = 18;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

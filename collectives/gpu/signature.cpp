@@ -17,7 +17,8 @@ constexpr int kOperatorAt = kTypeAt + kTypeBits;
 constexpr int kCollectiveAt = kOperatorAt + kOperatorBits;
 constexpr int kRootAt = kCollectiveAt + kCollectiveBits;
 constexpr int kDigestAt = kRootAt + kRootBits;
-constexpr std::uint64_t kRelayKernel = 14;  // no Kernel, as the next
+constexpr std::uint64_t kMessageKernel = 13;  // no Kernel, as the next two
+constexpr std::uint64_t kRelayKernel = 14;
 constexpr std::uint64_t kMoveKernel = 15;
 static_assert(kDataTypeCount <= 1 << kTypeBits && kReduceOpCount <= 1 << kOperatorBits);
 static_assert(kCollectiveCount <= 1 << kCollectiveBits && kMaxRanks <= 1 << kRootBits);
@@ -98,10 +99,15 @@ std::uint64_t signature_of_move(const MoveCall& call, Collective collective, Ran
   return signature({kMoveKernel, collective, call.type, call.op, root}, mixed(call.channels.count));
 }
 
+std::uint64_t signature_of_message(DataType type) {
+  return signature({kMessageKernel, Collective::send_recv, static_cast<std::int32_t>(type)}, 0);
+}
+
 Called called_of(const Pack& words) {
   Called called;
   called.kernel = taken(words.low, kKernelBits, kKernelAt);
   called.moves = called.kernel == kMoveKernel;
+  called.message = called.kernel == kMessageKernel;
   called.root = static_cast<std::int32_t>(taken(words.low, kRootBits, kRootAt));
   const std::uint64_t collective = taken(words.low, kCollectiveBits, kCollectiveAt);
   if (collective < kCollectiveCount) called.collective = static_cast<Collective>(collective);

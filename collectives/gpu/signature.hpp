@@ -21,6 +21,8 @@ std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t p
 std::uint64_t signature_of_relay(const Call& call);
 /// Of one that moves bytes. How many, each pair of ranks compares by itself.
 std::uint64_t signature_of_move(const MoveCall& call, Collective collective, Rank root);
+/// The first word of a message's header; its second are its bytes.
+std::uint64_t signature_of_message(DataType type);
 
 /// As people read it.
 struct Called {
@@ -29,8 +31,9 @@ struct Called {
   ReduceOp op{};
   std::int32_t root = 0;
   std::uint64_t bytes = 0;   // of a move: from the one that is called `theirs` to the other
-  std::uint64_t kernel = 0;  // a Kernel, or what stands for a relay or a move
+  std::uint64_t kernel = 0;  // a Kernel, or what stands for a relay, a move or a message
   bool moves = false;        // it is one of these
+  bool message = false;      // or one of these
   friend bool operator==(const Called&, const Called&) = default;
 };
 /// Of two words that a peer wrote: what is out of range becomes 0.

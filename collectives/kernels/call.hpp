@@ -53,19 +53,24 @@ static_assert(sizeof(Control) <= 4096);
 inline constexpr int kNumberBits = 16;
 
 /// GPU memory of one rank that its peers write: control page, one escape byte a slot, for each
-/// block and peer the call that it is done with, for each block and peer of a move its Room, slots.
+/// block and peer the call that it is done with, for each block and peer of a move its Room, what
+/// sends and receives need (see pairs.hpp), slots of collectives, slots of sends and receives.
 /// A slot that nobody has written holds the sentinel.
 inline constexpr std::uint64_t kEscapesAt = 4096;
-inline constexpr std::uint64_t kSlotsAt = 1 << 20;
-inline constexpr std::uint64_t kArenaBytes = 16 << 20;
+inline constexpr std::uint64_t kSlotsAt = 2 << 20;
+inline constexpr std::uint64_t kPairSlotsAt = 17 << 20;
+inline constexpr std::uint64_t kArenaBytes = 24 << 20;
 inline constexpr std::uint32_t kSlots =
+    static_cast<std::uint32_t>((kPairSlotsAt - kSlotsAt) / sizeof(Pack));
+inline constexpr std::uint32_t kAllSlots =
     static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
-inline constexpr std::uint64_t kLeftAt = kEscapesAt + kSlots;
+inline constexpr std::uint64_t kLeftAt = kEscapesAt + kAllSlots;
 inline constexpr int kMaxBlocks = 512;
 inline constexpr std::uint64_t kRoomsAt = kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t);
 inline constexpr int kMoveBlocks = 192;
 static_assert(kRoomsAt % sizeof(Room) == 0);
-static_assert(kRoomsAt + kMoveBlocks * kMaxRanks * sizeof(Room) <= kSlotsAt);
+inline constexpr std::uint64_t kPairWordsAt = kRoomsAt + kMoveBlocks * kMaxRanks * sizeof(Room);
+static_assert(kPairWordsAt <= kSlotsAt);
 
 /// What a slot holds before a write. Any 128 bits may be data: a pack that equals the sentinel is
 /// sent as kEscape with its meaning in the slot's escape byte, and so is kEscape itself.

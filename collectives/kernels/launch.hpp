@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "collectives/kernels/moves.hpp"
+#include "collectives/kernels/pairs.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
 
@@ -24,6 +25,11 @@ using LaunchMove = cudaError_t (*)(const MoveCall& call, int blocks, cudaStream_
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
 /// Of moves of one length that add up what comes: see add.cuh. The operators that launch_of() has.
 LaunchMove add_of(DataType type);
+
+/// What goes between this rank and others: see pair.cuh.
+cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream);
+/// Into the arena of `call`'s rank, ahead of a launch whose messages lie there.
+cudaError_t launch_messages(const MessageBatch& batch, const Call& call, cudaStream_t stream);
 
 /// Empties an arena for its next owner: else zeroes before the slots, a sentinel in each slot.
 /// Enqueues.

@@ -165,9 +165,9 @@ TEST(GpuChoice, KernelsOfBlocksLeaveTheArenasEndToARail) {
           const std::uint64_t set =
               peers * static_cast<std::uint64_t>(shape.unroll * shape.threads * shape.blocks) * 16;
           // Four sets from the first slot on, or one in either half.
-          const std::uint64_t half = (kArenaBytes - kSlotsAt) / 2;
+          const std::uint64_t half = (kPairSlotsAt - kSlotsAt) / 2;
           const std::uint64_t end = kSlotsAt + (shape.whole ? 4 * set : half + set);
-          ASSERT_LE(end, kArenaBytes - kRailBytes) << ranks << " ranks, " << block << " bytes";
+          ASSERT_LE(end, kPairSlotsAt - kRailBytes) << ranks << " ranks, " << block << " bytes";
           EXPECT_TRUE(fits(shape, ranks, packs_of(block)));
           if (ranks > 8 || blocks > 32) continue;
           EXPECT_EQ(std::tuple(shape.blocks, shape.threads, shape.whole),

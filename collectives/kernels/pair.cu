@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/kernels/pair.cuh"
+
+#include "collectives/kernels/enqueue.cuh"
+#include "collectives/kernels/launch.hpp"
+#include "collectives/kernels/loadable.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+/// A graph may outlive its communicator: the arena is another one's then.
+__global__ void place_messages(const __grid_constant__ MessageBatch batch, std::uint8_t* arena,
+                               std::uint32_t owner) {
+  if (!is_of(reinterpret_cast<const volatile Control*>(arena)->owner, owner)) return;
+  if (threadIdx.x >= batch.count) return;
+  reinterpret_cast<Message*>(arena + kMessagesAt)[batch.first + threadIdx.x] =
+      batch.messages[threadIdx.x];
+}
+
+}  // namespace
+
+static const Loadable kLoadable(send_receive<1>);
+
+cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream) {
+  const auto launch = [&](auto kernel) {
+    return enqueue_grid(kernel, grid.blocks, grid.threads, false, stream, call);
+  };
+  return grid.by_turns ? launch(send_receive<kPairTurns>) : launch(send_receive<1>);
+}
+
+cudaError_t launch_messages(const MessageBatch& batch, const Call& call, cudaStream_t stream) {
+  return enqueue_alone(place_messages, 1, static_cast<int>(kMessagesAtOnce), stream, batch,
+                       call.arena[call.rank], call.owner);
+}
+
+}  // namespace gdrx::gpu

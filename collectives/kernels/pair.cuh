@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives of a rank as one kernel: each warp carries a channel of one direction of one
+// pair of ranks, or some by turns, and none waits for one alone. So a call ends in whatever order
+// its peers come, and send what in whatever order.
+//
+// Data is its own flag, as everywhere: a slot is full when it holds no sentinel. A sender writes a
+// slot again when its receiver has told that it is empty. Both count what went through a channel in
+// memory of their own, from call to call: so a graph may repeat its arguments, and a message may be
+// sent in full before anybody receives it, as far as there is room.
+#pragma once
+
+#include "collectives/kernels/copy.cuh"
+#include "collectives/kernels/exchange.cuh"
+#include "collectives/kernels/pairs.hpp"
+
+namespace gdrx::gpu {
+
+__device__ __forceinline__ bool all_of_warp(bool mine) {
+  return __reduce_min_sync(~0U, mine ? 1U : 0U) != 0;
+}
+
+/// A channel's part in the messages of a direction, as far as it has got.
+class Channel {
+ public:
+  __device__ __forceinline__ void begin(const PairCall& call, std::uint32_t task) {
+    std::uint32_t at = 0;
+    while (call.lines[at].end_task <= task) ++at;
+    const PairLine& line = call.lines[at];
+    peer_ = static_cast<int>(line.peer);
+    sends_ = line.sends != 0;
+    channel_ = task - (at > 0 ? call.lines[at - 1].end_task : 0);
+    message_ = line.first;
+    end_ = line.end;
+    const PairWords words = *words_of(call);
+    position_ = sends_ ? words.sent : words.taken;
+    emptied_ = words.emptied;
+    find(call);
+  }
+
+  __device__ __forceinline__ bool done() const { return message_ == end_; }
+  __device__ __forceinline__ int peer() const { return peer_; }
+  __device__ __forceinline__ Stage stage() const {
+    return sends_ ? Stage::sending : Stage::receiving;
+  }
+  __device__ __forceinline__ std::uint32_t number() const { return channel_; }
+
+  /// The next tile, unless that has to wait: then false.
+  __device__ __forceinline__ bool step(const PairCall& call, Patience& patience) {
+    return sends_ ? send_tile(call) : receive_tile(call, patience);
+  }
+
+  /// By the warp, when it is done: for the next call.
+  __device__ __forceinline__ void keep(const PairCall& call) const {
+    if (lane() != 0) return;
+    PairWords* const words = words_of(call);
+    (sends_ ? words->sent : words->taken) = position_;
+    if (sends_) words->emptied = emptied_;
+  }
+
+ private:
+  static __device__ __forceinline__ std::uint32_t lane() { return threadIdx.x % 32; }
+  /// Of a tile, this thread's i-th pack.
+  static __device__ __forceinline__ std::uint32_t at(int i) {
+    return static_cast<std::uint32_t>(i) * 32 + lane();
+  }
+
+  /// Of a pair, among those of an arena's owner.
+  __device__ __forceinline__ std::uint32_t index(const PairCall& call, int owner, int peer) const {
+    return lane_of(owner, peer) * call.channels + channel_;
+  }
+  __device__ __forceinline__ PairWords* words_of(const PairCall& call) const {
+    return reinterpret_cast<PairWords*>(call.arena[call.rank] + kPairWordsAt) +
+           index(call, call.rank, peer_);
+  }
+  __device__ __forceinline__ Room* told(const PairCall& call, int sender, int receiver) const {
+    return reinterpret_cast<Room*>(call.arena[sender] + kEmptiedAt) + index(call, sender, receiver);
+  }
+  static __device__ __forceinline__ const Message& message(const PairCall& call, std::uint32_t i) {
+    if (call.in_arena == 0) return call.messages[i];
+    return reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
+  }
+
+  /// From message_ on, the first of which this channel has a part.
+  __device__ __forceinline__ void find(const PairCall& call) {
+    begun_ = false;
+    for (done_ = 0; message_ != end_; ++message_) {
+      const Message& next = message(call, message_);
+      first_ = channel_ * next.width;
+      const std::uint64_t all = packs_of(next.bytes);
+      packs_ = first_ < all ? all - first_ : 0;
+      if (packs_ > next.width) packs_ = next.width;
+      if (channel_ == 0 || packs_ > 0) return;
+    }
+  }
+
+  /// Of the next tile: its packs, and where they are.
+  struct Tile {
+    std::uint32_t packs;
+    std::uint32_t header;  // slots in front of them
+    std::uint64_t first;   // of the message
+    __device__ __forceinline__ std::uint32_t slots() const {
+      return header + (packs + kLineSlots - 1) / kLineSlots * kLineSlots;
+    }
+  };
+  __device__ __forceinline__ Tile tile() const {
+    const std::uint64_t rest = packs_ - done_;
+    return {rest < kPairTile ? static_cast<std::uint32_t>(rest) : kPairTile,
+            begun_ ? 0 : kLineSlots, first_ + done_};
+  }
+  /// `behind` the next slot of the ring that an owner has for what comes from `from`.
+  __device__ __forceinline__ std::uint32_t slot(const PairCall& call, int owner, int from,
+                                                std::uint32_t behind) const {
+    return kSlots + index(call, owner, from) * kRing + (position_ + behind) % kRing;
+  }
+
+  __device__ __forceinline__ void go_on(const PairCall& call, const Tile& tile) {
+    position_ += tile.slots();
+    begun_ = true;
+    done_ += tile.packs;
+    if (done_ < packs_) return;
+    ++message_;
+    find(call);
+  }
+
+  __device__ __forceinline__ bool has_room(const Tile& tile) const {
+    return all_of_warp(position_ + tile.slots() - emptied_ <= kRing);
+  }
+
+  // The first look at the room is at what begin() has read: the user's bytes are on their way then.
+  __device__ __forceinline__ bool send_tile(const PairCall& call) {
+    const Tile now = tile();
+    if (waits_) {
+      emptied_ = static_cast<std::uint32_t>(load_acquired(told(call, call.rank, peer_)));
+      if (!has_room(now)) return false;
+    }
+    const Message& what = message(call, message_);
+    const UserBuffer from(what.at, what.bytes);
+    Pack packs[kPairUnroll];
+#pragma unroll
+    for (int i = 0; i < kPairUnroll; ++i) {
+      if (at(i) < now.packs) packs[i] = from.load(now.first + at(i));
+    }
+    waits_ = !waits_ && !has_room(now);
+    if (waits_) return false;
+    std::uint8_t* const arena = call.arena[peer_];
+    if (now.header > 0 && lane() == 0) {
+      send(arena, slot(call, peer_, call.rank, 0), {what.word, what.bytes});
+    }
+#pragma unroll
+    for (int i = 0; i < kPairUnroll; ++i) {
+      if (at(i) >= now.packs) continue;
+      send(arena, slot(call, peer_, call.rank, now.header + at(i)), packs[i]);
+    }
+    go_on(call, now);
+    return true;
+  }
+
+  __device__ __forceinline__ bool receive_tile(const PairCall& call, Patience& patience) {
+    const Tile now = tile();
+    std::uint8_t* const arena = call.arena[call.rank];
+    const std::uint32_t header = slot(call, call.rank, peer_, 0);
+    Pack packs[kPairUnroll];
+    Pack said{0, 0};
+    if (now.header > 0) said = load_shared(slot_of(arena, header));
+    bool here = !is_sentinel(said);
+#pragma unroll
+    for (int i = 0; i < kPairUnroll; ++i) {
+      if (at(i) >= now.packs) continue;
+      packs[i] = load_shared(slot_of(arena, slot(call, call.rank, peer_, now.header + at(i))));
+      here = here && !is_sentinel(packs[i]);
+    }
+    const Message& what = message(call, message_);
+    if (now.header > 0 && !agree(what, said, patience)) return false;
+    if (!all_of_warp(here)) return false;
+    if (now.header > 0 && lane() == 0) clear(arena, header);
+    const UserBuffer to(what.at, what.bytes);
+#pragma unroll
+    for (int i = 0; i < kPairUnroll; ++i) {
+      if (at(i) >= now.packs) continue;
+      to.store(now.first + at(i),
+               take(arena, slot(call, call.rank, peer_, now.header + at(i)), packs[i]));
+    }
+    const std::uint32_t before = position_;
+    go_on(call, now);
+    if ((before ^ position_) / kToldSlots != 0) tell(call);
+    return true;
+  }
+
+  /// Whether the sender's message is the one that is expected, or is not there yet. Not later than
+  /// the header comes: of a shorter message there is nothing more to wait for.
+  __device__ __forceinline__ bool agree(const Message& mine, Pack said, Patience& patience) const {
+    const bool same = is_sentinel(said) || (said.low == mine.word && said.high == mine.bytes);
+    if (!same) patience.refuse(peer_, {mine.word, mine.bytes}, said);
+    return all_of_warp(same);
+  }
+
+  static __device__ __forceinline__ void clear(std::uint8_t* arena, std::uint32_t slot) {
+    store_shared(slot_of(arena, slot), {kSentinelLow, kSentinelHigh});
+  }
+
+  /// What is behind this channel is empty, in steps so large that their fences cost little.
+  __device__ __forceinline__ void tell(const PairCall& call) const {
+    __syncwarp();
+    if (lane() != 0) return;
+    fence_system();
+    store_shared(told(call, peer_, call.rank), std::uint64_t{position_ / kToldSlots} * kToldSlots);
+  }
+
+  int peer_;
+  bool sends_;
+  bool begun_;          // the header of its message has gone, or come
+  bool waits_ = false;  // for room
+  std::uint32_t channel_;
+  std::uint32_t message_;
+  std::uint32_t end_;
+  std::uint32_t position_;  // slots that went through the channel, as the next
+  std::uint32_t emptied_;   // of a sender
+  std::uint64_t first_;     // pack of its message, of this channel's run
+  std::uint64_t packs_;     // of that run
+  std::uint64_t done_;      // of these
+};
+
+/// What a rank sends to itself.
+__device__ __forceinline__ void copy_own(const PairCall& call) {
+  for (std::uint32_t i = call.first_copy; i < call.end_copy; ++i) {
+    const Message& copy =
+        call.in_arena == 0
+            ? call.messages[i]
+            : reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
+    if (reinterpret_cast<std::uint64_t>(copy.at) == copy.word) continue;
+    copy_bytes(reinterpret_cast<void*>(copy.word), copy.at, copy.bytes,
+               blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+  }
+}
+
+/// The channels of a warp.
+template <int kTurns>
+class Carrier {
+ public:
+  /// Reads, and changes nothing.
+  __device__ __forceinline__ explicit Carrier(const PairCall& call) : call_(call) {
+    // Warps of a block are far apart in the order of tasks: a few tasks go to as many blocks.
+    const std::uint32_t first = threadIdx.x / 32 * gridDim.x + blockIdx.x;
+    const std::uint32_t warps = blockDim.x / 32 * gridDim.x;
+#pragma unroll 1
+    for (int i = 0; i < kTurns; ++i) {
+      const std::uint32_t task = first + static_cast<std::uint32_t>(i) * warps;
+      if (task >= call.tasks) break;
+      channels_[i].begin(call, task);
+      count_ = i + 1;
+    }
+  }
+
+  /// False: its waits have ended, and what it received is void.
+  __device__ __forceinline__ bool run() {
+    Patience patience(call_);
+    while (true) {
+      bool moved = false;
+      int waits = -1;
+#pragma unroll 1
+      for (int i = 0; i < kTurns; ++i) {
+        if (i >= count_ || channels_[i].done()) continue;
+        if (channels_[i].step(call_, patience)) {
+          moved = true;
+        } else {
+          waits = i;
+        }
+      }
+      if (moved) {
+        patience.arrived();
+      } else if (waits < 0) {
+        break;
+      } else if (!all_of_warp(goes_on(patience, channels_[kTurns == 1 ? 0 : waits]))) {
+        return false;
+      }
+    }
+#pragma unroll 1
+    for (int i = 0; i < kTurns; ++i) {
+      if (i < count_) channels_[i].keep(call_);
+    }
+    return true;
+  }
+
+ private:
+  // One thread's clock is enough.
+  static __device__ __forceinline__ bool goes_on(Patience& patience, const Channel& waits) {
+    if (threadIdx.x % 32 != 0) return !patience.over();
+    return patience.more(waits.peer(), waits.stage(), waits.number());
+  }
+
+  const PairCall& call_;
+  int count_ = 0;
+  Channel channels_[kTurns];
+};
+
+/// Of a communicator that is gone nothing is done, as of one that gave up: peers must not take for
+/// data what a kernel ahead of this one did not receive.
+template <int kTurns>
+__global__ void __launch_bounds__(kPairWarps * 32, 2)
+    send_receive(const __grid_constant__ PairCall call) {
+  const volatile Control* const control = control_of(call, call.rank);
+  const std::uint32_t owner = control->owner;
+  const std::uint32_t aborted = control->aborted;
+  Carrier<kTurns> carrier(call);  // what it reads comes with these two
+  if (!all_of_warp(is_of(owner, call.owner) && aborted == 0)) return;
+  if (carrier.run()) copy_own(call);
+}
+
+}  // namespace gdrx::gpu

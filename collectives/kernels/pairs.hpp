@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives between the ranks of a host: how a message is laid over channels and slots.
+// Pure; sender and receiver work out the same from its bytes alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "collectives/kernels/call.hpp"
+#include "collectives/kernels/shape.hpp"
+
+namespace gdrx::gpu {
+
+/// A channel is a ring of slots in the receiver's arena: the sender fills one after the other, over
+/// all messages of all calls. A message begins in it with a line whose first slot is its header,
+/// and what follows takes whole lines: stores to a peer are of whole lines then.
+inline constexpr std::uint32_t kRing = 1024;
+inline constexpr std::uint32_t kLineSlots = 8;
+/// Packs that a warp sends, or takes, at once.
+inline constexpr int kPairUnroll = 8;
+inline constexpr std::uint32_t kPairTile = kPairUnroll * 32;
+/// The receiver tells of so many slots at once that they are empty again.
+inline constexpr std::uint32_t kToldSlots = kRing / 2;
+// Else a sender might wait for slots of which nobody is going to tell it.
+static_assert(kRing - (kToldSlots - 1) >= kPairTile + kLineSlots);
+
+/// In an arena, of all pairs that its owner is one of.
+inline constexpr std::uint32_t kPairChannels = (kAllSlots - kSlots) / kRing;
+
+/// A warp works on one channel of one direction, or on some by turns.
+inline constexpr int kPairWarps = 8;  // of a block, at most
+inline constexpr int kPairTurns = 4;
+
+/// What went through a channel, in slots: of what a rank sends, and of what it receives. Its own
+/// kernels', one after the other.
+struct alignas(16) PairWords {
+  std::uint32_t sent;
+  std::uint32_t emptied;  // of these, as its last kernel knew: what has been told since lies below
+  std::uint32_t taken;
+};
+/// In a sender's arena: how many slots its receiver has emptied, as far as it has told.
+inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeof(PairWords);
+
+/// What one side of a message knows of it. A copy from a rank to itself: `word` is where to.
+struct Message {
+  std::uint8_t* at = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t word = 0;   // the header's first, which says the type; its second are the bytes
+  std::uint64_t width = 0;  // packs of a channel
+};
+
+/// Messages of a call that are too many for its arguments lie in the arena.
+inline constexpr std::uint64_t kMessagesAt = kEmptiedAt + kPairChannels * sizeof(Room);
+inline constexpr std::uint32_t kMessages = 16384;
+static_assert(kMessagesAt % sizeof(Pack) == 0);
+static_assert(kMessagesAt + kMessages * sizeof(Message) <= kSlotsAt);
+inline constexpr std::uint32_t kMessagesAtOnce = 64;
+
+/// Channels of an ordered pair of ranks: the same on all of them. `blocks`: multiprocessors that a
+/// call may keep busy. They carry every channel of every peer, so that no wait is for a block that
+/// has no room.
+constexpr std::uint32_t channels_of_pair(int ranks, int blocks) noexcept {
+  const auto peers = static_cast<std::uint32_t>(ranks > 1 ? ranks - 1 : 1);
+  const auto warps = static_cast<std::uint32_t>(std::max(blocks, 1) * kPairWarps * kPairTurns);
+  return std::min(kPairChannels, warps / 2) / peers;
+}
+static_assert(channels_of_pair(kMaxRanks, 1) == 1);
+
+/// Packs of a message that a channel carries, one run of it: small ones go over many channels, too,
+/// but not by less than what a warp has in flight anyway.
+constexpr std::uint64_t width_of_message(std::uint64_t bytes, std::uint32_t channels) noexcept {
+  constexpr std::uint64_t kNarrowest = 128;
+  const std::uint64_t share = (packs_of(bytes) + channels - 1) / channels;
+  return std::max(kNarrowest, (share + kLineSlots - 1) / kLineSlots * kLineSlots);
+}
+
+/// That carry some of it: of no bytes the header alone.
+constexpr std::uint32_t channels_of_message(const Message& message) noexcept {
+  const std::uint64_t packs = packs_of(message.bytes);
+  return packs == 0 ? 1 : static_cast<std::uint32_t>((packs + message.width - 1) / message.width);
+}
+
+/// Messages of one direction between this rank and a peer, in the order of their calls.
+struct PairLine {
+  std::uint32_t peer = 0;
+  std::uint32_t sends = 0;     // 0: this rank receives
+  std::uint32_t first = 0;     // of its messages
+  std::uint32_t end = 0;       // behind its last
+  std::uint32_t end_task = 0;  // its channels are the tasks from the line before's end on
+};
+
+/// All that a rank sends and receives in one launch.
+struct PairCall : Call {
+  std::uint32_t channels = 0;  // of an ordered pair
+  std::uint32_t tasks = 0;
+  std::uint32_t lines_used = 0;
+  std::uint32_t first_copy = 0;  // among the messages, behind those of all lines
+  std::uint32_t end_copy = 0;
+  std::uint32_t in_arena = 0;  // 1: the messages lie there, not here
+  PairLine lines[2 * kMaxRanks];
+  Message messages[kMessagesAtOnce];
+};
+static_assert(sizeof(PairCall) <= 4096);  // what a kernel may be given
+
+/// Of a launch with so many tasks and bytes that a rank copies to itself.
+struct PairGrid {
+  int blocks = 1;
+  int threads = 32;
+  bool by_turns = false;  // a warp may have more than one task
+};
+constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int blocks) noexcept {
+  constexpr std::uint64_t kCopiedByBlock = 64 << 10;
+  const auto most = static_cast<std::uint64_t>(std::max(blocks, 1));
+  const std::uint64_t copiers = (copied + kCopiedByBlock - 1) / kCopiedByBlock;
+  PairGrid grid;
+  grid.blocks =
+      static_cast<int>(std::clamp<std::uint64_t>(std::max<std::uint64_t>(tasks, copiers), 1, most));
+  const std::uint64_t warps = (tasks + most - 1) / most;
+  grid.by_turns = warps > kPairWarps;
+  grid.threads =
+      32 *
+      static_cast<int>(copied > 0 ? kPairWarps : std::clamp<std::uint64_t>(warps, 1, kPairWarps));
+  return grid;
+}
+
+/// Some of the messages, on their way into the arena.
+struct MessageBatch {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  Message messages[kMessagesAtOnce];
+};
+
+}  // namespace gdrx::gpu
