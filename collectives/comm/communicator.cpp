@@ -86,7 +86,6 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
   const Driving driving(*this);
   take_posted();
   if (operation->call.collective == Collective::send_recv) {
-    if (operation->call.root == rank_) own_unmatched_ += operation->call.sends ? 1 : -1;
     start_pair(operation);
     return operation;
   }

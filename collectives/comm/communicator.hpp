@@ -390,7 +390,6 @@ class Communicator final : private exec::Links {
   std::string gpu_measured_by_;
   std::list<Window> windows_;               // handles: their addresses stay
   OperationInfo gpu_info_;                  // gpu_mutex_ held
-  std::atomic<int> own_unmatched_{0};       // sends to oneself, less receives, by the host
   std::atomic<bool> last_was_gpu_{false};   // of those that have ended
   std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank
   std::vector<Completion> completions_;

@@ -114,7 +114,8 @@ Result<void> Communicator::start_messages(std::span<GroupMessage> all) {
 }
 
 bool Communicator::keeps_own(const Call& call) const {
-  return gpu_ && !hierarchy_ && call.root == rank_ && own_unmatched_ == 0 && is_gpu_message(call);
+  if (!gpu_ || hierarchy_ || call.root != rank_ || !is_gpu_message(call)) return false;
+  return !pairs_ || pairs_->own_matched();
 }
 
 }  // namespace gdrx

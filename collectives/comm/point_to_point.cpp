@@ -12,6 +12,7 @@ void PointToPoint::add(const std::shared_ptr<Operation>& operation) {
   flow.send = operation->call.sends;
   flow.peer = operation->call.root;
   flow.owner = operation.get();
+  if (flow.peer == self_) own_unmatched_ += flow.send ? 1 : -1;
 }
 
 Result<void> PointToPoint::start(Operation& operation) {

@@ -3,6 +3,7 @@
 // collective.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <memory>
 
@@ -19,7 +20,9 @@ class PointToPoint {
 
   /// Both outlive it.
   PointToPoint(exec::Links& links, StagingPool& pinned)
-      : pinned_(pinned), flows_(links, exec::FlowLanes::of_pairs(links.shape())) {}
+      : pinned_(pinned),
+        flows_(links, exec::FlowLanes::of_pairs(links.shape())),
+        self_(links.self()) {}
   /// Of a send_recv: from now on one of the running, which stop() ends, started or not.
   void add(const std::shared_ptr<Operation>& operation);
   /// Its stream has been waited for. Blocks for the copy of a GPU's buffer.
@@ -31,6 +34,8 @@ class PointToPoint {
   /// An operation that has ended since, or null; it has an error if the copy to a GPU's buffer,
   /// for which this blocks, went wrong.
   std::shared_ptr<Operation> take_ended();
+  /// Of messages to oneself there were as many sends as receives. Any thread.
+  bool own_matched() const noexcept { return own_unmatched_ == 0; }
   exec::Flows& flows() noexcept { return flows_; }
   const exec::Flows& flows() const noexcept { return flows_; }
   /// Of those that have not ended, the oldest first.
@@ -41,6 +46,8 @@ class PointToPoint {
  private:
   StagingPool& pinned_;
   exec::Flows flows_;
+  Rank self_;
+  std::atomic<int> own_unmatched_{0};
   Running running_;
 };
 

@@ -46,7 +46,7 @@ TEST_F(GpuProcesses, FailedCommunicatorsGiveTheirGpuMemoryBack) {
       if (i < 4) most = std::max(most, free_memory());
     }
     // All have destroyed the last one: what it had is given back by the next.
-    constexpr std::uint64_t kArenas = (kEmulated ? 2 : 2 * kRanks) * (std::uint64_t{16} << 20);
+    constexpr std::uint64_t kArenas = (kEmulated ? 2 : 2 * kRanks) * (std::uint64_t{24} << 20);
     CHECK_HERE(free_memory() + kArenas >= most);
     cudaFree(data);
     return 0;
