@@ -22,9 +22,10 @@
  * exist.
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), allGather and all
- * that only moves data (but send and receive) run on the GPUs if they are of CUDA memory, and
- * barrier if it has a stream, when all ranks are on one host, each has a GPU (gdrxConfig_t.gpus),
- * and the GPUs can reach each other; nothing needs registration, gdrxRegister may save copies. A
+ * that only moves data run on the GPUs if they are of CUDA memory, send and receive if they have a
+ * stream, too, and barrier if it has a stream, when all ranks are on one host, each has a GPU
+ * (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs registration, gdrxRegister
+ * may save copies. A
  * rank that has no element in such a call and gives NULL for its buffers is taken for one of CUDA
  * memory if it gives a stream, or if it gives none and its call before was of CUDA memory.
  * AllReduce between hosts runs on GPUs and network, in the order of its stream, too, while a thread
@@ -41,8 +42,8 @@
  * first used may wait for those that run; later ones load all with the communicator. GPU buffers
  * lie on the communicator's GPU. Buffers belong to the caller and stay untouched by him until the
  * operation is done. All ranks give buffers of the same kind, a root both of them, and a barrier
- * has a stream on all ranks or on none. recvbuff may equal sendbuff (in place). Any alignment, any
- * count, 0 too.
+ * or a message has a stream on all its ranks or on none. recvbuff may equal sendbuff (in place).
+ * Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError,
@@ -336,7 +337,14 @@ GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequ
 /* Point to point. Messages between two ranks are matched in the order of their calls, each way;
  * their counts and types must agree on both sides. A message waits for no other call, neither of
  * another pair nor a collective. Between gdrxGroupStart and gdrxGroupEnd calls start together, so
- * that exchanges cannot deadlock, with any number of messages to and from a peer, of any sizes. */
+ * that exchanges cannot deadlock, with any number of messages to and from a peer, of any sizes.
+ * Messages of CUDA memory with a stream that run on the GPUs (see above) are as NCCL's instead:
+ * they have their place among the communicator's calls in streams. A group's are one such call,
+ * behind its collectives, and each of their streams is behind all of them. A send waits for its
+ * receive unless the receiver's GPU has room for it: for 4 KiB that are not received at least,
+ * mostly for far more. So larger ones that two ranks send each other before they receive, and not
+ * in a group, end by their timeout; so do messages of different kinds of memory, or with a stream
+ * on one side alone. To oneself they run there if the group has as many receives of these. */
 GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,

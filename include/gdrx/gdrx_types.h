@@ -78,7 +78,7 @@ typedef enum {
  *   pairs                       minloc maxloc user
  * Minloc and maxloc give the value with its index, of equal values the lowest index; a NaN comes
  * before every number. Calls of CUDA memory run on GPUs for the types before gdrxInt16 and the
- * operators before gdrxLand, allGather for every type; else they are staged. */
+ * operators before gdrxLand, and what adds nothing for every type; else they are staged. */
 typedef enum {
   gdrxSum = 0,
   gdrxProd = 1,

@@ -37,6 +37,33 @@ TEST_F(GpuProcesses, ARankThatDiesInsteadOfRegisteringIsNamed) {
   EXPECT_EQ(answers, (std::vector<int>{0, 77, 0, 0}));
 }
 
+// Both who sends to it, and has no room for all, and who receives.
+TEST_F(GpuProcesses, ARankThatDiesInsteadOfReceivingIsNamed) {
+  const auto answers = run([](Rank_& self) {
+    void* raw = nullptr;
+    CHECK_HERE(cudaMalloc(&raw, 8 * kBytes) == cudaSuccess);
+    std::uint64_t mine = 1, all[kRanks] = {};
+    CHECK_HERE(gdrxAllGather(&mine, all, 1, gdrxUint64, self.comm, nullptr, nullptr) ==
+               gdrxSuccess);
+    CHECK_HERE(gdrxBarrier(self.comm, nullptr, nullptr) == gdrxSuccess);
+    auto* const stream = reinterpret_cast<gdrxStream_t>(self.stream);
+    if (self.rank == 1) _exit(77);
+    if (self.rank == 0) gdrxSend(raw, 8 * kBytes, gdrxByte, 1, self.comm, stream, nullptr);
+    if (self.rank == 2) gdrxRecv(raw, 8, gdrxByte, 1, self.comm, stream, nullptr);
+    gdrxResult_t error = gdrxSuccess;
+    while (error == gdrxSuccess) {
+      CHECK_HERE(gdrxCommGetAsyncError(self.comm, &error) == gdrxSuccess);
+    }
+    CHECK_HERE(error == gdrxPeerLost);
+    CHECK_HERE(std::string(gdrxGetLastError(self.comm)).find("rank 1") != std::string::npos);
+    CHECK_HERE(cudaStreamSynchronize(self.stream) == cudaSuccess);
+    gdrxCommDestroy(self.comm);
+    self.comm = nullptr;
+    return 0;
+  });
+  EXPECT_EQ(answers, (std::vector<int>{0, 77, 0, 0}));
+}
+
 /// Of two ranks that have a path and no communicator.
 int open_what_is_not_there(int rank, int other) {
   const auto swap = [&](std::span<const std::byte> mine) {
