@@ -117,6 +117,7 @@ TEST_F(GpuSendRecvEnds, OneToItselfThatDiffersIsToldAtOnce) {
 TEST_F(GpuSendRecvEnds, AGraphOfACommunicatorThatIsGoneDoesNothing) {
   World world(2);
   std::array<cudaGraphExec_t, 2> graphs{};
+  std::barrier<> together(2);
   world.each([&](Member& self) {
     const Case what = ring(self, 100'000, false);
     cudaGraph_t graph = nullptr;
@@ -132,6 +133,7 @@ TEST_F(GpuSendRecvEnds, AGraphOfACommunicatorThatIsGoneDoesNothing) {
     must(cudaStreamEndCapture(self.stream, &graph), "capture");
     must(cudaGraphInstantiate(&graphs[static_cast<std::size_t>(self.rank)], graph, 0), "graph");
     cudaGraphDestroy(graph);
+    together.arrive_and_wait();  // an end would spoil the other's capture
     EXPECT_EQ(gdrxCommDestroy(self.comm), gdrxSuccess);
     self.comm = nullptr;
   });
