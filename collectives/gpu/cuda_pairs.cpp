@@ -36,7 +36,7 @@ void add_lines(PairLaunch& launch, const std::vector<Messages::One>& all, bool s
     for (const Messages::One& one : all) {
       if (index(one.peer) != peer) continue;
       const Message message{bytes_at(one.at), one.bytes, signature_of_message(one.type),
-                            width_of_message(one.bytes, call.channels)};
+                            width_of_message(one.bytes, call.channels.count)};
       channels = std::max(channels, channels_of_message(message));
       launch.messages.push_back(message);
     }

@@ -33,7 +33,7 @@ class Channel {
     end_ = line.end;
     const PairWords words = *words_of(call);
     position_ = sends_ ? words.sent : words.taken;
-    emptied_ = words.emptied;
+    known_ = sends_ ? words.emptied : words.told;
     find(call);
   }
 
@@ -49,12 +49,14 @@ class Channel {
     return sends_ ? send_tile(call) : receive_tile(call, patience);
   }
 
-  /// By the warp, when it is done: for the next call.
-  __device__ __forceinline__ void keep(const PairCall& call) const {
+  /// By the warp, when it is done: for the next call. A sender asks for room here, and not when it
+  /// needs it: what it sends is on its way.
+  __device__ __forceinline__ void keep(const PairCall& call) {
     if (lane() != 0) return;
+    if (sends_ && position_ - known_ > call.channels.ring / 4) ask(call);
     PairWords* const words = words_of(call);
     (sends_ ? words->sent : words->taken) = position_;
-    if (sends_) words->emptied = emptied_;
+    (sends_ ? words->emptied : words->told) = known_;
   }
 
  private:
@@ -66,7 +68,7 @@ class Channel {
 
   /// Of a pair, among those of an arena's owner.
   __device__ __forceinline__ std::uint32_t index(const PairCall& call, int owner, int peer) const {
-    return lane_of(owner, peer) * call.channels + channel_;
+    return lane_of(owner, peer) * call.channels.count + channel_;
   }
   __device__ __forceinline__ PairWords* words_of(const PairCall& call) const {
     return reinterpret_cast<PairWords*>(call.arena[call.rank] + kPairWordsAt) +
@@ -110,7 +112,8 @@ class Channel {
   /// `behind` the next slot of the ring that an owner has for what comes from `from`.
   __device__ __forceinline__ std::uint32_t slot(const PairCall& call, int owner, int from,
                                                 std::uint32_t behind) const {
-    return kSlots + index(call, owner, from) * kRing + (position_ + behind) % kRing;
+    const std::uint32_t ring = call.channels.ring;
+    return kSlots + index(call, owner, from) * ring + ((position_ + behind) & (ring - 1));
   }
 
   __device__ __forceinline__ void go_on(const PairCall& call, const Tile& tile) {
@@ -122,34 +125,81 @@ class Channel {
     find(call);
   }
 
-  __device__ __forceinline__ bool has_room(const Tile& tile) const {
-    return all_of_warp(position_ + tile.slots() - emptied_ <= kRing);
+  /// visit(i) for every pack of this thread.
+  template <class Visit>
+  static __device__ __forceinline__ void each(const Tile& tile, Visit visit) {
+#pragma unroll
+    for (int i = 0; i < kPairUnroll; ++i) {
+      if (at(i) < tile.packs) visit(i);
+    }
+  }
+  // What is rare is asked of all packs at once: a call between two of them has them wait for each
+  // other, and a way to memory and back is as long for all.
+  static __device__ __forceinline__ bool any_rare(const Tile& tile, const Pack* packs) {
+    bool rare = false;
+    each(tile, [&](int i) { rare |= packs[i].low == kSentinelLow; });
+    return rare;
+  }
+  static __device__ __forceinline__ bool all_plain(const UserBuffer& buffer, const Tile& tile) {
+    return tile.packs == 0 || buffer.is_plain(tile.first + tile.packs - 1);
+  }
+  /// A message of one to three words at addresses of theirs.
+  static __device__ __forceinline__ bool is_words(const Message& what) {
+    return what.bytes < sizeof(Pack) && go_in_words(what.at, 0, what.bytes);
+  }
+  static __device__ __forceinline__ void load(const Message& what, const Tile& tile, Pack* packs) {
+    const UserBuffer from(what.at, what.bytes);
+    if (all_plain(from, tile)) {
+      each(tile, [&](int i) { packs[i] = *from.place(tile.first + at(i)); });
+    } else if (is_words(what)) {
+      packs[0] = Words(what.at, what.bytes).load(lane() == 0);
+    } else {
+      each(tile, [&](int i) { packs[i] = from.load(tile.first + at(i)); });
+    }
+  }
+  static __device__ __forceinline__ void store(const Message& what, const Tile& tile,
+                                               const Pack* packs) {
+    const UserBuffer to(what.at, what.bytes);
+    if (all_plain(to, tile)) {
+      each(tile, [&](int i) { *const_cast<Pack*>(to.place(tile.first + at(i))) = packs[i]; });
+    } else if (is_words(what)) {
+      if (lane() == 0) Words(what.at, what.bytes).store(packs[0]);
+    } else {
+      each(tile, [&](int i) { to.store(tile.first + at(i), packs[i]); });
+    }
+  }
+
+  __device__ __forceinline__ bool has_room(const PairCall& call, const Tile& tile) const {
+    return all_of_warp(position_ + tile.slots() - known_ <= call.channels.ring);
+  }
+
+  __device__ __forceinline__ void ask(const PairCall& call) {
+    known_ = static_cast<std::uint32_t>(load_acquired(told(call, call.rank, peer_)));
   }
 
   // The first look at the room is at what begin() has read: the user's bytes are on their way then.
   __device__ __forceinline__ bool send_tile(const PairCall& call) {
     const Tile now = tile();
     if (waits_) {
-      emptied_ = static_cast<std::uint32_t>(load_acquired(told(call, call.rank, peer_)));
-      if (!has_room(now)) return false;
+      ask(call);
+      if (!has_room(call, now)) return false;
     }
     const Message& what = message(call, message_);
-    const UserBuffer from(what.at, what.bytes);
     Pack packs[kPairUnroll];
-#pragma unroll
-    for (int i = 0; i < kPairUnroll; ++i) {
-      if (at(i) < now.packs) packs[i] = from.load(now.first + at(i));
-    }
-    waits_ = !waits_ && !has_room(now);
+    load(what, now, packs);
+    waits_ = !waits_ && !has_room(call, now);
     if (waits_) return false;
     std::uint8_t* const arena = call.arena[peer_];
     if (now.header > 0 && lane() == 0) {
       send(arena, slot(call, peer_, call.rank, 0), {what.word, what.bytes});
     }
-#pragma unroll
-    for (int i = 0; i < kPairUnroll; ++i) {
-      if (at(i) >= now.packs) continue;
-      send(arena, slot(call, peer_, call.rank, now.header + at(i)), packs[i]);
+    if (!any_rare(now, packs)) {
+      each(now, [&](int i) {
+        store_shared(slot_of(arena, slot(call, peer_, call.rank, now.header + at(i))), packs[i]);
+      });
+    } else {
+      each(now,
+           [&](int i) { send(arena, slot(call, peer_, call.rank, now.header + at(i)), packs[i]); });
     }
     go_on(call, now);
     return true;
@@ -157,33 +207,55 @@ class Channel {
 
   __device__ __forceinline__ bool receive_tile(const PairCall& call, Patience& patience) {
     const Tile now = tile();
+    if (waits_ && now.packs > kPairTile / 2 && !comes(call, now, patience)) return wait(call);
     std::uint8_t* const arena = call.arena[call.rank];
     const std::uint32_t header = slot(call, call.rank, peer_, 0);
     Pack packs[kPairUnroll];
     Pack said{0, 0};
     if (now.header > 0) said = load_shared(slot_of(arena, header));
     bool here = !is_sentinel(said);
-#pragma unroll
-    for (int i = 0; i < kPairUnroll; ++i) {
-      if (at(i) >= now.packs) continue;
+    each(now, [&](int i) {
       packs[i] = load_shared(slot_of(arena, slot(call, call.rank, peer_, now.header + at(i))));
-      here = here && !is_sentinel(packs[i]);
-    }
+    });
+    each(now, [&](int i) { here = here && !is_sentinel(packs[i]); });
     const Message& what = message(call, message_);
     if (now.header > 0 && !agree(what, said, patience)) return false;
-    if (!all_of_warp(here)) return false;
+    if (!all_of_warp(here)) return wait(call);
+    waits_ = false;
     if (now.header > 0 && lane() == 0) clear(arena, header);
-    const UserBuffer to(what.at, what.bytes);
-#pragma unroll
-    for (int i = 0; i < kPairUnroll; ++i) {
-      if (at(i) >= now.packs) continue;
-      to.store(now.first + at(i),
-               take(arena, slot(call, call.rank, peer_, now.header + at(i)), packs[i]));
+    if (any_rare(now, packs)) {
+      each(now, [&](int i) {
+        if (packs[i].low != kSentinelLow) return;
+        packs[i] = receive_rare(arena, slot(call, call.rank, peer_, now.header + at(i)), packs[i]);
+      });
     }
-    const std::uint32_t before = position_;
+    each(now, [&](int i) { clear(arena, slot(call, call.rank, peer_, now.header + at(i))); });
+    store(what, now, packs);
     go_on(call, now);
-    if ((before ^ position_) / kToldSlots != 0) tell(call);
+    // Where this call ends, the next one tells, unless the sender may need it to go on.
+    const std::uint32_t ring = call.channels.ring;
+    if (position_ - known_ > (done() ? ring - kMostOfStep : ring / 2)) tell(call);
     return true;
+  }
+
+  /// Of a tile that was waited for: polls of all of it would take what the data needs.
+  __device__ __forceinline__ bool comes(const PairCall& call, const Tile& tile,
+                                        Patience& patience) const {
+    std::uint8_t* const arena = call.arena[call.rank];
+    const std::uint32_t last = (tile.packs - 1 - lane()) / 32 * 32 + lane();
+    const Pack pack = load_shared(slot_of(arena, slot(call, call.rank, peer_, tile.header + last)));
+    if (tile.header > 0) {
+      const Pack said = load_shared(slot_of(arena, slot(call, call.rank, peer_, 0)));
+      if (!agree(message(call, message_), said, patience)) return false;
+    }
+    return all_of_warp(!is_sentinel(pack));
+  }
+
+  /// Nothing has come: time to tell what is empty.
+  __device__ __forceinline__ bool wait(const PairCall& call) {
+    waits_ = true;
+    if (position_ - known_ >= call.channels.ring / 4) tell(call);
+    return false;
   }
 
   /// Whether the sender's message is the one that is expected, or is not there yet. Not later than
@@ -198,23 +270,24 @@ class Channel {
     store_shared(slot_of(arena, slot), {kSentinelLow, kSentinelHigh});
   }
 
-  /// What is behind this channel is empty, in steps so large that their fences cost little.
-  __device__ __forceinline__ void tell(const PairCall& call) const {
+  /// What went through this channel is empty, in steps so large that their fences cost little.
+  __device__ __forceinline__ void tell(const PairCall& call) {
+    known_ = position_;
     __syncwarp();
     if (lane() != 0) return;
     fence_system();
-    store_shared(told(call, peer_, call.rank), std::uint64_t{position_ / kToldSlots} * kToldSlots);
+    store_shared(told(call, peer_, call.rank), std::uint64_t{position_});
   }
 
   int peer_;
   bool sends_;
   bool begun_;          // the header of its message has gone, or come
-  bool waits_ = false;  // for room
+  bool waits_ = false;  // for room, or for data
   std::uint32_t channel_;
   std::uint32_t message_;
   std::uint32_t end_;
   std::uint32_t position_;  // slots that went through the channel, as the next
-  std::uint32_t emptied_;   // of a sender
+  std::uint32_t known_;     // of them emptied, as both sides know
   std::uint64_t first_;     // pack of its message, of this channel's run
   std::uint64_t packs_;     // of that run
   std::uint64_t done_;      // of these

@@ -14,18 +14,15 @@ namespace gdrx::gpu {
 /// A channel is a ring of slots in the receiver's arena: the sender fills one after the other, over
 /// all messages of all calls. A message begins in it with a line whose first slot is its header,
 /// and what follows takes whole lines: stores to a peer are of whole lines then.
-inline constexpr std::uint32_t kRing = 1024;
+inline constexpr std::uint32_t kShortestRing = 1024;
 inline constexpr std::uint32_t kLineSlots = 8;
 /// Packs that a warp sends, or takes, at once.
 inline constexpr int kPairUnroll = 8;
 inline constexpr std::uint32_t kPairTile = kPairUnroll * 32;
-/// The receiver tells of so many slots at once that they are empty again.
-inline constexpr std::uint32_t kToldSlots = kRing / 2;
-// Else a sender might wait for slots of which nobody is going to tell it.
-static_assert(kRing - (kToldSlots - 1) >= kPairTile + kLineSlots);
+inline constexpr std::uint32_t kMostOfStep = kPairTile + kLineSlots;
 
 /// In an arena, of all pairs that its owner is one of.
-inline constexpr std::uint32_t kPairChannels = (kAllSlots - kSlots) / kRing;
+inline constexpr std::uint32_t kPairChannels = (kAllSlots - kSlots) / kShortestRing;
 
 /// A warp works on one channel of one direction, or on some by turns.
 inline constexpr int kPairWarps = 8;  // of a block, at most
@@ -37,6 +34,7 @@ struct alignas(16) PairWords {
   std::uint32_t sent;
   std::uint32_t emptied;  // of these, as its last kernel knew: what has been told since lies below
   std::uint32_t taken;
+  std::uint32_t told;  // of these: to the sender
 };
 /// In a sender's arena: how many slots its receiver has emptied, as far as it has told.
 inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeof(PairWords);
@@ -56,20 +54,29 @@ static_assert(kMessagesAt % sizeof(Pack) == 0);
 static_assert(kMessagesAt + kMessages * sizeof(Message) <= kSlotsAt);
 inline constexpr std::uint32_t kMessagesAtOnce = 64;
 
-/// Channels of an ordered pair of ranks: the same on all of them. `blocks`: multiprocessors that a
-/// call may keep busy. They carry every channel of every peer, so that no wait is for a block that
-/// has no room.
-constexpr std::uint32_t channels_of_pair(int ranks, int blocks) noexcept {
+/// What all ordered pairs of a communicator have in common: the same on every rank.
+struct PairChannels {
+  std::uint32_t count = 1;
+  std::uint32_t ring = kShortestRing;  // slots of each, a power of two
+};
+
+/// `blocks`: multiprocessors that a call may keep busy. They carry every channel of every peer, so
+/// that no wait is for a block that has no room.
+constexpr PairChannels channels_of_pair(int ranks, int blocks) noexcept {
   const auto peers = static_cast<std::uint32_t>(ranks > 1 ? ranks - 1 : 1);
   const auto warps = static_cast<std::uint32_t>(std::max(blocks, 1) * kPairWarps * kPairTurns);
-  return std::min(kPairChannels, warps / 2) / peers;
+  const std::uint32_t slots = (kAllSlots - kSlots) / peers;
+  PairChannels made;
+  made.count = std::min(kPairChannels, warps / 2) / peers;
+  while (made.count * made.ring * 2 <= slots) made.ring *= 2;
+  return made;
 }
-static_assert(channels_of_pair(kMaxRanks, 1) == 1);
+static_assert(channels_of_pair(kMaxRanks, 1).count == 1);
 
 /// Packs of a message that a channel carries, one run of it: small ones go over many channels, too,
-/// but not by less than what a warp has in flight anyway.
+/// but not by less than a pack a thread.
 constexpr std::uint64_t width_of_message(std::uint64_t bytes, std::uint32_t channels) noexcept {
-  constexpr std::uint64_t kNarrowest = 128;
+  constexpr std::uint64_t kNarrowest = 32;
   const std::uint64_t share = (packs_of(bytes) + channels - 1) / channels;
   return std::max(kNarrowest, (share + kLineSlots - 1) / kLineSlots * kLineSlots);
 }
@@ -91,7 +98,7 @@ struct PairLine {
 
 /// All that a rank sends and receives in one launch.
 struct PairCall : Call {
-  std::uint32_t channels = 0;  // of an ordered pair
+  PairChannels channels;
   std::uint32_t tasks = 0;
   std::uint32_t lines_used = 0;
   std::uint32_t first_copy = 0;  // among the messages, behind those of all lines

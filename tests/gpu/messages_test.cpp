@@ -166,14 +166,14 @@ TEST_F(GpuMessages, AnyBitsArrive) {
 // What goes through a channel is counted in 32 bits, for as long as a communicator lives.
 TEST_F(GpuMessages, CountersWrapAround) {
   const Ranks ranks(2, kRoom);
-  const std::uint32_t channels = channels_of_pair(2, ranks.host().blocks);
-  const std::uint32_t near = ~0U - kRing + 1;  // a full ring before their end
+  const PairChannels channels = channels_of_pair(2, ranks.host().blocks);
+  const std::uint32_t near = ~0U - channels.ring + 1;  // a full ring before their end
   for (int r = 0; r < 2; ++r) {
     auto* const arena = reinterpret_cast<std::uint8_t*>(ranks.path(r).ticket().pointer);
-    const std::vector<PairWords> words(channels, {near, near, near});
-    const std::vector<Room> told(channels, near);
-    copy_to(ranks, r, arena + kPairWordsAt, words.data(), channels * sizeof(PairWords));
-    copy_to(ranks, r, arena + kEmptiedAt, told.data(), channels * sizeof(Room));
+    const std::vector<PairWords> words(channels.count, {near, near, near, near});
+    const std::vector<Room> told(channels.count, near);
+    copy_to(ranks, r, arena + kPairWordsAt, words.data(), channels.count * sizeof(PairWords));
+    copy_to(ranks, r, arena + kEmptiedAt, told.data(), channels.count * sizeof(Room));
   }
   for (std::uint64_t round = 0; round < 6; ++round) {
     deliver(ranks, all_to_all(2, 3'000'000, 0, 0), round);
