@@ -6,6 +6,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_moves.hpp"
+#include "collectives/kernels/pairs.hpp"
 
 namespace gdrx {
 namespace {
@@ -40,6 +41,7 @@ class Explanation {
  private:
   std::string of_moves(const Call& call, Bytes bytes) const;
   std::string of_blocks(const Call& call) const;
+  std::string of_message(Bytes bytes) const;
   std::string on_gpus(Collective collective, Bytes bytes) const;
 
   const Communicator& comm_;
@@ -123,6 +125,9 @@ std::string Explanation::of_kernel(const Call& call, Bytes bytes) const {
   if (by_moves(call.collective) || (!comm_.fixed_ && reduces_by_moves(call, comm_.size()))) {
     return on_gpus(call.collective, bytes) + of_moves(call, bytes);
   }
+  if (call.collective == Collective::send_recv) {
+    return on_gpus(call.collective, bytes) + of_message(bytes);
+  }
   if (by_blocks(call.collective)) return on_gpus(call.collective, bytes) + of_blocks(call);
   return of_sums(call.collective,
                  call.collective == Collective::barrier ? sizeof(std::uint32_t) : bytes);
@@ -143,6 +148,15 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
       adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers, move.tiles(),
       move.width * sizeof(gpu::Pack),
       in_pieces ? "; in two: a piece to each rank, each rank's piece to all others" : "");
+}
+
+std::string Explanation::of_message(Bytes bytes) const {
+  const gpu::PairChannels channels = gpu::channels_of_pair(comm_.size(), comm_.gpu_host_.blocks);
+  gpu::Message message;
+  message.bytes = bytes;
+  message.width = gpu::width_of_message(bytes, channels.count);
+  return fmt::format("  * {:<17} {:>3} warp(s) of {} packs on each side; no prediction\n",
+                     "send and receive", gpu::channels_of_message(message), message.width);
 }
 
 std::string Explanation::of_blocks(const Call& call) const {

@@ -131,7 +131,6 @@ TEST_F(Explain, NamesTheKernelOfACallOfGpuMemory) {
   for (const Collective collective : kAll) {
     const std::string text = said(collective, 1 << 20, MemoryKind::cuda);
     EXPECT_EQ(count_of(text, "\n  * "), 1U) << text;
-    if (collective == Collective::send_recv) continue;
     EXPECT_EQ(text.find("host"), std::string::npos) << text;
     EXPECT_EQ(text.find(std::string("GPU buffers: ") + std::string(to_string(collective))), 0U)
         << text;
