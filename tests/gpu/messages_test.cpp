@@ -117,6 +117,23 @@ TEST_F(GpuMessages, ManyCallsGoThroughTheSameSlots) {
   for (int r = 0; r < 2; ++r) check(ranks, r, mail, 3);
 }
 
+// As gdrx.h promises: whoever takes a message late finds it there, and never says so while it
+// waits.
+TEST_F(GpuMessages, OneOf4KiBFindsRoomOnceAllBeforeItWereReceived) {
+  const Ranks ranks(2, kRoom, 5);
+  for (std::uint64_t call = 0; call < 60; ++call) {
+    Mail mail;
+    mail.add(0, 1, call % 3 == 0 ? 4096 : 4096 - call);
+    for (int r = 0; r < 2; ++r) {
+      prepare(ranks, r, mail, call);
+      exchange(ranks, r, mail.of(ranks, r));
+      must(cudaStreamSynchronize(ranks.stream(r)), "synchronize");
+    }
+    check(ranks, 1, mail, call);
+    ASSERT_FALSE(ranks.path(0).trouble().happened) << call;
+  }
+}
+
 // More than the arguments of a kernel hold, and than the arena does.
 TEST_F(GpuMessages, AGroupMayHaveAnyNumber) {
   const Ranks ranks(2, kRoom);
