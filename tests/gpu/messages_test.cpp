@@ -117,6 +117,20 @@ TEST_F(GpuMessages, ManyCallsGoThroughTheSameSlots) {
   for (int r = 0; r < 2; ++r) check(ranks, r, mail, 3);
 }
 
+// Far more than there is room for, to a rank that comes late.
+TEST_F(GpuMessages, ASenderWaitsForRoom) {
+  const Ranks ranks(2, kRoom);
+  Mail mail;
+  mail.add(0, 1, 9'000'001);
+  mail.add(0, 1, 5);
+  for (int r = 0; r < 2; ++r) prepare(ranks, r, mail, 1);
+  ranks.use(1);
+  enqueue_delay(kEmulated ? 1'000'000'000 : 20'000'000, ranks.stream(1));
+  for (int r = 0; r < 2; ++r) exchange(ranks, r, mail.of(ranks, r));
+  ranks.synchronize();
+  check(ranks, 1, mail, 1);
+}
+
 // As gdrx.h promises: whoever takes a message late finds it there, and never says so while it
 // waits.
 TEST_F(GpuMessages, OneOf4KiBFindsRoomOnceAllBeforeItWereReceived) {
