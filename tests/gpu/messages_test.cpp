@@ -169,6 +169,8 @@ TEST_F(GpuMessages, OneMultiprocessorIsEnough) {
       if (n > 5 && bytes > 100'000) continue;
       deliver(ranks, all_to_all(n, bytes, 0, 0), bytes, 1);
     }
+    // Both send far more than there is room for before either has received.
+    if (n == 2) deliver(ranks, all_to_all(n, 12'000'003, 0, 0), 3, 1);
   }
 }
 
@@ -315,6 +317,20 @@ TEST_F(GpuMessages, AnAbortEndsThemAndWhatFollows) {
   EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaErrorNotReady);
   ranks.path(0).abort();
   EXPECT_EQ(cudaStreamSynchronize(ranks.stream(0)), cudaSuccess);
+}
+
+// What a kernel ahead of it did not receive is no data.
+TEST_F(GpuMessages, NothingIsSentBehindOneThatGaveUp) {
+  const Ranks ranks(2, kRoom, 0.4);
+  Mail mail, later;
+  mail.add(1, 0, 100);
+  later.add(0, 1, 100);
+  exchange(ranks, 0, mail.of(ranks, 0));  // in vain
+  exchange(ranks, 0, later.of(ranks, 0));
+  ranks.synchronize();
+  exchange(ranks, 1, later.of(ranks, 1));
+  ranks.synchronize();
+  EXPECT_TRUE(ranks.path(1).trouble().happened);
 }
 
 struct Mismatch {

@@ -117,6 +117,7 @@ TEST_F(GpuSendRecvEnds, OneToItselfThatDiffersIsToldAtOnce) {
 TEST_F(GpuSendRecvEnds, AGraphOfACommunicatorThatIsGoneDoesNothing) {
   World world(2);
   std::array<cudaGraphExec_t, 2> graphs{};
+  std::array<std::uint32_t*, 2> outputs{};
   std::barrier<> together(2);
   world.each([&](Member& self) {
     const Case what = ring(self, 100'000, false);
@@ -133,18 +134,21 @@ TEST_F(GpuSendRecvEnds, AGraphOfACommunicatorThatIsGoneDoesNothing) {
     must(cudaStreamEndCapture(self.stream, &graph), "capture");
     must(cudaGraphInstantiate(&graphs[static_cast<std::size_t>(self.rank)], graph, 0), "graph");
     cudaGraphDestroy(graph);
+    outputs[static_cast<std::size_t>(self.rank)] = self.out;
     together.arrive_and_wait();  // an end would spoil the other's capture
     EXPECT_EQ(gdrxCommDestroy(self.comm), gdrxSuccess);
     self.comm = nullptr;
   });
   World next(2);
   next.each([&](Member& self) {
-    upload(self, self.out, Words(100'000, kPoison));
+    std::uint32_t* const output = outputs[static_cast<std::size_t>(self.rank)];
+    upload(self, output, Words(100'000, kPoison));
     for (int i = 0; i < 3; ++i) {
       must(cudaGraphLaunch(graphs[static_cast<std::size_t>(self.rank)], self.stream), "launch");
       run(self, ring(self, 100'000, true));
       run(self, all_pairs(self, 60));
     }
+    EXPECT_EQ(content(output, 100'000, self.stream), Words(100'000, kPoison));
   });
   for (cudaGraphExec_t graph : graphs) cudaGraphExecDestroy(graph);
 }
