@@ -6,7 +6,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_moves.hpp"
-#include "collectives/kernels/pairs.hpp"
+#include "collectives/gpu/message_shape.hpp"
 
 namespace gdrx {
 namespace {
@@ -151,12 +151,9 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
 }
 
 std::string Explanation::of_message(Bytes bytes) const {
-  const gpu::PairChannels channels = gpu::channels_of_pair(comm_.size(), comm_.gpu_host_.blocks);
-  gpu::Message message;
-  message.bytes = bytes;
-  message.width = gpu::width_of_message(bytes, channels.count);
+  const gpu::MessageShape shape = gpu::shape_of_message(comm_.gpu_host_, bytes);
   return fmt::format("  * {:<17} {:>3} warp(s) of {} packs on each side; no prediction\n",
-                     "send and receive", gpu::channels_of_message(message), message.width);
+                     "send and receive", shape.warps, shape.packs);
 }
 
 std::string Explanation::of_blocks(const Call& call) const {

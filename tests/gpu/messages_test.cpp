@@ -247,6 +247,25 @@ TEST_F(GpuMessages, FollowOtherKernelsAndGoBeforeThem) {
   }
 }
 
+TEST_F(GpuMessages, KeepTheirOrderWhenTheStreamChanges) {
+  const Ranks ranks(2, kRoom);
+  Mail mail;
+  for (std::uint64_t i = 0; i < 6; ++i) mail.add(0, 1, 5000 + 100 * i);
+  for (int r = 0; r < 2; ++r) prepare(ranks, r, mail, 1);
+  for (int r = 0; r < 2; ++r) {
+    ranks.use(r);
+    for (std::size_t i = 0; i < mail.all().size(); ++i) {
+      Messages what = mail.of(ranks, r, i, i + 1);
+      if (i % 2 == 1) what.streams = {ranks.path(r).own_stream()};
+      if (i % 2 == 0) enqueue_delay(5'000'000, ranks.stream(r));
+      exchange(ranks, r, what);
+    }
+    must(cudaStreamSynchronize(static_cast<cudaStream_t>(ranks.path(r).own_stream())), "stream");
+  }
+  ranks.synchronize();
+  check(ranks, 1, mail, 1);
+}
+
 TEST_F(GpuMessages, RunFromGraphs) {
   for (const int n : {2, 3}) {
     const Ranks ranks(n, kRoom);
