@@ -8,6 +8,7 @@
 
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
+#include "collectives/comm/c_struct.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -19,20 +20,6 @@ void copy_text(const std::string& text, char* to, std::size_t capacity) {
   to[length] = '\0';
 }
 
-// A struct that the caller has and this fills: of another version it may have fewer members.
-template <class Struct>
-Result<void> check_struct(const Struct* given, std::size_t first, const char* type) {
-  if (given != nullptr && given->size >= first && given->size <= 1024) return {};
-  return fail(Errc::invalid_argument,
-              fmt::format("{0} is NULL or its size is not sizeof({0})", type));
-}
-
-template <class Struct>
-void fill(Struct* given, Struct full) {
-  full.size = given->size;
-  std::memcpy(given, &full, std::min(given->size, sizeof full));
-}
-
 }  // namespace
 }  // namespace gdrx::c_api
 
@@ -42,21 +29,19 @@ using namespace gdrx::c_api;  // NOLINT
 gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info) {
   return guarded(comm, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
-    if (info == nullptr || info->size != sizeof *info) {
-      return fail(Errc::invalid_argument, "info is NULL or its size is not sizeof(gdrxOpInfo_t)");
-    }
+    GDRX_TRY(check_struct(info, sizeof *info, "gdrxOpInfo_t"));
     const OperationInfo last = comm->impl->last_operation();
-    copy_text(std::string(plan::to_string(last.algorithm)), info->algorithm,
-              sizeof info->algorithm);
-    copy_text(std::string(comm->impl->path_name(last.path)), info->transport,
-              sizeof info->transport);
-    info->slices = last.counters.slices;
-    info->messages_sent = last.counters.sent;
-    info->messages_received = last.counters.received;
-    info->plan_sends = last.planned.sends;
-    info->plan_receives = last.planned.receives;
-    info->predicted_us = last.predicted_us;
-    info->registered = last.registered ? 1 : 0;
+    gdrxOpInfo_t full{};
+    copy_text(std::string(plan::to_string(last.algorithm)), full.algorithm, sizeof full.algorithm);
+    copy_text(std::string(comm->impl->path_name(last.path)), full.transport, sizeof full.transport);
+    full.slices = last.counters.slices;
+    full.messages_sent = last.counters.sent;
+    full.messages_received = last.counters.received;
+    full.plan_sends = last.planned.sends;
+    full.plan_receives = last.planned.receives;
+    full.predicted_us = last.predicted_us;
+    full.registered = last.registered ? 1 : 0;
+    fill(info, full);
     return {};
   });
 }

@@ -10,6 +10,7 @@
 
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_init.hpp"
+#include "collectives/comm/c_struct.hpp"
 #include "collectives/gpu/load.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/unique_id.hpp"
@@ -229,12 +230,13 @@ gdrxResult_t gdrxCommShrink(gdrxComm_t comm, const int* exclude, int count, gdrx
 }
 
 gdrxResult_t gdrxCommGetAsyncErrorInfo(gdrxComm_t comm, gdrxAsyncErrorInfo_t* info) {
-  if (comm == nullptr || info == nullptr || info->size != sizeof *info) {
-    return gdrxInvalidArgument;
-  }
-  const gdrxResult_t asked = gdrxCommGetAsyncError(comm, &info->result);
+  if (comm == nullptr || !is_known(info, sizeof *info)) return gdrxInvalidArgument;
+  gdrxAsyncErrorInfo_t full{};
+  const gdrxResult_t asked = gdrxCommGetAsyncError(comm, &full.result);
+  if (asked != gdrxSuccess) return asked;
   const auto blame = is_made(comm) ? comm->impl->blame() : Communicator::Blame{};
-  info->origin = blame.origin;
-  info->subject = blame.subject;
-  return asked;
+  full.origin = blame.origin;
+  full.subject = blame.subject;
+  fill(info, full);
+  return gdrxSuccess;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <thread>
 
@@ -114,6 +115,50 @@ TEST(ExplainedCall, IsNamedAsTheCallIs) {
   call.size = 8;
   EXPECT_EQ(explain(call), gdrxInvalidArgument);
   EXPECT_EQ(gdrxCommExplainCall(world[0], nullptr, text.data(), text.size()), gdrxInvalidArgument);
+}
+
+// As the one above, of other structs.
+TEST(LastOperation, IsToldToProgramsOfALaterHeader) {
+  const World world(1);
+  float value = 1;
+  ASSERT_EQ(gdrxAllReduce(&value, &value, 1, gdrxFloat32, gdrxSum, world[0], nullptr, nullptr),
+            gdrxSuccess);
+  gdrxOpInfo_t info{};
+  info.registered = 7;
+  info.size = sizeof info - sizeof info.registered;
+  EXPECT_EQ(gdrxCommGetLastOp(world[0], &info), gdrxInvalidArgument);
+  EXPECT_EQ(info.registered, 7);
+  EXPECT_STREQ(info.algorithm, "");
+  EXPECT_EQ(gdrxCommGetLastOp(world[0], nullptr), gdrxInvalidArgument);
+  struct Later {
+    gdrxOpInfo_t known;
+    std::uint64_t more;
+  } later{{}, 7};
+  later.known.size = sizeof later;
+  EXPECT_EQ(gdrxCommGetLastOp(world[0], &later.known), gdrxSuccess) << gdrxGetLastError(world[0]);
+  EXPECT_STRNE(later.known.algorithm, "");
+  EXPECT_EQ(later.known.size, sizeof later);
+  EXPECT_EQ(later.more, 7U);
+}
+
+TEST(AsyncError, IsToldToProgramsOfALaterHeader) {
+  const World world(1);
+  gdrxAsyncErrorInfo_t info{0, gdrxInProgress, 7, 7};
+  info.size = offsetof(gdrxAsyncErrorInfo_t, subject);
+  EXPECT_EQ(gdrxCommGetAsyncErrorInfo(world[0], &info), gdrxInvalidArgument);
+  EXPECT_EQ(info.result, gdrxInProgress);
+  EXPECT_EQ(info.subject, 7);
+  EXPECT_EQ(gdrxCommGetAsyncErrorInfo(world[0], nullptr), gdrxInvalidArgument);
+  struct Later {
+    gdrxAsyncErrorInfo_t known;
+    std::uint64_t more;
+  } later{{}, 7};
+  later.known.size = sizeof later;
+  EXPECT_EQ(gdrxCommGetAsyncErrorInfo(world[0], &later.known), gdrxSuccess);
+  EXPECT_EQ(later.known.result, gdrxSuccess);
+  EXPECT_EQ(later.known.subject, -1);
+  EXPECT_EQ(later.known.size, sizeof later);
+  EXPECT_EQ(later.more, 7U);
 }
 
 /// gdrxCommGetWaiting with room for all.
