@@ -24,6 +24,10 @@ constexpr std::uint64_t kFabricEvery = 32;
 // Nobody waits longer than this for ranks that do not destroy their communicator.
 constexpr std::chrono::seconds kLeaveTime{60};
 
+// The kernels of a communicator that has failed end by themselves, and soon. What else the GPU runs
+// may never end: behind it the path has what they use.
+constexpr milliseconds kLastKernels{500};
+
 thread_local const Communicator* telling = nullptr;
 
 }  // namespace
@@ -145,13 +149,17 @@ Result<void> Communicator::drain() {
     }
     GDRX_TRY(wait(*last));
   }
-  if (gpu_) {
-    GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
-    gpu_->close();  // before a peer hears of the end: no graph here waits for one that has gone
-  }
+  look_at_gpu();
+  Result<void> ended;
+  if (gpu_ && !failure_.happened()) ended = gpu_->finish(waiters_deadline(timeout_));
+  // It may have failed meanwhile.
+  if (gpu_ && failure_.happened())
+    ended = gpu_->finish(Deadline::after(steady_clock(), kLastKernels));
+  // Before a peer hears of the end: no graph here waits for one that has gone.
+  if (gpu_ && ended) gpu_->close();
   look_at_gpu();  // a kernel that gave up has ended like any other
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  return {};
+  return ended;
 }
 
 Result<void> Communicator::leave() {

@@ -111,7 +111,11 @@ Result<void> Communicator::check_sole_use(const Window& window) const {
 Result<void> Communicator::close_window(const Window* window) {
   const auto ended = [&]() -> Result<Blob> {
     GDRX_TRY(check_sole_use(*window));
-    GDRX_TRY(gpu_->finish(waiters_deadline(timeout_)));
+    const Deadline deadline = waiters_deadline(timeout_);
+    auto finished = gpu_->finish(deadline);
+    // Of a failure it has looked up. What kernels use is unmapped behind them all the same.
+    if (!finished && failure_.happened()) finished = gpu_->finish(deadline);
+    GDRX_TRY(std::move(finished));
     const auto bytes = std::as_bytes(std::span(&window->id, 1));
     return Blob(bytes.begin(), bytes.end());
   }();

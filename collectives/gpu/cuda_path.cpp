@@ -311,7 +311,9 @@ Result<void> CudaPath::finish(Deadline deadline) {
   const std::uint64_t launched = launches_;
   const bool more = whole_device_ || has_graphs();
   if (!more && ended_->load(std::memory_order_acquire) >= launched) return {};
-  GDRX_TRY(wait_.wait(deadline));
+  // Of a communicator that fails meanwhile nobody waits for what else runs on the GPU.
+  const bool had_failed = held_->has_failed();
+  GDRX_TRY(wait_.wait(deadline, [&] { return !had_failed && held_->has_failed(); }));
   ended_->store(launched, std::memory_order_release);
   return {};
 }

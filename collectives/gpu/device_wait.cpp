@@ -20,6 +20,11 @@
 #include "collectives/gpu/error.hpp"
 
 namespace gdrx::gpu {
+namespace {
+
+constexpr std::chrono::milliseconds kLookUp{20};  // from a wait: whether to give it up
+
+}  // namespace
 
 /// Of one path, once at a time. All but `waiter` and `next` is guarded by the waiter's mutex.
 struct DeviceWait::Request {
@@ -36,7 +41,7 @@ class DeviceWait::Waiter {
   static Result<std::shared_ptr<Waiter>> of(int device);
 
   void post(std::shared_ptr<Request> request);
-  Result<void> await(Request& request, Deadline deadline);
+  Result<void> await(Request& request, Deadline deadline, const std::function<bool()>& gives_up);
   bool is_posted(const Request& request);
   void leave(Request& request, std::unique_ptr<Kept> kept);
   void release();
@@ -176,17 +181,18 @@ void DeviceWait::Waiter::leave(Request& request, std::unique_ptr<Kept> kept) {
   drop(std::move(kept), status);
 }
 
-Result<void> DeviceWait::Waiter::await(Request& request, Deadline deadline) {
+Result<void> DeviceWait::Waiter::await(Request& request, Deadline deadline,
+                                       const std::function<bool()>& gives_up) {
   std::unique_lock lock(mutex_);
   while (!request.status) {
     const Duration left = deadline.left(steady_clock().now());
-    if (left == Duration::zero()) {
+    if (left == Duration::zero() || gives_up()) {
       return fail(Errc::timeout,
                   fmt::format("what this process runs on GPU {} does not end: its own kernels, or "
                               "another communicator's (GDRX_TIMEOUT sets the limit)",
                               device_));
     }
-    changed_.wait_for(lock, std::min<Duration>(left, std::chrono::seconds(1)));
+    changed_.wait_for(lock, std::min<Duration>(left, kLookUp));
   }
   request.posted = false;
   const cudaError_t status = *request.status;
@@ -209,11 +215,13 @@ DeviceWait::~DeviceWait() {
   if (request_) request_->waiter->release();
 }
 
-Result<void> DeviceWait::wait(Deadline deadline) {
+Result<void> DeviceWait::wait(Deadline deadline, const std::function<bool()>& gives_up) {
   Waiter& waiter = *request_->waiter;
-  if (left_behind()) GDRX_TRY(waiter.await(*request_, deadline));  // for what there was then
+  if (left_behind()) {  // first for what there was then
+    GDRX_TRY(waiter.await(*request_, deadline, gives_up));
+  }
   waiter.post(request_);
-  return waiter.await(*request_, deadline);
+  return waiter.await(*request_, deadline, gives_up);
 }
 
 bool DeviceWait::left_behind() const noexcept {

@@ -2,6 +2,7 @@
 // A wait for a whole GPU that ends. CUDA has none: a thread waits for it, and may be left behind.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "gdrx/clock.hpp"
@@ -24,9 +25,10 @@ class DeviceWait {
   DeviceWait& operator=(DeviceWait&& other) noexcept;
   ~DeviceWait();
 
-  /// For all that is in streams of this process. Errc::timeout: something there does not end. CUDA
-  /// spoils whatever stream any thread captures on that GPU meanwhile, in whichever mode.
-  Result<void> wait(Deadline deadline);
+  /// For all that is in streams of this process. Errc::timeout: something there does not end, or
+  /// `gives_up` said so. CUDA spoils whatever stream any thread captures on that GPU meanwhile, in
+  /// whichever mode.
+  Result<void> wait(Deadline deadline, const std::function<bool()>& gives_up);
   /// A wait has given up, and what it waited for still runs as far as is known.
   bool left_behind() const noexcept;
   /// To the thread that still waits: it goes when that has ended, or now if it has. Once.

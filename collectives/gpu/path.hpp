@@ -191,8 +191,8 @@ class Path {
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
   /// Waits until everything that was launched here has ended: for nothing where the last call's
   /// Mark was reached and no graph was made, else for all that this process runs on the GPU.
-  /// Errc::timeout. Unless it waits for nothing, no thread may capture a stream of the GPU
-  /// meanwhile: CUDA spoils it.
+  /// Errc::timeout, also when abort() comes meanwhile. Unless it waits for nothing, no thread may
+  /// capture a stream of the GPU meanwhile: CUDA spoils it.
   virtual Result<void> finish(Deadline deadline) = 0;
   /// After finish(), and nothing is launched any more: what graphs hold of this path does nothing
   /// from now on.

@@ -161,10 +161,11 @@ GDRX_API gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request);
  * calls, whoever has the memory then.
  * gdrxTimeout: that work did not end within the communicator's timeout, and what it may use is kept
  * until the process ends; or some rank did not come within it, 60 s at the most; a late one gets
- * it, too. A failed communicator is freed at once, and the reason is returned. Requests that are
- * open are done then: gdrxWait and gdrxTest still complete them. Communicators of one
- * gdrxCommInitAll do not wait for each other, so that one thread can destroy all of them: they hold
- * their memory until the last is destroyed. comm NULL is allowed. */
+ * it, too. A failed communicator is freed at once, and the reason is returned; what its GPU runs
+ * then is not waited for, and what that may use is kept until it ends. Requests that are open are
+ * done then: gdrxWait and gdrxTest still complete them. Communicators of one gdrxCommInitAll do not
+ * wait for each other, so that one thread can destroy all of them: they hold their memory until the
+ * last is destroyed. comm NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
 /* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
  */

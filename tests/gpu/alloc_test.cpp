@@ -315,30 +315,30 @@ TEST_F(GpuAlloc, OfAFailedCommunicatorItLivesAsLongAsAnyRankMapsIt) {
 
 // Of a communicator that has launched none itself.
 TEST_F(GpuAlloc, ItsEndWaitsForKernelsOfTheUsersOwn) {
-  const auto use = [](const Member& self, std::byte* memory) {
-    enqueue_delay(50'000'000, self.stream);
+  const auto use = [](const Member& self, std::byte* memory, std::uint64_t after) {
+    enqueue_delay(after, self.stream);
     must(cudaMemsetAsync(memory, 1, kBytes, self.stream), "memset");
   };
   end();
   make();
   for_each([&](Member& self) {
     std::byte* memory = allocate_shared(self);
-    use(self, memory);
+    use(self, memory, 50'000'000);
     EXPECT_EQ(gdrxMemFree(self.comm, memory), gdrxSuccess) << self.error();
     EXPECT_EQ(cudaStreamQuery(self.stream), cudaSuccess);
   });
   std::array<std::byte*, kRanks> memory{};
   for_each(
       [&](Member& self) { memory[static_cast<std::size_t>(self.rank)] = allocate_shared(self); });
-  // A failed one waits for no rank, but for its GPU.
+  // A failed one waits for no rank, and not for long for its GPU: the memory is there until then.
   gdrxCommAbort(members_[0].comm);
   for (const bool last : {false, true}) {
     for_each([&](Member& self) {
       if ((self.rank == 0) != last) return;
-      use(self, memory[static_cast<std::size_t>(self.rank)]);
+      use(self, memory[static_cast<std::size_t>(self.rank)], 800'000'000);
       gdrxCommDestroy(self.comm);
       self.comm = nullptr;
-      EXPECT_EQ(cudaStreamQuery(self.stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(self.stream), cudaSuccess);
     });
   }
 }

@@ -244,5 +244,47 @@ TEST_F(GpuEnd, OfACommunicatorWaitsForTheUsersKernelsForItsTimeoutAlone) {
   EXPECT_NE(drained.error().what.find("does not end"), std::string::npos) << drained.error().what;
 }
 
+// What hangs may be another communicator's: its kernels end when they end.
+class GpuEndOfAFailure : public GpuEnd {
+ protected:
+  static constexpr std::uint64_t kHangs = 5'000'000'000;
+  void SetUp() override {
+    GpuEnd::SetUp();
+    if (IsSkipped()) return;
+    comm_->set_timeout(std::chrono::seconds(60));
+    beside_ = new_stream();
+    must(comm_->launch(call()));  // and nobody waits for it
+    enqueue_delay(kHangs, beside_);
+  }
+  void TearDown() override {
+    GpuEnd::TearDown();
+    if (beside_ != nullptr) cudaStreamDestroy(beside_);
+  }
+  void expect_freed_at_once(std::chrono::milliseconds fails_after) {
+    const Instant begin = steady_clock().now();
+    std::thread fails([&] {
+      std::this_thread::sleep_for(fails_after);
+      comm_->abort();
+    });
+    if (fails_after.count() == 0) fails.join();
+    const auto drained = comm_->drain();
+    if (fails.joinable()) fails.join();
+    comm_.reset();
+    EXPECT_LT(steady_clock().now() - begin, std::chrono::nanoseconds(kHangs / 2));
+    ASSERT_FALSE(drained);
+    EXPECT_EQ(drained.error().code, Errc::aborted) << drained.error().what;
+  }
+
+  cudaStream_t beside_ = nullptr;
+};
+
+TEST_F(GpuEndOfAFailure, WaitsForNothingElseThatTheGpuRuns) {
+  expect_freed_at_once(std::chrono::milliseconds(0));
+}
+
+TEST_F(GpuEndOfAFailure, IsHeardOfWhileTheGpuIsWaitedFor) {
+  expect_freed_at_once(std::chrono::milliseconds(300));
+}
+
 }  // namespace
 }  // namespace gdrx::gpu
