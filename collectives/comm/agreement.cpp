@@ -80,4 +80,12 @@ Result<std::vector<Blob>> Communicator::agree(const Result<Blob>& mine) {
   return all;
 }
 
+Result<void> Communicator::tell_place(std::uint32_t number, std::span<const std::byte> place) {
+  return mesh_->tell_place(number, place);
+}
+
+Result<Blob> Communicator::await_place(std::uint32_t number, Deadline deadline) const {
+  return mesh_->await_place(number, deadline);
+}
+
 }  // namespace gdrx

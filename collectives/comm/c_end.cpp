@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a communicator: the meeting of its ranks, and its memory.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
+#include "collectives/comm/departures.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -35,6 +37,28 @@ Result<void> start_finalizing(gdrxComm* comm, gdrxRequest_t* request) {
   if (started) hand_out(comm, operation, request);
   comm->finalized = started.has_value();
   return started;
+}
+
+// As long who destroys waits for the others himself: most programs destroy in step, and are done
+// with it then.
+constexpr std::chrono::milliseconds kAtOnce{200};
+
+// Others may not come before this thread has gone on, to a communicator that they destroy first.
+// What they still need of this one is kept for them, but nothing of the program's: neither its
+// handlers nor its memory. That GPUs of peers map: for the end of that there is no other sign.
+Result<void> depart(gdrxComm* comm) {
+  Communicator& leaving = *comm->impl;
+  if (leaving.has_windows()) return leaving.leave();
+  for (const Registration* memory : std::exchange(comm->registered, {})) {
+    GDRX_TRY(leaving.release_memory(memory));
+  }
+  const Deadline deadline = Deadline::after(steady_clock(), leaving.leave_time());
+  const Duration at_once = std::min<Duration>(kAtOnce, leaving.leave_time());
+  if (GDRX_TRY(leaving.leave_within(at_once)) == Progress::done) return {};
+  leaving.mute();
+  if (trace::Track* const track = leaving.track()) track->write(comm->options.log);
+  Departures::see_to(std::move(comm->impl), deadline);
+  return {};
 }
 
 }  // namespace
@@ -81,8 +105,8 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
     Result<void> drained = comm->met ? Result<void>() : comm->impl->drain();
     end_requests(comm, drained);
     GDRX_TRY(std::move(drained));
-    if (!comm->siblings) return comm->finalized ? Result<void>() : comm->impl->leave();
-    mark.end();  // another's destruction ends the communicator
+    mark.end();  // the communicator may end elsewhere
+    if (!comm->siblings) return comm->finalized ? Result<void>() : depart(comm);
     comm->impl->mute();
     const std::lock_guard lock(comm->siblings->mutex);
     comm->siblings->destroyed.push_back(std::move(comm->impl));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrxMemAlloc, gdrxGpuMemAlloc, gdrxRegister and their ends.
+#include <algorithm>
+
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
 
@@ -71,6 +73,7 @@ gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes, gdrxRegis
     }
     const RegistrationRef made =
         GDRX_TRY(comm->impl->register_memory({static_cast<std::byte*>(memory), bytes}));
+    comm->registered.push_back(made.get());
     *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Registration*>(made.get()));
     return {};
   });
@@ -83,6 +86,9 @@ gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle) {
     if (const auto* window = comm->impl->window_of(handle)) {
       return comm->impl->close_window(window);
     }
-    return comm->impl->release_memory(reinterpret_cast<const Registration*>(handle));
+    const auto* const registration = reinterpret_cast<const Registration*>(handle);
+    const auto mine = std::find(comm->registered.begin(), comm->registered.end(), registration);
+    if (mine != comm->registered.end()) comm->registered.erase(mine);
+    return comm->impl->release_memory(registration);
   });
 }

@@ -49,10 +49,11 @@ struct gdrxComm {
   gdrx::Communicator::Options options;              // of those that are split from it
   gdrx::Text last_error;
   std::map<int, std::shared_ptr<const gdrx::MadeOperator>> operators;  // by gdrxRedOp_t
-  std::uint16_t user_operators = 0;  // that were made, of functions
-  bool failure_told = false;         // last_error is of the communicator's failure, or later
-  std::mutex requests_mutex;         // a handler may end a request
-  gdrxRequest* requests = nullptr;   // that are open, the latest first
+  std::vector<const gdrx::Registration*> registered;  // memory of the program's, once an owner
+  std::uint16_t user_operators = 0;                   // that were made, of functions
+  bool failure_told = false;        // last_error is of the communicator's failure, or later
+  std::mutex requests_mutex;        // a handler may end a request
+  gdrxRequest* requests = nullptr;  // that are open, the latest first
   gdrx::Birthplace birthplace;
   std::uint32_t shrinks = 0;  // that were asked for
   bool finalized = false;     // or about to be, by the next

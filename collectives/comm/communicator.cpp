@@ -21,9 +21,6 @@ constexpr std::uint64_t kSpinsShared = 8;
 // While shared memory is waited for, the fabric is looked at this seldom.
 constexpr std::uint64_t kFabricEvery = 32;
 
-// Nobody waits longer than this for ranks that do not destroy their communicator.
-constexpr std::chrono::seconds kLeaveTime{60};
-
 // The kernels of a communicator that has failed end by themselves, and soon. What else the GPU runs
 // may never end: behind it the path has what they use.
 constexpr milliseconds kLastKernels{500};
@@ -160,21 +157,6 @@ Result<void> Communicator::drain() {
   look_at_gpu();  // a kernel that gave up has ended like any other
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return ended;
-}
-
-Result<void> Communicator::leave() {
-  const std::chrono::milliseconds timeout = timeout_;
-  const Duration most = timeout.count() > 0 ? std::min<Duration>(timeout, kLeaveTime) : kLeaveTime;
-  close_windows();  // whoever frees such memory after this knows that nobody maps it
-  if (mesh_->leave(Deadline::after(steady_clock(), most))) {
-    if (gpu_) gpu_->all_left();
-    return {};
-  }
-  if (failure_.happened()) return tl::unexpected(failure_.error());
-  return fail(Errc::timeout,
-              fmt::format("rank {} leaves without the others: some rank has not destroyed its "
-                          "communicator within {:g} s",
-                          index(rank_), std::chrono::duration<double>(most).count()));
 }
 
 void Communicator::mute() {

@@ -102,9 +102,13 @@ class Communicator final : private exec::Links {
   /// Waits for everything posted. From then on graphs that hold calls do nothing. A failed
   /// communicator returns its failure.
   Result<void> drain();
-  /// After drain(): waits until every rank is as far, so that none leaves while another still needs
-  /// its memory, its connections or its answers. Once.
+  /// After drain(): until every rank is as far, none leaves while another still needs its memory,
+  /// its connections or its answers. Waits for leave_time().
   Result<void> leave();
+  Duration leave_time() const noexcept;
+  Result<Progress> leave_within(Duration most);  // pending: not all are as far; again, to go on
+  /// Whether it may end: all are as far, or that is not to be hoped for, and the log says why.
+  bool has_left(Deadline deadline) noexcept;
   /// All that ends with the other ranks: drain(), then leave(), and nobody is missed any more.
   Result<void> finalize();
   /// To be brought to its end() by a thread that calls finalize().
@@ -128,12 +132,8 @@ class Communicator final : private exec::Links {
   /// After failure().
   Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }
   /// Where some of the ranks meet anew: ControlMesh's. After a failure, too.
-  Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) {
-    return mesh_->tell_place(number, place);
-  }
-  Result<Blob> await_place(std::uint32_t number, Deadline deadline) const {
-    return mesh_->await_place(number, deadline);
-  }
+  Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place);
+  Result<Blob> await_place(std::uint32_t number, Deadline deadline) const;
 
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
@@ -153,6 +153,7 @@ class Communicator final : private exec::Links {
     std::uint64_t bytes = 0;              // that were asked for
   };
   Result<const Window*> open_window(std::span<std::byte> memory);
+  bool has_windows() const noexcept { return !windows_.empty(); }
   /// Null: the handle is none of them.
   const Window* window_of(const void* handle) const noexcept;
   /// Of memory that allocate_gpu_memory() gave: freed, too.
@@ -245,9 +246,7 @@ class Communicator final : private exec::Links {
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
   /// Two-shot has as few bytes as any other, and the fewest latencies.
-  plan::Algorithm rail_algorithm() const noexcept {
-    return fixed_.value_or(plan::Algorithm::two_shot);
-  }
+  plan::Algorithm rail_algorithm() const { return fixed_.value_or(plan::Algorithm::two_shot); }
   Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_hierarchical_direct(Operation& operation);
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
@@ -302,6 +301,7 @@ class Communicator final : private exec::Links {
   void finish_front();
   Error stop(Error error, bool announce);  // the communicator fails; returns why it really did
   Error stop_late(const Operation& operation, std::string_view what);
+  Error left_alone() const;
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
   void fail_by(Error error);  // driver_ held; of a peer that is lost, once the mesh had its say

@@ -136,14 +136,6 @@ void Communicator::on_notice(const Notice& notice) {
   stop(Error{notice.code, notice.text, 0}, false);
 }
 
-// Whoever has met is free to go without a word.
-Result<void> Communicator::finalize() {
-  GDRX_TRY(drain());
-  GDRX_TRY(leave());
-  mute();
-  return {};
-}
-
 std::shared_ptr<Operation> Communicator::operation_aside() const {
   auto operation = operation_of({});
   operation->aside = operation->own = true;

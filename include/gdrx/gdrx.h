@@ -151,21 +151,27 @@ GDRX_API gdrxResult_t gdrxCommShrink(gdrxComm_t comm, const int* exclude, int co
  * gdrxSuccess though ranks that have met may be gone. Errors as of gdrxCommDestroy; gdrxCommAbort
  * ends it. */
 GDRX_API gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request);
-/* Collective without gdrxCommFinalize: waits until every operation posted here is done and every
- * rank has come as far, so that nobody leaves with what a peer has not taken yet; then frees,
- * whatever it returns. After gdrxCommFinalize it waits for that alone, and frees. If the
- * last call on a GPU was not waited for by gdrx, or one is in a graph, it waits for all of that
- * GPU's work of this process: no thread captures a stream meanwhile, or CUDA ends that capture.
+/* Every rank calls it, those of several communicators in any order. Waits until every operation
+ * posted here is done; then frees, whatever it returns. Without gdrxCommFinalize other ranks may
+ * still need this one, as for a message that they have not taken yet. They are waited for, for a
+ * fifth of a second here, then by a thread of gdrx, which serves them until all are as far. exit()
+ * waits for that thread, and so does the return from main; _exit() does not, and takes from late
+ * ranks what they still need. A rank that does not come within the communicator's timeout, 60 s at
+ * the most, is given up, and the log names it. After the return no handler is called, and nothing
+ * of the program's is touched. Where GPU memory is registered still, all ranks are waited for here,
+ * as long, so that none maps it any more. If the last call on a GPU was not waited for by gdrx, or
+ * one is in a graph, it waits for all of that GPU's work of this process: no thread captures a
+ * stream meanwhile, or CUDA ends that capture.
  * While the first capture that has calls goes on there is no graph.
  * A graph that is launched after it, or after gdrxCommFinalize, does nothing in the place of its
  * calls, whoever has the memory then.
  * gdrxTimeout: that work did not end within the communicator's timeout, and what it may use is kept
- * until the process ends; or some rank did not come within it, 60 s at the most; a late one gets
- * it, too. A failed communicator is freed at once, and the reason is returned; what its GPU runs
- * then is not waited for, and what that may use is kept until it ends. Requests that are open are
- * done then: gdrxWait and gdrxTest still complete them. Communicators of one gdrxCommInitAll do not
- * wait for each other, so that one thread can destroy all of them: they hold their memory until the
- * last is destroyed. comm NULL is allowed. */
+ * until the process ends; or a rank that was waited for here did not come; or this one comes after
+ * others have given it up. A failed communicator is freed at once, and the reason is returned; what
+ * its GPU runs then is not waited for, and what that may use is kept until it ends. Requests that
+ * are open are done then: gdrxWait and gdrxTest still complete them. Communicators of one
+ * gdrxCommInitAll hold their memory until the last of them is destroyed, and wait for nobody. comm
+ * NULL is allowed. */
 GDRX_API gdrxResult_t gdrxCommDestroy(gdrxComm_t comm);
 /* Ends every operation here and on all ranks with gdrxAborted. Any thread. Still to be destroyed.
  */

@@ -96,6 +96,45 @@ TEST_P(Leak, IsNoneAfter200Communicators) {
   }
 }
 
+// Two ranks of this process, of which one comes late: until then the other is there for it.
+void part_one_after_another(const char* transport, bool look) {
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.transport = transport;
+  gdrxUniqueId id{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  std::vector<gdrxComm_t> comms(2);
+  {
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.emplace_back([&, rank] {
+        EXPECT_EQ(gdrxCommInitRank(&comms[static_cast<std::size_t>(rank)], 2, id, rank, &config),
+                  gdrxSuccess);
+      });
+    }
+  }
+  const Holdings during;
+  ASSERT_EQ(gdrxCommDestroy(comms[0]), gdrxSuccess);
+  if (look) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (look) EXPECT_EQ(Holdings().descriptors, during.descriptors) << "it is gone, or has grown";
+  ASSERT_EQ(gdrxCommDestroy(comms[1]), gdrxSuccess);
+}
+
+TEST_P(Leak, IsNoneOfWhatWaitsForALateRank) {
+  for (int i = 0; i < 3; ++i) part_one_after_another(GetParam(), false);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const Holdings before;
+  part_one_after_another(GetParam(), true);
+  for (int i = 0; i < 10; ++i) part_one_after_another(GetParam(), false);
+  Holdings after = holdings_at_rest(before);
+  for (int i = 0; i < 100 && after.descriptors > before.descriptors; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    after = Holdings();
+  }
+  EXPECT_LE(after.descriptors, before.descriptors) << after;
+  EXPECT_LE(after.threads, before.threads) << after;
+  EXPECT_LE(after.shared_mappings, before.shared_mappings) << after;
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Leak, testing::Values("auto", "ucx"),
                          [](const auto& transport) { return std::string(transport.param); });
 

@@ -113,14 +113,23 @@ class Mesh final : public ControlMesh {
   }
 
   bool leave(Deadline deadline) override {
-    leaving_.store(true);
-    ring();
+    if (!leaving_.exchange(true)) ring();
     std::unique_lock lock(leave_mutex_);
     while (leave_ == Leave::waiting && !deadline.passed(steady_clock().now())) {
       leave_changed_.wait_for(lock, milliseconds(std::min(1000, poll_milliseconds(deadline))));
     }
     gave_up_ = leave_ == Leave::waiting || leave_ == Leave::alone;
     return leave_ == Leave::together;
+  }
+
+  std::string awaited() const override {
+    {
+      const std::lock_guard lock(leave_mutex_);
+      if (leave_ != Leave::waiting) return {};
+    }
+    const std::int64_t step = std::int64_t{1} << round_.load();
+    return name_member(wire_.members(),
+                       static_cast<std::int32_t>((index(rank_) + size() - step % size()) % size()));
   }
 
   // Each side writes its own flag and then reads the other's, sequentially consistent: either the
@@ -303,9 +312,9 @@ class Mesh final : public ControlMesh {
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> woken_{false};
   std::atomic<bool> leaving_{false};
-  std::uint32_t round_ = 0;  // of the last barrier: the round that is due
+  std::atomic<std::uint32_t> round_{0};  // of the last barrier: the round that is due
   std::uint32_t fences_sent_ = 0;
-  std::mutex leave_mutex_;
+  mutable std::mutex leave_mutex_;
   std::condition_variable leave_changed_;
   Leave leave_ = Leave::waiting;
   bool gave_up_ = false;  // of whoever calls leave() and destroys

@@ -74,8 +74,12 @@ class ControlMesh {
   /// What some rank tells under that number. Blocks.
   virtual Result<Blob> await_place(std::uint32_t number, Deadline deadline) const = 0;
   /// A barrier before the end: returns true once every rank has called it, false when the deadline
-  /// passes, here or on a rank that gives up, or when a notice comes. After start(), once.
+  /// passes, here or on a rank that gives up, or when a notice comes. After start(); again to wait
+  /// for longer.
   virtual bool leave(Deadline deadline) = 0;
+  /// For people: the rank whose word leave() lacks, though that may wait for another itself. Empty:
+  /// there is nothing to wait for any more.
+  virtual std::string awaited() const = 0;
   /// Makes the thread call on_tick soon. Any thread; a system call only if the thread sleeps.
   virtual void wake() noexcept = 0;
   /// "eth0 10.0.0.3:41234" or "loopback": for the log.
