@@ -65,9 +65,9 @@ inline constexpr std::uint32_t kSlots =
 inline constexpr std::uint32_t kAllSlots =
     static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
 inline constexpr std::uint64_t kLeftAt = kEscapesAt + kAllSlots;
-inline constexpr int kMaxBlocks = 512;
+inline constexpr int kMaxBlocks = 640;
 inline constexpr std::uint64_t kRoomsAt = kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t);
-inline constexpr int kMoveBlocks = 192;
+inline constexpr int kMoveBlocks = 128;
 static_assert(kRoomsAt % sizeof(Room) == 0);
 inline constexpr std::uint64_t kPairWordsAt = kRoomsAt + kMoveBlocks * kMaxRanks * sizeof(Room);
 static_assert(kPairWordsAt <= kSlotsAt);

@@ -173,24 +173,18 @@ class Own {
     if (copies && from_.place(0) != to_.place(0)) tiles_ = run_.tiles();
   }
   __device__ __forceinline__ std::uint32_t tiles() const { return tiles_; }
-  /// Apart from store(), so that other loads are on their way with it.
-  __device__ __forceinline__ void load(std::uint32_t tile) {
-    if (has(tile)) pack_ = from_.load(Chunk(run_, tile).first + threadIdx.x);
-  }
-  __device__ __forceinline__ void store(std::uint32_t tile) const {
-    if (has(tile)) to_.store(Chunk(run_, tile).first + threadIdx.x, pack_);
+  __device__ __forceinline__ void copy_tile(std::uint32_t tile) const {
+    if (tile >= tiles_) return;
+    const Chunk chunk(run_, tile);
+    const std::uint64_t pack = chunk.first + threadIdx.x;
+    if (threadIdx.x < chunk.packs) to_.store(pack, from_.load(pack));
   }
 
  private:
-  __device__ __forceinline__ bool has(std::uint32_t tile) const {
-    return tile < tiles_ && threadIdx.x < Chunk(run_, tile).packs;
-  }
-
   const Move& run_;
   UserBuffer from_;
   UserBuffer to_;
   std::uint32_t tiles_ = 0;
-  Pack pack_{};
 };
 
 /// What a kernel of moves does, in blocks of kMovers threads and a warp: as many as the longest of
@@ -215,18 +209,14 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
     Attendant(call, entry).attend(emptied, patience);
     return;
   }
-  Own own(call, keeper.copies());
+  const Own own(call, keeper.copies());
   for (std::uint32_t tile = 0; tile < call.tiles; ++tile) {
-    own.load(tile);
     if (tile + 1 < call.tiles) mover.send_tile(tile + 1);
-    own.store(tile);
+    own.copy_tile(tile);
     mover.receive_tile(tile, keeper);
     emptied.set(tile + 1);
   }
-  for (std::uint32_t tile = call.tiles; tile < own.tiles(); ++tile) {
-    own.load(tile);
-    own.store(tile);
-  }
+  for (std::uint32_t tile = call.tiles; tile < own.tiles(); ++tile) own.copy_tile(tile);
 }
 
 /// What comes goes where the call says.
