@@ -140,8 +140,7 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
   const bool in_pieces = call.collective == Collective::broadcast && scatters_first(bytes, ranks);
   const bool split = traits.has_blocks() || traits.has_parts() || in_pieces;
   const gpu::Run run{0, split ? bytes / static_cast<Bytes>(ranks) : bytes};
-  const gpu::Channels channels =
-      gpu::channels_of(ranks, comm_.gpu_host_.blocks, moves_one_way(call.collective));
+  const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_host_.blocks);
   const gpu::Move move = gpu::move_of(run, channels);
   const bool adds = traits.reduces;
   return fmt::format(

@@ -21,7 +21,6 @@ Moves begin(const Call& call) {
   what.collective = call.collective;
   what.type = call.type;
   what.root = call.root;
-  what.one_way = moves_one_way(call.collective);
   what.input = call.input;
   what.output = call.output;
   return what;
@@ -82,10 +81,6 @@ bool reduces_by_moves(const Call& call, int ranks) noexcept {
          call.count * size_of(call.type) >= kLeast;
 }
 
-bool moves_one_way(Collective collective) noexcept {
-  return plan::traits_of(collective).rooted || is_scan(collective);
-}
-
 bool by_moves(Collective collective) noexcept {
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
   if (collective == Collective::send_recv) return false;
@@ -138,7 +133,6 @@ std::array<Moves, 2> broadcast_in_pieces(const Call& call, Rank self, int ranks)
   const bool is_root = self == call.root;
   Moves scatter = begin(call);
   Moves share = begin(call);
-  share.one_way = false;
   if (is_root) scatter.sends[at(self)] = scatter.receives[at(self)] = {0, bytes};
   if (!is_root) scatter.receives[at(call.root)] = piece(at(self));
   if (!is_root) share.input = call.output;

@@ -26,9 +26,6 @@ bool by_moves(Collective collective) noexcept;
 /// Whether a reduce of GPU memory is faster so than by a kernel of allReduce.
 bool reduces_by_moves(const Call& call, int ranks) noexcept;
 
-/// Whether most links carry its bytes in one direction alone.
-bool moves_one_way(Collective collective) noexcept;
-
 /// A buffer of which this rank has no byte to move is null.
 gpu::Moves moves_of(const Call& call, Rank self, int ranks);
 

@@ -25,7 +25,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.input = what.input;
   call.output = what.output;
   call.timeout_ns = timeout_of(what.timeout);
-  call.channels = channels_of(call_.ranks, blocks, what.one_way);
+  call.channels = channels_of(call_.ranks, blocks);
   std::uint32_t grid = 1;
   for (int rank = 0; rank < call_.ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);

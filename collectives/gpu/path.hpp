@@ -71,7 +71,6 @@ struct Moves {
   void* output = nullptr;
   std::array<Run, kMaxRanks> sends{}, receives{};
   std::optional<ReduceOp> adds = std::nullopt;
-  bool one_way = false;  // most links carry bytes in one direction alone: alike on every rank
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 

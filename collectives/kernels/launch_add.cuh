@@ -13,10 +13,10 @@ cudaError_t launch_add(const MoveCall& call, int blocks, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {
     return enqueue_grid(kernel, blocks, kMovers + 32, false, stream, call);
   };
-  if (call.ranks <= 2) return launch(add_runs<E, 1>);
-  if (call.ranks <= 4) return launch(add_runs<E, 3>);
-  if (call.ranks <= 8) return launch(add_runs<E, 7>);
-  return launch(add_runs<E, 15>);
+  if (call.ranks <= 2) return launch(add_runs<E, 2, 1>);
+  if (call.ranks <= 4) return launch(add_runs<E, 1, 3>);
+  if (call.ranks <= 8) return launch(add_runs<E, 1, 7>);
+  return launch(add_runs<E, 1, 15>);
 }
 
 }  // namespace gdrx::gpu

@@ -7,16 +7,16 @@
 
 namespace gdrx::gpu {
 
-static const Loadable kLoadable(move_runs<1>);
+static const Loadable kLoadable(move_runs<2, 1>);
 
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {
     return enqueue_grid(kernel, blocks, kMovers + 32, false, stream, call);
   };
-  if (call.ranks <= 2) return launch(move_runs<1>);
-  if (call.ranks <= 4) return launch(move_runs<3>);
-  if (call.ranks <= 8) return launch(move_runs<7>);
-  return launch(move_runs<15>);
+  if (call.ranks <= 2) return launch(move_runs<2, 1>);
+  if (call.ranks <= 4) return launch(move_runs<1, 3>);
+  if (call.ranks <= 8) return launch(move_runs<1, 7>);
+  return launch(move_runs<1, 15>);
 }
 
 }  // namespace gdrx::gpu

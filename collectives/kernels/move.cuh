@@ -92,10 +92,11 @@ class Attendant {
 /// One block's share of a call, its last warp apart: tile after tile, the next one sent before one
 /// is awaited. So whoever is behind all others never waits: its peers have sent what it awaits, and
 /// emptied what it writes.
-template <int kPeers>
+template <int kUnroll, int kPeers>
 class Mover {
  public:
-  using Packs = Batch<1, kPeers>;
+  using Packs = Batch<kUnroll, kPeers>;
+  static constexpr int kPacks = kUnroll;
 
   __device__ __forceinline__ Mover(const MoveCall& call, const Entry& entry, Patience& patience)
       : call_(call), entry_(entry), patience_(patience), room_(call.channels.sets) {}
@@ -105,13 +106,21 @@ class Mover {
     for (int step = 1; step < call_.ranks; ++step) {
       const int to = rank_above(call_, step);
       const Chunk chunk(call_.sends[to], tile);
+      if (chunk.packs == 0) continue;
       const UserBuffer from(static_cast<const std::uint8_t*>(call_.input) + call_.sends[to].at,
                             call_.sends[to].bytes);
-      if (threadIdx.x >= chunk.packs) continue;
-      const Pack pack = from.load(chunk.first + threadIdx.x);
-      if (patience_.over()) continue;
-      const std::uint32_t slot = first_slot(sending_) + lane_of(to, call_.rank) * kMovers;
-      send(call_.arena[to], slot + threadIdx.x, pack);
+      const std::uint32_t slot = first_slot(sending_) + lane_of(to, call_.rank) * kWidth;
+      Pack packs[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (at(i) < chunk.packs) packs[i] = from.load(chunk.first + at(i));
+      }
+#pragma unroll
+      for (int i = 0; i < kUnroll; ++i) {
+        if (at(i) < chunk.packs && !patience_.over()) {
+          send(call_.arena[to], slot + at(i), packs[i]);
+        }
+      }
     }
     if (++sending_ == call_.channels.sets) sending_ = 0;
   }
@@ -120,10 +129,9 @@ class Mover {
   template <class Keeper>
   __device__ __forceinline__ void receive_tile(std::uint32_t tile, Keeper& keeper) {
     Packs batch;
-    const std::uint32_t wanted = Packs::mask(call_, [&](int from, int) {
-      return threadIdx.x < Chunk(call_.receives[from], tile).packs;
-    });
-    const Places places{first_slot(coming_) + threadIdx.x, kMovers, 0};
+    const std::uint32_t wanted = Packs::mask(
+        call_, [&](int from, int i) { return at(i) < Chunk(call_.receives[from], tile).packs; });
+    const Places places{first_slot(coming_) + threadIdx.x, kWidth, kMovers};
     if (++coming_ == call_.channels.sets) coming_ = 0;
     keeper.prepare(wanted, tile);
     batch.receive(call_, places, wanted, patience_, Stage::receiving);
@@ -131,11 +139,18 @@ class Mover {
     batch.clear(call_, places, wanted);
   }
 
+  /// Of a chunk, this thread's i-th pack.
+  static __device__ __forceinline__ std::uint32_t at(int i) {
+    return static_cast<std::uint32_t>(i) * kMovers + threadIdx.x;
+  }
+
  private:
+  static constexpr std::uint32_t kWidth = kUnroll * kMovers;
+
   /// Of this block's set, lane after lane.
   __device__ __forceinline__ std::uint32_t first_slot(std::uint32_t set) const {
     const auto lanes = static_cast<std::uint32_t>(call_.ranks - 1);
-    return entry_.half + (set * call_.channels.count + blockIdx.x) * lanes * kMovers;
+    return entry_.half + (set * call_.channels.count + blockIdx.x) * lanes * kWidth;
   }
 
   /// A tile that one peer has no part in has none in any later one either.
@@ -164,6 +179,7 @@ class Mover {
 
 /// What a rank has for itself, cut as what it sends, so that a tile of it is copied while the
 /// peers' are on their way.
+template <class Moving>
 class Own {
  public:
   __device__ __forceinline__ Own(const MoveCall& call, bool copies)
@@ -176,8 +192,15 @@ class Own {
   __device__ __forceinline__ void copy_tile(std::uint32_t tile) const {
     if (tile >= tiles_) return;
     const Chunk chunk(run_, tile);
-    const std::uint64_t pack = chunk.first + threadIdx.x;
-    if (threadIdx.x < chunk.packs) to_.store(pack, from_.load(pack));
+    Pack packs[Moving::kPacks];
+#pragma unroll
+    for (int i = 0; i < Moving::kPacks; ++i) {
+      if (Moving::at(i) < chunk.packs) packs[i] = from_.load(chunk.first + Moving::at(i));
+    }
+#pragma unroll
+    for (int i = 0; i < Moving::kPacks; ++i) {
+      if (Moving::at(i) < chunk.packs) to_.store(chunk.first + Moving::at(i), packs[i]);
+    }
   }
 
  private:
@@ -190,7 +213,7 @@ class Own {
 /// What a kernel of moves does, in blocks of kMovers threads and a warp: as many as the longest of
 /// this rank's runs has channels. `keeper`: see Mover; copies() is whether a rank's own run goes
 /// where it belongs as it is.
-template <int kPeers, class Keeper>
+template <int kUnroll, int kPeers, class Keeper>
 __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   begin<false>();
   Patience patience(call);
@@ -201,7 +224,7 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   const std::uint64_t said =
       threadIdx.x < static_cast<unsigned>(call.ranks) ? call.sends[threadIdx.x].bytes : 0;
   const Entry entry = enter(call, control_of(call, call.rank), false, patience, announcement, said);
-  Mover<kPeers> mover(call, entry, patience);
+  Mover<kUnroll, kPeers> mover(call, entry, patience);
   if (moves) mover.send_tile(0);
   book(call, entry, false);
   const Emptied emptied(by_warp, kMovers / 32);
@@ -209,7 +232,7 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
     Attendant(call, entry).attend(emptied, patience);
     return;
   }
-  const Own own(call, keeper.copies());
+  const Own<Mover<kUnroll, kPeers>> own(call, keeper.copies());
   for (std::uint32_t tile = 0; tile < call.tiles; ++tile) {
     if (tile + 1 < call.tiles) mover.send_tile(tile + 1);
     own.copy_tile(tile);
@@ -220,9 +243,10 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
 }
 
 /// What comes goes where the call says.
-template <int kPeers>
+template <int kUnroll, int kPeers>
 struct AsItComes {
-  using Packs = typename Mover<kPeers>::Packs;
+  using Moving = Mover<kUnroll, kPeers>;
+  using Packs = typename Moving::Packs;
   const MoveCall& call;
 
   __device__ __forceinline__ bool copies() const { return true; }
@@ -232,15 +256,15 @@ struct AsItComes {
     Packs::each(wanted, [&](int i, int peer) {
       const Move& run = call.receives[Packs::rank_of(call, peer)];
       const UserBuffer to(static_cast<std::uint8_t*>(call.output) + run.at, run.bytes);
-      to.store(Chunk(run, tile).first + threadIdx.x, batch.packs[i][peer]);
+      to.store(Chunk(run, tile).first + Moving::at(i), batch.packs[i][peer]);
     });
   }
 };
 
-template <int kPeers>
-__global__ void __launch_bounds__(kMovers + 32, blocks_at_once(kPeers + 1))
+template <int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kMovers + 32, 2)
     move_runs(const __grid_constant__ MoveCall call) {
-  run_moves<kPeers>(call, AsItComes<kPeers>{call});
+  run_moves<kUnroll, kPeers>(call, AsItComes<kUnroll, kPeers>{call});
 }
 
 }  // namespace gdrx::gpu

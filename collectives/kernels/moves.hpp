@@ -27,25 +27,23 @@ struct Channels {
   std::uint32_t width = 1;  // slots of a set
 };
 
-/// Blocks that a multiprocessor holds: the registers that a kernel may have follow from that.
-constexpr int blocks_at_once(int ranks) noexcept { return ranks <= 2 ? 3 : 2; }
+/// Packs of a pair that a thread moves at once. Few, in many blocks: that has less to set up.
+constexpr int unroll_of_moves(int ranks) noexcept { return ranks <= 2 ? 2 : 1; }
 
 /// Half of the slots are dealt out to all pairs and channels alike. Four sets keep a link busy
 /// while the receiver tells of room. `blocks`: multiprocessors that a call may keep busy, each with
-/// blocks_at_once() of its. `one_way`: bytes flow in one direction of most links, which fewer
-/// channels fill, faster than more do.
-constexpr Channels channels_of(int ranks, int blocks, bool one_way) noexcept {
-  constexpr int kOneWay = 128;
+/// two blocks. More than kMoveBlocks are slower than these.
+constexpr Channels channels_of(int ranks, int blocks) noexcept {
   Channels made;
-  made.width = kMovers;
+  made.width = static_cast<std::uint32_t>(unroll_of_moves(ranks) * kMovers);
   const std::uint32_t peers = ranks > 1 ? static_cast<std::uint32_t>(ranks - 1) : 1;
   const std::uint32_t sets = kSlots / 2 / (peers * made.width);
-  const int most = std::clamp(blocks_at_once(ranks) * blocks, 1, one_way ? kOneWay : kMoveBlocks);
-  made.count = std::min(static_cast<std::uint32_t>(most), sets / 4);
+  const auto most = static_cast<std::uint32_t>(std::clamp(2 * blocks, 1, kMoveBlocks));
+  made.count = std::min(most, sets / 4);
   made.sets = std::min<std::uint32_t>(sets / made.count, 8);
   return made;
 }
-static_assert(channels_of(kMaxRanks, kMoveBlocks, false).sets >= 2);
+static_assert(channels_of(kMaxRanks, kMoveBlocks).sets >= 2);
 
 /// A run as it travels: chunks of `width` packs, chunk t of channel b the (t x channels + b)-th of
 /// them. A small run has narrow chunks, so that many blocks send at once.
