@@ -35,20 +35,12 @@ struct Combine {
   }
 };
 
-#ifndef GDRX_OF_ANY
-__device__ void combine_any(const HostSum& sum, std::uint64_t first, std::uint64_t threads);
-#else
-GDRX_OF_ANY void combine_any(const HostSum& sum, std::uint64_t first, std::uint64_t threads) {
-  with_element(static_cast<std::int32_t>(sum.type),
-               [&](auto element) { Combine<decltype(element)>::run(sum, first, threads); });
-}
-#endif
-
 template <>
 struct Combine<Any> {
-  static __device__ __forceinline__ void run(const HostSum& sum, std::uint64_t first,
-                                             std::uint64_t threads) {
-    combine_any(sum, first, threads);
+  static __device__ __noinline__ void run(const HostSum& sum, std::uint64_t first,
+                                          std::uint64_t threads) {
+    with_element(static_cast<std::int32_t>(sum.type),
+                 [&](auto element) { Combine<decltype(element)>::run(sum, first, threads); });
   }
 };
 

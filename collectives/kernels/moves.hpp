@@ -17,8 +17,10 @@ struct Run {
   std::uint64_t bytes = 0;
 };
 
-/// Threads of a block that move data; one warp more tells of room.
-inline constexpr int kMovers = kThreads / 2;
+/// Threads of a block that move data; one warp more tells of room. Eight warps in all, two for each
+/// part of a multiprocessor: with nine, one part had no room for a block of another kernel beside
+/// them, for which ranks that share the GPU may wait.
+inline constexpr int kMovers = kThreads / 2 - 32;
 
 /// What all pairs of a communicator have in common: the same on every rank.
 struct Channels {

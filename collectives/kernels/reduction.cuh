@@ -41,18 +41,8 @@ struct Reduction {
   std::int32_t over;  // 0, or what a sum is divided by
 };
 
-// What kernels of Any call. A compiler that sees its body makes it anew for every kernel that calls
-// it: so it is of a unit of its own, any.cu, where units are linked.
-#if !defined(__CUDACC_RDC__)
-#define GDRX_OF_ANY static __device__ __noinline__
-#elif defined(GDRX_BODIES_OF_ANY)
-#define GDRX_OF_ANY __device__
-#endif
-
-#ifndef GDRX_OF_ANY
-__device__ Pack reduce_any(Reduction how, const Pack* operands, int count);
-#else
-GDRX_OF_ANY Pack reduce_any(const Reduction how, const Pack* operands, int count) {
+static __device__ __noinline__ Pack reduce_any(const Reduction how, const Pack* operands,
+                                               int count) {
   return with_element(how.type, [&](auto element) {
     return with_operator(how.op, [&](auto op) {
       Accumulators<decltype(element)> sum;
@@ -63,7 +53,6 @@ GDRX_OF_ANY Pack reduce_any(const Reduction how, const Pack* operands, int count
     });
   });
 }
-#endif
 
 /// operand(0) to operand(count - 1), in their order; `count` is at most kMost.
 template <class E, int kMost, class Operand>
