@@ -197,10 +197,10 @@ gdrxResult_t run_group(std::vector<Pending>& posted) {
       if (on_gpus[i] != now || posted[i].message) continue;
       look(posted[i].comm, start_entry(posted[i]));
     }
-    if (!now) break;
-    // Behind the collectives, on every rank: who calls these first has them first.
-    for (gdrxComm* comm : with_messages(posted)) look(comm, start_messages(posted, comm));
   }
+  // Behind the collectives, on every rank: who calls these first has them first. And behind what is
+  // staged: in its stream that would wait for messages that their peers may have behind it.
+  for (gdrxComm* comm : with_messages(posted)) look(comm, start_messages(posted, comm));
   const gdrxResult_t waited = wait_for_all(posted);
   return result != gdrxSuccess ? result : waited;
 }

@@ -98,7 +98,10 @@ Result<void> Communicator::launch_messages(std::span<const Call* const> calls) {
 
 Result<void> Communicator::start_messages(std::span<GroupMessage> all) {
   std::vector<const Call*> calls;
-  for (const GroupMessage& one : all) {
+  std::chrono::milliseconds timeout = timeout_of(all.front().call);
+  for (const GroupMessage& one : all) timeout = longer(timeout, timeout_of(one.call));
+  for (GroupMessage& one : all) {
+    one.call.timeout = timeout;                                   // one kernel has all of them
     if (one.waited) GDRX_TRY(gpu_->check_mark(one.call.stream));  // before anything is in the graph
     calls.push_back(&one.call);
   }

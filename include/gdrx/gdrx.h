@@ -15,11 +15,10 @@
  *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
  *   - a stream and a request: both; but only the request tells when the operation is done if it is
  *     staged through host memory.
- * CUDA's default stream is gdrxStreamDefault, since CUDA's name for it, 0, is no stream here; it
- * cannot be captured, and ranks that share it wait for each other in vain. CUDA's default stream of
- * each thread (0x2) is refused: it is another stream in every thread. A communicator whose calls
- * change streams keeps their order by an event: the stream of the call before must then still
- * exist.
+ * CUDA's default stream is gdrxStreamDefault, since its name there, 0, is no stream here; it cannot
+ * be captured, and ranks that share it wait for each other in vain. CUDA's default stream of each
+ * thread (0x2) is refused. A communicator whose calls change streams keeps their order by an event:
+ * the stream of the call before must then still exist.
  *
  * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), allGather and all
  * that only moves data run on the GPUs if they are of CUDA memory, send and receive if they have a
@@ -46,9 +45,8 @@
  * Any alignment, any count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
- * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError,
- * gdrxCommSetTimeout and gdrxCommGetWaiting, which any thread may call at any time until
- * gdrxCommDestroy. Several ranks
+ * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxCommSetTimeout and
+ * gdrxCommGetWaiting, which any thread may call at any time until gdrxCommDestroy. Several ranks
  * may live in one process, one communicator each, each driven by its own thread or by requests; by
  * its own thread, if calls on CUDA memory between hosts have over 100 MiB: CUDA holds up who fills
  * a stream with launches.
@@ -347,11 +345,12 @@ GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequ
  * that exchanges cannot deadlock, with any number of messages to and from a peer, of any sizes.
  * Messages of CUDA memory with a stream that run on the GPUs (see above) are as NCCL's instead:
  * they have their place among the communicator's calls in streams. A group's are one such call,
- * behind its collectives, and each of their streams is behind all of them. A send waits for its
- * receive unless the receiver's GPU has room for it: for 4 KiB that are not received at least,
- * mostly for far more. So larger ones that two ranks send each other before they receive, and not
- * in a group, end by their timeout; so do messages of different kinds of memory, or with a stream
- * on one side alone. To oneself they run there if the group has as many receives of these. */
+ * behind its collectives, with the longest of their timeouts; each of their streams is behind all
+ * of them. A send waits for its receive unless the receiver's GPU has room: for one message of
+ * 4 KiB at least. So larger ones that two ranks send each other before they receive, and not in a
+ * group, end by their timeout; so do messages of different kinds of memory, or with a stream on one
+ * side alone. A group of several communicators in one stream names these in the same order on every
+ * rank, and over 16384 messages of a group are in one group on both sides. */
 GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,
