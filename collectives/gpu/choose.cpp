@@ -18,7 +18,7 @@ int round_up(std::uint64_t value, int unit) {
 }
 
 // Of one-shot in tiles: so many, of a pack a thread, keep the link between two H200 busy.
-constexpr int kBusyBlocks = 94;
+constexpr int kBusyBlocks = 82;
 constexpr std::uint64_t kMostPacksAThread = 8;
 
 // Enough threads for `work` packs of one each, within the budget. Blocks before threads: each
@@ -114,12 +114,13 @@ std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t byt
     if (!many && fits(shape, host.ranks, packs)) return shape;
     if (host.ranks != 2) return std::nullopt;
     shape.tiled = true;
-    // Two a multiprocessor. Of a large vector fewer packs under way keep the link as busy.
+    // Two a multiprocessor where there are few. Of a large vector fewer packs under way keep the
+    // link as busy.
     const bool large = bytes >= (32 << 20);
-    const int most = large ? kBusyBlocks : kBusyBlocks * 3 / 2;
-    shape.threads = widest_block(shape, host.ranks) - 32;  // one warp more tells of room
-    shape.blocks = std::min(2 * host.blocks, most);
-    shape.unroll = large && shape.blocks == most ? 1 : 2;
+    const int busy = std::min(2 * host.blocks, kBusyBlocks);
+    shape.threads = widest_block(shape, host.ranks);
+    shape.blocks = large ? busy : std::clamp(host.blocks, busy, kRoomBlocks);
+    shape.unroll = large && busy == kBusyBlocks ? 1 : 2;
     return fits(shape, host.ranks, packs) ? std::optional(shape) : std::nullopt;
   }
   if (kernel == Kernel::direct) {

@@ -17,10 +17,8 @@ struct Run {
   std::uint64_t bytes = 0;
 };
 
-/// Threads of a block that move data; one warp more tells of room. Eight warps in all, two for each
-/// part of a multiprocessor: with nine, one part had no room for a block of another kernel beside
-/// them, for which ranks that share the GPU may wait.
-inline constexpr int kMovers = kThreads / 2 - 32;
+/// Threads of a block that move data; one warp more tells of room.
+inline constexpr int kMovers = kThreads / 2;
 
 /// What all pairs of a communicator have in common: the same on every rank.
 struct Channels {
@@ -33,14 +31,14 @@ struct Channels {
 constexpr int unroll_of_moves(int ranks) noexcept { return ranks <= 2 ? 2 : 1; }
 
 /// Half of the slots are dealt out to all pairs and channels alike. Four sets keep a link busy
-/// while the receiver tells of room. `blocks`: multiprocessors that a call may keep busy, each with
-/// two blocks. More than kMoveBlocks are slower than these.
+/// while the receiver tells of room. `blocks`: multiprocessors that a call may keep busy, with a
+/// block each: two ran out of room where three ranks share a GPU. More than kMoveBlocks are slower.
 constexpr Channels channels_of(int ranks, int blocks) noexcept {
   Channels made;
   made.width = static_cast<std::uint32_t>(unroll_of_moves(ranks) * kMovers);
   const std::uint32_t peers = ranks > 1 ? static_cast<std::uint32_t>(ranks - 1) : 1;
   const std::uint32_t sets = kSlots / 2 / (peers * made.width);
-  const auto most = static_cast<std::uint32_t>(std::clamp(2 * blocks, 1, kMoveBlocks));
+  const auto most = static_cast<std::uint32_t>(std::clamp(blocks, 1, kMoveBlocks));
   made.count = std::min(most, sets / 4);
   made.sets = std::min<std::uint32_t>(sets / made.count, 8);
   return made;

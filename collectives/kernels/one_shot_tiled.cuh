@@ -12,7 +12,7 @@ namespace gdrx::gpu {
 /// slots are used in turn, two at least: with one, both ranks would wait for room before they
 /// receive. A peer that is a call ahead has received all that this rank sends, and needs no room.
 template <class E, int kUnroll>
-__global__ void __launch_bounds__(kThreads / 2, 2)
+__global__ void __launch_bounds__(kThreads / 2 + 32, 2)
     one_shot_tiled(const __grid_constant__ Call call) {
   using Packs = Batch<kUnroll, 1>;
   begin<false>();

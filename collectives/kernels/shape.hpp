@@ -77,8 +77,7 @@ constexpr bool fits(const Shape& shape, int ranks, std::uint64_t packs) noexcept
     case Kernel::one_shot:
       if (shape.whole) return false;
       if (!shape.tiled) return (n - 1) * packs <= kSlots / 2;
-      if (shape.unroll > 2 || shape.blocks > kRoomBlocks) return false;   // 4 spills
-      if (shape.threads + 32 > widest_block(shape, ranks)) return false;  // one warp tells of room
+      if (shape.unroll > 2 || shape.blocks > kRoomBlocks) return false;  // 4 spills
       return ranks == 2 && 2 * unroll * threads <= kSlots / 2;
     case Kernel::two_shot: {
       if (shape.unroll > unroll_of_blocks(ranks)) return false;
