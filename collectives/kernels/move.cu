@@ -14,7 +14,7 @@ cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream) {
     return enqueue_grid(kernel, blocks, kMovers + 32, false, stream, call);
   };
   if (call.ranks <= 2) return launch(move_runs<2, 1>);
-  if (call.ranks <= 4) return launch(move_runs<1, 3>);
+  if (call.ranks <= 4) return launch(move_runs<2, 3>);
   if (call.ranks <= 8) return launch(move_runs<1, 7>);
   return launch(move_runs<1, 15>);
 }

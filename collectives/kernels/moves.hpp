@@ -28,7 +28,7 @@ struct Channels {
 };
 
 /// Packs of a pair that a thread moves at once. Few, in many blocks: that has less to set up.
-constexpr int unroll_of_moves(int ranks) noexcept { return ranks <= 2 ? 2 : 1; }
+constexpr int unroll_of_moves(int ranks) noexcept { return ranks <= 4 ? 2 : 1; }
 
 /// Half of the slots are dealt out to all pairs and channels alike. Four sets keep a link busy
 /// while the receiver tells of room. `blocks`: multiprocessors that a call may keep busy, with a
