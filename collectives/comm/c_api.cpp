@@ -8,7 +8,6 @@
 
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
-#include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::c_api {
@@ -165,9 +164,6 @@ Result<void> fill(Call& call, gdrxComm* comm, Collective collective, const void*
   const std::uint64_t block = own_block(call, self);
   const std::byte* in_place = in > out ? call.output - block : call.output + block;
   GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
-  if (traits.by_messages()) {
-    call.parts = std::make_shared<const exec::Parts>(equal_parts(call, self, ranks));
-  }
   return {};
 }
 

@@ -12,6 +12,7 @@
 
 #include "collectives/comm/c_state.hpp"
 #include "collectives/comm/c_struct.hpp"
+#include "collectives/comm/parts.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::c_api {
@@ -116,8 +117,13 @@ Result<void> check_group(const std::vector<Pending>& calls, gdrxComm*& comm) {
   return {};
 }
 
+Result<void> launch(gdrxComm* comm, Call& call) {
+  add_parts(call, comm->impl->rank(), comm->impl->size());
+  return comm->impl->launch(call);
+}
+
 Result<void> start_entry(Pending& entry) {
-  if (entry.stream_ordered) return entry.comm->impl->launch(entry.call);
+  if (entry.stream_ordered) return launch(entry.comm, entry.call);
   entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
   if (entry.request != nullptr) hand_out(entry.comm, entry.operation, entry.request);
   return {};
@@ -281,7 +287,7 @@ Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest
     enqueue(comm, std::move(call), request);
     return {};
   }
-  if (is_stream_ordered(comm, call, request)) return comm->impl->launch(call);
+  if (is_stream_ordered(comm, call, request)) return launch(comm, call);
   if (request == nullptr) return comm->impl->run(call);
   const std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
   hand_out(comm, operation, request);

@@ -28,7 +28,8 @@ struct Call {
   bool gpu_input = false;  // as Staging has found it, as the next
   bool gpu_output = false;
   std::uint64_t count = 0;  // as the API's function defines it
-  /// Of a collective by messages, or whose ranks' parts differ; else null.
+  /// Where ranks' parts differ, as the caller gave them; of other collectives by messages from
+  /// add_parts() on; else null.
   std::shared_ptr<const exec::Parts> parts;
   void* stream = nullptr;  // CUDA's; nullptr: the legacy default stream
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // 0: none; or the default

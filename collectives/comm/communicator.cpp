@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <new>
 
+#include "collectives/comm/parts.hpp"
+
 namespace gdrx {
 namespace {
 
@@ -71,6 +73,7 @@ void Communicator::Driving::tell() {
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
   GDRX_TRY(check(call));
+  add_parts(call, rank_, size());
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
   if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
   auto operation = operation_of(std::move(call));

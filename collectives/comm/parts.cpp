@@ -34,6 +34,12 @@ exec::Parts equal_parts(const Call& call, Rank self, int ranks) {
   return {root ? all : std::vector<Part>{}, with_root};  // scatter
 }
 
+void add_parts(Call& call, Rank self, int ranks) {
+  if (call.parts || call.collective == Collective::send_recv) return;
+  if (!plan::traits_of(call.collective).by_messages()) return;
+  call.parts = std::make_shared<const exec::Parts>(equal_parts(call, self, ranks));
+}
+
 std::vector<Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks) {
   std::vector<Part> parts;
   parts.reserve(static_cast<std::size_t>(ranks));

@@ -14,6 +14,8 @@ namespace gdrx {
 
 /// Of an all-to-all, a gather or a scatter, whose parts all have the call's count.
 exec::Parts equal_parts(const Call& call, Rank self, int ranks);
+/// Adds them to a call that has none and may become messages.
+void add_parts(Call& call, Rank self, int ranks);
 /// A part for each rank, in their order. `begins` null: one behind another.
 std::vector<exec::Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks);
 
