@@ -310,11 +310,7 @@ Result<void> Communicator::look_at_stream(const Operation& operation,
 // A peer that made another call may leave us waiting for ever: look at what it published, or sent
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
-  exec::Word theirs;
-  if (layout_) {
-    const int other = layout_->find_mismatch(index(rank_), word_, word_.sequence, theirs);
-    if (other >= 0) return exec::check_word(theirs, Rank{other}, word_, rank_);
-  }
+  if (seat_) GDRX_TRY(seat_->look_for_others());
   if (inbox_) {
     Rank peer{};
     if (const exec::MessageHeader* stray = inbox_->find_stray(word_, peer); stray != nullptr) {

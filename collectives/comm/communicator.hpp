@@ -33,8 +33,7 @@
 #include "collectives/comm/waiting.hpp"
 #include "collectives/comm/ways.hpp"
 #include "collectives/comm/why_staged.hpp"
-#include "collectives/exec/arena_execution.hpp"
-#include "collectives/exec/arena_layout.hpp"
+#include "collectives/exec/arena_seat.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/plan_execution.hpp"
@@ -267,10 +266,11 @@ class Communicator final : private exec::Links {
   Ways::Way* way_of(const Question& question);
   Question question_of(const Call& call) const noexcept;
   exec::Word next_word(const Call& call, plan::Algorithm algorithm) noexcept;
+  bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
   bool may_be_quick(const Call& call) const noexcept;
   bool run_quickly(const Call& call, std::shared_ptr<Operation>& late);
-  void end_quickly(const Ways::Way& way, const exec::Counters& counters) noexcept;  // driver_ held
+  void end_quickly(const exec::Counters& counters) noexcept;  // driver_ held
   void publish_word() noexcept;
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
@@ -356,7 +356,7 @@ class Communicator final : private exec::Links {
 
   // In this order: the mesh's thread stops before what it uses is gone.
   std::optional<Arena> arena_;
-  std::optional<exec::ArenaLayout> layout_;
+  std::optional<exec::ArenaSeat> seat_;
   std::shared_ptr<Fabric> fabric_;
   std::optional<Hearing> hearing_;  // with device_, which tells it
   std::shared_ptr<Device> device_;

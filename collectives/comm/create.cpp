@@ -336,7 +336,8 @@ class CommunicatorBuilder {
                               [](const Blob& answer) { return answer.empty(); });
     if (machine.shm) {
       comm.arena_->seal();
-      comm.layout_.emplace(comm.arena_->bytes(), comm.size(), block);
+      comm.seat_.emplace(exec::ArenaLayout(comm.arena_->bytes(), comm.size(), block),
+                         index(comm.rank_));
     } else {
       comm.arena_.reset();
       if (machine.hosts == 1 && shm_wanted()) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
-#include "collectives/exec/one_block.hpp"
+#include "collectives/exec/one_block_execution.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
@@ -17,11 +17,11 @@ using plan::Algorithm;
 constexpr int kLooksAlone = 1000;
 constexpr int kLooksShared = 2;
 
-void set_way(OperationInfo& info, const Ways::Way& way) {
-  info.algorithm = way.chosen.algorithm;
-  info.path = way.chosen.path;
-  info.predicted_us = way.chosen.predicted_us;
-  info.planned = *way.planned;
+void set_way(OperationInfo& info, const Candidate& chosen, const plan::Traffic& planned) {
+  info.algorithm = chosen.algorithm;
+  info.path = chosen.path;
+  info.predicted_us = chosen.predicted_us;
+  info.planned = planned;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Result<void> Communicator::run(Call& call) {
 // What needs nobody else's turn, no stream and no other memory.
 bool Communicator::may_be_quick(const Call& call) const noexcept {
   const bool known = exec::has_one_block(call.collective) || call.collective == Collective::barrier;
-  return known && (layout_ || size() == 1) && call.stream == nullptr && !call.made && !gpu_ &&
+  return known && (seat_ || size() == 1) && call.stream == nullptr && !call.made && !gpu_ &&
          !track_ && !cuda::is_loaded();
 }
 
@@ -52,42 +52,40 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
     return false;  // an operation says whether all of its buffers are
   }
   const Ways::Way* const way = ways_.find(question);
-  if (way == nullptr || !way->planned) return false;
-  if (size() == 1 && bytes > machine_.arena_block) return false;
+  if (way == nullptr) return false;
   if (size() == 1) {
+    if (!way->planned || bytes > machine_.arena_block) return false;
     ++calls_;
     if (call.output != call.input) reduce::copy(call.output, call.input, bytes);
-    end_quickly(*way, {.slices = 1});
+    set_way(last_, way->chosen, *way->planned);
+    end_quickly({.slices = 1});
     return true;
   }
-  const Candidate& chosen = way->chosen;
-  if (chosen.path != PathKind::shm || chosen.algorithm != Algorithm::one_shot) return false;
-  if (!exec::fits_one_block(question.collective, bytes, size(), layout_->block())) return false;
+  if (!is_one_block(question, way->chosen)) return false;
+  const Candidate chosen = way->chosen;
   word_ = next_word(call, chosen.algorithm);
   publish_word();
-  const exec::ArenaCall bound = arena_call(call);
-  exec::OneBlock block(*layout_, index(rank_), bound);
+  exec::OneBlock block(*seat_, arena_call(call));
   const int most = machine_.ranks > machine_.cpus ? kLooksShared : kLooksAlone;
   for (int looks = 0; looks < most; ++looks) {
-    if (!block.all_have_come()) continue;
-    if (!block.agree()) break;  // an operation says how
+    if (!block.ready()) continue;
+    if (!block.agrees()) break;  // an operation says how
     block.end();
     stage_ = block.end_stage();
-    end_quickly(*way, block.counters());
+    set_way(last_, chosen, block.traffic());
+    end_quickly(block.counters());
     return true;
   }
-  auto execution = std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), bound);
-  execution->skip_first_stage();
+  auto execution = std::make_unique<exec::OneBlockExecution>(block, nullptr);
   late = operation_of(call);
   late->execution = std::move(execution);
-  set_way(late->info, *way);
+  set_way(late->info, chosen, block.traffic());
   begin(*late);
   queue_.push_back(late);
   return false;
 }
 
-void Communicator::end_quickly(const Ways::Way& way, const exec::Counters& counters) noexcept {
-  set_way(last_, way);
+void Communicator::end_quickly(const exec::Counters& counters) noexcept {
   last_.counters = counters;
   last_.staged = last_.registered = false;
   last_was_gpu_.store(false, std::memory_order_relaxed);  // as in finish_front()

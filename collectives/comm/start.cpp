@@ -8,7 +8,8 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/parts.hpp"
-#include "collectives/exec/one_block.hpp"
+#include "collectives/exec/arena_execution.hpp"
+#include "collectives/exec/one_block_execution.hpp"
 #include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -158,6 +159,12 @@ exec::Word Communicator::next_word(const Call& call, Algorithm algorithm) noexce
           .count = call.count};
 }
 
+bool Communicator::is_one_block(const Question& question, const Candidate& chosen) const noexcept {
+  if (chosen.path != PathKind::shm || chosen.algorithm != Algorithm::one_shot) return false;
+  const plan::CollectiveTraits& traits = plan::traits_of(question.collective);
+  return exec::given_of(traits, question.bytes, size()) <= seat_->layout().block();
+}
+
 exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
   return {.word = word_,
           .base = stage_,
@@ -193,23 +200,28 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   word_ = next_word(call, algorithm);
   publish_word();
   if (operation.info.path == PathKind::fabric) {
-    if (layout_) GDRX_TRY(look_for_strays());
+    if (seat_) GDRX_TRY(look_for_strays());
     auto execution = GDRX_TRY(make_plan_execution(operation, word_));
     way->planned = operation.info.planned;
     return execution;
   }
-  const plan::Spec spec{Collective::all_reduce, algorithm, size(), Rank{}};
-  way->planned = operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
   operation.info.registered = registrations_->size() > 0 &&
                               registrations_->find({call.input, bytes}) != nullptr &&
                               registrations_->find({call.output, bytes}) != nullptr;
   exec::ArenaCall arena = arena_call(call);
+  if (is_one_block(question, way->chosen)) {
+    const exec::OneBlock block(*seat_, arena);
+    operation.info.planned = block.traffic();
+    return std::make_unique<exec::OneBlockExecution>(block, track_.get());
+  }
+  const plan::Spec spec{Collective::all_reduce, algorithm, size(), Rank{}};
+  operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
   if (writes_results(machine_, bytes)) arena.processes = processes_;
-  return std::make_unique<exec::ArenaExecution>(*layout_, index(rank_), arena);
+  return std::make_unique<exec::ArenaExecution>(*seat_, arena);
 }
 
 void Communicator::publish_word() noexcept {
-  if (layout_) layout_->publish(index(rank_), word_, word_.sequence);
+  if (seat_) seat_->begin(word_);
 }
 
 // All at once and in one hop.
@@ -226,7 +238,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
            .sequence = calls_++,
            .count = known ? call.count : 0};
   publish_word();
-  if (layout_) GDRX_TRY(look_for_strays());
+  if (seat_) GDRX_TRY(look_for_strays());
   const exec::ExchangeCall bound{.word = word_,
                                  .element = size_of(call.type),
                                  .input = call.input,

@@ -142,6 +142,7 @@ void sort_by_time(Choice& choice) {
 
 // Beyond it a rank publishes much that others do not need.
 constexpr Bytes kMostOneBlock = 32 * 1024;
+constexpr int kMostRanksOfOneBlock = 32;
 
 }  // namespace
 
@@ -209,7 +210,11 @@ std::optional<Candidate> choose_one_block(const Machine& machine, const Question
                                                  *question.fixed) != algorithms.end();
   if (other) return std::nullopt;
   const Bytes most = std::min(kMostOneBlock, machine.arena_block);
-  if (!exec::fits_one_block(collective, question.bytes, machine.ranks, most)) return std::nullopt;
+  const plan::CollectiveTraits& traits = plan::traits_of(collective);
+  if (machine.ranks > kMostRanksOfOneBlock ||
+      exec::given_of(traits, question.bytes, machine.ranks) > most) {
+    return std::nullopt;
+  }
   const double us = shm_us(machine, Algorithm::one_shot, static_cast<double>(question.bytes));
   return Candidate{Algorithm::one_shot, PathKind::shm, us};
 }

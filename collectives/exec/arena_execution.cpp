@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "collectives/exec/one_block.hpp"
+#include "collectives/reduce/reducer.hpp"
 
 namespace gdrx::exec {
 namespace {
@@ -35,34 +35,26 @@ class Writing {
 
 }  // namespace
 
-ArenaExecution::ArenaExecution(const ArenaLayout& layout, int self, const ArenaCall& call)
-    : layout_(layout),
-      self_(self),
+ArenaExecution::ArenaExecution(ArenaSeat& seat, const ArenaCall& call)
+    : seat_(seat),
+      layout_(seat.layout()),
+      self_(seat.self()),
       call_(call),
       two_shot_(call.word.algorithm == plan::Algorithm::two_shot),
-      reduces_all_(call.word.collective == Collective::all_reduce ||
-                   call.word.collective == Collective::barrier),
       writes_(two_shot_ && !call.processes.empty()),
       element_(size_of(call.word.type)),
-      per_block_(layout.block() / element_) {
+      per_block_(layout_.block() / element_) {
   const std::uint64_t count = call.word.count;
-  const auto ranks = static_cast<std::uint64_t>(layout.ranks());
+  const auto ranks = static_cast<std::uint64_t>(layout_.ranks());
   streaming_ = count * element_ * ranks > kStreamingBytes;
-  blocks_ = count == 0 || !reduces_all_ ? 1 : (count + per_block_ - 1) / per_block_;
+  blocks_ = std::max<std::uint64_t>(1, (count + per_block_ - 1) / per_block_);
   stages_ = blocks_ + (two_shot_ ? 2 : 1);
-  in_front_ = !two_shot_ && published_bytes(call.word, layout.ranks()) <= ArenaFront::kData;
-  if (ranks > few_.size()) many_.resize(ranks);
-  // relaxed: the first stage's release publishes it
+  // relaxed: the post publishes it
   layout_.line(self_).output.store(reinterpret_cast<std::uint64_t>(call_.output),
                                    std::memory_order_relaxed);
   if (writes_) layout_.line(self_).gate.store(call_.gate->address(), std::memory_order_relaxed);
   if (call.track != nullptr) marks_.emplace(*call.track, trace::Row::shared_memory);
   counters_.slices = blocks_;
-}
-
-void ArenaExecution::skip_first_stage() noexcept {
-  next_ = 1;
-  counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }
 
 ArenaExecution::~ArenaExecution() {
@@ -93,68 +85,64 @@ Range ArenaExecution::own_part(const Range& block) const noexcept {
 
 Result<Step> ArenaExecution::step() {
   if (marks_ && !marks_->has_chunk()) marks_->begin_chunk("stage", next_, layout_.block());
-  if (next_ > 0 && !all_reached(call_.base + next_)) {
-    if (marks_) marks_->waits("wait for", waiting_for_, layout_.block());
+  if (!may_go_on()) {
+    const int late = next_ == 0 ? seat_.late_reader() : waiting_for_;
+    if (marks_) marks_->waits("wait for", late, layout_.block());
     return Step::idle;
   }
   if (marks_) marks_->goes_on();
-  if (next_ == 1) GDRX_TRY(check_words());  // everybody has published by now
+  if (next_ == 1) GDRX_TRY(meet());
   GDRX_TRY(run_stage(next_));
   ++next_;
   const bool last = next_ == stages_;
-  // What one-shot ends with, nobody waits for: the next call's first stage says it, too.
-  if (two_shot_ || !last) publish(call_.base + next_);
+  publish(last);
   if (marks_) marks_->end_chunk();
   waiting_for_ = 0;
   return last ? Step::done : Step::advanced;
 }
 
-void ArenaExecution::publish(std::uint64_t stage) noexcept {
-  ArenaFront& front = layout_.front(stage, self_);
-  if (next_ == 1) front.word = call_.word;
-  // release: publishes the word, slots and results written above
-  front.stage.store(stage, std::memory_order_release);
+// What the last stage ends with, nobody waits for: the next call's post says it, too.
+void ArenaExecution::publish(bool last) noexcept {
+  if (next_ == 1) return seat_.post(ArenaSeat::kAll);
+  if (!last) {
+    // release: publishes slots and results written above
+    return layout_.line(self_).stage.store(call_.base + next_, std::memory_order_release);
+  }
+  // The last block's readers have all reduced it in two-shot, the one's before it in either.
+  if (two_shot_) seat_.emptied(call_.base + blocks_ - 1);
+  if (two_shot_ || blocks_ > 1) seat_.emptied(call_.base + blocks_);
+  seat_.end(true);
 }
 
-bool ArenaExecution::all_reached(std::uint64_t stage) noexcept {
+bool ArenaExecution::has_reached(int rank, std::uint64_t stage) const noexcept {
+  if (stage == 1) return rank == self_ || seat_.has_come(rank);
+  // acquire: pairs with the release in publish(), so that what they wrote is seen
+  return layout_.line(rank).stage.load(std::memory_order_acquire) >= call_.base + stage;
+}
+
+bool ArenaExecution::may_go_on() noexcept {
+  if (next_ == 0) return seat_.may_post() && seat_.may_fill(call_.base);
   while (waiting_for_ < layout_.ranks()) {
-    // acquire: pairs with the release in publish(), so that what they wrote is seen
-    if (layout_.front(stage, waiting_for_).stage.load(std::memory_order_acquire) < stage) {
-      return false;
-    }
+    if (!has_reached(waiting_for_, next_)) return false;
     ++waiting_for_;
   }
   return true;
 }
 
-Result<void> ArenaExecution::check_words() const {
+// Everybody has posted by now.
+Result<void> ArenaExecution::meet() {
+  seat_.all_have_come();
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    const Word& theirs = layout_.front(call_.base + 1, rank).word;
-    if (theirs == call_.word) continue;
-    // Where one is a call ahead they parted at the call before, on another path: that is named.
-    const std::uint64_t first = std::min(theirs.sequence, call_.word.sequence);
-    const Word before = layout_.published(rank, first).value_or(theirs);
-    GDRX_TRY(check_word(before, Rank{rank}, layout_.published(self_, first).value_or(call_.word),
-                        Rank{self_}));
-    return check_word(theirs, Rank{rank}, call_.word, Rank{self_});
+    if (rank != self_) GDRX_TRY(seat_.check(rank));
   }
   return {};
 }
 
-std::byte* ArenaExecution::slot(std::uint64_t block, int rank) const noexcept {
-  // What is in front belongs to the stage that publishes it.
-  if (in_front_) return layout_.front(call_.base + 1, rank).data;
-  return layout_.slot(call_.base + block, rank);
-}
-
 std::vector<Rank> ArenaExecution::awaited() const {
+  if (next_ == 0) return {Rank{seat_.late_reader()}};
   std::vector<Rank> late;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    // relaxed: for a person
-    const std::uint64_t stage = call_.base + next_;
-    if (layout_.front(stage, rank).stage.load(std::memory_order_relaxed) < stage) {
-      late.push_back(Rank{rank});
-    }
+    if (!has_reached(rank, next_)) late.push_back(Rank{rank});
   }
   return late;
 }
@@ -170,9 +158,7 @@ std::string ArenaExecution::waiting_for() const {
 Result<void> ArenaExecution::run_stage(std::uint64_t t) {
   // The oldest block first: its data is the likeliest to leave the cache next.
   if (two_shot_ && t >= 2) copy_out(t - 2);
-  if (t == 1 && !reduces_all_) {
-    take();
-  } else if (t >= 1 && t <= blocks_) {
+  if (t >= 1 && t <= blocks_) {
     reduce_block(t - 1);
     if (writes_) GDRX_TRY(write_out(t - 1));
   }
@@ -189,14 +175,10 @@ trace::Span ArenaExecution::step_mark(const char* what, std::uint64_t block) noe
 
 void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   const trace::Span mark = step_mark("copy in", block);
-  if (!reduces_all_) {
-    reduce::copy(slot(0, self_), call_.input, published_bytes(call_.word, layout_.ranks()));
-    counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
-    return;
-  }
   const Range range = block_range(block);
   const std::byte* from = call_.input + range.begin * element_;
-  std::byte* to = slot(block, self_);
+  std::byte* to = layout_.slot(call_.base + block, self_);
+  seat_.filled(call_.base + block, ArenaSeat::kAll);
   Range own{range.count, 0};  // one-shot: everybody reads everything
   if (two_shot_) own = own_part(range);
   // A rank reads its own slice from its own input.
@@ -206,25 +188,15 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }
 
-void ArenaExecution::take() noexcept {
-  const trace::Span mark = step_mark("take", 0);
-  std::array<const std::byte*, kMostRanksOfOneBlock> blocks;
-  const auto ranks = static_cast<std::size_t>(layout_.ranks());
-  for (std::size_t rank = 0; rank < ranks; ++rank) blocks[rank] = slot(0, static_cast<int>(rank));
-  take_block(call_, self_, std::span(blocks).first(ranks));
-  counters_.received += ranks - 1;
-}
-
 void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
   const trace::Span mark = step_mark("reduce", block);
   const Range range = block_range(block);
   const Range part = two_shot_ ? own_part(range) : Range{0, range.count};
-  const auto ranks = static_cast<std::size_t>(layout_.ranks());
-  const std::span<const void*> operands = many_.empty() ? std::span(few_).first(ranks) : many_;
+  const std::span<const void*> operands = seat_.operands();
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const std::byte* from = call_.input + range.begin * element_;
     if (rank != self_) {
-      from = slot(block, rank);
+      from = layout_.slot(call_.base + block, rank);
       ++counters_.received;
     }
     operands[static_cast<std::size_t>(rank)] = from + part.begin * element_;

@@ -36,7 +36,7 @@ std::byte* ArenaLayout::result(std::uint64_t generation) const noexcept {
 }
 
 void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {
-  ArenaLine::Published& mine = line(rank).calls[call & 1];
+  ArenaLine::Published& mine = line(rank).calls[call % kKnownCalls];
   const auto parts = std::bit_cast<std::array<std::uint64_t, kWordParts>>(word);
   mine.published.store(0, std::memory_order_relaxed);
   // release fence: a reader that sees a new part sees published change as well
@@ -48,7 +48,7 @@ void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const 
 }
 
 std::optional<Word> ArenaLayout::published(int rank, std::uint64_t call) const noexcept {
-  const ArenaLine::Published& entry = line(rank).calls[call & 1];
+  const ArenaLine::Published& entry = line(rank).calls[call % kKnownCalls];
   // acquire: pairs with the last store of publish(), so that the parts are those of this call
   if (entry.published.load(std::memory_order_acquire) != call + 1) return std::nullopt;
   std::array<std::uint64_t, kWordParts> parts;
@@ -59,18 +59,6 @@ std::optional<Word> ArenaLayout::published(int rank, std::uint64_t call) const n
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.published.load(std::memory_order_relaxed) != call + 1) return std::nullopt;
   return std::bit_cast<Word>(parts);
-}
-
-int ArenaLayout::find_mismatch(int self, const Word& word, std::uint64_t call,
-                               Word& theirs) const noexcept {
-  for (int rank = 0; rank < ranks_; ++rank) {
-    if (rank == self) continue;
-    const auto other = published(rank, call);
-    if (!other || *other == word) continue;
-    theirs = *other;
-    return rank;
-  }
-  return -1;
 }
 
 }  // namespace gdrx::exec

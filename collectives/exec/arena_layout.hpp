@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a host share the arena: a line a rank for its stage and its handshake words,
-// then two generations of a slot a rank and of one result block.
+// How the ranks of a host share the arena: a line a rank for its posts, its stage and its handshake
+// words, then two generations of a slot a rank and of one result block.
 #pragma once
 
 #include <atomic>
@@ -15,32 +15,43 @@ namespace gdrx::exec {
 
 inline constexpr std::size_t kWordParts = sizeof(Word) / sizeof(std::uint64_t);
 
-/// What the others wait for, and what most of them read next: a pair of cache lines that processors
-/// fetch together.
-struct alignas(128) ArenaFront {
-  static constexpr std::size_t kData = 80;
-  /// Stages completed since the communicator was made. Its release publishes everything that this
-  /// rank wrote before: what is below, slots, results.
-  std::atomic<std::uint64_t> stage;
-  Word word;  // of the call whose first stage that was
-  /// Its input, where all of it has room here: in place of a slot.
+/// Posts of a rank, one a call: who gives and takes nothing is so many calls ahead of its readers
+/// at most, and half as many whatever they have told (ArenaSeat).
+inline constexpr std::uint64_t kPosts = 16;
+/// Calls of which everybody can read which ones they were: more than lie between two ranks.
+inline constexpr std::uint64_t kKnownCalls = 2 * kPosts;
+
+/// What a rank gives to a call: what the others wait for, and what most of them read next. With few
+/// bytes it is one cache line.
+struct alignas(128) ArenaPost {
+  static constexpr std::size_t kData = 976;
+  /// The call's sequence + 1. Its release publishes everything that this rank wrote before: what is
+  /// below, and its slot.
+  std::atomic<std::uint64_t> call;
+  Word word;
+  std::uint64_t past;  // digest of the words of all calls up to this one
+  /// What it gives, where all of it has room here: in place of a slot.
   alignas(16) std::byte data[kData];
 };
-static_assert(sizeof(ArenaFront) == 128);
+static_assert(sizeof(ArenaPost) == 1024);
 
 /// What a rank publishes.
 struct ArenaLine {
-  ArenaFront fronts[2];  // by the parity of the stage: as slots
-  /// Words by the parity of their call, on whichever path it runs. `published` is call + 1 while
-  /// the word is whole, else 0: a sequence lock, because a root may run ahead by more than one
-  /// call.
+  ArenaPost posts[kPosts];  // by the call
+  /// Words by their call, on whichever path it runs. `published` is call + 1 while the word is
+  /// whole, else 0: a sequence lock, because a rank may run ahead.
   struct alignas(64) Published {
     std::atomic<std::uint64_t> published;
     std::atomic<std::uint64_t> word[kWordParts];
   };
-  Published calls[2];
-  /// Where the others write its results, in its process; 0: nowhere. Published by the first stage
-  /// of a call; nobody leaves a call before all have written, so one is enough.
+  Published calls[kKnownCalls];
+  /// Of calls before this one the rank reads nothing any more. Told now and then (ArenaSeat).
+  alignas(64) std::atomic<std::uint64_t> passed;
+  /// Stages completed of calls of several, since the communicator was made. Its release publishes
+  /// slots and results.
+  alignas(64) std::atomic<std::uint64_t> stage;
+  /// Where the others write its results, in its process; 0: nowhere. Published by the post of a
+  /// call; nobody leaves a call before all have written, so one is enough.
   std::atomic<std::uint64_t> output;
   /// Through which they do, as long as it is open (WriteGate).
   std::atomic<std::uint64_t> gate;
@@ -69,8 +80,8 @@ class ArenaLayout {
   ArenaLine& line(int rank) const noexcept {
     return reinterpret_cast<ArenaLine*>(memory_.data())[rank];
   }
-  ArenaFront& front(std::uint64_t stage, int rank) const noexcept {
-    return line(rank).fronts[stage & 1];
+  ArenaPost& post(std::uint64_t call, int rank) const noexcept {
+    return line(rank).posts[call % kPosts];
   }
   std::byte* slot(std::uint64_t generation, int rank) const noexcept;
   std::byte* result(std::uint64_t generation) const noexcept;
@@ -79,9 +90,6 @@ class ArenaLayout {
   void publish(int rank, const Word& word, std::uint64_t call) const noexcept;
   /// What the rank published for that call; empty: nothing yet, or it has made later calls since.
   std::optional<Word> published(int rank, std::uint64_t call) const noexcept;
-  /// A peer that published another word for the same call, by rank, and the word; -1 if there is
-  /// none so far.
-  int find_mismatch(int self, const Word& word, std::uint64_t call, Word& theirs) const noexcept;
 
  private:
   std::span<std::byte> memory_;

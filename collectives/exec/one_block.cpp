@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/exec/one_block.hpp"
 
-#include <array>
-#include <atomic>
 #include <span>
 
 #include "collectives/reduce/reducer.hpp"
@@ -11,82 +9,133 @@ namespace gdrx::exec {
 
 namespace {
 
-// A part for each rank; else every rank needs all of it.
-bool has_a_part_for_each(const Word& word) noexcept {
-  return word.collective == Collective::reduce_scatter || word.collective == Collective::all_to_all;
+using plan::Extent;
+
+bool is_of_root(Extent extent) noexcept {
+  return extent == Extent::of_root || extent == Extent::all_of_root;
 }
 
 }  // namespace
 
-std::uint64_t published_bytes(const Word& word, int ranks) noexcept {
-  const auto parts = static_cast<std::uint64_t>(has_a_part_for_each(word) ? ranks : 1);
-  return word.count * size_of(word.type) * parts;
+Hop::Hop(const Word& word, int self, int ranks) noexcept {
+  const plan::CollectiveTraits& traits = plan::traits_of(word.collective);
+  if (is_of_root(traits.input)) from = word.root;
+  if (is_of_root(traits.output)) to = word.root;
+  takes = to == ArenaSeat::kAll || to == self;
+  // What a rank has for itself alone it need not put up.
+  gives = (from == ArenaSeat::kAll || from == self) && to != self;
+  const bool for_each = plan::CollectiveTraits::is_all(traits.input);
+  part = word.count * size_of(word.type);
+  bytes = for_each ? part * static_cast<std::uint64_t>(ranks) : part;
+  offset = for_each ? part * static_cast<std::uint64_t>(self) : 0;
+  stride = plan::CollectiveTraits::is_all(traits.output) ? part : 0;
+  const auto others = static_cast<std::uint64_t>(ranks - 1);
+  if (gives) traffic.sends = to == ArenaSeat::kAll ? others : 1;
+  if (takes && from != self) traffic.receives = from == ArenaSeat::kAll ? others : 1;
 }
 
-void take_block(const ArenaCall& call, int self,
-                std::span<const std::byte* const> blocks) noexcept {
-  const Word& word = call.word;
-  const std::uint64_t part = word.count * size_of(word.type);
-  const auto ranks = blocks.size();
-  const auto own = static_cast<std::size_t>(self);
-  const std::uint64_t from = has_a_part_for_each(word) ? own * part : 0;
-  std::array<const void*, kMostRanksOfOneBlock> all;
-  const std::span<const void*> inputs = std::span(all).first(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    inputs[rank] = (rank == own ? call.input : blocks[rank]) + from;
-  }
-  if (word.collective == Collective::all_gather || word.collective == Collective::all_to_all) {
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      std::byte* const to = call.output + rank * part;
-      if (to != inputs[rank]) reduce::copy(to, inputs[rank], part);
-    }
-    return;
-  }
-  if (call.user != nullptr) {
-    reduce::reduce_by(*call.user, call.output, inputs, word.count, word.type);
-  } else {
-    const int finish = word.op == ReduceOp::avg ? static_cast<int>(ranks) : 0;
-    reduce::reduce(call.output, inputs, word.count, word.type, word.op, finish);
-  }
-}
+OneBlock::OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept
+    : seat_(seat),
+      call_(call),
+      hop_(call.word, seat.self(), seat.layout().ranks()),
+      in_post_(hop_.bytes <= ArenaPost::kData),
+      given_(!hop_.gives) {}
 
-OneBlock::OneBlock(const ArenaLayout& layout, int self, const ArenaCall& call) noexcept
-    : layout_(layout), call_(call), self_(self) {
-  const std::uint64_t bytes = published_bytes(call.word, layout.ranks());
-  in_front_ = bytes <= ArenaFront::kData;
-  reduce::copy(block_of(self), call.input, bytes);
-  ArenaFront& front = layout.front(call.base + 1, self);
-  front.word = call.word;
-  // release: publishes the word and the input
-  front.stage.store(call.base + 1, std::memory_order_release);
-}
-
-bool OneBlock::all_have_come() noexcept {
-  const std::uint64_t stage = call_.base + 1;
-  for (; come_ < layout_.ranks(); ++come_) {
-    // acquire: pairs with the release above, so that what they wrote is seen
-    if (layout_.front(stage, come_).stage.load(std::memory_order_acquire) < stage) return false;
+template <class Look>
+bool OneBlock::each_giver(Look look) const {
+  if (!hop_.takes) return true;
+  if (hop_.from != ArenaSeat::kAll) return hop_.from == seat_.self() || look(hop_.from);
+  for (int rank = 0; rank < seat_.layout().ranks(); ++rank) {
+    if (rank != seat_.self() && !look(rank)) return false;
   }
   return true;
 }
 
-bool OneBlock::agree() const noexcept {
-  for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    if (rank != self_ && layout_.front(call_.base + 1, rank).word != call_.word) return false;
+void OneBlock::give() noexcept {
+  const ArenaLayout& layout = seat_.layout();
+  std::byte* to = layout.post(call_.word.sequence, seat_.self()).data;
+  if (!in_post_) {
+    to = layout.slot(call_.base, seat_.self());
+    seat_.filled(call_.base, hop_.to);
+  }
+  reduce::copy(to, call_.input, hop_.bytes);
+  seat_.post(hop_.to);
+  given_ = true;
+}
+
+bool OneBlock::have_come() noexcept {
+  const bool all = each_giver([this](int rank) {
+    if (rank < late_ || seat_.has_come(rank)) return true;
+    late_ = rank;
+    return false;
+  });
+  if (!all || !hop_.takes) return all;
+  if (hop_.from == ArenaSeat::kAll) seat_.all_have_come();
+  const bool ahead = late_ < 0 && (hop_.from != ArenaSeat::kAll || hop_.to != ArenaSeat::kAll);
+  if (ahead) {
+    each_giver([this](int rank) {
+      seat_.expect_of(rank);
+      return true;
+    });
   }
   return true;
+}
+
+bool OneBlock::agrees() const noexcept {
+  return each_giver([this](int rank) { return seat_.agrees(rank); });
+}
+
+Result<void> OneBlock::check() const {
+  Result<void> checked;
+  each_giver([&](int rank) {
+    checked = seat_.check(rank);
+    return checked.has_value();
+  });
+  return checked;
 }
 
 void OneBlock::end() noexcept {
-  std::array<const std::byte*, kMostRanksOfOneBlock> blocks;
-  const auto ranks = static_cast<std::size_t>(layout_.ranks());
-  for (std::size_t rank = 0; rank < ranks; ++rank) blocks[rank] = block_of(static_cast<int>(rank));
-  take_block(call_, self_, std::span(blocks).first(ranks));
+  if (hop_.takes && hop_.bytes > 0) take();
+  seat_.end(!in_post_);
 }
 
-Counters OneBlock::counters() const noexcept {
-  const auto others = static_cast<std::uint64_t>(layout_.ranks() - 1);
-  return {1, others, others};
+const std::byte* OneBlock::given_by(int rank) const noexcept {
+  if (rank == seat_.self()) return call_.input;
+  return in_post_ ? seat_.their_post(rank).data : seat_.layout().slot(call_.base, rank);
+}
+
+void OneBlock::take() noexcept {
+  const Word& word = call_.word;
+  if (!reduces()) {
+    const bool all = hop_.from == ArenaSeat::kAll;
+    const int end = all ? seat_.layout().ranks() : hop_.from + 1;
+    std::byte* to = call_.output;
+    for (int rank = all ? 0 : hop_.from; rank < end; ++rank, to += hop_.stride) {
+      const std::byte* const from = given_by(rank) + hop_.offset;
+      if (to != from) reduce::copy(to, from, hop_.part);
+    }
+    return;
+  }
+  const std::span<const void*> operands = seat_.operands();
+  for (int rank = 0; rank < seat_.layout().ranks(); ++rank) {
+    operands[static_cast<std::size_t>(rank)] = given_by(rank) + hop_.offset;
+  }
+  if (call_.user != nullptr) {
+    reduce::reduce_by(*call_.user, call_.output, operands, word.count, word.type);
+  } else {
+    const int finish = word.op == ReduceOp::avg ? seat_.layout().ranks() : 0;
+    reduce::reduce(call_.output, operands, word.count, word.type, word.op, finish);
+  }
+}
+
+std::vector<Rank> OneBlock::awaited() const {
+  if (!given_) return {Rank{seat_.late_reader()}};
+  std::vector<Rank> late;
+  each_giver([&](int rank) {
+    if (!seat_.has_come(rank)) late.push_back(Rank{rank});
+    return true;
+  });
+  return late;
 }
 
 }  // namespace gdrx::exec

@@ -1,63 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of one block in one hop: each rank publishes what others need of its input, and takes what
-// it needs of theirs. And the whole of it, for whoever makes such a call in one go.
+// A call of one block in one hop: each rank gives what others need of its input, and takes what it
+// needs of theirs. With a root, ranks that only give or only take do not wait for each other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <vector>
 
-#include "collectives/exec/arena_execution.hpp"
-#include "collectives/exec/arena_layout.hpp"
+#include "collectives/exec/arena_seat.hpp"
+#include "collectives/exec/execution.hpp"
+#include "gdrx/plan.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::exec {
 
-/// Whether calls of that collective are made so: those in which each rank needs something of every
-/// other, and by which nobody can run ahead.
-constexpr bool has_one_block(Collective collective) noexcept {
-  return collective == Collective::all_reduce || collective == Collective::all_gather ||
-         collective == Collective::reduce_scatter || collective == Collective::all_to_all;
+/// Whether calls of that collective can be made so: all but those in which each rank needs other
+/// ranks' inputs than the next, or nothing.
+inline bool has_one_block(Collective collective) noexcept {
+  using enum Collective;
+  return collective != barrier && collective != send_recv && collective != scan &&
+         collective != exscan && !plan::traits_of(collective).has_parts();
 }
-/// Bytes that each rank publishes. A barrier's are none.
-std::uint64_t published_bytes(const Word& word, int ranks) noexcept;
-inline constexpr int kMostRanksOfOneBlock = 32;
-/// `vector`: bytes of the longer of a call's buffers.
-constexpr bool fits_one_block(Collective collective, std::uint64_t vector, int ranks,
-                              std::uint64_t block) noexcept {
-  const bool shared = collective == Collective::all_gather;
-  return ranks <= kMostRanksOfOneBlock &&
-         (shared ? vector / static_cast<std::uint64_t>(ranks) : vector) <= block;
+/// Bytes that a rank gives. `vector`: of the longer of a call's buffers.
+constexpr std::uint64_t given_of(const plan::CollectiveTraits& traits, std::uint64_t vector,
+                                 int ranks) noexcept {
+  const bool a_part = plan::CollectiveTraits::is_all(traits.output) &&
+                      !plan::CollectiveTraits::is_all(traits.input);
+  return a_part ? vector / static_cast<std::uint64_t>(ranks) : vector;
 }
 
-/// This rank's result. `blocks`: by rank, what each has published.
-void take_block(const ArenaCall& call, int self, std::span<const std::byte* const> blocks) noexcept;
+/// What the call asks of a rank, by its collective's traits and its root.
+struct Hop {
+  Hop(const Word& word, int self, int ranks) noexcept;
+  int from = ArenaSeat::kAll;  // who has an input
+  int to = ArenaSeat::kAll;    // who has an output
+  bool gives = false;          // to another rank
+  bool takes = false;
+  std::uint64_t bytes = 0;   // that each gives
+  std::uint64_t part = 0;    // bytes, of which those are made
+  std::uint64_t offset = 0;  // what this rank takes of them
+  std::uint64_t stride = 0;  // between what it takes, in its output
+  plan::Traffic traffic;     // of this rank
+};
 
-/// Its two stages, as an ArenaExecution of the same call would do them; that can go on behind the
-/// first. Without traces and users' operators. Keeps references to what it is made of.
+/// Its two stages, without traces. Keeps references to what its call is made of.
 class OneBlock {
  public:
-  /// Publishes this rank's input.
-  OneBlock(const ArenaLayout& layout, int self, const ArenaCall& call) noexcept;
-  /// Whether all ranks have published theirs.
-  bool all_have_come() noexcept;
-  /// After that: whether all make the same call. It is not ended otherwise.
-  bool agree() const noexcept;
+  OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept;
+  bool given() const noexcept { return given_; }
+  /// Whether nobody reads any more what give() writes over.
+  bool may_give() noexcept { return seat_.may_post() && (in_post_ || seat_.may_fill(call_.base)); }
+  void give() noexcept;
+  /// Whether all have given of whom it takes.
+  bool have_come() noexcept;
+  /// Goes on as far as it can. True: it has given, and all have come.
+  bool ready() noexcept {
+    if (!given_) {
+      if (!may_give()) return false;
+      give();
+    }
+    return have_come();
+  }
+  /// After that: whether they make the same call. It is not ended otherwise.
+  bool agrees() const noexcept;
+  Result<void> check() const;
   /// After that: the result.
   void end() noexcept;
-  Counters counters() const noexcept;
-  /// As the ArenaExecution's.
-  std::uint64_t end_stage() const noexcept { return call_.base + 3; }
+  std::uint64_t end_stage() const noexcept { return call_.base + (in_post_ ? 0 : 1); }
+  /// That each gives.
+  std::uint64_t bytes() const noexcept { return hop_.bytes; }
+  bool reduces() const noexcept { return plan::traits_of(call_.word.collective).reduces; }
+  const plan::Traffic& traffic() const noexcept { return hop_.traffic; }
+  Counters counters() const noexcept { return {1, hop_.traffic.sends, hop_.traffic.receives}; }
+  /// When it could not go on: for whom it waits.
+  int late() const noexcept { return given_ ? late_ : seat_.late_reader(); }
+  std::vector<Rank> awaited() const;
 
  private:
-  std::byte* block_of(int rank) const noexcept {
-    return in_front_ ? layout_.front(call_.base + 1, rank).data : layout_.slot(call_.base, rank);
-  }
+  void take() noexcept;
+  const std::byte* given_by(int rank) const noexcept;
+  /// Calls `look(rank)` for each other of whom it takes, until it says no.
+  template <class Look>
+  bool each_giver(Look look) const;
 
-  const ArenaLayout& layout_;
-  const ArenaCall& call_;
-  int self_;
-  bool in_front_;
-  int come_ = 0;  // ranks before this one have
+  ArenaSeat& seat_;
+  ArenaCall call_;
+  Hop hop_;
+  bool in_post_;
+  bool given_;
+  int late_ = -1;  // ranks before this one have come; -1: nobody was waited for
 };
 
 }  // namespace gdrx::exec

@@ -35,6 +35,7 @@ class WrittenEnd : public testing::Test {
   WrittenEnd() : memory_((ArenaLayout::bytes(2, kBlock) + 127) / 128) {
     const auto bytes = std::as_writable_bytes(std::span(memory_));
     layout_ = std::make_unique<ArenaLayout>(bytes, 2, kBlock);
+    for (int rank = 0; rank < 2; ++rank) seats_.emplace_back(*layout_, rank);
     for (WriteGate& gate : gates_) gate = std::move(*WriteGate::create());
     make_call();
   }
@@ -50,14 +51,14 @@ class WrittenEnd : public testing::Test {
       word.algorithm = plan::Algorithm::two_shot;
       word.sequence = calls_;
       word.count = kCount;
-      layout_->publish(rank, word, calls_);
+      seats_[at].begin(word);
       const ArenaCall call{.word = word,
                            .base = base_,
                            .input = reinterpret_cast<const std::byte*>(in_[at].data()),
                            .output = reinterpret_cast<std::byte*>(out_[at].data()),
                            .processes = processes_,
                            .gate = &gates_[at]};
-      ranks_[at] = std::make_unique<ArenaExecution>(*layout_, rank, call);
+      ranks_[at] = std::make_unique<ArenaExecution>(seats_[at], call);
     }
     ++calls_;
     base_ = ranks_[0]->end_stage(base_);
@@ -83,6 +84,7 @@ class WrittenEnd : public testing::Test {
   };
   std::vector<Line> memory_;
   std::unique_ptr<ArenaLayout> layout_;
+  std::vector<ArenaSeat> seats_;
   std::uint64_t calls_ = 0;
   std::uint64_t base_ = 0;
   std::array<WriteGate, 2> gates_;
