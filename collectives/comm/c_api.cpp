@@ -43,9 +43,9 @@ Result<Rank> rank_of(const gdrxComm* comm, int rank, const char* what) {
 
 // A count whose bytes, for every rank's block, stay far from overflow.
 Result<void> check_count(const gdrxComm* comm, std::size_t count, DataType type) {
-  const std::uint64_t most =
-      (std::uint64_t{1} << 48) / size_of(type) / static_cast<std::uint64_t>(comm->impl->size());
-  if (count > most) {
+  const std::uint64_t each = size_of(type) * static_cast<std::uint64_t>(comm->impl->size());
+  std::uint64_t bytes = 0;  // multiplied: a division takes longer than all the rest
+  if (__builtin_mul_overflow(count, each, &bytes) || bytes > std::uint64_t{1} << 48) {
     return fail(Errc::invalid_argument,
                 fmt::format("a count of {} is more than memory holds", count));
   }
