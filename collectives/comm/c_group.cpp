@@ -117,13 +117,8 @@ Result<void> check_group(const std::vector<Pending>& calls, gdrxComm*& comm) {
   return {};
 }
 
-Result<void> launch(gdrxComm* comm, Call& call) {
-  add_parts(call, comm->impl->rank(), comm->impl->size());
-  return comm->impl->launch(call);
-}
-
 Result<void> start_entry(Pending& entry) {
-  if (entry.stream_ordered) return launch(entry.comm, entry.call);
+  if (entry.stream_ordered) return entry.comm->impl->launch(entry.call);
   entry.operation = GDRX_TRY(entry.comm->impl->post(std::move(entry.call)));
   if (entry.request != nullptr) hand_out(entry.comm, entry.operation, entry.request);
   return {};
@@ -283,11 +278,15 @@ Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest
   if (!scopes.empty()) call.timeout = scopes.back().timeout;
   if (request != nullptr) *request = nullptr;
   GDRX_TRY(check_open(comm));
+  // Before anybody asks where it runs. Most of what is waited for here never has any.
+  if (group_depth > 0 || stream != nullptr || request != nullptr) {
+    add_parts(call, comm->impl->rank(), comm->impl->size());
+  }
   if (group_depth > 0) {
     enqueue(comm, std::move(call), request);
     return {};
   }
-  if (is_stream_ordered(comm, call, request)) return launch(comm, call);
+  if (is_stream_ordered(comm, call, request)) return comm->impl->launch(call);
   if (request == nullptr) return comm->impl->run(call);
   const std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));
   hand_out(comm, operation, request);

@@ -72,8 +72,8 @@ void Communicator::Driving::tell() {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
+  add_parts(call, rank_, size());  // where it runs is told by them
   GDRX_TRY(check(call));
-  add_parts(call, rank_, size());
   if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
   if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
   auto operation = operation_of(std::move(call));
