@@ -139,7 +139,7 @@ Result<void> ArenaExecution::meet() {
 }
 
 std::vector<Rank> ArenaExecution::awaited() const {
-  if (next_ == 0) return {Rank{seat_.late_reader()}};
+  if (next_ == 0) return seat_.late_readers();
   std::vector<Rank> late;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (!has_reached(rank, next_)) late.push_back(Rank{rank});
@@ -148,11 +148,8 @@ std::vector<Rank> ArenaExecution::awaited() const {
 }
 
 std::string ArenaExecution::waiting_for() const {
-  std::string late;
-  for (const Rank rank : awaited()) {
-    late += fmt::format("{}{}", late.empty() ? "" : ", ", index(rank));
-  }
-  return fmt::format("rank(s) {} to finish stage {} of {}", late, next_, stages_);
+  return exec::waiting_for(
+      awaited(), next_ == 0 ? kToTake : fmt::format("finish stage {} of {}", next_, stages_));
 }
 
 Result<void> ArenaExecution::run_stage(std::uint64_t t) {

@@ -15,29 +15,30 @@ namespace gdrx::exec {
 
 inline constexpr std::size_t kWordParts = sizeof(Word) / sizeof(std::uint64_t);
 
-/// Posts of a rank, one a call: who gives and takes nothing is so many calls ahead of its readers
-/// at most, and half as many whatever they have told (ArenaSeat).
+/// Posts of a rank, one a call with a root: who gives and takes nothing is so many calls ahead of
+/// its readers at most, and half as many whatever they have told (ArenaSeat).
 inline constexpr std::uint64_t kPosts = 16;
 /// Calls of which everybody can read which ones they were: more than lie between two ranks.
 inline constexpr std::uint64_t kKnownCalls = 2 * kPosts;
 
-/// What a rank gives to a call: what the others wait for, and what most of them read next. With few
-/// bytes it is one cache line.
+/// What a rank gives to a call: what the others wait for, and what most of them read next. A pair
+/// of cache lines that processors fetch together, with few bytes one.
 struct alignas(128) ArenaPost {
-  static constexpr std::size_t kData = 976;
+  static constexpr std::size_t kData = 80;
   /// The call's sequence + 1. Its release publishes everything that this rank wrote before: what is
   /// below, and its slot.
   std::atomic<std::uint64_t> call;
   Word word;
-  std::uint64_t past;  // digest of the words of all calls up to this one
+  std::uint64_t past;  // digest of the words of all calls before this one
   /// What it gives, where all of it has room here: in place of a slot.
   alignas(16) std::byte data[kData];
 };
-static_assert(sizeof(ArenaPost) == 1024);
+static_assert(sizeof(ArenaPost) == 128);
 
 /// What a rank publishes.
 struct ArenaLine {
-  ArenaPost posts[kPosts];  // by the call
+  ArenaPost fronts[2];      // of calls in which all give to all, in turn: as slots
+  ArenaPost posts[kPosts];  // of others in the arena, by the call
   /// Words by their call, on whichever path it runs. `published` is call + 1 while the word is
   /// whole, else 0: a sequence lock, because a rank may run ahead.
   struct alignas(64) Published {
@@ -52,7 +53,7 @@ struct ArenaLine {
   alignas(64) std::atomic<std::uint64_t> stage;
   /// Where the others write its results, in its process; 0: nowhere. Published by the post of a
   /// call; nobody leaves a call before all have written, so one is enough.
-  std::atomic<std::uint64_t> output;
+  alignas(64) std::atomic<std::uint64_t> output;  // not with the stage, which others wait for
   /// Through which they do, as long as it is open (WriteGate).
   std::atomic<std::uint64_t> gate;
   /// From that stage on, counted from 1, of the call that it belongs to, this rank's slices stand

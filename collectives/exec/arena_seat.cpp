@@ -9,6 +9,8 @@
 #include <limits>
 #include <optional>
 
+#include "gdrx/traits.hpp"
+
 namespace gdrx::exec {
 namespace {
 
@@ -23,23 +25,19 @@ std::uint64_t digest(std::uint64_t past, const Word& word) noexcept {
   return past;
 }
 
-// A line that readers have, for who will write it: else the next lock waits until he has it.
-void take_back(const void* line) noexcept {
-#ifdef __x86_64__
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));  // else needs a target
-#else
-  __builtin_prefetch(line, 1);
-#endif
-}
-
 }  // namespace
 
 ArenaSeat::ArenaSeat(const ArenaLayout& layout, int self)
     : layout_(layout), self_(self), operands_(static_cast<std::size_t>(layout.ranks())) {}
 
 void ArenaSeat::begin(const Word& word) noexcept {
+  past_ = posted_ ? next_past_ : digest(past_, word_);
+  posted_ = false;
+  if (met_ && !rooted_) ++meetings_;
+  met_ = false;
+  rooted_ = plan::traits_of(word.collective).rooted;
   word_ = word;
-  past_ = digest(past_, word);
+  late_ = kAll;
   layout_.publish(self_, word, word.sequence);
   // release: pairs with is_read(), as in end()
   if (word.sequence % kTellEvery == 0) {
@@ -55,17 +53,24 @@ void ArenaSeat::end(bool used_slots) noexcept {
 }
 
 void ArenaSeat::post(int reader) noexcept {
-  ArenaPost& mine = layout_.post(word_.sequence, self_);
+  ArenaPost& mine = post_of(self_);
   mine.word = word_;
   mine.past = past_;
-  posts_[word_.sequence % kPosts] = {word_.sequence + 1, reader};
+  if (rooted_) posts_[word_.sequence % kPosts] = {word_.sequence + 1, reader};
   // release: publishes the word and what was given
   mine.call.store(word_.sequence + 1, std::memory_order_release);
-  take_back(&layout_.post(word_.sequence + kNear, self_));
+  // Now that the others have something to do.
+  next_past_ = digest(past_, word_);
+  posted_ = true;
 }
 
 void ArenaSeat::filled(std::uint64_t generation, int reader) noexcept {
   slots_[generation & 1] = {word_.sequence + 1, reader};
+}
+
+std::vector<Rank> ArenaSeat::late_readers() const {
+  if (late_ == kAll) return {};
+  return {Rank{late_}};
 }
 
 bool ArenaSeat::is_read(const Use& use) noexcept {
@@ -77,6 +82,7 @@ bool ArenaSeat::is_read(const Use& use) noexcept {
     late_ = use.reader;
     return passed(use.reader) >= use.until;
   }
+  if (late_ != kAll && passed(late_) < use.until) return false;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (rank == self_) continue;
@@ -97,7 +103,7 @@ Result<void> ArenaSeat::check(int rank) const {
     const auto theirs = layout_.published(rank, call);
     if (mine && theirs) GDRX_TRY(check_word(*theirs, Rank{rank}, *mine, Rank{self_}));
   }
-  GDRX_TRY(check_word(their_post(rank).word, Rank{rank}, word_, Rank{self_}));
+  GDRX_TRY(check_word(post_of(rank).word, Rank{rank}, word_, Rank{self_}));
   return fail(Errc::mismatch,
               fmt::format("ranks {} and {} did not make the same calls before {}: all ranks must "
                           "make the same calls with the same arguments",
@@ -111,6 +117,15 @@ Result<void> ArenaSeat::look_for_others() const {
     if (theirs) GDRX_TRY(check_word(*theirs, Rank{rank}, word_, Rank{self_}));
   }
   return {};
+}
+
+std::string waiting_for(const std::vector<Rank>& late, const std::string& what) {
+  if (late.empty()) return "its next step";
+  std::string ranks;
+  for (const Rank rank : late) {
+    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", index(rank));
+  }
+  return fmt::format("rank(s) {} to {}", ranks, what);
 }
 
 }  // namespace gdrx::exec

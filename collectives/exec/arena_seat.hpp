@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collectives/exec/arena_layout.hpp"
@@ -33,7 +34,8 @@ struct ArenaCall {
 /// tells how far it has come at the end of a call that uses slots, and else at the beginning of
 /// every eighth: who gives may be eight calls ahead of the slowest reader, by posts, and two by
 /// slots. In a call in which all wait for all nobody has to ask: who has given has passed the calls
-/// before.
+/// before. Such calls, meetings, have posts of their own, two in turn: these stay in the nearest
+/// cache.
 class ArenaSeat {
  public:
   static constexpr int kAll = -1;  // every rank, where one is meant else
@@ -45,15 +47,12 @@ class ArenaSeat {
   /// A call begins, on whichever path; those before it are done. The next are about it.
   void begin(const Word& word) noexcept;
   /// Whether this rank's post may be written over, or its slot.
-  bool may_post() noexcept { return over(posts_[word_.sequence % kPosts]); }
+  bool may_post() noexcept { return !rooted_ || over(posts_[word_.sequence % kPosts]); }
   bool may_fill(std::uint64_t generation) noexcept { return over(slots_[generation & 1]); }
   /// Of whom either waits, since it said no.
   int late_reader() const noexcept { return late_; }
-  /// For speed alone, of a rank that is some calls ahead: what it has posted for a later one is on
-  /// its way before that begins. Of any other it would slow the posts down.
-  void expect_of(int rank) const noexcept {
-    __builtin_prefetch(&layout_.post(word_.sequence + kNear, rank));
-  }
+  /// Him, for whoever asks at any time; none before either has said no in this call.
+  std::vector<Rank> late_readers() const;
   /// Publishes the post, whose data and slot are written. `reader`: whom it is for.
   void post(int reader) noexcept;
   void filled(std::uint64_t generation, int reader) noexcept;
@@ -61,16 +60,20 @@ class ArenaSeat {
   void emptied(std::uint64_t generation) noexcept { slots_[generation & 1] = {}; }
   bool has_come(int rank) const noexcept {
     // acquire: pairs with the release in post(), so that what he wrote is seen
-    return their_post(rank).call.load(std::memory_order_acquire) > word_.sequence;
+    return post_of(rank).call.load(std::memory_order_acquire) > word_.sequence;
   }
   /// Every other rank has: all have passed the calls before.
-  void all_have_come() noexcept { floor_ = word_.sequence; }
-  const ArenaPost& their_post(int rank) const noexcept {
-    return layout_.post(word_.sequence, rank);
+  void all_have_come() noexcept {
+    floor_ = word_.sequence;
+    met_ = true;
+  }
+  /// Where the rank gives to this call.
+  ArenaPost& post_of(int rank) const noexcept {
+    return rooted_ ? layout_.post(word_.sequence, rank) : layout_.line(rank).fronts[meetings_ & 1];
   }
   /// Of one that has come: whether it makes the same call, and has made the same before.
   bool agrees(int rank) const noexcept {
-    const ArenaPost& theirs = their_post(rank);
+    const ArenaPost& theirs = post_of(rank);
     return theirs.word == word_ && theirs.past == past_;
   }
   /// Likewise; Errc::mismatch names the first call in which the two differ.
@@ -83,8 +86,6 @@ class ArenaSeat {
   std::span<const void*> operands() noexcept { return operands_; }
 
  private:
-  static constexpr std::uint64_t kNear = 2;  // calls, in which a cache line moves
-
   struct Use {
     std::uint64_t until = 0;  // they have passed the call before that one
     int reader = kAll;
@@ -95,12 +96,21 @@ class ArenaSeat {
   ArenaLayout layout_;
   int self_;
   Word word_;
-  std::uint64_t past_ = 0;
+  std::uint64_t past_ = 0;       // as the post's
+  std::uint64_t next_past_ = 0;  // that of the next call, once this one is posted
+  bool posted_ = false;
   std::uint64_t floor_ = 0;  // all have passed the calls before this one
-  int late_ = kAll;
+  bool rooted_ = false;
+  bool met_ = false;            // all have come to this call
+  std::uint64_t meetings_ = 0;  // calls without a root before it to which all have come
+  int late_ = kAll;  // in this call, of whom it was asked whether he has; kAll: of nobody
   std::array<Use, kPosts> posts_{};
   std::array<Use, 2> slots_{};
   std::vector<const void*> operands_;
 };
+
+/// For a person: whom an execution waits for, and what they have to do.
+std::string waiting_for(const std::vector<Rank>& late, const std::string& what);
+inline constexpr const char* kToTake = "take what it gave before";
 
 }  // namespace gdrx::exec

@@ -52,10 +52,9 @@ bool OneBlock::each_giver(Look look) const {
 }
 
 void OneBlock::give() noexcept {
-  const ArenaLayout& layout = seat_.layout();
-  std::byte* to = layout.post(call_.word.sequence, seat_.self()).data;
+  std::byte* to = seat_.post_of(seat_.self()).data;
   if (!in_post_) {
-    to = layout.slot(call_.base, seat_.self());
+    to = seat_.layout().slot(call_.base, seat_.self());
     seat_.filled(call_.base, hop_.to);
   }
   reduce::copy(to, call_.input, hop_.bytes);
@@ -69,16 +68,8 @@ bool OneBlock::have_come() noexcept {
     late_ = rank;
     return false;
   });
-  if (!all || !hop_.takes) return all;
-  if (hop_.from == ArenaSeat::kAll) seat_.all_have_come();
-  const bool ahead = late_ < 0 && (hop_.from != ArenaSeat::kAll || hop_.to != ArenaSeat::kAll);
-  if (ahead) {
-    each_giver([this](int rank) {
-      seat_.expect_of(rank);
-      return true;
-    });
-  }
-  return true;
+  if (all && hop_.takes && hop_.from == ArenaSeat::kAll) seat_.all_have_come();
+  return all;
 }
 
 bool OneBlock::agrees() const noexcept {
@@ -101,7 +92,7 @@ void OneBlock::end() noexcept {
 
 const std::byte* OneBlock::given_by(int rank) const noexcept {
   if (rank == seat_.self()) return call_.input;
-  return in_post_ ? seat_.their_post(rank).data : seat_.layout().slot(call_.base, rank);
+  return in_post_ ? seat_.post_of(rank).data : seat_.layout().slot(call_.base, rank);
 }
 
 void OneBlock::take() noexcept {
@@ -129,7 +120,7 @@ void OneBlock::take() noexcept {
 }
 
 std::vector<Rank> OneBlock::awaited() const {
-  if (!given_) return {Rank{seat_.late_reader()}};
+  if (!given_) return seat_.late_readers();
   std::vector<Rank> late;
   each_giver([&](int rank) {
     if (!seat_.has_come(rank)) late.push_back(Rank{rank});

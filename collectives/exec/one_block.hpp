@@ -88,7 +88,7 @@ class OneBlock {
   Hop hop_;
   bool in_post_;
   bool given_;
-  int late_ = -1;  // ranks before this one have come; -1: nobody was waited for
+  int late_ = 0;  // ranks before this one have come
 };
 
 }  // namespace gdrx::exec

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/exec/one_block_execution.hpp"
 
-#include <fmt/format.h>
-
 namespace gdrx::exec {
 
 OneBlockExecution::OneBlockExecution(const OneBlock& begun, trace::Track* track) : block_(begun) {
@@ -37,12 +35,7 @@ Result<Step> OneBlockExecution::step() {
 }
 
 std::string OneBlockExecution::waiting_for() const {
-  std::string late;
-  for (const Rank rank : awaited()) {
-    late += fmt::format("{}{}", late.empty() ? "" : ", ", index(rank));
-  }
-  return fmt::format("rank(s) {} to {}", late,
-                     block_.given() ? "finish stage 1 of 2" : "take what it gave before");
+  return exec::waiting_for(awaited(), block_.given() ? "finish stage 1 of 2" : kToTake);
 }
 
 }  // namespace gdrx::exec

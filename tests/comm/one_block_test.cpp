@@ -279,6 +279,38 @@ TEST(OneBlock, SeesThatAPeerMakesAnotherCall) {
   EXPECT_EQ(both.out_[0], -1);
 }
 
+TEST(OneBlock, NamesOnlyWhomItHasWaitedForInThisCall) {
+  TwoCalls both({.collective = Collective::broadcast, .count = 2},
+                {.collective = Collective::broadcast, .count = 2});
+  const std::vector<Rank> reader{Rank{1}};
+  std::uint64_t calls = 0;
+  for (bool full = false; !full; ++calls) {
+    ASSERT_LE(calls, kPosts);
+    OneBlock block = both.begin(0);
+    EXPECT_TRUE(block.awaited().empty()) << calls;
+    EXPECT_EQ(OneBlockExecution(block, nullptr).waiting_for(), "its next step");
+    full = !block.ready();
+    if (!full) continue;
+    EXPECT_EQ(block.awaited(), reader);
+    EXPECT_EQ(OneBlockExecution(block, nullptr).waiting_for(),
+              "rank(s) 1 to take what it gave before");
+    for (std::uint64_t call = 0; call <= calls; ++call) {  // the last has nothing to take yet
+      OneBlock taker = both.begin(1);
+      EXPECT_EQ(taker.ready(), call < calls);
+      if (call < calls) taker.end();
+    }
+    EXPECT_TRUE(block.ready());
+    block.end();
+  }
+  // Of the call before nothing is left.
+  both.made_[0] = {.collective = Collective::all_reduce, .count = 2};
+  const Word word = both.made_[0].word(both.numbers_[0]++);
+  both.memory_.seats[0].begin(word);
+  const ArenaExecution next(both.memory_.seats[0], {.word = word});
+  EXPECT_TRUE(next.awaited().empty());
+  EXPECT_EQ(next.waiting_for(), "its next step");
+}
+
 // Both only give: each has left before the other could be seen. Their next call tells.
 TEST(OneBlock, SeesLaterThatAPeerHasMadeAnotherCall) {
   TwoCalls both({.collective = Collective::broadcast, .root = 0, .count = 2},

@@ -50,8 +50,7 @@ struct Call {
 
 // Mostly beside the stage; around that limit, and around a block's.
 Call draw(Dice& dice, int ranks, std::uint64_t number, bool rooted) {
-  constexpr std::array<std::size_t, 12> kCounts{1,   1,   2,    7,    61,   121,
-                                                122, 123, 1000, 4095, 4097, 9000};
+  constexpr std::array<std::size_t, 12> kCounts{1, 1, 2, 5, 7, 9, 10, 11, 1000, 4095, 4097, 9000};
   Call call;
   call.kind = static_cast<Kind>(dice.below(rooted ? 4 : kKinds));
   call.root = static_cast<int>(dice.below(static_cast<std::size_t>(ranks)));
