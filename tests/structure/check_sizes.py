@@ -23,7 +23,7 @@ LONG = {
 }
 LARGE = {
     "collectives/comm/communicator.hpp Communicator": 76,
-    "collectives/exec/arena_execution.hpp ArenaExecution": 19,
+    "collectives/exec/arena_execution.hpp ArenaExecution": 16,
     "mpi-tests/net_perf/bandwidth.cpp Stream": 19,
     "plugin/core/receiver.hpp Receiver": 25,
     "plugin/core/sender.hpp Sender": 28,
