@@ -6,6 +6,7 @@
 
 #include "gdrx/transport.hpp"
 #include "transport/memory/pages.hpp"
+#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
