@@ -86,7 +86,7 @@ TEST_P(GpuHosts, HoldNoMoreGpuMemoryThanIsSaid) {
     const std::size_t at = said.find("GPU memory ");
     ASSERT_NE(at, std::string::npos) << said;
     const double mib = std::atof(said.c_str() + at + 11);
-    EXPECT_EQ(mib, 16) << said;
+    EXPECT_EQ(mib, 24) << said;
   }
 }
 
