@@ -82,15 +82,13 @@ Result<void> Communicator::launch_messages(std::span<const Call* const> calls) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   auto what = messages_of(calls, rank_);
   if (!what) return tl::unexpected(stop(std::move(what).error(), true));
-  std::chrono::milliseconds timeout = timeout_of(*calls.front());
   Bytes bytes = 0;
   for (const Call* call : calls) {
-    timeout = longer(timeout, timeout_of(*call));
     if (call->count == 0) continue;
     GDRX_TRY(reach(call->input, call->output));
     bytes += call->count * size_of(call->type);
   }
-  what->timeout = timeout;
+  what->timeout = timeout_of(*calls.front());  // start_messages() gives all of a group the same
   GpuLaunch launch{"send and receive", bytes};
   launch.messages = &*what;
   return enqueue_launch(launch, what->streams.front());
