@@ -19,6 +19,12 @@ __device__ __forceinline__ bool all_of_warp(bool mine) {
   return __reduce_min_sync(~0U, mine ? 1U : 0U) != 0;
 }
 
+/// Of those of a call, wherever they lie.
+__device__ __forceinline__ const Message& message_of(const PairCall& call, std::uint32_t i) {
+  if (call.in_arena == 0) return call.messages[i];
+  return reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
+}
+
 /// A channel's part in the messages of a direction, as far as it has got.
 class Channel {
  public:
@@ -77,16 +83,12 @@ class Channel {
   __device__ __forceinline__ Room* told(const PairCall& call, int sender, int receiver) const {
     return reinterpret_cast<Room*>(call.arena[sender] + kEmptiedAt) + index(call, sender, receiver);
   }
-  static __device__ __forceinline__ const Message& message(const PairCall& call, std::uint32_t i) {
-    if (call.in_arena == 0) return call.messages[i];
-    return reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
-  }
 
   /// From message_ on, the first of which this channel has a part.
   __device__ __forceinline__ void find(const PairCall& call) {
     begun_ = false;
     for (done_ = 0; message_ != end_; ++message_) {
-      const Message& next = message(call, message_);
+      const Message& next = message_of(call, message_);
       first_ = channel_ * next.width;
       const std::uint64_t all = packs_of(next.bytes);
       packs_ = first_ < all ? all - first_ : 0;
@@ -184,7 +186,7 @@ class Channel {
       ask(call);
       if (!has_room(call, now)) return false;
     }
-    const Message& what = message(call, message_);
+    const Message& what = message_of(call, message_);
     Pack packs[kPairUnroll];
     load(what, now, packs);
     waits_ = !waits_ && !has_room(call, now);
@@ -218,7 +220,7 @@ class Channel {
       packs[i] = load_shared(slot_of(arena, slot(call, call.rank, peer_, now.header + at(i))));
     });
     each(now, [&](int i) { here = here && !is_sentinel(packs[i]); });
-    const Message& what = message(call, message_);
+    const Message& what = message_of(call, message_);
     if (now.header > 0 && !agree(what, said, patience)) return false;
     if (!all_of_warp(here)) return wait(call);
     waits_ = false;
@@ -246,7 +248,7 @@ class Channel {
     const Pack pack = load_shared(slot_of(arena, slot(call, call.rank, peer_, tile.header + last)));
     if (tile.header > 0) {
       const Pack said = load_shared(slot_of(arena, slot(call, call.rank, peer_, 0)));
-      if (!agree(message(call, message_), said, patience)) return false;
+      if (!agree(message_of(call, message_), said, patience)) return false;
     }
     return all_of_warp(!is_sentinel(pack));
   }
@@ -296,10 +298,7 @@ class Channel {
 /// What a rank sends to itself.
 __device__ __forceinline__ void copy_own(const PairCall& call) {
   for (std::uint32_t i = call.first_copy; i < call.end_copy; ++i) {
-    const Message& copy =
-        call.in_arena == 0
-            ? call.messages[i]
-            : reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
+    const Message& copy = message_of(call, i);
     if (reinterpret_cast<std::uint64_t>(copy.at) == copy.word) continue;
     copy_bytes(reinterpret_cast<void*>(copy.word), copy.at, copy.bytes,
                blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
