@@ -117,7 +117,10 @@ void Case::call(gdrxComm_t comm, const Ends& where, void* stream) {
 std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
   if (gpu_in_) must(gpu_in_->upload());
   if (gpu_out_) must(gpu_out_->upload());
-  call(comm, ends(in_place), nullptr);
+  void* const stream =
+      gpu_ != nullptr && options_.mode != Mode::blocking ? gpu_->bench->stream() : nullptr;
+  call(comm, ends(in_place), stream);
+  if (stream != nullptr) must(gpu_->bench->synchronize());
   if (gpu_in_) must(gpu_in_->download());
   if (gpu_out_) must(gpu_out_->download());
   std::uint64_t wrong = count_wrong(out_.data(), expected_.data(), key_.type, count_);
