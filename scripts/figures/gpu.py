@@ -59,19 +59,27 @@ def gpu():
             ("gpu-tests-on-2", "the same on two H100")))
 
 
-COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter")
+COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter", "sendrecv")
 
 
 def every_collective():
-    names = [f"gpu-2xh100-{name}" for name in COLLECTIVES]
+    names = [f"gpu-2xh200-{name}" for name in COLLECTIVES]
     runs = [load(name) for name in names]
     by_size = [{row["bytes"]: row for row in right(run, ranks=2)} for run in runs]
     rows = [(size, *(f"{rows[size]['time_us']['p50']:.1f}, {nccl_ratio(rows[size]):.2f}" for rows in by_size))
             for size in by_size[0]]
     return ["## Every collective", "",
-            f"2 H100, a rank each, float, graph, out of place, beside NCCL {runs[0]['nccl']} with NVLS off.",
+            f"2 {runs[0]['gpu']}, a rank each, float, graph, out of place, beside NCCL {runs[0]['nccl']} with NVLS off.",
             "A cell has gdrx's time in microseconds, and how many times that the faster of both ways of NCCL takes.", ""] + \
-        table(["bytes", *COLLECTIVES], rows) + sources(*names)
+        table(["bytes", *COLLECTIVES], rows) + sources(*names) + send_and_receive()
+
+
+def send_and_receive():
+    names = [f"gpu-sendrecv-{ranks}x-on-1-mps-{mode}" for ranks in (2, 4) for mode in ("graph", "stream")]
+    by_size = [{row["bytes"]: row for row in right(load(name))} for name in names]
+    return ["Ranks that share one H100 under CUDA's multi-process service, in microseconds: each sends to the next, and receives.", ""] + \
+        table(["bytes", "2 ranks, graph", "2, stream", "4, graph", "4, stream"],
+              [(size, *(f"{rows[size]['time_us']['p50']:.2f}" for rows in by_size)) for size in by_size[0]]) + sources(*names)
 
 
 def shared():
