@@ -86,12 +86,16 @@ TEST(TraceJson, ASpanThatHasNotEndedLastsUntilNowAndSaysSo) {
   event.algorithm = "tree";
   event.begin = Instant(Duration(1'000));
   ring.add(event);
-  for (const auto& entry : parsed(ring, Instant(Duration(4'000)))["traceEvents"]) {
+  const auto json = parsed(ring, Instant(Duration(4'000)));
+  int spans = 0;
+  for (const auto& entry : json["traceEvents"]) {
     if (entry["ph"] != "X") continue;
+    ++spans;
     EXPECT_TRUE(entry["args"]["open"].get<bool>());
     EXPECT_EQ(entry["args"]["algorithm"], "tree");
     EXPECT_DOUBLE_EQ(entry["dur"].get<double>(), 3.0);
   }
+  EXPECT_EQ(spans, 1);
 }
 
 TEST(TraceJson, IsValidWithoutEventsAndAfterMoreThanTheRingHolds) {
