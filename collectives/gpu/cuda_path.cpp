@@ -389,7 +389,7 @@ Result<std::unique_ptr<Timer>> CudaPath::timer(std::uint32_t slots) {
   });
 }
 
-void CudaPath::abort() noexcept { static_cast<volatile Report*>(held_->report)->abort = 1; }
+void CudaPath::abort() noexcept { held_->fail(); }
 
 }  // namespace gdrx::gpu
 

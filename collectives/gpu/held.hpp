@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <vector>
@@ -34,8 +36,13 @@ struct Held final : DeviceWait::Kept {
     return {reinterpret_cast<const Control*>(own->data()), owner_of(own->lease())};
   }
 
+  /// Any thread, as has_failed(): every wait of the path's kernels ends.
+  void fail() noexcept {
+    std::atomic_ref<std::uint32_t>(report->abort).store(1, std::memory_order_relaxed);
+  }
   bool has_failed() const noexcept {
-    return report != nullptr && static_cast<volatile const Report*>(report)->abort != 0;
+    return report != nullptr &&
+           std::atomic_ref<std::uint32_t>(report->abort).load(std::memory_order_relaxed) != 0;
   }
 
   int device;
