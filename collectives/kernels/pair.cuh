@@ -256,7 +256,7 @@ class Channel {
   /// Nothing has come: time to tell what is empty.
   __device__ __forceinline__ bool wait(const PairCall& call) {
     waits_ = true;
-    if (position_ - known_ >= call.channels.ring / 4) tell(call);
+    if (position_ - known_ >= call.channels.ring / 2) tell(call);
     return false;
   }
 
@@ -311,13 +311,12 @@ class Carrier {
  public:
   /// Reads, and changes nothing.
   __device__ __forceinline__ explicit Carrier(const PairCall& call) : call_(call) {
-    // Warps of a block are far apart in the order of tasks: a few tasks go to as many blocks.
-    const std::uint32_t first = threadIdx.x / 32 * gridDim.x + blockIdx.x;
-    const std::uint32_t warps = blockDim.x / 32 * gridDim.x;
+    // A block has tasks that follow each other, so it mostly sends or mostly receives: the fences
+    // of who receives would wait for all that the block's senders have on their way to a peer.
+    const std::uint32_t end = (blockIdx.x + 1) * call.tasks / gridDim.x;
+    std::uint32_t task = blockIdx.x * call.tasks / gridDim.x + threadIdx.x / 32;
 #pragma unroll 1
-    for (int i = 0; i < kTurns; ++i) {
-      const std::uint32_t task = first + static_cast<std::uint32_t>(i) * warps;
-      if (task >= call.tasks) break;
+    for (int i = 0; i < kTurns && task < end; ++i, task += blockDim.x / 32) {
       channels_[i].begin(call, task);
       count_ = i + 1;
     }
