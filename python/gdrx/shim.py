@@ -41,13 +41,20 @@ def _cache(name: str, torch_version: str) -> pathlib.Path:
     return pathlib.Path(home) / f"{name}-{digest.hexdigest()[:16]}"
 
 
+def _standard_library() -> list:
+    """The C++ library that PyTorch has loaded: first, so that none of its functions come from a static one. With
+    g++ 13 of Ubuntu 24.04 some did, and to write a number into an error's text ended the process."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return sorted({line.split()[-1] for line in maps if "/libstdc++.so" in line})[:1]
+
+
 def flags() -> dict:
     """What the compiler and the linker are told, for a build now or with the package."""
     lib = library.path().parent
     return {
         "cflags": ["-O2", "-std=c++20", "-fvisibility=hidden"],
         "include": [str(library.include()), str(SOURCES)],
-        "ldflags": [f"-L{lib}", f"-l:{library.NAME}", f"-Wl,-rpath,{lib}"],
+        "ldflags": [*_standard_library(), f"-L{lib}", f"-l:{library.NAME}", f"-Wl,-rpath,{lib}"],
     }
 
 
