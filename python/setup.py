@@ -16,12 +16,12 @@ TREE = HERE.parent
 
 
 def libraries():
-    """libgdrx and its fabrics."""
+    """libgdrx, and what it loads: fabrics, kernels if they were built."""
     folder = pathlib.Path(os.environ.get("TORCH_GDRX_LIBRARY") or TREE / "build/release/lib")
     if not (folder / "libgdrx.so.0").exists():
         sys.exit(f"gdrx: no libgdrx.so.0 in {folder}: build gdrx first (scripts/quickstart), "
                  "or set TORCH_GDRX_LIBRARY")
-    return [folder / "libgdrx.so.0"] + sorted(folder.glob("libgdrx-fabric-*.so"))
+    return [folder / "libgdrx.so.0", *sorted(folder.glob("libgdrx-fabric-*.so")), *folder.glob("libgdrx-cuda.so")]
 
 
 class Build(build_py):

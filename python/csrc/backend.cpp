@@ -13,17 +13,18 @@ namespace {
 
 // How long a rank that leaves waits for the others.
 constexpr Milliseconds kGrace{60'000};
+constexpr const char* kName = "gdrx";  // of a group, in its store
 
 }  // namespace
 
 Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout)
-    : Backend(store, Engine::create(store, rank, size, timeout)) {}
+    : Backend(store, Engine::create({store, kName, rank, size}, timeout)) {}
 
 Backend::Backend(StorePtr store, std::shared_ptr<Engine> engine)
     : c10d::Backend(engine->rank(), engine->size()),
       store_(std::move(store)),
       engine_(std::move(engine)),
-      options_(c10::make_intrusive<Options>("gdrx", engine_->timeout())) {
+      options_(c10::make_intrusive<GroupOptions>("gdrx", engine_->timeout())) {
   init();
 }
 
@@ -56,12 +57,40 @@ Call Backend::call_of(c10d::OpType type, const char* title, Milliseconds timeout
   return call;
 }
 
+// The group's own timeout for a call that has none.
+Milliseconds Backend::limit_of(Milliseconds timeout) const {
+  return timeout.count() > 0 ? timeout : engine_->timeout();
+}
+
+Place Backend::place_of(const at::Tensor& tensor, bool async) {
+  return tensor.is_cpu() ? Place() : Place(engine_->gpu(), tensor.device(), async);
+}
+
+c10dWork Backend::post(const Place& place, Call call, const Poster& poster) {
+  if (!place.on_gpu()) return engine_->post(std::move(call), poster);
+  call.timeout = limit_of(call.timeout);
+  return engine_->gpu().launch(place, std::move(call), poster, engine_->next_number());
+}
+
+void Backend::eagerConnectSingleDevice(at::Device device) {
+  if (!device.is_cpu()) engine_->gpu().connect(numbered(device), engine_->timeout());
+}
+
+std::string Backend::explain(std::size_t bytes, bool cuda) {
+  if (!cuda) return engine_->describe(bytes);
+  return engine_->gpu().explain(at::kCUDA, bytes, engine_->timeout());
+}
+
 #if GDRX_TORCH_AT_LEAST(9)
 c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
                                                  const std::vector<int>& ranks,
                                                  const c10::intrusive_ptr<Options>& opts) {
   const auto place = std::find(ranks.begin(), ranks.end(), getRank());
   if (place == ranks.end()) return nullptr;
+  // PyTorch before 2.15 splits once for each kind of device. The one that it gets serves them all.
+  if (store == split_store_) {
+    if (auto made = split_.lock()) return made;
+  }
   ++splits_;
   const Milliseconds timeout = opts ? opts->timeout : engine_->timeout();
   auto made = c10::make_intrusive<Backend>(store, static_cast<int>(place - ranks.begin()),
@@ -70,6 +99,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
     made->options_->group_name = opts->group_name;
     made->options_->global_ranks_in_group = opts->global_ranks_in_group;
   }
+  split_store_ = store;
+  split_ = c10::weak_intrusive_ptr<c10d::Backend>(c10::intrusive_ptr<c10d::Backend>(made));
   return made;
 }
 #endif
@@ -84,12 +115,19 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t>& ra
 }
 #endif
 
+void Backend::check_peer(const char* call, int peer) const {
+  TORCH_CHECK(peer >= 0 && peer < getSize(), "gdrx: ", call, ": ", peer,
+              " is not a rank of the group");
+}
+
 c10dWork Backend::send(Tensors& tensors, int peer, int tag) {
   at::Tensor& tensor = only("send", tensors);
   TORCH_CHECK(peer != getRank(), "gdrx: send: rank ", peer, " sends to itself");
+  check_peer("send", peer);
   TORCH_CHECK(tag >= 0, "gdrx: send: a tag is not negative");
   Call call = call_of(c10d::OpType::SEND, "gdrx:send", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
+  if (!tensor.is_cpu()) return exchange(std::move(call), {tensor, peer, true});
   call.inputs = {dense(tensor)};
   return engine_->send(std::move(call), peer, {tag, Purpose::user});
 }
@@ -97,15 +135,23 @@ c10dWork Backend::send(Tensors& tensors, int peer, int tag) {
 c10dWork Backend::recv(Tensors& tensors, int peer, int tag) {
   at::Tensor& tensor = only("recv", tensors);
   TORCH_CHECK(peer != getRank(), "gdrx: recv: rank ", peer, " receives from itself");
-  TORCH_CHECK(peer >= 0 && peer < getSize(), "gdrx: recv: ", peer, " is not a rank of the group");
+  check_peer("recv", peer);
   TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
   Call call = call_of(c10d::OpType::RECV, "gdrx:recv", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
+  if (!tensor.is_cpu()) return exchange(std::move(call), {tensor, peer, false});
   return engine_->receive(std::move(call), peer, {tag, Purpose::user});
+}
+
+c10dWork Backend::exchange(Call call, Message message) {
+  call.timeout = limit_of(call.timeout);
+  return engine_->gpu().exchange(std::move(call), std::move(message), engine_->sequence());
 }
 
 c10dWork Backend::recvAnysource(Tensors& tensors, int tag) {
   at::Tensor& tensor = only("recv", tensors);
+  TORCH_CHECK(tensor.is_cpu(), "gdrx: recv from any rank, of a tensor on ", tensor.device(),
+              ": a GPU receives from a rank that is named, give src=, or a CPU tensor");
   TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
   Call call = call_of(c10d::OpType::RECVANYSOURCE, "gdrx:recvAnySource", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gdrx as a c10d::Backend, for CPU tensors. One source for all versions of PyTorch: what a version
-// lacks is left out by the macros below.
+// gdrx as a c10d::Backend, for CPU and CUDA tensors. One source for all versions of PyTorch: what a
+// version lacks is left out by the macros below.
 #pragma once
 
 #include <torch/version.h>
@@ -47,6 +47,11 @@ bool waits_later(const Options& options) {
   }
 }
 
+/// What a group was made with. PyTorch copies it for groups that it splits off.
+struct GroupOptions : c10d::Backend::Options {
+  using Options::Options;
+};
+
 class Backend : public c10d::Backend {
  public:
   Backend(StorePtr store, int rank, int size, Milliseconds timeout);
@@ -90,6 +95,7 @@ class Backend : public c10d::Backend {
   c10dWork recv(Tensors& tensors, int peer, int tag) override;
   c10dWork recvAnysource(Tensors& tensors, int tag) override;
   c10dWork barrier(const c10d::BarrierOptions& opts) override;
+  void eagerConnectSingleDevice(at::Device device) override;
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
 
   void startCoalescing() override { engine_->start_coalescing(); }
@@ -114,14 +120,20 @@ class Backend : public c10d::Backend {
   c10d::ErrorType getError() override;
 #endif
   // For Python alone.
-  const c10::intrusive_ptr<Options>& options() const { return options_; }
+  const c10::intrusive_ptr<GroupOptions>& options() const { return options_; }
   std::string failure() { return engine_->failure(); }
-  std::string explain(std::size_t bytes) { return engine_->describe(bytes); }
+  std::string explain(std::size_t bytes, bool cuda);
+  void use_urgent_stream() { engine_->gpu().use_urgent_stream(); }
   Stats stats() { return engine_->stats(); }
   int splits() const { return splits_; }
 
  private:
   Call call_of(c10d::OpType type, const char* title, Milliseconds timeout, bool async) const;
+  Place place_of(const at::Tensor& tensor, bool async);
+  c10dWork post(const Place& place, Call call, const Poster& poster);
+  c10dWork exchange(Call call, Message message);
+  void check_peer(const char* call, int peer) const;
+  Milliseconds limit_of(Milliseconds timeout) const;
   c10dWork gather_lists(c10d::OpType type, TensorLists& outputs, Tensors& inputs,
                         const c10d::AllgatherOptions& opts);
   std::string missing_ranks(Milliseconds timeout, bool wait_all_ranks);
@@ -129,8 +141,10 @@ class Backend : public c10d::Backend {
 
   StorePtr store_;  // alive as long as the group, as other backends keep it
   std::shared_ptr<Engine> engine_;
-  c10::intrusive_ptr<Options> options_;
+  c10::intrusive_ptr<GroupOptions> options_;
   int splits_ = 0;
+  StorePtr split_store_;  // of the last that was split off
+  c10::weak_intrusive_ptr<c10d::Backend> split_{c10::intrusive_ptr<c10d::Backend>()};
   int barriers_ = 0;
 };
 

@@ -77,6 +77,7 @@ void Engine::shutdown(Milliseconds grace) {
     return;
   }
   if (!stop_driver()) return;
+  gpu_->shutdown(grace);
   const auto now = Clock::now();
   const auto limit = now + grace;
   if (meet(std::min(limit, now + kAtOnce), limit)) return;

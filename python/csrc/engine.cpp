@@ -13,7 +13,6 @@
 namespace gdrx_torch {
 namespace {
 
-constexpr const char* kIdKey = "gdrx/unique_id";
 // The group's thread naps between steps that moved nothing: those are shorter than this.
 constexpr std::chrono::microseconds kIdleStep{3};
 constexpr std::chrono::microseconds kNap{20}, kLongestNap{200};
@@ -27,28 +26,6 @@ void pause(unsigned turns) {
   } else {
     sched_yield();
   }
-}
-
-gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, int rank) {
-  gdrxUniqueId id{};
-  if (rank == 0) {
-    const auto made = gdrxGetUniqueId(&id);
-    TORCH_CHECK(made == gdrxSuccess, "gdrx: no unique id: ", gdrxGetLastError(nullptr));
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(id.bytes);
-    store->set(kIdKey, std::vector<std::uint8_t>(bytes, bytes + sizeof id.bytes));
-    return id;
-  }
-  const std::vector<std::uint8_t> bytes = store->get(kIdKey);
-  TORCH_CHECK(bytes.size() == sizeof id.bytes, "gdrx: rank 0 put ", bytes.size(),
-              " bytes into the store for a unique id: all ranks need the same gdrx");
-  std::memcpy(id.bytes, bytes.data(), bytes.size());
-  return id;
-}
-
-// A deadline that has passed is told by these words, as PyTorch's own backends tell it.
-std::string why(gdrxResult_t result, gdrxComm_t comm) {
-  return (result == gdrxTimeout ? "its timeout has passed: " : "") +
-         std::string(gdrxGetLastError(comm));
 }
 
 // The deadline of calls that are posted while it lives.
@@ -72,46 +49,68 @@ void check(gdrxResult_t result, gdrxComm_t comm, const char* call) {
   C10_THROW_ERROR(DistBackendError, std::string("gdrx: ") + call + ": " + gdrxGetLastError(comm));
 }
 
-gdrxRequest_t* next_request(Work& work) { return &work.requests.emplace_back(nullptr); }
+// A deadline that has passed is told by these words, as PyTorch's own backends tell it.
+std::string why(gdrxResult_t result, gdrxComm_t comm) {
+  return (result == gdrxTimeout ? "its timeout has passed: " : "") +
+         std::string(gdrxGetLastError(comm));
+}
 
-std::shared_ptr<Engine> Engine::create(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                       int size, Milliseconds timeout) {
-  const gdrxUniqueId id = exchange_id(store, rank);
+gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                         int rank) {
+  const std::string key = name + "/unique_id";
+  gdrxUniqueId id{};
+  if (rank == 0) {
+    const auto made = gdrxGetUniqueId(&id);
+    TORCH_CHECK(made == gdrxSuccess, "gdrx: no unique id: ", gdrxGetLastError(nullptr));
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(id.bytes);
+    store->set(key, std::vector<std::uint8_t>(bytes, bytes + sizeof id.bytes));
+    return id;
+  }
+  const std::vector<std::uint8_t> bytes = store->get(key);
+  TORCH_CHECK(bytes.size() == sizeof id.bytes, "gdrx: rank 0 put ", bytes.size(),
+              " bytes into the store for a unique id: all ranks need the same gdrx");
+  std::memcpy(id.bytes, bytes.data(), bytes.size());
+  return id;
+}
+
+std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds timeout) {
+  const gdrxUniqueId id = exchange_id(meeting.store, meeting.name, meeting.rank);
   gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
   config.timeout_seconds = -1;  // each call has a deadline of its own here
   gdrxComm_t comm = nullptr;
-  const auto made = gdrxCommInitRank(&comm, size, id, rank, &config);
+  const auto made = gdrxCommInitRank(&comm, meeting.size, id, meeting.rank, &config);
   if (made != gdrxSuccess) {
     C10_THROW_ERROR(DistBackendError,
                     std::string("gdrx: no communicator: ") + gdrxGetLastError(nullptr));
   }
-  return enlist(std::shared_ptr<Engine>(new Engine(comm, rank, size, timeout)));
+  return enlist(std::shared_ptr<Engine>(new Engine(comm, meeting, timeout)));
 }
 
-Engine::Engine(gdrxComm_t comm, int rank, int size, Milliseconds timeout)
+Engine::Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout)
     : comm_(comm),
-      rank_(rank),
-      size_(size),
-      mailbox_(comm, rank, size),
+      gpu_(std::make_shared<Gpu>(std::move(meeting))),
+      mailbox_(comm, rank(), size()),
       timeout_(timeout.count()),
       process_(getpid()) {}
 
 std::shared_ptr<Engine> Engine::without(const std::vector<int>& ranks) {
   gdrxComm_t made = nullptr;
-  int rank = 0;
-  int size = 0;
+  Meeting left = gpu_->meeting();
   check_process("shrink");
   {
     const std::lock_guard lock(mutex_);
     TORCH_CHECK(comm_ != nullptr && !leaving_, "gdrx: shrink: the group was shut down");
     check(gdrxCommShrink(comm_, ranks.data(), static_cast<int>(ranks.size()), &made, nullptr),
           comm_, "shrink");
-    gdrxCommUserRank(made, &rank);
-    gdrxCommCount(made, &size);
+    gdrxCommUserRank(made, &left.rank);
+    gdrxCommCount(made, &left.size);
     fail("the group was shrunk: use the new one");
   }
   turn();
-  return enlist(std::shared_ptr<Engine>(new Engine(made, rank, size, timeout())));
+  gpu_->abort();
+  left.name += "/without";
+  for (const int rank : ranks) left.name += " " + std::to_string(rank);
+  return enlist(std::shared_ptr<Engine>(new Engine(made, std::move(left), timeout())));
 }
 
 Engine::~Engine() { shutdown(Milliseconds(0)); }
@@ -131,13 +130,13 @@ WorkPtr Engine::begin(Call call,
                       const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
                       std::uint64_t number) {
   bool async = call.async;
-  auto work = c10::make_intrusive<Work>(shared_from_this(), rank_, std::move(call), number);
+  auto work = c10::make_intrusive<Work>(shared_from_this(), rank(), std::move(call), number);
   std::vector<WorkPtr> ended;
   check_process(work->call.title);
   {
     const std::lock_guard lock(mutex_);
     check_usable(work->call.title);
-    count(work->call);
+    calls_[work->call.title].add(work->call);
     start(work, ended);
     if (coalesced_) {
       coalesced_->push_back(work);
@@ -150,15 +149,6 @@ WorkPtr Engine::begin(Call call,
   return work;
 }
 
-void Engine::count(const Call& call) {
-  Stats::Calls& calls = calls_[call.title];
-  ++calls.count;
-  const auto& tensors = !call.shown.empty()    ? call.shown
-                        : !call.inputs.empty() ? call.inputs
-                                               : call.outputs;
-  for (const at::Tensor& tensor : tensors) calls.bytes += tensor.nbytes();
-}
-
 WorkPtr Engine::post(Call call, const Poster& poster) {
   return begin(
       std::move(call),
@@ -166,7 +156,7 @@ WorkPtr Engine::post(Call call, const Poster& poster) {
         // Of messages the mailbox keeps time: a packet may be waited for without end.
         const TimeLimit limit(comm_, work->call.timeout);
         try {
-          poster(comm_, *work);
+          poster({comm_, gdrxStreamNone, work.get()});
         } catch (...) {
           // What was posted before runs all the same, on memory that must stay.
           work->error = "gdrx: a part of the call was refused";
@@ -175,7 +165,7 @@ WorkPtr Engine::post(Call call, const Poster& poster) {
         }
         collectives_.push_back(work);
       },
-      ++sequence_);
+      next_number());
 }
 
 WorkPtr Engine::send(Call call, int peer, Key key) {
@@ -199,6 +189,7 @@ WorkPtr Engine::receive(Call call, int peer, Key key) {
 void Engine::start_coalescing() {
   const std::lock_guard lock(mutex_);
   if (!coalesced_) coalesced_.emplace();
+  gpu_->start_coalescing();
 }
 
 c10::intrusive_ptr<c10d::Work> Engine::end_coalescing() {
@@ -209,7 +200,10 @@ c10::intrusive_ptr<c10d::Work> Engine::end_coalescing() {
     works.swap(*coalesced_);
     coalesced_.reset();
   }
-  return c10::make_intrusive<AllWork>(rank_, std::move(works));
+  std::vector<c10::intrusive_ptr<c10d::Work>> all = gpu_->end_coalescing();
+  if (works.empty() && all.size() == 1) return all.front();
+  all.insert(all.end(), works.begin(), works.end());
+  return c10::make_intrusive<AllWork>(rank(), std::move(all));
 }
 
 bool Engine::busy() const { return !collectives_.empty() || !mailbox_.quiet(); }
@@ -313,13 +307,15 @@ void Engine::abort(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     if (comm_ == nullptr) return;
-    fail("rank " + std::to_string(rank_) + ": " + why);
+    fail("rank " + std::to_string(rank()) + ": " + why);
   }
+  gpu_->abort();
   turn();
 }
 
 std::string Engine::failure() {
   check_process("failure");
+  if (std::string of_gpu = gpu_->failure(); !of_gpu.empty()) return of_gpu;
   const std::lock_guard lock(mutex_);
   gdrxResult_t result = gdrxSuccess;
   if (failure_.empty() && comm_ != nullptr &&
@@ -340,19 +336,21 @@ std::string Engine::describe(std::size_t bytes) {
 
 Stats Engine::stats() {
   check_process("stats");
+  const auto on_gpu = gpu_->counts();
   const std::lock_guard lock(mutex_);
   Stats stats{.calls = calls_};
+  for (const auto& [title, seen] : on_gpu) stats.calls[title].add(seen);
   if (comm_ == nullptr) return stats;
   std::vector<char> text(16384);
-  stats.late.resize(static_cast<std::size_t>(size_));
+  stats.late.resize(static_cast<std::size_t>(size()));
   gdrxWaiting_t waiting{};
   waiting.size = sizeof waiting;
   waiting.ranks = stats.late.data();
-  waiting.rank_capacity = size_;
+  waiting.rank_capacity = size();
   waiting.text = text.data();
   waiting.text_capacity = text.size();
   check(gdrxCommGetWaiting(comm_, &waiting), comm_, "stats");
-  stats.late.resize(static_cast<std::size_t>(std::min(waiting.rank_count, size_)));
+  stats.late.resize(static_cast<std::size_t>(std::min(waiting.rank_count, size())));
   stats.running = waiting.calls;
   stats.behind = waiting.behind;
   stats.seconds = waiting.seconds;

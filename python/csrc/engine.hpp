@@ -23,36 +23,33 @@
 #include <thread>
 #include <vector>
 
+#include "gpu.hpp"
 #include "mailbox.hpp"
 #include "work.hpp"
 
 namespace gdrx_torch {
 
-/// Posts a call's requests, with the lock held.
-using Poster = std::function<void(gdrxComm_t, Work&)>;
-
 /// Throws with the communicator's last error.
 void check(gdrxResult_t result, gdrxComm_t comm, const char* call);
-/// A place for the next request of a call.
-gdrxRequest_t* next_request(Work& work);
+/// The communicator's last error. One that came of a deadline says so in PyTorch's words.
+std::string why(gdrxResult_t result, gdrxComm_t comm);
+/// Collective: rank 0 makes the id, and puts it into the store.
+gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                         int rank);
 
 /// What a group has done, and whom it waits for.
 struct Stats {
-  struct Calls {
-    std::uint64_t count = 0, bytes = 0;  // bytes of this rank's tensors
-  };
-  std::map<std::string, Calls> calls;  // by the name that a profiler shows
-  std::vector<int> late;               // the ranks that running calls wait for
-  int running = 0, behind = 0;         // calls; behind: that wait for those to end
-  double seconds = 0;                  // for which the oldest has run
-  std::string text;                    // a line for each running call
+  std::map<std::string, Counted> calls;  // by the name that a profiler shows
+  std::vector<int> late;                 // the ranks that running calls wait for
+  int running = 0, behind = 0;           // calls; behind: that wait for those to end
+  double seconds = 0;                    // for which the oldest has run
+  std::string text;                      // a line for each running call
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   /// Collective over the ranks of `store`: rank 0 puts the unique id there.
-  static std::shared_ptr<Engine> create(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                        int size, Milliseconds timeout);
+  static std::shared_ptr<Engine> create(const Meeting& meeting, Milliseconds timeout);
   /// The same without these ranks, of the ranks that stay, and they alone call it. This one is then
   /// of no more use, and whoever still waits in it has an error.
   std::shared_ptr<Engine> without(const std::vector<int>& ranks);
@@ -66,6 +63,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Between the two nobody waits; what was begun there is returned as one.
   void start_coalescing();
   c10::intrusive_ptr<c10d::Work> end_coalescing();
+  /// What is not of CPU tensors.
+  Gpu& gpu() { return *gpu_; }
 
   /// One step of all that is in flight.
   void turn();
@@ -79,21 +78,21 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Milliseconds timeout() const { return Milliseconds(timeout_.load()); }
   void set_timeout(Milliseconds timeout) { timeout_ = timeout.count(); }
   std::uint64_t sequence() const { return sequence_.load(); }
+  std::uint64_t next_number() { return ++sequence_; }
   /// Why the group has failed; empty: it has not.
   std::string failure();
   std::string describe(std::size_t bytes);
   Stats stats();
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  int rank() const { return gpu_->meeting().rank; }
+  int size() const { return gpu_->meeting().size; }
 
  private:
-  Engine(gdrxComm_t comm, int rank, int size, Milliseconds timeout);
+  Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout);
   WorkPtr begin(Call call, const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
                 std::uint64_t number);
   void advance(std::vector<WorkPtr>& ended);
   bool advance(Work& work);
   bool busy() const;
-  void count(const Call& call);
   void check_process(const char* call) const;
   void check_usable(const char* call) const;
   void fail(const std::string& why);
@@ -104,7 +103,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void part(bool met, std::vector<WorkPtr> ended);
 
   gdrxComm_t comm_;
-  const int rank_, size_;
+  const std::shared_ptr<Gpu> gpu_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::thread driver_;
@@ -115,7 +114,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Mailbox mailbox_;
   std::optional<std::vector<WorkPtr>> coalesced_;
   std::string failure_;
-  std::map<std::string, Stats::Calls> calls_;
+  std::map<std::string, Counted> calls_;
   std::atomic<std::int64_t> timeout_;
   std::atomic<std::uint64_t> sequence_{0};
   const int process_;  // a forked child owns nothing of this

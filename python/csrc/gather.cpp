@@ -67,6 +67,7 @@ c10dWork Backend::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
 // outputs[i] has the inputs i of all ranks.
 c10dWork Backend::gather_lists(c10d::OpType type, TensorLists& outputs, Tensors& inputs,
                                const c10d::AllgatherOptions& opts) {
+  const Place place = place_of(inputs.front(), waits_later(opts));
   Call call = call_of(type, "gdrx:all_gather", opts.timeout, waits_later(opts));
   call.shown = inputs;
   Tensors from;
@@ -74,7 +75,7 @@ c10dWork Backend::gather_lists(c10d::OpType type, TensorLists& outputs, Tensors&
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_dense("all_gather", inputs[i]);
     check_list("all_gather", outputs[i], getSize());
-    check_same_type("all_gather", outputs[i], inputs[i].scalar_type());
+    check_alike("all_gather", outputs[i], inputs[i]);
     const std::size_t mine = count(outputs[i][static_cast<std::size_t>(getRank())]);
     TORCH_CHECK(mine == count(inputs[i]), "gdrx: all_gather: this rank's input has ",
                 count(inputs[i]), " elements, its place in the output ", mine);
@@ -85,16 +86,16 @@ c10dWork Backend::gather_lists(c10d::OpType type, TensorLists& outputs, Tensors&
     call.after = both(std::move(call.after), spread(to.back(), outputs[i]));
   }
   call.inputs.insert(call.inputs.end(), from.begin(), from.end());
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     for (std::size_t i = 0; i < from.size(); ++i) {
       const gdrxDataType_t type = type_of(from[i].scalar_type());
       const void* data = from[i].const_data_ptr();
-      gdrxRequest_t* request = next_request(work);
-      check(to[i].even()
-                ? gdrxAllGather(data, to[i].data(), count(from[i]), type, comm, nullptr, request)
-                : gdrxAllGatherv(data, to[i].data(), to[i].counts.data(), nullptr, type, comm,
-                                 nullptr, request),
-            comm, "all_gather");
+      gdrxRequest_t* request = there.request();
+      check(to[i].even() ? gdrxAllGather(data, to[i].data(), count(from[i]), type, there.comm,
+                                         there.stream, request)
+                         : gdrxAllGatherv(data, to[i].data(), to[i].counts.data(), nullptr, type,
+                                          there.comm, there.stream, request),
+            there.comm, "all_gather");
     }
   });
 }
@@ -111,6 +112,7 @@ c10dWork Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inp
   TORCH_CHECK(outputs.size() == inputs.size() && !inputs.empty(),
               "gdrx: all_gather_into_tensor: ", inputs.size(), " inputs for ", outputs.size(),
               " outputs");
+  const Place place = place_of(inputs.front(), waits_later(opts));
   Call call = call_of(outputs.size() == 1 ? c10d::OpType::_ALLGATHER_BASE : c10d::OpType::COALESCED,
                       "gdrx:all_gather_into_tensor", opts.timeout, waits_later(opts));
   call.shown = inputs;
@@ -119,7 +121,7 @@ c10dWork Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inp
   Tensors to;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_dense("all_gather_into_tensor", inputs[i]);
-    check_same_type("all_gather_into_tensor", {outputs[i]}, inputs[i].scalar_type());
+    check_alike("all_gather_into_tensor", {outputs[i]}, inputs[i]);
     TORCH_CHECK(outputs[i].numel() == inputs[i].numel() * getSize(),
                 "gdrx: all_gather_into_tensor: an output of ", outputs[i].numel(),
                 " elements for inputs of ", inputs[i].numel(), " on each of ", getSize(), " ranks");
@@ -129,11 +131,12 @@ c10dWork Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inp
   }
   call.inputs = from;
   call.inputs.insert(call.inputs.end(), to.begin(), to.end());
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     for (std::size_t i = 0; i < from.size(); ++i) {
-      check(gdrxAllGather(from[i].const_data_ptr(), to[i].mutable_data_ptr(), count(from[i]),
-                          type_of(from[i].scalar_type()), comm, nullptr, next_request(work)),
-            comm, "all_gather_into_tensor");
+      check(
+          gdrxAllGather(from[i].const_data_ptr(), to[i].mutable_data_ptr(), count(from[i]),
+                        type_of(from[i].scalar_type()), there.comm, there.stream, there.request()),
+          there.comm, "all_gather_into_tensor");
     }
   });
 }
@@ -141,6 +144,7 @@ c10dWork Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inp
 c10dWork Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) {
   at::Tensor& input = only("gather", inputs);
   const bool is_root = opts.rootRank == getRank();
+  const Place place = place_of(input, waits_later(opts));
   const at::Tensor from = dense(input);
   Call call = call_of(c10d::OpType::GATHER, "gdrx:gather", opts.timeout, waits_later(opts));
   call.shown = {input};
@@ -149,7 +153,7 @@ c10dWork Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::Gath
   if (is_root) {
     TORCH_CHECK(outputs.size() == 1, "gdrx: gather requires one output list on the root");
     check_list("gather", outputs[0], getSize());
-    check_same_type("gather", outputs[0], input.scalar_type());
+    check_alike("gather", outputs[0], input);
     to = flat_output(outputs[0]);
     call.inputs.push_back(to.buffer);
     call.outputs = outputs[0];
@@ -158,11 +162,11 @@ c10dWork Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::Gath
     TORCH_CHECK(outputs.empty() || (outputs.size() == 1 && outputs[0].empty()),
                 "gdrx: gather requires empty output on non-root");
   }
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     check(gdrxGatherv(from.const_data_ptr(), count(from), is_root ? to.data() : nullptr,
                       is_root ? to.counts.data() : nullptr, nullptr, type_of(from.scalar_type()),
-                      static_cast<int>(opts.rootRank), comm, nullptr, next_request(work)),
-          comm, "gather");
+                      static_cast<int>(opts.rootRank), there.comm, there.stream, there.request()),
+          there.comm, "gather");
   });
 }
 
@@ -186,6 +190,7 @@ c10dWork Backend::gather_into_tensor(at::Tensor& output, at::Tensor& input,
 c10dWork Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& opts) {
   at::Tensor& output = only("scatter", outputs);
   const bool is_root = opts.rootRank == getRank();
+  const Place place = place_of(output, waits_later(opts));
   const at::Tensor to = dense(output);
   Call call = call_of(c10d::OpType::SCATTER, "gdrx:scatter", opts.timeout, waits_later(opts));
   call.outputs = {output};
@@ -194,7 +199,7 @@ c10dWork Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::Sca
   if (is_root) {
     TORCH_CHECK(inputs.size() == 1, "gdrx: scatter requires one input list on the root");
     check_list("scatter", inputs[0], getSize());
-    check_same_type("scatter", inputs[0], output.scalar_type());
+    check_alike("scatter", inputs[0], output);
     from = flat_input(inputs[0]);
     call.shown = call.inputs = inputs[0];
     call.inputs.push_back(from.buffer);
@@ -203,11 +208,11 @@ c10dWork Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::Sca
                 "gdrx: scatter requires empty input on non-root");
   }
   call.inputs.push_back(to);
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     check(gdrxScatterv(is_root ? from.data() : nullptr, is_root ? from.counts.data() : nullptr,
                        nullptr, to.mutable_data_ptr(), count(to), type_of(to.scalar_type()),
-                       static_cast<int>(opts.rootRank), comm, nullptr, next_request(work)),
-          comm, "scatter");
+                       static_cast<int>(opts.rootRank), there.comm, there.stream, there.request()),
+          there.comm, "scatter");
   });
 }
 
@@ -216,9 +221,10 @@ c10dWork Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                 std::vector<int64_t>& input_splits,
                                 const c10d::AllToAllOptions& opts) {
   check_dense("all_to_all_single", input);
-  check_same_type("all_to_all_single", {output}, input.scalar_type());
+  check_alike("all_to_all_single", {output}, input);
   const auto sends = parts("input", input, input_splits, getSize());
   const auto receives = parts("output", output, output_splits, getSize());
+  const Place place = place_of(input, waits_later(opts));
   const at::Tensor from = dense(input);
   const at::Tensor to = dense(output);
   Call call = call_of(c10d::OpType::ALLTOALL_BASE, "gdrx:all_to_all_single", opts.timeout,
@@ -228,19 +234,20 @@ c10dWork Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   call.outputs = {output};
   call.after = copy_back(output, to);
   // Ranks see their own splits alone: whether all are even nobody knows who was given lists.
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     check(gdrxAllToAllv(from.const_data_ptr(), sends.data(), nullptr, to.mutable_data_ptr(),
-                        receives.data(), nullptr, type_of(from.scalar_type()), comm, nullptr,
-                        next_request(work)),
-          comm, "all_to_all_single");
+                        receives.data(), nullptr, type_of(from.scalar_type()), there.comm,
+                        there.stream, there.request()),
+          there.comm, "all_to_all_single");
   });
 }
 
 c10dWork Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) {
   check_list("all_to_all", inputs, getSize());
   check_list("all_to_all", outputs, getSize());
-  check_same_type("all_to_all", inputs, inputs[0].scalar_type());
-  check_same_type("all_to_all", outputs, inputs[0].scalar_type());
+  check_alike("all_to_all", inputs, inputs[0]);
+  check_alike("all_to_all", outputs, inputs[0]);
+  const Place place = place_of(inputs.front(), waits_later(opts));
   const Flat from = flat_input(inputs);
   const Flat to = flat_output(outputs);
   Call call = call_of(c10d::OpType::ALLTOALL, "gdrx:all_to_all", opts.timeout, waits_later(opts));
@@ -249,11 +256,11 @@ c10dWork Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToA
   call.inputs.push_back(to.buffer);
   call.outputs = outputs;
   call.after = spread(to, outputs);
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     check(gdrxAllToAllv(from.data(), from.counts.data(), nullptr, to.data(), to.counts.data(),
-                        nullptr, type_of(from.buffer.scalar_type()), comm, nullptr,
-                        next_request(work)),
-          comm, "all_to_all");
+                        nullptr, type_of(from.buffer.scalar_type()), there.comm, there.stream,
+                        there.request()),
+          there.comm, "all_to_all");
   });
 }
 

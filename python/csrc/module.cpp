@@ -38,6 +38,11 @@ py::dict stats_of(Backend& backend) {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::module_::import("torch.distributed.distributed_c10d");  // the base classes
   using NoGil = py::call_guard<py::gil_scoped_release>;
+  using gdrx_torch::GroupOptions;
+  py::class_<GroupOptions, Held<GroupOptions>, c10d::Backend::Options>(m, "Options")
+      .def("__deepcopy__", [](const GroupOptions& self, const py::dict&) {
+        return c10::make_intrusive<GroupOptions>(self);
+      });
   py::class_<Backend, Held<Backend>, c10d::Backend> backend(m, "Backend");
   backend
       .def(
@@ -49,8 +54,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def_property_readonly("options", &Backend::options)
       .def_property_readonly("uid", [](const Backend& self) { return self.getGroupUid(); })
       .def("failure", &Backend::failure, NoGil(), "Why the group has failed; empty: it has not.")
-      .def("explain", &Backend::explain, NoGil(), py::arg("bytes"),
+      .def("explain", &Backend::explain, NoGil(), py::arg("bytes"), py::arg("cuda") = false,
            "The reasons for how an all_reduce of so many bytes runs.")
+      .def("use_urgent_stream", &Backend::use_urgent_stream,
+           "Before the first call: CUDA calls with async_op are in a stream of high priority.")
       .def("stats", &stats_of, "What the group has done, and whom it waits for.")
       .def("comm_split_count", &Backend::splits)
       .def(

@@ -23,13 +23,13 @@ bool joins(const Tensors& tensors) {
 
 // `buffers` in place, each by a request of its own.
 Poster all_reduces(Tensors buffers, c10d::ReduceOp op) {
-  return [buffers = std::move(buffers), op = std::move(op)](gdrxComm_t comm, Work& work) {
+  return [buffers = std::move(buffers), op = std::move(op)](const Target& there) {
     for (const at::Tensor& buffer : buffers) {
-      const Operator made(op, buffer.scalar_type(), comm);
-      void* data = buffer.mutable_data_ptr();
-      check(gdrxAllReduce(data, data, count(buffer), type_of(buffer.scalar_type()), made.get(),
-                          comm, nullptr, next_request(work)),
-            comm, "all_reduce");
+      const Operator made(op, buffer.scalar_type(), there);
+      const at::Tensor from = scaled(buffer, op);
+      check(gdrxAllReduce(from.const_data_ptr(), buffer.mutable_data_ptr(), count(buffer),
+                          made.type(), made.get(), there.comm, there.stream, there.request()),
+            there.comm, "all_reduce");
     }
   };
 }
@@ -38,28 +38,30 @@ Poster all_reduces(Tensors buffers, c10d::ReduceOp op) {
 
 c10dWork Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
   at::Tensor& tensor = only("broadcast", tensors);
+  const Place place = place_of(tensor, waits_later(opts));
   const at::Tensor buffer = dense(tensor);
   Call call = call_of(c10d::OpType::BROADCAST, "gdrx:broadcast", opts.timeout, waits_later(opts));
   call.shown = call.outputs = {tensor};
   call.inputs = {buffer};
   call.after = copy_back(tensor, buffer);
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     void* data = buffer.mutable_data_ptr();
     check(gdrxBroadcast(data, data, count(buffer), type_of(buffer.scalar_type()),
-                        static_cast<int>(opts.rootRank), comm, nullptr, next_request(work)),
-          comm, "broadcast");
+                        static_cast<int>(opts.rootRank), there.comm, there.stream, there.request()),
+          there.comm, "broadcast");
   });
 }
 
 c10dWork Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   at::Tensor& tensor = only("all_reduce", tensors);
   check_operator("all_reduce", opts.reduceOp, tensor.scalar_type());
+  const Place place = place_of(tensor, waits_later(opts));
   const at::Tensor buffer = dense(tensor);
   Call call = call_of(c10d::OpType::ALLREDUCE, "gdrx:all_reduce", opts.timeout, waits_later(opts));
   call.shown = call.outputs = {tensor};
   call.inputs = {buffer};
   call.after = copy_back(tensor, buffer);
-  return engine_->post(std::move(call), all_reduces({buffer}, opts.reduceOp));
+  return post(place, std::move(call), all_reduces({buffer}, opts.reduceOp));
 }
 
 c10dWork Backend::allreduce_sparse(Tensors&, const c10d::AllreduceOptions&) {
@@ -73,11 +75,13 @@ c10dWork Backend::allreduce_coalesced(Tensors& tensors,
   TORCH_CHECK(!tensors.empty(), "gdrx: all_reduce_coalesced requires a non-empty list");
   for (const at::Tensor& tensor : tensors) {
     check_dense("all_reduce_coalesced", tensor);
+    check_same_device("all_reduce_coalesced", tensor, tensors.front());
     check_operator("all_reduce_coalesced", opts.reduceOp, tensor.scalar_type());
   }
   Call call = call_of(c10d::OpType::ALLREDUCE_COALESCED, "gdrx:all_reduce_coalesced", opts.timeout,
                       waits_later(opts));
   call.shown = call.outputs = tensors;
+  const Place place = place_of(tensors.front(), waits_later(opts));
   if (joins(tensors)) {
     const Flat flat = flat_input(tensors);
     std::size_t all = 0;
@@ -86,11 +90,12 @@ c10dWork Backend::allreduce_coalesced(Tensors& tensors,
     call.inputs.push_back(flat.buffer);
     call.after = spread(flat, tensors);
     const at::ScalarType type = tensors.front().scalar_type();
-    return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
-      const Operator made(opts.reduceOp, type, comm);
-      check(gdrxAllReduce(flat.data(), flat.data(), all, type_of(type), made.get(), comm, nullptr,
-                          next_request(work)),
-            comm, "all_reduce_coalesced");
+    return post(place, std::move(call), [&](const Target& there) {
+      const Operator made(opts.reduceOp, type, there);
+      const at::Tensor from = scaled(flat.buffer, opts.reduceOp);
+      check(gdrxAllReduce(from.const_data_ptr(), flat.data(), all, made.type(), made.get(),
+                          there.comm, there.stream, there.request()),
+            there.comm, "all_reduce_coalesced");
     });
   }
   for (const at::Tensor& tensor : tensors) {
@@ -98,25 +103,26 @@ c10dWork Backend::allreduce_coalesced(Tensors& tensors,
     call.after = both(std::move(call.after), copy_back(tensor, call.inputs.back()));
   }
   Tensors buffers = call.inputs;
-  return engine_->post(std::move(call), all_reduces(std::move(buffers), opts.reduceOp));
+  return post(place, std::move(call), all_reduces(std::move(buffers), opts.reduceOp));
 }
 
 c10dWork Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
   at::Tensor& tensor = only("reduce", tensors);
   check_operator("reduce", opts.reduceOp, tensor.scalar_type());
+  const Place place = place_of(tensor, waits_later(opts));
   const at::Tensor buffer = dense(tensor);
   const bool is_root = opts.rootRank == getRank();
   Call call = call_of(c10d::OpType::REDUCE, "gdrx:reduce", opts.timeout, waits_later(opts));
   call.shown = call.outputs = {tensor};
   call.inputs = {buffer};
   if (is_root) call.after = copy_back(tensor, buffer);
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
-    const Operator made(opts.reduceOp, buffer.scalar_type(), comm);
-    void* data = buffer.mutable_data_ptr();
-    check(
-        gdrxReduce(data, is_root ? data : nullptr, count(buffer), type_of(buffer.scalar_type()),
-                   made.get(), static_cast<int>(opts.rootRank), comm, nullptr, next_request(work)),
-        comm, "reduce");
+  return post(place, std::move(call), [&](const Target& there) {
+    const Operator made(opts.reduceOp, buffer.scalar_type(), there);
+    const at::Tensor from = scaled(buffer, opts.reduceOp);
+    check(gdrxReduce(from.const_data_ptr(), is_root ? buffer.mutable_data_ptr() : nullptr,
+                     count(buffer), made.type(), made.get(), static_cast<int>(opts.rootRank),
+                     there.comm, there.stream, there.request()),
+          there.comm, "reduce");
   });
 }
 
@@ -126,11 +132,12 @@ c10dWork Backend::reduce_scatter(Tensors& outputs, TensorLists& inputs,
   TORCH_CHECK(inputs.size() == 1 && inputs[0].size() == static_cast<std::size_t>(getSize()),
               "gdrx: reduce_scatter requires one list of as many tensors as there are ranks");
   const at::ScalarType type = output.scalar_type();
-  check_same_type("reduce_scatter", inputs[0], type);
+  check_alike("reduce_scatter", inputs[0], output);
   check_operator("reduce_scatter", opts.reduceOp, type);
   const std::size_t mine = count(inputs[0][static_cast<std::size_t>(getRank())]);
   TORCH_CHECK(mine == count(output), "gdrx: reduce_scatter: this rank's output has ", count(output),
               " elements, its part of the input ", mine);
+  const Place place = place_of(output, waits_later(opts));
   const Flat flat = flat_input(inputs[0]);
   const at::Tensor buffer = dense(output);
   Call call =
@@ -140,15 +147,17 @@ c10dWork Backend::reduce_scatter(Tensors& outputs, TensorLists& inputs,
   call.inputs.push_back(buffer);
   call.outputs = {output};
   call.after = copy_back(output, buffer);
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
-    const Operator made(opts.reduceOp, type, comm);
-    gdrxRequest_t* request = next_request(work);
+  return post(place, std::move(call), [&](const Target& there) {
+    const Operator made(opts.reduceOp, type, there);
+    const at::Tensor from = scaled(flat.buffer, opts.reduceOp);
+    gdrxRequest_t* request = there.request();
     void* to = buffer.mutable_data_ptr();
-    check(flat.even() ? gdrxReduceScatter(flat.data(), to, mine, type_of(type), made.get(), comm,
-                                          nullptr, request)
-                      : gdrxReduceScatterv(flat.data(), to, flat.counts.data(), type_of(type),
-                                           made.get(), comm, nullptr, request),
-          comm, "reduce_scatter");
+    check(flat.even()
+              ? gdrxReduceScatter(from.const_data_ptr(), to, mine, made.type(), made.get(),
+                                  there.comm, there.stream, request)
+              : gdrxReduceScatterv(from.const_data_ptr(), to, flat.counts.data(), made.type(),
+                                   made.get(), there.comm, there.stream, request),
+          there.comm, "reduce_scatter");
   });
 }
 
@@ -164,6 +173,7 @@ c10dWork Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inp
   TORCH_CHECK(outputs.size() == inputs.size() && !outputs.empty(),
               "gdrx: reduce_scatter_tensor: ", inputs.size(), " inputs for ", outputs.size(),
               " outputs");
+  const Place place = place_of(outputs.front(), waits_later(opts));
   Call call =
       call_of(outputs.size() == 1 ? c10d::OpType::_REDUCE_SCATTER_BASE : c10d::OpType::COALESCED,
               "gdrx:reduce_scatter_tensor", opts.timeout, waits_later(opts));
@@ -173,7 +183,7 @@ c10dWork Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inp
   Tensors to;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_dense("reduce_scatter_tensor", outputs[i]);
-    check_same_type("reduce_scatter_tensor", {inputs[i]}, outputs[i].scalar_type());
+    check_alike("reduce_scatter_tensor", {inputs[i]}, outputs[i]);
     check_operator("reduce_scatter_tensor", opts.reduceOp, outputs[i].scalar_type());
     TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * getSize(),
                 "gdrx: reduce_scatter_tensor: an input of ", inputs[i].numel(),
@@ -185,21 +195,29 @@ c10dWork Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inp
   }
   call.inputs = from;
   call.inputs.insert(call.inputs.end(), to.begin(), to.end());
-  return engine_->post(std::move(call), [&](gdrxComm_t comm, Work& work) {
+  return post(place, std::move(call), [&](const Target& there) {
     for (std::size_t i = 0; i < to.size(); ++i) {
-      const Operator made(opts.reduceOp, to[i].scalar_type(), comm);
-      check(gdrxReduceScatter(from[i].const_data_ptr(), to[i].mutable_data_ptr(), count(to[i]),
-                              type_of(to[i].scalar_type()), made.get(), comm, nullptr,
-                              next_request(work)),
-            comm, "reduce_scatter_tensor");
+      const Operator made(opts.reduceOp, to[i].scalar_type(), there);
+      const at::Tensor source = scaled(from[i], opts.reduceOp);
+      check(gdrxReduceScatter(source.const_data_ptr(), to[i].mutable_data_ptr(), count(to[i]),
+                              made.type(), made.get(), there.comm, there.stream, there.request()),
+            there.comm, "reduce_scatter_tensor");
     }
   });
 }
 
+// Of the host's memory, unless a GPU is named.
 c10dWork Backend::barrier(const c10d::BarrierOptions& opts) {
+  const bool named = (opts.device && !opts.device->is_cpu()) || !opts.device_ids.empty();
+  const Place place =
+      named ? Place(engine_->gpu(),
+                    opts.device.value_or(at::Device(
+                        at::kCUDA, static_cast<at::DeviceIndex>(opts.device_ids.front()))),
+                    waits_later(opts))
+            : Place();
   Call call = call_of(c10d::OpType::BARRIER, "gdrx:barrier", opts.timeout, waits_later(opts));
-  return engine_->post(std::move(call), [](gdrxComm_t comm, Work& work) {
-    check(gdrxBarrier(comm, nullptr, next_request(work)), comm, "barrier");
+  return post(place, std::move(call), [](const Target& there) {
+    check(gdrxBarrier(there.comm, there.stream, there.request()), there.comm, "barrier");
   });
 }
 

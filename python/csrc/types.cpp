@@ -55,6 +55,10 @@ namespace {
 
 using Kind = c10d::ReduceOp::RedOpType;
 
+// Truths are bytes of 0 and 1 to a kernel, which has no logical operators. For "exclusive or" there
+// is no other: such a call goes through host memory.
+gdrxRedOp_t of_bytes(gdrxRedOp_t logical) { return logical == gdrxLor ? gdrxMax : gdrxMin; }
+
 // gdrx's bool takes logical operators: a sum of truths is their "or", a product their "and".
 gdrxRedOp_t of_bool(Kind kind) {
   switch (kind) {
@@ -98,27 +102,40 @@ using Factor = c10d::PreMulSumSupplement;
 using Factor = c10d::NCCLPreMulSumSupplement;
 #endif
 
+// A number without a dimension, so that it multiplies tensors on any device.
 at::Tensor factor_of(const c10d::ReduceOp& op, at::ScalarType type) {
   const auto* factor = dynamic_cast<const Factor*>(op.supplement_.get());
   TORCH_CHECK(factor != nullptr, "gdrx: PREMUL_SUM comes without its factor");
   const at::NoGradGuard no_grad;
   if (factor->tensor_factor.defined()) {
-    return factor->tensor_factor.detach().to(at::kCPU, type).contiguous();
+    return factor->tensor_factor.detach().to(type).reshape({});
   }
-  return at::full({1}, factor->double_factor, at::TensorOptions().dtype(at::kDouble)).to(type);
+  return at::full({}, factor->double_factor, at::TensorOptions().dtype(at::kDouble)).to(type);
 }
 
 }  // namespace
 
-Operator::Operator(const c10d::ReduceOp& op, at::ScalarType type, gdrxComm_t comm) {
+Operator::Operator(const c10d::ReduceOp& op, at::ScalarType type, const Target& to)
+    : type_(type_of(type)) {
   if (op.op_ != Kind::PREMUL_SUM) {
     op_ = type == at::kBool ? of_bool(op.op_) : of_number(op.op_);
+    if (to.on_gpu() && type == at::kBool && op_ != gdrxBxor) {
+      op_ = of_bytes(op_);
+      type_ = gdrxUint8;
+    }
     return;
   }
-  const at::Tensor factor = factor_of(op, type);
-  const auto made = gdrxRedOpCreatePreMulSum(&op_, factor.const_data_ptr(), type_of(type), comm);
-  TORCH_CHECK(made == gdrxSuccess, "gdrx: PREMUL_SUM: ", gdrxGetLastError(comm));
-  made_for_ = comm;
+  if (to.on_gpu()) return;
+  const at::Tensor factor = factor_of(op, type).cpu();
+  const auto made = gdrxRedOpCreatePreMulSum(&op_, factor.const_data_ptr(), type_, to.comm);
+  TORCH_CHECK(made == gdrxSuccess, "gdrx: PREMUL_SUM: ", gdrxGetLastError(to.comm));
+  made_for_ = to.comm;
+}
+
+at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  if (op.op_ != Kind::PREMUL_SUM || tensor.is_cpu()) return tensor;
+  const at::NoGradGuard no_grad;
+  return tensor.detach().mul(factor_of(op, tensor.scalar_type()));
 }
 
 Operator::~Operator() {
@@ -129,16 +146,21 @@ void check_dense(const char* call, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined(), "gdrx: ", call, ": a tensor is not defined");
   TORCH_CHECK(tensor.layout() == at::kStrided, "gdrx: ", call,
               ": a sparse tensor: gdrx moves dense ones, give tensor.to_dense()");
-  TORCH_CHECK(tensor.device().is_cpu(), "gdrx: ", call, ": a tensor on ", tensor.device(),
-              ": gdrx serves CPU tensors here, name another backend for that device, as in "
-              "\"cpu:gdrx,cuda:nccl\"");
+  TORCH_CHECK(tensor.is_cpu() || tensor.is_cuda(), "gdrx: ", call, ": a tensor on ",
+              tensor.device(), ": gdrx serves CPU and CUDA tensors");
   type_of(tensor.scalar_type());
 }
 
-void check_same_type(const char* call, const std::vector<at::Tensor>& tensors,
-                     at::ScalarType type) {
+void check_same_device(const char* call, const at::Tensor& tensor, const at::Tensor& like) {
+  TORCH_CHECK(tensor.device() == like.device(), "gdrx: ", call, ": tensors on ", like.device(),
+              " and on ", tensor.device(), " in one call: all must be on one device");
+}
+
+void check_alike(const char* call, const std::vector<at::Tensor>& tensors, const at::Tensor& like) {
+  const at::ScalarType type = like.scalar_type();
   for (const at::Tensor& tensor : tensors) {
     check_dense(call, tensor);
+    check_same_device(call, tensor, like);
     TORCH_CHECK(tensor.scalar_type() == type, "gdrx: ", call, ": tensors of ", type, " and of ",
                 tensor.scalar_type(), " in one call: all must be of one type");
   }

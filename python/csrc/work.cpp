@@ -24,6 +24,26 @@ std::exception_ptr exception_of(const std::string& text) {
 
 }  // namespace
 
+void Counted::add(const Call& call) {
+  ++count;
+  const auto& tensors = !call.shown.empty()    ? call.shown
+                        : !call.inputs.empty() ? call.inputs
+                                               : call.outputs;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
+}
+
+gdrxRequest_t* Target::request() const {
+  return on_gpu() ? nullptr : &work->requests.emplace_back(nullptr);
+}
+
+void leave_registry(c10d::Work& work) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 6
+  if (c10d::allow_inflight_collective_as_graph_input()) {
+    c10d::unregister_work(c10::intrusive_ptr<c10d::Work>::reclaim_copy(&work));
+  }
+#endif
+}
+
 Work::Work(std::shared_ptr<Engine> engine, int rank, Call given, std::uint64_t number)
     : c10d::Work(rank, given.type, given.title,
                  std::optional<std::vector<at::Tensor>>(given.shown)),
@@ -55,12 +75,7 @@ bool Work::wait(Milliseconds timeout) {
                     std::string(call.title) + " timed out: it did not end within the " +
                         std::to_string(timeout.count()) + " ms of this wait; it goes on");
   }
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 6
-  // dist.* may have registered the call for compiled graphs; who waits for it takes it out again.
-  if (c10d::allow_inflight_collective_as_graph_input()) {
-    c10d::unregister_work(c10::intrusive_ptr<c10d::Work>::reclaim_copy(this));
-  }
-#endif
+  leave_registry(*this);
   rethrow();
   return true;
 }
@@ -126,7 +141,7 @@ void Work::complete() {
   }
 }
 
-AllWork::AllWork(int rank, std::vector<WorkPtr> works)
+AllWork::AllWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works)
     : c10d::Work(rank, c10d::OpType::COALESCED), works_(std::move(works)) {}
 
 bool AllWork::isCompleted() {
@@ -158,10 +173,14 @@ std::vector<at::Tensor> AllWork::result() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> AllWork::getFuture() {
-  auto all =
-      c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-  auto left = std::make_shared<std::atomic<std::size_t>>(works_.size());
   auto outputs = std::make_shared<std::vector<at::Tensor>>(result());
+  std::vector<c10::Device> devices;  // a group has one GPU at most
+  for (const at::Tensor& output : *outputs) {
+    if (!output.is_cpu() && devices.empty()) devices.push_back(output.device());
+  }
+  auto all = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                      std::move(devices));
+  auto left = std::make_shared<std::atomic<std::size_t>>(works_.size());
   if (works_.empty()) all->markCompleted(c10::IValue(*outputs));
   for (const auto& work : works_) {
     work->getFuture()->addCallback([all, left, outputs](c10::ivalue::Future& ended) {

@@ -33,6 +33,29 @@ struct Call {
   std::function<void()> after;  // copies results to where they belong; no lock is held
 };
 
+/// How often a call was made, and the bytes of this rank's tensors.
+struct Counted {
+  std::uint64_t count = 0, bytes = 0;
+  void add(const Call& call);
+  void add(const Counted& others) { count += others.count, bytes += others.bytes; }
+};
+
+class Work;
+/// Where a call goes: a communicator, with a request of the work's, or a stream and no request.
+struct Target {
+  gdrxComm_t comm = nullptr;
+  gdrxStream_t stream = gdrxStreamNone;
+  Work* work = nullptr;
+  bool on_gpu() const { return work == nullptr; }
+  /// For the next of the call's parts.
+  gdrxRequest_t* request() const;
+};
+/// Makes a call of gdrx, or its parts.
+using Poster = std::function<void(const Target&)>;
+
+/// dist.* may have registered the call for compiled graphs: who waits for it takes it out again.
+void leave_registry(c10d::Work& work);
+
 /// Everything but the few members marked so is used with the engine's lock held, or by the one
 /// thread that found the end.
 class Work : public c10d::Work {
@@ -79,7 +102,7 @@ using WorkPtr = c10::intrusive_ptr<Work>;
 /// Several calls as one: what a coalescing bracket gives.
 class AllWork : public c10d::Work {
  public:
-  AllWork(int rank, std::vector<WorkPtr> works);
+  AllWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works);
   bool isCompleted() override;
   bool isSuccess() const override;
   bool wait(Milliseconds timeout = kNoTimeout) override;
@@ -88,7 +111,7 @@ class AllWork : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
-  std::vector<WorkPtr> works_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> works_;
 };
 
 }  // namespace gdrx_torch

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to a group that runs on gdrx."""
+import contextlib
 
 
 def backend_of(group=None):
@@ -10,17 +11,21 @@ def backend_of(group=None):
     group = group if group is not None else dist.group.WORLD
     if group is None:
         raise ValueError("gdrx: there is no process group: call init_process_group first")
-    backend = group._get_backend(torch.device("cpu"))
-    if not hasattr(backend, "failure"):
-        raise ValueError(f"gdrx: the group runs on {type(backend).__name__}, not on gdrx")
-    return backend
+    found = []
+    for device in ("cpu", "cuda"):
+        with contextlib.suppress(RuntimeError):  # the group has no backend for it
+            found.append(group._get_backend(torch.device(device)))
+    for backend in found:
+        if hasattr(backend, "failure"):
+            return backend
+    raise ValueError(f"gdrx: the group runs on {', '.join(type(one).__name__ for one in found)}, not on gdrx")
 
 
 def explain(tensor, op: str = "all_reduce", group=None) -> str:
     """Why an all_reduce of this tensor runs as it does: the candidates with predicted times."""
     if op != "all_reduce":
         raise ValueError(f"gdrx: explain knows all_reduce, not {op!r}")
-    return backend_of(group).explain(tensor.numel() * tensor.element_size())
+    return backend_of(group).explain(tensor.numel() * tensor.element_size(), tensor.is_cuda)
 
 
 def failure(group=None) -> str:

@@ -31,13 +31,15 @@ def register():
 
     launcher.serve_env()
     if "GDRX" not in c10d.Backend._plugins:
-        c10d.Backend.register_backend("gdrx", create, extended_api=True, devices=["cpu"])
+        c10d.Backend.register_backend("gdrx", create, extended_api=True, devices=["cpu", "cuda"])
 
 
-def create(options, _=None):
+def create(options, pg_options=None):
     """A group's backend. `options`: what PyTorch hands over; the user's pg_options may be of any
-    type and have nothing for us."""
+    type, as NCCL's: of theirs one thing is ours, too."""
     backend = make(options.store, options.group_rank, options.group_size, options.timeout)
+    if getattr(pg_options, "is_high_priority_stream", False):
+        backend.use_urgent_stream()
     backend.options.global_ranks_in_group = list(options.global_ranks_in_group)
     backend.options.group_name = options.group_id
     return backend

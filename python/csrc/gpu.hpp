@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a group's GPU runs: calls go into a stream, and no thread of the host drives them.
+//
+// A group gets its communicator for this at its first call of CUDA tensors, or when PyTorch names
+// its GPU: before that nobody knows which it is, and a group of CPU tensors needs none. It is apart
+// from the one for CPU tensors, so that neither waits for the other.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "gpu_work.hpp"
+#include "work.hpp"
+
+namespace gdrx_torch {
+
+/// What the ranks of a group have in common before they have a communicator.
+struct Meeting {
+  c10::intrusive_ptr<c10d::Store> store;
+  std::string name;  // of the group, in the store
+  int rank = 0, size = 0;
+};
+
+/// Where a call runs: on the host, or in a stream of a GPU. While this lives that stream is the
+/// current one, so copies before and after the call are in it, too.
+class Place {
+ public:
+  Place() = default;  // the host
+  /// `async`: in a stream of the group, behind what the caller's has now; else in the caller's.
+  Place(Gpu& gpu, c10::Device device, bool async);
+  bool on_gpu() const { return stream_.has_value(); }
+  const c10::Stream& stream() const { return *stream_; }
+  bool async() const { return async_; }
+
+ private:
+  std::optional<c10::Stream> stream_;
+  bool async_ = false;
+  c10::OptionalStreamGuard guard_;
+};
+
+struct Message {
+  at::Tensor tensor;
+  int peer = 0;
+  bool sends = false;
+};
+
+class Gpu : public std::enable_shared_from_this<Gpu> {
+ public:
+  explicit Gpu(Meeting meeting);
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  const Meeting& meeting() const { return meeting_; }
+
+  /// Makes the communicator now. Collective.
+  void connect(c10::Device device, Milliseconds timeout);
+  void use_urgent_stream() { urgent_ = true; }
+  /// The stream of the group's own. The group is of this device from now on.
+  c10::Stream stream_of(c10::Device device);
+
+  c10::intrusive_ptr<c10d::Work> launch(const Place& place, Call call, const Poster& poster,
+                                        std::uint64_t number);
+  /// By order, without tags. In a bracket: at its end, all as one.
+  c10::intrusive_ptr<c10d::Work> exchange(Call call, Message message, std::uint64_t number);
+  void start_coalescing();
+  std::vector<c10::intrusive_ptr<c10d::Work>> end_coalescing();
+
+  /// Keeps tensors that a stream may still use until `event`.
+  void shelve(c10::Event event, std::vector<at::Tensor> tensors, bool captured) noexcept;
+  /// Why it has failed; empty: it has not.
+  std::string failure();
+  void abort();
+  /// Waits for what runs, at most `grace`; then every communicator ends.
+  void shutdown(Milliseconds grace);
+  std::map<const char*, Counted> counts();
+  std::string explain(c10::Device device, std::size_t bytes, Milliseconds timeout);
+
+ private:
+  struct Comm {
+    gdrxComm_t handle = nullptr;
+    Milliseconds limit{0};
+  };
+  struct Shelved {
+    c10::Event event;
+    std::vector<at::Tensor> tensors;
+    bool captured = false;
+  };
+  struct Bracket {
+    std::vector<Message> messages;
+    c10::intrusive_ptr<GpuWork> batch;  // of the messages
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+  };
+
+  void bind(c10::Device device);
+  void run(const Place& place, GpuWork& work, int peer, const Poster& poster);
+  void run_messages(const std::vector<Message>& messages, GpuWork& work, int peer);
+  Comm& comm_of(int peer, Milliseconds timeout);
+  Comm make(int peer, Milliseconds timeout);
+  void free_shelf(const c10::Stream& stream);
+  bool settle(Clock::time_point until);
+  void check_process(const char* call) const;
+
+  const Meeting meeting_;
+  const int process_;  // a forked child owns nothing of this
+  std::atomic<bool> urgent_{false};
+  std::mutex launching_;  // a communicator takes one thread at a time; taken before lock_
+  std::mutex lock_;       // for moments, of all below
+  std::optional<c10::Device> device_;
+  std::optional<c10::Stream> own_, last_;  // last_: where the last call went
+  std::map<int, Comm> comms_;              // by peer, if it is of two ranks alone
+  std::deque<Shelved> shelf_;
+  std::optional<Bracket> bracket_;
+  std::map<const char*, Counted> calls_;
+  std::string failure_;
+  bool left_ = false;
+};
+
+}  // namespace gdrx_torch
