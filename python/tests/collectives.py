@@ -13,6 +13,7 @@ def of(rank: int, count: int, dtype=torch.float32):
 
 def same(got, wanted):
     assert got.shape == wanted.shape and got.dtype == wanted.dtype, (got.shape, wanted.shape)
+    got, wanted = got.cpu(), wanted.cpu()  # which know every type
     assert torch.equal(got, wanted), f"got {got.flatten()[:8]}, wanted {wanted.flatten()[:8]}"
 
 

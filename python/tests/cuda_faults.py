@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults while a GPU waits: programs of ranks for cuda_ranks.py, which looks at what rank 0 says."""
+import datetime
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+
+import ranks
+from cuda_all import use_gpu
+
+
+def _begin(rank, seconds=20):
+    use_gpu(rank)
+    ranks.join(timeout=datetime.timedelta(seconds=seconds))
+    dist.all_reduce(torch.ones(8))
+    torch.cuda.synchronize()
+    dist.barrier()
+    time.sleep(0.3)
+
+
+def _report(call, begun=None):
+    """Until it raises: a GPU's error is seen by the next call that looks."""
+    begun = begun or time.monotonic()
+    try:
+        while time.monotonic() - begun < 15:
+            call()
+            torch.cuda.synchronize()
+            time.sleep(0.001)
+        print("PASSED", flush=True)
+    except RuntimeError as error:
+        print(f"RAISED {time.monotonic() - begun:.3f} {str(error).splitlines()[0]}", flush=True)
+        backend = dist.group.WORLD._get_backend(torch.device("cuda"))
+        print(f"STATE {backend.get_error()} {backend.failure()}", flush=True)
+    finally:
+        print("FINALLY", flush=True)
+    torch.ones(4).add_(1)  # the GPU is still of use
+    torch.cuda.synchronize()
+    dist.destroy_process_group()
+
+
+def another_count(rank, size):
+    _begin(rank)
+    _report(lambda: dist.all_reduce(torch.ones(6 if rank == 1 else 4)))
+
+
+def another_call(rank, size):
+    _begin(rank)
+    tensor = torch.ones(4)
+    _report(lambda: dist.broadcast(tensor, 0) if rank == 1 else dist.all_reduce(tensor))
+
+
+def late(rank, size):
+    """The call ends at its deadline, and the next tells why."""
+    _begin(rank, 1)
+    if rank == 1:
+        time.sleep(4)
+    _report(lambda: dist.all_reduce(torch.ones(4)))
+
+
+def late_in_a_wait(rank, size):
+    """Who waits with a timeout is told at that, and the call goes on."""
+    _begin(rank)
+    if rank == 1:
+        time.sleep(3)
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    _report(lambda: work.wait(datetime.timedelta(milliseconds=500)) if rank == 0 else time.sleep(1))
+
+
+def aborted(rank, size):
+    _begin(rank)
+    if rank == 1:
+        dist.group.WORLD._get_backend(torch.device("cuda")).abort()
+    _report(lambda: dist.all_reduce(torch.ones(4)))
+
+
+def killed(rank, size):
+    _begin(rank)
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _report(lambda: dist.all_reduce(torch.ones(4)))
