@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdrx as a backend of PyTorch, beside Gloo."""
+"""gdrx as a backend of PyTorch, beside Gloo, and beside NCCL."""
 import collections, json
 
 from .common import ROOT, load, size, sources, table
@@ -18,17 +18,44 @@ def suites(name):
     return rows, notes
 
 
+def timed(run, theirs, name):
+    """A table of a run: times of gdrx and of the other, and the ratio."""
+    rows = [(row["call"], size(row["bytes"]), f"{row['gdrx_us']:.1f}", f"{row[f'{theirs}_us']:.1f}", f"{row[f'{theirs}_over_gdrx']:.2f}",
+             f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}") for row in run["rows"]]
+    return [f"PyTorch {run['torch']}. Geometric mean of the ratios: {run['geometric_mean']:.2f}.", ""] + \
+        table(["<call", "size", "gdrx (us)", f"{name} (us)", f"{name} / gdrx", "three fifths of the rounds"], rows)
+
+
+def cuda():
+    run = load("torch-gpu-2")
+    gpus = ", ".join(f"{number} {name.removeprefix('NVIDIA ')}" for name, number in collections.Counter(run["gpus"]).items())
+    return ["## CUDA tensors, beside NCCL", "",
+            f"{run['ranks']} ranks on {gpus}, in turns (`scripts/torch-perf --cuda`). Calls without `async_op`, many in a row in one stream;",
+            "NVLink multicast is off in NCCL. Up to 4 MiB the calls of the host take the time, and not the GPUs: these rows compare",
+            "what a call costs from Python on.", ""] + timed(run, "nccl", "NCCL") + sources("torch-gpu-2") + tests_on_gpus()
+
+
+def tests_on_gpus():
+    rows = []
+    for name, where in (("torch-cuda-2-on-2", "2 ranks, a GPU each"), ("torch-cuda-4-on-2", "4 ranks on 2 GPUs"),
+                        ("torch-cuda-2-on-1", "2 ranks on one GPU"), ("torch-cuda-4-on-1", "4 ranks on one GPU"),
+                        ("torch-cuda-faults-on-1", "faults, 2 ranks on one GPU")):
+        run = load(name)
+        rows.append((f"[{where}](../../results/{name}.json)", run["gpus"][0].split(",")[0].removeprefix("NVIDIA "), "yes" if run["mps"] else "no",
+                     run["torch"], run["passed"], len(run["tests"]) - run["passed"], run["commit"]))
+    return ["## Tests of CUDA tensors", "",
+            "`python/tests/cuda_ranks.py`; the files name the tests, and what each fault said.", ""] + \
+        table(["<ranks", "<GPU", "<multi-process service", "<PyTorch", "passed", "failed", "<commit"], rows)
+
+
 def pytorch():
     lines = ["gdrx beside Gloo in the same ranks, in turns (`scripts/torch-perf`). CPU tensors of float32; the ranks share two CPUs.",
              "A time is the median over rounds, and of the slowest rank.", ""]
     names = ("torch-2", "torch-4")
     for name in names:
         run = load(name)
-        rows = [(row["call"], size(row["bytes"]), f"{row['gdrx_us']:.1f}", f"{row['gloo_us']:.1f}", f"{row['gloo_over_gdrx']:.2f}",
-                 f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}") for row in run["rows"]]
-        lines += [f"## {run['ranks']} ranks", "", f"PyTorch {run['torch']}. Geometric mean of the ratios: {run['geometric_mean']:.2f}.", ""]
-        lines += table(["<call", "size", "gdrx (us)", "Gloo (us)", "Gloo / gdrx", "three fifths of the rounds"], rows)
-    lines += sources(*names)
+        lines += [f"## {run['ranks']} ranks", ""] + timed(run, "gloo", "Gloo")
+    lines += sources(*names) + cuda()
     rows, notes = suites("torch-suite-2")
     return lines + ["## PyTorch's own tests", "",
                     "DistributedTest of PyTorch's wheel (`scripts/torch-suites`), on a machine without a GPU. Most tests that are skipped need GPUs.",
