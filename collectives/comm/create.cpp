@@ -336,8 +336,9 @@ class CommunicatorBuilder {
                               [](const Blob& answer) { return answer.empty(); });
     if (machine.shm) {
       comm.arena_->seal();
-      comm.seat_.emplace(exec::ArenaLayout(comm.arena_->bytes(), comm.size(), block),
-                         index(comm.rank_));
+      comm.seat_.emplace(
+          exec::ArenaLayout(comm.arena_->bytes(), comm.size(), block, machine.ranks > machine.cpus),
+          index(comm.rank_));
     } else {
       comm.arena_.reset();
       if (machine.hosts == 1 && shm_wanted()) {

@@ -140,10 +140,6 @@ void sort_by_time(Choice& choice) {
   choice.chosen = choice.candidates.front();
 }
 
-// Beyond it a rank publishes much that others do not need.
-constexpr Bytes kMostOneBlock = 32 * 1024;
-constexpr int kMostRanksOfOneBlock = 32;
-
 }  // namespace
 
 bool writes_results(const Machine& machine, Bytes bytes) noexcept {
@@ -209,9 +205,10 @@ std::optional<Candidate> choose_one_block(const Machine& machine, const Question
   const bool other = question.fixed && std::find(algorithms.begin(), algorithms.end(),
                                                  *question.fixed) != algorithms.end();
   if (other) return std::nullopt;
-  const Bytes most = std::min(kMostOneBlock, machine.arena_block);
+  // Beyond it a rank publishes much that others do not need.
+  const Bytes most = exec::ArenaLayout::shelf_bytes(machine.arena_block);
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
-  if (machine.ranks > kMostRanksOfOneBlock ||
+  if (machine.ranks > exec::kMostRanksOfShelves ||
       exec::given_of(traits, question.bytes, machine.ranks) > most) {
     return std::nullopt;
   }

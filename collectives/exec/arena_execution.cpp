@@ -86,8 +86,7 @@ Range ArenaExecution::own_part(const Range& block) const noexcept {
 Result<Step> ArenaExecution::step() {
   if (marks_ && !marks_->has_chunk()) marks_->begin_chunk("stage", next_, layout_.block());
   if (!may_go_on()) {
-    const int late = next_ == 0 ? seat_.late_reader() : waiting_for_;
-    if (marks_) marks_->waits("wait for", late, layout_.block());
+    if (marks_) marks_->waits("wait for", waiting_for_, layout_.block());
     return Step::idle;
   }
   if (marks_) marks_->goes_on();
@@ -104,14 +103,8 @@ Result<Step> ArenaExecution::step() {
 // What the last stage ends with, nobody waits for: the next call's post says it, too.
 void ArenaExecution::publish(bool last) noexcept {
   if (next_ == 1) return seat_.post(ArenaSeat::kAll);
-  if (!last) {
-    // release: publishes slots and results written above
-    return layout_.line(self_).stage.store(call_.base + next_, std::memory_order_release);
-  }
-  // The last block's readers have all reduced it in two-shot, the one's before it in either.
-  if (two_shot_) seat_.emptied(call_.base + blocks_ - 1);
-  if (two_shot_ || blocks_ > 1) seat_.emptied(call_.base + blocks_);
-  seat_.end(true);
+  // release: publishes slots and results written above
+  if (!last) layout_.line(self_).stage.store(call_.base + next_, std::memory_order_release);
 }
 
 bool ArenaExecution::has_reached(int rank, std::uint64_t stage) const noexcept {
@@ -121,7 +114,7 @@ bool ArenaExecution::has_reached(int rank, std::uint64_t stage) const noexcept {
 }
 
 bool ArenaExecution::may_go_on() noexcept {
-  if (next_ == 0) return seat_.may_post() && seat_.may_fill(call_.base);
+  if (next_ == 0) return true;
   while (waiting_for_ < layout_.ranks()) {
     if (!has_reached(waiting_for_, next_)) return false;
     ++waiting_for_;
@@ -139,8 +132,8 @@ Result<void> ArenaExecution::meet() {
 }
 
 std::vector<Rank> ArenaExecution::awaited() const {
-  if (next_ == 0) return seat_.late_readers();
   std::vector<Rank> late;
+  if (next_ == 0) return late;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (!has_reached(rank, next_)) late.push_back(Rank{rank});
   }
@@ -148,8 +141,7 @@ std::vector<Rank> ArenaExecution::awaited() const {
 }
 
 std::string ArenaExecution::waiting_for() const {
-  return exec::waiting_for(
-      awaited(), next_ == 0 ? kToTake : fmt::format("finish stage {} of {}", next_, stages_));
+  return exec::waiting_for(awaited(), fmt::format("finish stage {} of {}", next_, stages_));
 }
 
 Result<void> ArenaExecution::run_stage(std::uint64_t t) {
@@ -175,7 +167,6 @@ void ArenaExecution::copy_in(std::uint64_t block) noexcept {
   const Range range = block_range(block);
   const std::byte* from = call_.input + range.begin * element_;
   std::byte* to = layout_.slot(call_.base + block, self_);
-  seat_.filled(call_.base + block, ArenaSeat::kAll);
   Range own{range.count, 0};  // one-shot: everybody reads everything
   if (two_shot_) own = own_part(range);
   // A rank reads its own slice from its own input.

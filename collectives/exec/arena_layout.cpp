@@ -11,8 +11,29 @@ namespace {
 // Both generations of all slots should stay in a last-level cache of a few tens of MiB.
 constexpr std::size_t kCacheBudget = 16 * 1024 * 1024;
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kShelvesAlone = 2;
+constexpr std::size_t kShelvesShared = 16;
+constexpr std::size_t kShelfBudget = 8 * 1024 * 1024;
+
+std::size_t lines_of(int ranks) noexcept {
+  return (static_cast<std::size_t>(ranks) * sizeof(ArenaLine) + kPage - 1) / kPage * kPage;
+}
+
+// Eight at least.
+std::size_t most_shelves(int ranks, std::size_t block) noexcept {
+  if (ranks > kMostRanksOfShelves) return 0;
+  const std::size_t one = static_cast<std::size_t>(ranks) * ArenaLayout::shelf_bytes(block);
+  return std::min(kShelvesShared, kShelfBudget / one);
+}
 
 }  // namespace
+
+ArenaLayout::ArenaLayout(std::span<std::byte> memory, int ranks, std::size_t block,
+                         bool shared) noexcept
+    : memory_(memory),
+      ranks_(ranks),
+      block_(block),
+      shelves_(std::min(most_shelves(ranks, block), shared ? kShelvesShared : kShelvesAlone)) {}
 
 std::size_t ArenaLayout::block_for(int ranks, std::size_t wanted) noexcept {
   const std::size_t fits = kCacheBudget / (2 * (static_cast<std::size_t>(ranks) + 1));
@@ -21,18 +42,24 @@ std::size_t ArenaLayout::block_for(int ranks, std::size_t wanted) noexcept {
 
 std::size_t ArenaLayout::bytes(int ranks, std::size_t block) noexcept {
   const auto n = static_cast<std::size_t>(ranks);
-  return n * sizeof(ArenaLine) + kPage + 2 * (n + 1) * block;
+  const std::size_t shelves = most_shelves(ranks, block) * n * shelf_bytes(block);
+  return lines_of(ranks) + 2 * (n + 1) * block + shelves;
 }
 
 std::byte* ArenaLayout::slot(std::uint64_t generation, int rank) const noexcept {
   const auto n = static_cast<std::size_t>(ranks_);
-  const std::size_t lines = (n * sizeof(ArenaLine) + kPage - 1) / kPage * kPage;
   const std::size_t number = (generation & 1) * (n + 1) + static_cast<std::size_t>(rank);
-  return memory_.data() + lines + number * block_;
+  return memory_.data() + lines_of(ranks_) + number * block_;
 }
 
 std::byte* ArenaLayout::result(std::uint64_t generation) const noexcept {
   return slot(generation, ranks_);
+}
+
+std::byte* ArenaLayout::shelf(std::size_t number, int rank) const noexcept {
+  const std::size_t place =
+      number * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(rank);
+  return slot(1, ranks_) + block_ + place * shelf_bytes(block_);
 }
 
 void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {

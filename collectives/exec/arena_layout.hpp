@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of a host share the arena: a line a rank for its posts, its stage and its handshake
-// words, then two generations of a slot a rank and of one result block.
+// words, then two generations of a slot a rank and of one result block, then shelves of a place a
+// rank for calls with a root.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +19,13 @@ inline constexpr std::size_t kWordParts = sizeof(Word) / sizeof(std::uint64_t);
 
 /// Posts of a rank, one a call with a root: who gives and takes nothing is so many calls ahead of
 /// its readers at most, and half as many whatever they have told (ArenaSeat).
-inline constexpr std::uint64_t kPosts = 16;
+inline constexpr std::uint64_t kPosts = 32;
 /// Calls of which everybody can read which ones they were: more than lie between two ranks.
 inline constexpr std::uint64_t kKnownCalls = 2 * kPosts;
+
+/// What a rank gives to a call with a root is no larger, and no more ranks make it here.
+inline constexpr std::size_t kMostOnShelf = 32 * 1024;
+inline constexpr int kMostRanksOfShelves = 32;
 
 /// What a rank gives to a call: what the others wait for, and what most of them read next. A pair
 /// of cache lines that processors fetch together, with few bytes one.
@@ -30,7 +36,7 @@ struct alignas(128) ArenaPost {
   std::atomic<std::uint64_t> call;
   Word word;
   std::uint64_t past;  // digest of the words of all calls before this one
-  /// What it gives, where all of it has room here: in place of a slot.
+  /// What it gives, where all of it has room here: in place of a slot or a shelf.
   alignas(16) std::byte data[kData];
 };
 static_assert(sizeof(ArenaPost) == 128);
@@ -73,8 +79,8 @@ class ArenaLayout {
   static std::size_t block_for(int ranks, std::size_t wanted) noexcept;
   static std::size_t bytes(int ranks, std::size_t block) noexcept;
 
-  ArenaLayout(std::span<std::byte> memory, int ranks, std::size_t block) noexcept
-      : memory_(memory), ranks_(ranks), block_(block) {}
+  /// `shared`: ranks share cores.
+  ArenaLayout(std::span<std::byte> memory, int ranks, std::size_t block, bool shared) noexcept;
 
   int ranks() const noexcept { return ranks_; }
   std::size_t block() const noexcept { return block_; }
@@ -86,6 +92,13 @@ class ArenaLayout {
   }
   std::byte* slot(std::uint64_t generation, int rank) const noexcept;
   std::byte* result(std::uint64_t generation) const noexcept;
+  /// Calls with a root have their shelves in turn: two, which stay in the nearest cache, where each
+  /// rank has a core. Else up to sixteen: who waits for a reader there waits for the scheduler.
+  std::size_t shelves() const noexcept { return shelves_; }
+  std::byte* shelf(std::size_t number, int rank) const noexcept;
+  static constexpr std::size_t shelf_bytes(std::size_t block) noexcept {
+    return std::min(block, kMostOnShelf);
+  }
 
   /// Publishes this rank's call, on whichever path it runs.
   void publish(int rank, const Word& word, std::uint64_t call) const noexcept;
@@ -96,6 +109,7 @@ class ArenaLayout {
   std::span<std::byte> memory_;
   int ranks_;
   std::size_t block_;
+  std::size_t shelves_;
 };
 
 }  // namespace gdrx::exec

@@ -28,7 +28,10 @@ std::uint64_t digest(std::uint64_t past, const Word& word) noexcept {
 }  // namespace
 
 ArenaSeat::ArenaSeat(const ArenaLayout& layout, int self)
-    : layout_(layout), self_(self), operands_(static_cast<std::size_t>(layout.ranks())) {}
+    : layout_(layout),
+      self_(self),
+      shelves_(layout.shelves()),
+      operands_(static_cast<std::size_t>(layout.ranks())) {}
 
 void ArenaSeat::begin(const Word& word) noexcept {
   past_ = posted_ ? next_past_ : digest(past_, word_);
@@ -45,11 +48,11 @@ void ArenaSeat::begin(const Word& word) noexcept {
   }
 }
 
-void ArenaSeat::end(bool used_slots) noexcept {
+void ArenaSeat::end(bool used_shelf) noexcept {
+  if (!used_shelf) return;
   // release: what was read, was read before anybody writes over it
-  if (used_slots) {
-    layout_.line(self_).passed.store(word_.sequence + 1, std::memory_order_release);
-  }
+  layout_.line(self_).passed.store(word_.sequence + 1, std::memory_order_release);
+  if (++shelf_ == shelves_.size()) shelf_ = 0;
 }
 
 void ArenaSeat::post(int reader) noexcept {
@@ -62,10 +65,6 @@ void ArenaSeat::post(int reader) noexcept {
   // Now that the others have something to do.
   next_past_ = digest(past_, word_);
   posted_ = true;
-}
-
-void ArenaSeat::filled(std::uint64_t generation, int reader) noexcept {
-  slots_[generation & 1] = {word_.sequence + 1, reader};
 }
 
 std::vector<Rank> ArenaSeat::late_readers() const {

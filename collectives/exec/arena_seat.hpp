@@ -30,12 +30,12 @@ struct ArenaCall {
 };
 
 /// Where a call has a root, ranks may leave it before others have entered it. So a rank writes over
-/// a post or a slot of its own only when those who were to read it have passed that call. Each
-/// tells how far it has come at the end of a call that uses slots, and else at the beginning of
-/// every eighth: who gives may be eight calls ahead of the slowest reader, by posts, and two by
-/// slots. In a call in which all wait for all nobody has to ask: who has given has passed the calls
-/// before. Such calls, meetings, have posts of their own, two in turn: these stay in the nearest
-/// cache.
+/// a post or a shelf of its own only when those who were to read it have passed that call. Each
+/// tells how far it has come at the end of a call that uses a shelf, and else at the beginning of
+/// every sixteenth: who gives may be sixteen calls ahead of the slowest reader, by posts, and as
+/// many as there are shelves. In a call in which all wait for all nobody has to ask: who has given
+/// has passed the calls before. Such calls, meetings, have posts of their own, two in turn, and two
+/// slots: these stay in the nearest cache.
 class ArenaSeat {
  public:
   static constexpr int kAll = -1;  // every rank, where one is meant else
@@ -46,18 +46,19 @@ class ArenaSeat {
 
   /// A call begins, on whichever path; those before it are done. The next are about it.
   void begin(const Word& word) noexcept;
-  /// Whether this rank's post may be written over, or its slot.
+  bool rooted() const noexcept { return rooted_; }
+  /// Whether this rank's post may be written over, or its shelf.
   bool may_post() noexcept { return !rooted_ || over(posts_[word_.sequence % kPosts]); }
-  bool may_fill(std::uint64_t generation) noexcept { return over(slots_[generation & 1]); }
+  bool may_fill() noexcept { return over(shelves_[shelf_]); }
+  /// Of the call, if it has a root.
+  std::byte* shelf_of(int rank) const noexcept { return layout_.shelf(shelf_, rank); }
   /// Of whom either waits, since it said no.
   int late_reader() const noexcept { return late_; }
   /// Him, for whoever asks at any time; none before either has said no in this call.
   std::vector<Rank> late_readers() const;
   /// Publishes the post, whose data and slot are written. `reader`: whom it is for.
   void post(int reader) noexcept;
-  void filled(std::uint64_t generation, int reader) noexcept;
-  /// It is known that nobody reads that slot.
-  void emptied(std::uint64_t generation) noexcept { slots_[generation & 1] = {}; }
+  void filled(int reader) noexcept { shelves_[shelf_] = {word_.sequence + 1, reader}; }
   bool has_come(int rank) const noexcept {
     // acquire: pairs with the release in post(), so that what he wrote is seen
     return post_of(rank).call.load(std::memory_order_acquire) > word_.sequence;
@@ -81,7 +82,7 @@ class ArenaSeat {
   /// Whether a peer has published another word for this call, so far.
   Result<void> look_for_others() const;
   /// This rank reads nothing of the call any more.
-  void end(bool used_slots) noexcept;
+  void end(bool used_shelf) noexcept;
   /// A place for an address a rank, that of whoever runs the call.
   std::span<const void*> operands() noexcept { return operands_; }
 
@@ -105,7 +106,8 @@ class ArenaSeat {
   std::uint64_t meetings_ = 0;  // calls without a root before it to which all have come
   int late_ = kAll;  // in this call, of whom it was asked whether he has; kAll: of nobody
   std::array<Use, kPosts> posts_{};
-  std::array<Use, 2> slots_{};
+  std::vector<Use> shelves_;
+  std::size_t shelf_ = 0;  // whose turn it is
   std::vector<const void*> operands_;
 };
 

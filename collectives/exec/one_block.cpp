@@ -39,6 +39,7 @@ OneBlock::OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept
       call_(call),
       hop_(call.word, seat.self(), seat.layout().ranks()),
       in_post_(hop_.bytes <= ArenaPost::kData),
+      on_shelf_(!in_post_ && seat.rooted()),
       given_(!hop_.gives) {}
 
 template <class Look>
@@ -52,12 +53,8 @@ bool OneBlock::each_giver(Look look) const {
 }
 
 void OneBlock::give() noexcept {
-  std::byte* to = seat_.post_of(seat_.self()).data;
-  if (!in_post_) {
-    to = seat_.layout().slot(call_.base, seat_.self());
-    seat_.filled(call_.base, hop_.to);
-  }
-  reduce::copy(to, call_.input, hop_.bytes);
+  if (on_shelf_) seat_.filled(hop_.to);
+  reduce::copy(place_of(seat_.self()), call_.input, hop_.bytes);
   seat_.post(hop_.to);
   given_ = true;
 }
@@ -87,12 +84,16 @@ Result<void> OneBlock::check() const {
 
 void OneBlock::end() noexcept {
   if (hop_.takes && hop_.bytes > 0) take();
-  seat_.end(!in_post_);
+  seat_.end(on_shelf_);
+}
+
+std::byte* OneBlock::place_of(int rank) const noexcept {
+  if (in_post_) return seat_.post_of(rank).data;
+  return on_shelf_ ? seat_.shelf_of(rank) : seat_.layout().slot(call_.base, rank);
 }
 
 const std::byte* OneBlock::given_by(int rank) const noexcept {
-  if (rank == seat_.self()) return call_.input;
-  return in_post_ ? seat_.post_of(rank).data : seat_.layout().slot(call_.base, rank);
+  return rank == seat_.self() ? call_.input : place_of(rank);
 }
 
 void OneBlock::take() noexcept {

@@ -49,7 +49,7 @@ class OneBlock {
   OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept;
   bool given() const noexcept { return given_; }
   /// Whether nobody reads any more what give() writes over.
-  bool may_give() noexcept { return seat_.may_post() && (in_post_ || seat_.may_fill(call_.base)); }
+  bool may_give() noexcept { return seat_.may_post() && (!on_shelf_ || seat_.may_fill()); }
   void give() noexcept;
   /// Whether all have given of whom it takes.
   bool have_come() noexcept;
@@ -66,7 +66,7 @@ class OneBlock {
   Result<void> check() const;
   /// After that: the result.
   void end() noexcept;
-  std::uint64_t end_stage() const noexcept { return call_.base + (in_post_ ? 0 : 1); }
+  std::uint64_t end_stage() const noexcept { return call_.base + (in_post_ || on_shelf_ ? 0 : 1); }
   /// That each gives.
   std::uint64_t bytes() const noexcept { return hop_.bytes; }
   bool reduces() const noexcept { return plan::traits_of(call_.word.collective).reduces; }
@@ -78,6 +78,7 @@ class OneBlock {
 
  private:
   void take() noexcept;
+  std::byte* place_of(int rank) const noexcept;
   const std::byte* given_by(int rank) const noexcept;
   /// Calls `look(rank)` for each other of whom it takes, until it says no.
   template <class Look>
@@ -87,6 +88,7 @@ class OneBlock {
   ArenaCall call_;
   Hop hop_;
   bool in_post_;
+  bool on_shelf_;
   bool given_;
   int late_ = 0;  // ranks before this one have come
 };

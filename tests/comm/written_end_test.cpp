@@ -34,7 +34,7 @@ class WrittenEnd : public testing::Test {
  protected:
   WrittenEnd() : memory_((ArenaLayout::bytes(2, kBlock) + 127) / 128) {
     const auto bytes = std::as_writable_bytes(std::span(memory_));
-    layout_ = std::make_unique<ArenaLayout>(bytes, 2, kBlock);
+    layout_ = std::make_unique<ArenaLayout>(bytes, 2, kBlock, false);
     for (int rank = 0; rank < 2; ++rank) seats_.emplace_back(*layout_, rank);
     for (WriteGate& gate : gates_) gate = std::move(*WriteGate::create());
     make_call();
