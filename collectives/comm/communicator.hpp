@@ -270,12 +270,13 @@ class Communicator final : private exec::Links {
   exec::ArenaCall arena_call(const Call& call) noexcept;
   bool may_be_quick(const Call& call) const noexcept;
   bool run_quickly(const Call& call, std::shared_ptr<Operation>& late);
+  bool run_parcels(const Call& call, std::shared_ptr<Operation>& late);
+  exec::ExchangeCall begin_exchange(const Call& call) noexcept;
   void end_quickly(const exec::Counters& counters) noexcept;  // driver_ held
   void publish_word() noexcept;
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
-  Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation,
-                                                               exec::Word word);
+  Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation);
   Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
   Result<void> drive_to_end_of(const Operation& operation);
   Result<bool> progress();  // true if something moved; driver_ held

@@ -6,6 +6,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_moves.hpp"
+#include "collectives/exec/parcels.hpp"
 #include "collectives/gpu/message_shape.hpp"
 
 namespace gdrx {
@@ -108,10 +109,15 @@ std::string Explanation::of_host_memory(const Call& call, Bytes bytes) const {
       fmt::format("{} of {} bytes, {} ranks on {} host(s), {} cpu(s) a host\n",
                   to_string(call.collective), bytes, machine.ranks, machine.hosts, machine.cpus);
   if (one) return text + explain_row(machine, *one, true, "  <- in one hop: so few bytes");
+  std::string hop;
+  if (machine.shm && exec::goes_by_parcels(call.collective, machine.ranks)) {
+    hop = fmt::format("in one hop where a rank gives at most {} KiB, else ",
+                      exec::kMostInParcel / 1024);
+  }
   return text + fmt::format(
-                    "  * a message to each rank that gets something, all at once, over {}; "
+                    "  * {}a message to each rank that gets something, all at once, over {}; "
                     "no prediction\n",
-                    machine.fabric ? machine.fabric_name : "memory of its own");
+                    hop, machine.fabric ? machine.fabric_name : "memory of its own");
 }
 
 std::string Explanation::on_gpus(Collective collective, Bytes bytes) const {

@@ -5,6 +5,7 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/exec/one_block_execution.hpp"
+#include "collectives/exec/parcel_execution.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
@@ -24,6 +25,10 @@ void set_way(OperationInfo& info, const Candidate& chosen, const plan::Traffic& 
   info.planned = planned;
 }
 
+int looks_of(const Machine& machine) noexcept {
+  return machine.ranks > machine.cpus ? kLooksShared : kLooksAlone;
+}
+
 }  // namespace
 
 Result<void> Communicator::run(Call& call) {
@@ -35,7 +40,9 @@ Result<void> Communicator::run(Call& call) {
 
 // What needs nobody else's turn, no stream and no other memory.
 bool Communicator::may_be_quick(const Call& call) const noexcept {
-  const bool known = exec::has_one_block(call.collective) || call.collective == Collective::barrier;
+  const bool known = exec::has_one_block(call.collective) ||
+                     call.collective == Collective::barrier ||
+                     exec::goes_by_parcels(call.collective, size());
   return known && (seat_ || size() == 1) && call.stream == nullptr && !call.made && !gpu_ &&
          !track_ && !cuda::is_loaded();
 }
@@ -46,6 +53,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (!lock.owns_lock() || failure_.happened() || has_posted_ || suspicion_.kept() || !idle()) {
     return false;
   }
+  if (exec::goes_by_parcels(call.collective, size())) return run_parcels(call, late);
   const Question question = question_of(call);
   const Bytes bytes = question.bytes;
   if (registrations_->size() > 0 && registrations_->find({call.input, bytes}) != nullptr) {
@@ -66,7 +74,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   word_ = next_word(call, chosen.algorithm);
   publish_word();
   exec::OneBlock block(*seat_, arena_call(call));
-  const int most = machine_.ranks > machine_.cpus ? kLooksShared : kLooksAlone;
+  const int most = looks_of(machine_);
   for (int looks = 0; looks < most; ++looks) {
     if (!block.ready()) continue;
     if (!block.agrees()) break;  // an operation says how
@@ -82,6 +90,35 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   set_way(late->info, chosen, block.traffic());
   begin(*late);
   queue_.push_back(late);
+  return false;
+}
+
+// As run_quickly(). Other ranks may send messages: then it becomes an operation.
+bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& late) {
+  if (registrations_->size() > 0) return false;  // an operation says whether its buffers are
+  exec::Parcels parcels(*seat_, begin_exchange(call), stage_);
+  const int most = looks_of(machine_);
+  for (int looks = parcels.by_messages() ? most : 0; looks < most; ++looks) {
+    if (!parcels.ready()) continue;
+    if (!parcels.all_here()) break;
+    parcels.end();
+    stage_ = parcels.end_stage();
+    const exec::Counters counters = parcels.counters();
+    set_way(last_, {Algorithm::one_shot, PathKind::shm, 0}, {counters.sent, counters.received});
+    end_quickly(counters);
+    return true;
+  }
+  late = operation_of(call);
+  // Others may send messages.
+  set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, {});
+  begin(*late);
+  queue_.push_back(late);
+  auto execution = exec::ParcelExecution::create(parcels, &*exchange_flows_);
+  if (execution) {
+    late->execution = std::move(*execution);
+  } else {
+    fail_by(std::move(execution).error());
+  }
   return false;
 }
 

@@ -10,6 +10,7 @@
 #include "collectives/comm/parts.hpp"
 #include "collectives/exec/arena_execution.hpp"
 #include "collectives/exec/one_block_execution.hpp"
+#include "collectives/exec/parcel_execution.hpp"
 #include "gdrx/traits.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -201,7 +202,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   publish_word();
   if (operation.info.path == PathKind::fabric) {
     if (seat_) GDRX_TRY(look_for_strays());
-    auto execution = GDRX_TRY(make_plan_execution(operation, word_));
+    auto execution = GDRX_TRY(make_plan_execution(operation));
     way->planned = operation.info.planned;
     return execution;
   }
@@ -224,13 +225,8 @@ void Communicator::publish_word() noexcept {
   if (seat_) seat_->begin(word_);
 }
 
-// All at once and in one hop.
-Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& operation) {
-  const Call& call = operation.call;
-  operation.info.algorithm = Algorithm::one_shot;
-  operation.info.path = PathKind::fabric;
+exec::ExchangeCall Communicator::begin_exchange(const Call& call) noexcept {
   const bool known = !plan::traits_of(call.collective).has_parts();
-  mark_plan("exchange", elements_of(call.parts->sends) * size_of(call.type), Algorithm::one_shot);
   word_ = {.collective = call.collective,
            .type = call.type,
            .algorithm = Algorithm::one_shot,
@@ -238,13 +234,28 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
            .sequence = calls_++,
            .count = known ? call.count : 0};
   publish_word();
+  return {.word = word_,
+          .element = size_of(call.type),
+          .input = call.input,
+          .output = call.output,
+          .parts = call.parts.get()};
+}
+
+// All at once and in one hop.
+Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& operation) {
+  const Call& call = operation.call;
+  operation.info.algorithm = Algorithm::one_shot;
+  operation.info.path = PathKind::fabric;
+  mark_plan("exchange", elements_of(call.parts->sends) * size_of(call.type), Algorithm::one_shot);
+  const exec::ExchangeCall bound = begin_exchange(call);
   if (seat_) GDRX_TRY(look_for_strays());
-  const exec::ExchangeCall bound{.word = word_,
-                                 .element = size_of(call.type),
-                                 .input = call.input,
-                                 .output = call.output,
-                                 .parts = call.parts.get()};
   exec::Flows* const flows = size() > 1 ? &exchange_flows_.value() : nullptr;
+  if (seat_ && exec::goes_by_parcels(call.collective, size())) {
+    const exec::Parcels parcels(*seat_, bound, stage_);
+    auto execution = GDRX_TRY(exec::ParcelExecution::create(parcels, flows));
+    operation.info.registered = execution->registered();
+    return execution;
+  }
   auto execution = GDRX_TRY(exec::Exchange::create(bound, rank_, flows));
   operation.info.registered = execution->registered();
   return execution;
@@ -260,8 +271,7 @@ exec::Partition Communicator::cut_of(const Call& call, plan::Extent extent,
   return {elements_of(parts), chunks, parts.data()};
 }
 
-Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Operation& operation,
-                                                                           exec::Word word) {
+Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Operation& operation) {
   const Call& call = operation.call;
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const plan::Spec spec{traits.plans, operation.info.algorithm, size(), call.root};
@@ -270,7 +280,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.program = GDRX_TRY(program_for(spec));
   bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
                    {call.output, cut_of(call, traits.output, shape.output_chunks)}};
-  bound.word = word;
+  bound.word = word_;
   bound.element = size_of(call.type);
   bound.finish_over = size();
   bound.track = track_.get();

@@ -208,7 +208,7 @@ std::optional<Candidate> choose_one_block(const Machine& machine, const Question
   // Beyond it a rank publishes much that others do not need.
   const Bytes most = exec::ArenaLayout::shelf_bytes(machine.arena_block);
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
-  if (machine.ranks > exec::kMostRanksOfShelves ||
+  if (machine.ranks > exec::kMostRanksInOneHop ||
       exec::given_of(traits, question.bytes, machine.ranks) > most) {
     return std::nullopt;
   }

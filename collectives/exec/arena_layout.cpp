@@ -21,7 +21,7 @@ std::size_t lines_of(int ranks) noexcept {
 
 // Eight at least.
 std::size_t most_shelves(int ranks, std::size_t block) noexcept {
-  if (ranks > kMostRanksOfShelves) return 0;
+  if (ranks > kMostRanksInOneHop) return 0;
   const std::size_t one = static_cast<std::size_t>(ranks) * ArenaLayout::shelf_bytes(block);
   return std::min(kShelvesShared, kShelfBudget / one);
 }

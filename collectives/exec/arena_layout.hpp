@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kKnownCalls = 2 * kPosts;
 
 /// What a rank gives to a call with a root is no larger, and no more ranks make it here.
 inline constexpr std::size_t kMostOnShelf = 32 * 1024;
-inline constexpr int kMostRanksOfShelves = 32;
+inline constexpr int kMostRanksInOneHop = 32;
 
 /// What a rank gives to a call: what the others wait for, and what most of them read next. A pair
 /// of cache lines that processors fetch together, with few bytes one.

@@ -52,28 +52,32 @@ void copy_own(const ExchangeCall& call, Rank self) {
 Result<std::unique_ptr<Exchange>> Exchange::create(const ExchangeCall& call, Rank self,
                                                    Flows* flows) {
   auto exchange = std::unique_ptr<Exchange>(new Exchange(flows));
-  GDRX_TRY(exchange->post(call, self));
+  exchange->sends_ = flows_of(call, call.parts->sends, self, true);
+  for (Flow& flow : exchange->sends_) GDRX_TRY(exchange->post(flow));
+  exchange->receives_ = flows_of(call, call.parts->receives, self, false);
+  for (Flow& flow : exchange->receives_) GDRX_TRY(exchange->post_receive(call, flow));
   copy_own(call, self);
   return exchange;
 }
 
-Result<void> Exchange::post(const ExchangeCall& call, Rank self) {
-  sends_ = flows_of(call, call.parts->sends, self, true);
-  receives_ = flows_of(call, call.parts->receives, self, false);
+Result<void> Exchange::receive(const ExchangeCall& call, const Part& from) {
+  receives_.push_back(flow_of(call, from, false));
+  return post_receive(call, receives_.back());
+}
+
+Result<void> Exchange::post_receive(const ExchangeCall& call, Flow& receive) {
   if (call.input == call.output) {
-    for (Flow& receive : receives_) {
-      const auto same = std::find_if(sends_.begin(), sends_.end(),
-                                     [&](const Flow& send) { return send.peer == receive.peer; });
-      if (same != sends_.end()) receive.behind = &*same;
-    }
+    const auto same = std::find_if(sends_.begin(), sends_.end(),
+                                   [&](const Flow& send) { return send.peer == receive.peer; });
+    if (same != sends_.end()) receive.behind = &*same;
   }
-  for (std::vector<Flow>* flows : {&sends_, &receives_}) {
-    for (Flow& flow : *flows) {
-      GDRX_TRY(flows_->post(flow));
-      ++open_;
-      if (flow.send && flow.bytes > 0 && !flow.registration) registered_ = false;
-    }
-  }
+  return post(receive);
+}
+
+Result<void> Exchange::post(Flow& flow) {
+  GDRX_TRY(flows_->post(flow));
+  ++open_;
+  if (flow.send && flow.bytes > 0 && !flow.registration) registered_ = false;
   return {};
 }
 

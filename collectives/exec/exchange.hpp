@@ -36,6 +36,9 @@ class Exchange final : public Execution {
   static Result<std::unique_ptr<Exchange>> create(const ExchangeCall& call, Rank self,
                                                   Flows* flows);
   ~Exchange() override;
+  /// That so many more receives come, to one that was created without.
+  void expect(std::size_t receives) { receives_.reserve(receives); }
+  Result<void> receive(const ExchangeCall& call, const Part& from);
   Result<Step> step() override;
   void on_write_done(std::uint64_t cookie) noexcept override { flows_->on_write_done(cookie); }
   const Counters& counters() const noexcept override { return counters_; }
@@ -46,7 +49,8 @@ class Exchange final : public Execution {
 
  private:
   explicit Exchange(Flows* flows) : flows_(flows) {}
-  Result<void> post(const ExchangeCall& call, Rank self);
+  Result<void> post(Flow& flow);
+  Result<void> post_receive(const ExchangeCall& call, Flow& receive);
 
   Flows* flows_;
   std::vector<Flow> sends_, receives_;

@@ -41,15 +41,18 @@ Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank se
                           index(peer), describe(theirs), index(self), describe(mine)));
 }
 
+Result<void> check_count(std::uint64_t theirs, Rank peer, std::uint64_t expected, Rank self,
+                         const Word& word) {
+  if (theirs == expected) return {};
+  return fail(Errc::mismatch,
+              fmt::format("rank {} sends {} elements to rank {} in {}, which expects {}",
+                          index(peer), theirs, index(self), describe(word), expected));
+}
+
 Result<void> check_message(const MessageHeader& theirs, Rank peer, const MessageHeader& expected,
                            Rank self) {
   if (auto same = check_word(theirs.word, peer, expected.word, self); !same) return same;
-  if (theirs.count != expected.count) {
-    return fail(
-        Errc::mismatch,
-        fmt::format("rank {} sends {} elements to rank {} in {}, which expects {}", index(peer),
-                    theirs.count, index(self), describe(expected.word), expected.count));
-  }
+  GDRX_TRY(check_count(theirs.count, peer, expected.count, self, expected.word));
   if (theirs.instance == expected.instance && theirs.index == expected.index &&
       theirs.bytes == expected.bytes && theirs.source == expected.source) {
     return {};

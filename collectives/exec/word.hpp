@@ -50,6 +50,9 @@ std::string describe(const Word& word);
 /// Checks what came from `peer` against what this rank called. Errc::mismatch names both calls,
 /// Errc::protocol says that the bytes are not ours.
 Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank self);
+/// Of elements that `peer` sends.
+Result<void> check_count(std::uint64_t theirs, Rank peer, std::uint64_t expected, Rank self,
+                         const Word& word);
 Result<void> check_message(const MessageHeader& theirs, Rank peer, const MessageHeader& expected,
                            Rank self);
 

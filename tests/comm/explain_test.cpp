@@ -122,6 +122,9 @@ TEST_F(Explain, NamesOneWayOfEveryCallOfHostMemory) {
             std::string::npos);
   EXPECT_NE(said(Collective::all_gather, 1 << 20, MemoryKind::host).find("<- chosen"),
             std::string::npos);
+  EXPECT_NE(said(Collective::all_to_all_v, 2, MemoryKind::host)
+                .find("in one hop where a rank gives at most 16 KiB, else a message"),
+            std::string::npos);
   EXPECT_NE(said(Collective::all_to_all, 1 << 20, MemoryKind::host).find("a message to each rank"),
             std::string::npos);
 }

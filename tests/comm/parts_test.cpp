@@ -125,6 +125,41 @@ TEST_P(Parts, OfRandomSizesAreExchangedInPlace) {
   });
 }
 
+// Who has little for all does not know whether the others have, too; calls follow each other.
+TEST_P(Parts, OfRanksWithMuchAndWithLittleGoToTheirRanks) {
+  const World world(ranks(), with(nullptr, std::get<1>(GetParam())));
+  world.run([&](int rank, gdrxComm_t comm) {
+    const auto count = [&](int from, int to, unsigned round) {
+      const bool much = (static_cast<unsigned>(from) + round) % 3 == 0;
+      return random_count(from, to, round, much ? 9'000 : 5);
+    };
+    for (unsigned round = 0; round < 30; ++round) {
+      Counts to, from, both;
+      for (int peer = 0; peer < ranks(); ++peer) {
+        to.push_back(count(rank, peer, round));
+        from.push_back(count(peer, rank, round));
+        both.push_back(count(std::min(rank, peer), std::max(rank, peer), round));
+      }
+      const Layout sends(to), receives(from), alike(both);
+      const auto given = [&](int peer, std::size_t i) { return element(rank, peer, i); };
+      const auto taken = [&](int peer, std::size_t i) { return element(peer, rank, i); };
+      Floats in = sends.filled(given), out(receives.end, kUntouched), same = alike.filled(given);
+      ASSERT_EQ(gdrxAllToAllv(in.data(), sends.counts.data(), sends.displs.data(), out.data(),
+                              receives.counts.data(), receives.displs.data(), gdrxFloat32, comm,
+                              nullptr, nullptr),
+                gdrxSuccess)
+          << gdrxGetLastError(comm);
+      EXPECT_EQ(out, receives.filled(taken)) << round;
+      ASSERT_EQ(gdrxAllToAllv(same.data(), alike.counts.data(), alike.displs.data(), same.data(),
+                              alike.counts.data(), alike.displs.data(), gdrxFloat32, comm, nullptr,
+                              nullptr),
+                gdrxSuccess)
+          << gdrxGetLastError(comm);
+      EXPECT_EQ(same, alike.filled(taken)) << "in place, " << round;
+    }
+  });
+}
+
 TEST_P(Parts, AreGatheredAndScatteredAtEveryRoot) {
   const World world(ranks(), with(nullptr, std::get<1>(GetParam())));
   for (const int root : {0, ranks() / 2, ranks() - 1}) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/parcels.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "collectives/reduce/reducer.hpp"
+
+namespace gdrx::exec {
+namespace {
+
+// What a post says first: where the parcel is.
+enum Where : std::uint32_t { kInPost = 1, kInSlot = 2, kByMessages = 3 };
+
+constexpr std::size_t kBegin = 16;  // of a parcel in a post
+constexpr std::size_t kGrain = 16;  // the parts of a parcel begin at multiples of it
+using Length = std::uint32_t;       // elements of a part, in front of all parts
+
+std::uint64_t whole(std::uint64_t bytes) noexcept { return (bytes + kGrain - 1) / kGrain * kGrain; }
+std::uint64_t head(std::size_t ranks) noexcept { return whole(ranks * sizeof(Length)); }
+
+// 0: too much. Each part is looked at before it is added, so that no sum runs over.
+std::uint64_t room_for(const ExchangeCall& call, int self, std::uint64_t most) noexcept {
+  const std::vector<Part>& parts = call.parts->sends;
+  std::uint64_t room = head(parts.size());
+  for (const Part& part : parts) {
+    if (index(part.peer) == self) continue;
+    if (part.range.count > most) return 0;
+    room += whole(part.range.count * call.element);
+    if (room > most) return 0;
+  }
+  return room;
+}
+
+}  // namespace
+
+Parcels::Parcels(ArenaSeat& seat, const ExchangeCall& call, std::uint64_t base) noexcept
+    : seat_(seat),
+      call_(call),
+      base_(base),
+      room_(room_for(call, seat.self(),
+                     std::min<std::uint64_t>(kMostInParcel, seat.layout().block()))) {}
+
+std::span<std::byte> Parcels::place_of(int rank, std::uint32_t where) const noexcept {
+  if (where == kInPost) return std::span(seat_.post_of(rank).data).subspan(kBegin);
+  if (where == kInSlot) return {seat_.layout().slot(base_, rank), seat_.layout().block()};
+  return {};
+}
+
+void Parcels::give() noexcept {
+  std::uint32_t where = kByMessages;
+  if (room_ > 0) where = room_ <= ArenaPost::kData - kBegin ? kInPost : kInSlot;
+  std::memcpy(seat_.post_of(self()).data, &where, sizeof where);
+  std::byte* to = place_of(self(), where).data();
+  if (room_ > 0) {
+    std::byte* part_at = to + head(at(ranks()));
+    for (const Part& part : call_.parts->sends) {
+      const bool own = index(part.peer) == self();
+      const auto length = static_cast<Length>(own ? 0 : part.range.count);
+      std::memcpy(to, &length, sizeof length);
+      to += sizeof length;
+      const std::uint64_t bytes = length * call_.element;
+      reduce::copy(part_at, call_.input + part.range.begin * call_.element, bytes);
+      part_at += whole(bytes);
+    }
+  }
+  seat_.post(ArenaSeat::kAll);
+  given_ = true;
+}
+
+bool Parcels::have_come() noexcept {
+  for (; late_ < ranks(); ++late_) {
+    if (late_ != self() && !seat_.has_come(late_)) return false;
+  }
+  seat_.all_have_come();
+  return true;
+}
+
+std::optional<std::uint64_t> Parcels::open(int rank) noexcept {
+  std::uint32_t where = 0;
+  std::memcpy(&where, seat_.post_of(rank).data, sizeof where);
+  const void*& found = seat_.operands()[at(rank)];
+  found = nullptr;
+  if (where == kByMessages) return call_.parts->receives[at(rank)].range.count;
+  const std::span<const std::byte> parcel = place_of(rank, where);
+  std::uint64_t offset = head(at(ranks()));
+  if (offset > parcel.size()) return std::nullopt;
+  Length length = 0;
+  for (int to = 0;; ++to) {
+    std::memcpy(&length, parcel.data() + at(to) * sizeof length, sizeof length);
+    if (to == self()) break;
+    offset += whole(length * call_.element);
+  }
+  if (offset + length * call_.element > parcel.size()) return std::nullopt;
+  found = parcel.data() + offset;
+  return length;
+}
+
+bool Parcels::all_here() noexcept {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (rank == self()) continue;
+    if (!seat_.agrees(rank) || open(rank) != call_.parts->receives[at(rank)].range.count ||
+        sends(rank)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Result<void> Parcels::check(int rank) {
+  GDRX_TRY(seat_.check(rank));
+  const auto theirs = open(rank);
+  if (!theirs) {
+    return fail(Errc::protocol,
+                fmt::format("what rank {} has put into shared memory for {} is damaged", rank,
+                            describe(call_.word)));
+  }
+  return check_count(*theirs, Rank{rank}, call_.parts->receives[at(rank)].range.count, Rank{self()},
+                     call_.word);
+}
+
+void Parcels::end() noexcept {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const void* from = call_.input + call_.parts->sends[at(rank)].range.begin * call_.element;
+    if (rank != self()) from = seat_.operands()[at(rank)];
+    std::byte* const to =
+        call_.output + call_.parts->receives[at(rank)].range.begin * call_.element;
+    if (from != nullptr && from != to) reduce::copy(to, from, bytes_from(rank));
+  }
+}
+
+Counters Parcels::counters() const noexcept {
+  const auto others = static_cast<std::uint64_t>(ranks() - 1);
+  return {1, others, others};
+}
+
+std::vector<Rank> Parcels::awaited() const {
+  std::vector<Rank> late;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (rank != self() && !seat_.has_come(rank)) late.push_back(Rank{rank});
+  }
+  return late;
+}
+
+}  // namespace gdrx::exec
