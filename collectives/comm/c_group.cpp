@@ -85,15 +85,35 @@ void enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
   group.push_back(std::move(pending));
 }
 
+bool is_waited_for(const Pending& entry) { return entry.wait && entry.operation; }
+
+// Whoever waits for one drives all: of one communicator, and none on a GPU. He looks for a while
+// before he yields, for which each rank needs a core.
+bool are_driven_together(const std::vector<Pending>& posted) {
+  if (posted.empty() || posted.front().comm->impl->share_cores()) return false;
+  return std::all_of(posted.begin(), posted.end(), [&](const Pending& entry) {
+    return !is_waited_for(entry) ||
+           (entry.comm == posted.front().comm && !entry.operation->mark && !entry.operation->aside);
+  });
+}
+
 // Several communicators of one process may wait for each other: none is waited for alone.
 gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
   gdrxResult_t worst = gdrxSuccess;
+  if (are_driven_together(posted)) {
+    for (const Pending& entry : posted) {
+      if (!is_waited_for(entry)) continue;
+      const auto ended = entry.comm->impl->wait(*entry.operation);
+      if (!ended) worst = report(entry.comm, ended.error());
+    }
+    return worst;
+  }
   bool pending = true;
   while (pending) {
     pending = false;
     worst = gdrxSuccess;
     for (const Pending& entry : posted) {
-      if (!entry.wait || !entry.operation) continue;
+      if (!is_waited_for(entry)) continue;
       const auto state = entry.comm->impl->test(*entry.operation);
       if (!state) {
         worst = report(entry.comm, state.error());
