@@ -201,6 +201,11 @@ TEST(Parcels, ThatAreTooLargeGoByMessagesAndTheOthersAreToldSo) {
   EXPECT_FALSE(large.sends(1));
 }
 
+TEST(Parcels, AreAsLargeAsWhatIsForOthers) {
+  Ranks host(2);
+  EXPECT_FALSE(host.begin(0, {{5000, 3}, {3, 0}}).by_messages());
+}
+
 TEST(Parcels, AreTooLargeWhereTheSumOfTheirLengthsWouldRunOver) {
   Ranks host(2);
   host.begin(0, {{0, 0}, {0, 0}});
