@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "collectives/comm/communicator.hpp"
@@ -33,24 +34,36 @@ Result<std::vector<std::byte>> Communicator::gather_equal(std::span<const std::b
   return all;
 }
 
+// What is short is told with its length.
 Result<std::vector<Blob>> Communicator::gather(std::span<const std::byte> mine) {
-  const auto ranks = static_cast<std::size_t>(size());
-  const std::uint64_t length = mine.size();
-  const auto lengths_raw = GDRX_TRY(gather_equal(std::as_bytes(std::span(&length, 1))));
-  std::vector<std::uint64_t> lengths(ranks);
-  std::memcpy(lengths.data(), lengths_raw.data(), lengths_raw.size());
-  const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  struct Head {
+    std::uint64_t length = 0;
+    std::array<std::byte, 56> first{};
+  } own;
+  own.length = mine.size();
+  std::copy_n(mine.begin(), std::min(mine.size(), own.first.size()), own.first.begin());
+  std::vector<Head> heads(static_cast<std::size_t>(size()));
+  const auto told = GDRX_TRY(gather_equal(std::as_bytes(std::span(&own, 1))));
+  std::memcpy(heads.data(), told.data(), told.size());
+  std::uint64_t longest = 0;
+  for (const Head& head : heads) longest = std::max(longest, head.length);
   if (longest > kLongestBlob) {
     return fail(Errc::protocol, fmt::format("a rank tells {} bytes about itself", longest));
   }
-  if (longest == 0) return std::vector<Blob>(ranks);
+  std::vector<Blob> blobs;
+  if (longest <= own.first.size()) {
+    for (const Head& head : heads) {
+      blobs.emplace_back(head.first.begin(),
+                         head.first.begin() + static_cast<std::ptrdiff_t>(head.length));
+    }
+    return blobs;
+  }
   Blob padded(mine.begin(), mine.end());
   padded.resize(longest);
   const auto all = GDRX_TRY(gather_equal(padded));
-  std::vector<Blob> blobs;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < heads.size(); ++rank) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * longest);
-    blobs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(lengths[rank]));
+    blobs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(heads[rank].length));
   }
   return blobs;
 }
@@ -78,14 +91,6 @@ Result<std::vector<Blob>> Communicator::agree(const Result<Blob>& mine) {
   }
   for (Blob& blob : all) blob.erase(blob.begin());
   return all;
-}
-
-Result<void> Communicator::tell_place(std::uint32_t number, std::span<const std::byte> place) {
-  return mesh_->tell_place(number, place);
-}
-
-Result<Blob> Communicator::await_place(std::uint32_t number, Deadline deadline) const {
-  return mesh_->await_place(number, deadline);
 }
 
 }  // namespace gdrx

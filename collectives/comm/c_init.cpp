@@ -95,12 +95,17 @@ Result<std::optional<std::chrono::milliseconds>> timeout_of(double seconds, cons
   return std::chrono::milliseconds(never ? 0 : static_cast<std::int64_t>(seconds * 1000) + 1);
 }
 
-Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, Communicator::Options options) {
-  auto made = std::make_unique<gdrxComm>();
-  made->options = options;
-  made->impl = GDRX_TRY(Communicator::create(bootstrap, std::move(options)));
-  *comm = made.release();
+Result<void> keep(gdrxComm_t* comm, Result<std::unique_ptr<Communicator>> made,
+                  const Communicator::Options& options) {
+  auto whole = std::make_unique<gdrxComm>();
+  whole->impl = GDRX_TRY(std::move(made));
+  whole->options = options;
+  *comm = whole.release();
   return {};
+}
+
+Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, const Communicator::Options& options) {
+  return keep(comm, Communicator::create(bootstrap, options), options);
 }
 
 Result<Communicator::Options> make_options(const gdrxConfig_t* config) {

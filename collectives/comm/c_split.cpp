@@ -22,6 +22,9 @@ namespace {
 struct Wish {
   std::int32_t color = gdrxSplitNoColor;
   std::int32_t key = 0;
+  std::uint64_t id = 0;      // of the new communicator, if this rank is the first in it: by chance
+  std::uint32_t memory = 0;  // what the parent knows holds for the configuration, as the next
+  std::uint32_t processes = 0;
 };
 
 template <class Value>
@@ -52,6 +55,17 @@ std::vector<std::int32_t> members_of(const std::vector<Wish>& wishes, std::int32
   return members;
 }
 
+// What holds for the configuration of each.
+Heritage heritage_of(const std::vector<Wish>& wishes, const std::vector<std::int32_t>& members) {
+  Heritage common{true, true};
+  for (const std::int32_t member : members) {
+    const Wish& wish = wishes[static_cast<std::size_t>(member)];
+    common.memory &= wish.memory != 0;
+    common.processes &= wish.processes != 0;
+  }
+  return common;
+}
+
 Result<std::vector<Wish>> gather_wishes(Communicator& comm, const Result<Blob>& mine) {
   const std::vector<Blob> blobs = GDRX_TRY(comm.agree(mine));
   std::vector<Wish> wishes;
@@ -61,9 +75,8 @@ Result<std::vector<Wish>> gather_wishes(Communicator& comm, const Result<Blob>& 
   return wishes;
 }
 
-// A rank that is first in its group says where that meets.
-Result<Blob> meeting_place(bool first, const Communicator::Options& options) {
-  if (!first) return Blob{};
+// Where ranks meet that no connections join.
+Result<Blob> meeting_place(const Communicator::Options& options) {
   return blob_of(GDRX_TRY(make_unique_id(options.config.socket_ifname, options.log,
                                          GDRX_TRY(Secret::load(options.config.secret_file)),
                                          options.config.port_range)));
@@ -73,7 +86,7 @@ Result<Communicator::Options> options_of(const gdrxComm* comm, const gdrxConfig_
   return config != nullptr ? make_options(config) : comm->options;
 }
 
-Result<Blob> wish_of(const Wish& wish, gdrxComm_t* made,
+Result<Blob> wish_of(const Wish& wish, const Communicator& parent, gdrxComm_t* made,
                      const Result<Communicator::Options>& options) {
   if (made == nullptr) return fail(Errc::invalid_argument, "newcomm is NULL");
   *made = nullptr;
@@ -82,32 +95,64 @@ Result<Blob> wish_of(const Wish& wish, gdrxComm_t* made,
                 fmt::format("color {} is negative and not gdrxSplitNoColor", wish.color));
   }
   if (!options) return tl::unexpected(options.error());
-  return blob_of(wish);
+  Wish whole = wish;
+  const Heritage heritage = parent.heritage(options->config);
+  whole.memory = heritage.memory ? 1 : 0;
+  whole.processes = heritage.processes ? 1 : 0;
+  const Key chance = GDRX_TRY(Key::random());
+  std::memcpy(&whole.id, chance.bytes().data(), sizeof whole.id);
+  return blob_of(whole);
 }
 
 // `members`: ranks of the communicator that they come from, in the order of the new one.
 Result<void> join(const UniqueId& id, const std::vector<std::int32_t>& members, Rank self,
-                  gdrxComm_t* made, Communicator::Options options) {
+                  gdrxComm_t* made, const Communicator::Options& options) {
   const auto place = std::find(members.begin(), members.end(), index(self)) - members.begin();
   const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
   auto bootstrap = GDRX_TRY(TcpBootstrap::create(
       id, Rank{static_cast<std::int32_t>(place)}, static_cast<int>(members.size()), options.log,
       deadline, GDRX_TRY(Secret::load(options.config.secret_file))));
-  return init(made, *bootstrap, std::move(options));
+  return init(made, *bootstrap, options);
+}
+
+/// What a rank brings to the second meeting of a split.
+struct Share {
+  std::unique_ptr<ControlMesh> mesh;  // of the new communicator; null: its ranks meet at a place
+  Blob place;                         // that this rank offers to the others
+};
+
+// Nobody speaks to the others over the parent's connections before all are ready to hear it: that
+// is what the second meeting is for.
+Result<Share> share_of(Communicator& parent, const std::vector<std::int32_t>& members,
+                       std::uint64_t id, const Communicator::Options& options) {
+  Share share;
+  if (members.empty()) return share;
+  if (parent.mesh().connects(members)) {
+    share.mesh = GDRX_TRY(parent.mesh().split(MeshGroupId{id}, members));
+  } else if (members.front() == index(parent.rank())) {
+    share.place = GDRX_TRY(meeting_place(options));
+  }
+  return share;
 }
 
 Result<void> split(gdrxComm* comm, const Wish& wish, gdrxComm_t* made,
                    const Result<Communicator::Options>& wanted) {
   Communicator& parent = *comm->impl;
-  const auto wishes = GDRX_TRY(gather_wishes(parent, wish_of(wish, made, wanted)));
+  const auto wishes = GDRX_TRY(gather_wishes(parent, wish_of(wish, parent, made, wanted)));
   const Communicator::Options& options = *wanted;  // or nobody had got here
-  const std::vector<std::int32_t> members = members_of(wishes, wish.color);
   const bool takes_part = wish.color != gdrxSplitNoColor;
-  const bool first = takes_part && members.front() == index(parent.rank());
-  const auto places = GDRX_TRY(parent.agree(meeting_place(first, options)));
+  const auto members = takes_part ? members_of(wishes, wish.color) : std::vector<std::int32_t>();
+  const auto first = static_cast<std::size_t>(takes_part ? members.front() : 0);
+  auto share = share_of(parent, members, wishes[first].id, options);
+  const auto places =
+      GDRX_TRY(parent.agree(share.map([](const Share& mine) { return mine.place; })));
   if (!takes_part) return {};
-  const auto at = static_cast<std::size_t>(members.front());
-  const auto id = GDRX_TRY(value_of<UniqueId>(places[at], at));
+  if (share->mesh) {
+    return keep(made,
+                Communicator::create(std::move(share->mesh), options, heritage_of(wishes, members)),
+                options);
+  }
+  const auto id = GDRX_TRY(value_of<UniqueId>(places[first], first));
   return join(id, members, parent.rank(), made, options);
 }
 
@@ -161,17 +206,17 @@ Result<std::vector<std::int32_t>> members_without(const gdrxComm* comm, const in
 Result<Place> tell(Communicator& comm, std::uint32_t number,
                    const std::vector<std::int32_t>& members, const Communicator::Options& options) {
   Place place{digest_of(members), 0, {}};
-  const auto made = meeting_place(true, options);
+  const auto made = meeting_place(options);
   if (made) place.id = GDRX_TRY(value_of<UniqueId>(*made, 0));
   place.known = made ? 1 : 0;
-  GDRX_TRY(comm.tell_place(number, std::as_bytes(std::span(&place, 1))));
+  GDRX_TRY(comm.mesh().tell_place(number, std::as_bytes(std::span(&place, 1))));
   if (!made) return tl::unexpected(made.error());
   return place;
 }
 
-Result<Place> hear(const Communicator& comm, std::uint32_t number,
+Result<Place> hear(Communicator& comm, std::uint32_t number,
                    const std::vector<std::int32_t>& members, Deadline deadline) {
-  const Blob told = GDRX_TRY(comm.await_place(number, deadline));
+  const Blob told = GDRX_TRY(comm.mesh().await_place(number, deadline));
   const auto first = static_cast<std::size_t>(members.front());
   const auto place = GDRX_TRY(value_of<Place>(told, first));
   if (place.members != digest_of(members)) {
@@ -192,13 +237,13 @@ Result<void> shrink(gdrxComm* comm, const int* exclude, int count, gdrxComm_t* m
   *made = nullptr;
   Communicator& parent = *comm->impl;
   const auto members = GDRX_TRY(members_without(comm, exclude, count));
-  Communicator::Options options = GDRX_TRY(options_of(comm, config));
+  const Communicator::Options options = GDRX_TRY(options_of(comm, config));
   const std::uint32_t number = ++comm->shrinks;
   const Deadline deadline = Deadline::after(steady_clock(), options.config.init_timeout);
   const bool first = members.front() == index(parent.rank());
   const Place place = GDRX_TRY(first ? tell(parent, number, members, options)
                                      : hear(parent, number, members, deadline));
-  return join(place.id, members, parent.rank(), made, std::move(options));
+  return join(place.id, members, parent.rank(), made, options);
 }
 
 }  // namespace

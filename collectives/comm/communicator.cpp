@@ -35,7 +35,7 @@ Communicator::~Communicator() {
   if (failure_.happened()) {  // the handler is called before its communicator is gone
     mesh_->wake();
     std::unique_lock lock(on_error_mutex_);
-    on_error_changed_.wait(lock, [this] { return on_error_told_; });
+    while (!on_error_told_) await_tell(lock);
   }
   // First: its thread uses everything else, and mesh_ until it has ended, which reset() would have
   // cleared by then.
@@ -119,6 +119,7 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
       idle_ = 0;
     } else if (++idle_ > spins) {
       GDRX_TRY(look_at_stream(operation, patience));
+      if (mesh_->is_own_thread()) mesh_->serve();
       sched_yield();
     }
   }
@@ -169,18 +170,27 @@ void Communicator::mute() {
 
 bool Communicator::is_telling() const noexcept { return telling == this; }
 
+// A handler of another communicator may be on the thread that is to tell.
+void Communicator::await_tell(std::unique_lock<std::mutex>& lock) {
+  if (!mesh_->is_own_thread()) return on_error_changed_.wait(lock);
+  lock.unlock();
+  tell_failure();
+  std::this_thread::yield();
+  lock.lock();
+}
+
 // Without a lock that a caller may hold: the handler may look at the communicator, or take his
 // time.
 void Communicator::tell_failure() {
   if (!on_error_due_.load() || !on_error_due_.exchange(false)) return;
   {
     const std::lock_guard lock(on_error_mutex_);
-    telling = this;
+    const Communicator* const before = std::exchange(telling, this);
     try {
       if (on_error_) on_error_(failure_.error());
     } catch (...) {  // its destructor waits for what follows
     }
-    telling = nullptr;
+    telling = before;
     on_error_told_ = true;
   }
   on_error_changed_.notify_all();

@@ -23,6 +23,7 @@
 #include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hello.hpp"
+#include "collectives/comm/heritage.hpp"
 #include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/comm/memory_held.hpp"
@@ -65,6 +66,11 @@ class Communicator final : private exec::Links {
   /// test's, instead of a path on this thread's GPU.
   static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap, Options options,
                                                       std::unique_ptr<gpu::Path> gpu = nullptr);
+  /// The same, of ranks of another one, by whose connections they met.
+  static Result<std::unique_ptr<Communicator>> create(std::unique_ptr<ControlMesh> mesh,
+                                                      Options options, const Heritage& heritage);
+  /// What communicators of its ranks need not find out again, if they have this configuration.
+  Heritage heritage(const Config& config) const noexcept;
   ~Communicator() override;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -75,8 +81,7 @@ class Communicator final : private exec::Links {
   /// Why no rank can make this call now, which then leaves the communicator as it is. What goes
   /// wrong with a call after this ends the communicator, and with it what peers wait for.
   Result<void> check(const Call& call) const;
-  /// Why the host cannot wait for it: its stream is captured.
-  Result<void> check_wait(const Call& call) const;
+  Result<void> check_wait(const Call& call) const;  // its stream is captured: no host can wait
   /// Starts the call when those before it are done; what runs_in_stream() is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
   /// Whether a stream carries it from its beginning to its end: then launch() does the same as
@@ -106,7 +111,7 @@ class Communicator final : private exec::Links {
   Result<void> leave();
   Duration leave_time() const noexcept;
   Result<Progress> leave_within(Duration most);  // pending: not all are as far; again, to go on
-  /// Whether it may end: all are as far, or that is not to be hoped for, and the log says why.
+  /// All are as far, or that is not to be hoped for, and the log says why.
   bool has_left(Deadline deadline) noexcept;
   /// All that ends with the other ranks: drain(), then leave(), and nobody is missed any more.
   Result<void> finalize();
@@ -116,28 +121,23 @@ class Communicator final : private exec::Links {
   void mute();
   /// Whether this thread is in on_error, for which the communicator waits before it ends.
   bool is_telling() const noexcept;
-  /// Any thread.
-  void abort();
+  void abort();  // any thread
   /// Of calls that are posted later and have none of their own. 0: none. Any thread.
   void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
-  /// An exception has passed through a call: no operation goes on with buffers that its caller has
-  /// back.
+  /// An exception has passed through a call: no operation goes on, as its caller has the buffers.
   void fail_for_memory() noexcept;
   std::optional<Error> failure() const noexcept;
   /// And of kernels that have ended: once a stream was waited for, what failed in it is known.
   /// Any thread.
   std::optional<Error> async_error() noexcept;
-  using Blame = gdrx::Blame;
-  /// After failure().
+  using Blame = gdrx::Blame;  // after failure()
   Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }
-  /// Where some of the ranks meet anew: ControlMesh's. After a failure, too.
-  Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place);
-  Result<Blob> await_place(std::uint32_t number, Deadline deadline) const;
+  ControlMesh& mesh() noexcept { return *mesh_; }  // after a failure, too
 
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
   Result<void> release_memory(const Registration* registration);
-  /// Collective, behind what was posted: every rank's bytes, of any length each.
+  /// Collective, behind what was posted.
   Result<std::vector<Blob>> gather(std::span<const std::byte> mine);
   /// Collective: what every rank has to say. If it went wrong on any, the first such rank's error,
   /// the same on every rank.
@@ -294,9 +294,8 @@ class Communicator final : private exec::Links {
     return call.timeout.value_or(timeout_.load());
   }
   std::shared_ptr<Operation> operation_of(Call call) const;
-  static void begin(Operation& operation);  // its time runs from now on
-  /// Of whoever waits for what a stream has to begin.
-  static Deadline waiters_deadline(std::chrono::milliseconds timeout);
+  static void begin(Operation& operation);                              // its time runs from now on
+  static Deadline waiters_deadline(std::chrono::milliseconds timeout);  // for what a stream begins
   Result<void> look_at_stream(const Operation& operation, std::optional<Deadline>& patience);
   Result<void> look_for_strays();
   void finish_front();
@@ -304,6 +303,7 @@ class Communicator final : private exec::Links {
   Error stop_late(const Operation& operation, std::string_view what);
   Error left_alone() const;
   void tell_failure();  // the mesh's thread
+  void await_tell(std::unique_lock<std::mutex>& lock);
   bool still_suspected(const Error& error);
   void fail_by(Error error);  // driver_ held; of a peer that is lost, once the mesh had its say
   void fail_operation(Operation& operation) noexcept;

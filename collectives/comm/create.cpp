@@ -10,27 +10,27 @@
 #include "collectives/comm/choose_fabric.hpp"
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_share.hpp"
+#include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/rail_share.hpp"
 #include "collectives/comm/tuning.hpp"
 #include "collectives/comm/version.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
+#include "transport/shm/fabric.hpp"
 
 namespace gdrx {
 
 class CommunicatorBuilder {
  public:
-  CommunicatorBuilder(Bootstrap& bootstrap, Communicator::Options options,
-                      std::unique_ptr<gpu::Path> gpu)
-      : bootstrap_(bootstrap), comm_(new Communicator), given_gpu_(std::move(gpu)) {
+  CommunicatorBuilder(Communicator::Options options, std::unique_ptr<gpu::Path> gpu,
+                      const Heritage& heritage = {})
+      : comm_(new Communicator), given_gpu_(std::move(gpu)), heritage_(heritage) {
     comm_->config_ = std::move(options.config);
     comm_->timeout_ = comm_->config_.timeout;
     comm_->log_ = std::move(options.log);
     comm_->on_error_ = std::move(options.on_error);
     asked_gpu_ = options.gpu;
     needs_gpu_ = options.needs_gpu && comm_->config_.gpu;
-    comm_->rank_ = bootstrap.rank();
-    comm_->machine_.ranks = bootstrap.size();
   }
 
   // Some peer may have its communicator all the same, and kernels that write to this GPU.
@@ -40,20 +40,29 @@ class CommunicatorBuilder {
   CommunicatorBuilder(const CommunicatorBuilder&) = delete;
   CommunicatorBuilder& operator=(const CommunicatorBuilder&) = delete;
 
-  Result<std::unique_ptr<Communicator>> run() {
+  /// How the ranks come to their mesh, by the deadline.
+  using Meet = std::function<Result<std::unique_ptr<ControlMesh>>(Deadline)>;
+
+  Result<std::unique_ptr<ControlMesh>> meet_by(Bootstrap& bootstrap, Deadline deadline) const {
+    const Config& config = comm_->config_;
+    GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, deadline));
+    const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
+    return ControlMesh::create(bootstrap,
+                               {config.socket_ifname, config.heartbeat, host_id(config), secret,
+                                config.silence, config.port_range},
+                               comm_->log_, deadline);
+  }
+
+  Result<std::unique_ptr<Communicator>> run(const Meet& meet) {
     Communicator& comm = *comm_;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
     GDRX_TRY(check_reproducible(comm.config_.reproducible, comm.fixed_));
     open_gpu();
     deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
-    GDRX_TRY(check_versions(bootstrap_, GDRX_VERSION, deadline_));
+    comm.mesh_ = GDRX_TRY(meet(deadline_));
+    comm.rank_ = comm.mesh_->rank();
+    comm.machine_.ranks = comm.mesh_->size();
     const std::string id = host_id(comm.config_);
-    const Config& config = comm.config_;
-    const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
-    comm.mesh_ = GDRX_TRY(ControlMesh::create(
-        bootstrap_,
-        {config.socket_ifname, config.heartbeat, id, secret, config.silence, config.port_range},
-        comm.log_, deadline_));
     tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
     GDRX_TRY(open_fabric_and_inbox(id));
     GDRX_TRY(exchange_hellos(id));
@@ -61,8 +70,7 @@ class CommunicatorBuilder {
     GDRX_TRY(check_gpus(comm.peers_));
     describe_machine();
     comm.pinned_.emplace(comm.registrations_.emplace(comm.device_));
-    GDRX_TRY(share_arena());
-    GDRX_TRY(share_processes());
+    GDRX_TRY(share_host_memory());
     GDRX_TRY(share_gpu());
     if (comm.inbox_) comm.make_flows();
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
@@ -71,7 +79,8 @@ class CommunicatorBuilder {
     }
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     // Who has his communicator uses the others' memory: none of them fails any more and frees it.
-    GDRX_TRY(comm.mesh_->meet_ready(deadline_));
+    GDRX_TRY(comm.mesh_->all_gather({}, deadline_));
+    if (comm.arena_) comm.arena_->seal();
     comm.watch_peers();
     return std::move(comm_);
   }
@@ -88,7 +97,10 @@ class CommunicatorBuilder {
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
     comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels) + exec::kFlowLanes;
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
-    auto fabric = GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
+    auto fabric =
+        heritage_.memory
+            ? Result<std::shared_ptr<Fabric>>(shm::make_fabric(comm.shape_.ranks))
+            : GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
       if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
@@ -115,7 +127,7 @@ class CommunicatorBuilder {
     mine.cpu = tune::cpu_model();
     mine.cpus = usable_cpus();
     if (index(comm.rank_) == 0 && shm_wanted()) offer_arena(mine);
-    if (shm_wanted() && comm.config_.cma > 0) offer_process(mine);
+    if (shm_wanted() && writes_processes()) offer_process(mine);
     offer_gpu(mine);
     if (comm.device_) {
       mine.device_address = comm.device_->address();
@@ -136,6 +148,10 @@ class CommunicatorBuilder {
     const std::string& transport = comm_->config_.transport;
     return comm_->config_.shared_memory && (transport == "auto" || transport == "shm") &&
            comm_->machine_.ranks > 1;
+  }
+
+  bool writes_processes() const {
+    return comm_->config_.cma > 0 && (!heritage_.memory || heritage_.processes);
   }
 
   void offer_arena(Hello& mine) {
@@ -310,91 +326,67 @@ class CommunicatorBuilder {
     machine.measured_not = std::move(measured.none);
   }
 
-  // All or nobody: a second round tells whether every rank could map it.
-  Result<void> share_arena() {
+  Result<void> share_host_memory() {
     Communicator& comm = *comm_;
     Machine& machine = comm.machine_;
-    const ArenaTicket& ticket = comm.peers_[0].arena;
-    const std::size_t block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
-    machine.arena_block = block;
-    std::string trouble;
-    if (ticket.pid == 0 || machine.hosts > 1) {
-      trouble = "not offered";
-    } else if (ticket.bytes != exec::ArenaLayout::bytes(comm.size(), block)) {
-      trouble = "of another size";
-    } else if (index(comm.rank_) != 0) {
-      auto arena = Arena::open(ticket);
-      if (arena) {
-        comm.arena_ = std::move(*arena);
-      } else {
-        trouble = describe(arena.error());
-      }
-    }
-    const std::vector<Blob> answers =
-        GDRX_TRY(comm.mesh_->all_gather(std::as_bytes(std::span(trouble)), deadline_));
-    machine.shm = std::all_of(answers.begin(), answers.end(),
-                              [](const Blob& answer) { return answer.empty(); });
+    machine.arena_block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
+    const std::size_t bytes = exec::ArenaLayout::bytes(comm.size(), machine.arena_block);
+    SharedArena shared = GDRX_TRY(share_arena({std::move(comm.arena_), bytes, machine.hosts == 1},
+                                              comm.peers_, heritage_, *comm.mesh_, deadline_));
+    comm.arena_ = std::move(shared.arena);
+    machine.shm = comm.arena_.has_value();
     if (machine.shm) {
-      comm.arena_->seal();
-      comm.seat_.emplace(
-          exec::ArenaLayout(comm.arena_->bytes(), comm.size(), block, machine.ranks > machine.cpus),
-          index(comm.rank_));
-    } else {
-      comm.arena_.reset();
-      if (machine.hosts == 1 && shm_wanted()) {
-        comm.log_.warn("shared memory between ranks is not used: {}",
-                       trouble.empty() ? "another rank could not map it" : trouble);
-      }
+      comm.seat_.emplace(exec::ArenaLayout(comm.arena_->bytes(), comm.size(), machine.arena_block,
+                                           machine.ranks > machine.cpus),
+                         index(comm.rank_));
+    } else if (machine.hosts == 1 && shm_wanted()) {
+      comm.log_.warn("shared memory between ranks is not used: {}", shared.why_not);
     }
     if (!machine.shm && !machine.fabric && machine.ranks > 1) {
       return fail(Errc::unsupported,
                   "no way to reach the other ranks: no fabric could be opened "
                   "(is UCX installed?) and shared memory is not usable (is GDRX_SHM 0?)");
     }
-    return {};
-  }
-
-  // Each tries every other one, as containers, users and yama differ by direction. All or nobody.
-  Result<void> share_processes() {
-    Communicator& comm = *comm_;
-    if (!comm.machine_.shm || comm.config_.cma == 0) return {};
-    std::string trouble;
-    for (std::size_t rank = 0; rank < comm.peers_.size() && trouble.empty(); ++rank) {
-      const ProcessTicket& ticket = comm.peers_[rank].process;
-      if (ticket.pid == 0) {
-        trouble = fmt::format("rank {} does not offer it", rank);
-      } else if (auto tried = try_process(ticket); !tried) {
-        trouble = fmt::format("rank {} writing rank {}: {}", index(comm.rank_), rank,
-                              describe(tried.error()));
-      }
-    }
-    const std::vector<Blob> answers =
-        GDRX_TRY(comm.mesh_->all_gather(std::as_bytes(std::span(trouble)), deadline_));
-    const auto refused = std::find_if(answers.begin(), answers.end(),
-                                      [](const Blob& answer) { return !answer.empty(); });
-    if (refused == answers.end()) {
-      comm.machine_.cma = comm.config_.cma;
+    if (!machine.shm || !writes_processes()) return {};
+    const std::string why_not =
+        GDRX_TRY(share_processes(comm.peers_, heritage_, *comm.mesh_, deadline_));
+    if (why_not.empty()) {
+      machine.cma = comm.config_.cma;
       for (const Hello& peer : comm.peers_) comm.processes_.push_back(peer.process.pid);
     } else if (index(comm.rank_) == 0) {
-      comm.log_.info(
-          "ranks do not write each other's memory: {}",
-          std::string_view(reinterpret_cast<const char*>(refused->data()), refused->size()));
+      comm.log_.info("ranks do not write each other's memory: {}", why_not);
     }
     return {};
   }
 
-  Bootstrap& bootstrap_;
   std::unique_ptr<Communicator> comm_;
   std::unique_ptr<gpu::Path> given_gpu_;
   std::optional<int> asked_gpu_;
   bool needs_gpu_ = false;
+  Heritage heritage_;
   Deadline deadline_ = Deadline::never();
   Tuning tuning_;
 };
 
 Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, Options options,
                                                            std::unique_ptr<gpu::Path> gpu) {
-  return CommunicatorBuilder(bootstrap, std::move(options), std::move(gpu)).run();
+  CommunicatorBuilder builder(std::move(options), std::move(gpu));
+  return builder.run([&](Deadline deadline) { return builder.meet_by(bootstrap, deadline); });
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<ControlMesh> mesh,
+                                                           Options options,
+                                                           const Heritage& heritage) {
+  return CommunicatorBuilder(std::move(options), nullptr, heritage).run([&](Deadline) {
+    return Result<std::unique_ptr<ControlMesh>>(std::move(mesh));
+  });
+}
+
+Heritage Communicator::heritage(const Config& config) const noexcept {
+  const bool alike = config.transport == config_.transport &&
+                     config.shared_memory == config_.shared_memory && config.cma == config_.cma;
+  const bool memory = alike && machine_.shm && fabric_ && fabric_->name() == "shm";
+  return {memory, memory && machine_.cma > 0};
 }
 
 }  // namespace gdrx

@@ -21,7 +21,8 @@ constexpr milliseconds kTickBusy{1};  // somebody drives, who may stop without a
 constexpr milliseconds kTickIdle{200};
 constexpr milliseconds kActiveFor{1000};
 constexpr milliseconds kTickDriving{2};
-constexpr milliseconds kTickWatching{1};  // a handler is due when a GPU is done
+constexpr std::chrono::microseconds kTickCrowded{50};  // while another has work for the thread
+constexpr milliseconds kTickWatching{1};               // a handler is due when a GPU is done
 
 // Steps of calls in a stream follow each other within this. Between calls GPUs compute for
 // milliseconds: naps that grow with the pause, and cost the call at its end a five-hundredth of it.
@@ -96,7 +97,9 @@ Duration Communicator::tick() {
   }
   active_ = now;
   thread_local const bool shared = only_one_processor();
-  const Deadline turn = Deadline::after(steady_clock(), kTickDriving);
+  const bool crowded = mesh_->is_crowded();
+  const Deadline turn =
+      Deadline::after(steady_clock(), crowded ? Duration(kTickCrowded) : Duration(kTickDriving));
   while ((!idle() || expects_streams()) && callers_ == 0) {
     const Instant then = steady_clock().now();
     if (turn.passed(then) || endings_.due()) break;
@@ -109,7 +112,7 @@ Duration Communicator::tick() {
       sched_yield();
     } else {
       lock.unlock();
-      nap(then - moved_);
+      nap(crowded ? Duration::zero() : then - moved_);
       if (!lock.try_lock()) return kTickBusy;
     }
   }

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "transport/bootstrap/control_mesh.hpp"
-#include "transport/bootstrap/mesh_links.hpp"
+#include "transport/bootstrap/mesh_tree.hpp"
 #include "transport/bootstrap/root.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"

@@ -28,7 +28,6 @@ LARGE = {
     "plugin/core/receiver.hpp Receiver": 25,
     "plugin/core/sender.hpp Sender": 28,
     "python/csrc/engine.hpp Engine": 16,
-    "transport/bootstrap/control_mesh.cpp Mesh": 20,
     "transport/tcp/device.hpp TcpDevice": 16,
     "transport/verbs/link.hpp Link": 22,
     "transport/verbs/path.hpp Path": 27,

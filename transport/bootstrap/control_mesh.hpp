@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream sockets to the ranks at distance +-2^k. While a communicator is made they carry an
-// all-gather of log n rounds; afterwards a thread listens on them, so that a dead rank, an abort or
-// a mismatch reaches every rank in log n hops.
+// Stream sockets to the ranks at distance +-2^k, and a thread that listens on them. While a
+// communicator is made they carry what its ranks gather, in log n hops; afterwards a dead rank, an
+// abort or a mismatch reaches every rank in as many. Communicators that are split from another
+// share its sockets and its thread.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,9 @@
 
 namespace gdrx {
 
+/// Of a communicator among those that share connections.
+enum class MeshGroupId : std::uint64_t {};
+
 /// Why a communicator stopped. The first one wins on each rank.
 struct Notice {
   Errc code = Errc::aborted;  // peer_lost, aborted, mismatch, timeout, protocol, ...
@@ -28,9 +32,11 @@ struct Notice {
   Text text;                  // one line for a person
 };
 
-/// A dead process is noticed at once: its socket ends, and on one host the kernel tells of the
-/// process itself, so that no child that holds the socket hides it. A rank elsewhere that has said
-/// nothing for `silence`, not even its heartbeats, is lost, unless the data path has heard from it.
+/// A communicator's part of a mesh, whose connections and thread end with the last of its parts.
+/// A dead process is noticed at once, by each communicator that has the rank: its socket ends, and
+/// on one host the kernel tells of the process itself, so that no child that holds the socket hides
+/// it. A rank elsewhere that has said nothing for `silence`, not even its heartbeats, is lost,
+/// unless the data path has heard from it.
 class ControlMesh {
  public:
   struct Options {
@@ -44,11 +50,11 @@ class ControlMesh {
   /// Collective over `bootstrap`, which is not kept. Every wait ends by `deadline`.
   static Result<std::unique_ptr<ControlMesh>> create(Bootstrap& bootstrap, const Options& options,
                                                      const Log& log, Deadline deadline);
-  virtual ~ControlMesh() = default;  // leaves in order, joins the thread
+  virtual ~ControlMesh() = default;  // leaves in order; then no handler runs, nor will
 
   virtual Rank rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  /// Dissemination over the mesh, log n rounds. Before start() only.
+  /// Up a tree of the ranks and down again. Before start() only.
   virtual Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
                                                Deadline deadline) = 0;
 
@@ -59,13 +65,18 @@ class ControlMesh {
     /// From the thread: whether the data path has heard from that rank since it was last asked.
     std::function<bool(Rank)> data_path_hears{};
   };
-  /// The last meeting of ranks that make something together: returns when every rank has called it.
-  /// Makes the thread, which waits for start(), so that nothing fails after it. Before start(), at
-  /// most once.
-  virtual Result<void> meet_ready(Deadline deadline) = 0;
-  /// Starts the thread, and makes it where meet_ready() has not. From now on a peer's end without a
-  /// goodbye is peer_lost, and is flooded.
+  /// Nothing is gathered any more: from now on the handlers are called, of what has come before,
+  /// too.
   virtual void start(Handlers handlers) = 0;
+  /// Whether the connections among `members`, ranks of this communicator, lead from each of them to
+  /// each other one: then they can split(). The same on every rank.
+  virtual bool connects(std::span<const std::int32_t> members) const = 0;
+  /// Of a communicator of `members`, in the order of its ranks, this one among them. All of them
+  /// call it before any of them uses what it returns. `id`: the same on all of them, and new.
+  virtual Result<std::unique_ptr<ControlMesh>> split(MeshGroupId id,
+                                                     std::span<const std::int32_t> members) = 0;
+  /// Whether others that share the thread have work for it, too: on_tick is to return soon.
+  virtual bool is_crowded() const noexcept = 0;
   /// Floods a notice of this rank's own and wakes the thread. Any thread. Does not call on_notice.
   virtual void announce(const Notice& notice) noexcept = 0;
   /// Where some of the ranks meet anew, told to all that can be reached, also after a failure. Any
@@ -80,6 +91,10 @@ class ControlMesh {
   /// For people: the rank whose word leave() lacks, though that may wait for another itself. Empty:
   /// there is nothing to wait for any more.
   virtual std::string awaited() const = 0;
+  /// Whether the thread calls this: then it is in a handler, and hears of nothing but by serve(),
+  /// which calls on_notice of all that share it.
+  virtual bool is_own_thread() const noexcept = 0;
+  virtual void serve() = 0;
   /// Makes the thread call on_tick soon. Any thread; a system call only if the thread sleeps.
   virtual void wake() noexcept = 0;
   /// "eth0 10.0.0.3:41234" or "loopback": for the log.

@@ -15,6 +15,7 @@
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/mesh_calls.hpp"
+#include "transport/bootstrap/mesh_tree.hpp"
 #include "transport/bootstrap/porter.hpp"
 #include "transport/bootstrap/text.hpp"
 
@@ -141,16 +142,6 @@ std::optional<std::pair<std::int32_t, std::int32_t>> read_link_identity(std::str
   const auto to = std::from_chars(from.ptr + 1, end, ends.second);
   if (to.ec != std::errc{} || to.ptr != end) return std::nullopt;
   return ends;
-}
-
-std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n) {
-  std::set<std::int32_t> neighbours;
-  for (std::int64_t step = 1; step < n; step *= 2) {
-    neighbours.insert(static_cast<std::int32_t>((rank + step) % n));
-    neighbours.insert(static_cast<std::int32_t>((rank + n - step) % n));
-  }
-  neighbours.erase(rank);
-  return {neighbours.begin(), neighbours.end()};
 }
 
 std::string name_member(const std::vector<MeshMember>& members, std::int32_t rank) {

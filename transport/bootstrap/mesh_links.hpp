@@ -2,7 +2,6 @@
 // Which ranks a rank is linked to, and how the links come about.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,21 +15,16 @@
 
 namespace gdrx {
 
-/// (rank +- 2^k) mod n, ascending, without `rank` itself. Pure.
-std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n);
-
 struct MeshLink {
   MeshLink(std::int32_t to, SecureSocket through) : peer(to), socket(std::move(through)) {}
   std::int32_t peer = 0;
   SecureSocket socket;
   Socket process;  // of the peer: readable once it has ended; invalid where it cannot be watched
   FrameReader reader;
-  std::deque<Blob> inbox;  // data frames that nobody has taken
-  Blob unsent;             // what the socket had no room for
-  bool left = false;       // nothing more comes: a goodbye, an end, or garbage
-  bool cut = false;        // the network is gone, though the data path still hears from the peer
-  int missed = 0;          // own heartbeats since it last said something
-  bool gave_up = false;    // its goodbye says that it has waited in vain for others
+  Blob unsent;        // what the socket had no room for
+  bool left = false;  // nothing more comes: an end, or garbage
+  bool cut = false;   // the network is gone, though the data path still hears from the peer
+  int missed = 0;     // own heartbeats since it last said something
 };
 
 struct MeshMember {

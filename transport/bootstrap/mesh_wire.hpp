@@ -1,105 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links of a rank as one thing: what came in and is to be judged, what is to go out.
+// The links of a process and the communicators that share them: what comes in is heard by those
+// that it is for, a death by all that have the rank.
 #pragma once
 
 #include <poll.h>
 
-#include <functional>
+#include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "transport/bootstrap/mesh_group.hpp"
 #include "transport/bootstrap/mesh_links.hpp"
 
 namespace gdrx {
 
-/// Threads: flood(), say_goodbye() and places are anybody's; everything else belongs to the one
-/// thread that reads, the creator before ControlMesh::start() and the mesh's thread afterwards.
+/// Threads: what has a group is anybody's, everything else belongs to the mesh's thread.
 class MeshWire {
  public:
-  /// A reason to stop, and the rank whose link it came by.
-  struct Heard {
-    Notice notice;
-    std::int32_t from = -1;
-  };
+  using Group = std::shared_ptr<MeshGroup>;
 
-  /// Whether the data path has heard from that rank since it was last asked.
-  using Heart = std::function<bool(Rank)>;
-
-  MeshWire(MeshLinks links, Rank self, Duration heartbeat, Duration silence);
+  MeshWire(MeshLinks links, Duration heartbeat, Duration silence, Socket bell);
 
   const std::vector<MeshMember>& members() const noexcept { return members_; }
+  std::vector<MeshLink>& links() noexcept { return links_; }
+
+  // Of a group: see ControlMesh's functions of the same names.
+  /// From now on its frames are heard. Errc::protocol: its id is another one's.
+  Result<void> add(const Group& group);
+  /// Leaves it in order; in its own words if it has not met the others.
+  void remove(MeshGroup& group, bool gave_up);
+  Result<std::vector<Blob>> all_gather(MeshGroup& group, std::span<const std::byte> mine,
+                                       Deadline deadline);
+  /// Nothing is gathered any more; what `data_path` says counts for a rank that is silent.
+  void start(MeshGroup& group, std::function<bool(Rank)> data_path);
+  /// Sends the first notice of the group to all; later ones are no news.
+  void announce(MeshGroup& group, const Notice& notice);
+  void tell_place(MeshGroup& group, std::uint32_t number, std::span<const std::byte> place);
+  std::optional<Blob> place(const MeshGroup& group, std::uint32_t number) const;
+  MeshGroup::Leave leave(MeshGroup& group, Deadline deadline);
+  std::string awaited(const MeshGroup& group) const;
+  /// Where there is no memory for a notice: the peers see the connections end.
+  void hang_up() noexcept;
+  /// Wakes the mesh's thread.
+  void ring() noexcept;
+
+  /// This thread is the mesh's: what a handler waits for there it takes in itself.
+  void belong_here() const noexcept;
+  bool is_here() const noexcept;
   /// Takes in all there is. A notice that can be read anywhere comes before a death that is judged
-  /// here: whoever ended because it heard of a death is not the dead one.
-  std::optional<Heard> pump();
-  /// From now on data frames are out of turn, and a rank is lost that beat() finds silent.
-  void expect_notices_only(Heart data_path);
+  /// here: whoever ended because it heard of a death is not the dead one. What is to be passed on
+  /// has been when this returns.
+  void pump();
+  /// Tells every group the same: this process cannot go on.
+  void fail_all(const Text& why);
+  struct News {
+    Group group;
+    Notice notice;
+  };
+  /// What a handler is to be told of; once.
+  std::optional<News> next_news();
+  void groups(std::vector<Group>& all) const;
   /// Says that this rank lives, once a heartbeat, and counts who has not said so. Own beats are the
   /// measure and not the clock: a process that was stopped blames nobody for its own silence.
   void beat();
-
-  void send_data(std::int32_t peer, std::span<const std::byte> payload);
-  /// The oldest data frame of a peer that has not been taken, if there is one.
-  std::optional<Blob> take_data(std::int32_t peer);
-  /// Whether the peer will send nothing more.
-  bool has_left(std::int32_t peer) const { return link_to(peer).left; }
-  bool has_unsent(std::int32_t peer) const;
-
-  /// Sends the first notice that it is given to all but `except`; false for later ones.
-  bool flood(const Notice& notice, std::int32_t except);
-  /// Passes a place on to all, once a number: later ones have greater numbers.
-  void tell_place(std::uint32_t number, std::span<const std::byte> place);
-  /// What was told under the number, here or elsewhere, if it has come.
-  std::optional<Blob> place(std::uint32_t number) const;
-  /// Where there is no memory for a notice: the peers see the connections end.
-  void hang_up() noexcept;
-  /// Tells the rank 2^round after this one that this one, and those before it, want to leave.
-  void send_fence(std::uint32_t round);
-  /// Whether the rank 2^round before this one has said so.
-  bool has_fence(std::uint32_t round) const { return (fences_ >> round & 1U) != 0; }
-  /// A rank that left in order has left together with all, unless it gave up waiting for some.
-  bool anyone_left() const;
-  bool anyone_gave_up() const;
-  /// Leaves in order; gives a full link a moment.
-  void say_goodbye(bool gave_up);
-  /// The same without an end: all have met, and this process may end from now on without a word.
-  void say_met();
-
-  /// Sends what had no room, and appends an entry for each link that may still say something or
-  /// has something to be sent. True: something that came already waits to be read.
+  /// Sends what had no room, and appends an entry for the bell and each link that may still say
+  /// something or has something to be sent. True: something that came already waits to be read.
   bool prepare_poll(std::vector<pollfd>& entries);
+  /// Of a bell that has been heard.
+  void hush() noexcept;
+  /// The end: gives a full link a moment, and closes all.
+  void close();
 
  private:
-  const MeshLink& link_to(std::int32_t peer) const;
-  MeshLink& link_to(std::int32_t peer);
-  std::optional<Notice> read(MeshLink& link);
-  Result<std::size_t> receive(MeshLink& link, std::span<std::byte> piece);
-  std::optional<Notice> drain(MeshLink& link);
-  bool take_place(std::span<const std::byte> payload);
-  bool take_fence(const MeshLink& link, std::span<const std::byte> payload);
-  std::optional<Notice> look_at_process(MeshLink& link);
-  std::optional<Notice> look_for_silence(MeshLink& link);
+  /// Of a link: nothing more comes by it.
+  struct Loss {
+    Errc code = Errc::peer_lost;
+    std::string how;  // behind the rank's name
+  };
+
+  std::optional<Loss> read(MeshLink& link);
+  std::optional<Loss> drain(MeshLink& link);
+  std::optional<std::string> take(MeshLink& link, const Frame& frame);
+  std::optional<std::string> take(MeshGroup& group, GroupPeer& peer, FrameKind kind,
+                                  std::span<const std::byte> payload);
+  static std::optional<std::string> take_data(MeshGroup& group, GroupPeer& peer,
+                                              std::span<const std::byte> payload);
+  std::optional<std::string> take_notice(MeshGroup& group, const GroupPeer& peer,
+                                         std::span<const std::byte> payload);
+  std::optional<std::string> take_fence(MeshGroup& group, GroupPeer& peer);
+  std::optional<std::string> take_place(MeshGroup& group, std::span<const std::byte> payload);
+  static Loss misbehaved(MeshLink& link, const std::string& what);
+  static Loss lost(MeshLink& link, std::string how);
+  std::optional<Loss> ended(MeshLink& link, const Error& how);
+  std::optional<Loss> look_at_process(MeshLink& link);
+  std::optional<Loss> look_for_silence(MeshLink& link);
   bool data_path_hears(const MeshLink& link) const;
-  std::optional<Notice> ended(MeshLink& link, const Error& how);
-  Notice lost(MeshLink& link, const std::string& how);
-  Notice misbehaved(MeshLink& link, const std::string& what);
+  void tell_of(const Loss& loss, const MeshLink& link);
+  void tell_of(const Loss& loss, MeshGroup& group, GroupPeer& peer);
+
+  Result<std::vector<Blob>> gather(std::unique_lock<std::mutex>& lock, MeshGroup& group,
+                                   std::span<const std::byte> mine, Deadline deadline);
+  void pause(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  Result<Blob> await(std::unique_lock<std::mutex>& lock, MeshGroup& group, GroupPeer& peer,
+                     Deadline deadline);
+  void send_data(const MeshGroup& group, GroupPeer& peer, std::span<const std::byte> payload);
+  bool hear(MeshGroup& group, const Notice& notice, const MeshLink* from);
+  void pass_place(MeshGroup& group, std::uint32_t number, std::span<const std::byte> place);
+  void go_on_leaving(MeshGroup& group);
+  void say_goodbye(MeshGroup& group, bool gave_up);
   void send(MeshLink& link, std::span<const std::byte> frame);
-  void push(MeshLink& link);
+  static void push(MeshLink& link);
 
   std::vector<MeshLink> links_;
   std::vector<MeshMember> members_;
-  Rank self_;
   Duration heartbeat_;
   Duration silence_;
-  Heart data_path_;
+  Socket bell_;
   Instant next_beat_{};
-  bool notices_only_ = false;
-  std::uint32_t fences_ = 0;  // by round
-  mutable std::mutex mutex_;  // of each link's socket and unsent of each link, and the rest
-  bool flooded_ = false;
-  bool said_met_ = false;
-  std::uint32_t place_number_ = 0;
-  Blob place_;
+  mutable std::mutex mutex_;  // of all that is below, and of the links
+  std::condition_variable changed_;
+  std::vector<Group> groups_;
 };
 
 }  // namespace gdrx

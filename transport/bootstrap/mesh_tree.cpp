@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/mesh_tree.hpp"
+
+#include <set>
+
+namespace gdrx {
+namespace {
+
+constexpr std::int32_t kNobody = -1;
+constexpr std::int32_t kNotReached = -2;
+
+// Breadth first: as few hops as there can be.
+std::vector<std::int32_t> parents_of(std::span<const std::int32_t> ranks, std::int32_t n) {
+  std::vector<std::int32_t> place(static_cast<std::size_t>(n), kNobody);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    place[static_cast<std::size_t>(ranks[i])] = static_cast<std::int32_t>(i);
+  }
+  std::vector<std::int32_t> parent(ranks.size(), kNotReached);
+  std::vector<std::int32_t> reached{0};
+  parent[0] = kNobody;
+  for (std::size_t next = 0; next < reached.size(); ++next) {
+    const std::int32_t at = reached[next];
+    for (const std::int32_t peer : mesh_neighbours(ranks[static_cast<std::size_t>(at)], n)) {
+      const std::int32_t to = place[static_cast<std::size_t>(peer)];
+      if (to == kNobody || parent[static_cast<std::size_t>(to)] != kNotReached) continue;
+      parent[static_cast<std::size_t>(to)] = at;
+      reached.push_back(to);
+    }
+  }
+  return reached.size() == ranks.size() ? parent : std::vector<std::int32_t>();
+}
+
+}  // namespace
+
+std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n) {
+  std::set<std::int32_t> neighbours;
+  for (std::int64_t step = 1; step < n; step *= 2) {
+    neighbours.insert(static_cast<std::int32_t>((rank + step) % n));
+    neighbours.insert(static_cast<std::int32_t>((rank + n - step) % n));
+  }
+  neighbours.erase(rank);
+  return {neighbours.begin(), neighbours.end()};
+}
+
+std::vector<std::int32_t> MeshTree::children_of(std::int32_t rank) const {
+  std::vector<std::int32_t> children;
+  for (std::size_t i = 0; i < parent.size(); ++i) {
+    if (parent[i] == rank) children.push_back(static_cast<std::int32_t>(i));
+  }
+  return children;
+}
+
+std::optional<MeshTree> mesh_tree(std::span<const std::int32_t> ranks, std::int32_t n) {
+  MeshTree tree{parents_of(ranks, n), {}};
+  if (tree.parent.empty()) return {};
+  std::vector<std::vector<std::int32_t>> children(ranks.size());
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    children[static_cast<std::size_t>(tree.parent[i])].push_back(static_cast<std::int32_t>(i));
+  }
+  std::vector<std::int32_t> due{0};
+  while (!due.empty()) {
+    const std::int32_t rank = due.back();
+    due.pop_back();
+    tree.order.push_back(rank);
+    const auto& below = children[static_cast<std::size_t>(rank)];
+    due.insert(due.end(), below.rbegin(), below.rend());
+  }
+  return tree;
+}
+
+}  // namespace gdrx
