@@ -119,7 +119,10 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
       idle_ = 0;
     } else if (++idle_ > spins) {
       GDRX_TRY(look_at_stream(operation, patience));
-      if (mesh_->is_own_thread()) mesh_->serve();
+      if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
+        mesh_->serve();
+        suspicion_.turn();
+      }
       sched_yield();
     }
   }

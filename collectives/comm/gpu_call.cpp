@@ -270,6 +270,7 @@ Result<bool> Communicator::reached(Operation& operation) {
 Result<void> Communicator::wait_on_gpu(Operation& operation) {
   std::optional<Deadline> patience;
   while (!GDRX_TRY(reached(operation))) {
+    if (mesh_->is_own_thread()) mesh_->serve();
     sched_yield();
     if (!patience) patience = waiters_deadline(operation.timeout);
     if (!patience->passed(steady_clock().now())) continue;

@@ -73,9 +73,9 @@ typedef struct {
   char bytes[128];
 } gdrxUniqueId;
 
-/* Called once, from a thread of the communicator and never from a caller's, when it fails, and
- * before gdrxCommDestroy returns: `message` is valid during the call. No gdrx call but
- * gdrxCommGetAsyncError may be made from it. It may end the process. */
+/* Called once, from a thread of the communicator, never a caller's, when it fails, and before
+ * gdrxCommDestroy returns: `message` is valid during the call. It is short: communicators that were
+ * split from one another wait for it. It may call gdrxCommGetAsyncError alone, and may exit. */
 typedef void (*gdrxErrorHandler_t)(gdrxResult_t result, const char* message, void* user);
 
 /* Zero-initialise with GDRX_CONFIG_INITIALIZER, then set what differs. Environment variables GDRX_*

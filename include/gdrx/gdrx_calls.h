@@ -54,7 +54,8 @@ typedef void (*gdrxRequestHandler_t)(gdrxRequest_t request, gdrxResult_t result,
  * as for any request;
  * - what any thread may call of the communicator, such as gdrxCommAbort;
  * - calls of other communicators, as the thread's own, and with their rules.
- * It keeps it, and those split from it, from going on: it is short, and never waits for its own.
+ * It keeps all communicators that were split from one another from going on: it is short, and
+ * never waits for its own.
  *
  * gdrxTest elsewhere says gdrxInProgress until the handler has returned; gdrxWait and
  * gdrxCommDestroy wait for that: so they are not called with a lock held that the handler takes.

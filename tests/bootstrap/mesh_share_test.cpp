@@ -124,6 +124,24 @@ TEST(MeshTree, IsThereOnlyWhereTheRanksHaveLinksAmongThem) {
   EXPECT_FALSE(mesh_tree(Ranks{0, 1, 6, 9}, 12)) << "9 has links to 1, 5, 7, 8, 10, 11 alone";
 }
 
+TEST(MeshTree, OutlivesAnyOneOfThemWhereTheOthersAreStillJoined) {
+  for (std::int32_t n = 1; n <= 10; ++n) {
+    for (unsigned some = 1; some < 1U << n; ++some) {
+      Ranks ranks;
+      for (std::int32_t rank = 0; rank < n; ++rank) {
+        if ((some >> rank & 1U) != 0) ranks.push_back(rank);
+      }
+      bool expected = mesh_tree(ranks, n).has_value();
+      for (std::size_t gone = 0; gone < ranks.size() && ranks.size() > 1; ++gone) {
+        Ranks others = ranks;
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(gone));
+        expected = expected && mesh_tree(others, n).has_value();
+      }
+      EXPECT_EQ(mesh_outlives_any(ranks, n), expected) << testing::PrintToString(ranks) << n;
+    }
+  }
+}
+
 class SharedMeshOf : public testing::TestWithParam<Ranks> {};
 
 TEST_P(SharedMeshOf, GathersInTheNewOrderAndMakesNoConnectionAndNoThread) {

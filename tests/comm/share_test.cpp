@@ -99,6 +99,35 @@ TEST(Sharing, OfRanksThatNoConnectionsJoinMakesThem) {
   expect_all_well(processes, 8);
 }
 
+// 0 and 3 have a connection by way of 1 alone. When that dies they still find each other.
+int outlive_the_joint(int rank, gdrxComm_t comm) {
+  const bool three = rank == 0 || rank == 1 || rank == 3;
+  gdrxComm_t made = split_of(comm, three ? 1 : 2, 0);
+  if (made == nullptr || !sums(made, three ? 3 : 5)) return 1;
+  if (!sums(comm, 8)) return 2;
+  std::this_thread::sleep_for(200ms);  // all have their sums
+  if (rank == 1) raise(SIGKILL);
+  if (three) {
+    if (!dies_by(made, gdrxPeerLost, 1000ms)) return 3;
+    const int gone = 1;
+    gdrxComm_t rest = nullptr;
+    const auto begin = std::chrono::steady_clock::now();
+    if (gdrxCommShrink(made, &gone, 1, &rest, nullptr) != gdrxSuccess || !sums(rest, 2)) return 4;
+    if (std::chrono::steady_clock::now() - begin > 10s) return 5;
+    gdrxCommDestroy(rest);
+  }
+  gdrxCommDestroy(made);
+  gdrxCommDestroy(comm);
+  return 0;
+}
+
+TEST(Sharing, OfRanksThatOneAloneJoinsIsNone) {
+  Processes processes(8, patient(), outlive_the_joint);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(processes.wait(rank), rank == 1 ? -SIGKILL : 0) << "rank " << rank;
+  }
+}
+
 // The even ranks backwards: 2 is their rank 1.
 int outlive_two(int rank, gdrxComm_t comm) {
   gdrxComm_t half = split_of(comm, rank % 2, -rank);

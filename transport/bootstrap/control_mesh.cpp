@@ -89,6 +89,7 @@ class GroupMesh final : public ControlMesh {
   Result<Blob> await_place(std::uint32_t number, Deadline deadline) const override {
     while (true) {
       if (auto place = wire().place(*group_, number)) return *std::move(place);
+      if (is_own_thread()) mesh_->serve();
       if (deadline.passed(steady_clock().now())) {
         return fail(Errc::timeout,
                     fmt::format("rank {} was told by nobody where the ranks meet", index(rank())));
@@ -106,11 +107,12 @@ class GroupMesh final : public ControlMesh {
   std::string awaited() const override { return wire().awaited(*group_); }
 
   bool connects(std::span<const std::int32_t> members) const override {
-    return mesh_tree(of_mesh(members), mesh_size()).has_value();
+    return mesh_outlives_any(of_mesh(members), mesh_size());
   }
 
   Result<std::unique_ptr<ControlMesh>> split(MeshGroupId id,
                                              std::span<const std::int32_t> members) override {
+    if (id == kWholeMesh) return fail(Errc::protocol, "an id that only the first may have");
     std::vector<std::int32_t> ranks = of_mesh(members);
     const auto tree = mesh_tree(ranks, mesh_size());
     if (!tree) return fail(Errc::internal, "a split of ranks that have no connection");

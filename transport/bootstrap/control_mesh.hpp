@@ -69,7 +69,8 @@ class ControlMesh {
   /// too.
   virtual void start(Handlers handlers) = 0;
   /// Whether the connections among `members`, ranks of this communicator, lead from each of them to
-  /// each other one: then they can split(). The same on every rank.
+  /// each other one, without any third one, too: then they can split(), and hear of a death. The
+  /// same on every rank.
   virtual bool connects(std::span<const std::int32_t> members) const = 0;
   /// Of a communicator of `members`, in the order of its ranks, this one among them. All of them
   /// call it before any of them uses what it returns. `id`: the same on all of them, and new.
@@ -99,8 +100,8 @@ class ControlMesh {
   virtual void wake() noexcept = 0;
   /// "eth0 10.0.0.3:41234" or "loopback": for the log.
   virtual std::string describe() const = 0;
-  /// Of this communicator, for connections beside the mesh's: the same on every rank, and nobody
-  /// else has it. GDRX_SECRET_FILE is mixed in.
+  /// Of this communicator, for connections beside the mesh's: the same on every rank. Of a split
+  /// the ranks of its parent can work it out, and nobody else. GDRX_SECRET_FILE is mixed in.
   virtual const Key& key() const noexcept = 0;
 };
 

@@ -39,6 +39,7 @@ void MeshWire::pause(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   }
   lock.unlock();
   pump();
+  beat();
   std::this_thread::sleep_for(milliseconds(1));
   lock.lock();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/bootstrap/mesh_tree.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace gdrx {
@@ -9,26 +10,72 @@ namespace {
 constexpr std::int32_t kNobody = -1;
 constexpr std::int32_t kNotReached = -2;
 
-// Breadth first: as few hops as there can be.
-std::vector<std::int32_t> parents_of(std::span<const std::int32_t> ranks, std::int32_t n) {
+using Links = std::vector<std::vector<std::int32_t>>;
+
+// Those among them, by their places in `ranks`.
+Links links_among(std::span<const std::int32_t> ranks, std::int32_t n) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(n), kNobody);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     place[static_cast<std::size_t>(ranks[i])] = static_cast<std::int32_t>(i);
   }
-  std::vector<std::int32_t> parent(ranks.size(), kNotReached);
+  Links links(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (const std::int32_t peer : mesh_neighbours(ranks[i], n)) {
+      const std::int32_t to = place[static_cast<std::size_t>(peer)];
+      if (to != kNobody) links[i].push_back(to);
+    }
+  }
+  return links;
+}
+
+// Breadth first: as few hops as there can be.
+std::vector<std::int32_t> parents_of(const Links& links) {
+  std::vector<std::int32_t> parent(links.size(), kNotReached);
   std::vector<std::int32_t> reached{0};
   parent[0] = kNobody;
   for (std::size_t next = 0; next < reached.size(); ++next) {
     const std::int32_t at = reached[next];
-    for (const std::int32_t peer : mesh_neighbours(ranks[static_cast<std::size_t>(at)], n)) {
-      const std::int32_t to = place[static_cast<std::size_t>(peer)];
-      if (to == kNobody || parent[static_cast<std::size_t>(to)] != kNotReached) continue;
+    for (const std::int32_t to : links[static_cast<std::size_t>(at)]) {
+      if (parent[static_cast<std::size_t>(to)] != kNotReached) continue;
       parent[static_cast<std::size_t>(to)] = at;
       reached.push_back(to);
     }
   }
-  return reached.size() == ranks.size() ? parent : std::vector<std::int32_t>();
+  return reached.size() == links.size() ? parent : std::vector<std::int32_t>();
 }
+
+/// Tarjan's search for what holds two parts together: depth first, with the least depth to which
+/// what is below a place has a link.
+class Joints {
+ public:
+  explicit Joints(const Links& links) : links_(links), depth_(links.size(), kNotReached) {}
+
+  bool none() { return visit(0, 0) >= 0 && reached_ == links_.size() && !found_; }
+
+ private:
+  std::int32_t visit(std::int32_t at, std::int32_t depth) {
+    depth_[static_cast<std::size_t>(at)] = depth;
+    ++reached_;
+    std::int32_t least = depth;
+    int below = 0;
+    for (const std::int32_t to : links_[static_cast<std::size_t>(at)]) {
+      const std::int32_t known = depth_[static_cast<std::size_t>(to)];
+      if (known == kNotReached) {
+        const std::int32_t of_it = visit(to, depth + 1);
+        found_ |= depth > 0 ? of_it >= depth : ++below > 1;
+        least = std::min(least, of_it);
+      } else {
+        least = std::min(least, known);
+      }
+    }
+    return least;
+  }
+
+  const Links& links_;
+  std::vector<std::int32_t> depth_;
+  std::size_t reached_ = 0;
+  bool found_ = false;
+};
 
 }  // namespace
 
@@ -51,7 +98,7 @@ std::vector<std::int32_t> MeshTree::children_of(std::int32_t rank) const {
 }
 
 std::optional<MeshTree> mesh_tree(std::span<const std::int32_t> ranks, std::int32_t n) {
-  MeshTree tree{parents_of(ranks, n), {}};
+  MeshTree tree{parents_of(links_among(ranks, n)), {}};
   if (tree.parent.empty()) return {};
   std::vector<std::vector<std::int32_t>> children(ranks.size());
   for (std::size_t i = 1; i < ranks.size(); ++i) {
@@ -66,6 +113,11 @@ std::optional<MeshTree> mesh_tree(std::span<const std::int32_t> ranks, std::int3
     due.insert(due.end(), below.rbegin(), below.rend());
   }
   return tree;
+}
+
+bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n) {
+  const Links links = links_among(ranks, n);
+  return Joints(links).none();
 }
 
 }  // namespace gdrx

@@ -24,4 +24,7 @@ struct MeshTree {
 /// which there is no link.
 std::optional<MeshTree> mesh_tree(std::span<const std::int32_t> ranks, std::int32_t n);
 
+/// Whether they are in one part, and the others still are when any one of them is gone.
+bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n);
+
 }  // namespace gdrx

@@ -56,6 +56,7 @@ void MeshWire::pump() {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<const MeshLink*, Loss>> losses;
   for (MeshLink& link : links_) {
+    push(link);
     if (link.left) continue;
     auto loss = link.cut ? std::nullopt : read(link);
     if (!loss && !link.left) loss = look_at_process(link);
