@@ -311,12 +311,10 @@ class Carrier {
  public:
   /// Reads, and changes nothing.
   __device__ __forceinline__ explicit Carrier(const PairCall& call) : call_(call) {
-    // A block has tasks that follow each other, so it mostly sends or mostly receives: the fences
-    // of who receives would wait for all that the block's senders have on their way to a peer.
-    const std::uint32_t end = (blockIdx.x + 1) * call.tasks / gridDim.x;
-    std::uint32_t task = blockIdx.x * call.tasks / gridDim.x + threadIdx.x / 32;
 #pragma unroll 1
-    for (int i = 0; i < kTurns && task < end; ++i, task += blockDim.x / 32) {
+    for (int i = 0; i < kTurns; ++i) {
+      const std::uint32_t task = task_of(call, static_cast<std::uint32_t>(i));
+      if (task >= call.tasks) break;
       channels_[i].begin(call, task);
       count_ = i + 1;
     }
@@ -353,6 +351,15 @@ class Carrier {
   }
 
  private:
+  /// A warp that has several has them of both directions. Else a block has tasks that follow each
+  /// other, so it mostly sends or mostly receives: the fences of who receives would wait for all
+  /// that the block's senders have on their way to a peer.
+  static __device__ __forceinline__ std::uint32_t task_of(const PairCall& call, std::uint32_t i) {
+    const std::uint32_t warp = threadIdx.x / 32;
+    if (kTurns > 1) return ((i * blockDim.x / 32) + warp) * gridDim.x + blockIdx.x;
+    const std::uint32_t task = blockIdx.x * call.tasks / gridDim.x + warp;
+    return task < (blockIdx.x + 1) * call.tasks / gridDim.x ? task : call.tasks;
+  }
   // One thread's clock is enough.
   static __device__ __forceinline__ bool goes_on(Patience& patience, const Channel& waits) {
     if (threadIdx.x % 32 != 0) return !patience.over();
