@@ -87,5 +87,8 @@ for page in sorted(root.rglob("README.md")):
     lines = len(page.read_text().splitlines())
     if lines > LONGEST_README and page.relative_to(root).parts[0] != "build":
         errors.append(f"{page.relative_to(root)}: {lines} lines, at most {LONGEST_README}: to docs/how-to or docs/concepts")
+for page in sorted(root.rglob("*.md")):
+    if page.relative_to(root).parts[0] != "build" and re.search(r"^(<{7}|>{7}) ", page.read_text(), re.M):
+        errors.append(f"{page.relative_to(root)}: a conflict that nobody has solved")
 print("\n".join(errors) or "the structure holds")
 sys.exit(1 if errors else 0)
