@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from collectives import of, same
+from groups import redistribute
 
 
 def total(size, count):
@@ -45,15 +46,7 @@ def test_split(rank, size):
 
 
 def test_device_mesh(rank, size):
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-
-    mesh = init_device_mesh("cuda", (size,))
-    whole = torch.arange(12 * size, dtype=torch.float32).view(2 * size, 6)
-    cut = distribute_tensor(whole, mesh, [Shard(0)])
-    same(cut.redistribute(mesh, [Replicate()]).to_local(), whole)
-    same(cut.redistribute(mesh, [Shard(1)]).full_tensor(), whole)
-    same((cut + cut).full_tensor(), whole + whole)
+    redistribute("cuda", size)
 
 
 def test_what_a_group_tells(rank, size):

@@ -54,15 +54,20 @@ def test_split(rank, size):
     dist.destroy_process_group(group)
 
 
-def test_device_mesh(rank, size):
+def redistribute(kind, size):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = init_device_mesh(kind, (size,))
     whole = torch.arange(12 * size, dtype=torch.float32).view(2 * size, 6)
     cut = distribute_tensor(whole, mesh, [Shard(0)])
     same(cut.redistribute(mesh, [Replicate()]).to_local(), whole)
+    same(cut.redistribute(mesh, [Shard(1)]).full_tensor(), whole)
     same((cut + cut).full_tensor(), whole + whole)
+
+
+def test_device_mesh(rank, size):
+    redistribute("cpu", size)
 
 
 def test_timeouts(rank, size):
