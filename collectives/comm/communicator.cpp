@@ -108,7 +108,7 @@ Result<void> Communicator::wait(Operation& operation) {
 }
 
 Result<void> Communicator::drive_to_end_of(const Operation& operation) {
-  const std::uint64_t spins = machine_.ranks > machine_.cpus ? kSpinsShared : kSpinsAlone;
+  const std::uint64_t spins = share_cores() ? kSpinsShared : kSpinsAlone;
   Driving driving(*this);
   std::optional<Deadline> patience;
   idle_ = 0;

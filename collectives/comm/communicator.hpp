@@ -77,7 +77,7 @@ class Communicator final : private exec::Links {
 
   Rank rank() const noexcept { return rank_; }
   int size() const noexcept { return machine_.ranks; }
-  bool share_cores() const noexcept { return machine_.ranks > machine_.cpus; }
+  bool share_cores() const noexcept { return machine_.share_cores(); }
   /// Why no rank can make this call now, which then leaves the communicator as it is. What goes
   /// wrong with a call after this ends the communicator, and with it what peers wait for.
   Result<void> check(const Call& call) const;

@@ -337,7 +337,7 @@ class CommunicatorBuilder {
     machine.shm = comm.arena_.has_value();
     if (machine.shm) {
       comm.seat_.emplace(exec::ArenaLayout(comm.arena_->bytes(), comm.size(), machine.arena_block,
-                                           machine.ranks > machine.cpus),
+                                           machine.share_cores()),
                          index(comm.rank_));
     } else if (machine.hosts == 1 && shm_wanted()) {
       comm.log_.warn("shared memory between ranks is not used: {}", shared.why_not);

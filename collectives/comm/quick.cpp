@@ -26,7 +26,7 @@ void set_way(OperationInfo& info, const Candidate& chosen, const plan::Traffic& 
 }
 
 int looks_of(const Machine& machine) noexcept {
-  return machine.ranks > machine.cpus ? kLooksShared : kLooksAlone;
+  return machine.share_cores() ? kLooksShared : kLooksAlone;
 }
 
 }  // namespace

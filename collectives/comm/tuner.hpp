@@ -32,6 +32,9 @@ struct Machine {
   std::vector<tune::Curve> measured{};  // here, with so many ranks; empty: the model alone
   std::string measured_by{};            // "GDRX_TUNE_FILE=host.json"
   std::string measured_not{};           // why a table that was given has nothing
+
+  /// A rank that waits keeps another from its core.
+  bool share_cores() const noexcept { return ranks > cpus; }
 };
 
 struct Candidate {
