@@ -161,6 +161,7 @@ Result<void> fill(Call& call, gdrxComm* comm, Collective collective, const void*
   GDRX_TRY(check_buffer(recvbuff, out, "recvbuff"));
   call.input = bytes_of(sendbuff);
   call.output = bytes_of(recvbuff);
+  if (call.input == nullptr || call.output == nullptr) return {};  // and no overlap
   const std::uint64_t block = own_block(call, self);
   const std::byte* in_place = in > out ? call.output - block : call.output + block;
   GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
