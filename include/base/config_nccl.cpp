@@ -71,11 +71,31 @@ Result<void> parse_range(Config& config, std::string_view text) {
   return {};
 }
 
+// "2.28.9", coded as NCCL codes it from 2.9 on
+Result<void> parse_version(Config& config, std::string_view text) {
+  const auto first = text.find('.');
+  const auto second = text.find('.', first == std::string_view::npos ? first : first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) {
+    return fail(Errc::invalid_argument, "a version such as 2.28.9 is expected");
+  }
+  const int major = GDRX_TRY(parse_whole(text.substr(0, first), 2, 2));
+  const int minor = GDRX_TRY(parse_whole(text.substr(first + 1, second - first - 1), 9, 99));
+  const int patch = GDRX_TRY(parse_whole(text.substr(second + 1), 0, 99));
+  config.nccl_version = major * 10000 + minor * 100 + patch;
+  return {};
+}
+
 }  // namespace
 
 std::vector<Knob> nccl_knobs() {
   using Ib = IbConfig;
   return {
+      {"GDRX_NCCL_VERSION", "", "libgdrx-nccl.so: the version of NCCL that it says it is",
+       parse_version,
+       [](const Config& c) {
+         const int v = c.nccl_version;
+         return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+       }},
       {"NCCL_IB_HCA", "", "as GDRX_HCA, which comes first",
        [](Config& c, std::string_view text) -> Result<void> {
          c.ib.hca = std::string(text);

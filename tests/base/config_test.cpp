@@ -31,6 +31,13 @@ TEST(LoadConfig, EveryKnobReadsWhatItPrints) {
   }
 }
 
+TEST(LoadConfig, TakesAVersionOfNcclAsNcclCodesIt) {
+  EXPECT_EQ(loaded({"GDRX_NCCL_VERSION=2.30.7"}).nccl_version, 23007);
+  for (const std::string wrong : {"2.30", "23007", "3.1.1", "2.30.", "2.30.7.1", "2..1"}) {
+    EXPECT_FALSE(load_config({"GDRX_NCCL_VERSION=" + wrong})) << wrong;
+  }
+}
+
 TEST(LoadConfig, TakesNoPathFromWhoStartedAPrivilegedProgram) {
   const Environment environment{"GDRX_MODULE_PATH=/tmp/evil", "GDRX_TRACE=/etc/passwd",
                                 "GDRX_TUNE_FILE=/tmp/x", "GDRX_SECRET_FILE=/root/key",
