@@ -36,6 +36,7 @@ ALLOWED = {
     "plugin/core": ["plugin/abi", "plugin/gpu", "plugin/stats", "transport/bootstrap", "transport/fabric", "transport/verbs/hca_filter",
                     "transport/memory/registration_cache", "transport/memory/pages"],
     "plugin/exports": ["plugin/abi", "plugin/core"],
+    "nccl": [],
     "mpi-tests": ["collectives/reduce", "collectives/tune", "transport/memory"],
     "python/csrc": [],
     "tools": ["topo", "transport", "collectives", "plugin/stats"],
@@ -47,7 +48,7 @@ OWNERS = {
     r"^infiniband/": ["transport/verbs"],
     r"^cuda_": ["collectives/kernels", "collectives/gpu", "mpi-tests"],
     r"^nvtx": ["collectives/trace"],
-    r"^nccl": [],
+    r"^nccl[_.]": [],
     r"^hwloc": ["topo"],
     r"^zlib": ["topo"],
     r"^(torch|ATen|c10)/": ["python/csrc"],
@@ -77,7 +78,7 @@ for folder, below in ALLOWED.items():
         if "SPDX-License-Identifier" not in text.splitlines()[0] + text.splitlines()[1]:
             errors.append(f"{name}: no licence line")
         for header in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M):
-            ours = header.split("/")[0] in ("transport", "collectives", "topo", "plugin", "mpi-tests", "tools")
+            ours = header.split("/")[0] in ("transport", "collectives", "topo", "plugin", "nccl", "mpi-tests", "tools")
             if ours and not any(header.startswith((f"{own}/", f"{own}.")) for own in [folder, *below]):
                 errors.append(f"{name}: may not include {header}")
             for pattern, owners in OWNERS.items():

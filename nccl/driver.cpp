@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/driver.hpp"
+
+#include <dlfcn.h>
+
+#include <bit>
+#include <cstdint>
+
+namespace gdrx::nccl::driver {
+namespace {
+
+using Status = int;
+using Pointer = unsigned long long;  // CUdeviceptr
+
+struct Calls {
+  Status (*init)(unsigned) = nullptr;
+  Status (*count)(int*) = nullptr;
+  Status (*device)(int*) = nullptr;  // of the current context
+  Status (*retain)(void**, int) = nullptr;
+  Status (*use)(void*) = nullptr;
+  Status (*allocate)(Pointer*, std::size_t) = nullptr;
+  Status (*free)(Pointer) = nullptr;
+  Status (*read)(void*, Pointer, std::size_t) = nullptr;
+  bool found = true;
+
+  template <class Function>
+  void find(void* library, const char* name, Function*& function) noexcept {
+    function = reinterpret_cast<Function*>(dlsym(library, name));
+    found = found && function != nullptr;
+  }
+};
+
+Calls load() noexcept {
+  Calls calls;
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (library == nullptr) {
+    calls.found = false;
+    return calls;
+  }
+  calls.find(library, "cuInit", calls.init);
+  calls.find(library, "cuDeviceGetCount", calls.count);
+  calls.find(library, "cuCtxGetDevice", calls.device);
+  calls.find(library, "cuDevicePrimaryCtxRetain", calls.retain);
+  calls.find(library, "cuCtxSetCurrent", calls.use);
+  calls.find(library, "cuMemAlloc_v2", calls.allocate);
+  calls.find(library, "cuMemFree_v2", calls.free);
+  calls.find(library, "cuMemcpyDtoH_v2", calls.read);
+  calls.found = calls.found && calls.init(0) == 0;
+  return calls;
+}
+
+const Calls& calls() noexcept {
+  static const Calls kCalls = load();
+  return kCalls;
+}
+
+bool has_context() noexcept {
+  if (!calls().found) return false;
+  int device = 0;
+  if (calls().device(&device) == 0) return true;
+  void* context = nullptr;
+  return calls().retain(&context, 0) == 0 && calls().use(context) == 0;
+}
+
+}  // namespace
+
+int device_count() noexcept {
+  int count = 0;
+  return calls().found && calls().count(&count) == 0 ? count : 0;
+}
+
+int current_device() noexcept {
+  int device = 0;
+  if (calls().found && calls().device(&device) == 0) return device;
+  return device_count() > 0 ? 0 : -1;
+}
+
+bool allocate(void** memory, std::size_t bytes) noexcept {
+  Pointer made = 0;
+  if (!has_context() || calls().allocate(&made, bytes) != 0) return false;
+  *memory = std::bit_cast<void*>(made);
+  return true;
+}
+
+bool release(void* memory) noexcept {
+  return has_context() && calls().free(reinterpret_cast<std::uintptr_t>(memory)) == 0;
+}
+
+bool read(void* to, const void* from, std::size_t bytes) noexcept {
+  return has_context() && calls().read(to, reinterpret_cast<std::uintptr_t>(from), bytes) == 0;
+}
+
+}  // namespace gdrx::nccl::driver

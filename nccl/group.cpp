@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/group.hpp"
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace gdrx::nccl {
+
+thread_local constinit Group group;
+
+namespace {
+
+struct Making {
+  ncclComm* comm = nullptr;
+  ncclComm** handle = nullptr;
+};
+thread_local std::vector<Making> makings;
+thread_local std::vector<std::function<Result()>> works;
+
+// A line that a thread of ours leaves is the caller's.
+struct Ended {
+  Result result = kSuccess;
+  std::string why;
+};
+
+Result run_all(const std::vector<std::function<Result()>>& all) {
+  if (all.size() == 1) return all.front()();
+  std::vector<Ended> ended(all.size());
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      threads.emplace_back([&, i] {
+        ended[i].result = guarded("ncclGroupEnd", all[i]);
+        if (ended[i].result != kSuccess) ended[i].why = last_line();
+      });
+    }
+  }
+  for (const Ended& one : ended) {
+    if (one.result != kSuccess) return refuse("ncclGroupEnd", one.result, one.why.c_str());
+  }
+  return kSuccess;
+}
+
+Result settle(const std::vector<Making>& made) noexcept {
+  Result result = kSuccess;
+  for (const Making& making : made) {
+    if (making.comm->gdrx == nullptr) {
+      *making.handle = nullptr;
+      delete making.comm;
+    } else if (!making.comm->blocking) {
+      result = kInProgress;
+    }
+  }
+  return result;
+}
+
+void release_comms() noexcept {
+  for (ncclComm* comm = std::exchange(group.comms, nullptr); comm != nullptr;) {
+    ncclComm* const next = std::exchange(comm->next_in_group, nullptr);
+    comm->in_group = false;
+    comm->users.fetch_sub(1, std::memory_order_release);
+    comm = next;
+  }
+}
+
+// Of the outermost group.
+Result end() {
+  const auto made = std::exchange(makings, {});
+  const auto later = std::exchange(works, {});
+  const gdrxResult_t ran = gdrxGroupEnd();
+  const Result refusal = std::exchange(group.refusal, kSuccess);
+  const Result making = settle(made);
+  release_comms();
+  if (refusal != kSuccess) return refusal;
+  if (ran != gdrxSuccess) return failed("ncclGroupEnd", ran);
+  const Result worked = later.empty() ? kSuccess : run_all(later);
+  return worked != kSuccess ? worked : making;
+}
+
+}  // namespace
+
+void add_to_group(std::function<Result()> work) { works.push_back(std::move(work)); }
+
+void made_by_group(ncclComm* comm, ncclComm** handle) { makings.push_back({comm, handle}); }
+
+void forget_in_group(ncclComm* comm) noexcept {
+  for (ncclComm** at = &group.comms; *at != nullptr; at = &(*at)->next_in_group) {
+    if (*at != comm) continue;
+    *at = comm->next_in_group;
+    comm->in_group = false;
+    comm->users.fetch_sub(1, std::memory_order_release);
+    return;
+  }
+}
+
+}  // namespace gdrx::nccl
+
+using namespace gdrx::nccl;  // NOLINT: this file defines its functions
+
+GDRX_NCCL(ncclGroupStart) {
+  gdrxGroupStart();
+  ++group.depth;
+  return kSuccess;
+}
+
+GDRX_NCCL(ncclGroupEnd) {
+  if (group.depth == 0) {
+    return refuse("ncclGroupEnd", kInvalidUsage, "no group is open on this thread");
+  }
+  if (--group.depth > 0) {
+    gdrxGroupEnd();
+    return kSuccess;
+  }
+  return guarded("ncclGroupEnd", end);
+}
+
+/// gdrx predicts no group: this one ends, and nothing of it is started.
+GDRX_NCCL(ncclGroupSimulateEnd, SimInfo*) {
+  const Result refused = absent("ncclGroupSimulateEnd",
+                                "gdrx predicts no group: `gdrx plan` and "
+                                "gdrxCommExplainCall predict calls");
+  if (group.depth > 0) ncclGroupEnd();
+  return refused;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators: made by an id, of one process, out of another.
+#include <bit>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "nccl/comm.hpp"
+#include "nccl/config.hpp"
+#include "nccl/driver.hpp"
+#include "nccl/group.hpp"
+
+using namespace gdrx::nccl;  // NOLINT: this file defines its functions
+
+namespace {
+
+/// What one communicator is made with. gdrx has read it when the call that it is given to returns.
+struct Wish {
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  int device = 0;
+  bool blocking = true;
+
+  Wish(const Chosen& chosen, int on) : device(on), blocking(chosen.blocking) {
+    config.gpu_blocks = chosen.blocks;
+    config.gpus = &device;
+  }
+  Wish(const Wish&) = delete;
+  Wish& operator=(const Wish&) = delete;
+};
+
+std::unique_ptr<ncclComm> new_comm(const Wish& wish) {
+  auto comm = std::make_unique<ncclComm>();
+  comm->device = wish.device;
+  comm->blocking = wish.blocking;
+  return comm;
+}
+
+/// Makes `handle`'s communicator by `body`, which is given where gdrx's goes: at once, or when the
+/// thread's group ends.
+template <class Body>
+Result make(const char* function, ncclComm** handle, const Wish& wish, Body&& body) noexcept {
+  return guarded(function, [&]() -> Result {
+    auto made = new_comm(wish);
+    ncclComm* const comm = made.get();
+    const bool grouped = group.depth > 0;
+    if (grouped) {
+      made_by_group(comm, handle);
+      static_cast<void>(made.release());
+    }
+    const gdrxResult_t result = body(&comm->gdrx);
+    if (result != gdrxSuccess) return failed(function, result);
+    if (!grouped && comm->gdrx == nullptr) return kSuccess;  // of a split, without this rank
+    *handle = comm;
+    static_cast<void>(made.release());
+    return wish.blocking || grouped ? kSuccess : kInProgress;
+  });
+}
+
+Result init(const char* function, ncclComm** handle, int ranks, const UniqueId& id, int rank,
+            const Config* config) {
+  if (handle == nullptr) return refuse(function, kInvalidArgument, "comm is NULL");
+  *handle = nullptr;
+  Chosen chosen;
+  if (const char* fault = read_config(config, chosen)) {
+    return refuse(function, kInvalidArgument, fault);
+  }
+  const int device = driver::current_device();
+  if (device < 0) return refuse(function, kUnhandledCudaError, "CUDA finds no GPU");
+  const Wish wish(chosen, device);
+  const auto maker = wish.blocking ? gdrxCommInitRank : gdrxCommInitRankAsync;
+  return make(function, handle, wish, [&](gdrxComm_t* made) {
+    return maker(made, ranks, std::bit_cast<gdrxUniqueId>(id), rank, &wish.config);
+  });
+}
+
+Result inherit(const char* function, const ncclComm* parent, ncclComm** handle,
+               const Config* config, Chosen& chosen) {
+  if (handle == nullptr) return refuse(function, kInvalidArgument, "newcomm is NULL");
+  *handle = nullptr;
+  if (const char* fault = fault_of(parent)) return refuse(function, kInvalidArgument, fault);
+  chosen.blocking = parent->blocking;
+  if (const char* fault = read_config(config, chosen)) {
+    return refuse(function, kInvalidArgument, fault);
+  }
+  return kSuccess;
+}
+
+Result shrink(ncclComm* comm, const std::vector<int>& gone, ncclComm** handle, Chosen chosen) {
+  constexpr auto kName = "ncclCommShrink";
+  return when_group_ends(kName, [=]() -> Result {
+    const Wish wish(chosen, comm->device);
+    enter(comm);
+    const Result result = make(kName, handle, wish, [&](gdrxComm_t* made) {
+      return gdrxCommShrink(comm->gdrx, gone.data(), static_cast<int>(gone.size()), made,
+                            &wish.config);
+    });
+    leave(comm);
+    return result == kInProgress ? kSuccess : result;  // it has been made
+  });
+}
+
+Result ask(const char* function, const ncclComm* comm, int* value,
+           gdrxResult_t (*question)(gdrxComm_t, int*)) noexcept {
+  if (value == nullptr) return refuse(function, kInvalidArgument, "there is no place for it: NULL");
+  if (const char* fault = fault_of(comm)) return refuse(function, kInvalidArgument, fault);
+  if (question(comm->gdrx, value) == gdrxSuccess) return kSuccess;
+  return refuse(function, kInvalidArgument, "comm is being made, or could not be made");
+}
+
+}  // namespace
+
+GDRX_NCCL(ncclGetUniqueId, UniqueId* id) {
+  if (id == nullptr) return refuse("ncclGetUniqueId", kInvalidArgument, "uniqueId is NULL");
+  static_assert(sizeof(UniqueId) == sizeof(gdrxUniqueId));
+  gdrxUniqueId made{};
+  const gdrxResult_t result = gdrxGetUniqueId(&made);
+  if (result != gdrxSuccess) return failed("ncclGetUniqueId", result);
+  *id = std::bit_cast<UniqueId>(made);
+  return kSuccess;
+}
+
+GDRX_NCCL(ncclCommInitRank, ncclComm** comm, int ranks, UniqueId id, int rank) {
+  return init("ncclCommInitRank", comm, ranks, id, rank, nullptr);
+}
+
+GDRX_NCCL(ncclCommInitRankConfig, ncclComm** comm, int ranks, UniqueId id, int rank,
+          Config* config) {
+  return init("ncclCommInitRankConfig", comm, ranks, id, rank, config);
+}
+
+/// All ranks have the same list, and one id is enough to meet by.
+GDRX_NCCL(ncclCommInitRankScalable, ncclComm** comm, int ranks, int rank, int id_count,
+          UniqueId* ids, Config* config) {
+  constexpr auto kName = "ncclCommInitRankScalable";
+  if (ids == nullptr || id_count < 1) {
+    return refuse(kName, kInvalidArgument, "commIds is NULL or nId is not positive");
+  }
+  return init(kName, comm, ranks, ids[0], rank, config);
+}
+
+GDRX_NCCL(ncclCommInitAll, ncclComm** comms, int count, const int* devices) {
+  constexpr auto kName = "ncclCommInitAll";
+  if (comms == nullptr || count < 1) {
+    return refuse(kName, kInvalidArgument, "comm is NULL or ndev is not positive");
+  }
+  return guarded(kName, [&]() -> Result {
+    std::vector<int> list(static_cast<std::size_t>(count));
+    std::iota(list.begin(), list.end(), 0);
+    if (devices != nullptr) list.assign(devices, devices + count);
+    std::vector<std::unique_ptr<ncclComm>> made;
+    made.reserve(list.size());
+    for (const int device : list) made.push_back(new_comm(Wish(Chosen{}, device)));
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    config.gpus = list.data();
+    std::vector<gdrxComm_t> inner(list.size());
+    const gdrxResult_t result = gdrxCommInitAll(inner.data(), count, &config);
+    if (result != gdrxSuccess) return failed(kName, result);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i]->gdrx = inner[i];
+      comms[i] = made[i].release();
+    }
+    return kSuccess;
+  });
+}
+
+GDRX_NCCL(ncclCommSplit, ncclComm* comm, int color, int key, ncclComm** newcomm, Config* config) {
+  constexpr auto kName = "ncclCommSplit";
+  Chosen chosen;
+  const Result checked = inherit(kName, comm, newcomm, config, chosen);
+  if (checked != kSuccess) return checked;
+  const Wish wish(chosen, comm->device);
+  enter(comm);
+  const Result result = make(kName, newcomm, wish, [&](gdrxComm_t* made) {
+    return gdrxCommSplit(comm->gdrx, color, key, made, config != nullptr ? &wish.config : nullptr);
+  });
+  leave(comm);
+  return result == kInProgress ? kSuccess : result;  // it has been made
+}
+
+GDRX_NCCL(ncclCommShrink, ncclComm* comm, int* exclude, int count, ncclComm** newcomm,
+          Config* config, int flags) {
+  constexpr auto kName = "ncclCommShrink";
+  Chosen chosen;
+  const Result checked = inherit(kName, comm, newcomm, config, chosen);
+  if (checked != kSuccess) return checked;
+  if (flags != 0 && flags != kShrinkAbort) {
+    return refuse(kName, kInvalidArgument, "shrinkFlags is none of NCCL_SHRINK_*");
+  }
+  if (count < 0 || (count > 0 && exclude == nullptr)) {
+    return refuse(kName, kInvalidArgument, "excludeRanksList is NULL or its count is negative");
+  }
+  if (flags == kShrinkAbort) gdrxCommAbort(comm->gdrx);
+  return guarded(kName, [&] {
+    return shrink(comm, std::vector<int>(exclude, exclude + count), newcomm, chosen);
+  });
+}
+
+GDRX_NCCL(ncclCommGetUniqueId, ncclComm* comm, UniqueId* id) {
+  if (const char* fault = fault_of(comm)) {
+    return refuse("ncclCommGetUniqueId", kInvalidArgument, fault);
+  }
+  return ncclGetUniqueId(id);
+}
+
+GDRX_NCCL(ncclCommCount, const ncclComm* comm, int* count) {
+  return ask("ncclCommCount", comm, count, gdrxCommCount);
+}
+
+GDRX_NCCL(ncclCommUserRank, const ncclComm* comm, int* rank) {
+  return ask("ncclCommUserRank", comm, rank, gdrxCommUserRank);
+}
+
+GDRX_NCCL(ncclCommCuDevice, const ncclComm* comm, int* device) {
+  if (device == nullptr) return refuse("ncclCommCuDevice", kInvalidArgument, "device is NULL");
+  if (const char* fault = fault_of(comm)) {
+    return refuse("ncclCommCuDevice", kInvalidArgument, fault);
+  }
+  *device = comm->device;
+  return kSuccess;
+}

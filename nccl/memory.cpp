@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory: allocated, registered, in windows.
+#include <memory>
+#include <new>
+
+#include "nccl/comm.hpp"
+#include "nccl/driver.hpp"
+#include "nccl/group.hpp"
+
+/// A range of addresses that all ranks have. Without a registration calls on it are as any others.
+struct ncclWindow_vidmem {
+  gdrxRegistration_t registration = nullptr;
+  void* memory = nullptr;
+};
+
+using namespace gdrx::nccl;  // NOLINT: this file defines its functions
+
+namespace {
+
+/// CUDA maps memory in such pieces, and what has a piece of its own can be shared alone.
+constexpr std::size_t kPiece = std::size_t{2} << 20;
+
+/// What only some ranks' GPUs can do is no error in NCCL: all of them get a plain window.
+Result open_window(ncclComm* comm, std::size_t bytes, ncclWindow_vidmem* window) {
+  gdrxResult_t result = gdrxSuccess;
+  const Result told = through("ncclCommWindowRegister", comm, [&](gdrxComm_t gdrx) {
+    result = gdrxRegister(gdrx, window->memory, bytes, &window->registration);
+    return result == gdrxUnsupported ? gdrxSuccess : result;
+  });
+  return told;
+}
+
+}  // namespace
+
+GDRX_NCCL(ncclMemAlloc, void** memory, std::size_t bytes) {
+  if (memory == nullptr) return refuse("ncclMemAlloc", kInvalidArgument, "ptr is NULL");
+  *memory = nullptr;
+  if (bytes == 0) return kSuccess;
+  const std::size_t whole = (bytes + kPiece - 1) / kPiece * kPiece;
+  if (whole >= bytes && driver::allocate(memory, whole)) return kSuccess;
+  return refuse("ncclMemAlloc", kUnhandledCudaError, "CUDA has no GPU, or not so much memory");
+}
+
+GDRX_NCCL(ncclMemFree, void* memory) {
+  if (memory == nullptr || driver::release(memory)) return kSuccess;
+  return refuse("ncclMemFree", kUnhandledCudaError, "CUDA did not allocate this memory");
+}
+
+/// gdrx needs no such registration, and its own is for all ranks at once: nothing is done.
+GDRX_NCCL(ncclCommRegister, const ncclComm* comm, void* memory, std::size_t bytes, void** handle) {
+  constexpr auto kName = "ncclCommRegister";
+  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  if (memory == nullptr || bytes == 0 || handle == nullptr) {
+    return refuse(kName, kInvalidArgument, "buff or handle is NULL, or size is 0");
+  }
+  *handle = memory;
+  return kSuccess;
+}
+
+GDRX_NCCL(ncclCommDeregister, const ncclComm* comm, void*) {
+  if (const char* fault = fault_of(comm)) {
+    return refuse("ncclCommDeregister", kInvalidArgument, fault);
+  }
+  return kSuccess;
+}
+
+GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t bytes,
+          ncclWindow_vidmem** window, int flags) {
+  constexpr auto kName = "ncclCommWindowRegister";
+  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  if (memory == nullptr || bytes == 0 || window == nullptr) {
+    return refuse(kName, kInvalidArgument, "buff or win is NULL, or size is 0");
+  }
+  *window = new (std::nothrow) ncclWindow_vidmem{nullptr, memory};
+  if (*window == nullptr) return refuse(kName, kSystemError, "no memory");
+  if ((flags & kWindowSymmetric) == 0) return kSuccess;
+  return when_group_ends(kName, [=]() -> Result {
+    const Result opened = open_window(comm, bytes, *window);
+    if (opened != kSuccess) delete std::exchange(*window, nullptr);
+    return opened;
+  });
+}
+
+GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
+  constexpr auto kName = "ncclCommWindowDeregister";
+  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  if (window == nullptr) return kSuccess;
+  return when_group_ends(kName, [=]() -> Result {
+    const std::unique_ptr<ncclWindow_vidmem> closed(window);
+    if (closed->registration == nullptr) return kSuccess;
+    return through(kName, comm,
+                   [&](gdrxComm_t gdrx) { return gdrxDeregister(gdrx, closed->registration); });
+  });
+}
+
+GDRX_NCCL(ncclWinGetUserPtr, ncclComm* comm, ncclWindow_vidmem* window, void** memory) {
+  constexpr auto kName = "ncclWinGetUserPtr";
+  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  if (window == nullptr || memory == nullptr) {
+    return refuse(kName, kInvalidArgument, "win or outUserPtr is NULL");
+  }
+  *memory = window->memory;
+  return kSuccess;
+}
+
+/// ncclCommMemStat_t: 0 can be suspended, 1 is suspended, 2 cannot be, 3 all.
+GDRX_NCCL(ncclCommMemStats, ncclComm* comm, int stat, std::uint64_t* value) {
+  constexpr auto kName = "ncclCommMemStats";
+  if (value == nullptr || stat < 0 || stat > 3) {
+    return refuse(kName, kInvalidArgument, "value is NULL, or stat is no ncclCommMemStat_t");
+  }
+  *value = 0;
+  gdrxMemoryInfo_t info{};
+  info.size = sizeof info;
+  const Result asked =
+      through(kName, comm, [&](gdrxComm_t gdrx) { return gdrxCommGetMemory(gdrx, &info); });
+  if (asked == kSuccess && stat >= 2) *value = info.gpu_bytes;
+  return asked;
+}
