@@ -41,6 +41,13 @@ echo "the programs, with no help from the build tree"
 mpirun -np 2 "$prefix/bin/allreduce_test" -b 8 -e 64K --algo ring \
   | expect 1 'every element of every rank right'
 
+echo "NCCL by its name"
+python3 -c "
+import ctypes
+version = ctypes.c_int()
+assert ctypes.CDLL('$(dirname "$pc")/gdrx-nccl/libnccl.so.2').ncclGetVersion(ctypes.byref(version)) == 0
+print(version.value)" | expect 1 '^22809$'
+
 echo "no header but the C and C++ interfaces"
 diff <(cd "$prefix/include/gdrx" && find . -type f | sort) <(cat << 'EOF'
 ./communicator.hpp

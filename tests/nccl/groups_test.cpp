@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups: messages, several ranks a thread, errors.
+#include <array>
+#include <chrono>
+
+#include "tests/nccl/world.hpp"
+
+namespace gdrx::nccl {
+namespace {
+
+class NcclGroups : public Nccl {};
+
+/// Ranks of one thread.
+class Thread {
+ public:
+  explicit Thread(std::size_t ranks) : members(ranks) {
+    for (std::size_t r = 0; r < ranks; ++r) {
+      members[r].rank = static_cast<int>(r);
+      members[r].ranks = static_cast<int>(ranks);
+      members[r].open();
+    }
+  }
+  ~Thread() {
+    for (Member& self : members) self.close();
+  }
+  void sum_in_a_group() {
+    for (const Member& self : members) {
+      const auto value = static_cast<std::uint32_t>(self.rank + 1);
+      self.upload(self.in, &value, sizeof value);
+    }
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    for (const Member& self : members) {
+      must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
+      EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream),
+                kSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+    const auto all = static_cast<std::uint32_t>(members.size() * (members.size() + 1) / 2);
+    for (const Member& self : members) EXPECT_EQ(self.got<std::uint32_t>(1)[0], all);
+  }
+  void destroy_in_a_group() {
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    for (const Member& self : members) EXPECT_EQ(ncclCommDestroy(self.comm), kSuccess);
+    EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+  }
+  std::vector<Member> members;
+};
+
+void init_in_a_group(Thread& thread) {
+  UniqueId id{};
+  ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (Member& self : thread.members) {
+    must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
+    EXPECT_EQ(ncclCommInitRank(&self.comm, self.ranks, id, self.rank), kSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+}
+
+TEST_F(NcclGroups, OneThreadMakesUsesAndDestroysSeveralRanks) {
+  Thread thread(3);
+  init_in_a_group(thread);
+  for (const Member& self : thread.members) {
+    int rank = -1, count = -1, device = -1;
+    EXPECT_EQ(ncclCommUserRank(self.comm, &rank), kSuccess);
+    EXPECT_EQ(ncclCommCount(self.comm, &count), kSuccess);
+    EXPECT_EQ(ncclCommCuDevice(self.comm, &device), kSuccess);
+    EXPECT_EQ(rank, self.rank);
+    EXPECT_EQ(count, 3);
+    EXPECT_EQ(device, self.rank % gpu_count());
+  }
+  thread.sum_in_a_group();
+  thread.destroy_in_a_group();
+}
+
+TEST_F(NcclGroups, AllRanksOfAProcessAtOnce) {
+  Thread thread(2);
+  std::array<ncclComm_t, 2> comms{};
+  const std::array<int, 2> devices{0, 1 % gpu_count()};
+  ASSERT_EQ(ncclCommInitAll(comms.data(), 2, devices.data()), kSuccess)
+      << ncclGetLastError(nullptr);
+  for (std::size_t r = 0; r < 2; ++r) thread.members[r].comm = comms[r];
+  thread.sum_in_a_group();
+  for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommFinalize(comm), kSuccess);
+  for (const ncclComm_t comm : comms) {
+    EXPECT_EQ(ncclCommDestroy(comm), kSuccess) << ncclGetLastError(nullptr);
+  }
+}
+
+TEST_F(NcclGroups, SplitInAGroup) {
+  Thread thread(4);
+  init_in_a_group(thread);
+  std::array<ncclComm_t, 4> parts{};
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 4; ++r) {
+    const int color = r == 3 ? -1 : static_cast<int>(r % 2);
+    EXPECT_EQ(ncclCommSplit(thread.members[r].comm, color, static_cast<int>(r), &parts[r], nullptr),
+              kSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+  EXPECT_EQ(parts[3], nullptr);
+  const std::array<int, 3> sizes{2, 1, 2};
+  for (std::size_t r = 0; r < 3; ++r) {
+    int count = 0;
+    ASSERT_NE(parts[r], nullptr);
+    EXPECT_EQ(ncclCommCount(parts[r], &count), kSuccess);
+    EXPECT_EQ(count, sizes[r]);
+  }
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 3; ++r) EXPECT_EQ(ncclCommDestroy(parts[r]), kSuccess);
+  EXPECT_EQ(ncclGroupEnd(), kSuccess);
+  thread.sum_in_a_group();
+  thread.destroy_in_a_group();
+}
+
+TEST_F(NcclGroups, WindowsOfOneThreadsRanks) {
+  Thread thread(2);
+  init_in_a_group(thread);
+  std::array<ncclWindow_t, 2> windows{};
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 2; ++r) {
+    const Member& self = thread.members[r];
+    EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r], kWindowSymmetric),
+              kSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+  for (std::size_t r = 0; r < 2; ++r) ASSERT_NE(windows[r], nullptr);
+  thread.sum_in_a_group();
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(ncclCommWindowDeregister(thread.members[r].comm, windows[r]), kSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+  thread.destroy_in_a_group();
+}
+
+Config without_blocking() {
+  Config config{};
+  config.size = sizeof config;
+  config.magic = kConfigMagic;
+  config.version = 22809;
+  config.cga_cluster_size = config.min_ctas = config.split_share = config.shrink_share = kUndefined;
+  config.max_ctas = 4;
+  return config;
+}
+
+void wait_until_made(ncclComm_t comm) {
+  Result state = kInProgress;
+  while (state == kInProgress) {
+    ASSERT_EQ(ncclCommGetAsyncError(comm, &state), kSuccess);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(state, kSuccess) << ncclGetLastError(comm);
+}
+
+TEST_F(NcclGroups, ACommunicatorIsMadeWhileTheProgramGoesOn) {
+  Thread thread(2);
+  UniqueId id{};
+  ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
+  Config config = without_blocking();
+  for (Member& self : thread.members) {
+    must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
+    EXPECT_EQ(ncclCommInitRankConfig(&self.comm, 2, id, self.rank, &config), kInProgress);
+    ASSERT_NE(self.comm, nullptr);
+  }
+  for (const Member& self : thread.members) wait_until_made(self.comm);
+  thread.sum_in_a_group();
+  const ncclComm_t first = thread.members[0].comm, second = thread.members[1].comm;
+  EXPECT_EQ(ncclCommFinalize(first), kInProgress);
+  Result state = kSuccess;
+  EXPECT_EQ(ncclCommGetAsyncError(first, &state), kSuccess);
+  EXPECT_EQ(state, kInProgress) << "the other rank has not come";
+  EXPECT_EQ(ncclCommFinalize(second), kInProgress);
+  for (const Member& self : thread.members) wait_until_made(self.comm);
+  for (const Member& self : thread.members) EXPECT_EQ(ncclCommDestroy(self.comm), kSuccess);
+}
+
+TEST_F(NcclGroups, WhatDoesNotBlockDoesNotInAGroupEither) {
+  Thread thread(2);
+  UniqueId id{};
+  ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
+  Config config = without_blocking();
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (Member& self : thread.members) {
+    must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
+    EXPECT_EQ(ncclCommInitRankConfig(&self.comm, 2, id, self.rank, &config), kSuccess);
+  }
+  EXPECT_EQ(ncclGroupEnd(), kInProgress);
+  for (const Member& self : thread.members) wait_until_made(self.comm);
+  std::array<ncclComm_t, 2> parts{};
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(ncclCommSplit(thread.members[r].comm, 0, 0, &parts[r], nullptr), kSuccess);
+  }
+  EXPECT_EQ(ncclGroupEnd(), kInProgress) << "as what they are split from";
+  for (const ncclComm_t part : parts) {
+    wait_until_made(part);
+    EXPECT_EQ(ncclCommFinalize(part), kInProgress);
+  }
+  for (const ncclComm_t part : parts) EXPECT_EQ(ncclCommDestroy(part), kSuccess);
+  thread.destroy_in_a_group();
+}
+
+TEST_F(NcclGroups, EveryPairExchanges) {
+  World world(3);
+  world.each([](const Member& self) {
+    constexpr std::size_t kCount = 3001;
+    std::vector<std::uint32_t> mine(kCount * 3);
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      mine[i] = static_cast<std::uint32_t>(i + static_cast<std::size_t>(self.rank) * 100000);
+    }
+    self.upload(self.in, mine.data(), mine.size() * 4);
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    for (int peer = 0; peer < 3; ++peer) {
+      const std::size_t at = kCount * 4 * static_cast<std::size_t>(peer);
+      EXPECT_EQ(ncclSend(self.in + at, kCount, kUint32, peer, self.comm, self.stream), kSuccess);
+      EXPECT_EQ(ncclRecv(self.out + at, kCount, kUint32, peer, self.comm, self.stream), kSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(self.comm);
+    const auto got = self.got<std::uint32_t>(kCount * 3);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i],
+                static_cast<std::size_t>(self.rank) * kCount + i % kCount + i / kCount * 100000);
+    }
+  });
+}
+
+TEST_F(NcclGroups, AWrongCallEndsItsGroupAndNothingOfItStarts) {
+  World world(2);
+  world.each([](const Member& self) {
+    const std::uint32_t before = 7;
+    self.upload(self.out, &before, sizeof before);
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream), kSuccess);
+    EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, 12, kSum, self.comm, self.stream),
+              kInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), kInvalidArgument);
+    EXPECT_EQ(self.got<std::uint32_t>(1)[0], before);
+    EXPECT_EQ(count_by_sum(self, self.comm), 2U);
+  });
+  EXPECT_EQ(ncclGroupEnd(), kInvalidUsage);
+}
+
+TEST_F(NcclGroups, ASimulatedGroupIsRefusedAndEnds) {
+  World world(2);
+  world.each([](const Member& self) {
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream), kSuccess);
+    SimInfo info{};
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidUsage);
+    EXPECT_EQ(ncclGroupEnd(), kInvalidUsage) << "the group is still open";
+    EXPECT_EQ(count_by_sum(self, self.comm), 2U);
+  });
+}
+
+}  // namespace
+}  // namespace gdrx::nccl
