@@ -57,7 +57,7 @@ std::vector<std::int32_t> members_of(const std::vector<Wish>& wishes, std::int32
 
 // What holds for the configuration of each.
 Heritage heritage_of(const std::vector<Wish>& wishes, const std::vector<std::int32_t>& members) {
-  Heritage common{true, true};
+  Heritage common{true, true, {}};
   for (const std::int32_t member : members) {
     const Wish& wish = wishes[static_cast<std::size_t>(member)];
     common.memory &= wish.memory != 0;
@@ -135,6 +135,27 @@ Result<Share> share_of(Communicator& parent, const std::vector<std::int32_t>& me
   return share;
 }
 
+// Their second meeting is the parent's, too: ranks that share memory are faster there.
+Result<std::unique_ptr<Communicator>> create_by(Communicator& parent,
+                                                const std::vector<std::int32_t>& members,
+                                                std::unique_ptr<ControlMesh> mesh,
+                                                Heritage heritage,
+                                                const Communicator::Options& options) {
+  bool told = false;
+  heritage.tell = [&](std::span<const std::byte> mine) -> Result<std::vector<Blob>> {
+    told = true;
+    const auto all = GDRX_TRY(parent.agree(Blob(mine.begin(), mine.end())));
+    std::vector<Blob> of_members;
+    for (const std::int32_t member : members) {
+      of_members.push_back(all[static_cast<std::size_t>(member)]);
+    }
+    return of_members;
+  };
+  auto made = Communicator::create(std::move(mesh), options, heritage);
+  if (!told) GDRX_TRY(parent.agree(tl::unexpected(made.error())));
+  return made;
+}
+
 Result<void> split(gdrxComm* comm, const Wish& wish, gdrxComm_t* made,
                    const Result<Communicator::Options>& wanted) {
   Communicator& parent = *comm->impl;
@@ -143,14 +164,17 @@ Result<void> split(gdrxComm* comm, const Wish& wish, gdrxComm_t* made,
   const bool takes_part = wish.color != gdrxSplitNoColor;
   const auto members = takes_part ? members_of(wishes, wish.color) : std::vector<std::int32_t>();
   const auto first = static_cast<std::size_t>(takes_part ? members.front() : 0);
+  const Heritage heritage = heritage_of(wishes, members);
   auto share = share_of(parent, members, wishes[first].id, options);
+  if (share && share->mesh && heritage.memory) {
+    return keep(made, create_by(parent, members, std::move(share->mesh), heritage, options),
+                options);
+  }
   const auto places =
       GDRX_TRY(parent.agree(share.map([](const Share& mine) { return mine.place; })));
   if (!takes_part) return {};
   if (share->mesh) {
-    return keep(made,
-                Communicator::create(std::move(share->mesh), options, heritage_of(wishes, members)),
-                options);
+    return keep(made, Communicator::create(std::move(share->mesh), options, heritage), options);
   }
   const auto id = GDRX_TRY(value_of<UniqueId>(places[first], first));
   return join(id, members, parent.rank(), made, options);

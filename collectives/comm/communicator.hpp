@@ -23,10 +23,10 @@
 #include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hello.hpp"
-#include "collectives/comm/heritage.hpp"
 #include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/comm/memory_held.hpp"
+#include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/operation.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging.hpp"
@@ -356,7 +356,7 @@ class Communicator final : private exec::Links {
   Suspicion suspicion_;
 
   // In this order: the mesh's thread stops before what it uses is gone.
-  std::optional<Arena> arena_;
+  HostMemory memory_;
   std::optional<exec::ArenaSeat> seat_;
   std::shared_ptr<Fabric> fabric_;
   std::optional<Hearing> hearing_;  // with device_, which tells it

@@ -64,13 +64,14 @@ class CommunicatorBuilder {
     comm.machine_.ranks = comm.mesh_->size();
     const std::string id = host_id(comm.config_);
     tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
-    GDRX_TRY(open_fabric_and_inbox(id));
+    GDRX_TRY(choose_shape());
+    if (!heritage_.memory) GDRX_TRY(open_fabric_and_inbox(id));
     GDRX_TRY(exchange_hellos(id));
-    GDRX_TRY(check_settings());
+    GDRX_TRY(check_settings(comm.peers_));
     GDRX_TRY(check_gpus(comm.peers_));
     describe_machine();
-    comm.pinned_.emplace(comm.registrations_.emplace(comm.device_));
     GDRX_TRY(share_host_memory());
+    comm.pinned_.emplace(comm.registrations_.emplace(comm.device_));
     GDRX_TRY(share_gpu());
     if (comm.inbox_) comm.make_flows();
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
@@ -80,13 +81,13 @@ class CommunicatorBuilder {
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     // Who has his communicator uses the others' memory: none of them fails any more and frees it.
     GDRX_TRY(comm.mesh_->all_gather({}, deadline_));
-    if (comm.arena_) comm.arena_->seal();
+    if (comm.memory_.segment) comm.memory_.segment->seal();
     comm.watch_peers();
     return std::move(comm_);
   }
 
  private:
-  Result<void> open_fabric_and_inbox(const std::string& id) {
+  Result<void> choose_shape() {
     Communicator& comm = *comm_;
     constexpr int kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
     if (comm.size() > kMaxRanks) {
@@ -97,10 +98,13 @@ class CommunicatorBuilder {
     if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
     comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels) + exec::kFlowLanes;
     if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
-    auto fabric =
-        heritage_.memory
-            ? Result<std::shared_ptr<Fabric>>(shm::make_fabric(comm.shape_.ranks))
-            : GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
+    comm.machine_.arena_block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
+    return {};
+  }
+
+  Result<void> open_fabric_and_inbox(const std::string& id) {
+    Communicator& comm = *comm_;
+    auto fabric = GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
       if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
@@ -108,7 +112,12 @@ class CommunicatorBuilder {
       return {};
     }
     comm.fabric_ = *fabric;
-    comm.device_ = GDRX_TRY(comm.fabric_->open_device(comm.rank_, comm.config_, comm.log_));
+    return take(GDRX_TRY(comm.fabric_->open_device(comm.rank_, comm.config_, comm.log_)));
+  }
+
+  Result<void> take(std::shared_ptr<Device> device) {
+    Communicator& comm = *comm_;
+    comm.device_ = std::move(device);
     comm.device_->report_to(comm.hearing_.emplace(comm.shape_.ranks));
     comm.inbox_ = GDRX_TRY(exec::Inbox::create(comm.shape_, *comm.device_));
     comm.outboxes_.resize(comm.shape_.ranks);
@@ -123,17 +132,19 @@ class CommunicatorBuilder {
     mine.pid = getpid();
     mine.host_id = id;
     mine.host_name = host_name();
-    mine.settings = settings();
+    mine.settings = settings_of(comm.config_, tuning_.fingerprint());
     mine.cpu = tune::cpu_model();
     mine.cpus = usable_cpus();
-    if (index(comm.rank_) == 0 && shm_wanted()) offer_arena(mine);
+    if (index(comm.rank_) == 0) GDRX_TRY(offer_memory(mine));
     if (shm_wanted() && writes_processes()) offer_process(mine);
     offer_gpu(mine);
     if (comm.device_) {
       mine.device_address = comm.device_->address();
       mine.inbox_key = comm.inbox_->key();
     }
-    const std::vector<Blob> all = GDRX_TRY(comm.mesh_->all_gather(encode(mine), deadline_));
+    const std::vector<Blob> all = heritage_.memory
+                                      ? GDRX_TRY(heritage_.tell(encode(mine)))
+                                      : GDRX_TRY(comm.mesh_->all_gather(encode(mine), deadline_));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       auto hello = decode_hello(all[rank]);
       if (!hello) {
@@ -154,16 +165,26 @@ class CommunicatorBuilder {
     return comm_->config_.cma > 0 && (!heritage_.memory || heritage_.processes);
   }
 
-  void offer_arena(Hello& mine) {
-    Communicator& comm = *comm_;
-    const std::size_t block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
-    auto arena = Arena::create(exec::ArenaLayout::bytes(comm.size(), block));
-    if (!arena) {
-      comm.log_.warn("no shared-memory arena: {}", describe(arena.error()));
-      return;
+  // With inboxes and mailboxes in it where it is known that the ranks share memory.
+  shm::CommonLayout memory_layout() const {
+    const Communicator& comm = *comm_;
+    const std::size_t arena =
+        shm_wanted() ? exec::ArenaLayout::bytes(comm.size(), comm.machine_.arena_block) : 0;
+    if (!heritage_.memory) return {0, arena, 0};
+    return {comm.shape_.ranks, arena, comm.shape_.bytes()};
+  }
+
+  Result<void> offer_memory(Hello& mine) {
+    if (!heritage_.memory && !shm_wanted()) return {};
+    auto segment = shm::Segment::create(memory_layout().bytes());
+    if (segment) {
+      mine.memory = (*segment)->ticket();
+      comm_->memory_.segment = *std::move(segment);
+      return {};
     }
-    mine.arena = arena->ticket();
-    comm.arena_ = std::move(*arena);
+    if (heritage_.memory) return tl::unexpected(segment.error());
+    comm_->log_.warn("no shared-memory arena: {}", describe(segment.error()));
+    return {};
   }
 
   void offer_process(Hello& mine) {
@@ -279,31 +300,6 @@ class CommunicatorBuilder {
     return {};
   }
 
-  // Every knob from which ranks derive the same decision.
-  std::string settings() const {
-    const Config& config = comm_->config_;
-    return fmt::format(
-        "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_TCP_PLAIN={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
-        "GDRX_ARENA_BLOCK={} GDRX_CMA={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={} "
-        "GDRX_TUNE_FILE={:x}",
-        config.algo, config.transport, config.tcp_plain ? 1 : 0, config.shared_memory ? 1 : 0,
-        config.lanes, config.slice, config.arena_block, config.cma, config.gpu ? 1 : 0,
-        config.gpu_blocks, config.reproducible ? 1 : 0, tuning_.fingerprint());
-  }
-
-  Result<void> check_settings() {
-    const std::vector<Hello>& peers = comm_->peers_;
-    for (std::size_t rank = 1; rank < peers.size(); ++rank) {
-      if (peers[rank].settings != peers[0].settings) {
-        const auto [first, other] = difference_of(peers[0].settings, peers[rank].settings);
-        return fail(Errc::mismatch,
-                    fmt::format("rank 0 has {} and rank {} has {}: set the same on every rank",
-                                first, rank, other));
-      }
-    }
-    return {};
-  }
-
   void describe_machine() {
     Machine& machine = comm_->machine_;
     machine.reproducible = comm_->config_.reproducible;
@@ -311,13 +307,14 @@ class CommunicatorBuilder {
     machine.fabric = true;
     for (const Hello& peer : comm_->peers_) {
       hosts[peer.host_id] |= peer.cpus;
-      machine.fabric = machine.fabric && !peer.device_address.empty();
+      machine.fabric &= heritage_.memory || !peer.device_address.empty();
     }
     machine.hosts = static_cast<int>(hosts.size());
     machine.cpus = static_cast<int>(kMaxCpus);
     for (const auto& [id, cpus] : hosts) {
       machine.cpus = std::max(1, std::min(machine.cpus, static_cast<int>(cpus.count())));
     }
+    if (heritage_.memory) comm_->fabric_ = shm::make_fabric(comm_->shape_.ranks);
     machine.fabric_name = comm_->fabric_ ? std::string(comm_->fabric_->name()) : "none";
     const Log log = index(comm_->rank_) == 0 ? comm_->log_ : Log({}, nullptr);  // once
     auto measured = tuning_.host(comm_->peers_, machine, log);
@@ -329,16 +326,19 @@ class CommunicatorBuilder {
   Result<void> share_host_memory() {
     Communicator& comm = *comm_;
     Machine& machine = comm.machine_;
-    machine.arena_block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
-    const std::size_t bytes = exec::ArenaLayout::bytes(comm.size(), machine.arena_block);
-    SharedArena shared = GDRX_TRY(share_arena({std::move(comm.arena_), bytes, machine.hosts == 1},
-                                              comm.peers_, heritage_, *comm.mesh_, deadline_));
-    comm.arena_ = std::move(shared.arena);
-    machine.shm = comm.arena_.has_value();
+    const shm::CommonLayout layout = memory_layout();
+    HostMemory& memory = comm.memory_;
+    SharedMemory shared =
+        GDRX_TRY(share_memory({std::move(memory.segment), layout.bytes(), machine.hosts == 1},
+                              comm.peers_, heritage_, *comm.mesh_, deadline_));
+    memory.segment = std::move(shared.segment);
+    if (heritage_.memory) GDRX_TRY(open_inbox_in(layout));
+    machine.shm = memory.segment != nullptr && shm_wanted();
     if (machine.shm) {
-      comm.seat_.emplace(exec::ArenaLayout(comm.arena_->bytes(), comm.size(), machine.arena_block,
-                                           machine.share_cores()),
-                         index(comm.rank_));
+      memory.arena = memory.segment->bytes().first(layout.before);
+      comm.seat_.emplace(
+          exec::ArenaLayout(memory.arena, comm.size(), machine.arena_block, machine.share_cores()),
+          index(comm.rank_));
     } else if (machine.hosts == 1 && shm_wanted()) {
       comm.log_.warn("shared memory between ranks is not used: {}", shared.why_not);
     }
@@ -357,6 +357,14 @@ class CommunicatorBuilder {
       comm.log_.info("ranks do not write each other's memory: {}", why_not);
     }
     return {};
+  }
+
+  // In memory that every rank has mapped: nobody need tell where.
+  Result<void> open_inbox_in(const shm::CommonLayout& layout) {
+    Communicator& comm = *comm_;
+    const std::shared_ptr<shm::Segment>& segment = comm.memory_.segment;
+    place_inboxes(comm.peers_, layout, segment->ticket());
+    return take(GDRX_TRY(shm::open_device(layout, segment, comm.rank_)));
   }
 
   std::unique_ptr<Communicator> comm_;
@@ -386,7 +394,7 @@ Heritage Communicator::heritage(const Config& config) const noexcept {
   const bool alike = config.transport == config_.transport &&
                      config.shared_memory == config_.shared_memory && config.cma == config_.cma;
   const bool memory = alike && machine_.shm && fabric_ && fabric_->name() == "shm";
-  return {memory, memory && machine_.cma > 0};
+  return {memory, memory && machine_.cma > 0, {}};
 }
 
 }  // namespace gdrx

@@ -243,7 +243,7 @@ std::string Communicator::describe() const {
   const Driving driving(*this);  // counters of the fabric and of the cache
   const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;
   const RegistrationCache::Counters& registered = registrations_->counters();
-  const double arena = seat_ ? static_cast<double>(arena_->bytes().size()) : 0;
+  const double arena = seat_ ? static_cast<double>(memory_.arena.size()) : 0;
   return fmt::format(
       "{} ranks on {} host(s), {} cpu(s) each; shared memory {}{}; fabric {}; arena "
       "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer; {} registered buffer(s), "

@@ -75,7 +75,7 @@ Blob encode(const Hello& hello) {
   put_field(out, std::as_bytes(std::span(hello.cpu)));
   put_field(out, std::as_bytes(std::span(hello.gpu_name)));
   put(out, hello.cpus);
-  put(out, hello.arena);
+  put(out, hello.memory);
   put(out, hello.process);
   put_field(out, hello.device_address);
   put_field(out, hello.inbox_key);
@@ -101,7 +101,7 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   const bool whole = reader.get(hello.pid) && reader.get_field(hello.host_id) &&
                      reader.get_field(hello.host_name) && reader.get_field(hello.settings) &&
                      reader.get_field(hello.cpu) && reader.get_field(hello.gpu_name) &&
-                     reader.get(hello.cpus) && reader.get(hello.arena) &&
+                     reader.get(hello.cpus) && reader.get(hello.memory) &&
                      reader.get(hello.process) && reader.get_field(hello.device_address) &&
                      reader.get_field(hello.inbox_key) && reader.get(hello.gpu) &&
                      reader.get_field(hello.no_gpu) && reader.get(needs_gpu);
@@ -109,6 +109,27 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");
   hello.needs_gpu = needs_gpu != 0;
   return hello;
+}
+
+std::string settings_of(const Config& config, std::uint64_t tuning) {
+  return fmt::format(
+      "GDRX_ALGO={} GDRX_TRANSPORT={} GDRX_TCP_PLAIN={} GDRX_SHM={} GDRX_LANES={} GDRX_SLICE={} "
+      "GDRX_ARENA_BLOCK={} GDRX_CMA={} GDRX_GPU={} GDRX_GPU_BLOCKS={} GDRX_REPRODUCIBLE={} "
+      "GDRX_TUNE_FILE={:x}",
+      config.algo, config.transport, config.tcp_plain ? 1 : 0, config.shared_memory ? 1 : 0,
+      config.lanes, config.slice, config.arena_block, config.cma, config.gpu ? 1 : 0,
+      config.gpu_blocks, config.reproducible ? 1 : 0, tuning);
+}
+
+Result<void> check_settings(std::span<const Hello> peers) {
+  for (std::size_t rank = 1; rank < peers.size(); ++rank) {
+    if (peers[rank].settings == peers[0].settings) continue;
+    const auto [first, other] = difference_of(peers[0].settings, peers[rank].settings);
+    return fail(Errc::mismatch,
+                fmt::format("rank 0 has {} and rank {} has {}: set the same on every rank", first,
+                            rank, other));
+  }
+  return {};
 }
 
 Difference difference_of(std::string_view ours, std::string_view theirs) {

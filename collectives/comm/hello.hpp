@@ -10,6 +10,7 @@
 #include "collectives/comm/host.hpp"
 #include "collectives/gpu/path.hpp"
 #include "gdrx/bootstrap.hpp"
+#include "gdrx/config.hpp"
 #include "gdrx/result.hpp"
 #include "transport/memory/arena.hpp"
 #include "transport/memory/process_memory.hpp"
@@ -25,7 +26,7 @@ struct Hello {
   std::string cpu;       // model
   std::string gpu_name;  // of the GPU that is offered; empty: none
   CpuSet cpus;
-  ArenaTicket arena;      // rank 0 only; pid 0 where there is none
+  ArenaTicket memory;     // rank 0 only; pid 0 where there is none
   ProcessTicket process;  // pid 0 where nobody writes this process
   Blob device_address;    // empty where no fabric could be opened
   Blob inbox_key;
@@ -37,6 +38,12 @@ struct Hello {
 Blob encode(const Hello& hello);
 /// Nothing in `bytes` is trusted. Errc::protocol says what is wrong with it.
 Result<Hello> decode_hello(std::span<const std::byte> bytes);
+
+/// Every knob from which ranks derive the same decision, and the tuning's fingerprint.
+std::string settings_of(const Config& config, std::uint64_t tuning);
+
+/// Errc::mismatch says who has set what otherwise than rank 0.
+Result<void> check_settings(std::span<const Hello> peers);
 
 /// What each of two ranks' settings has that the other's has not.
 struct Difference {

@@ -58,7 +58,7 @@ RegistrationRef Communicator::registered(std::span<const std::byte> memory) noex
 MemoryHeld Communicator::memory_held() const {
   const Driving driving(*this);
   MemoryHeld held;
-  if (seat_) held.shared = arena_->bytes().size();
+  if (seat_) held.shared = memory_.arena.size();
   if (inbox_) held.inbox = inbox_->shape().bytes();
   held.scratch = scratch_.pages.bytes().size();
   held.pinned = pinned_->held();

@@ -8,11 +8,12 @@
 namespace gdrx {
 namespace {
 
-Result<std::optional<Arena>> map_arena(ArenaOffer& offer, const ArenaTicket& ticket, Rank self) {
+Result<std::shared_ptr<shm::Segment>> map_memory(MemoryOffer& offer, const ArenaTicket& ticket,
+                                                 Rank self) {
   if (ticket.pid == 0 || !offer.one_host) return fail(Errc::unsupported, "not offered");
   if (ticket.bytes != offer.bytes) return fail(Errc::protocol, "of another size");
   if (index(self) == 0) return std::move(offer.own);
-  return std::optional<Arena>(GDRX_TRY(Arena::open(ticket)));
+  return shm::Segment::open(ticket);
 }
 
 // The first trouble of any rank; empty: there is none.
@@ -25,18 +26,27 @@ Result<std::string> trouble_of_any(const std::string& mine, ControlMesh& mesh, D
 
 }  // namespace
 
-Result<SharedArena> share_arena(ArenaOffer offer, std::span<const Hello> peers,
-                                const Heritage& heritage, ControlMesh& mesh, Deadline deadline) {
-  const ArenaTicket& ticket = peers[0].arena;
-  auto mapped = map_arena(offer, ticket, mesh.rank());
+Result<SharedMemory> share_memory(MemoryOffer offer, std::span<const Hello> peers,
+                                  const Heritage& heritage, ControlMesh& mesh, Deadline deadline) {
+  const ArenaTicket& ticket = peers[0].memory;
+  auto mapped = map_memory(offer, ticket, mesh.rank());
   std::string trouble = mapped ? "" : describe(mapped.error());
   if (!heritage.memory) {
     trouble = GDRX_TRY(trouble_of_any(trouble, mesh, deadline));
-  } else if (!mapped && ticket.pid != 0) {
+  } else if (!mapped) {
     return tl::unexpected(mapped.error());
   }
-  if (!trouble.empty()) return SharedArena{std::nullopt, trouble};
-  return SharedArena{*std::move(mapped), {}};
+  if (!trouble.empty()) return SharedMemory{nullptr, trouble};
+  return SharedMemory{*std::move(mapped), {}};
+}
+
+void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
+                   const ArenaTicket& memory) {
+  for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+    const Rank peer{static_cast<std::int32_t>(rank)};
+    peers[rank].device_address = layout.address(memory, peer);
+    peers[rank].inbox_key = layout.region_key(memory, peer);
+  }
 }
 
 // Each tries every other one, as containers, users and yama differ by direction.

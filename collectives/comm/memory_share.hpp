@@ -2,30 +2,39 @@
 // Ranks of one host come to the memory that they share, all or nobody.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/heritage.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
-#include "transport/memory/arena.hpp"
+#include "transport/shm/common.hpp"
 
 namespace gdrx {
 
-struct ArenaOffer {
-  std::optional<Arena> own;  // of rank 0
-  std::size_t bytes = 0;     // that it has
+/// The memory of a communicator's ranks.
+struct HostMemory {
+  std::shared_ptr<shm::Segment> segment;  // null: nobody has it
+  std::span<std::byte> arena;             // its first bytes
+};
+struct MemoryOffer {
+  std::shared_ptr<shm::Segment> own;  // of rank 0
+  std::size_t bytes = 0;              // that it has
   bool one_host = false;
 };
-struct SharedArena {
-  std::optional<Arena> arena;  // nobody has it, or all have
+struct SharedMemory {
+  std::shared_ptr<shm::Segment> segment;  // nobody has it, or all have
   std::string why_not;
 };
 /// Collective over the mesh, but where the ranks share memory already: then it is an error if this
 /// rank cannot map what the first has made.
-Result<SharedArena> share_arena(ArenaOffer offer, std::span<const Hello> peers,
-                                const Heritage& heritage, ControlMesh& mesh, Deadline deadline);
+Result<SharedMemory> share_memory(MemoryOffer offer, std::span<const Hello> peers,
+                                  const Heritage& heritage, ControlMesh& mesh, Deadline deadline);
+
+/// Nobody tells where his inbox is that is in the memory which all have.
+void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
+                   const ArenaTicket& memory);
 
 /// Why ranks do not write each other's memory, the same on all; empty: they do. Collective, but
 /// where that is known already.

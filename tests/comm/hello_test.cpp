@@ -19,7 +19,7 @@ Hello sample() {
   hello.cpu = "AMD EPYC";
   hello.gpu_name = "NVIDIA H200";
   hello.cpus.set(3);
-  hello.arena = {4711, 5, 1 << 20, 99};
+  hello.memory = {4711, 5, 1 << 20, 99};
   hello.process = {4711, 0, 0x7000, 98};
   hello.device_address = Blob(300, std::byte{7});
   hello.no_gpu = "GDRX_GPU=0";
@@ -34,7 +34,7 @@ TEST(Hello, SurvivesTheWire) {
   EXPECT_EQ(decoded->cpu, "AMD EPYC");
   EXPECT_EQ(decoded->gpu_name, "NVIDIA H200");
   EXPECT_TRUE(decoded->cpus.test(3));
-  EXPECT_EQ(decoded->arena.nonce, 99u);
+  EXPECT_EQ(decoded->memory.nonce, 99u);
   EXPECT_EQ(decoded->process.nonce, 98u);
   EXPECT_EQ(decoded->device_address.size(), 300u);
   EXPECT_TRUE(decoded->inbox_key.empty());

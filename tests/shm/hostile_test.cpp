@@ -58,8 +58,11 @@ TEST(ShmAddress, ThatLiesIsRefused) {
       [](Address& one) { one.ranks = 1; },
       [](Address& one) { one.ranks = 4096; },
       [](Address& one) { one.ranks = ~0U; },
-      [](Address& one) { one.mailbox.bytes -= 4096; },
-      [](Address& one) { one.mailbox.nonce ^= 1; }};
+      [](Address& one) { one.memory.bytes -= 4096; },
+      [](Address& one) { one.memory.nonce ^= 1; },
+      [](Address& one) { one.offset = 64; },
+      [](Address& one) { one.offset = 4096; },
+      [](Address& one) { one.offset = ~std::uint64_t{4095}; }};
   for (const auto lie : lies) {
     EXPECT_FALSE(pair.sender->connect(Rank{1}, changed(address, lie)));
   }
@@ -87,7 +90,7 @@ class LyingMailbox : public testing::TestWithParam<shm::Word> {
   void lie(ShmPair& pair) {
     Address address;
     std::memcpy(&address, pair.receiver->address().data(), sizeof address);
-    segment_ = shm::Segment::open(address.mailbox).value();
+    segment_ = shm::Segment::open(address.memory).value();
     shm::Mailbox(segment_->bytes(), address.ranks).tell(0, GetParam());
   }
   std::shared_ptr<shm::Segment> segment_;

@@ -16,7 +16,8 @@ constexpr std::size_t kBytes = 1 << 20;
 
 /// What a rank tells the other.
 struct Told {
-  std::array<std::byte, 32> address, key;
+  std::array<std::byte, sizeof(shm::Address)> address;
+  std::array<std::byte, sizeof(shm::RegionKey)> key;
 };
 
 Told tell(const Device& device, const MemoryRegion& region) {

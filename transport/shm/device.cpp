@@ -10,32 +10,31 @@
 #include "transport/shm/endpoint.hpp"
 
 namespace gdrx::shm {
-namespace {
-
-template <class T>
-Blob blob_of(const T& value) {
-  const auto bytes = std::as_bytes(std::span(&value, 1));
-  return {bytes.begin(), bytes.end()};
+Result<std::shared_ptr<ShmDevice>> ShmDevice::create(Rank self, std::uint32_t ranks) {
+  // A wrong number of ranks is refused below.
+  auto mailbox = GDRX_TRY(Segment::create(Mailbox::bytes(std::min(ranks, kMostRanks))));
+  return create(self, ranks, Part::whole(std::move(mailbox)), {});
 }
 
-}  // namespace
-
-Result<std::shared_ptr<ShmDevice>> ShmDevice::create(Rank self, std::uint32_t ranks) {
+Result<std::shared_ptr<ShmDevice>> ShmDevice::create(Rank self, std::uint32_t ranks, Part mailbox,
+                                                     Part room) {
   const auto own = static_cast<std::uint32_t>(index(self));
   if (index(self) < 0 || own >= ranks || ranks > kMostRanks) {
     return fail(Errc::invalid_argument, fmt::format("rank {} of {}: shm is for at most {} ranks",
                                                     index(self), ranks, kMostRanks));
   }
   auto device = std::shared_ptr<ShmDevice>(new ShmDevice(own, ranks));
-  device->segment_ = GDRX_TRY(Segment::create(Mailbox::bytes(ranks)));
-  device->mailbox_ = Mailbox(device->segment_->bytes(), ranks);
+  device->mailbox_ = Mailbox(mailbox.bytes, ranks);
+  device->mailbox_part_ = std::move(mailbox);
+  device->room_ = std::move(room);
   device->rung_.resize(device->mailbox_.bell_words());
   return device;
 }
 
 Blob ShmDevice::address() const {
-  return blob_of(
-      Address{.ranks = static_cast<std::uint32_t>(sources_.size()), .mailbox = segment_->ticket()});
+  return blob_of(Address{.ranks = static_cast<std::uint32_t>(sources_.size()),
+                         .memory = mailbox_part_.segment->ticket(),
+                         .offset = mailbox_part_.offset()});
 }
 
 Result<std::unique_ptr<MemoryRegion>> ShmDevice::register_memory(std::span<std::byte> memory,
@@ -43,20 +42,21 @@ Result<std::unique_ptr<MemoryRegion>> ShmDevice::register_memory(std::span<std::
   if (kind != MemoryKind::host) {
     return fail(Errc::unsupported, "the shm fabric takes host memory; CUDA memory is staged");
   }
-  return add_region(memory, nullptr);
+  return add_region({nullptr, memory});
 }
 
 Result<std::unique_ptr<MemoryRegion>> ShmDevice::allocate_memory(std::size_t bytes) {
-  std::shared_ptr<Segment> segment = GDRX_TRY(Segment::create(bytes));
-  const std::span<std::byte> memory = segment->bytes();
-  return add_region(memory, std::move(segment));
+  Part room = std::exchange(room_, {});
+  if (bytes > 0 && bytes <= room.bytes.size()) {
+    room.bytes = room.bytes.first(bytes);
+    return add_region(std::move(room));
+  }
+  return add_region(Part::whole(GDRX_TRY(Segment::create(bytes))));
 }
 
-std::unique_ptr<MemoryRegion> ShmDevice::add_region(std::span<std::byte> bytes,
-                                                    std::shared_ptr<Segment> segment) {
+std::unique_ptr<MemoryRegion> ShmDevice::add_region(Part memory) {
   regions_.reserve(regions_.size() + 1);
-  auto region =
-      std::make_unique<ShmRegion>(shared_from_this(), next_region_, bytes, std::move(segment));
+  auto region = std::make_unique<ShmRegion>(shared_from_this(), next_region_, std::move(memory));
   regions_.push_back(next_region_++);
   return region;
 }
@@ -64,8 +64,14 @@ std::unique_ptr<MemoryRegion> ShmDevice::add_region(std::span<std::byte> bytes,
 ShmRegion::~ShmRegion() { device_->end_region(number_); }
 
 Blob ShmRegion::export_key() const {
-  return blob_of(
-      RegionKey{.region = number_, .memory = segment_ ? segment_->ticket() : ArenaTicket{}});
+  RegionKey key;
+  key.region = number_;
+  if (memory_.segment) {
+    key.memory = memory_.segment->ticket();
+    key.offset = memory_.offset();
+    key.bytes = memory_.bytes.size();
+  }
+  return blob_of(key);
 }
 
 void ShmDevice::end_region(std::uint16_t number) noexcept { std::erase(regions_, number); }

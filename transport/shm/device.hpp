@@ -10,7 +10,7 @@
 #include "gdrx/transport.hpp"
 #include "transport/shm/done.hpp"
 #include "transport/shm/mailbox.hpp"
-#include "transport/shm/segment.hpp"
+#include "transport/shm/part.hpp"
 #include "transport/shm/wire.hpp"
 
 namespace gdrx::shm {
@@ -19,24 +19,25 @@ class ShmDevice;
 
 class ShmRegion final : public MemoryRegion {
  public:
-  /// `segment`: null for memory of the caller's, into which no other process writes.
-  ShmRegion(std::shared_ptr<ShmDevice> device, std::uint16_t number, std::span<std::byte> bytes,
-            std::shared_ptr<Segment> segment)
-      : device_(std::move(device)), number_(number), bytes_(bytes), segment_(std::move(segment)) {}
+  /// `memory`: of no segment where it is the caller's, into which no other process writes.
+  ShmRegion(std::shared_ptr<ShmDevice> device, std::uint16_t number, Part memory)
+      : device_(std::move(device)), number_(number), memory_(std::move(memory)) {}
   ~ShmRegion() override;
-  std::span<std::byte> bytes() const noexcept override { return bytes_; }
+  std::span<std::byte> bytes() const noexcept override { return memory_.bytes; }
   Blob export_key() const override;
 
  private:
   std::shared_ptr<ShmDevice> device_;
   std::uint16_t number_;
-  std::span<std::byte> bytes_;
-  std::shared_ptr<Segment> segment_;
+  Part memory_;
 };
 
 class ShmDevice final : public Device, public std::enable_shared_from_this<ShmDevice> {
  public:
   static Result<std::shared_ptr<ShmDevice>> create(Rank self, std::uint32_t ranks);
+  /// `mailbox`: of Mailbox::bytes(). `room`: what is allocated first has it; the rest is given up.
+  static Result<std::shared_ptr<ShmDevice>> create(Rank self, std::uint32_t ranks, Part mailbox,
+                                                   Part room);
 
   Blob address() const override;
   Result<std::unique_ptr<MemoryRegion>> register_memory(std::span<std::byte> memory,
@@ -68,8 +69,7 @@ class ShmDevice final : public Device, public std::enable_shared_from_this<ShmDe
     bool refused = false;  // it tells what cannot be
   };
   ShmDevice(std::uint32_t self, std::uint32_t ranks) : self_(self), sent_(ranks), sources_(ranks) {}
-  std::unique_ptr<MemoryRegion> add_region(std::span<std::byte> bytes,
-                                           std::shared_ptr<Segment> segment);
+  std::unique_ptr<MemoryRegion> add_region(Part memory);
   bool is_live(std::uint16_t region) const noexcept;
   void hear_bell() noexcept;
   // Both return how many completions are filled, of which there were `count`.
@@ -79,8 +79,9 @@ class ShmDevice final : public Device, public std::enable_shared_from_this<ShmDe
   void refuse(std::uint32_t source, std::string what);
 
   std::uint32_t self_;
-  std::shared_ptr<Segment> segment_;  // of the mailbox
+  Part mailbox_part_;
   Mailbox mailbox_;
+  Part room_;
   Done done_;
   std::vector<Sent> sent_;
   std::vector<Source> sources_;

@@ -42,23 +42,32 @@ Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::create(std::shared_ptr<ShmDevi
   }
   std::memcpy(&theirs, address.data(), sizeof theirs);
   const bool known = index(peer) >= 0 && static_cast<std::uint32_t>(index(peer)) < theirs.ranks;
-  if (theirs.magic != kMagic || !known || theirs.ranks != endpoint->device_->ranks() ||
-      theirs.mailbox.bytes != Mailbox::bytes(theirs.ranks)) {
+  if (theirs.magic != kMagic || !known || theirs.ranks != endpoint->device_->ranks()) {
     return fail(Errc::protocol,
-                fmt::format("rank {} has an shm address of another form or size", index(peer)));
+                fmt::format("rank {} has an shm address of another form", index(peer)));
   }
-  auto segment = Segment::open(theirs.mailbox);
-  if (!segment) return endpoint->cannot_map(std::move(segment).error());
-  endpoint->segment_ = std::move(*segment);
-  endpoint->mailbox_ = Mailbox(endpoint->segment_->bytes(), theirs.ranks);
+  endpoint->mailbox_part_ =
+      GDRX_TRY(endpoint->map(theirs.memory, theirs.offset, Mailbox::bytes(theirs.ranks)));
+  endpoint->mailbox_ = Mailbox(endpoint->mailbox_part_.bytes, theirs.ranks);
   return endpoint;
 }
 
-tl::unexpected<Error> ShmEndpoint::cannot_map(Error error) const {
-  const bool lost = error.code == Errc::peer_lost;
-  return fail(error.code, fmt::format("the memory of rank {} {}: {}", index(peer_),
-                                      lost ? "is gone with its process" : "cannot be mapped",
-                                      gdrx::describe(error)));
+Result<Part> ShmEndpoint::map(const ArenaTicket& memory, std::uint64_t offset,
+                              std::uint64_t bytes) const {
+  auto segment = Segment::open(memory);
+  if (!segment) {
+    const Error& error = segment.error();
+    const bool lost = error.code == Errc::peer_lost;
+    return fail(error.code, fmt::format("the memory of rank {} {}: {}", index(peer_),
+                                        lost ? "is gone with its process" : "cannot be mapped",
+                                        gdrx::describe(error)));
+  }
+  const std::span<std::byte> all = (*segment)->bytes();
+  if (offset % kPage != 0 || offset > all.size() || bytes > all.size() - offset) {
+    return fail(Errc::protocol, fmt::format("rank {} told of {} bytes at {} where there are {}",
+                                            index(peer_), bytes, offset, all.size()));
+  }
+  return Part{*std::move(segment), all.subspan(offset, bytes)};
 }
 
 Result<RemoteRegionId> ShmEndpoint::import_region(std::span<const std::byte> key) {
@@ -83,12 +92,10 @@ Result<RemoteRegionId> ShmEndpoint::import_region(std::span<const std::byte> key
     remotes_.emplace_back();
     free_.push_back(static_cast<std::uint32_t>(remotes_.size() - 1));
   }
-  auto segment = Segment::open(theirs.memory);
-  if (!segment) return cannot_map(std::move(segment).error());
+  Part part = GDRX_TRY(map(theirs.memory, theirs.offset, theirs.bytes));
   const std::uint32_t place = free_.back();
   free_.pop_back();
-  const std::span<std::byte> bytes = (*segment)->bytes();
-  remotes_[place] = {std::move(*segment), bytes, static_cast<std::uint16_t>(theirs.region)};
+  remotes_[place] = {std::move(part), static_cast<std::uint16_t>(theirs.region)};
   return static_cast<RemoteRegionId>(place);
 }
 
@@ -109,12 +116,13 @@ Result<Progress> ShmEndpoint::post(const WriteOp& op) {
   if (const Error* lost = error()) return tl::unexpected(*lost);
   const Remote& remote = remotes_[static_cast<std::size_t>(op.remote)];
   const std::uint64_t length = op.header.size() + op.payload.size();
-  if (op.header.size() > kMaxWriteHeader || op.offset > remote.bytes.size() ||
-      length > remote.bytes.size() - op.offset) {
+  const std::span<std::byte> to = remote.memory.bytes;
+  if (op.header.size() > kMaxWriteHeader || op.offset > to.size() ||
+      length > to.size() - op.offset) {
     return fail(Errc::internal, "a write beyond its region");
   }
   if (!device_->done().has_room() || (op.has_immediate && !has_room())) return Progress::pending;
-  store(op, remote.bytes.data() + op.offset);
+  store(op, to.data() + op.offset);
   if (op.has_immediate) {
     const std::uint16_t number = ++device_->sent(peer_).told;
     mailbox_.tell(device_->self(), {number, remote.number, op.immediate});

@@ -17,7 +17,7 @@ class ShmEndpoint final : public Endpoint {
   Result<RemoteRegionId> import_region(std::span<const std::byte> key) override;
   Result<Progress> post(const WriteOp& op) override;
   std::span<std::byte> mapped(RemoteRegionId region) const noexcept override {
-    return remotes_[static_cast<std::size_t>(region)].bytes;
+    return remotes_[static_cast<std::size_t>(region)].memory.bytes;
   }
   std::string describe() const override { return "shm"; }
   void release_region(RemoteRegionId region) noexcept override;
@@ -25,18 +25,17 @@ class ShmEndpoint final : public Endpoint {
 
  private:
   struct Remote {
-    std::shared_ptr<Segment> segment;
-    std::span<std::byte> bytes;
+    Part memory;
     std::uint16_t number = 0;
   };
   ShmEndpoint(std::shared_ptr<ShmDevice> device, Rank peer)
       : device_(std::move(device)), peer_(peer) {}
-  tl::unexpected<Error> cannot_map(Error error) const;
+  Result<Part> map(const ArenaTicket& memory, std::uint64_t offset, std::uint64_t bytes) const;
   bool has_room() noexcept;
 
   std::shared_ptr<ShmDevice> device_;
   Rank peer_;
-  std::shared_ptr<Segment> segment_;  // of the peer's mailbox
+  Part mailbox_part_;  // the peer's
   Mailbox mailbox_;
   std::vector<Remote> remotes_;
   std::vector<std::uint32_t> free_;  // of remotes_

@@ -16,6 +16,11 @@ inline constexpr std::uint32_t kRing = 256;        // immediates that a peer has
 inline constexpr std::uint32_t kWordsALine = 8;    // as many ranks need no bell
 inline constexpr std::uint32_t kMostRanks = 4096;  // a bell's line has a bit for eight ranks
 
+inline constexpr std::size_t kPage = 4096;
+constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
 /// One immediate: its number among those of its pair, the region that was written, and itself.
 struct Word {
   std::uint16_t number = 0;
@@ -72,16 +77,12 @@ class Mailbox {
 
  private:
   static constexpr std::size_t kLine = 64;
-  static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t pages(std::size_t bytes) noexcept {
-    return (bytes + kPage - 1) / kPage * kPage;
-  }
   // Bell, newest words; a line for each count of what was taken; rings.
   static std::size_t taken_at(std::uint32_t ranks) noexcept {
-    return pages(kLine + std::size_t{ranks} * sizeof(Word));
+    return whole_pages(kLine + std::size_t{ranks} * sizeof(Word));
   }
   static std::size_t rings_at(std::uint32_t ranks) noexcept {
-    return taken_at(ranks) + pages(std::size_t{ranks} * kLine);
+    return taken_at(ranks) + whole_pages(std::size_t{ranks} * kLine);
   }
   template <class T>
   std::atomic_ref<T> at(std::size_t offset) const noexcept {

@@ -80,9 +80,15 @@ Result<std::shared_ptr<Segment>> Segment::open(const ArenaTicket& ticket) {
   return segment;
 }
 
+void Segment::seal() noexcept {
+  if (!std::exchange(made_here_, false)) return;
+  Unforked::forget(arena_.ticket().fd);
+  arena_.seal();
+}
+
 Segment::~Segment() {
   Mapped::forget(ticket().nonce);
-  if (made_here_) Unforked::forget(arena_.ticket().fd);  // the arena closes it
+  seal();
 }
 
 }  // namespace gdrx::shm

@@ -24,6 +24,8 @@ class Segment {
 
   std::span<std::byte> bytes() const noexcept { return arena_.bytes(); }
   ArenaTicket ticket() const noexcept { return arena_.ticket(); }
+  /// Nobody maps it any more: its descriptor goes. By its maker, which is the only one to have it.
+  void seal() noexcept;
 
  private:
   Arena arena_;
