@@ -10,10 +10,10 @@
 #include "collectives/comm/choose_fabric.hpp"
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_share.hpp"
+#include "collectives/comm/meeting.hpp"
 #include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/rail_share.hpp"
 #include "collectives/comm/tuning.hpp"
-#include "collectives/comm/version.hpp"
 #include "collectives/gpu/load.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/shm/fabric.hpp"
@@ -43,14 +43,10 @@ class CommunicatorBuilder {
   /// How the ranks come to their mesh, by the deadline.
   using Meet = std::function<Result<std::unique_ptr<ControlMesh>>(Deadline)>;
 
-  Result<std::unique_ptr<ControlMesh>> meet_by(Bootstrap& bootstrap, Deadline deadline) const {
-    const Config& config = comm_->config_;
-    GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, deadline));
-    const Secret secret = GDRX_TRY(Secret::load(config.secret_file));
-    return ControlMesh::create(bootstrap,
-                               {config.socket_ifname, config.heartbeat, host_id(config), secret,
-                                config.silence, config.port_range},
-                               comm_->log_, deadline);
+  Result<std::unique_ptr<ControlMesh>> meet_by(Bootstrap& bootstrap, Deadline deadline) {
+    Met met = GDRX_TRY(meet(bootstrap, comm_->config_, comm_->log_, deadline));
+    heritage_ = std::move(met.heritage);
+    return std::move(met.mesh);
   }
 
   Result<std::unique_ptr<Communicator>> run(const Meet& meet) {
@@ -80,9 +76,10 @@ class CommunicatorBuilder {
     }
     comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     // Who has his communicator uses the others' memory: none of them fails any more and frees it.
-    GDRX_TRY(comm.mesh_->all_gather({}, deadline_));
+    GDRX_TRY(meet_at_the_end(*comm.mesh_, told_, deadline_));
     if (comm.memory_.segment) comm.memory_.segment->seal();
     comm.watch_peers();
+    comm.mesh_->share(heritage_name(comm.config_), comm.heritage(comm.config_).facts());
     return std::move(comm_);
   }
 
@@ -145,13 +142,16 @@ class CommunicatorBuilder {
     const std::vector<Blob> all = heritage_.memory
                                       ? GDRX_TRY(heritage_.tell(encode(mine)))
                                       : GDRX_TRY(comm.mesh_->all_gather(encode(mine), deadline_));
+    KeyContext told;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      told.add(std::span(all[rank]));
       auto hello = decode_hello(all[rank]);
       if (!hello) {
         return fail(hello.error().code, fmt::format("rank {}: {}", rank, hello.error().what));
       }
       comm.peers_.push_back(std::move(*hello));
     }
+    told_ = GDRX_TRY(derive(comm.mesh_->key(), "gdrx told", told));
     return {};
   }
 
@@ -362,9 +362,8 @@ class CommunicatorBuilder {
   // In memory that every rank has mapped: nobody need tell where.
   Result<void> open_inbox_in(const shm::CommonLayout& layout) {
     Communicator& comm = *comm_;
-    const std::shared_ptr<shm::Segment>& segment = comm.memory_.segment;
-    place_inboxes(comm.peers_, layout, segment->ticket());
-    return take(GDRX_TRY(shm::open_device(layout, segment, comm.rank_)));
+    place_inboxes(comm.peers_, layout, comm.memory_.segment->ticket());
+    return take(GDRX_TRY(shm::open_device(layout, comm.memory_.segment, comm.rank_)));
   }
 
   std::unique_ptr<Communicator> comm_;
@@ -372,6 +371,7 @@ class CommunicatorBuilder {
   std::optional<int> asked_gpu_;
   bool needs_gpu_ = false;
   Heritage heritage_;
+  Key told_;  // of all that the ranks have said of themselves
   Deadline deadline_ = Deadline::never();
   Tuning tuning_;
 };

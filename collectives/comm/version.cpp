@@ -28,10 +28,13 @@ std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-Result<void> check_versions(Bootstrap& bootstrap, std::uint32_t mine, Deadline deadline) {
+Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::uint32_t mine,
+                                         std::span<const std::byte> more, Deadline deadline) {
   const std::array<std::uint32_t, 2> words{kMagic, mine};
-  const std::vector<Blob> all =
-      GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(words)), deadline));
+  const auto head = std::as_bytes(std::span(words));
+  Blob told(head.begin(), head.end());
+  told.insert(told.end(), more.begin(), more.end());
+  std::vector<Blob> all = GDRX_TRY(bootstrap.all_gather(told, deadline));
   const std::uint32_t first = version_in(all.front());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const std::uint32_t other = version_in(all[rank]);
@@ -40,7 +43,8 @@ Result<void> check_versions(Bootstrap& bootstrap, std::uint32_t mine, Deadline d
                                             "same version everywhere",
                                             version_text(first), rank, version_text(other)));
   }
-  return {};
+  for (Blob& blob : all) blob.erase(blob.begin(), blob.begin() + sizeof words);
+  return all;
 }
 
 }  // namespace gdrx

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -17,7 +19,8 @@ std::string version_text(std::uint32_t version);
 
 /// Collective, and the first thing that goes over a bootstrap: its 8 bytes stay as they are in
 /// every version. Errc::mismatch, with the same line on every rank, names two ranks and what they
-/// run.
-Result<void> check_versions(Bootstrap& bootstrap, std::uint32_t mine, Deadline deadline);
+/// run. Behind them each rank says `more`, which all ranks have when the versions are the same.
+Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::uint32_t mine,
+                                         std::span<const std::byte> more, Deadline deadline);
 
 }  // namespace gdrx

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <numeric>
 #include <thread>
 
+#include "transport/bootstrap/mesh_meeting.hpp"
 #include "transport/bootstrap/mesh_thread.hpp"
 
 namespace gdrx {
@@ -22,13 +24,9 @@ constexpr MeshGroupId kWholeMesh{0};  // of the communicator for which it was ma
 
 class GroupMesh final : public ControlMesh {
  public:
-  /// `group` is in the mesh already.
-  GroupMesh(std::shared_ptr<MeshThread> mesh, MeshWire::Group group, std::string description,
-            const Key& key)
-      : mesh_(std::move(mesh)),
-        group_(std::move(group)),
-        description_(std::move(description)),
-        key_(key) {}
+  /// `group` is in the mesh, or comes into it at once.
+  GroupMesh(std::shared_ptr<MeshThread> mesh, MeshWire::Group group, const Key& key)
+      : mesh_(std::move(mesh)), group_(std::move(group)), key_(key) {}
 
   ~GroupMesh() override {
     {
@@ -40,7 +38,7 @@ class GroupMesh final : public ControlMesh {
 
   Rank rank() const noexcept override { return group_->self; }
   int size() const noexcept override { return group_->size(); }
-  std::string describe() const override { return description_; }
+  std::string describe() const override { return mesh_->about().description; }
   const Key& key() const noexcept override { return key_; }
   void wake() noexcept override {
     group_->woken.store(true);
@@ -112,22 +110,14 @@ class GroupMesh final : public ControlMesh {
 
   Result<std::unique_ptr<ControlMesh>> split(MeshGroupId id,
                                              std::span<const std::int32_t> members) override {
-    if (id == kWholeMesh) return fail(Errc::protocol, "an id that only the first may have");
-    std::vector<std::int32_t> ranks = of_mesh(members);
-    const auto tree = mesh_tree(ranks, mesh_size());
-    if (!tree) return fail(Errc::internal, "a split of ranks that have no connection");
-    std::vector<MeshMember> names;
-    std::int32_t self = -1;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      names.push_back(group_->members[static_cast<std::size_t>(members[i])]);
-      if (members[i] == index(rank())) self = static_cast<std::int32_t>(i);
-    }
+    const auto self = std::find(members.begin(), members.end(), index(rank())) - members.begin();
     const Key key = GDRX_TRY(derive(key_, "gdrx split", KeyContext().add(std::uint64_t(id))));
-    auto group = std::make_shared<MeshGroup>(id, std::move(ranks), std::move(names), Rank{self},
-                                             *tree, wire().links());
-    auto made = std::make_unique<GroupMesh>(mesh_, group, description_, key);
-    GDRX_TRY(wire().add(group));
-    return made;
+    return open_group(mesh_, {id, of_mesh(members), Rank{static_cast<std::int32_t>(self)}, key});
+  }
+
+  void share(std::string knows, std::uint32_t facts) override {
+    if (group_->id != kWholeMesh) return;
+    share_in_process({mesh_, std::move(knows), facts});
   }
 
  private:
@@ -145,18 +135,41 @@ class GroupMesh final : public ControlMesh {
 
   std::shared_ptr<MeshThread> mesh_;
   MeshWire::Group group_;
-  std::string description_;
   Key key_;
   bool gave_up_ = false;  // of whoever calls leave() and destroys
 };
 
+Result<MeshAbout> about(const MeshLinks& links, Rank rank, const ControlMesh::Options& options) {
+  MeshAbout about{{}, index(rank), links.key, options, links.description};
+  const Key name = GDRX_TRY(derive(links.key, "gdrx mesh id"));
+  std::copy_n(name.bytes().begin(), about.id.size(), about.id.begin());
+  return about;
+}
+
 }  // namespace
+
+Result<std::unique_ptr<ControlMesh>> open_group(const std::shared_ptr<MeshThread>& mesh,
+                                                MeshPlan plan) {
+  MeshWire& wire = mesh->wire();
+  if (plan.id == kWholeMesh) return fail(Errc::protocol, "an id that only the first may have");
+  const auto tree = mesh_tree(plan.ranks, static_cast<std::int32_t>(wire.members().size()));
+  if (!tree) return fail(Errc::internal, "a communicator of ranks that have no connection");
+  std::vector<MeshMember> names;
+  for (const std::int32_t rank : plan.ranks) {
+    names.push_back(wire.members()[static_cast<std::size_t>(rank)]);
+  }
+  auto group = std::make_shared<MeshGroup>(plan.id, std::move(plan.ranks), std::move(names),
+                                           plan.self, *tree, wire.links());
+  std::unique_ptr<ControlMesh> made = std::make_unique<GroupMesh>(mesh, group, plan.key);
+  GDRX_TRY(wire.add(group));
+  return made;
+}
 
 Result<std::unique_ptr<ControlMesh>> ControlMesh::create(Bootstrap& bootstrap,
                                                          const Options& options, const Log& log,
                                                          Deadline deadline) {
   MeshLinks links = GDRX_TRY(make_mesh_links(bootstrap, options, log, deadline));
-  std::string description = links.description;
+  MeshAbout whole = GDRX_TRY(about(links, bootstrap.rank(), options));
   const Key key = links.key;
   std::vector<std::int32_t> ranks(links.members.size());
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -164,12 +177,13 @@ Result<std::unique_ptr<ControlMesh>> ControlMesh::create(Bootstrap& bootstrap,
   if (!tree) return fail(Errc::internal, "a mesh in parts");
   Socket bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell.valid()) return fail(Errc::system, "eventfd", errno);
-  const auto mesh = std::make_shared<MeshThread>(std::move(links), options, std::move(bell));
+  const auto mesh =
+      std::make_shared<MeshThread>(std::move(links), std::move(whole), std::move(bell));
   MeshWire& wire = mesh->wire();
   auto group = std::make_shared<MeshGroup>(kWholeMesh, std::move(ranks), wire.members(),
                                            bootstrap.rank(), *tree, wire.links());
   GDRX_TRY(wire.add(group));  // before the thread hears what is for it
-  auto made = std::make_unique<GroupMesh>(mesh, std::move(group), std::move(description), key);
+  auto made = std::make_unique<GroupMesh>(mesh, std::move(group), key);
   if (const auto running = mesh->start(); !running) {
     const Error& why = running.error();
     made->announce({why.code, made->rank(), made->rank(), why.what});

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gdrx/bootstrap.hpp"
@@ -46,6 +47,13 @@ class ControlMesh {
     Secret secret{};
     Duration silence{std::chrono::seconds(30)};
     PortRange ports{};
+    friend bool operator==(const Options& a, const Options& b) {
+      const auto of = [](const Options& o) {
+        return std::tie(o.socket_ifname, o.heartbeat, o.host_id, o.secret, o.silence, o.ports.first,
+                        o.ports.last);
+      };
+      return of(a) == of(b);
+    }
   };
   /// Collective over `bootstrap`, which is not kept. Every wait ends by `deadline`.
   static Result<std::unique_ptr<ControlMesh>> create(Bootstrap& bootstrap, const Options& options,
@@ -76,6 +84,10 @@ class ControlMesh {
   /// call it before any of them uses what it returns. `id`: the same on all of them, and new.
   virtual Result<std::unique_ptr<ControlMesh>> split(MeshGroupId id,
                                                      std::span<const std::int32_t> members) = 0;
+  /// From now on ranks of this one that meet anew may share its connections (see MeshMeeting). Each
+  /// of its ranks does it. `facts`: what they know of each other that holds for `knows`, a
+  /// configuration. Of a communicator for which the mesh was made; others share that one's.
+  virtual void share(std::string knows, std::uint32_t facts) = 0;
   /// Whether others that share the thread have work for it, too: on_tick is to return soon.
   virtual bool is_crowded() const noexcept = 0;
   /// Floods a notice of this rank's own and wakes the thread. Any thread. Does not call on_notice.

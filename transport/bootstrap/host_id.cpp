@@ -16,8 +16,11 @@ std::string host_name() {
 
 std::string host_id(const Config& config) {
   if (!config.host_id.empty()) return config.host_id;
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  static const std::string boot = [] {
+    std::string id;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+    return id;
+  }();
   return boot + "/" + host_name();
 }
 

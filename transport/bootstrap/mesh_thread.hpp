@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -13,11 +14,21 @@
 
 namespace gdrx {
 
+/// What a mesh is to those that share it.
+struct MeshAbout {
+  std::array<std::byte, 16> id{};  // no secret
+  std::int32_t rank = 0;           // of this end
+  Key key;                         // see ControlMesh::key()
+  ControlMesh::Options options;
+  std::string description;
+};
+
 class MeshThread {
  public:
-  MeshThread(MeshLinks links, const ControlMesh::Options& options, Socket bell)
-      : wire_(std::move(links), options.heartbeat, options.silence, std::move(bell)),
-        heartbeat_(options.heartbeat) {}
+  MeshThread(MeshLinks links, MeshAbout about, Socket bell)
+      : about_(std::move(about)),
+        wire_(std::move(links), about_.options.heartbeat, about_.options.silence, std::move(bell)),
+        heartbeat_(about_.options.heartbeat) {}
   ~MeshThread();
   MeshThread(const MeshThread&) = delete;
   MeshThread& operator=(const MeshThread&) = delete;
@@ -25,6 +36,7 @@ class MeshThread {
   /// Once. It runs until this is destroyed.
   Result<void> start();
   MeshWire& wire() noexcept { return wire_; }
+  const MeshAbout& about() const noexcept { return about_; }
   /// See ControlMesh.
   void wake() noexcept;
   void serve();
@@ -38,6 +50,7 @@ class MeshThread {
   void tell_news();
   void wait(Duration longest);
 
+  MeshAbout about_;
   MeshWire wire_;
   Duration heartbeat_;
   std::vector<MeshWire::Group> groups_;  // that have their turn
@@ -48,5 +61,16 @@ class MeshThread {
   std::atomic<bool> woken_{false};
   std::thread thread_;
 };
+
+/// A communicator that is to share a mesh.
+struct MeshPlan {
+  MeshGroupId id{};
+  std::vector<std::int32_t> ranks;  // of the mesh, by rank of the communicator
+  Rank self{};                      // of the communicator
+  Key key;
+};
+/// From now on its frames are heard. Errc::internal: between its ranks there is no connection.
+Result<std::unique_ptr<ControlMesh>> open_group(const std::shared_ptr<MeshThread>& mesh,
+                                                MeshPlan plan);
 
 }  // namespace gdrx

@@ -47,6 +47,15 @@ void MeshWire::hush() noexcept {
   eventfd_read(bell_.fd(), &ignored);
 }
 
+std::vector<std::int32_t> MeshWire::lost() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::int32_t> lost;
+  for (const MeshLink& link : links_) {
+    if (link.left || link.cut) lost.push_back(link.peer);
+  }
+  return lost;
+}
+
 void MeshWire::groups(std::vector<Group>& all) const {
   const std::lock_guard lock(mutex_);
   all.assign(groups_.begin(), groups_.end());

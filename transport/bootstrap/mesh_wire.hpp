@@ -26,6 +26,8 @@ class MeshWire {
 
   const std::vector<MeshMember>& members() const noexcept { return members_; }
   std::vector<MeshLink>& links() noexcept { return links_; }
+  /// Ranks of the mesh by whose links nothing comes any more.
+  std::vector<std::int32_t> lost() const;
 
   // Of a group: see ControlMesh's functions of the same names.
   /// From now on its frames are heard. Errc::protocol: its id is another one's.

@@ -26,6 +26,7 @@ class Secret {
   bool given() const noexcept { return stretched_.has_value(); }
   /// The job's key from what the launcher handed on. Not the same with a secret and without.
   Result<Key> job_key(const Key& handed_on) const;
+  friend bool operator==(const Secret&, const Secret&) = default;
 
  private:
   std::optional<Key> stretched_;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/bootstrap/mesh_meeting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "transport/bootstrap/fork.hpp"
+#include "transport/bootstrap/mesh_tree.hpp"
+
+namespace gdrx {
+namespace {
+
+constexpr std::size_t kMostMeshes = 4;  // that a rank offers, the newest first
+constexpr std::size_t kMostGone = 8;    // ranks that it has no connection to any more
+
+/// A mesh in an offer. Unused places have no id.
+struct Card {
+  std::array<std::byte, 16> id{};
+  std::int32_t rank = 0;
+  std::uint32_t facts = 0;
+  std::int32_t gone_count = 0;
+  std::array<std::int32_t, kMostGone> gone{};
+};
+struct Offer {
+  std::array<std::byte, 16> chance{};  // so that no two meetings are alike
+  std::array<Card, kMostMeshes> cards{};
+};
+static_assert(std::is_trivially_copyable_v<Offer> && sizeof(Offer) == 16 + 4 * 60);
+
+/// What this process has. A child of fork() begins its own: it has none of its parent's threads.
+class Shared {
+ public:
+  static Shared& here() {
+    Shared* known = newest.load(std::memory_order_acquire);
+    while (known == nullptr || !known->birthplace_.here()) {
+      auto made = std::make_unique<Shared>(known);
+      if (newest.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+        return *made.release();  // used until the process ends
+      }
+    }
+    return *known;
+  }
+  explicit Shared(Shared* before) noexcept : before_(before) {}
+  void add(SharedMesh mesh) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const SharedMesh& old) { return old.thread.expired(); });
+    all_.push_back(std::move(mesh));
+  }
+  std::vector<SharedMesh> newest_first() {
+    const std::lock_guard lock(mutex_);
+    return {all_.rbegin(), all_.rend()};
+  }
+
+ private:
+  static inline std::atomic<Shared*> newest{nullptr};
+  Birthplace birthplace_;
+  [[maybe_unused]] Shared* before_;  // of the parent: known to whoever looks for leaks
+  std::mutex mutex_;
+  std::vector<SharedMesh> all_;
+};
+
+// Nothing for a mesh that has lost too many.
+std::optional<Card> card_of(MeshThread& mesh, std::uint32_t facts) {
+  const std::vector<std::int32_t> gone = mesh.wire().lost();
+  if (gone.size() > kMostGone) return {};
+  Card card{mesh.about().id, mesh.about().rank, facts, static_cast<std::int32_t>(gone.size()), {}};
+  std::copy(gone.begin(), gone.end(), card.gone.begin());
+  return card;
+}
+
+std::optional<std::vector<Offer>> read(const std::vector<Blob>& blobs) {
+  std::vector<Offer> offers(blobs.size());
+  for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
+    if (blobs[rank].size() != sizeof(Offer)) return {};
+    std::memcpy(&offers[rank], blobs[rank].data(), sizeof(Offer));
+  }
+  return offers;
+}
+
+const Card* find(const Offer& offer, const Card& wanted) {
+  const auto at = std::find_if(offer.cards.begin(), offer.cards.end(),
+                               [&](const Card& card) { return card.id == wanted.id; });
+  return at == offer.cards.end() ? nullptr : &*at;
+}
+
+/// The ranks of a mesh that all of them have in common, by rank of the meeting.
+struct Common {
+  std::vector<std::int32_t> ranks;
+  std::uint32_t facts = ~0U;
+};
+
+bool has_lost_any(const Card& card, const std::vector<std::int32_t>& ranks) {
+  const auto count = static_cast<std::size_t>(card.gone_count);
+  return std::any_of(card.gone.begin(), card.gone.begin() + count, [&](std::int32_t gone) {
+    return std::find(ranks.begin(), ranks.end(), gone) != ranks.end();
+  });
+}
+
+std::optional<Common> common_of(const std::vector<Offer>& offers, const Card& wanted) {
+  Common common;
+  std::vector<const Card*> cards;
+  for (const Offer& offer : offers) {
+    const Card* const card = find(offer, wanted);
+    if (card == nullptr || card->gone_count < 0 ||
+        static_cast<std::size_t>(card->gone_count) > kMostGone) {
+      return {};
+    }
+    if (std::find(common.ranks.begin(), common.ranks.end(), card->rank) != common.ranks.end()) {
+      return {};  // two cannot be the same
+    }
+    cards.push_back(card);
+    common.ranks.push_back(card->rank);
+    common.facts &= card->facts;
+  }
+  const bool parted = std::any_of(cards.begin(), cards.end(), [&](const Card* card) {
+    return has_lost_any(*card, common.ranks);
+  });
+  return parted ? std::nullopt : std::optional(common);
+}
+
+bool are_of(const std::vector<std::int32_t>& ranks, std::int32_t size) {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](std::int32_t rank) { return rank >= 0 && rank < size; });
+}
+
+}  // namespace
+
+void share_in_process(SharedMesh mesh) { Shared::here().add(std::move(mesh)); }
+
+// Of ranks that are threads of this process each has a connection of its own to the same mesh:
+// which of them meets is not known, and they make a new one.
+MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_view knows) {
+  MeshMeeting meeting;
+  std::vector<Mesh> found;
+  for (const SharedMesh& shared : Shared::here().newest_first()) {
+    auto thread = shared.thread.lock();
+    if (!thread || !(thread->about().options == options)) continue;
+    found.push_back({std::move(thread), shared.knows == knows ? shared.facts : 0});
+  }
+  for (const Mesh& mesh : found) {
+    const auto twins = std::count_if(found.begin(), found.end(), [&](const Mesh& other) {
+      return other.thread->about().id == mesh.thread->about().id;
+    });
+    if (twins == 1 && meeting.meshes_.size() < kMostMeshes) meeting.meshes_.push_back(mesh);
+  }
+  return meeting;
+}
+
+Result<Blob> MeshMeeting::offer() {
+  Offer offer;
+  const Key chance = GDRX_TRY(Key::random());
+  std::copy_n(chance.bytes().begin(), offer.chance.size(), offer.chance.begin());
+  std::size_t place = 0;
+  for (const Mesh& mesh : meshes_) {
+    if (const auto card = card_of(*mesh.thread, mesh.facts)) offer.cards[place++] = *card;
+  }
+  const auto bytes = std::as_bytes(std::span(&offer, 1));
+  return Blob(bytes.begin(), bytes.end());
+}
+
+Result<std::optional<MeshMeeting::Joined>> MeshMeeting::join(const std::vector<Blob>& blobs,
+                                                             Rank self) const {
+  const auto offers = read(blobs);
+  if (!offers || offers->empty()) return std::optional<Joined>();
+  for (const Card& wanted : offers->front().cards) {
+    if (wanted.id == Card{}.id) continue;
+    const auto common = common_of(*offers, wanted);
+    if (!common) continue;
+    const auto mesh = std::find_if(meshes_.begin(), meshes_.end(), [&](const Mesh& one) {
+      return one.thread->about().id == wanted.id;
+    });
+    if (mesh == meshes_.end()) return fail(Errc::protocol, "a mesh that was not offered here");
+    const MeshAbout& about = mesh->thread->about();
+    const auto size = static_cast<std::int32_t>(mesh->thread->wire().members().size());
+    if (!are_of(common->ranks, size) || !mesh_outlives_any(common->ranks, size)) continue;
+    KeyContext meeting;
+    for (const Blob& blob : blobs) meeting.add(std::span(blob));
+    const Key key = GDRX_TRY(derive(about.key, "gdrx meeting", meeting));
+    MeshGroupId id{};
+    const Key name = GDRX_TRY(derive(key, "gdrx meeting id"));
+    std::memcpy(&id, name.bytes().data(), sizeof id);
+    return std::optional<Joined>(
+        Joined{GDRX_TRY(open_group(mesh->thread, {id, common->ranks, self, key})), common->facts});
+  }
+  return std::optional<Joined>();
+}
+
+}  // namespace gdrx
