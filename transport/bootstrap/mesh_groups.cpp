@@ -328,7 +328,11 @@ void MeshWire::go_on_leaving(MeshGroup& group) {
     if (group.parent != nullptr && !group.parent->fenced) return;
   }
   const Blob fence = encode_mesh_frame(FrameKind::fence, group.id, {});
-  for (const GroupPeer* const child : group.children) send(*child->link, fence);
+  for (GroupPeer* const child : group.children) {
+    if (child->told_fence) continue;  // there was no memory for the others then
+    send(*child->link, fence);
+    child->told_fence = true;
+  }
   say_goodbye(group, false);
   group.leave = Leave::together;
 }
