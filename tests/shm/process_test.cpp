@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "tests/shm/pair.hpp"
+#include "transport/shm/wire.hpp"
 
 namespace gdrx::test {
 namespace {
