@@ -57,6 +57,7 @@ struct ClusterSettings {
   bool own_thread = false;                // for slow calls: the clock has to be a real one
   bool infiniband = false;
   bool live = false;  // the real clock
+  bool star = false;  // the first is connected to each other one, and nobody else to anybody
   /// What a test changes of the verbs that a host calls.
   std::function<void(int rank, verbs::VerbsTable&)> amend;
   bool start = true;  // false: start() does it, and may fail
@@ -206,7 +207,7 @@ class Cluster {
     host.endpoints.resize(hosts.size());
     host.inboxes.resize(hosts.size());
     for (int peer = 0; peer < settings_.hosts; ++peer) {
-      if (peer == rank) continue;
+      if (peer == rank || (settings_.star && peer != 0 && rank != 0)) continue;
       const auto at = static_cast<std::size_t>(peer);
       host.endpoints[at] =
           GDRX_TRY(host.device->connect(Rank{peer}, (*this)[peer].device->address()));

@@ -15,6 +15,7 @@ while read -r step bytes limit name; do
   [ "$each" -gt 0 ] && [ "$each" -le "$limit" ] || fails=$((fails + 1))
 done <<STEPS
 idle 8 450 idle poll
+crowd 8 450 idle poll, 1000 peers
 post 8 900 post, 8 bytes
 receive 8 1100 receive, 8 bytes
 complete 8 700 complete, 8 bytes

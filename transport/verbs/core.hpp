@@ -40,6 +40,8 @@ struct Counters {
   std::uint64_t settled = 0;     // units found received by the fence, that had no acknowledgement
 };
 
+class Peer;
+
 struct Core {
   Rank self{};
   std::uint64_t nonce = 0;
@@ -52,6 +54,7 @@ struct Core {
   const cuda::GpuCalls* gpu = nullptr;
   std::vector<std::string> gpus;  // one line a GPU and path, with the reason
   Counters counters;
+  std::vector<Peer*> stirred;  // in which something may be due; has room for all
   Hearing* hearing = nullptr;  // or nobody asks
   std::optional<Error> error;  // final
   bool isolating = false;      // a lost peer is its Endpoint's matter alone

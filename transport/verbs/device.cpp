@@ -260,24 +260,30 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairi
   const auto first = static_cast<std::uint32_t>(paths_.size());
   // Whole or not at all: everything that polls takes what is in the table for usable.
   auto made = GDRX_TRY(Peer::create(core_, rank, nonce, pairing, first));
+  core_.stirred.reserve(peers_.size() + 1);
+  turns_.reserve(peers_.size() + 1);
   for (const auto& link : made->links()) {
     for (Path& path : link->paths()) paths_.push_back({made.get(), link.get(), &path});
   }
-  return (peers_[rank] = std::move(made)).get();
+  Peer* const peer = (peers_[rank] = std::move(made)).get();
+  turns_.add(peer);
+  return peer;
 }
 
 // It has no QP yet: they are made by the first tick().
 void VerbsDevice::drop_newest_peer(Rank rank) noexcept {
   const auto found = peers_.find(rank);
   std::erase_if(paths_, [&](const PathPlace& place) { return place.peer == found->second.get(); });
+  std::erase(core_.stirred, found->second.get());
+  turns_.remove(found->second.get());
   peers_.erase(found);
 }
 
-bool VerbsDevice::poll_rails() {
+bool VerbsDevice::poll_rails(bool all) {
   std::array<ibv_wc, kBatch> batch;
   bool any = false;
   for (const auto& rail : core_.rails) {
-    const int count = rail->poll(batch);
+    const int count = rail->poll(batch, all);
     if (count < 0) {
       core_.log.warn("rail {} dead: its completion queue is broken", rail->name());
       rail->set_broken();
@@ -340,7 +346,8 @@ void VerbsDevice::tick(Instant now) {
       for (const std::uint32_t number : rail->take_failed_qps()) fail_qp(*rail, number, now);
     }
   }
-  for (const auto& [rank, peer] : peers_) peer->tick(now);
+  turns_.stir_some();
+  for (std::size_t i = 0; i < core_.stirred.size(); ++i) core_.stirred[i]->tick(now);
 }
 
 void VerbsDevice::fail_qp(const Rail& rail, std::uint32_t number, Instant now) {
@@ -366,10 +373,11 @@ void VerbsDevice::rest(bool any) {
 Result<std::size_t> VerbsDevice::poll(std::span<Completion> completions) {
   bool any = false;
   if (core_.ready() < kEnoughReady) {
-    any = poll_rails();
-    for (const auto& [rank, peer] : peers_) peer->round(!any);
+    const bool looks_at_clock = polls_++ % kClockEvery == 0 || vain_ > kVain;
+    any = poll_rails(looks_at_clock);
+    Peer::round_of(core_.stirred, !any);
     if (flusher_.busy()) flusher_.poll();
-    if (polls_++ % kClockEvery == 0 || vain_ > kVain) {
+    if (looks_at_clock) {
       const Instant now = core_.clock->now();
       if (now >= next_tick_) tick(now);
     }

@@ -11,6 +11,7 @@
 #include "transport/verbs/flush.hpp"
 #include "transport/verbs/peer.hpp"
 #include "transport/verbs/region.hpp"
+#include "transport/verbs/turns.hpp"
 
 namespace gdrx::verbs {
 
@@ -60,7 +61,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, const Pairing& pairing, std::size_t qps);
   void drop_newest_peer(Rank rank) noexcept;
   Result<Peer*> welcome(const Control& hello);
-  bool poll_rails();
+  bool poll_rails(bool all);
   void fail_qp(const Rail& rail, std::uint32_t number, Instant now);
   void rest(bool any);
   void read_control(Instant now);
@@ -69,6 +70,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Core core_;
   Flusher flusher_{core_};
   std::map<Rank, std::unique_ptr<Peer>> peers_;
+  Turns turns_;
   std::vector<PathPlace> paths_;  // by id
   std::uint32_t polls_ = 0;
   bool soft_ = false;       // all rails are

@@ -43,6 +43,7 @@ class VerbsEndpoint final : public Endpoint {
   const Error* error() const noexcept override { return peer_.error(); }
   Result<Progress> post(const WriteOp& op) override {
     if (peer_.error() != nullptr) return tl::unexpected(*peer_.error());
+    peer_.stir();
     return peer_.outgoing().post(op, remotes_[static_cast<std::size_t>(op.remote)]);
   }
   std::string describe() const override { return peer_.describe(); }

@@ -145,11 +145,16 @@ void Path::doubt(const Unit& unit) noexcept {
   outstanding_ += unit.bytes;
 }
 
+bool Path::grant_is_due(std::uint64_t delivered) const noexcept {
+  return receives_posted_ - repeated_ >= told_receives_ + kReceives / 4 ||
+         delivered - told_delivered_ >= kWindow / 4;
+}
+
 void Path::grant(std::uint64_t delivered) noexcept {
   const std::uint64_t receives = receives_posted_ - repeated_;
-  const bool due =
-      receives >= told_receives_ + kReceives / 4 || delivered - told_delivered_ >= kWindow / 4;
-  if (!due || posted_ - retired_ >= kSends || (guarded_ && under_way(grant_end_))) return;
+  if (!grant_is_due(delivered) || posted_ - retired_ >= kSends ||
+      (guarded_ && under_way(grant_end_)))
+    return;
   memory_.granting->receives = receives;
   memory_.granting->delivered = delivered;
   const bool signal = guarded_ || unsignalled_ + 1 >= kSignalEvery || signalled_ == 0;

@@ -90,6 +90,10 @@ class Path {
   bool confirming() const noexcept { return under_way(confirm_end_); }
   /// Asks for a completion if what is posted would get none.
   void flush() noexcept;
+  /// Neither of them has anything to do.
+  bool settled(std::uint64_t delivered) const noexcept {
+    return !grant_is_due(delivered) && (unsignalled_ == 0 || signalled_ != 0);
+  }
 
   /// A send completed: calls acked(Unit) for it and all before it.
   template <class Acked>
@@ -153,6 +157,7 @@ class Path {
     outstanding_ -= unit.bytes;
     each(unit);
   }
+  bool grant_is_due(std::uint64_t delivered) const noexcept;
   static std::uint32_t key_of(std::uint64_t sequence, unsigned unit) noexcept {
     return static_cast<std::uint32_t>(sequence << 4 | unit);
   }

@@ -96,6 +96,7 @@ void Peer::send_control(Control& message, std::uint8_t link, bool everywhere) no
 }
 
 void Peer::on_control(const Control& message, Instant now) {
+  stir();
   if (given_up_ || message.link >= links_.size()) return;
   Link& link = *links_[message.link];
   heard_ = now;
@@ -117,10 +118,11 @@ void Peer::on_control(const Control& message, Instant now) {
 }
 
 void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path) {
+  stir();
   if (mark.receive) path.receive_ended();
   if (done.status != IBV_WC_SUCCESS) {
     if (is_final(done.status)) {
-      last_down_ = link.number();
+      last_.link = link.number();
       return give_up(fmt::format("{} (qp {:#x})", text_of(done.status), path.number()));
     }
     if (done.status != IBV_WC_WR_FLUSH_ERR) {
@@ -141,17 +143,38 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
   on_receive(done, mark, link, path);
 }
 
-void Peer::round(bool idle) noexcept {
+// Of a thousand peers few have anything to do.
+void Peer::round_of(std::vector<Peer*>& stirred, bool idle) noexcept {
+  for (std::size_t i = 0; i < stirred.size();) {
+    if (stirred[i]->round(idle)) {
+      ++i;
+      continue;
+    }
+    stirred[i]->stirred_ = false;
+    stirred[i] = stirred.back();
+    stirred.pop_back();
+  }
+}
+
+// Credits and flushes. What the peer writes is looked for while it has something to acknowledge,
+// and where a post wants it. False: until it is stirred nothing is due.
+bool Peer::round(bool idle) noexcept {
   if (outgoing_.has_lost()) outgoing_.resend();
+  bool due = guarded_ || outgoing_.unfinished() > 0;
   for (const auto& link : links_) {
-    if (link->state() != LinkState::up) continue;
+    if (link->state() != LinkState::up) {
+      due = due || link->state() != LinkState::dead;
+      continue;
+    }
     for (Path& path : link->paths()) {
       path.grant(delivered());
       outgoing_.peer_delivered(path.peer_delivered());
       if (idle) path.flush();
+      due = due || !path.settled(delivered());
     }
   }
   if (guarded_) exchange_acknowledged();
+  return due || outgoing_.has_lost();
 }
 
 // Another rail carries on at once; the QPs' own time-outs would take seconds. The last rail that is
@@ -297,13 +320,16 @@ void Peer::unit_acknowledged(const Unit& unit) noexcept {
   outgoing_.acknowledged(unit);
 }
 
-void Peer::unit_lost(const Unit& unit) noexcept { outgoing_.lost(unit); }
+void Peer::unit_lost(const Unit& unit) noexcept {
+  stir();
+  outgoing_.lost(unit);
+}
 
 void Peer::peer_delivered(std::uint64_t messages) noexcept { outgoing_.peer_delivered(messages); }
 
 void Peer::link_failed(std::uint8_t link, const std::string& why) {
-  last_down_ = link;
-  last_why_ = why;
+  last_.link = link;
+  last_.why = why;
   confirmed_ = 0;  // what is on its way over it may not come
   ++core_.counters.rails_down;
   rail_lines_.warn(core_.log, core_.clock->now(), "rail {} down: {} (peer rank {})",
@@ -317,6 +343,7 @@ void Peer::link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t 
 }
 
 void Peer::link_up(std::uint8_t link) {
+  stir();
   ever_up_ = true;
   refused_since_.reset();
   guarded_ = guarded_ || links_[link]->guarded();

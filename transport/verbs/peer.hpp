@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gdrx/log_limit.hpp"
@@ -33,8 +34,13 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   void on_control(const Control& message, Instant now);
   /// A completion of one of the paths of link `link`.
   void on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path);
-  /// Credits and flushes that are due. `idle`: nothing completed in this round.
-  void round(bool idle) noexcept;
+  /// Something may be due: the device's next poll looks at it, and until there is nothing.
+  void stir() noexcept {
+    if (!std::exchange(stirred_, true)) core_.stirred.push_back(this);
+  }
+  /// What is due of those that were stirred, who leave when that is nothing any more. `idle`:
+  /// nothing completed in this round.
+  static void round_of(std::vector<Peer*>& stirred, bool idle) noexcept;
   void tick(Instant now);
   bool busy() const noexcept;
   std::string describe() const;
@@ -60,6 +66,7 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
         incoming_(core, rank),
         outgoing_(core, rank, links_) {}
   Result<void> open(std::uint32_t first_path);
+  bool round(bool idle) noexcept;
   Result<void> reach(Link& link, Instant now);
   Result<void> take_handle(Link& link);
   void follow_own_address(Link& link, Instant now);
@@ -93,10 +100,13 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   Outgoing outgoing_;
   std::optional<Error> error_;
   bool given_up_ = false;
+  bool stirred_ = false;     // it is in the core's list
   LogLimit rail_lines_{12};  // of rails that come and go
-  std::string last_why_;     // a rail failed
   std::optional<Instant> refused_since_;
-  std::size_t last_down_ = 0;
+  struct {
+    std::size_t link = 0;
+    std::string why;
+  } last_;  // a rail failed
   bool ever_up_ = false;
   bool guarded_ = false;         // a link was, in some life
   std::uint64_t confirmed_ = 0;  // acknowledged messages that the peer was told of

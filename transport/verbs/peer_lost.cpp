@@ -9,8 +9,8 @@
 namespace gdrx::verbs {
 
 void Peer::link_refused(std::uint8_t link, const std::string& why, bool for_good) {
-  last_down_ = link;
-  last_why_ = why;
+  last_.link = link;
+  last_.why = why;
   const Instant now = core_.clock->now();
   if (!refused_since_) {
     refused_since_ = now;
@@ -34,7 +34,7 @@ void Peer::give_up(std::string why) {
   Error error{
       Errc::peer_lost,
       fmt::format("rank {} is lost: {}; the last rail was {}{}{}{}", index(rank_), why,
-                  ends_of(*links_[last_down_]), last_why_.empty() ? "" : ": ", last_why_, refusals),
+                  ends_of(*links_[last_.link]), last_.why.empty() ? "" : ": ", last_.why, refusals),
       0};
   for (const auto& link : links_) link->shut();
   outgoing_.abandon();

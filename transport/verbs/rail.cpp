@@ -18,7 +18,9 @@ constexpr std::uint64_t kReceiveMark = 1ULL << 32;
 // Of one write. The specification allows 2 GiB (9.2.5); a length of 32 bits wraps at 4.
 constexpr Bytes kLongestWrite = Bytes{1} << 30;
 constexpr Bytes kLeastLongest = Bytes{64} << 10;  // whatever a driver says of itself
-constexpr int kQueueEntries = 4096;               // of one completion queue; more QPs get another
+constexpr int kQueueEntries = 4096;  // of the first completion queue; more QPs get another one
+constexpr int kQueueGrowth = 8;      // each as large as so many of the last: all are polled
+constexpr int kMostQueueEntries = 1 << 22;
 
 // Of soft-RoCE (rxe): the value for software that has no vendor's.
 constexpr std::uint32_t kSoftVendor = 0xffffff;
@@ -179,7 +181,11 @@ Result<RailQp> Rail::make_qp(const QpLimits& limits) {
     return candidate.used + need <= static_cast<std::uint32_t>(candidate.queue->entries());
   });
   if (shard == shards_.end()) {
-    const int entries = std::clamp(kQueueEntries, 1, context_->attributes().max_cqe);
+    const int wanted = shards_.empty() ? kQueueEntries
+                                       : std::min(shards_.back().queue->entries(),
+                                                  kMostQueueEntries / kQueueGrowth) *
+                                             kQueueGrowth;
+    const int entries = std::clamp(wanted, 1, context_->attributes().max_cqe);
     shards_.push_back({GDRX_TRY(CompletionQueue::create(context_, entries)), 0});
     shard = shards_.end() - 1;
     if (need > static_cast<std::uint32_t>(shard->queue->entries())) {
@@ -229,17 +235,18 @@ ibv_ah_attr Rail::route_to(const RailAddress& peer) const noexcept {
   return route;
 }
 
-int Rail::poll(std::span<ibv_wc> into) noexcept {
+int Rail::poll(std::span<ibv_wc> into, bool all) noexcept {
   if (broken_) return 0;
   int count = 0;
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
+  const std::size_t queues = all ? shards_.size() : std::min<std::size_t>(1, shards_.size());
+  for (std::size_t i = 0; i < queues; ++i) {
     turn_ = turn_ + 1 < shards_.size() ? turn_ + 1 : 0;
     const int polled = shards_[turn_].queue->poll(into.subspan(static_cast<std::size_t>(count)));
     if (polled < 0) return polled;
     count += polled;
     if (count == static_cast<int>(into.size())) break;
   }
-  quiet_ = count < static_cast<int>(into.size());
+  if (all) quiet_ = count < static_cast<int>(into.size());
   return count;
 }
 

@@ -82,10 +82,10 @@ class Rail final : private EventSink {
                                                    const QpLimits& limits) const;
   ibv_ah_attr route_to(const RailAddress& peer) const noexcept;
 
-  /// Fills from all completion queues, a dead NIC's too: what it completed before is in our memory.
-  /// Negative: one of them is broken.
-  int poll(std::span<ibv_wc> into) noexcept;
-  /// The last poll() found all queues empty behind what it returned.
+  /// Fills from the completion queue whose turn it is, or from all; of a dead NIC, too: what it
+  /// completed before is in our memory. Negative: one of them is broken.
+  int poll(std::span<ibv_wc> into, bool all) noexcept;
+  /// The last poll() of all found the queues empty behind what it returned.
   bool quiet() const noexcept { return quiet_; }
 
   /// Best effort: dropped when the ring is full, as the network may drop it. Never blocks. What
