@@ -9,7 +9,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <future>
+#include <thread>
 
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/bootstrap/root.hpp"
@@ -162,6 +164,37 @@ TEST(Link, ComesAboutAlthoughTheAcceptingSideRunsOutOfDescriptorsForAMoment) {
 TEST(Link, ComesAboutAlthoughMemoryIsShortForAMoment) {
   accept_error = ENOBUFS;
   EXPECT_EQ(make_two_ranks(), "");
+}
+
+// More than TLS keeps for a socket that takes nothing.
+TEST(Sending, WithoutBuffersForAWhileLosesNothingOfAMesh) {
+  constexpr std::size_t kBytes = 1 << 20;
+  auto bootstraps = ThreadBootstrap::create_all(2);
+  std::array<std::unique_ptr<ControlMesh>, 2> meshes;
+  std::array<std::future<bool>, 2> ranks;
+  const auto on_both = [&](const std::function<bool(std::size_t)>& body) {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      ranks[rank] = std::async(std::launch::async, [&body, rank] { return body(rank); });
+    }
+  };
+  const std::function<bool(std::size_t)> make = [&](std::size_t rank) {
+    auto made = ControlMesh::create(*bootstraps[rank], {"", 1s, "here"}, Log(), in(10s));
+    if (made) meshes[rank] = std::move(*made);
+    return made.has_value();
+  };
+  on_both(make);
+  for (auto& rank : ranks) ASSERT_TRUE(rank.get());
+  const std::function<bool(std::size_t)> gather = [&](std::size_t rank) {
+    const Blob mine(kBytes, static_cast<std::byte>(rank + 1));
+    const auto all = meshes[rank]->all_gather(mine, in(10s));
+    return all && (*all)[0] == Blob(kBytes, std::byte{1}) &&
+           (*all)[1] == Blob(kBytes, std::byte{2});
+  };
+  send_error = ENOBUFS;
+  on_both(gather);
+  std::this_thread::sleep_for(200ms);
+  send_error = 0;
+  for (auto& rank : ranks) EXPECT_TRUE(rank.get());
 }
 
 }  // namespace

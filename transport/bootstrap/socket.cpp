@@ -277,7 +277,8 @@ Result<Socket> Socket::accept() const {
 Result<std::size_t> Socket::send_some(std::span<const std::byte> bytes) const {
   const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) return static_cast<std::size_t>(sent);
-  if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
+  // The connection lives where the kernel has no memory for it now.
+  if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return std::size_t{0};
   return fail(Errc::peer_lost, "the connection broke", errno);
 }
 
