@@ -66,12 +66,13 @@ int entries_of(const char* folder, const std::string& kind = {}) {
   return found;
 }
 
-TEST(Sharing, MakesNoConnectionAndNoThread) {
+TEST(Sharing, MakesNoDescriptorNoConnectionAndNoThread) {
   Processes processes(4, patient(), [](int rank, gdrxComm_t comm) {
     if (!sums(comm, 4)) return 1;
     std::this_thread::sleep_for(100ms);  // what made the first has ended
     const int sockets = entries_of("/proc/self/fd", "socket:");
     const int threads = entries_of("/proc/self/task");
+    const int descriptors = entries_of("/proc/self/fd");
     std::vector<gdrxComm_t> many;
     for (int i = 0; i < 64; ++i) {
       many.push_back(i % 2 == 0 ? split_of(comm, 0, -rank) : split_of(comm, rank / 2, rank));
@@ -79,6 +80,7 @@ TEST(Sharing, MakesNoConnectionAndNoThread) {
     }
     if (entries_of("/proc/self/fd", "socket:") != sockets) return 3;
     if (entries_of("/proc/self/task") != threads) return 4;
+    if (entries_of("/proc/self/fd") != descriptors) return 7;
     for (gdrxComm_t one : many) {
       if (gdrxCommDestroy(one) != gdrxSuccess) return 5;
     }
