@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a communicator of ranks that have one already takes over instead of trying it again. The same
-// on all of its ranks.
+// What a communicator of ranks that have one already takes over instead of trying it again. The
+// same on all of its ranks.
 #pragma once
 
 #include <cstdint>
