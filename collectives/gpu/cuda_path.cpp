@@ -183,7 +183,7 @@ Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream) {
   if (capture != 0) GDRX_TRY(watch(stream, capture));
   Last& last = capture == 0 ? eager_ : captured_;
   if (!last.launched || last.stream != stream || last.capture != capture) {
-    last = {stream, capture, true, EarlyStarts(sharing_)};
+    last = {stream, capture, true, EarlyStarts(sharing_, ticket_.processors)};
   }
   if (capture == 0) ++launches_;
   return &last;

@@ -48,6 +48,26 @@ TEST(EarlyStarts, OfAllRanksOfAGpuLeaveRoom) {
   }
 }
 
+// A kernel of the rank that all others wait for has a multiprocessor that none of theirs has.
+TEST(EarlyStarts, OfAllRanksButOneLeaveAMultiprocessor) {
+  constexpr int kProcessors = 132;
+  for (int sharing = 2; sharing <= kMaxRanks; ++sharing) {
+    EarlyStarts starts(sharing, kProcessors);
+    Shape shape;
+    int there = 0;  // blocks that run or wait
+    for (int call = 0; call < 1000; ++call) {
+      shape.blocks = 1 + call * 7 % ((kProcessors - 1) / sharing);
+      shape.threads = call % 3 == 0 ? 512 : 32;
+      const bool tiny = is_tiny(static_cast<std::uint32_t>(shape.blocks * shape.threads));
+      const bool early = starts.next(shape);
+      // One that is not tiny lets the next in only when it is the first itself.
+      const int most = tiny ? there + shape.blocks : 2 * shape.blocks;
+      if (early) EXPECT_LT((sharing - 1) * most, kProcessors) << sharing << " " << shape.blocks;
+      there = early && tiny ? most : shape.blocks;
+    }
+  }
+}
+
 TEST(GpuChoice, EveryChoiceFitsTheArena) {
   for (int ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const int blocks : {1, 2, 7, 16, 33, 64, 132}) {
