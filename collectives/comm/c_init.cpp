@@ -43,6 +43,8 @@ Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   GDRX_TRY(set("GDRX_TRANSPORT", given.transport));
   const std::string blocks = std::to_string(given.gpu_blocks);
   if (given.gpu_blocks != 0) GDRX_TRY(set("GDRX_GPU_BLOCKS", blocks.c_str()));
+  const std::string reproducible = std::to_string(given.reproducible);
+  if (given.reproducible != 0) GDRX_TRY(set("GDRX_REPRODUCIBLE", reproducible.c_str()));
   const auto timeout = GDRX_TRY(timeout_of(given.timeout_seconds, "config: timeout_seconds"));
   if (timeout) options.config.timeout = *timeout;
   if (given.on_error != nullptr) {

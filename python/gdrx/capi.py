@@ -32,7 +32,8 @@ class Config(ctypes.Structure):
 
     _fields_ = [("size", c_size_t), ("algorithm", c_char_p), ("transport", c_char_p),
                 ("timeout_seconds", c_double), ("on_error", c_void_p), ("on_error_user", c_void_p),
-                ("gpu_blocks", c_int), ("reserved", c_int), ("gpus", POINTER(c_int))]
+                ("gpu_blocks", c_int), ("reserved", c_int), ("gpus", POINTER(c_int)),
+                ("reproducible", c_int)]
 
 
 class CallOptions(ctypes.Structure):

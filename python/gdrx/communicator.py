@@ -32,10 +32,11 @@ class Waiting(NamedTuple):
 
 
 def _config(algorithm: str | None, transport: str | None, timeout: float, gpu: int | None,
-            gpu_blocks: int) -> capi.Config:
+            gpu_blocks: int, reproducible: bool) -> capi.Config:
     config = capi.Config(ctypes.sizeof(capi.Config), algorithm.encode() if algorithm else None,
                          transport.encode() if transport else None, timeout)
     config.gpu_blocks = capi.whole(gpu_blocks, "gpu_blocks")
+    config.reproducible = 1 if reproducible else 0
     if gpu is not None:
         config.gpus = (ctypes.c_int * 1)(capi.whole(gpu, "gpu"))
     return config
@@ -59,16 +60,17 @@ class Communicator(UnevenCalls):
 
     def __init__(self, id: bytes, rank: int, size: int, *, algorithm: str | None = None,
                  transport: str | None = None, timeout: float = 0.0, gpu: int | None = None,
-                 gpu_blocks: int = 0):
+                 gpu_blocks: int = 0, reproducible: bool = False):
         """id: of unique_id(), the same on every rank. Returns when all ranks have come.
 
         algorithm, transport: names as in GDRX_ALGO and GDRX_TRANSPORT. None: GDRX_* or the default.
         timeout: of each call, in seconds; 0: GDRX_TIMEOUT, or 300; negative: none.
         gpu: CUDA's number of this rank's GPU. None: the one that is current.
-        gpu_blocks: multiprocessors that calls may keep busy; 0: the default."""
+        gpu_blocks: multiprocessors that calls may keep busy; 0: the default.
+        reproducible: sums in the order of ranks, the same bits whatever the size; False: GDRX_REPRODUCIBLE."""
         if len(id) != capi.ID_BYTES:
             raise ArgumentError(f"id has {len(id)} bytes, not the {capi.ID_BYTES} of unique_id()")
-        config = _config(algorithm, transport, timeout, gpu, gpu_blocks)
+        config = _config(algorithm, transport, timeout, gpu, gpu_blocks, reproducible)
         ranks, number = capi.whole(size, "size"), capi.whole(rank, "rank")
         self._begin(lambda made: capi.check(capi.load().gdrxCommInitRank(
             made, ranks, capi.UniqueId.from_buffer_copy(id), number, ctypes.byref(config))))

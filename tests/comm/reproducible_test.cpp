@@ -62,6 +62,19 @@ TEST_F(Reproducible, SizeAndAlgorithmAndTransportDoNotChangeABit) {
   EXPECT_TRUE(same(with("one-shot", "ucx"), 50'000)) << "over the fabric";
 }
 
+TEST(NotReproducible, UntilTheConfigAsksForIt) {
+  const auto inputs = random_inputs();
+  gdrxConfig_t config = with(nullptr, "ucx");
+  config.reproducible = 1;
+  const std::vector<float> expected = reduce(World(kRanks, with("two-shot")), inputs, kCount);
+  EXPECT_EQ(reduce(World(kRanks, config), inputs, kCount), expected);
+  EXPECT_EQ(reduce(World(kRanks, config), inputs, 2'048), expected);
+  config.reproducible = 2;
+  gdrxComm_t comm = nullptr;
+  EXPECT_EQ(gdrxCommInitAll(&comm, 1, &config), gdrxInvalidArgument);
+  EXPECT_NE(std::string(gdrxGetLastError(nullptr)).find("'2'"), std::string::npos);
+}
+
 TEST_F(Reproducible, AnAlgorithmThatAddsInAnotherOrderIsRefused) {
   std::vector<gdrxComm_t> comms(2);
   const gdrxConfig_t config = with("ring");
