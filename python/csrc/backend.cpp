@@ -17,20 +17,33 @@ constexpr const char* kName = "gdrx";  // of a group, in its store
 
 }  // namespace
 
-Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout)
-    : Backend(store, Engine::create({store, kName, rank, size}, timeout)) {}
+Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes)
+    : Backend(store, Engine::create({store, kName, rank, size, wishes}, timeout)) {}
 
 Backend::Backend(StorePtr store, std::shared_ptr<Engine> engine)
     : c10d::Backend(engine->rank(), engine->size()),
       store_(std::move(store)),
       engine_(std::move(engine)),
-      options_(c10::make_intrusive<GroupOptions>("gdrx", engine_->timeout())) {
+      options_(c10::make_intrusive<GroupOptions>(engine_->timeout(), engine_->wishes())) {
   init();
 }
 
 Backend::~Backend() { engine_->shutdown(std::min(engine_->timeout(), kGrace)); }
 
 void Backend::shutdown() { engine_->shutdown(std::min(engine_->timeout(), kGrace)); }
+
+void Backend::set_reproducible(bool on) {
+  Meeting next = engine_->gpu().meeting();
+  next.name += "/again";
+  next.wishes.reproducible = on;
+  const auto before = std::exchange(engine_, Engine::create(next, engine_->timeout()));
+  options_->wishes = next.wishes;
+  before->shutdown(std::min(before->timeout(), kGrace));
+}
+
+void Backend::share(PoolId pool, const std::vector<Segment>& segments) {
+  engine_->gpu().share(pool, segments, numbered(at::kCUDA), engine_->timeout());
+}
 
 void Backend::setTimeout(Milliseconds timeout) {
   TORCH_CHECK(timeout.count() > 0, "gdrx: a timeout of ", timeout.count(), " ms: give more than 0");
@@ -93,8 +106,10 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
   }
   ++splits_;
   const Milliseconds timeout = opts ? opts->timeout : engine_->timeout();
+  const auto asked = c10::dynamic_intrusive_pointer_cast<GroupOptions>(opts);  // or NCCL's
   auto made = c10::make_intrusive<Backend>(store, static_cast<int>(place - ranks.begin()),
-                                           static_cast<int>(ranks.size()), timeout);
+                                           static_cast<int>(ranks.size()), timeout,
+                                           asked ? asked->wishes : options_->wishes);
   if (opts) {
     made->options_->group_name = opts->group_name;
     made->options_->global_ranks_in_group = opts->global_ranks_in_group;

@@ -49,12 +49,14 @@ bool waits_later(const Options& options) {
 
 /// What a group was made with. PyTorch copies it for groups that it splits off.
 struct GroupOptions : c10d::Backend::Options {
-  using Options::Options;
+  explicit GroupOptions(Milliseconds timeout, Wishes asked = {})
+      : Options("gdrx", timeout), wishes(asked) {}
+  Wishes wishes;
 };
 
 class Backend : public c10d::Backend {
  public:
-  Backend(StorePtr store, int rank, int size, Milliseconds timeout);
+  Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes);
   Backend(StorePtr store, std::shared_ptr<Engine> engine);
   ~Backend() override;
 
@@ -123,7 +125,11 @@ class Backend : public c10d::Backend {
   const c10::intrusive_ptr<GroupOptions>& options() const { return options_; }
   std::string failure() { return engine_->failure(); }
   std::string explain(std::size_t bytes, bool cuda);
-  void use_urgent_stream() { engine_->gpu().use_urgent_stream(); }
+  /// Collective: the group goes on with communicators of other wishes, and what graphs recorded of
+  /// the old ones does nothing. No call of the group is in flight.
+  void set_reproducible(bool on);
+  void share(PoolId pool, const std::vector<Segment>& segments);
+  void unshare(PoolId pool) { engine_->gpu().unshare(pool); }
   Stats stats() { return engine_->stats(); }
   int splits() const { return splits_; }
 

@@ -75,7 +75,7 @@ gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, const std
 
 std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds timeout) {
   const gdrxUniqueId id = exchange_id(meeting.store, meeting.name, meeting.rank);
-  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  gdrxConfig_t config = config_of(meeting.wishes);
   config.timeout_seconds = -1;  // each call has a deadline of its own here
   gdrxComm_t comm = nullptr;
   const auto made = gdrxCommInitRank(&comm, meeting.size, id, meeting.rank, &config);
@@ -338,7 +338,7 @@ Stats Engine::stats() {
   check_process("stats");
   const auto on_gpu = gpu_->counts();
   const std::lock_guard lock(mutex_);
-  Stats stats{.calls = calls_};
+  Stats stats{.calls = calls_, .gpu_memory = gpu_->memory()};
   for (const auto& [title, seen] : on_gpu) stats.calls[title].add(seen);
   if (comm_ == nullptr) return stats;
   std::vector<char> text(16384);

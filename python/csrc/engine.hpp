@@ -44,6 +44,7 @@ struct Stats {
   int running = 0, behind = 0;           // calls; behind: that wait for those to end
   double seconds = 0;                    // for which the oldest has run
   std::string text;                      // a line for each running call
+  std::uint64_t gpu_memory = 0;          // bytes of the GPU that the group holds
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -83,6 +84,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::string failure();
   std::string describe(std::size_t bytes);
   Stats stats();
+  const Wishes& wishes() const { return gpu_->meeting().wishes; }
   int rank() const { return gpu_->meeting().rank; }
   int size() const { return gpu_->meeting().size; }
 

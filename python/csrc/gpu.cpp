@@ -13,12 +13,6 @@
 #include "types.hpp"
 
 namespace gdrx_torch {
-namespace {
-
-constexpr int kAll = -1;  // the communicator of all ranks
-
-}  // namespace
-
 Place::Place(Gpu& gpu, c10::Device device, bool async) : async_(async) {
   device = numbered(device);
   const c10::Stream own = gpu.stream_of(device);  // also a check of the device
@@ -30,6 +24,13 @@ Place::Place(Gpu& gpu, c10::Device device, bool async) : async_(async) {
   }
   stream_ = async ? own : caller;
   guard_.reset_stream(*stream_);
+}
+
+gdrxConfig_t config_of(const Wishes& wishes) {
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.gpu_blocks = wishes.gpu_blocks;
+  config.reproducible = wishes.reproducible ? 1 : 0;
+  return config;
 }
 
 Gpu::Gpu(Meeting meeting) : meeting_(std::move(meeting)), process_(getpid()) {}
@@ -45,7 +46,8 @@ c10::Stream Gpu::stream_of(c10::Device device) {
               *device_, ", a group has one GPU a rank");
   device_ = device;
   if (!own_) {
-    own_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, urgent_);
+    own_ = c10::impl::VirtualGuardImpl(device.type())
+               .getStreamFromGlobalPool(device, meeting_.wishes.urgent_stream);
   }
   return *own_;
 }
@@ -77,14 +79,18 @@ Gpu::Comm Gpu::make(int peer, Milliseconds timeout) {
   }
   const gdrxUniqueId id = exchange_id(meeting_.store, key, rank);
   const int gpu = device_->index();
-  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  gdrxConfig_t config = config_of(meeting_.wishes);
   config.timeout_seconds = std::chrono::duration<double>(timeout).count();
   config.gpus = &gpu;
-  Comm comm{nullptr, timeout};
+  Comm comm{nullptr, timeout, 0};
   if (gdrxCommInitRank(&comm.handle, size, id, rank, &config) != gdrxSuccess) {
     C10_THROW_ERROR(DistBackendError, std::string("gdrx: no communicator for CUDA tensors: ") +
                                           gdrxGetLastError(nullptr));
   }
+  gdrxMemoryInfo_t held{};
+  held.size = sizeof held;
+  check(gdrxCommGetMemory(comm.handle, &held), comm.handle, "memory of a new communicator");
+  comm.memory = held.gpu_bytes;
   return comm;
 }
 
@@ -208,6 +214,13 @@ std::vector<c10::intrusive_ptr<c10d::Work>> Gpu::end_coalescing() {
 std::map<const char*, Counted> Gpu::counts() {
   const std::lock_guard lock(lock_);
   return calls_;
+}
+
+std::uint64_t Gpu::memory() {
+  const std::lock_guard lock(lock_);
+  std::uint64_t bytes = 0;
+  for (const auto& [peer, comm] : comms_) bytes += comm.memory;
+  return bytes;
 }
 
 std::string Gpu::explain(c10::Device device, std::size_t bytes, Milliseconds timeout) {

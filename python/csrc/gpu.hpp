@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device.hpp"
@@ -22,12 +23,22 @@
 
 namespace gdrx_torch {
 
+/// What a user asks of a group: the same on every rank, but for the stream.
+struct Wishes {
+  int gpu_blocks = 0;         // multiprocessors that calls of CUDA tensors may keep busy; 0: gdrx's
+  bool reproducible = false;  // sums in the order of ranks; false: as GDRX_REPRODUCIBLE says
+  bool urgent_stream = false;  // CUDA calls with async_op are in a stream of high priority
+};
+
 /// What the ranks of a group have in common before they have a communicator.
 struct Meeting {
   c10::intrusive_ptr<c10d::Store> store;
   std::string name;  // of the group, in the store
   int rank = 0, size = 0;
+  Wishes wishes;
 };
+/// The configuration of a communicator for it.
+gdrxConfig_t config_of(const Wishes& wishes);
 
 /// Where a call runs: on the host, or in a stream of a GPU. While this lives that stream is the
 /// current one, so copies before and after the call are in it, too.
@@ -46,6 +57,14 @@ class Place {
   c10::OptionalStreamGuard guard_;
 };
 
+/// As PyTorch numbers its memory pools.
+using PoolId = std::pair<std::uint64_t, std::uint64_t>;
+
+struct Segment {
+  std::uintptr_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct Message {
   at::Tensor tensor;
   int peer = 0;
@@ -61,7 +80,6 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
 
   /// Makes the communicator now. Collective.
   void connect(c10::Device device, Milliseconds timeout);
-  void use_urgent_stream() { urgent_ = true; }
   /// The stream of the group's own. The group is of this device from now on.
   c10::Stream stream_of(c10::Device device);
 
@@ -81,11 +99,21 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   void shutdown(Milliseconds grace);
   std::map<const char*, Counted> counts();
   std::string explain(c10::Device device, std::size_t bytes, Milliseconds timeout);
+  /// Bytes of the GPU that the group's communicators hold.
+  std::uint64_t memory();
+  /// Maps memory of all ranks, as long at each: collective, and waits for all. If it fails, then on
+  /// every rank, and nothing more is mapped than before.
+  void share(PoolId pool, const std::vector<Segment>& segments, c10::Device device,
+             Milliseconds timeout);
+  /// Undoes it: collective, in the same order on every rank.
+  void unshare(PoolId pool);
 
  private:
+  static constexpr int kAll = -1;  // no peer: the communicator of all ranks
   struct Comm {
     gdrxComm_t handle = nullptr;
     Milliseconds limit{0};
+    std::uint64_t memory = 0;  // of the GPU's, when it was made
   };
   struct Shelved {
     c10::Event event;
@@ -108,14 +136,14 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   void check_process(const char* call) const;
 
   const Meeting meeting_;
-  const int process_;  // a forked child owns nothing of this
-  std::atomic<bool> urgent_{false};
+  const int process_;     // a forked child owns nothing of this
   std::mutex launching_;  // a communicator takes one thread at a time; taken before lock_
   std::mutex lock_;       // for moments, of all below
   std::optional<c10::Device> device_;
   std::optional<c10::Stream> own_, last_;  // last_: where the last call went
   std::map<int, Comm> comms_;              // by peer, if it is of two ranks alone
   std::deque<Shelved> shelf_;
+  std::map<PoolId, std::vector<gdrxRegistration_t>> shared_;  // with launching_ held
   std::optional<Bracket> bracket_;
   std::map<const char*, Counted> calls_;
   std::string failure_;

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "backend.hpp"
+#include "pool.hpp"
 
 namespace py = pybind11;
 using gdrx_torch::Backend;
+using gdrx_torch::GroupOptions;
 using gdrx_torch::Milliseconds;
 
 template <class T>
@@ -30,7 +32,51 @@ py::dict stats_of(Backend& backend) {
   }
   return py::dict(py::arg("calls") = calls, py::arg("late") = stats.late,
                   py::arg("running") = stats.running, py::arg("behind") = stats.behind,
-                  py::arg("seconds") = stats.seconds, py::arg("text") = stats.text);
+                  py::arg("seconds") = stats.seconds, py::arg("text") = stats.text,
+                  py::arg("gpu_memory") = stats.gpu_memory);
+}
+
+Held<GroupOptions> options_of(int gpu_blocks, bool reproducible, bool urgent_stream) {
+  TORCH_CHECK_VALUE(gpu_blocks >= 0 && gpu_blocks <= 1024, "gdrx: gpu_blocks is ", gpu_blocks,
+                    ": give 1 to 1024 multiprocessors, or 0 for the default");
+  return c10::make_intrusive<GroupOptions>(
+      Milliseconds(-1), gdrx_torch::Wishes{gpu_blocks, reproducible, urgent_stream});
+}
+
+py::object pools() { return py::module_::import("gdrx.pools"); }
+
+void share(Backend& backend, gdrx_torch::PoolId pool,
+           const std::vector<std::pair<std::uintptr_t, std::uint64_t>>& ranges) {
+  std::vector<gdrx_torch::Segment> segments;
+  for (const auto& [address, bytes] : ranges) segments.push_back({address, bytes});
+  const py::gil_scoped_release free;
+  backend.share(pool, segments);
+}
+
+// The name that PyTorch's own backend has, and what its callers give to it.
+void bind_pools(py::class_<Backend, Held<Backend>, c10d::Backend>& backend) {
+  backend
+      .def_property_readonly(
+          "mem_allocator", [](const Backend&) { return pools().attr("allocator")(); },
+          "For torch.cuda.MemPool: memory that register_mem_pool can tell apart.")
+      .def(
+          "register_mem_pool",
+          [](Backend& self, const py::object& pool, bool) {
+            share(self, pool.attr("id").cast<gdrx_torch::PoolId>(),
+                  pools()
+                      .attr("segments_of")(pool)
+                      .cast<std::vector<std::pair<std::uintptr_t, std::uint64_t>>>());
+          },
+          py::arg("pool"), py::arg("symm") = false,
+          "Collective: maps what the pool has now on all ranks, which have allocated alike.")
+      .def(
+          "deregister_mem_pool",
+          [](Backend& self, const py::object& pool) {
+            const auto id = pool.attr("id").cast<gdrx_torch::PoolId>();
+            const py::gil_scoped_release free;
+            self.unshare(id);
+          },
+          py::arg("pool"), "Collective: waits for this rank's GPU.");
 }
 
 }  // namespace
@@ -38,26 +84,36 @@ py::dict stats_of(Backend& backend) {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::module_::import("torch.distributed.distributed_c10d");  // the base classes
   using NoGil = py::call_guard<py::gil_scoped_release>;
-  using gdrx_torch::GroupOptions;
-  py::class_<GroupOptions, Held<GroupOptions>, c10d::Backend::Options>(m, "Options")
+  py::class_<GroupOptions, Held<GroupOptions>, c10d::Backend::Options>(
+      m, "Options", "What a group is asked for: the same on every rank, but for the stream.")
+      .def(py::init(&options_of), py::kw_only(), py::arg("gpu_blocks") = 0,
+           py::arg("reproducible") = false, py::arg("is_high_priority_stream") = false)
+      .def_property_readonly("gpu_blocks",
+                             [](const GroupOptions& o) { return o.wishes.gpu_blocks; })
+      .def_property_readonly("reproducible",
+                             [](const GroupOptions& o) { return o.wishes.reproducible; })
+      .def_property_readonly("is_high_priority_stream",
+                             [](const GroupOptions& o) { return o.wishes.urgent_stream; })
       .def("__deepcopy__", [](const GroupOptions& self, const py::dict&) {
         return c10::make_intrusive<GroupOptions>(self);
       });
   py::class_<Backend, Held<Backend>, c10d::Backend> backend(m, "Backend");
   backend
-      .def(
-          py::init([](const gdrx_torch::StorePtr& store, int rank, int size, Milliseconds timeout) {
-            const py::gil_scoped_release free;
-            return c10::make_intrusive<Backend>(store, rank, size, timeout);
-          }),
-          py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"))
+      .def(py::init([](const gdrx_torch::StorePtr& store, int rank, int size, Milliseconds timeout,
+                       const Held<GroupOptions>& asked) {
+             const py::gil_scoped_release free;
+             return c10::make_intrusive<Backend>(store, rank, size, timeout,
+                                                 asked ? asked->wishes : gdrx_torch::Wishes{});
+           }),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+           py::arg("asked") = Held<GroupOptions>())
       .def_property_readonly("options", &Backend::options)
       .def_property_readonly("uid", [](const Backend& self) { return self.getGroupUid(); })
       .def("failure", &Backend::failure, NoGil(), "Why the group has failed; empty: it has not.")
       .def("explain", &Backend::explain, NoGil(), py::arg("bytes"), py::arg("cuda") = false,
            "The reasons for how an all_reduce of so many bytes runs.")
-      .def("use_urgent_stream", &Backend::use_urgent_stream,
-           "Before the first call: CUDA calls with async_op are in a stream of high priority.")
+      .def("set_reproducible", &Backend::set_reproducible, NoGil(), py::arg("on"),
+           "Collective, with no call in flight. See gdrx.set_reproducible.")
       .def("stats", &stats_of, "What the group has done, and whom it waits for.")
       .def("comm_split_count", &Backend::splits)
       .def(
@@ -65,9 +121,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
           "Nothing to do: a group is made by its members alone.")
       .def("_is_initialized", [](const Backend&) { return true; })
       .def("_set_default_timeout", &Backend::setTimeout, NoGil(), py::arg("timeout"));
+  bind_pools(backend);
 #if GDRX_TORCH_AT_LEAST(7)
   backend.def("get_error", &Backend::getError, NoGil());
 #endif
+  m.def("allocated_as", &gdrx_torch::allocated_as, py::arg("address"),
+        "The number of this allocation among those of gdrx_pool_alloc; -1: it is none of them.");
   m.def("leave_all", &gdrx_torch::leave_all, NoGil(), py::arg("grace"), py::arg("most"),
         "The process ends: shuts all groups down.");
   m.attr("torch_version") = TORCH_VERSION;

@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from gdrx.communicator import Communicator, Waiting
     from gdrx.errors import ArgumentError, Error, Result
     from gdrx.info import explain, failure, stats, version
+    from gdrx.options import Options, set_reproducible
     from gdrx.requests import Group, Request, group
 
 __version__ = "0.1.0"
-__all__ = ["ArgumentError", "Communicator", "Error", "Group", "Request", "Result", "Waiting", "__version__",
-           "explain", "failure", "group", "stats", "unique_id", "version"]
+__all__ = ["ArgumentError", "Communicator", "Error", "Group", "Options", "Request", "Result", "Waiting", "__version__",
+           "explain", "failure", "group", "set_reproducible", "stats", "unique_id", "version"]
 
 _MODULES = {
     "capi": ("unique_id",), "communicator": ("Communicator", "Waiting"), "errors": ("ArgumentError", "Error", "Result"),
-    "info": ("explain", "failure", "stats", "version"), "requests": ("Group", "Request", "group"),
+    "info": ("explain", "failure", "stats", "version"), "options": ("Options", "set_reproducible"), "requests": ("Group", "Request", "group"),
 }
 
 

@@ -35,22 +35,31 @@ def register():
 
 
 def create(options, pg_options=None):
-    """A group's backend. `options`: what PyTorch hands over; the user's pg_options may be of any
-    type, as NCCL's: of theirs one thing is ours, too."""
-    backend = make(options.store, options.group_rank, options.group_size, options.timeout)
-    if getattr(pg_options, "is_high_priority_stream", False):
-        backend.use_urgent_stream()
+    """A group's backend. `options`: what PyTorch hands over; the user's pg_options may be of any type."""
+    backend = make(options.store, options.group_rank, options.group_size, options.timeout, asked_by(pg_options))
     backend.options.global_ranks_in_group = list(options.global_ranks_in_group)
     backend.options.group_name = options.group_id
     return backend
 
 
-def make(store, rank: int, size: int, timeout: datetime.timedelta):
-    """The backend itself, for who keeps its own groups."""
+def asked_by(pg_options):
+    """gdrx.Options, or what those of NCCL's type say that is ours, too."""
+    from gdrx import shim
+
+    options = shim.load().Options
+    if isinstance(pg_options, options):
+        return pg_options
+    blocks = getattr(getattr(pg_options, "config", None), "max_ctas", 0)  # negative if unset
+    return options(gpu_blocks=blocks if 0 < blocks <= 1024 else 0,
+                   is_high_priority_stream=getattr(pg_options, "is_high_priority_stream", False))
+
+
+def make(store, rank: int, size: int, timeout: datetime.timedelta, options=None):
+    """The backend itself, for who keeps its own groups. options: gdrx.Options."""
     from gdrx import shim
 
     _leave_at_exit()
-    return shim.load().Backend(store, rank, size, timeout)
+    return shim.load().Backend(store, rank, size, timeout, options)
 
 
 @functools.cache

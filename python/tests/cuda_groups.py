@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from collectives import of, same
-from groups import redistribute
+from groups import redistribute, reproducible
 
 
 def total(size, count):
@@ -67,3 +67,75 @@ def test_profiler_shows_the_calls(rank, size):
         dist.all_reduce(of(rank, 100), async_op=True).wait()
     names = [event.name for event in seen.events()]
     assert names.count("gdrx:all_reduce") == 2, names
+
+
+def test_reproducible(rank, size):
+    reproducible(rank, size)
+
+
+def test_a_budget_of_multiprocessors(rank, size):
+    import gdrx
+
+    for blocks in (1, 4):
+        group = dist.new_group(backend="gdrx", pg_options=gdrx.Options(gpu_blocks=blocks))
+        for count in (10, 1 << 20):
+            tensor = of(rank, count)
+            dist.all_reduce(tensor, group=group)
+            same(tensor, sum(of(r, count) for r in range(size)))
+        dist.destroy_process_group(group)
+
+
+def test_memory_of_a_group_is_told(rank, size):
+    import gdrx
+
+    dist.all_reduce(of(rank, 10))
+    assert gdrx.stats()["gpu_memory"] >= 1 << 20, gdrx.stats()
+
+
+def registered_sums(group, size, rank, pool):
+    with torch.cuda.use_mem_pool(pool):
+        parts = [torch.empty(3 << 20, device="cuda") for _ in range(3)]  # a segment each
+    backend = group._get_backend(torch.device("cuda"))
+    for _ in range(2):
+        backend.register_mem_pool(pool)
+        for number, part in enumerate(parts):
+            part.fill_(rank + number)
+            dist.all_reduce(part, group=group)
+            same(part, torch.full_like(part, sum(r + number for r in range(size))))
+        torch.cuda.synchronize()
+        backend.deregister_mem_pool(pool)
+    return parts
+
+
+def test_a_pool_of_memory_is_mapped_by_all(rank, size):
+    group = dist.new_group(backend="gdrx")
+    pool = torch.cuda.MemPool(group._get_backend(torch.device("cuda")).mem_allocator)
+    kept = [torch.empty(1 << 20, device="cuda") for _ in range(rank)]  # addresses differ
+    registered_sums(group, size, rank, pool)
+    del kept
+    dist.destroy_process_group(group)
+
+
+def refused(call, *words):
+    try:
+        call()
+    except (ValueError, RuntimeError) as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError("it was not refused")
+
+
+def test_a_pool_that_differs_is_refused_everywhere(rank, size):
+    group = dist.new_group(backend="gdrx")
+    backend = group._get_backend(torch.device("cuda"))
+    pool = torch.cuda.MemPool(backend.mem_allocator)
+    with torch.cuda.use_mem_pool(pool):
+        parts = [torch.empty(3 << 20, device="cuda") for _ in range(2 if rank == 1 else 1)]
+    refused(lambda: backend.register_mem_pool(pool), "rank 1 has 2 segments", "rank 0 1 of")
+    refused(lambda: backend.deregister_mem_pool(pool), "not registered")
+    plain = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(plain):
+        parts += [torch.empty(3 << 20, device="cuda") for _ in range(2)]
+    refused(lambda: backend.register_mem_pool(plain), "mem_allocator")
+    summed(group, range(size), rank)
+    dist.destroy_process_group(group)

@@ -142,3 +142,63 @@ def test_a_bracket_gives_one_work(rank, size):
     same(b, sum(of(r, 4) for r in range(size)))
     value = work.get_future().wait()
     assert len(value) == 2
+
+
+class TheirOptions:
+    """As ProcessGroupNCCL.Options, which a PyTorch without CUDA lacks."""
+
+    class config:
+        max_ctas = 16
+
+    is_high_priority_stream = True
+
+
+def test_options(rank, size):
+    import gdrx
+
+    asked = gdrx.Options(gpu_blocks=8, reproducible=True)
+    group = dist.new_group(backend="gdrx", pg_options=asked)
+    held = cpu_backend(group).options
+    assert (held.gpu_blocks, held.reproducible, held.is_high_priority_stream) == (8, True, False)
+    theirs = cpu_backend(dist.new_group(backend="gdrx", pg_options=TheirOptions())).options
+    assert (theirs.gpu_blocks, theirs.reproducible, theirs.is_high_priority_stream) == (16, False, True)
+    for bad in (-1, 1025):
+        try:
+            gdrx.Options(gpu_blocks=bad)
+        except ValueError as error:
+            assert f"gpu_blocks is {bad}" in str(error), error
+        else:
+            raise AssertionError(f"{bad} blocks were taken")
+    if hasattr(dist, "split_group"):
+        part = dist.split_group(parent_pg=group, split_ranks=[list(range(size))])
+        assert cpu_backend(part).options.gpu_blocks == 8 and cpu_backend(part).options.reproducible
+
+
+def bits_of_sums(rank, size, group, pieces):
+    """Of sums that depend on the order of additions, in calls of `pieces` elements."""
+    sums = torch.rand(60_000, generator=torch.Generator("cpu").manual_seed(rank), device="cpu") - 0.5
+    sums = sums.to(torch.get_default_device())
+    for piece in sums.split(pieces):
+        dist.all_reduce(piece, group=group)
+    return sums
+
+
+def reproducible(rank, size):
+    """The same bits whatever the size of calls, from set_reproducible on."""
+    import gdrx
+
+    group = dist.new_group(backend="gdrx")
+    bits_of_sums(rank, size, group, 60_000)
+    gdrx.set_reproducible(group)
+    whole = bits_of_sums(rank, size, group, 60_000)
+    for pieces in (60_000, 7_001, 500):
+        same(bits_of_sums(rank, size, group, pieces), whole)
+    one_by_one = sum(torch.rand(60_000, generator=torch.Generator("cpu").manual_seed(r), device="cpu") - 0.5 for r in range(size))
+    same(whole.cpu(), one_by_one)
+    gdrx.set_reproducible(group, False)
+    assert torch.allclose(bits_of_sums(rank, size, group, 60_000), whole, atol=1e-5)
+    dist.destroy_process_group(group)
+
+
+def test_reproducible(rank, size):
+    reproducible(rank, size)
