@@ -9,21 +9,21 @@ import torch
 import torch.distributed as dist
 
 import ranks
-from cuda_all import use_gpu
+from cuda_all import device, use_gpu
 
 
-def _begin(rank, seconds=20):
+def _begin(rank, seconds=20, **options):
     use_gpu(rank)
-    ranks.join(timeout=datetime.timedelta(seconds=seconds))
+    ranks.join(timeout=datetime.timedelta(seconds=seconds), **options)
     dist.all_reduce(torch.ones(8))
     torch.cuda.synchronize()
     dist.barrier()
     time.sleep(0.3)
 
 
-def _report(call, begun=None):
+def _report(call):
     """Until it raises: a GPU's error is seen by the next call that looks."""
-    begun = begun or time.monotonic()
+    begun = time.monotonic()
     try:
         while time.monotonic() - begun < 15:
             call()
@@ -81,3 +81,25 @@ def killed(rank, size):
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     _report(lambda: dist.all_reduce(torch.ones(4)))
+
+
+def shrunk(rank, size):
+    """The others go on without a dead rank, in a smaller group on the same GPUs. PyTorch gives that to CUDA tensors
+    if the group was told its GPU."""
+    _begin(rank, device_id=device(rank))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begun = time.monotonic()
+    try:
+        while time.monotonic() - begun < 15:
+            dist.all_reduce(torch.ones(4))
+            torch.cuda.synchronize()
+    except RuntimeError as error:
+        said = str(error).splitlines()[0]
+    group = dist.shrink_group([1])
+    for count in (4, 1 << 20):
+        tensor = torch.full((count,), float(rank))
+        dist.all_reduce(tensor, group=group)
+        assert torch.equal(tensor.cpu(), torch.full((count,), sum(range(size)) - 1.0, device="cpu")), tensor
+    print(f"RAISED {time.monotonic() - begun:.3f} {said}\nFINALLY", flush=True)
+    dist.destroy_process_group()

@@ -18,7 +18,7 @@ import ranks
 from counted import count
 
 PARTS = ("collectives", "elements", "cuda_streams", "cuda_graphs", "cuda_messages", "cuda_groups")
-WAYS = ("data_parallel", "sharded", "whole_step_in_a_graph")
+WAYS = ("data_parallel", "sharded", "whole_step_in_a_graph", "tensor_parallel", "pipeline", "expert_parallel", "compiled", "bits_of_bucket_sizes")
 FAULTS = {  # name: the words of rank 0's exception; how long after rank 1's fault it may come, in seconds
     "another_count": ((r"rank 1", r"4 float|16 bytes", r"6 float|24 bytes"), 2.0),
     "another_call": ((r"rank 1", r"allReduce", r"broadcast"), 2.0),
@@ -26,7 +26,10 @@ FAULTS = {  # name: the words of rank 0's exception; how long after rank 1's fau
     "late_in_a_wait": ((r"timed out",), 2.0),
     "aborted": ((r"abort",), 2.0),
     "killed": ((r"rank 1",), 3.0),
+    "shrunk": ((r"rank 1",), 6.0),
 }
+COSTS = {"shim": 3.0, "device_id": 300e3}  # most microseconds of the host
+ALL = [*PARTS, "faults", "training", "costs"]
 TOLD = {}  # test: what rank 0 said, where that is worth keeping
 
 
@@ -61,7 +64,7 @@ def faults(sizes):
 
 def training(sizes):
     for size in sizes:
-        results = ranks.finish(ranks.start(size, "cuda_training", "all_ways"), 180)
+        results = ranks.finish(ranks.start(size, "cuda_training", "all_ways"), 240)
         said = results[0][1]
         for way in WAYS:
             found = re.search(rf"^WAY {way} (.*)$", said, re.M)
@@ -69,6 +72,17 @@ def training(sizes):
             test = f"training.{way} with {size} ranks"
             TOLD[test] = found[1] if found else ""
             yield test, "" if good else (TOLD[test] or "\n".join(text for _, text in results))
+
+
+def costs(sizes):
+    for size in sizes:
+        results = ranks.finish(ranks.start(size, "cuda_costs", "run"), 90)
+        found = dict(re.findall(r"^COST (\w+) ([0-9.-]+)$", results[0][1], re.M))
+        for name, most in COSTS.items():
+            test = f"costs.{name} with {size} ranks"
+            TOLD[test] = f"{found.get(name)} us; " + ", ".join(f"{other} {cost}" for other, cost in found.items())
+            good = name in found and float(found[name]) <= most
+            yield test, "" if good else f"{TOLD[test]}, at most {most:.0f}" if found else results[0][1]
 
 
 def machine():
@@ -85,7 +99,7 @@ def machine():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", default="2,4")
-    parser.add_argument("--only", nargs="+", default=[*PARTS, "faults", "training"], help="parts, of: " + " ".join([*PARTS, "faults", "training"]))
+    parser.add_argument("--only", nargs="+", default=ALL, help="parts, of: " + " ".join(ALL))
     parser.add_argument("-o", "--output", help="a file of JSON for the outcomes")
     args = parser.parse_args()
     sizes = [int(size) for size in args.ranks.split(",")]
@@ -98,7 +112,8 @@ def main():
 
     status = count(kept(tests_of_parts(sizes, [part for part in PARTS if part in args.only])),
                    kept(faults(sizes) if "faults" in args.only else ()),
-                   kept(training(sizes) if "training" in args.only else ()))
+                   kept(training(sizes) if "training" in args.only else ()),
+                   kept(costs([size for size in sizes if size == 2]) if "costs" in args.only else ()))
     if args.output:
         about = {"command": f"python/tests/cuda_ranks.py --ranks {args.ranks} --only {' '.join(args.only)}", "commit": os.environ.get("TEST_COMMIT", ""), **machine()}
         with open(args.output, "w", encoding="utf-8") as file:
