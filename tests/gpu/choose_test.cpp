@@ -62,7 +62,9 @@ TEST(EarlyStarts, OfAllRanksButOneLeaveAMultiprocessor) {
       const bool early = starts.next(shape);
       // One that is not tiny lets the next in only when it is the first itself.
       const int most = tiny ? there + shape.blocks : 2 * shape.blocks;
-      if (early) EXPECT_LT((sharing - 1) * most, kProcessors) << sharing << " " << shape.blocks;
+      if (early) {
+        EXPECT_LT((sharing - 1) * most, kProcessors) << sharing << " " << shape.blocks;
+      }
       there = early && tiny ? most : shape.blocks;
     }
   }
