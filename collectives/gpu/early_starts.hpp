@@ -28,12 +28,14 @@ class EarlyStarts {
 
   /// Whether the next kernel of the stream may start early; the first does not.
   bool next(const Shape& shape) noexcept {
+    const bool room = there_ + shape.blocks <= room_;
     if (!is_tiny(static_cast<std::uint32_t>(shape.blocks * shape.threads))) {
-      return 2 * shape.blocks <= room_;
+      there_ = shape.blocks;  // it lets the next in when it is the first itself
+      return room;
     }
-    const bool early = run_ < longest_ && blocks_ + shape.blocks <= room_;
+    const bool early = room && run_ < longest_;
     run_ = early ? run_ + 1 : 1;
-    blocks_ = early ? blocks_ + shape.blocks : shape.blocks;
+    there_ = early ? there_ + shape.blocks : shape.blocks;
     return early;
   }
 
@@ -41,9 +43,9 @@ class EarlyStarts {
   static constexpr int kGrids = 40;
   static constexpr int kNoBound = 1 << 20;
   int longest_;
-  int room_;        // blocks of one rank
-  int run_;         // tiny kernels that may be on the GPU at once, up to the last one
-  int blocks_ = 0;  // of these
+  int room_;       // blocks of one rank
+  int run_;        // tiny kernels that may be on the GPU at once, up to the last one
+  int there_ = 0;  // blocks of all that may be there when the next starts early
 };
 
 }  // namespace gdrx::gpu

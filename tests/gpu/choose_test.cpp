@@ -60,8 +60,7 @@ TEST(EarlyStarts, OfAllRanksButOneLeaveAMultiprocessor) {
       shape.threads = call % 3 == 0 ? 512 : 32;
       const bool tiny = is_tiny(static_cast<std::uint32_t>(shape.blocks * shape.threads));
       const bool early = starts.next(shape);
-      // One that is not tiny lets the next in only when it is the first itself.
-      const int most = tiny ? there + shape.blocks : 2 * shape.blocks;
+      const int most = there + shape.blocks;
       if (early) {
         EXPECT_LT((sharing - 1) * most, kProcessors) << sharing << " " << shape.blocks;
       }
