@@ -22,7 +22,7 @@ WAYS = ("data_parallel", "sharded", "whole_step_in_a_graph", "tensor_parallel", 
 FAULTS = {  # name: the words of rank 0's exception; how long after rank 1's fault it may come, in seconds
     "another_count": ((r"rank 1", r"4 float|16 bytes", r"6 float|24 bytes"), 2.0),
     "another_call": ((r"rank 1", r"allReduce", r"broadcast"), 2.0),
-    "late": ((r"rank\(?s?\)? 1", r"timeout"), 4.0),
+    "late": ((r"rank\(?s?\)? 1", r"(?i)timeout"), 4.0),
     "late_in_a_wait": ((r"timed out",), 2.0),
     "aborted": ((r"abort",), 2.0),
     "killed": ((r"rank 1",), 3.0),
