@@ -24,8 +24,8 @@
  * that only moves data run on the GPUs if they are of CUDA memory, send and receive if they have a
  * stream, too, and barrier if it has a stream, when all ranks are on one host, each has a GPU
  * (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs registration, gdrxRegister
- * may save copies. A rank that has no element in such a call and gives NULL for its buffers is taken
- * for one of CUDA memory if it gives a stream, or if its call before was of CUDA memory.
+ * may save copies. A rank that has no element in such a call and gives NULL for its buffers is
+ * taken for one of CUDA memory if it gives a stream, or if its call before was of CUDA memory.
  * AllReduce between hosts runs on GPUs and network, in the order of its stream, too, while a thread
  * of the communicator drives the network. A call that is not in a stream keeps its place behind
  * those that are, but not beside graphs: the host waits for a graph's stream first; and whoever
@@ -88,13 +88,13 @@ typedef struct {
                                   gdrx_calls.h has it for a call, and for later ones */
   gdrxErrorHandler_t on_error; /* may be NULL */
   void* on_error_user;
-  int gpu_blocks;  /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
-                      one, at most 32 between hosts); the same on every rank */
-  int reserved;    /* 0 */
-  const int* gpus; /* CUDA's number of this rank's GPU; gdrxCommInitAll takes one a rank. NULL: the
-                      GPU whose context is current on the calling thread, none if there is no such.
-                      A GPU that is named is used through its primary context, which is made if
-                      need be; one that cannot be used is gdrxInvalidArgument on every rank */
+  int gpu_blocks;   /* multiprocessors that its calls may keep busy, 1 to 1024; 0: default (all but
+                       one, at most 32 between hosts); the same on every rank */
+  int reserved;     /* 0 */
+  const int* gpus;  /* CUDA's number of this rank's GPU; gdrxCommInitAll takes one a rank. NULL: the
+                       GPU whose context is current on the calling thread, none if there is no such.
+                       A GPU that is named is used through its primary context, which is made if
+                       need be; one that cannot be used is gdrxInvalidArgument on every rank */
   int reproducible; /* 1, on every rank: as GDRX_REPRODUCIBLE; 0: what that says */
 } gdrxConfig_t;
 #define GDRX_CONFIG_INITIALIZER \
