@@ -53,6 +53,7 @@ def gpu():
             ("gpu-stress-8-on-2", "the same with 8 ranks on 2 GPUs"),
             ("gpu-sanitizer-2", "compute-sanitizer, memcheck and racecheck, on 2 GPUs"),
             ("gpu-types-on-2-mps", "every type, operator and algorithm with up to 16 ranks on 2 GPUs"),
+            ("nccl-api-on-1-mps", "nccl-tests, vLLM's calls and CuPy over libgdrx-nccl.so, 2 and 4 ranks on one H100"),
             ("gpu-collectives-on-1-mps", "every collective that has kernels, 2, 4 and 8 ranks on one H100"),
             ("gpu-collectives-on-2", "the same on two H100"),
             ("gpu-tests-on-1", "the tests of `tests/gpu` on one GPU"),

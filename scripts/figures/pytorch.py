@@ -36,16 +36,17 @@ def cuda():
 
 
 def tests_on_gpus():
-    rows = []
+    rows, failed = [], []
     for name, where in (("torch-cuda-2-on-2", "2 ranks, a GPU each"), ("torch-cuda-4-on-2", "4 ranks on 2 GPUs"),
                         ("torch-cuda-2-on-1", "2 ranks on one GPU"), ("torch-cuda-4-on-1", "4 ranks on one GPU"),
-                        ("torch-cuda-faults-on-1", "faults, 2 ranks on one GPU")):
+                        ("torch-cuda-faults-on-1", "faults, 2 and 3 ranks on one GPU")):
         run = load(name)
         rows.append((f"[{where}](../../results/{name}.json)", run["gpus"][0].split(",")[0].removeprefix("NVIDIA "), "yes" if run["mps"] else "no",
                      run["torch"], run["passed"], len(run["tests"]) - run["passed"], run["commit"]))
+        failed += [f"- {where}: {test} failed: {run['told'].get(test, '')}" for test, found in run["tests"].items() if found != "ok"]
     return ["## Tests of CUDA tensors", "",
             "`python/tests/cuda_ranks.py`; the files name the tests, and what each fault said.", ""] + \
-        table(["<ranks", "<GPU", "<multi-process service", "<PyTorch", "passed", "failed", "<commit"], rows)
+        table(["<ranks", "<GPU", "<multi-process service", "<PyTorch", "passed", "failed", "<commit"], rows) + failed + [""]
 
 
 def pytorch():
