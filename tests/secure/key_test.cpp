@@ -8,6 +8,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace gdrx {
 namespace {
@@ -51,6 +52,21 @@ TEST(Stretching, IsScryptOf16Mebibytes) {
   const auto key = stretch(std::as_bytes(std::span(secret)), "gdrx secret");
   ASSERT_TRUE(key) << key.error().what;
   EXPECT_EQ(hex(*key), "f56c4936ff2445fafe3918be9d47ef4c6d5fe09c34beeaf845054f0a12534a4a");
+}
+
+// As much as a thousand ranks have to say.
+TEST(Derivation, TakesAContextOfAnyLength) {
+  std::vector<std::byte> said(128 << 10);
+  const auto key_of = [&](std::size_t bytes) {
+    return *derive(counting(), "a",
+                   KeyContext().add(std::span<const std::byte>(said).first(bytes)));
+  };
+  const Key whole = key_of(said.size());
+  EXPECT_EQ(whole, key_of(said.size()));
+  EXPECT_FALSE(whole == key_of(said.size() - 1));
+  EXPECT_FALSE(key_of(1016) == key_of(1017));
+  said[70'000] = std::byte{1};
+  EXPECT_FALSE(whole == key_of(said.size()));
 }
 
 TEST(Key, IsEqualToItsCopyAndDrawnAnewEachTime) {

@@ -40,7 +40,7 @@ def read_by(root):
 
 def compared(root):
     """What ranks compare when they make a communicator: `GDRX_ALGO={} ...`."""
-    path = root / "collectives/comm/create.cpp"
+    path = root / "collectives/comm/hello.cpp"
     return set(re.findall(rf"\b{NAME}=\{{", path.read_text())) if path.exists() else set()
 
 
@@ -85,7 +85,7 @@ def self_test():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in {
-            "collectives/comm/create.cpp": '"GDRX_SH={} GDRX_A={:x}"',
+            "collectives/comm/hello.cpp": '"GDRX_SH={} GDRX_A={:x}"',
             PAGE: "| `GDRX_SH` | | yes | |\n| `GDRX_F` | | yes | |\n`GDRX_IN_PROSE`\n| `GDRX_A`, `NCCL_A` | `1` |\n| `GDRX_GONE` | |\n| `GDRX_A` | `2` |\n",
             "include/base/config.cpp": '{"GDRX_A", "",}, {"GDRX_B", ""} "GDRX_TEST_"', "include/base/config_nccl.cpp": '"NCCL_A"',
             "tools/a.cpp": 'getenv("GDRX_C") + setting("GDRX_F"); std::getenv("NCCL_OWN"); say("GDRX_SAID"); starts_with("GDRX_G=1"); is_set(all, "GDRX_H");', "tests/a.cpp": 'setenv("GDRX_SET", "1")',

@@ -3,6 +3,7 @@
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <sys/random.h>
@@ -70,11 +71,31 @@ KeyContext& KeyContext::append(std::uint64_t length, std::span<const std::byte> 
   return *this;
 }
 
+namespace {
+
+// OpenSSL 3.0 takes at most 2048 bytes. What many ranks have said is longer: its digest stands for
+// it.
+constexpr std::size_t kMostContext = 1024;
+
+Result<KeyContext> info_of(std::string_view label, const KeyContext& context) {
+  KeyContext info;
+  info.add(label);
+  if (context.bytes().size() <= kMostContext) return info.add(context.bytes());
+  std::array<std::byte, 32> digest{};
+  if (EVP_Digest(context.bytes().data(), context.bytes().size(),
+                 reinterpret_cast<unsigned char*>(digest.data()), nullptr, EVP_sha256(),
+                 nullptr) != 1) {
+    return fail(Errc::system, openssl_error("SHA-256"));
+  }
+  return info.add(std::string_view("digest")).add(std::span<const std::byte>(digest));
+}
+
+}  // namespace
+
 Result<Key> derive(std::span<const std::byte> from, std::string_view label,
                    const KeyContext& context) {
   static constexpr std::string_view kSalt = "gdrx 1";
-  KeyContext info;
-  info.add(label).add(context.bytes());
+  const KeyContext info = GDRX_TRY(info_of(label, context));
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
