@@ -16,9 +16,12 @@ void on_finalized(gdrxRequest_t, gdrxResult_t result, const char*, void* user) {
 
 /// All ranks of a thread can say that they leave before the thread waits for one.
 gdrxResult_t finalize(ncclComm* comm) noexcept {
+  gdrxRequest_t request = nullptr;
+  gdrxResult_t result = gdrxCommFinalize(comm->gdrx, &request);
+  if (result != gdrxSuccess) return result;  // as it was
+  comm->finalizing = request;
   comm->finalized = gdrxInProgress;
-  gdrxResult_t result = gdrxCommFinalize(comm->gdrx, &comm->finalizing);
-  if (result == gdrxSuccess) result = gdrxRequestOnDone(comm->finalizing, on_finalized, comm);
+  result = gdrxRequestOnDone(request, on_finalized, comm);
   if (result != gdrxSuccess) comm->finalized = result;
   return result;
 }
@@ -69,16 +72,21 @@ GDRX_NCCL(ncclCommGetAsyncError, ncclComm* comm, Result* error) {
 
 /// Returns at once: one thread may finalize several ranks, one after another.
 GDRX_NCCL(ncclCommFinalize, ncclComm* comm) {
-  const Result begun =
-      through("ncclCommFinalize", comm, [&](gdrxComm_t) { return finalize(comm); });
-  return begun == kSuccess && !comm->blocking ? kInProgress : begun;
+  constexpr auto kName = "ncclCommFinalize";
+  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  const bool grouped = group.depth > 0;
+  const Result begun = when_group_ends(kName, comm, [comm]() -> Result {
+    return through(kName, comm, [comm](gdrxComm_t) { return finalize(comm); });
+  });
+  return begun == kSuccess && !comm->blocking && !grouped ? kInProgress : begun;
 }
 
 GDRX_NCCL(ncclCommDestroy, ncclComm* comm) {
   constexpr auto kName = "ncclCommDestroy";
   if (comm == nullptr) return kSuccess;
   if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
-  return when_group_ends(kName, [comm] { return destroy(kName, comm); });
+  return when_group_ends(
+      kName, comm, [comm] { return destroy(kName, comm); }, true);
 }
 
 GDRX_NCCL(ncclCommAbort, ncclComm* comm) {

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "gdrx/config.hpp"
@@ -16,15 +18,19 @@
 namespace gdrx::nccl {
 namespace {
 
-thread_local std::array<char, 1024> line{};
+// Made at the thread's first error: a library that is loaded late finds little room for what every
+// thread has from its beginning.
+constexpr std::size_t kLine = 1024;
+thread_local std::unique_ptr<char[]> line;
 
 void keep(const char* function, const char* why) noexcept {
-  std::snprintf(line.data(), line.size(), "%s: %s", function, why);
+  if (!line) line.reset(new (std::nothrow) char[kLine]);
+  if (line) std::snprintf(line.get(), kLine, "%s: %s", function, why);
 }
 
 void print() noexcept {
   try {
-    stderr_sink()(Level::warn, line.data());
+    stderr_sink()(Level::warn, last_line());
   } catch (...) {  // no memory for the line
   }
 }
@@ -64,7 +70,7 @@ Result result_of(gdrxResult_t result) noexcept {
   return kInternalError;
 }
 
-const char* last_line() noexcept { return line.data(); }
+const char* last_line() noexcept { return line ? line.get() : ""; }
 
 Result refuse(const char* function, Result result, const char* why) noexcept {
   keep(function, why);

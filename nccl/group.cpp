@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/group.hpp"
 
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,7 +19,7 @@ struct Making {
   ncclComm** handle = nullptr;
 };
 thread_local std::vector<Making> makings;
-thread_local std::vector<std::function<Result()>> works;
+thread_local std::vector<Later> works;
 
 // A line that a thread of ours leaves is the caller's.
 struct Ended {
@@ -25,16 +27,34 @@ struct Ended {
   std::string why;
 };
 
-Result run_all(const std::vector<std::function<Result()>>& all) {
-  if (all.size() == 1) return all.front()();
-  std::vector<Ended> ended(all.size());
+void let_go(const Later& work) noexcept {
+  work.comm->users.fetch_sub(1, std::memory_order_release);
+}
+
+// In order; the first that fails is told.
+Result run_in_order(const std::vector<const Later*>& of_one) {
+  Result first = kSuccess;
+  for (const Later* work : of_one) {
+    if (work->ends) let_go(*work);
+    const Result result = guarded("ncclGroupEnd", work->run);
+    if (!work->ends) let_go(*work);
+    if (first == kSuccess) first = result;
+  }
+  return first;
+}
+
+Result run_all(const std::vector<Later>& all) {
+  std::map<ncclComm*, std::vector<const Later*>> by_comm;
+  for (const Later& work : all) by_comm[work.comm].push_back(&work);
+  if (by_comm.size() == 1) return run_in_order(by_comm.begin()->second);
+  std::vector<Ended> ended(by_comm.size());
   {
     std::vector<std::jthread> threads;
-    threads.reserve(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      threads.emplace_back([&, i] {
-        ended[i].result = guarded("ncclGroupEnd", all[i]);
-        if (ended[i].result != kSuccess) ended[i].why = last_line();
+    threads.reserve(by_comm.size());
+    for (const auto& [comm, of_one] : by_comm) {
+      threads.emplace_back([&, &one = ended[threads.size()], &works_of = of_one] {
+        one.result = run_in_order(works_of);
+        if (one.result != kSuccess) one.why = last_line();
       });
     }
   }
@@ -74,19 +94,29 @@ Result end() {
   const Result refusal = std::exchange(group.refusal, kSuccess);
   const Result making = settle(made);
   release_comms();
-  if (refusal != kSuccess) return refusal;
-  if (ran != gdrxSuccess) return failed("ncclGroupEnd", ran);
+  if (refusal != kSuccess || ran != gdrxSuccess) {
+    for (const Later& work : later) let_go(work);
+    return refusal != kSuccess ? refusal : failed("ncclGroupEnd", ran);
+  }
   const Result worked = later.empty() ? kSuccess : run_all(later);
   return worked != kSuccess ? worked : making;
 }
 
 }  // namespace
 
-void add_to_group(std::function<Result()> work) { works.push_back(std::move(work)); }
+void add_to_group(Later work) {
+  works.push_back(std::move(work));
+  works.back().comm->users.fetch_add(1, std::memory_order_acquire);
+}
 
 void made_by_group(ncclComm* comm, ncclComm** handle) { makings.push_back({comm, handle}); }
 
 void forget_in_group(ncclComm* comm) noexcept {
+  std::erase_if(works, [comm](const Later& work) {
+    if (work.comm != comm) return false;
+    let_go(work);
+    return true;
+  });
   for (ncclComm** at = &group.comms; *at != nullptr; at = &(*at)->next_in_group) {
     if (*at != comm) continue;
     *at = comm->next_in_group;

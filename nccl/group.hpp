@@ -9,14 +9,23 @@
 
 namespace gdrx::nccl {
 
-void add_to_group(std::function<Result()> work);
-/// Runs `work` when the thread's group ends, at once if none is open. Works of a group wait for
-/// each other's ranks: each has a thread then.
+/// What a group does for a communicator at its end.
+struct Later {
+  ncclComm* comm = nullptr;
+  bool ends = false;  // the communicator is gone then
+  std::function<Result()> run;
+};
+
+void add_to_group(Later work);
+/// Runs `work` when the thread's group ends, at once if none is open. Those of one communicator run
+/// in the order of their calls; those of several wait for each other's ranks, and each communicator
+/// has a thread then.
 template <class Work>
-Result when_group_ends(const char* function, Work&& work) noexcept {
+Result when_group_ends(const char* function, ncclComm* comm, Work&& work,
+                       bool ends = false) noexcept {
   return guarded(function, [&]() -> Result {
     if (group.depth == 0) return work();
-    add_to_group(std::forward<Work>(work));
+    add_to_group({comm, ends, std::forward<Work>(work)});
     return kSuccess;
   });
 }

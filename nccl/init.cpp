@@ -85,14 +85,15 @@ Result inherit(const char* function, const ncclComm* parent, ncclComm** handle,
   return kSuccess;
 }
 
-Result shrink(ncclComm* comm, const std::vector<int>& gone, ncclComm** handle, Chosen chosen) {
+Result shrink(ncclComm* comm, const std::vector<int>& gone, ncclComm** handle, Chosen chosen,
+              bool as_parent) {
   constexpr auto kName = "ncclCommShrink";
-  return when_group_ends(kName, [=]() -> Result {
+  return when_group_ends(kName, comm, [=]() -> Result {
     const Wish wish(chosen, comm->device);
     enter(comm);
     const Result result = make(kName, handle, wish, [&](gdrxComm_t* made) {
       return gdrxCommShrink(comm->gdrx, gone.data(), static_cast<int>(gone.size()), made,
-                            &wish.config);
+                            as_parent ? nullptr : &wish.config);
     });
     leave(comm);
     return result == kInProgress ? kSuccess : result;  // it has been made
@@ -189,9 +190,13 @@ GDRX_NCCL(ncclCommShrink, ncclComm* comm, int* exclude, int count, ncclComm** ne
   if (count < 0 || (count > 0 && exclude == nullptr)) {
     return refuse(kName, kInvalidArgument, "excludeRanksList is NULL or its count is negative");
   }
-  if (flags == kShrinkAbort) gdrxCommAbort(comm->gdrx);
+  if (flags == kShrinkAbort) {
+    comm->revoked = true;  // its end is as asked
+    gdrxCommAbort(comm->gdrx);
+  }
   return guarded(kName, [&] {
-    return shrink(comm, std::vector<int>(exclude, exclude + count), newcomm, chosen);
+    return shrink(comm, std::vector<int>(exclude, exclude + count), newcomm, chosen,
+                  config == nullptr);
   });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: allocated, registered, in windows.
 #include <memory>
-#include <new>
 
 #include "nccl/comm.hpp"
 #include "nccl/driver.hpp"
@@ -71,12 +70,12 @@ GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t byte
   if (memory == nullptr || bytes == 0 || window == nullptr) {
     return refuse(kName, kInvalidArgument, "buff or win is NULL, or size is 0");
   }
-  *window = new (std::nothrow) ncclWindow_vidmem{nullptr, memory};
-  if (*window == nullptr) return refuse(kName, kSystemError, "no memory");
-  if ((flags & kWindowSymmetric) == 0) return kSuccess;
-  return when_group_ends(kName, [=]() -> Result {
-    const Result opened = open_window(comm, bytes, *window);
-    if (opened != kSuccess) delete std::exchange(*window, nullptr);
+  *window = nullptr;
+  const bool shared = (flags & kWindowSymmetric) != 0;
+  return when_group_ends(kName, comm, [=]() -> Result {
+    auto made = std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{nullptr, memory});
+    const Result opened = shared ? open_window(comm, bytes, made.get()) : kSuccess;
+    if (opened == kSuccess) *window = made.release();
     return opened;
   });
 }
@@ -85,7 +84,7 @@ GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
   constexpr auto kName = "ncclCommWindowDeregister";
   if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
   if (window == nullptr) return kSuccess;
-  return when_group_ends(kName, [=]() -> Result {
+  return when_group_ends(kName, comm, [=]() -> Result {
     const std::unique_ptr<ncclWindow_vidmem> closed(window);
     if (closed->registration == nullptr) return kSuccess;
     return through(kName, comm,

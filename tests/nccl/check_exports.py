@@ -29,5 +29,9 @@ for header in headers:
 relocations = subprocess.run(["readelf", "-rW", library], capture_output=True, text=True, check=True).stdout
 for name in re.findall(r"JUMP_SLO\w*\s+\w+\s+(p?nccl\w+)", relocations):
     errors.append(f"calls {name} by its name: beside NCCL itself that would be NCCL's")
+room = re.search(r"^\s+TLS\s+(?:\S+\s+){4}(0x[0-9a-f]+)", subprocess.run(
+    ["readelf", "-lW", library], capture_output=True, text=True, check=True).stdout, re.M)
+if room and int(room[1], 16) > 160:
+    errors.append(f"needs {int(room[1], 16)} bytes of every thread from its beginning: what is loaded late finds little room")
 print("\n".join(errors) or f"{len(exported)} names")
 sys.exit(1 if errors else 0)

@@ -84,6 +84,7 @@ TEST_F(NcclComms, AreShrunkWhileACallWaitsForWhoIsLeftOut) {
     EXPECT_EQ(cudaStreamSynchronize(self.stream), cudaSuccess);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
     EXPECT_EQ(ncclCommDestroy(rest), kSuccess);
+    EXPECT_EQ(ncclCommDestroy(std::exchange(self.comm, nullptr)), kSuccess) << "as it was asked";
   });
 }
 

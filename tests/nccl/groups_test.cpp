@@ -134,6 +134,46 @@ TEST_F(NcclGroups, WindowsOfOneThreadsRanks) {
   thread.destroy_in_a_group();
 }
 
+// Alike in size, so that nothing but the order tells which belong together.
+TEST_F(NcclGroups, WindowsOfOneRankAreSharedInTheirOrder) {
+  Thread thread(2);
+  init_in_a_group(thread);
+  std::array<std::array<ncclWindow_t, 2>, 2> windows{};
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 2; ++r) {
+    const Member& self = thread.members[r];
+    EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r][0], kWindowSymmetric),
+              kSuccess);
+    EXPECT_EQ(ncclCommWindowRegister(self.comm, self.out, kRoom, &windows[r][1], kWindowSymmetric),
+              kSuccess);
+    EXPECT_EQ(windows[r][0], nullptr) << "before the group has ended";
+  }
+  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+  thread.sum_in_a_group();
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (std::size_t r = 0; r < 2; ++r) {
+    ncclComm_t const comm = std::exchange(thread.members[r].comm, nullptr);
+    for (ncclWindow_t window : windows[r]) {
+      ASSERT_NE(window, nullptr);
+      EXPECT_EQ(ncclCommWindowDeregister(comm, window), kSuccess);
+    }
+    EXPECT_EQ(ncclCommDestroy(comm), kSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+}
+
+TEST_F(NcclGroups, AnAbortedOnesWorkIsForgotten) {
+  Thread thread(2);
+  init_in_a_group(thread);
+  ASSERT_EQ(ncclGroupStart(), kSuccess);
+  for (Member& self : thread.members) {
+    ncclComm_t const comm = std::exchange(self.comm, nullptr);
+    EXPECT_EQ(ncclCommDestroy(comm), kSuccess);
+    EXPECT_EQ(ncclCommAbort(comm), kSuccess);
+  }
+  EXPECT_EQ(ncclGroupEnd(), kSuccess);
+}
+
 Config without_blocking() {
   Config config{};
   config.size = sizeof config;
