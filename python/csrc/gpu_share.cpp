@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <array>
-#include <sstream>
 
 #include "engine.hpp"
 #include "gpu.hpp"

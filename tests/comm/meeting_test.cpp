@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A communicator that is made anew by processes that have one: over the connections that they have.
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/comm/entries.hpp"
 #include "tests/comm/processes.hpp"
 
 namespace gdrx::test {
@@ -20,16 +20,6 @@ bool sums(gdrxComm_t comm, int ranks) {
   return gdrxAllReduce(&value, &value, 1, gdrxFloat32, gdrxSum, comm, nullptr, nullptr) ==
              gdrxSuccess &&
          value == static_cast<float>(ranks);
-}
-
-int entries_of(const char* folder, const std::string& kind = {}) {
-  int found = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::error_code gone;
-    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (kind.empty() || target.starts_with(kind)) ++found;
-  }
-  return found;
 }
 
 /// Sockets and threads, once what made the last communicator has ended.

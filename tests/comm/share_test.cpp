@@ -5,11 +5,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/comm/entries.hpp"
 #include "tests/comm/processes.hpp"
 
 namespace gdrx::test {
@@ -54,16 +54,6 @@ bool dies_by(gdrxComm_t comm, gdrxResult_t why, std::chrono::milliseconds most) 
     std::this_thread::sleep_for(5ms);
   }
   return error_of(comm).result == why;
-}
-
-int entries_of(const char* folder, const std::string& kind = {}) {
-  int found = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::error_code gone;
-    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (kind.empty() || target.starts_with(kind)) ++found;
-  }
-  return found;
 }
 
 TEST(Sharing, MakesNoDescriptorNoConnectionAndNoThread) {
