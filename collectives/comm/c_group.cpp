@@ -160,12 +160,28 @@ void match_own(std::vector<Pending>& posted, const gdrxComm* comm) {
   }
 }
 
+// Where messages of any memory keep one order, all of a group go in their streams, or none.
+void keep_order(std::vector<Pending>& posted) {
+  for (const Pending& entry : posted) {
+    const gdrxComm* const comm = entry.comm;
+    if (entry.call.collective != Collective::send_recv || entry.message) continue;
+    if (!comm->impl->orders_messages()) continue;
+    for (Pending& other : posted) {
+      if (other.comm != comm || other.call.collective != Collective::send_recv) continue;
+      other.call.with_host_memory = true;
+      other.message = other.stream_ordered = false;
+      other.wait = other.request == nullptr;
+    }
+  }
+}
+
 void find_messages(std::vector<Pending>& posted) {
   for (Pending& entry : posted) {
     if (entry.call.collective != Collective::send_recv || entry.message) continue;
     entry.message = entry.comm->impl->runs_in_stream(entry.call);
     if (!entry.message && entry.comm->impl->keeps_own(entry.call)) match_own(posted, entry.comm);
   }
+  keep_order(posted);
 }
 
 /// Those of one communicator, in the order of their calls.

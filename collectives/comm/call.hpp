@@ -22,7 +22,8 @@ struct Call {
   ReduceOp op{};
   std::shared_ptr<const MadeOperator> made;  // with a premul_sum or user; null: another
   Rank root{};
-  bool sends = false;  // send_recv
+  bool sends = false;             // send_recv
+  bool with_host_memory = false;  // send_recv: so are others of its group, with whom it keeps order
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   bool gpu_input = false;  // as Staging has found it, as the next

@@ -81,6 +81,11 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
     finish(*operation);
     return operation;
   }
+  if (is_staged_in_stream(operation->call)) {
+    GDRX_TRY(gpu_->check_mark(operation->call.stream));
+    const Call* const one = &operation->call;
+    return stage(std::span(&one, 1));
+  }
   return post_staged(std::move(operation));
 }
 
@@ -149,7 +154,10 @@ Result<void> Communicator::drain() {
       const Driving driving(*this);
       take_posted();
       if (idle()) break;
-      last = queue_.empty() ? pairs_->running().back() : queue_.back();
+      last = !queue_.empty()             ? queue_.back()
+             : !streams_.awaited.empty() ? streams_.awaited.back()
+             : streams_.messages         ? streams_.messages
+                                         : pairs_->running().back();
     }
     GDRX_TRY(wait(*last));
   }
@@ -210,7 +218,7 @@ Result<bool> Communicator::progress() {
 
 // One round: the failure, the fabric, the running operation. driver_ is held.
 Result<bool> Communicator::make_progress() {
-  if (hierarchy_) {
+  if (flags_ && (hierarchy_ || expects_streams())) {
     look_at_gpu();
     hear_streams();
   }
@@ -223,7 +231,8 @@ Result<bool> Communicator::make_progress() {
   const bool pairs = pairs_ && pairs_->busy();
   if (queue_.empty() || (queue_.front()->on_hosts && !queue_.front()->begun)) {
     serve_fabric();
-    return pairs && step_pairs();
+    const bool moved = pairs && step_pairs();
+    return step_messages() || moved;
   }
   Operation& front = *queue_.front();
   if (front.on_hosts && !front.execution) {
@@ -240,7 +249,8 @@ Result<bool> Communicator::make_progress() {
       return true;
     }
   }
-  const bool moved = pairs && step_pairs();
+  bool moved = pairs && step_pairs();
+  moved = step_messages() || moved;
   return (!queue_.empty() && step_front(front)) || moved;
 }
 

@@ -18,18 +18,15 @@
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/endings.hpp"
 #include "collectives/comm/failure.hpp"
-#include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_messages.hpp"
-#include "collectives/comm/gpu_pieces.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hello.hpp"
-#include "collectives/comm/hierarchical.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/memory_share.hpp"
-#include "collectives/comm/operation.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging.hpp"
+#include "collectives/comm/stream_calls.hpp"
 #include "collectives/comm/suspicion.hpp"
 #include "collectives/comm/waiting.hpp"
 #include "collectives/comm/ways.hpp"
@@ -86,12 +83,12 @@ class Communicator final : private exec::Links {
   Result<std::shared_ptr<Operation>> post(Call call);
   /// Whether a stream carries it from its beginning to its end: then launch() does the same as
   /// post() without an operation to wait for, and may be captured.
-  bool runs_in_stream(const Call& call) const {
-    return runs_on_gpu(call) || runs_on_hosts(call) || (hierarchy_ && is_empty(call));
-  }
+  bool runs_in_stream(const Call& call) const;
   Result<void> launch(const Call& call);
   /// The same for the sends and receives of a group that streams carry: all start at once.
   Result<void> start_messages(std::span<GroupMessage> all);
+  /// Whether the messages of a group keep one order, those of host memory among them.
+  bool orders_messages() const noexcept { return hierarchy_.has_value(); }
   /// Of a message to oneself: a stream may, in a group that has as many sends of these as receives.
   bool keeps_own(const Call& call) const;
   /// post() and wait(); `call` is moved from.
@@ -210,7 +207,7 @@ class Communicator final : private exec::Links {
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();
   Result<void> look_at_pairs_clock() const;
-  bool idle() const noexcept { return queue_.empty() && (!pairs_ || pairs_->running().empty()); }
+  bool idle() const noexcept;
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
   Result<Window*> share(std::uint64_t bytes,
                         const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
@@ -229,6 +226,7 @@ class Communicator final : private exec::Links {
   Result<void> launch_on_gpu(const Call& call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
   Result<void> launch_messages(std::span<const Call* const> calls);
+  Result<void> stage_messages(std::span<GroupMessage> all, std::span<const Call* const> calls);
   Result<void> launch_barrier(const Call& call, void* stream);
   Result<void> enqueue_launch(const GpuLaunch& what, void* stream);
   Result<void> launch_on_hosts(const Call& call);
@@ -236,10 +234,16 @@ class Communicator final : private exec::Links {
   Result<std::shared_ptr<Operation>> queue_on_hosts(Call call);
   Result<void> enqueue_on_hosts(const Call& call, bool captured);
   Pieces pieces_of(Bytes bytes) const noexcept;
-  bool expects_streams() const noexcept {
-    return (stream_calls_ > 0 || captured_) && !failure_.happened();
-  }
-  void take_posted();  // driver_ held, as for the next
+  bool expects_streams() const noexcept;
+  bool is_staged_in_stream(const Call& call) const;
+  /// Null: it is captured.
+  Result<std::shared_ptr<Operation>> stage(std::span<const Call* const> calls,
+                                           std::vector<std::shared_ptr<Operation>> waited = {});
+  Result<std::unique_ptr<exec::Execution>> make_staged(Operation& operation);
+  void begin_messages(std::shared_ptr<Operation> group);  // driver_ held, as for the next
+  bool step_messages();
+  void fail_awaited() noexcept;
+  void take_posted();
   void hear_streams();
   void end_of_stream_call(const Operation& operation) noexcept;
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
@@ -335,9 +339,7 @@ class Communicator final : private exec::Links {
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   mutable std::atomic<int> callers_{0};  // callers' threads that have or want it
   std::deque<std::shared_ptr<Operation>> queue_;
-  std::mutex posted_mutex_;
-  std::vector<std::shared_ptr<Operation>> posted_;  // on_hosts, behind queue_
-  std::atomic<bool> has_posted_{false};
+  StreamCalls streams_;
   std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
       programs_;
   mutable Endings endings_;
@@ -380,14 +382,11 @@ class Communicator final : private exec::Links {
   gpu::Host gpu_host_;                   // of this rank's host
   std::optional<Hierarchy> hierarchy_;   // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
-  std::optional<GpuFlags> flags_;      // with hierarchy_, as the next
-  bool streaming_ = false;             // a call that a stream began has not ended
-  std::atomic<int> stream_calls_{0};   // posted, of which the stream tells when they begin
-  std::atomic<bool> captured_{false};  // graphs may begin some at any time
-  Instant moved_{};                    // when the mesh's thread last had something to do
-  std::optional<GpuAdder> adder_;      // with rail_
-  exec::RailPlan rail_plan_;           // as the next
-  std::unique_ptr<exec::Rail> rail_;   // null: between hosts goes pinned memory
+  std::optional<GpuFlags> flags_;     // with gpu_
+  Instant moved_{};                   // when the mesh's thread last had something to do
+  std::optional<GpuAdder> adder_;     // with rail_
+  exec::RailPlan rail_plan_;          // as the next
+  std::unique_ptr<exec::Rail> rail_;  // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
   std::list<Window> windows_;               // handles: their addresses stay
   OperationInfo gpu_info_;                  // gpu_mutex_ held

@@ -270,6 +270,7 @@ class CommunicatorBuilder {
     if (!comm.gpu_) return {};
     // In one default stream kernels that wait for each other would stand one behind the other.
     comm.own_queue_ = ranks_on_gpu(comm.peers_, comm.gpu_->ticket()) > 1;
+    comm.flags_.emplace(comm.gpu_->flags());
     const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
     comm.gpu_host_ = {static_cast<int>(hierarchy.host.size()),
                       gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};
@@ -277,7 +278,6 @@ class CommunicatorBuilder {
       comm.gpu_measured_by_ = tuning_.gpu(comm.peers_, comm.gpu_host_);
     } else {
       comm.hierarchy_ = std::move(hierarchy);
-      comm.flags_.emplace(comm.gpu_->flags());
       GDRX_TRY(share_rail());
     }
     return {};

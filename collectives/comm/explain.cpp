@@ -253,8 +253,8 @@ std::string Communicator::describe() const {
       arena / (1 << 20), inbox / (1 << 20), registrations_->size(), registered.hits,
       registered.misses, registered.evictions,
       gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0,
-      static_cast<double>(pinned_->held()) / (1 << 20), device_ ? "; " : "",
-      device_ ? device_->describe() : "");
+      static_cast<double>(pinned_->held() + streams_.pinned_bytes()) / (1 << 20),
+      device_ ? "; " : "", device_ ? device_->describe() : "");
 }
 
 }  // namespace gdrx

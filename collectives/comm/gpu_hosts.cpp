@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_pieces.hpp"
+#include "collectives/comm/hierarchical.hpp"
 
 namespace gdrx {
 namespace {
@@ -42,7 +44,7 @@ Result<void> Communicator::launch_on_hosts(const Call& call) {
     return {};
   }
   GDRX_TRY(enqueue_on_hosts(call, true));
-  captured_ = true;
+  streams_.in_graphs = true;
   mesh_->wake();
   return {};
 }
@@ -61,12 +63,7 @@ Result<std::shared_ptr<Operation>> Communicator::queue_on_hosts(Call call) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   auto operation = operation_of(std::move(call));
   operation->on_hosts = true;
-  {
-    const std::lock_guard lock(posted_mutex_);
-    posted_.push_back(operation);
-    ++stream_calls_;
-    has_posted_ = true;
-  }
+  streams_.post(operation);
   mesh_->wake();
   if (auto enqueued = enqueue_on_hosts(operation->call, false); !enqueued) {
     // Some of it is in the stream, and peers would wait for the rest.
@@ -111,51 +108,6 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   const auto before = GDRX_TRY(gpu_->mark(nullptr));
   GDRX_TRY(before->hold(gpu_->own_stream()));
   return enqueue(what, gpu_->own_stream());
-}
-
-void Communicator::take_posted() {
-  if (!has_posted_) return;
-  const std::lock_guard lock(posted_mutex_);
-  queue_.insert(queue_.end(), posted_.begin(), posted_.end());
-  posted_.clear();
-  has_posted_ = false;
-  moved_ = steady_clock().now();  // they may begin at once
-}
-
-// The GPU comes to its calls one after another, whoever put them into its stream.
-void Communicator::hear_streams() {
-  const bool begun = !streaming_ && !failure_.happened() && flags_->begun();
-  take_posted();  // after that look: what has begun was posted before
-  if (!begun) return;
-  streaming_ = true;
-  const gpu::CallRecord record = flags_->take();
-  const auto next = std::find_if(queue_.begin(), queue_.end(), [](const auto& operation) {
-    return operation->on_hosts && !operation->begun;
-  });
-  if (record.captured == 0) {
-    if (next == queue_.end()) {
-      stop(Error{Errc::internal, "a stream began a call that nobody posted", 0}, true);
-      return;
-    }
-    (*next)->begun = true;  // it was posted before it was enqueued
-    return;
-  }
-  Call call;
-  call.collective = Collective::all_reduce;
-  call.count = record.count;
-  call.type = static_cast<DataType>(record.type);
-  call.op = static_cast<ReduceOp>(record.op);
-  const std::chrono::milliseconds timeout(record.timeout_ms);
-  auto operation = std::make_shared<Operation>(std::move(call), timeout);
-  operation->on_hosts = operation->begun = true;
-  ++stream_calls_;
-  queue_.insert(next, std::move(operation));
-}
-
-void Communicator::end_of_stream_call(const Operation& operation) noexcept {
-  if (!operation.on_hosts) return;
-  --stream_calls_;
-  if (operation.begun) streaming_ = false;
 }
 
 // With the communicator: later, the driver might wait for kernels that wait for this rank, and both

@@ -103,6 +103,7 @@ Result<void> Communicator::start_messages(std::span<GroupMessage> all) {
     if (one.waited) GDRX_TRY(gpu_->check_mark(one.call.stream));  // before anything is in the graph
     calls.push_back(&one.call);
   }
+  if (hierarchy_) return stage_messages(all, calls);
   GDRX_TRY(launch_messages(calls));
   for (GroupMessage& one : all) {
     if (!one.waited) continue;
@@ -114,8 +115,22 @@ Result<void> Communicator::start_messages(std::span<GroupMessage> all) {
   return {};
 }
 
+// Between hosts.
+Result<void> Communicator::stage_messages(std::span<GroupMessage> all,
+                                          std::span<const Call* const> calls) {
+  std::vector<std::shared_ptr<Operation>> waited;
+  for (GroupMessage& one : all) {
+    if (!one.waited) continue;
+    one.operation = operation_of(one.call);
+    one.operation->on_hosts = one.operation->staged = true;
+    waited.push_back(one.operation);
+  }
+  GDRX_TRY(stage(calls, std::move(waited)));
+  return {};
+}
+
 bool Communicator::keeps_own(const Call& call) const {
-  if (!gpu_ || hierarchy_ || call.root != rank_ || !is_gpu_message(call)) return false;
+  if (!gpu_ || call.with_host_memory || call.root != rank_ || !is_gpu_message(call)) return false;
   return !pairs_ || pairs_->own_matched();
 }
 

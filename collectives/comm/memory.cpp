@@ -61,7 +61,7 @@ MemoryHeld Communicator::memory_held() const {
   if (seat_) held.shared = memory_.arena.size();
   if (inbox_) held.inbox = inbox_->shape().bytes();
   held.scratch = scratch_.pages.bytes().size();
-  held.pinned = pinned_->held();
+  held.pinned = pinned_->held() + streams_.pinned_bytes();
   for (const auto& [memory, allocation] : allocations_) {
     held.allocated += allocation.pages.bytes().size();
   }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/ending.hpp"
@@ -46,6 +47,16 @@ struct GpuLaunch {
   const gpu::Messages* messages = nullptr;
 };
 
+struct Operation;
+
+/// The sends and receives of a group, on the pinned memory through which they are staged.
+struct StagedMessages {
+  std::vector<Call> calls;
+  std::vector<std::shared_ptr<Operation>> waited;   // of requests, which end with all
+  std::vector<std::shared_ptr<Operation>> running;  // as they run
+  bool ended = false;                               // and the GPU takes what came
+};
+
 /// Shared by who runs it and its request.
 struct Operation : std::enable_shared_from_this<Operation> {
   Operation(Call what, std::chrono::milliseconds most) : call(std::move(what)), timeout(most) {}
@@ -55,6 +66,8 @@ struct Operation : std::enable_shared_from_this<Operation> {
   std::unique_ptr<exec::Execution> execution;  // while it runs
   std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
   bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
+  bool staged = false;                         // on_hosts: by the host, on pinned memory
+  std::unique_ptr<StagedMessages> messages;    // staged: a group; null: a collective
   bool begun = false;                          // on_hosts: the stream has come to it
   bool aside = false;                          // a thread of its own brings it to its end
   bool own = false;                            // the communicator's: nobody asks what it was

@@ -50,7 +50,8 @@ bool Communicator::may_be_quick(const Call& call) const noexcept {
 // True: it has ended. Else `late` is what has become of it; null: nothing was begun.
 bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& late) {
   const std::unique_lock lock(driver_, std::try_to_lock);
-  if (!lock.owns_lock() || failure_.happened() || has_posted_ || suspicion_.kept() || !idle()) {
+  if (!lock.owns_lock() || failure_.happened() || streams_.has_posted() || suspicion_.kept() ||
+      !idle()) {
     return false;
   }
   if (exec::goes_by_parcels(call.collective, size())) return run_parcels(call, late);

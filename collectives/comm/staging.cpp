@@ -4,33 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/comm/parts.hpp"
-#include "gdrx/traits.hpp"
+#include "collectives/comm/side.hpp"
 
 namespace gdrx {
-namespace {
-
-// What the call reads or writes of a buffer, in elements. Parts leave gaps that are not the call's.
-struct Side {
-  std::vector<exec::Range> runs;
-  std::uint64_t end() const { return runs.empty() ? 0 : runs.back().begin + runs.back().count; }
-};
-
-Result<Side> side_of(const Call& call, bool output, int ranks, Rank self) {
-  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const plan::Extent extent = output ? traits.output : traits.input;
-  if (plan::CollectiveTraits::is_parts(extent)) {
-    return Side{GDRX_TRY(output ? runs_of(call.parts->receives, "recvbuff")
-                                : runs_of(call.parts->sends, "sendbuff"))};
-  }
-  const bool pair = call.collective == Collective::send_recv;
-  const bool has = !pair || call.sends != output;
-  const std::uint64_t count =
-      has ? plan::elements(extent, own_count(call, self), ranks, call.root == self) : 0;
-  return Side{{{0, count}}};
-}
-
-}  // namespace
 
 Result<std::byte*> Staging::take(StagingPool& pool, std::size_t bytes, const void* device) {
   blocks_.reserve(blocks_.size() + 1);

@@ -100,7 +100,8 @@ Result<void> Communicator::start(Operation& operation) {
 Result<void> Communicator::make_start(Operation& operation) {
   begin(operation);
   if (operation.on_hosts) {
-    operation.execution = GDRX_TRY(make_hierarchical(operation));
+    operation.execution =
+        GDRX_TRY(operation.staged ? make_staged(operation) : make_hierarchical(operation));
     return {};
   }
   GDRX_TRY(staging_.begin(operation.call, size(), rank_, *pinned_));
@@ -118,7 +119,7 @@ void Communicator::scale_input(Operation& operation) {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const std::uint64_t count = cut_of(call, traits.input, 1).elements;
   std::byte* to = call.output;
-  if (staging_.has(call.input)) {
+  if (operation.staged || staging_.has(call.input)) {
     to = writable(call.input);
   } else if (call.collective != Collective::all_reduce) {
     operation.scaled = std::make_unique_for_overwrite<std::byte[]>(count * size_of(call.type));

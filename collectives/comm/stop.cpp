@@ -61,6 +61,7 @@ void Communicator::fail_queue() {
     end_of_stream_call(*front);
     fail_operation(*front);
   }
+  fail_awaited();
   if (!pairs_) return;
   for (const auto& operation : pairs_->stop()) fail_operation(*operation);
 }

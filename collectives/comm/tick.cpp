@@ -108,7 +108,7 @@ Duration Communicator::tick() {
     idle_ = moved && *moved ? 0 : idle_ + 1;
     if (idle_ == 0) {
       moved_ = then;
-    } else if (!shared && (streaming_ || !expects_streams() || then - moved_ < kAwake)) {
+    } else if (!shared && (streams_.running || !expects_streams() || then - moved_ < kAwake)) {
       sched_yield();
     } else {
       lock.unlock();

@@ -100,19 +100,38 @@ Result<void> CudaPath::join(cudaStream_t from, cudaStream_t to) {
   return check(cudaStreamWaitEvent(to, held_->order, 0), "cudaStreamWaitEvent");
 }
 
-Result<void> CudaPath::exchange(const Messages& what, int blocks) {
-  const OnDevice here(device_);
-  auto* const stream = static_cast<cudaStream_t>(what.streams.front());
-  const unsigned long long capture = GDRX_TRY(capture_of(stream));
-  for (void* other : what.streams) {
+Result<void> CudaPath::check_together(std::span<void* const> streams) {
+  const auto capture = GDRX_TRY(capture_of(static_cast<cudaStream_t>(streams.front())));
+  for (void* other : streams) {
     if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(other))) == capture) continue;
     return fail(Errc::unsupported,
                 "the streams of a group's sends and receives are captured together, or none is");
   }
-  GDRX_TRY(follow(stream));
-  for (void* other : what.streams) {
-    if (other != stream) GDRX_TRY(join(static_cast<cudaStream_t>(other), stream));
+  return {};
+}
+
+/// The first of them, which is then behind all.
+Result<cudaStream_t> CudaPath::join_all(std::span<void* const> streams) {
+  GDRX_TRY(check_together(streams));
+  auto* const first = static_cast<cudaStream_t>(streams.front());
+  GDRX_TRY(follow(first));
+  for (void* other : streams) {
+    if (other != first) GDRX_TRY(join(static_cast<cudaStream_t>(other), first));
   }
+  return first;
+}
+
+Result<void> CudaPath::leave_all(std::span<void* const> streams) {
+  auto* const first = static_cast<cudaStream_t>(streams.front());
+  for (void* other : streams) {
+    if (other != first) GDRX_TRY(join(first, static_cast<cudaStream_t>(other)));
+  }
+  return {};
+}
+
+Result<void> CudaPath::exchange(const Messages& what, int blocks) {
+  const OnDevice here(device_);
+  cudaStream_t const stream = GDRX_TRY(join_all(what.streams));
   if (count_of(what) <= kMessages) {
     GDRX_TRY(launch_exchange(what, blocks, stream));
   } else {
@@ -121,10 +140,7 @@ Result<void> CudaPath::exchange(const Messages& what, int blocks) {
       GDRX_TRY(launch_exchange(some, blocks, stream));
     }
   }
-  for (void* other : what.streams) {
-    if (other != stream) GDRX_TRY(join(stream, static_cast<cudaStream_t>(other)));
-  }
-  return {};
+  return leave_all(what.streams);
 }
 
 Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, cudaStream_t stream) {

@@ -49,6 +49,8 @@ class CudaPath final : public Path {
   Result<void> combine(const HostSum& what, void* stream) override;
   Result<void> step_flags(const FlagStep& step, void* stream) override;
   Result<bool> relay(const Work& what, const Relay& between, void* stream) override;
+  Result<std::span<std::byte>> staging(std::uint64_t bytes) override;
+  Result<void> stage(const Staged& what) override;
   Flags& flags() noexcept override { return *held_->flags; }
   std::uint64_t memory() const noexcept override { return kArenaBytes; }
   const std::string& device_name() const noexcept override { return device_name_; }
@@ -67,6 +69,9 @@ class CudaPath final : public Path {
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> watch(cudaStream_t stream, unsigned long long capture);
   Result<void> join(cudaStream_t from, cudaStream_t to);
+  static Result<void> check_together(std::span<void* const> streams);
+  Result<cudaStream_t> join_all(std::span<void* const> streams);
+  Result<void> leave_all(std::span<void* const> streams);
   Result<void> launch_exchange(const Messages& what, int blocks, cudaStream_t stream);
   bool has_graphs() const noexcept;
   Result<void> copy(const void* input, void* output, std::uint64_t bytes, const Last& place);
@@ -85,7 +90,8 @@ class CudaPath final : public Path {
   std::uint64_t launches_ = 0;  // not into captures
   std::shared_ptr<std::atomic<std::uint64_t>> ended_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told
-  bool whole_device_ = false;  // more may run: of several captures, or what memory is for
+  bool whole_device_ = false;     // more may run: of several captures, or what memory is for
+  std::span<std::byte> staging_;  // the largest that there is
   DeviceWait wait_;
 };
 

@@ -34,6 +34,7 @@ Held::~Held() {
   if (own_stream != nullptr) cudaStreamDestroy(own_stream);
   if (watch != nullptr) cudaStreamDestroy(watch);
   if (flags != nullptr) cudaFreeHost(flags);
+  for (void* memory : staging) cudaFreeHost(memory);
 }
 
 }  // namespace gdrx::gpu

@@ -54,6 +54,7 @@ struct Held final : DeviceWait::Kept {
   Windows windows;
   Report* report = nullptr;  // pinned, as the next
   Flags* flags = nullptr;
+  std::vector<void*> staging;  // pinned; the last is the largest
   cudaEvent_t order = nullptr;
   cudaEvent_t never = nullptr;  // never recorded
   cudaStream_t own_stream = nullptr;

@@ -96,6 +96,15 @@ struct Messages {
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 
+/// A call that the host makes on pinned memory, between what the stream has before it and what
+/// comes behind it.
+struct Staged {
+  std::vector<Messages::Copy> in;   // before the host's part
+  std::vector<Messages::Copy> out;  // behind it
+  CallRecord record;
+  std::vector<void*> streams;  // as Messages'
+};
+
 /// Why a kernel stopped waiting.
 struct Trouble {
   bool happened = false;
@@ -234,6 +243,12 @@ class Path {
   /// network, Kernel::all_gather from there. `what.finish` is not looked at. False, on all ranks of
   /// the host: it is too large for one block, and nothing was enqueued.
   virtual Result<bool> relay(const Work& what, const Relay& between, void* stream) = 0;
+  /// Pinned memory for what stage() copies, at least `bytes` of it, until the path goes, as what
+  /// was given before. Blocks for CUDA alone.
+  virtual Result<std::span<std::byte>> staging(std::uint64_t bytes) = 0;
+  /// Enqueues as launch() does: copies in, tells this process that all lies there, waits for it as
+  /// step_flags(), copies out and tells it that. Errc::unsupported: nothing was enqueued.
+  virtual Result<void> stage(const Staged& what) = 0;
   /// This process's side of them.
   virtual Flags& flags() noexcept = 0;
   /// GPU memory that this path holds, bytes.
@@ -247,7 +262,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 18;
+inline constexpr int kModuleAbi = 19;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

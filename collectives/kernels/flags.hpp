@@ -24,6 +24,7 @@ struct CallRecord {
   std::int32_t op = 0;
   std::int32_t captured = 0;     // 1: from a graph, so that no host posted this one
   std::uint32_t timeout_ms = 0;  // 0: none
+  std::uint32_t staged = 0;      // captured and staged: its number, from 1 on
 };
 
 /// There is one record: a call begins when the one before it has gathered, so when the host has

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/stage.hpp"
+
+#include "collectives/comm/gpu_messages.hpp"
+#include "collectives/comm/side.hpp"
+#include "gdrx/traits.hpp"
+
+namespace gdrx {
+namespace {
+
+constexpr std::uint64_t kAlignment = 256;
+
+/// A call with its place in host memory.
+struct Placed {
+  Call call;
+  Side input, output;
+  std::uint64_t input_at = 0, output_at = 0;
+};
+
+std::uint64_t place(const Side& side, std::size_t element, std::uint64_t& end) {
+  const std::uint64_t at = end;
+  end += (side.end() * element + kAlignment - 1) / kAlignment * kAlignment;
+  return at;
+}
+
+void stage(const Placed& placed, std::byte* host, Stage& stage) {
+  Call call = placed.call;
+  const std::size_t element = size_of(call.type);
+  std::byte* const input = host + placed.input_at;
+  std::byte* const output = host + placed.output_at;
+  for (const exec::Range& run : placed.input.runs) {
+    const std::uint64_t at = run.begin * element;
+    if (run.count > 0) stage.work.in.push_back({call.input + at, input + at, run.count * element});
+  }
+  for (const exec::Range& run : placed.output.runs) {
+    const std::uint64_t at = run.begin * element;
+    if (run.count > 0)
+      stage.work.out.push_back({output + at, call.output + at, run.count * element});
+  }
+  if (placed.input.end() > 0) call.input = input;
+  if (placed.output.end() > 0) call.output = output;
+  call.stream = nullptr;
+  stage.calls.push_back(std::move(call));
+}
+
+}  // namespace
+
+Result<Stage> stage_of(std::span<const Call* const> calls, int ranks, Rank self,
+                       const TakeHostMemory& take) {
+  Stage all;
+  std::vector<Placed> placed;
+  std::uint64_t end = 0;
+  if (calls.front()->collective == Collective::send_recv) {
+    gpu::Messages messages = GDRX_TRY(messages_of(calls, self));
+    all.work.in = std::move(messages.copies);
+    all.work.streams = std::move(messages.streams);
+  } else {
+    all.work.streams = {calls.front()->stream};
+  }
+  for (const Call* call : calls) {
+    if (call->collective == Collective::send_recv && call->root == self) continue;
+    Placed one{*call, GDRX_TRY(side_of(*call, false, ranks, self)),
+               GDRX_TRY(side_of(*call, true, ranks, self))};
+    one.input_at = place(one.input, size_of(call->type), end);
+    one.output_at = place(one.output, size_of(call->type), end);
+    placed.push_back(std::move(one));
+  }
+  std::byte* const host = end > 0 ? GDRX_TRY(take(end)) : nullptr;
+  for (const Placed& one : placed) stage(one, host, all);
+  return all;
+}
+
+}  // namespace gdrx

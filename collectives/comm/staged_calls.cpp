@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of GPU memory that the host makes, in the order of their streams: into the stream, and what
+// the host does when the stream has come to one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_messages.hpp"
+#include "collectives/comm/side.hpp"
+#include "collectives/comm/stage.hpp"
+#include "collectives/comm/staged_execution.hpp"
+#include "transport/memory/cuda_memory.hpp"
+
+namespace gdrx {
+namespace {
+
+/// Of a rank that has no byte in one the memory does not matter.
+bool lies_on_gpu(const Call& call, const gpu::Path& path, int ranks, Rank self) {
+  const auto input = side_of(call, false, ranks, self);
+  const auto output = side_of(call, true, ranks, self);
+  if (!input || !output) return false;
+  const void* const from = input->end() > 0 ? call.input : nullptr;
+  const void* const to = output->end() > 0 ? call.output : nullptr;
+  if (input->end() > 0 && cuda::kind_of(from) != MemoryKind::cuda) return false;
+  if (output->end() > 0 && cuda::kind_of(to) != MemoryKind::cuda) return false;
+  return path.check_buffers(from, to).has_value();
+}
+
+}  // namespace
+
+// Others may make the call in another way: to the network it is the same.
+bool Communicator::is_staged_in_stream(const Call& call) const {
+  if (!gpu_ || call.stream == nullptr || call.with_host_memory || !why_staged(call)) return false;
+  if (!can_carry(machine_, call.collective, call.needs_rank_order() ? std::nullopt : fixed_)) {
+    return false;
+  }
+  if (call.collective == Collective::send_recv && call.root == rank_) return false;
+  return lies_on_gpu(call, *gpu_, size(), rank_);
+}
+
+// As queue_on_hosts(): known to the host before it is in the stream.
+Result<std::shared_ptr<Operation>> Communicator::stage(
+    std::span<const Call* const> calls, std::vector<std::shared_ptr<Operation>> waited) {
+  if (failure_.happened()) return tl::unexpected(failure_.error());
+  const Call& first = *calls.front();
+  const bool messages = first.collective == Collective::send_recv;
+  GDRX_TRY(gpu_->check_launch(first.stream));
+  const bool captured = GDRX_TRY(gpu_->is_captured(first.stream));
+  std::unique_lock lock(gpu_mutex_);
+  const auto take = [this](std::uint64_t bytes) -> Result<std::byte*> {
+    const std::span<std::byte> pinned = GDRX_TRY(gpu_->staging(bytes));
+    streams_.use_pinned(pinned);
+    return pinned.data();
+  };
+  auto made = stage_of(calls, size(), rank_, take);
+  if (!made) {
+    lock.unlock();
+    return tl::unexpected(captured ? made.error() : stop(std::move(made).error(), true));
+  }
+  Stage& stage = *made;
+  std::shared_ptr<Operation> operation;
+  if (captured) {
+    stage.work.record.captured = 1;
+    stage.work.record.staged = streams_.keep({std::move(stage.calls), timeout_of(first)});
+  } else {
+    operation = std::make_shared<Operation>(messages ? first : std::move(stage.calls.front()),
+                                            timeout_of(first));
+    operation->on_hosts = operation->staged = true;
+    if (messages) {
+      operation->messages = std::make_unique<StagedMessages>(
+          StagedMessages{std::move(stage.calls), std::move(waited), {}});
+    }
+    streams_.post(operation);
+  }
+  posted_on_gpu_ = false;
+  mesh_->wake();
+  if (auto enqueued = gpu_->stage(stage.work); !enqueued) {
+    lock.unlock();
+    if (captured) return tl::unexpected(std::move(enqueued).error());
+    return tl::unexpected(stop(std::move(enqueued).error(), true));
+  }
+  if (captured) streams_.in_graphs = true;
+  return operation;
+}
+
+Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& operation) {
+  streams_.register_pinned(*registrations_);
+  operation.info.staged = true;
+  say_why_staged(operation.call);
+  if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
+  return std::make_unique<StagedExecution>(GDRX_TRY(make_execution(operation)), *flags_);
+}
+
+void Communicator::begin_messages(std::shared_ptr<Operation> group) {
+  streams_.register_pinned(*registrations_);
+  begin(*group);
+  streams_.messages = group;
+  group->info.path = PathKind::fabric;
+  group->info.staged = true;
+  say_why_staged(group->call);
+  for (const auto& one : group->messages->waited) one->begun = true;
+  for (const Call& call : group->messages->calls) {
+    auto message = std::make_shared<Operation>(call, group->timeout);
+    message->own = true;
+    group->messages->running.push_back(message);
+    start_pair(message);
+    if (failure_.happened()) return;
+  }
+}
+
+// True: something was done.
+bool Communicator::step_messages() {
+  const std::shared_ptr<Operation> group = streams_.messages;
+  if (!group || failure_.happened()) return false;
+  StagedMessages& messages = *group->messages;
+  if (!messages.ended) {
+    messages.ended = std::all_of(messages.running.begin(), messages.running.end(),
+                                 [](const auto& message) { return message->end.done(); });
+    if (messages.ended) flags_->allow(gpu::Allowed::gather);
+    return messages.ended;
+  }
+  if (flags_->count(gpu::Told::gathered) == 0) return false;
+  flags_->end();
+  streams_.messages.reset();
+  end_of_stream_call(*group);
+  last_ = group->info;
+  last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
+  for (const auto& one : messages.waited) finish(*one);
+  finish(*group);
+  return true;
+}
+
+}  // namespace gdrx

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What streams begin, as who drives the communicator hears of it.
+#include <algorithm>
+#include <utility>
+
+#include "collectives/comm/communicator.hpp"
+
+namespace gdrx {
+
+void StreamCalls::post(std::shared_ptr<Operation> operation) {
+  const std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(operation));
+  ++pending;
+  has_posted_ = true;
+}
+
+std::vector<std::shared_ptr<Operation>> StreamCalls::take_posted() {
+  const std::lock_guard lock(mutex_);
+  has_posted_ = false;
+  return std::exchange(posted_, {});
+}
+
+std::uint32_t StreamCalls::keep(CapturedCall call) {
+  const std::lock_guard lock(mutex_);
+  captured_.push_back(std::move(call));
+  return static_cast<std::uint32_t>(captured_.size());
+}
+
+std::shared_ptr<Operation> StreamCalls::operation_of(const gpu::CallRecord& record) const {
+  std::shared_ptr<Operation> operation;
+  if (record.staged == 0) {
+    Call call;
+    call.collective = Collective::all_reduce;
+    call.count = record.count;
+    call.type = static_cast<DataType>(record.type);
+    call.op = static_cast<ReduceOp>(record.op);
+    const std::chrono::milliseconds timeout(record.timeout_ms);
+    operation = std::make_shared<Operation>(std::move(call), timeout);
+  } else {
+    const std::lock_guard lock(mutex_);
+    const CapturedCall& captured = captured_.at(record.staged - 1);
+    operation = std::make_shared<Operation>(captured.calls.front(), captured.timeout);
+    operation->staged = true;
+    if (captured.calls.front().collective == Collective::send_recv) {
+      operation->messages =
+          std::make_unique<StagedMessages>(StagedMessages{captured.calls, {}, {}});
+    }
+  }
+  operation->on_hosts = true;
+  return operation;
+}
+
+void StreamCalls::use_pinned(std::span<std::byte> pinned) {
+  const std::lock_guard lock(mutex_);
+  if (pinned.data() == pinned_.data()) return;
+  pinned_ = pinned;
+  pinned_is_new_ = true;
+  pinned_bytes_ += pinned.size();
+}
+
+std::uint64_t StreamCalls::pinned_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return pinned_bytes_;
+}
+
+void StreamCalls::register_pinned(RegistrationCache& cache) {
+  std::span<std::byte> fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(pinned_is_new_, false)) fresh = pinned_;
+  }
+  if (fresh.empty()) return;
+  if (auto registration = cache.acquire_new(fresh, MemoryKind::host)) {
+    registrations_.push_back(std::move(*registration));
+  }
+}
+
+bool Communicator::runs_in_stream(const Call& call) const {
+  return runs_on_gpu(call) || runs_on_hosts(call) || (hierarchy_ && is_empty(call)) ||
+         is_staged_in_stream(call);
+}
+
+bool Communicator::idle() const noexcept {
+  return queue_.empty() && (!pairs_ || pairs_->running().empty()) && streams_.awaited.empty() &&
+         !streams_.messages;
+}
+
+bool Communicator::expects_streams() const noexcept {
+  return streams_.expected() && !failure_.happened();
+}
+
+void Communicator::take_posted() {
+  if (!streams_.has_posted()) return;
+  for (const auto& operation : streams_.take_posted()) {
+    if (!operation->messages) queue_.push_back(operation);
+    streams_.awaited.push_back(operation);
+  }
+  moved_ = steady_clock().now();  // they may begin at once
+}
+
+// The GPU comes to its calls one after another, whoever put them into its stream.
+void Communicator::hear_streams() {
+  const bool begun = !streams_.running && !failure_.happened() && flags_->begun();
+  take_posted();  // after that look: what has begun was posted before
+  if (!begun) return;
+  streams_.running = true;
+  const gpu::CallRecord record = flags_->take();
+  std::shared_ptr<Operation> operation;
+  if (record.captured != 0) {
+    operation = streams_.operation_of(record);
+    ++streams_.pending;
+    const auto next = std::find_if(queue_.begin(), queue_.end(),
+                                   [](const auto& one) { return one->on_hosts && !one->begun; });
+    if (!operation->messages) queue_.insert(next, operation);
+  } else if (streams_.awaited.empty()) {
+    stop(Error{Errc::internal, "a stream began a call that nobody posted", 0}, true);
+    return;
+  } else {
+    operation = std::move(streams_.awaited.front());
+    streams_.awaited.pop_front();
+  }
+  operation->begun = true;
+  if (operation->messages) begin_messages(std::move(operation));
+}
+
+void Communicator::end_of_stream_call(const Operation& operation) noexcept {
+  if (!operation.on_hosts) return;
+  --streams_.pending;
+  if (operation.begun) streams_.running = false;
+}
+
+// Those of collectives are in the queue, too.
+void Communicator::fail_awaited() noexcept {
+  const auto fail_group = [this](Operation& group) {
+    end_of_stream_call(group);
+    for (const auto& one : group.messages->waited) fail_operation(*one);
+    fail_operation(group);
+  };
+  for (const auto& operation : streams_.awaited) {
+    if (operation->messages) fail_group(*operation);
+  }
+  streams_.awaited.clear();
+  if (const auto group = std::exchange(streams_.messages, nullptr)) fail_group(*group);
+}
+
+}  // namespace gdrx

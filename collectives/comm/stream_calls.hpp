@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of a communicator that streams begin.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "collectives/comm/operation.hpp"
+#include "transport/memory/registration_cache.hpp"
+
+namespace gdrx {
+
+/// What a graph may ask the host for, any number of times: a collective, or the messages of a
+/// group.
+struct CapturedCall {
+  std::vector<Call> calls;
+  std::chrono::milliseconds timeout{};
+};
+
+class StreamCalls {
+ public:
+  // Any thread.
+  /// `operation` begins behind those that were posted before.
+  void post(std::shared_ptr<Operation> operation);
+  bool has_posted() const noexcept { return has_posted_; }
+  std::vector<std::shared_ptr<Operation>> take_posted();
+  /// From now on graphs may begin it. Its number, from 1 on.
+  std::uint32_t keep(CapturedCall call);
+  /// Of a call that a graph has begun.
+  std::shared_ptr<Operation> operation_of(const gpu::CallRecord& record) const;
+  /// Calls are staged through `pinned`, if they do not have it already.
+  void use_pinned(std::span<std::byte> pinned);
+  std::uint64_t pinned_bytes() const;
+  /// Whether one may begin at any time.
+  bool expected() const noexcept { return pending > 0 || in_graphs; }
+
+  std::atomic<int> pending{0};  // posted or begun, and not ended
+  std::atomic<bool> in_graphs{false};
+
+  // By who drives.
+  /// Pinned memory, once for all calls. What is not registered is copied once more.
+  void register_pinned(RegistrationCache& cache);
+
+  bool running = false;                            // one that began has not ended
+  std::deque<std::shared_ptr<Operation>> awaited;  // in the order in which they begin
+  std::shared_ptr<Operation> messages;             // those of a group, as they run
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Operation>> posted_;
+  std::atomic<bool> has_posted_{false};
+  std::vector<CapturedCall> captured_;
+  std::span<std::byte> pinned_;  // the largest
+  bool pinned_is_new_ = false;
+  std::uint64_t pinned_bytes_ = 0;  // of all there is
+  std::vector<RegistrationRef> registrations_;
+};
+
+}  // namespace gdrx

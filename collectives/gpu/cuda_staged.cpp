@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a path does of a call that the host makes: copies through pinned memory, and stops.
+#include <algorithm>
+#include <bit>
+
+#include "collectives/gpu/capture.hpp"
+#include "collectives/gpu/cuda_path.hpp"
+#include "collectives/gpu/error.hpp"
+#include "collectives/gpu/on_device.hpp"
+#include "collectives/kernels/stops.hpp"
+
+namespace gdrx::gpu {
+
+// What was outgrown stays for the graphs that name it, and since to free it would wait for every
+// kernel of the GPU. So that it is little, memory grows twofold once it grows.
+Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
+  if (bytes > staging_.size()) {
+    const OnDevice here(device_);
+    const AnyCapture beside;
+    held_->staging.reserve(held_->staging.size() + 1);
+    const std::uint64_t size = staging_.empty() ? bytes : std::bit_ceil(bytes);
+    void* memory = nullptr;
+    GDRX_TRY(check(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
+    held_->staging.push_back(memory);
+    staging_ = {static_cast<std::byte*>(memory), size};
+  }
+  return staging_;
+}
+
+Result<void> CudaPath::stage(const Staged& what) {
+  const OnDevice here(device_);
+  cudaStream_t const stream = GDRX_TRY(join_all(what.streams));
+  const Last place{stream, GDRX_TRY(capture_of(stream))};
+  for (const Messages::Copy& one : what.in) GDRX_TRY(copy(one.from, one.to, one.bytes, place));
+  FlagStep turn;
+  turn.tells = bit_of(Told::begun) | bit_of(Told::scattered);
+  turn.awaits = static_cast<std::int32_t>(Allowed::gather);
+  turn.record = what.record;
+  GDRX_TRY(check(launch_flags(call_, turn, held_->flags, stream), "kernel launch"));
+  for (const Messages::Copy& one : what.out) GDRX_TRY(copy(one.from, one.to, one.bytes, place));
+  FlagStep end;
+  end.tells = bit_of(Told::gathered);
+  GDRX_TRY(check(launch_flags(call_, end, held_->flags, stream), "kernel launch"));
+  return leave_all(what.streams);
+}
+
+}  // namespace gdrx::gpu
