@@ -15,12 +15,18 @@ struct Placed {
   Call call;
   Side input, output;
   std::uint64_t input_at = 0, output_at = 0;
+  bool keeps_output = false;
 };
 
 std::uint64_t place(const Side& side, std::size_t element, std::uint64_t& end) {
   const std::uint64_t at = end;
   end += (side.end() * element + kAlignment - 1) / kAlignment * kAlignment;
   return at;
+}
+
+/// The root of a broadcast in place has its result already.
+bool keeps_buffer(const Call& call, const Side& input) {
+  return call.collective == Collective::broadcast && call.input == call.output && input.end() > 0;
 }
 
 void stage(const Placed& placed, std::byte* host, Stage& stage) {
@@ -34,7 +40,7 @@ void stage(const Placed& placed, std::byte* host, Stage& stage) {
   }
   for (const exec::Range& run : placed.output.runs) {
     const std::uint64_t at = run.begin * element;
-    if (run.count > 0)
+    if (run.count > 0 && !placed.keeps_output)
       stage.work.out.push_back({output + at, call.output + at, run.count * element});
   }
   if (placed.input.end() > 0) call.input = input;
@@ -62,7 +68,12 @@ Result<Stage> stage_of(std::span<const Call* const> calls, int ranks, Rank self,
     Placed one{*call, GDRX_TRY(side_of(*call, false, ranks, self)),
                GDRX_TRY(side_of(*call, true, ranks, self))};
     one.input_at = place(one.input, size_of(call->type), end);
-    one.output_at = place(one.output, size_of(call->type), end);
+    one.output_at = one.input_at;
+    if (keeps_buffer(*call, one.input)) {
+      one.keeps_output = true;
+    } else {
+      one.output_at = place(one.output, size_of(call->type), end);
+    }
     placed.push_back(std::move(one));
   }
   std::byte* const host = end > 0 ? GDRX_TRY(take(end)) : nullptr;

@@ -83,6 +83,7 @@ class GpuStaged : public testing::Test {
   }
   void check(const Member& self) { expect_all(self, 42 | 43); }
   void expect_all(const Member& self, std::uint32_t value) {
+    must(cudaStreamSynchronize(self.stream), "cudaStreamSynchronize");
     std::vector<std::uint32_t> got(kCount);
     must(cudaMemcpy(got.data(), self.data, kCount * 4, cudaMemcpyDeviceToHost), "copy");
     EXPECT_EQ(got, std::vector<std::uint32_t>(kCount, value)) << "rank " << self.rank;
