@@ -90,6 +90,8 @@ Result<std::string> Communicator::explain(const Call& call, MemoryKind memory) c
   if (staged) {
     text =
         fmt::format("GPU buffers go through pinned host memory: {}\n", text_of(*staged, no_gpu_));
+    if (gpu_)
+      text += "  in the order of their stream, and in graphs; without a stream the caller waits\n";
   }
   return text + explanation.of_host_memory(call, bytes);
 }

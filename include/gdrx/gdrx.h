@@ -13,8 +13,7 @@
  *     stream, the call returns at once, and the stream tells when it is done, as with NCCL. Such
  *     calls may be captured into a CUDA graph; whoever launches graphs of one communicator orders
  *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
- *   - a stream and a request: both; but only the request tells when the operation is done if it is
- *     staged through host memory.
+ *   - a stream and a request: both; but the request alone where the host waits for the stream.
  * CUDA's default stream is gdrxStreamDefault, since its name there, 0, is no stream here; it cannot
  * be captured, and ranks that share it wait for each other in vain. CUDA's default stream of each
  * thread (0x2) is refused. A communicator whose calls change streams keeps their order by an event:
@@ -25,23 +24,28 @@
  * stream, too, and barrier if it has a stream, when all ranks are on one host, each has a GPU
  * (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs registration, gdrxRegister
  * may save copies. A rank that has no element in such a call and gives NULL for its buffers is
- * taken for one of CUDA memory if it gives a stream, or if its call before was of CUDA memory.
- * AllReduce between hosts runs on GPUs and network, in the order of its stream, too, while a thread
- * of the communicator drives the network. A call that is not in a stream keeps its place behind
- * those that are, but not beside graphs: the host waits for a graph's stream first; and whoever
- * launches graphs orders them and other calls of the communicator, if they are in different
- * streams. Everything else is staged through pinned host memory: such a call first waits for its
- * stream, and blocks until it is done if it has no request; it disturbs no capture of another
- * stream. A warning says why a communicator stages, once for each reason. More than two ranks of
- * one process that share a GPU need CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that
- * share a queue would let a kernel wait for one behind it; without, their calls are staged. With a
- * driver or toolkit before CUDA 12.4 they, and GPU calls that ranks may begin in different orders
- * (of two communicators), want CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is
- * first used may wait for those that run; later ones load all with the communicator. GPU buffers
- * lie on the communicator's GPU. Buffers belong to the caller and stay untouched by him until the
- * operation is done. All ranks give buffers of the same kind, a root both of them, and a barrier
- * or a message has a stream on all its ranks or on none. recvbuff may equal sendbuff (in place).
- * Any alignment, any count, 0 too.
+ * taken for one of CUDA memory if it gives a stream, or if it gives none and its call before was
+ * of CUDA memory. AllReduce between hosts runs on GPUs and network, in the order of its stream,
+ * too, while a thread of the communicator drives the network. A call that is not in a stream keeps
+ * its place behind those that are, but not beside graphs: the host waits for a graph's stream
+ * first; and whoever launches graphs orders them and other calls of the communicator, if they are
+ * in different streams. Everything else is staged: copied to pinned host memory, carried by the
+ * host, copied back. With a stream, buffers of CUDA memory alone and GPUs in use this takes its
+ * place in the stream as above: the call returns at once, may be captured, and its time runs from
+ * when the stream reaches it. Then it is made, too: who has others in no stream, in graphs, or
+ * messages to the same rank orders them alike on every rank; in a group they keep their order.
+ * Other calls of CUDA memory wait for their stream first, and block until they are done if they
+ * have no request; they disturb no capture. A warning says why a communicator stages, once for
+ * each reason. More than two ranks of one process that share a GPU need
+ * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a kernel
+ * wait for one behind it; without, their calls are staged. With a driver or toolkit before CUDA
+ * 12.4 they, and GPU calls that ranks may begin in different orders (of two communicators), want
+ * CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is first used may wait for those
+ * that run; later ones load all with the communicator. GPU buffers lie on the communicator's GPU.
+ * Buffers belong to the caller and stay untouched by him until the operation is done. All ranks
+ * give buffers of the same kind, a root both of them, and a barrier or a message has a stream on
+ * all its ranks or on none. recvbuff may equal sendbuff (in place). Any alignment, any count, 0
+ * too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxCommSetTimeout and

@@ -305,11 +305,11 @@ class Hosts {
   std::vector<Member> comms_;
 };
 
-/// "ucx", "verbs", or "pinned": verbs, and NICs that do not reach the GPUs' memory.
+/// "ucx", "tcp", "verbs", or "pinned": verbs, and NICs that do not reach the GPUs' memory.
 inline Hosts::Settings settings_of(const std::string& fabric,
                                    const std::string& algorithm = "auto") {
   Hosts::Settings settings;
-  settings.transport = fabric == "ucx" ? "ucx" : "verbs";
+  settings.transport = fabric == "ucx" || fabric == "tcp" ? fabric : "verbs";
   settings.algorithm = algorithm;
   settings.pinned = fabric == "pinned";
   return settings;
@@ -320,6 +320,7 @@ class GpuHosts : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (gpu_count() == 0) GTEST_SKIP() << "no GPU on this machine";
+    if (GetParam() == std::string("tcp")) return;
     if (GetParam() != std::string("ucx")) {
       setenv("GDRX_MODULE_PATH", GDRX_SIM_MODULE_PATHS, 1);
     } else {

@@ -344,7 +344,7 @@ TEST_P(GpuHostStaged, CallsThatDifferAreNamed) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStaged, testing::Values("ucx", "pinned"));
+INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStaged, testing::Values("tcp", "pinned"));
 
 }  // namespace
 }  // namespace gdrx::gpu
