@@ -145,6 +145,7 @@ TEST_F(Explain, SaysWhyACallOfGpuMemoryIsStaged) {
   const std::string text = said(Collective::reduce, 100, MemoryKind::cuda, ReduceOp::band);
   EXPECT_EQ(text.find("GPU buffers go through pinned host memory: no kernel has its type"), 0U)
       << text;
+  EXPECT_EQ(count_of(text, "\n  in the order of their stream, and in graphs"), 1U) << text;
   EXPECT_EQ(count_of(text, "\n  * "), 1U) << text;
 }
 

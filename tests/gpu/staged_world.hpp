@@ -57,4 +57,97 @@ inline Result<void> call_api(Communicator& comm, gdrx::Call call) {
   return comm.run(call);
 }
 
+inline constexpr std::uint64_t kRoom = 8 << 20;  // bytes of inputs
+
+inline std::byte* input_at(Hosts& world, int rank) {
+  return const_cast<std::byte*>(world.call({}, rank).input);
+}
+inline std::byte* output_at(Hosts& world, int rank) { return world.call({}, rank).output; }
+
+inline void synchronize(const Hosts& world, int rank) {
+  must(cudaStreamSynchronize(world.stream(rank)), "cudaStreamSynchronize");
+}
+
+/// Inputs on their way in every rank's stream behind a delay, outputs poisoned.
+inline void prepare(Hosts& world, const StagedCase& what, std::vector<Words>& kept) {
+  kept.resize(static_cast<std::size_t>(world.size()));
+  world.for_each([&](int rank) {
+    Words& words = kept[static_cast<std::size_t>(rank)];
+    words = input_of(what, rank, kRoom / 4);
+    const std::uint64_t length = expected_of(what, rank, world.size()).size() * 4;
+    must(cudaMemsetAsync(output_at(world, rank), 0xa5, length, world.stream(rank)), "memset");
+    must(cudaMemsetAsync(input_at(world, rank), 0, kRoom, world.stream(rank)), "memset");
+    synchronize(world, rank);
+  });
+  world.for_each([&](int rank) {
+    enqueue_delay(static_cast<std::uint64_t>(rank % 3) * 300'000, world.stream(rank));
+    must(cudaMemcpyAsync(input_at(world, rank), kept[static_cast<std::size_t>(rank)].data(), kRoom,
+                         cudaMemcpyHostToDevice, world.stream(rank)),
+         "copy");
+  });
+}
+
+inline gdrx::Call call_of(Hosts& world, const StagedCase& what, int rank) {
+  gdrx::Call call = staged_call(what, rank, world.size());
+  call.input = input_at(world, rank);
+  call.output = output_at(world, rank);
+  call.stream = world.stream(rank);
+  return call;
+}
+
+/// In the stream, without waiting for it.
+inline void check(Hosts& world, const StagedCase& what) {
+  world.for_each([&](int rank) {
+    const Words expected = expected_of(what, rank, world.size());
+    Words got(expected.size());
+    must(cudaMemcpyAsync(got.data(), output_at(world, rank), got.size() * 4, cudaMemcpyDeviceToHost,
+                         world.stream(rank)),
+         "copy");
+    synchronize(world, rank);
+    if (what.collective == Collective::exscan && rank == 0) return;  // undefined there
+    EXPECT_TRUE(got == expected) << what.name() << ", rank " << rank << ", round " << what.round;
+  });
+}
+
+inline void launch_all(Hosts& world, const StagedCase& what) {
+  world.for_each([&](int rank) { must(call_api(world.comm(rank), call_of(world, what, rank))); });
+}
+
+template <class Body>
+cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t made = nullptr;
+  const cudaStream_t stream = world.stream(rank);
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+  launch();
+  must(cudaStreamEndCapture(stream, &graph), "capture");
+  must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
+  cudaGraphDestroy(graph);
+  return made;
+}
+
+/// A graph a rank, one rank's after the other's: a capture of global mode is beside no other.
+inline std::vector<cudaGraphExec_t> capture_all(Hosts& world, const StagedCase& what) {
+  std::vector<cudaGraphExec_t> graphs(static_cast<std::size_t>(world.size()));
+  for (int only = 0; only < world.size(); ++only) {
+    world.for_each([&](int rank) {
+      if (rank != only) return;
+      graphs[static_cast<std::size_t>(rank)] = capture(
+          world, rank, [&] { must(call_api(world.comm(rank), call_of(world, what, rank))); });
+    });
+  }
+  return graphs;
+}
+
+inline void end(std::vector<cudaGraphExec_t>& graphs) {
+  for (cudaGraphExec_t graph : graphs) cudaGraphExecDestroy(graph);
+  graphs.clear();
+}
+
+inline void launch_graphs(Hosts& world, const std::vector<cudaGraphExec_t>& graphs) {
+  world.for_each([&](int rank) {
+    must(cudaGraphLaunch(graphs[static_cast<std::size_t>(rank)], world.stream(rank)), "launch");
+  });
+}
+
 }  // namespace gdrx::gpu

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How staged calls between hosts end: late ranks, aborts, calls that differ, communicators that go.
+// Skipped without a GPU.
+#include <chrono>
+#include <thread>
+
+#include "tests/gpu/staged_world.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class GpuHostStagedEnds : public GpuHosts {};
+
+TEST_P(GpuHostStagedEnds, AGraphThatOutlivesItsCommunicatorDoesNothing) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  std::vector<Words> kept;
+  const StagedCase what{Collective::all_gather, 100'001};
+  auto graphs = capture_all(world, what);
+  launch_graphs(world, graphs);
+  world.for_each([&](int rank) { world.end(rank); });  // waits for them
+  prepare(world, what, kept);
+  launch_graphs(world, graphs);
+  world.for_each([&](int rank) {
+    Words got(what.count * 2);
+    must(cudaMemcpyAsync(got.data(), output_at(world, rank), got.size() * 4, cudaMemcpyDeviceToHost,
+                         world.stream(rank)),
+         "copy");
+    synchronize(world, rank);
+    EXPECT_TRUE(got == Words(got.size(), kUntouched)) << "rank " << rank;
+  });
+  end(graphs);
+}
+
+TEST_P(GpuHostStagedEnds, ARankThatDoesNotCallIsNamedAndTheStreamEnds) {
+  for (const bool captured : {false, true}) {
+    Hosts::Settings settings = settings_of(GetParam());
+    settings.timeout = std::chrono::milliseconds(1500);
+    Hosts world(2, 1, settings);
+    world.for_each([&](int rank) {
+      if (rank > 0) return;
+      const gdrx::Call call = call_of(world, {Collective::all_gather, 1000}, 0);
+      const auto launch = [&] { must(call_api(world.comm(0), call)); };
+      const auto begin = Clock::now();
+      if (captured) {
+        const cudaGraphExec_t graph = capture(world, 0, launch);
+        must(cudaGraphLaunch(graph, world.stream(0)), "launch");
+        synchronize(world, 0);
+        cudaGraphExecDestroy(graph);
+      } else {
+        launch();
+        synchronize(world, 0);
+      }
+      EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
+      const auto failure = world.comm(0).async_error();
+      ASSERT_TRUE(failure);
+      EXPECT_EQ(failure->code, Errc::timeout);
+      EXPECT_NE(failure->what.find("rank 1"), std::string::npos) << failure->what;
+      EXPECT_NE(failure->what.find("1.5 s"), std::string::npos) << failure->what;
+    });
+  }
+}
+
+// A call's time runs from when the stream reaches it.
+TEST_P(GpuHostStagedEnds, WhatTheStreamHasBeforeACallIsNotOfItsTime) {
+  Hosts::Settings settings = settings_of(GetParam());
+  settings.timeout = std::chrono::milliseconds(1000);
+  Hosts world(2, 1, settings);
+  std::vector<Words> kept;
+  const StagedCase what{Collective::broadcast, 1000};
+  prepare(world, what, kept);
+  world.for_each([&](int rank) {
+    enqueue_delay(2'000'000'000, world.stream(rank));
+    must(call_api(world.comm(rank), call_of(world, what, rank)));
+  });
+  check(world, what);
+  EXPECT_FALSE(world.comm(0).failure());
+}
+
+TEST_P(GpuHostStagedEnds, AnAbortReleasesTheStream) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  world.for_each([&](int rank) {
+    if (rank > 0) return;
+    must(call_api(world.comm(0), call_of(world, {Collective::all_gather, 100'000}, 0)));
+    must(call_api(world.comm(0), call_of(world, {Collective::barrier}, 0)));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto begin = Clock::now();
+  world.comm(0).abort();
+  world.for_each([&](int rank) { synchronize(world, rank); });
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST_P(GpuHostStagedEnds, CallsThatDifferAreNamed) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  world.for_each([&](int rank) {
+    const auto count = static_cast<std::uint64_t>(1000 + rank);
+    must(call_api(world.comm(rank), call_of(world, {Collective::broadcast, count}, rank)));
+    synchronize(world, rank);
+  });
+  world.for_each([&](int rank) {
+    const auto failure = world.comm(rank).async_error();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, Errc::mismatch) << failure->what;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStagedEnds, testing::Values("tcp", "pinned"));
+
+}  // namespace
+}  // namespace gdrx::gpu
