@@ -218,7 +218,7 @@ Result<bool> Communicator::progress() {
 
 // One round: the failure, the fabric, the running operation. driver_ is held.
 Result<bool> Communicator::make_progress() {
-  if (flags_ && (hierarchy_ || expects_streams())) {
+  if (flags_ && (hierarchy_ || streams_.expected())) {
     look_at_gpu();
     hear_streams();
   }

@@ -26,17 +26,15 @@
  * may save copies. A rank that has no element in such a call and gives NULL for its buffers is
  * taken for one of CUDA memory if it gives a stream, or if it gives none and its call before was
  * of CUDA memory. AllReduce between hosts runs on GPUs and network, in the order of its stream,
- * too, while a thread of the communicator drives the network. A call that is not in a stream keeps
- * its place behind those that are, but not beside graphs: the host waits for a graph's stream
- * first; and whoever launches graphs orders them and other calls of the communicator, if they are
- * in different streams. Everything else is staged: copied to pinned host memory, carried by the
- * host, copied back. With a stream, buffers of CUDA memory alone and GPUs in use this takes its
- * place in the stream as above: the call returns at once, may be captured, and its time runs from
- * when the stream reaches it. Then it is made, too: who has others in no stream, in graphs, or
- * messages to the same rank orders them alike on every rank; in a group they keep their order.
- * Other calls of CUDA memory wait for their stream first, and block until they are done if they
- * have no request; they disturb no capture. A warning says why a communicator stages, once for
- * each reason. More than two ranks of one process that share a GPU need
+ * too; a thread of the communicator drives the network. A call that is not in a stream keeps its
+ * place behind those that are, but not beside graphs: the host waits for a graph's stream first.
+ * Everything else is staged: by pinned host memory and the host. With a stream, buffers of CUDA
+ * memory alone and GPUs in use this has its place in the stream as above: the call returns at
+ * once, may be captured, and its time begins when the stream reaches it. Whoever launches graphs
+ * orders them and other calls in other streams; so he does two messages to one rank if one of them
+ * is staged so. Other calls of CUDA memory wait for their stream first, and block until they are
+ * done if they have no request; they disturb no capture. A warning says why a communicator stages,
+ * once for each reason. More than two ranks of one process that share a GPU need
  * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a kernel
  * wait for one behind it; without, their calls are staged. With a driver or toolkit before CUDA
  * 12.4 they, and GPU calls that ranks may begin in different orders (of two communicators), want

@@ -38,6 +38,7 @@ class HostMessages {
     EXPECT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
     must(cudaSetDevice(0), "cudaSetDevice");
     const int gpu = 0;
+    setenv("GDRX_TRANSPORT", "tcp", 1);
     for (int rank = 0; rank < ranks; ++rank) {
       Member& self = at(rank);
       self.rank = rank;
@@ -51,6 +52,7 @@ class HostMessages {
       self.out = allocate<std::uint32_t>(kBlock * static_cast<std::uint64_t>(ranks));
     }
     unsetenv("GDRX_HOST_ID");
+    unsetenv("GDRX_TRANSPORT");
     each([](Member& self) {
       gdrxResult_t state = gdrxInProgress;
       while (state == gdrxInProgress) {
