@@ -42,8 +42,7 @@
  * that run; later ones load all with the communicator. GPU buffers lie on the communicator's GPU.
  * Buffers belong to the caller and stay untouched by him until the operation is done. All ranks
  * give buffers of the same kind, a root both of them, and a barrier or a message has a stream on
- * all its ranks or on none. recvbuff may equal sendbuff (in place). Any alignment, any count, 0
- * too.
+ * all its ranks or on none. recvbuff may equal sendbuff (in place). Any alignment and count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxCommSetTimeout and
