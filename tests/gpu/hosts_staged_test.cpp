@@ -146,6 +146,30 @@ TEST_P(GpuHostStaged, ARequestEndsWithTheResultInPlace) {
   check(world, what);
 }
 
+TEST_P(GpuHostStaged, CallsInPlaceAreRight) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  std::vector<Words> kept;
+  for (const Collective collective :
+       {Collective::broadcast, Collective::all_gather, Collective::all_to_all}) {
+    const StagedCase what{collective, 10'007};
+    prepare(world, what, kept);
+    world.for_each([&](int rank) {
+      gdrx::Call call = call_of(world, what, rank);
+      const bool own_block = collective == Collective::all_gather;
+      const std::uint64_t bytes = what.count * 4;
+      const std::byte* const from = call.input;
+      std::byte* const to =
+          call.output + (own_block ? static_cast<std::uint64_t>(rank) * bytes : 0);
+      must(cudaMemcpyAsync(to, from, collective == Collective::all_to_all ? 2 * bytes : bytes,
+                           cudaMemcpyDeviceToDevice, world.stream(rank)),
+           "copy");
+      call.input = to;
+      must(call_api(world.comm(rank), call));
+    });
+    check(world, what);
+  }
+}
+
 TEST_P(GpuHostStaged, ABarrierHoldsTheStreamsUntilAllAreThere) {
   Hosts world(2, 1, settings_of(GetParam()));
   constexpr auto kLate = std::chrono::milliseconds(400);

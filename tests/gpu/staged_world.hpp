@@ -20,7 +20,6 @@ struct StagedCase {
   Collective collective{};
   std::uint64_t count = 0;  // of elements, as the API's function defines it, or about that of parts
   std::uint32_t round = 0;  // other numbers in each
-  bool in_place = false;
 
   std::string name() const {
     return std::string(to_string(collective)) + ", " + std::to_string(count);
