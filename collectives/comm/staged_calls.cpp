@@ -63,7 +63,7 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
   std::shared_ptr<Operation> operation;
   if (captured) {
     stage.work.record.captured = 1;
-    stage.work.record.staged = streams_.keep({std::move(stage.calls), timeout_of(first)});
+    stage.work.record.staged = streams_.keep({messages, std::move(stage.calls), timeout_of(first)});
   } else {
     operation = std::make_shared<Operation>(messages ? first : std::move(stage.calls.front()),
                                             timeout_of(first));

@@ -39,9 +39,12 @@ std::shared_ptr<Operation> StreamCalls::operation_of(const gpu::CallRecord& reco
   } else {
     const std::lock_guard lock(mutex_);
     const CapturedCall& captured = captured_.at(record.staged - 1);
-    operation = std::make_shared<Operation>(captured.calls.front(), captured.timeout);
+    Call call;
+    call.collective = Collective::send_recv;
+    if (!captured.messages) call = captured.calls.front();
+    operation = std::make_shared<Operation>(std::move(call), captured.timeout);
     operation->staged = true;
-    if (captured.calls.front().collective == Collective::send_recv) {
+    if (captured.messages) {
       operation->messages =
           std::make_unique<StagedMessages>(StagedMessages{captured.calls, {}, {}});
     }

@@ -18,7 +18,8 @@ namespace gdrx {
 /// What a graph may ask the host for, any number of times: a collective, or the messages of a
 /// group.
 struct CapturedCall {
-  std::vector<Call> calls;
+  bool messages = false;
+  std::vector<Call> calls;  // of messages to oneself alone there are none
   std::chrono::milliseconds timeout{};
 };
 

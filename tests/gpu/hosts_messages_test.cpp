@@ -182,6 +182,42 @@ TEST_F(GpuHostMessages, AGraphRepeatsAGroup) {
   for (cudaGraphExec_t graph : graphs) cudaGraphExecDestroy(graph);
 }
 
+TEST_F(GpuHostMessages, AGroupMayBeOfMessagesToOneselfAlone) {
+  HostMessages world(2);
+  world.each([&](Member& self) {
+    const auto copy_own = [&] {
+      EXPECT_EQ(gdrxGroupStart(), gdrxSuccess);
+      gdrxSend(self.in, 1000, gdrxUint32, self.rank, self.comm, self.to(), nullptr);
+      gdrxRecv(self.out, 1000, gdrxUint32, self.rank, self.comm, self.to(), nullptr);
+      EXPECT_EQ(gdrxGroupEnd(), gdrxSuccess) << gdrxGetLastError(self.comm);
+    };
+    const auto expect = [&](std::uint32_t round) {
+      Words got(1000);
+      must(cudaMemcpyAsync(got.data(), self.out, 4000, cudaMemcpyDeviceToHost, self.stream),
+           "copy");
+      must(cudaStreamSynchronize(self.stream), "synchronize");
+      Words words = words_of(self.rank, 0, round);
+      words.resize(5);
+      got.resize(5);
+      EXPECT_EQ(got, words);
+    };
+    fill(world, self, 1);
+    copy_own();
+    expect(1);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    must(cudaStreamBeginCapture(self.stream, cudaStreamCaptureModeThreadLocal), "capture");
+    copy_own();
+    must(cudaStreamEndCapture(self.stream, &graph), "capture");
+    must(cudaGraphInstantiate(&made, graph, 0), "graph");
+    fill(world, self, 2);
+    must(cudaGraphLaunch(made, self.stream), "launch");
+    expect(2);
+    cudaGraphExecDestroy(made);
+    cudaGraphDestroy(graph);
+  });
+}
+
 // One has both in a group, the other one after the other.
 TEST_F(GpuHostMessages, AGroupMeetsCallsOfNone) {
   HostMessages world(2);
