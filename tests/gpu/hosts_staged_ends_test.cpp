@@ -96,7 +96,7 @@ TEST_P(GpuHostStagedEnds, CallsThatDifferAreNamed) {
   Hosts world(2, 1, settings_of(GetParam()));
   world.for_each([&](int rank) {
     const auto count = static_cast<std::uint64_t>(1000 + rank);
-    must(call_api(world.comm(rank), call_of(world, {Collective::broadcast, count}, rank)));
+    must(call_api(world.comm(rank), call_of(world, {Collective::all_gather, count}, rank)));
     synchronize(world, rank);
   });
   world.for_each([&](int rank) {
