@@ -117,7 +117,7 @@ cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t made = nullptr;
   const cudaStream_t stream = world.stream(rank);
-  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
   launch();
   must(cudaStreamEndCapture(stream, &graph), "capture");
   must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
@@ -125,7 +125,7 @@ cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
   return made;
 }
 
-/// A graph a rank, one rank's after the other's: a capture of global mode is beside no other.
+/// A graph a rank, one after the other.
 inline std::vector<cudaGraphExec_t> capture_all(Hosts& world, const StagedCase& what) {
   std::vector<cudaGraphExec_t> graphs(static_cast<std::size_t>(world.size()));
   for (int only = 0; only < world.size(); ++only) {
