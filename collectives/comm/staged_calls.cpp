@@ -40,6 +40,14 @@ bool Communicator::is_staged_in_stream(const Call& call) const {
   return lies_on_gpu(call, *gpu_, size(), rank_);
 }
 
+// CUDA may let it wait for a thread of this process that copies to memory which is not pinned, and
+// so for the stream of that one: no lock of ours is held.
+Result<std::byte*> Communicator::pinned_of(std::uint64_t bytes) {
+  const std::span<std::byte> pinned = GDRX_TRY(gpu_->staging(bytes));
+  streams_.use_pinned(pinned);
+  return pinned.data();
+}
+
 // As queue_on_hosts(): known to the host before it is in the stream.
 Result<std::shared_ptr<Operation>> Communicator::stage(
     std::span<const Call* const> calls, std::vector<std::shared_ptr<Operation>> waited) {
@@ -48,17 +56,10 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
   const bool messages = first.collective == Collective::send_recv;
   GDRX_TRY(gpu_->check_launch(first.stream));
   const bool captured = GDRX_TRY(gpu_->is_captured(first.stream));
-  std::unique_lock lock(gpu_mutex_);
-  const auto take = [this](std::uint64_t bytes) -> Result<std::byte*> {
-    const std::span<std::byte> pinned = GDRX_TRY(gpu_->staging(bytes));
-    streams_.use_pinned(pinned);
-    return pinned.data();
-  };
+  const auto take = [this](std::uint64_t bytes) { return pinned_of(bytes); };
   auto made = stage_of(calls, size(), rank_, take);
-  if (!made) {
-    lock.unlock();
-    return tl::unexpected(captured ? made.error() : stop(std::move(made).error(), true));
-  }
+  if (!made) return tl::unexpected(captured ? made.error() : stop(std::move(made).error(), true));
+  std::unique_lock lock(gpu_mutex_);
   Stage& stage = *made;
   std::shared_ptr<Operation> operation;
   if (captured) {

@@ -94,6 +94,7 @@ struct Config {
   bool shared_memory = true;                       // GDRX_SHM
   bool gpu = true;                                 // GDRX_GPU
   int gpu_blocks = 0;                              // GDRX_GPU_BLOCKS; 0: all but one
+  Bytes gpu_staging = Bytes{1} << 20;              // GDRX_GPU_STAGING, bytes
   bool reproducible = false;                       // GDRX_REPRODUCIBLE
   std::string trace;                               // GDRX_TRACE
   std::string tune_file;                           // GDRX_TUNE_FILE

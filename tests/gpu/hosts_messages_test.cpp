@@ -39,6 +39,7 @@ class HostMessages {
     must(cudaSetDevice(0), "cudaSetDevice");
     const int gpu = 0;
     setenv("GDRX_TRANSPORT", "tcp", 1);
+    setenv("GDRX_GPU_STAGING", "16777216", 1);  // the ranks copy to memory that is not pinned
     for (int rank = 0; rank < ranks; ++rank) {
       Member& self = at(rank);
       self.rank = rank;
@@ -53,6 +54,7 @@ class HostMessages {
     }
     unsetenv("GDRX_HOST_ID");
     unsetenv("GDRX_TRANSPORT");
+    unsetenv("GDRX_GPU_STAGING");
     each([](Member& self) {
       gdrxResult_t state = gdrxInProgress;
       while (state == gdrxInProgress) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,13 @@ std::optional<Range> take(const void* begin, Kind kind) {
 }
 
 namespace {
+
+/// As the driver has it: who allocates pinned memory waits for who copies to other memory, and so
+/// for his stream.
+std::shared_mutex& pageable_copies() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
 
 cudaError_t create(void** memory, std::size_t bytes, Kind kind) {
   if (const auto refused = refuse_in_capture(); refused != cudaSuccess) return told(refused);
@@ -121,6 +129,7 @@ cudaError_t cudaFree(void* memory) {
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return destroy(memory, Kind::pooled); }
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  const std::lock_guard behind_copies(pageable_copies());
   return create(memory, bytes, Kind::pinned);
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
@@ -180,9 +189,16 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   copy(to, from, bytes);
   return cudaSuccess;
 }
+// To memory that is not pinned it has ended when it returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return told(enqueue(stream, [=] { copy(to, from, bytes); }));
+  const auto status = told(enqueue(stream, [=] { copy(to, from, bytes); }));
+  if (status != cudaSuccess || !range_at(from) || range_at(to)) return status;
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuStreamIsCapturing(stream, &capture);
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) return status;
+  const std::shared_lock others_copy_too(pageable_copies());
+  return cudaStreamSynchronize(stream);
 }
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
   if (const auto before = cudaStreamSynchronize(nullptr); before != cudaSuccess) return before;
