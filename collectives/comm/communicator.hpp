@@ -256,7 +256,6 @@ class Communicator final : private exec::Links {
                                                                    exec::Word word,
                                                                    std::span<std::byte> part);
   Result<void> allocate_host_memory();
-  /// For staged calls; what was there is left as it is.
   Result<std::byte*> pinned_of(std::uint64_t bytes);
   Machine rail_machine() const;
   Result<bool> reached(Operation& operation);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "collectives/comm/choose_fabric.hpp"
 #include "collectives/comm/communicator.hpp"
@@ -271,8 +270,7 @@ class CommunicatorBuilder {
     // In one default stream kernels that wait for each other would stand one behind the other.
     comm.own_queue_ = ranks_on_gpu(comm.peers_, comm.gpu_->ticket()) > 1;
     comm.flags_.emplace(comm.gpu_->flags());
-    // Without it the first staged call says why.
-    if (const Bytes bytes = comm.config_.gpu_staging; bytes > 0) (void)comm.pinned_of(bytes);
+    if (comm.config_.gpu_staging > 0) (void)comm.pinned_of(comm.config_.gpu_staging);
     const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
     comm.gpu_host_ = {static_cast<int>(hierarchy.host.size()),
                       gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};

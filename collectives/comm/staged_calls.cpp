@@ -41,7 +41,8 @@ bool Communicator::is_staged_in_stream(const Call& call) const {
 }
 
 // CUDA may let it wait for a thread of this process that copies to memory which is not pinned, and
-// so for the stream of that one: no lock of ours is held.
+// so for the stream of that one: no lock of ours is held. Where it fails when the communicator is
+// made, the first staged call says why.
 Result<std::byte*> Communicator::pinned_of(std::uint64_t bytes) {
   const std::span<std::byte> pinned = GDRX_TRY(gpu_->staging(bytes));
   streams_.use_pinned(pinned);

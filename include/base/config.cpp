@@ -81,16 +81,18 @@ Parse duration_into(milliseconds Config::*member, double unit_ms, double least_m
   };
 }
 
-Parse bytes_into(Bytes Config::*member, Bytes least, Bytes most, bool zero_allowed) {
-  return [=](Config& config, std::string_view text) -> Result<void> {
+Knob bytes_knob(std::string_view name, std::string_view help, Bytes Config::*member,
+                std::array<Bytes, 2> limits, bool zero = false) {
+  const auto parse = [=](Config& config, std::string_view text) -> Result<void> {
     const Bytes value = GDRX_TRY(parse_bytes(text));
-    if ((value < least || value > most) && !(zero_allowed && value == 0)) {
+    if ((value < limits[0] || value > limits[1]) && !(zero && value == 0)) {
       return fail(Errc::invalid_argument,
-                  fmt::format("between {} and {} bytes is expected", least, most));
+                  fmt::format("between {} and {} bytes is expected", limits[0], limits[1]));
     }
     config.*member = value;
     return {};
   };
+  return {name, "bytes", help, parse, [=](const Config& c) { return std::to_string(c.*member); }};
 }
 
 Result<void> parse_level(Config& config, std::string_view text) {
@@ -229,9 +231,8 @@ std::vector<Knob> own_knobs() {
        "verbs: a peer of which no NIC acknowledges or answers for so long is lost",
        duration_into(&Config::peer_timeout, 1000, 10),
        [](const Config& c) { return seconds(c.peer_timeout); }},
-      {"GDRX_VERBS_STAGING", "bytes", "verbs: registered memory for payloads that are not",
-       bytes_into(&Config::verbs_staging, 1 << 20, Bytes{4} << 30, false),
-       [](const Config& c) { return std::to_string(c.verbs_staging); }},
+      bytes_knob("GDRX_VERBS_STAGING", "verbs: registered memory for payloads that are not",
+                 &Config::verbs_staging, {1 << 20, Bytes{4} << 30}),
       {"GDRX_GPU_DIRECT", "",
        "verbs: how NICs reach GPU memory: auto, dma-buf, peermem, staged (through the host)",
        parse_gpu_direct,
@@ -289,18 +290,14 @@ std::vector<Knob> own_knobs() {
       {"GDRX_NET_STALL", "seconds", "plugin: a transfer that does not move for so long is reported",
        duration_into(&Config::net_stall, 1000, 10),
        [](const Config& c) { return seconds(c.net_stall); }},
-      {"GDRX_GPU_STAGING", "bytes",
-       "pinned host memory of a communicator with a GPU from the start; larger calls add to it",
-       bytes_into(&Config::gpu_staging, 4096, Bytes{64} << 30, true),
-       [](const Config& c) { return std::to_string(c.gpu_staging); }},
-      {"GDRX_SLICE", "bytes", "largest message of a pipelined plan; 0: chosen by size",
-       bytes_into(&Config::slice, 1024, Bytes{16} << 20, true),
-       [](const Config& c) { return std::to_string(c.slice); }},
+      bytes_knob("GDRX_GPU_STAGING", "pinned host memory from the start; larger calls add to it",
+                 &Config::gpu_staging, {4096, Bytes{64} << 30}, true),
+      bytes_knob("GDRX_SLICE", "largest message of a pipelined plan; 0: chosen by size",
+                 &Config::slice, {1024, Bytes{16} << 20}, true),
       {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen",
        count_into(&Config::lanes, 16), [](const Config& c) { return std::to_string(c.lanes); }},
-      {"GDRX_ARENA_BLOCK", "bytes", "block of the shared-memory pipeline",
-       bytes_into(&Config::arena_block, 4096, Bytes{64} << 20, false),
-       [](const Config& c) { return std::to_string(c.arena_block); }},
+      bytes_knob("GDRX_ARENA_BLOCK", "block of the shared-memory pipeline", &Config::arena_block,
+                 {4096, Bytes{64} << 20}),
       {"GDRX_CMA", "",
        "two-shot of host memory writes its results straight into the other processes: 0: never, 1: "
        "where that is faster, 2: always",

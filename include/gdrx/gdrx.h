@@ -24,25 +24,25 @@
  * stream, too, and barrier if it has a stream, when all ranks are on one host, each has a GPU
  * (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs registration, gdrxRegister
  * may save copies. A rank that has no element in such a call and gives NULL for its buffers is
- * taken for one of CUDA memory if it gives a stream, or if it gives none and its call before was
- * of CUDA memory. AllReduce between hosts runs on GPUs and network, in the order of its stream,
- * too; a thread of the communicator drives the network. A call that is not in a stream keeps its
- * place behind those that are, but not beside graphs: the host waits for a graph's stream first.
+ * taken for one of CUDA memory if it gives a stream, or if it gives none and its call before was of
+ * CUDA memory. AllReduce between hosts runs on GPUs and network, in the order of its stream, too; a
+ * thread of the communicator drives the network. A call that is not in a stream keeps its place
+ * behind those that are, but not beside graphs: the host waits for a graph's stream first.
  * Everything else is staged: by pinned host memory and the host. With a stream, buffers of CUDA
- * memory alone and GPUs in use this has its place in the stream as above: the call returns at
- * once, may be captured, and its time begins when the stream reaches it. Whoever launches graphs
- * orders them and other calls in other streams; so he does two messages to one rank if one of them
- * is staged so. Other calls of CUDA memory wait for their stream first, and block until they are
- * done if they have no request; they disturb no capture. A warning says why a communicator stages,
- * once for each reason. More than two ranks of one process that share a GPU need
- * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment: streams that share a queue would let a kernel
- * wait for one behind it; without, their calls are staged. With a driver or toolkit before CUDA
- * 12.4 they, and GPU calls that ranks may begin in different orders (of two communicators), want
+ * memory alone and GPUs in use this has its place in the stream as above: the call returns at once,
+ * may be captured, and its time begins when the stream reaches it. Whoever launches graphs orders
+ * them and other calls in other streams; so he does two messages to one rank if one of them is
+ * staged so. Other calls of CUDA memory wait for their stream first, and block until they are done
+ * if they have no request; they disturb no capture. A warning says why a communicator stages, once
+ * for each reason. More than two ranks of one process that share a GPU need
+ * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment, else their calls are staged: streams that
+ * share a queue would let a kernel wait for one behind it. With a driver or toolkit before CUDA
+ * 12.4 they, and GPU calls that ranks may begin in different orders, want
  * CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is first used may wait for those
- * that run; later ones load all with the communicator. GPU buffers lie on the communicator's GPU.
- * Buffers belong to the caller and stay untouched by him until the operation is done. All ranks
- * give buffers of the same kind, a root both of them, and a barrier or a message has a stream on
- * all its ranks or on none. recvbuff may equal sendbuff (in place). Any alignment and count, 0 too.
+ * that run. GPU buffers lie on the communicator's GPU. Buffers belong to the caller and stay
+ * untouched by him until the operation is done. All ranks give buffers of the same kind, a root
+ * both of them, and a barrier or a message has a stream on all its ranks or on none. recvbuff may
+ * equal sendbuff (in place). Any alignment and count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxCommSetTimeout and
