@@ -48,8 +48,7 @@
  * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxCommSetTimeout and
  * gdrxCommGetWaiting, which any thread may call at any time until gdrxCommDestroy. Several ranks
  * may live in one process, one communicator each, each driven by its own thread or by requests; by
- * its own thread, if calls on CUDA memory between hosts have over 100 MiB: CUDA holds up who fills
- * a stream with launches.
+ * its own thread, if calls on CUDA memory between hosts have over 100 MiB.
  *
  * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where
  * and what to do. A failed communicator stays failed: every pending and later operation ends with
