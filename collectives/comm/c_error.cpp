@@ -6,6 +6,7 @@ namespace gdrx::c_api {
 namespace {
 
 thread_local Text thread_error;
+thread_local Text thread_answer;  // about a communicator that others may use meanwhile
 
 }  // namespace
 
@@ -45,8 +46,10 @@ gdrxResult_t to_c(Errc code) noexcept {
 gdrxResult_t report(gdrxComm* comm, const Error& error) noexcept {
   thread_error = words_of(error);
   if (comm != nullptr) {
+    const bool failed = is_made(comm) && comm->impl->failure().has_value();
+    const std::lock_guard lock(comm->last_error_mutex);
     comm->last_error = thread_error;
-    comm->failure_told = is_made(comm) && comm->impl->failure().has_value();
+    comm->failure_told = failed;
   }
   return to_c(error.code);
 }
@@ -92,9 +95,9 @@ const char* gdrxGetErrorString(gdrxResult_t result) {
 
 const char* gdrxGetLastError(gdrxComm_t comm) {
   if (comm == nullptr) return thread_error.c_str();
+  const std::lock_guard lock(comm->last_error_mutex);
   if (comm->starting && comm->starting->state == Starting::State::failed) {
     comm->last_error = words_of(comm->starting->error);
-    return comm->last_error.c_str();
   }
   // A failure that no call has returned yet.
   const auto failure = is_made(comm) && !comm->failure_told ? comm->impl->failure() : std::nullopt;
@@ -102,5 +105,6 @@ const char* gdrxGetLastError(gdrxComm_t comm) {
     comm->last_error = words_of(*failure);
     comm->failure_told = true;
   }
-  return comm->last_error.c_str();
+  thread_answer = comm->last_error;
+  return thread_answer.c_str();
 }

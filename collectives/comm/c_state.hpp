@@ -47,6 +47,7 @@ struct gdrxComm {
   std::unique_ptr<gdrx::c_api::Starting> starting;  // null: it was made at once
   std::unique_ptr<gdrx::Communicator> impl;         // published by starting->state
   gdrx::Communicator::Options options;              // of those that are split from it
+  std::mutex last_error_mutex;                      // any thread may ask for it
   gdrx::Text last_error;
   std::map<int, std::shared_ptr<const gdrx::MadeOperator>> operators;  // by gdrxRedOp_t
   std::vector<const gdrx::Registration*> registered;  // memory of the program's, once an owner

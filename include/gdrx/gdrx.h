@@ -45,10 +45,10 @@
  * equal sendbuff (in place). Any alignment and count, 0 too.
  *
  * Threads. Different communicators may be used by different threads at once. One communicator is
- * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxCommSetTimeout and
- * gdrxCommGetWaiting, which any thread may call at any time until gdrxCommDestroy. Several ranks
- * may live in one process, one communicator each, each driven by its own thread or by requests; by
- * its own thread, if calls on CUDA memory between hosts have over 100 MiB.
+ * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxGetLastError,
+ * gdrxCommSetTimeout and gdrxCommGetWaiting, which any thread may call at any time until
+ * gdrxCommDestroy. Several ranks may live in one process, a communicator and a thread each, or
+ * driven by requests; by a thread, if calls on CUDA memory between hosts have over 100 MiB.
  *
  * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where
  * and what to do. A failed communicator stays failed: every pending and later operation ends with
