@@ -2,9 +2,11 @@
 #include "nccl/driver.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace gdrx::nccl::driver {
 namespace {
@@ -54,12 +56,32 @@ const Calls& calls() noexcept {
   return kCalls;
 }
 
+using Question = Status (*)(int*);
+
+// One that a program has by dlopen() alone, as Python's modules have it.
+int find_apart(dl_phdr_info* library, std::size_t, void* found) noexcept {
+  if (std::strstr(library->dlpi_name, "/libcudart.so") == nullptr) return 0;
+  void* const opened = dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (opened == nullptr) return 0;
+  *static_cast<void**>(found) = dlsym(opened, "cudaGetDevice");
+  dlclose(opened);
+  return *static_cast<void**>(found) != nullptr ? 1 : 0;
+}
+
+// Before CUDA 12 cudaSetDevice() makes no context: what it has set the program's runtime alone
+// knows. One that is linked into the program itself cannot be found.
+Question runtimes_device() noexcept {
+  void* found = dlsym(RTLD_DEFAULT, "cudaGetDevice");
+  if (found == nullptr) dl_iterate_phdr(find_apart, &found);
+  return reinterpret_cast<Question>(found);
+}
+
 bool has_context() noexcept {
   if (!calls().found) return false;
   int device = 0;
   if (calls().device(&device) == 0) return true;
   void* context = nullptr;
-  return calls().retain(&context, 0) == 0 && calls().use(context) == 0;
+  return calls().retain(&context, current_device()) == 0 && calls().use(context) == 0;
 }
 
 }  // namespace
@@ -70,9 +92,11 @@ int device_count() noexcept {
 }
 
 int current_device() noexcept {
+  if (device_count() == 0) return -1;
   int device = 0;
-  if (calls().found && calls().device(&device) == 0) return device;
-  return device_count() > 0 ? 0 : -1;
+  const Question ask_runtime = runtimes_device();
+  if (ask_runtime != nullptr && ask_runtime(&device) == 0) return device;
+  return calls().device(&device) == 0 ? device : 0;
 }
 
 bool allocate(void** memory, std::size_t bytes) noexcept {

@@ -7,11 +7,11 @@
 
 namespace gdrx::nccl::driver {
 
-/// The calling thread's device, 0 if it has none yet, as CUDA's runtime has it; -1: there is no
-/// GPU.
+/// The calling thread's device, as the program's CUDA runtime has it, or CUDA's driver; 0: neither
+/// knows one; -1: there is no GPU.
 int current_device() noexcept;
 int device_count() noexcept;
-/// False: CUDA refused. The thread is given the first device's context if it has none.
+/// False: CUDA refused. The thread is given that device's context if it has none.
 bool allocate(void** memory, std::size_t bytes) noexcept;
 bool release(void* memory) noexcept;
 /// From GPU memory, behind what is in CUDA's default stream.

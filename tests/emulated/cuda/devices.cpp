@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, contexts, errors. GDRX_EMULATED_GPUS says how many devices there are (8),
-// GDRX_EMULATED_PROCESSORS how many multiprocessors each has (3).
+// GDRX_EMULATED_PROCESSORS how many multiprocessors each has (3); with GDRX_EMULATED_LATE_CONTEXTS
+// cudaSetDevice makes no context, as before CUDA 12.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ std::array<CUctx_st, kMostDevices>& contexts() {
 }
 
 thread_local std::vector<CUcontext> stack;
+thread_local int chosen = 0;  // what cudaSetDevice said last, for who has no context
 thread_local cudaError_t last_status = cudaSuccess;
 
 bool exists(int device) { return device >= 0 && device < device_count(); }
@@ -47,7 +49,7 @@ int device_count() noexcept {
 
 CUcontext current_context() noexcept {
   if (stack.empty()) stack.push_back(nullptr);
-  if (stack.back() == nullptr) stack.back() = context_of(0);
+  if (stack.back() == nullptr) stack.back() = context_of(chosen);
   return stack.back();
 }
 
@@ -89,13 +91,15 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 cudaError_t cudaSetDevice(int device) {
   if (!exists(device)) return told(cudaErrorInvalidDevice);
+  chosen = device;
   if (stack.empty()) stack.push_back(nullptr);
-  stack.back() = context_of(device);
+  const bool late = stack.back() == nullptr && setting("GDRX_EMULATED_LATE_CONTEXTS", 0) != 0;
+  if (!late) stack.back() = context_of(device);
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = stack.empty() || stack.back() == nullptr ? 0 : stack.back()->device;
+  *device = stack.empty() || stack.back() == nullptr ? chosen : stack.back()->device;
   return cudaSuccess;
 }
 
