@@ -46,7 +46,7 @@ GDRX_NCCL_PARAMETER(ncclParamGetParameter)
 
 GDRX_NCCL(ncclParamGetAllParameterKeys, const char*** table, int* count) {
   if (table == nullptr || count == nullptr) {
-    return refuse("ncclParamGetAllParameterKeys", kInvalidArgument, "table or tableLen is NULL");
+    return deny("ncclParamGetAllParameterKeys", kInvalidArgument, "table or tableLen is NULL");
   }
   *table = nullptr;
   *count = 0;

@@ -11,9 +11,15 @@
 
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x6e63636c67647278;
-  std::uint64_t magic = kMagic;
+  static constexpr std::uint64_t kEnding = 1;  // a thread ends it: no new call
+  static constexpr std::uint64_t kGone = 2;
+  static constexpr std::uint64_t kCall = 1;
+  static constexpr std::uint64_t kHolder = std::uint64_t{1} << 32;
+  mutable std::atomic<std::uint64_t> magic{kMagic};
+  /// Threads in a call of it, and above them who has it: the program, groups with a call of it.
+  /// What it has of gdrx ends with the last of them.
+  mutable std::atomic<std::uint64_t> users{kHolder};
   gdrxComm_t gdrx = nullptr;         // null: a group makes it
-  std::atomic<int> users{0};         // threads in a call of it, or in a group that has one
   std::atomic<bool> revoked{false};  // that it has failed since is no news
   int device = 0;
   bool blocking = true;
@@ -21,6 +27,7 @@ struct ncclComm {
   ncclComm* next_in_group = nullptr;
   gdrxRequest_t finalizing = nullptr;
   std::atomic<int> finalized{gdrxSuccess};  // gdrxInProgress: ranks are still to come
+  ncclComm* older = nullptr;                // of those that programs were given
 };
 
 namespace gdrx::nccl {
@@ -34,37 +41,76 @@ struct Group {
 };
 extern thread_local constinit Group group __attribute__((tls_model("initial-exec")));
 
-/// Null, or what is wrong with the handle.
+/// Null, or what is wrong with the handle. One that was destroyed can be asked, too: what a program
+/// was given stays until the process ends, without what it had of gdrx.
 inline const char* fault_of(const ncclComm* comm) noexcept {
   if (comm == nullptr) return "comm is NULL";
-  if (comm->magic != ncclComm::kMagic) return "comm is no communicator, or was destroyed";
+  if (comm->magic.load(std::memory_order_acquire) != ncclComm::kMagic) {
+    return "comm is no communicator, or was destroyed";
+  }
   if (comm->gdrx == nullptr) return "comm is made when its group ends";
   return nullptr;
 }
 
-/// Keeps ncclCommAbort from freeing the communicator while a call or a group needs it.
-inline void enter(ncclComm* comm) noexcept {
-  if (group.depth == 0) {
-    comm->users.fetch_add(1, std::memory_order_acquire);
-  } else if (!comm->in_group) {
-    comm->users.fetch_add(1, std::memory_order_acquire);
-    comm->in_group = true;
-    comm->next_in_group = group.comms;
-    group.comms = comm;
-  }
+/// The last who has it ends it, and is told how that went.
+gdrxResult_t end(const ncclComm* comm) noexcept;
+inline gdrxResult_t let_go(const ncclComm* comm, std::uint64_t of) noexcept {
+  return comm->users.fetch_sub(of, std::memory_order_acq_rel) == of ? end(comm) : gdrxSuccess;
 }
-inline void leave(ncclComm* comm) noexcept {
-  if (group.depth == 0) comm->users.fetch_sub(1, std::memory_order_release);
+inline void hold(const ncclComm* comm) noexcept {
+  comm->users.fetch_add(ncclComm::kHolder, std::memory_order_relaxed);
+}
+
+/// A call or a question of the communicator: it lasts at least as long.
+class Use {
+ public:
+  explicit Use(const ncclComm* comm) noexcept : fault_(fault_of(comm)) {
+    if (fault_ != nullptr) return;
+    comm_ = comm;
+    // In one order with the end's mark: either that thread sees this one, or this one the mark.
+    comm_->users.fetch_add(ncclComm::kCall, std::memory_order_seq_cst);
+    if (comm_->magic.load(std::memory_order_seq_cst) != ncclComm::kMagic) fault_ = fault_of(comm_);
+  }
+  ~Use() {
+    if (comm_ != nullptr) let_go(comm_, ncclComm::kCall);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  const char* fault() const noexcept { return fault_; }
+
+ private:
+  const ncclComm* comm_ = nullptr;
+  const char* fault_;
+};
+
+/// The thread's group has a call of it from here on.
+inline void join_group(ncclComm* comm) noexcept {
+  if (group.depth == 0 || comm->in_group) return;
+  hold(comm);
+  comm->in_group = true;
+  comm->next_in_group = group.comms;
+  group.comms = comm;
 }
 
 /// Calls gdrx, by `body`, which is given its communicator.
 template <class Body>
 Result through(const char* function, ncclComm* comm, Body&& body) {
-  if (const char* fault = fault_of(comm)) return refuse(function, kInvalidArgument, fault);
-  enter(comm);
+  const Use use(comm);
+  if (use.fault() != nullptr) return refuse(function, kInvalidArgument, use.fault());
+  join_group(comm);
   const gdrxResult_t result = body(comm->gdrx);
-  leave(comm);
   return result == gdrxSuccess ? kSuccess : failed(function, result);
+}
+
+/// The same of what is no part of a group: it runs at once, and if it fails a group goes on.
+template <class Body>
+Result at_once(const char* function, const ncclComm* comm, Body&& body) {
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny(function, kInvalidArgument, use.fault());
+  const gdrxResult_t result = body(comm->gdrx);
+  if (result == gdrxSuccess) return kSuccess;
+  return deny(function, result_of(result), gdrxGetLastError(nullptr));
 }
 
 }  // namespace gdrx::nccl

@@ -26,26 +26,30 @@ gdrxResult_t finalize(ncclComm* comm) noexcept {
   return result;
 }
 
-Result destroy(const char* function, ncclComm* comm) noexcept {
-  const gdrxResult_t result = gdrxCommDestroy(comm->gdrx);
-  const bool as_asked = result == gdrxSuccess || (result == gdrxAborted && comm->revoked);
-  const Result told = as_asked ? kSuccess : failed(function, result);
-  if (comm->finalizing != nullptr) gdrxWait(&comm->finalizing);
-  comm->magic = 0;
-  delete comm;
-  return told;
+/// Of several threads that end a communicator one does.
+bool begin_end(ncclComm* comm) noexcept {
+  std::uint64_t alive = ncclComm::kMagic;
+  return comm->magic.compare_exchange_strong(alive, ncclComm::kEnding);
 }
 
-/// Whether no thread is in a call of it. An aborted one's calls end, but what a program's thread
-/// does between two calls of a group nobody can know.
-bool is_left_alone(const ncclComm* comm) noexcept {
+/// Lets calls in other threads return first. What a thread does in an open group nobody can know:
+/// its group ends the communicator then, as does a call that takes longer.
+gdrxResult_t end_behind_calls(ncclComm* comm) noexcept {
   using namespace std::chrono_literals;
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  while (comm->users.load(std::memory_order_acquire) > 0) {
-    if (std::chrono::steady_clock::now() > end) return false;
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (comm->users.load() % ncclComm::kHolder > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(1ms);
   }
-  return true;
+  return let_go(comm, ncclComm::kHolder);
+}
+
+constexpr auto kEnded = "comm was destroyed";
+
+Result destroy(const char* function, ncclComm* comm) noexcept {
+  if (!begin_end(comm)) return refuse(function, kInvalidArgument, kEnded);
+  const gdrxResult_t result = end_behind_calls(comm);
+  const bool as_asked = result == gdrxSuccess || (result == gdrxAborted && comm->revoked);
+  return as_asked ? kSuccess : failed(function, result);
 }
 
 Result state_of(const ncclComm* comm) noexcept {
@@ -59,13 +63,21 @@ Result state_of(const ncclComm* comm) noexcept {
 
 }  // namespace
 
+gdrxResult_t gdrx::nccl::end(const ncclComm* comm) noexcept {
+  std::uint64_t ending = ncclComm::kEnding;
+  if (!comm->magic.compare_exchange_strong(ending, ncclComm::kGone)) return gdrxSuccess;
+  if (comm->gdrx == nullptr) return gdrxSuccess;  // its group could not make it
+  const gdrxResult_t result = gdrxCommDestroy(comm->gdrx);
+  gdrxRequest_t finalizing = comm->finalizing;
+  if (finalizing != nullptr) gdrxWait(&finalizing);
+  return result;
+}
+
 GDRX_NCCL(ncclCommGetAsyncError, ncclComm* comm, Result* error) {
-  if (error == nullptr) {
-    return refuse("ncclCommGetAsyncError", kInvalidArgument, "asyncError is NULL");
-  }
-  if (const char* fault = fault_of(comm)) {
-    return refuse("ncclCommGetAsyncError", kInvalidArgument, fault);
-  }
+  constexpr auto kName = "ncclCommGetAsyncError";
+  if (error == nullptr) return deny(kName, kInvalidArgument, "asyncError is NULL");
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny(kName, kInvalidArgument, use.fault());
   *error = state_of(comm);
   return kSuccess;
 }
@@ -73,7 +85,8 @@ GDRX_NCCL(ncclCommGetAsyncError, ncclComm* comm, Result* error) {
 /// Returns at once: one thread may finalize several ranks, one after another.
 GDRX_NCCL(ncclCommFinalize, ncclComm* comm) {
   constexpr auto kName = "ncclCommFinalize";
-  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  const Use use(comm);
+  if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
   const bool grouped = group.depth > 0;
   const Result begun = when_group_ends(kName, comm, [comm]() -> Result {
     return through(kName, comm, [comm](gdrxComm_t) { return finalize(comm); });
@@ -93,22 +106,19 @@ GDRX_NCCL(ncclCommAbort, ncclComm* comm) {
   constexpr auto kName = "ncclCommAbort";
   if (comm == nullptr) return kSuccess;
   if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  if (!begin_end(comm)) return refuse(kName, kInvalidArgument, kEnded);
   gdrxCommAbort(comm->gdrx);
   if (group.depth > 0) forget_in_group(comm);
-  if (!is_left_alone(comm)) return kSuccess;  // its memory stays until the process ends
-  gdrxCommDestroy(comm->gdrx);                // says that it was aborted
-  if (comm->finalizing != nullptr) gdrxWait(&comm->finalizing);
-  comm->magic = 0;
-  delete comm;
+  end_behind_calls(comm);  // says that it was aborted
   return kSuccess;
 }
 
-/// What runs is ended; the communicator is for ncclCommShrink and ncclCommDestroy then.
+/// What runs is ended; the communicator is left for ncclCommShrink and ncclCommDestroy then.
 GDRX_NCCL(ncclCommRevoke, ncclComm* comm, int flags) {
   constexpr auto kName = "ncclCommRevoke";
-  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
   if (flags != 0) return refuse(kName, kInvalidArgument, "revokeFlags is not NCCL_REVOKE_DEFAULT");
-  comm->revoked = true;
-  const gdrxResult_t result = gdrxCommAbort(comm->gdrx);
-  return result == gdrxSuccess ? kSuccess : failed(kName, result);
+  return through(kName, comm, [comm](gdrxComm_t gdrx) {
+    comm->revoked = true;
+    return gdrxCommAbort(gdrx);
+  });
 }

@@ -72,10 +72,14 @@ Result result_of(gdrxResult_t result) noexcept {
 
 const char* last_line() noexcept { return line ? line.get() : ""; }
 
-Result refuse(const char* function, Result result, const char* why) noexcept {
+Result deny(const char* function, Result result, const char* why) noexcept {
   keep(function, why);
   if (settings().prints) print();
-  return end_group(result);
+  return result;
+}
+
+Result refuse(const char* function, Result result, const char* why) noexcept {
+  return end_group(deny(function, result, why));
 }
 
 Result failed(const char* function, gdrxResult_t result) noexcept {
@@ -126,12 +130,13 @@ GDRX_NCCL_AS(const char*, ncclGetErrorString, Result result) {
 }
 
 GDRX_NCCL_AS(const char*, ncclGetLastError, ncclComm* comm) {
+  const Use use(comm);
   gdrxResult_t failure = gdrxSuccess;
   // Of a failure that no call has returned yet the communicator alone knows.
-  const bool failed_by_itself = fault_of(comm) == nullptr &&
+  const bool failed_by_itself = use.fault() == nullptr &&
                                 gdrxCommGetAsyncError(comm->gdrx, &failure) == gdrxSuccess &&
                                 failure != gdrxSuccess && failure != gdrxInProgress;
-  if (failed_by_itself) return gdrxGetLastError(comm->gdrx);
+  if (failed_by_itself) keep("communicator", gdrxGetLastError(comm->gdrx));
   return last_line();
 }
 

@@ -15,7 +15,9 @@ Result result_of(gdrxResult_t result) noexcept;
 /// Keeps the line for ncclGetLastError, prints it if NCCL_DEBUG asks for warnings, and ends the
 /// thread's group, if one is open: nothing of it will be started.
 Result refuse(const char* function, Result result, const char* why) noexcept;
-/// The same of what gdrx has refused, with its reason.
+/// The same of a question, or of memory: a group that is open goes on.
+Result deny(const char* function, Result result, const char* why) noexcept;
+/// As refuse(), of what gdrx has refused, with its reason.
 Result failed(const char* function, gdrxResult_t result) noexcept;
 /// What was kept last on this thread.
 const char* last_line() noexcept;

@@ -27,17 +27,13 @@ struct Ended {
   std::string why;
 };
 
-void let_go(const Later& work) noexcept {
-  work.comm->users.fetch_sub(1, std::memory_order_release);
-}
-
 // In order; the first that fails is told.
 Result run_in_order(const std::vector<const Later*>& of_one) {
   Result first = kSuccess;
   for (const Later* work : of_one) {
-    if (work->ends) let_go(*work);
+    if (work->ends) let_go(work->comm, ncclComm::kHolder);
     const Result result = guarded("ncclGroupEnd", work->run);
-    if (!work->ends) let_go(*work);
+    if (!work->ends) let_go(work->comm, ncclComm::kHolder);
     if (first == kSuccess) first = result;
   }
   return first;
@@ -69,7 +65,8 @@ Result settle(const std::vector<Making>& made) noexcept {
   for (const Making& making : made) {
     if (making.comm->gdrx == nullptr) {
       *making.handle = nullptr;
-      delete making.comm;
+      making.comm->magic = ncclComm::kEnding;
+      let_go(making.comm, ncclComm::kHolder);
     } else if (!making.comm->blocking) {
       result = kInProgress;
     }
@@ -81,13 +78,13 @@ void release_comms() noexcept {
   for (ncclComm* comm = std::exchange(group.comms, nullptr); comm != nullptr;) {
     ncclComm* const next = std::exchange(comm->next_in_group, nullptr);
     comm->in_group = false;
-    comm->users.fetch_sub(1, std::memory_order_release);
+    let_go(comm, ncclComm::kHolder);
     comm = next;
   }
 }
 
 // Of the outermost group.
-Result end() {
+Result end_group() {
   const auto made = std::exchange(makings, {});
   const auto later = std::exchange(works, {});
   const gdrxResult_t ran = gdrxGroupEnd();
@@ -95,7 +92,7 @@ Result end() {
   const Result making = settle(made);
   release_comms();
   if (refusal != kSuccess || ran != gdrxSuccess) {
-    for (const Later& work : later) let_go(work);
+    for (const Later& work : later) let_go(work.comm, ncclComm::kHolder);
     return refusal != kSuccess ? refusal : failed("ncclGroupEnd", ran);
   }
   const Result worked = later.empty() ? kSuccess : run_all(later);
@@ -106,7 +103,7 @@ Result end() {
 
 void add_to_group(Later work) {
   works.push_back(std::move(work));
-  works.back().comm->users.fetch_add(1, std::memory_order_acquire);
+  hold(works.back().comm);
 }
 
 void made_by_group(ncclComm* comm, ncclComm** handle) { makings.push_back({comm, handle}); }
@@ -114,14 +111,14 @@ void made_by_group(ncclComm* comm, ncclComm** handle) { makings.push_back({comm,
 void forget_in_group(ncclComm* comm) noexcept {
   std::erase_if(works, [comm](const Later& work) {
     if (work.comm != comm) return false;
-    let_go(work);
+    let_go(comm, ncclComm::kHolder);
     return true;
   });
   for (ncclComm** at = &group.comms; *at != nullptr; at = &(*at)->next_in_group) {
     if (*at != comm) continue;
     *at = comm->next_in_group;
     comm->in_group = false;
-    comm->users.fetch_sub(1, std::memory_order_release);
+    let_go(comm, ncclComm::kHolder);
     return;
   }
 }
@@ -144,7 +141,7 @@ GDRX_NCCL(ncclGroupEnd) {
     gdrxGroupEnd();
     return kSuccess;
   }
-  return guarded("ncclGroupEnd", end);
+  return guarded("ncclGroupEnd", end_group);
 }
 
 /// gdrx predicts no group: this one ends, and nothing of it is started.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators: made by an id, of one process, out of another.
+#include <atomic>
 #include <bit>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "nccl/comm.hpp"
@@ -28,6 +30,18 @@ struct Wish {
   Wish& operator=(const Wish&) = delete;
 };
 
+/// What a program was given stays until the process ends, and with it the handle's number: who
+/// asks too late is told so.
+std::atomic<ncclComm*> newest{nullptr};
+
+void give(std::unique_ptr<ncclComm> made, ncclComm** handle) noexcept {
+  *handle = made.get();
+  made->older = newest.load();
+  while (!newest.compare_exchange_weak(made->older, made.get())) {
+  }
+  static_cast<void>(made.release());
+}
+
 std::unique_ptr<ncclComm> new_comm(const Wish& wish) {
   auto comm = std::make_unique<ncclComm>();
   comm->device = wish.device;
@@ -45,14 +59,14 @@ Result make(const char* function, ncclComm** handle, const Wish& wish, Body&& bo
     const bool grouped = group.depth > 0;
     if (grouped) {
       made_by_group(comm, handle);
-      static_cast<void>(made.release());
+      give(std::move(made), handle);
     }
     const gdrxResult_t result = body(&comm->gdrx);
     if (result != gdrxSuccess) return failed(function, result);
-    if (!grouped && comm->gdrx == nullptr) return kSuccess;  // of a split, without this rank
-    *handle = comm;
-    static_cast<void>(made.release());
-    return wish.blocking || grouped ? kSuccess : kInProgress;
+    if (grouped) return kSuccess;
+    if (comm->gdrx == nullptr) return kSuccess;  // of a split, without this rank
+    give(std::move(made), handle);
+    return wish.blocking ? kSuccess : kInProgress;
   });
 }
 
@@ -73,11 +87,11 @@ Result init(const char* function, ncclComm** handle, int ranks, const UniqueId& 
   });
 }
 
-Result inherit(const char* function, const ncclComm* parent, ncclComm** handle,
+Result inherit(const char* function, const Use& use, const ncclComm* parent, ncclComm** handle,
                const Config* config, Chosen& chosen) {
   if (handle == nullptr) return refuse(function, kInvalidArgument, "newcomm is NULL");
   *handle = nullptr;
-  if (const char* fault = fault_of(parent)) return refuse(function, kInvalidArgument, fault);
+  if (use.fault() != nullptr) return refuse(function, kInvalidArgument, use.fault());
   chosen.blocking = parent->blocking;
   if (const char* fault = read_config(config, chosen)) {
     return refuse(function, kInvalidArgument, fault);
@@ -90,32 +104,35 @@ Result shrink(ncclComm* comm, const std::vector<int>& gone, ncclComm** handle, C
   constexpr auto kName = "ncclCommShrink";
   return when_group_ends(kName, comm, [=]() -> Result {
     const Wish wish(chosen, comm->device);
-    enter(comm);
+    const Use use(comm);
+    if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
     const Result result = make(kName, handle, wish, [&](gdrxComm_t* made) {
       return gdrxCommShrink(comm->gdrx, gone.data(), static_cast<int>(gone.size()), made,
                             as_parent ? nullptr : &wish.config);
     });
-    leave(comm);
     return result == kInProgress ? kSuccess : result;  // it has been made
   });
 }
 
 Result ask(const char* function, const ncclComm* comm, int* value,
            gdrxResult_t (*question)(gdrxComm_t, int*)) noexcept {
-  if (value == nullptr) return refuse(function, kInvalidArgument, "there is no place for it: NULL");
-  if (const char* fault = fault_of(comm)) return refuse(function, kInvalidArgument, fault);
+  if (value == nullptr) return deny(function, kInvalidArgument, "there is no place for it: NULL");
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny(function, kInvalidArgument, use.fault());
   if (question(comm->gdrx, value) == gdrxSuccess) return kSuccess;
-  return refuse(function, kInvalidArgument, "comm is being made, or could not be made");
+  return deny(function, kInvalidArgument, "comm is being made, or could not be made");
 }
 
 }  // namespace
 
 GDRX_NCCL(ncclGetUniqueId, UniqueId* id) {
-  if (id == nullptr) return refuse("ncclGetUniqueId", kInvalidArgument, "uniqueId is NULL");
+  if (id == nullptr) return deny("ncclGetUniqueId", kInvalidArgument, "uniqueId is NULL");
   static_assert(sizeof(UniqueId) == sizeof(gdrxUniqueId));
   gdrxUniqueId made{};
   const gdrxResult_t result = gdrxGetUniqueId(&made);
-  if (result != gdrxSuccess) return failed("ncclGetUniqueId", result);
+  if (result != gdrxSuccess) {
+    return deny("ncclGetUniqueId", result_of(result), gdrxGetLastError(nullptr));
+  }
   *id = std::bit_cast<UniqueId>(made);
   return kSuccess;
 }
@@ -158,7 +175,7 @@ GDRX_NCCL(ncclCommInitAll, ncclComm** comms, int count, const int* devices) {
     if (result != gdrxSuccess) return failed(kName, result);
     for (std::size_t i = 0; i < made.size(); ++i) {
       made[i]->gdrx = inner[i];
-      comms[i] = made[i].release();
+      give(std::move(made[i]), &comms[i]);
     }
     return kSuccess;
   });
@@ -167,14 +184,14 @@ GDRX_NCCL(ncclCommInitAll, ncclComm** comms, int count, const int* devices) {
 GDRX_NCCL(ncclCommSplit, ncclComm* comm, int color, int key, ncclComm** newcomm, Config* config) {
   constexpr auto kName = "ncclCommSplit";
   Chosen chosen;
-  const Result checked = inherit(kName, comm, newcomm, config, chosen);
+  const Use use(comm);
+  const Result checked = inherit(kName, use, comm, newcomm, config, chosen);
   if (checked != kSuccess) return checked;
   const Wish wish(chosen, comm->device);
-  enter(comm);
+  join_group(comm);
   const Result result = make(kName, newcomm, wish, [&](gdrxComm_t* made) {
     return gdrxCommSplit(comm->gdrx, color, key, made, config != nullptr ? &wish.config : nullptr);
   });
-  leave(comm);
   return result == kInProgress ? kSuccess : result;  // it has been made
 }
 
@@ -182,7 +199,8 @@ GDRX_NCCL(ncclCommShrink, ncclComm* comm, int* exclude, int count, ncclComm** ne
           Config* config, int flags) {
   constexpr auto kName = "ncclCommShrink";
   Chosen chosen;
-  const Result checked = inherit(kName, comm, newcomm, config, chosen);
+  const Use use(comm);
+  const Result checked = inherit(kName, use, comm, newcomm, config, chosen);
   if (checked != kSuccess) return checked;
   if (flags != 0 && flags != kShrinkAbort) {
     return refuse(kName, kInvalidArgument, "shrinkFlags is none of NCCL_SHRINK_*");
@@ -201,9 +219,8 @@ GDRX_NCCL(ncclCommShrink, ncclComm* comm, int* exclude, int count, ncclComm** ne
 }
 
 GDRX_NCCL(ncclCommGetUniqueId, ncclComm* comm, UniqueId* id) {
-  if (const char* fault = fault_of(comm)) {
-    return refuse("ncclCommGetUniqueId", kInvalidArgument, fault);
-  }
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny("ncclCommGetUniqueId", kInvalidArgument, use.fault());
   return ncclGetUniqueId(id);
 }
 
@@ -216,10 +233,10 @@ GDRX_NCCL(ncclCommUserRank, const ncclComm* comm, int* rank) {
 }
 
 GDRX_NCCL(ncclCommCuDevice, const ncclComm* comm, int* device) {
-  if (device == nullptr) return refuse("ncclCommCuDevice", kInvalidArgument, "device is NULL");
-  if (const char* fault = fault_of(comm)) {
-    return refuse("ncclCommCuDevice", kInvalidArgument, fault);
-  }
+  constexpr auto kName = "ncclCommCuDevice";
+  if (device == nullptr) return deny(kName, kInvalidArgument, "device is NULL");
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny(kName, kInvalidArgument, use.fault());
   *device = comm->device;
   return kSuccess;
 }

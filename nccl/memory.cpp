@@ -32,41 +32,42 @@ Result open_window(ncclComm* comm, std::size_t bytes, ncclWindow_vidmem* window)
 }  // namespace
 
 GDRX_NCCL(ncclMemAlloc, void** memory, std::size_t bytes) {
-  if (memory == nullptr) return refuse("ncclMemAlloc", kInvalidArgument, "ptr is NULL");
+  if (memory == nullptr) return deny("ncclMemAlloc", kInvalidArgument, "ptr is NULL");
   *memory = nullptr;
   if (bytes == 0) return kSuccess;
   const std::size_t whole = (bytes + kPiece - 1) / kPiece * kPiece;
   if (whole >= bytes && driver::allocate(memory, whole)) return kSuccess;
-  return refuse("ncclMemAlloc", kUnhandledCudaError, "CUDA has no GPU, or not so much memory");
+  return deny("ncclMemAlloc", kUnhandledCudaError, "CUDA has no GPU, or not so much memory");
 }
 
 GDRX_NCCL(ncclMemFree, void* memory) {
   if (memory == nullptr || driver::release(memory)) return kSuccess;
-  return refuse("ncclMemFree", kUnhandledCudaError, "CUDA did not allocate this memory");
+  return deny("ncclMemFree", kUnhandledCudaError, "CUDA did not allocate this memory");
 }
 
 /// gdrx needs no such registration, and its own is for all ranks at once: nothing is done.
 GDRX_NCCL(ncclCommRegister, const ncclComm* comm, void* memory, std::size_t bytes, void** handle) {
   constexpr auto kName = "ncclCommRegister";
-  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny(kName, kInvalidArgument, use.fault());
   if (memory == nullptr || bytes == 0 || handle == nullptr) {
-    return refuse(kName, kInvalidArgument, "buff or handle is NULL, or size is 0");
+    return deny(kName, kInvalidArgument, "buff or handle is NULL, or size is 0");
   }
   *handle = memory;
   return kSuccess;
 }
 
 GDRX_NCCL(ncclCommDeregister, const ncclComm* comm, void*) {
-  if (const char* fault = fault_of(comm)) {
-    return refuse("ncclCommDeregister", kInvalidArgument, fault);
-  }
-  return kSuccess;
+  const Use use(comm);
+  if (use.fault() == nullptr) return kSuccess;
+  return deny("ncclCommDeregister", kInvalidArgument, use.fault());
 }
 
 GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t bytes,
           ncclWindow_vidmem** window, int flags) {
   constexpr auto kName = "ncclCommWindowRegister";
-  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  const Use use(comm);
+  if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
   if (memory == nullptr || bytes == 0 || window == nullptr) {
     return refuse(kName, kInvalidArgument, "buff or win is NULL, or size is 0");
   }
@@ -82,7 +83,8 @@ GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t byte
 
 GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
   constexpr auto kName = "ncclCommWindowDeregister";
-  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  const Use use(comm);
+  if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
   if (window == nullptr) return kSuccess;
   return when_group_ends(kName, comm, [=]() -> Result {
     const std::unique_ptr<ncclWindow_vidmem> closed(window);
@@ -94,9 +96,10 @@ GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
 
 GDRX_NCCL(ncclWinGetUserPtr, ncclComm* comm, ncclWindow_vidmem* window, void** memory) {
   constexpr auto kName = "ncclWinGetUserPtr";
-  if (const char* fault = fault_of(comm)) return refuse(kName, kInvalidArgument, fault);
+  const Use use(comm);
+  if (use.fault() != nullptr) return deny(kName, kInvalidArgument, use.fault());
   if (window == nullptr || memory == nullptr) {
-    return refuse(kName, kInvalidArgument, "win or outUserPtr is NULL");
+    return deny(kName, kInvalidArgument, "win or outUserPtr is NULL");
   }
   *memory = window->memory;
   return kSuccess;
@@ -106,13 +109,13 @@ GDRX_NCCL(ncclWinGetUserPtr, ncclComm* comm, ncclWindow_vidmem* window, void** m
 GDRX_NCCL(ncclCommMemStats, ncclComm* comm, int stat, std::uint64_t* value) {
   constexpr auto kName = "ncclCommMemStats";
   if (value == nullptr || stat < 0 || stat > 3) {
-    return refuse(kName, kInvalidArgument, "value is NULL, or stat is no ncclCommMemStat_t");
+    return deny(kName, kInvalidArgument, "value is NULL, or stat is no ncclCommMemStat_t");
   }
   *value = 0;
   gdrxMemoryInfo_t info{};
   info.size = sizeof info;
   const Result asked =
-      through(kName, comm, [&](gdrxComm_t gdrx) { return gdrxCommGetMemory(gdrx, &info); });
+      at_once(kName, comm, [&](gdrxComm_t gdrx) { return gdrxCommGetMemory(gdrx, &info); });
   if (asked == kSuccess && stat >= 2) *value = info.gpu_bytes;
   return asked;
 }

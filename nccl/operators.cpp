@@ -14,21 +14,21 @@ GDRX_NCCL(ncclRedOpCreatePreMulSum, Operator* op, void* scalar, Type type, int r
           ncclComm* comm) {
   constexpr auto kName = "ncclRedOpCreatePreMulSum";
   if (op == nullptr || scalar == nullptr) {
-    return refuse(kName, kInvalidArgument, "op or scalar is NULL");
+    return deny(kName, kInvalidArgument, "op or scalar is NULL");
   }
-  if (!is_type(type)) return refuse(kName, kInvalidArgument, "datatype is no ncclDataType_t");
+  if (!is_type(type)) return deny(kName, kInvalidArgument, "datatype is no ncclDataType_t");
   const TypeRow& row = kTypes[static_cast<std::size_t>(type)];
   std::array<std::byte, 8> read{};
   if (residence == kScalarDevice) {
     if (!driver::read(read.data(), scalar, row.size)) {
-      return refuse(kName, kUnhandledCudaError, "CUDA cannot read the scalar: is it GPU memory?");
+      return deny(kName, kUnhandledCudaError, "CUDA cannot read the scalar: is it GPU memory?");
     }
     scalar = read.data();
   } else if (residence != kScalarHost) {
-    return refuse(kName, kInvalidArgument, "residence is no ncclScalarResidence_t");
+    return deny(kName, kInvalidArgument, "residence is no ncclScalarResidence_t");
   }
   gdrxRedOp_t made = gdrxSum;
-  const Result result = through(kName, comm, [&](gdrxComm_t gdrx) {
+  const Result result = at_once(kName, comm, [&](gdrxComm_t gdrx) {
     return gdrxRedOpCreatePreMulSum(&made, scalar, row.type, gdrx);
   });
   if (result == kSuccess) *op = static_cast<Operator>(made);
@@ -37,9 +37,9 @@ GDRX_NCCL(ncclRedOpCreatePreMulSum, Operator* op, void* scalar, Type type, int r
 
 GDRX_NCCL(ncclRedOpDestroy, Operator op, ncclComm* comm) {
   if (op < kFirstMade) {
-    return refuse("ncclRedOpDestroy", kInvalidArgument, "op is none that a program made");
+    return deny("ncclRedOpDestroy", kInvalidArgument, "op is none that a program made");
   }
-  return through("ncclRedOpDestroy", comm, [&](gdrxComm_t gdrx) {
+  return at_once("ncclRedOpDestroy", comm, [&](gdrxComm_t gdrx) {
     return gdrxRedOpDestroy(static_cast<gdrxRedOp_t>(op), gdrx);
   });
 }

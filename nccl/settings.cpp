@@ -47,7 +47,7 @@ const Settings& settings() noexcept {
 using namespace gdrx::nccl;  // NOLINT: this file defines its function
 
 GDRX_NCCL(ncclGetVersion, int* version) {
-  if (version == nullptr) return refuse("ncclGetVersion", kInvalidArgument, "version is NULL");
+  if (version == nullptr) return deny("ncclGetVersion", kInvalidArgument, "version is NULL");
   *version = settings().version;
   return kSuccess;
 }

@@ -43,6 +43,7 @@ Result ncclCommDeregister(const ncclComm*, void*);
 Result ncclCommWindowRegister(ncclComm_t, void*, std::size_t, ncclWindow_t*, int);
 Result ncclCommWindowDeregister(ncclComm_t, ncclWindow_t);
 Result ncclWinGetUserPtr(ncclComm_t, ncclWindow_t, void**);
+Result ncclCommMemStats(ncclComm_t, int, std::uint64_t*);
 Result ncclRedOpCreatePreMulSum(Operator*, void*, Type, int, ncclComm_t);
 Result ncclRedOpDestroy(Operator, ncclComm_t);
 Result ncclAllReduce(const void*, void*, std::size_t, Type, Operator, ncclComm_t, cudaStream_t);

@@ -156,31 +156,6 @@ TEST_F(NcclComms, AreAbortedByAnotherThreadWhileACallWaits) {
   other.join();
 }
 
-TEST_F(NcclComms, WindowsAndMemory) {
-  World world(2);
-  world.each([](const Member& self) {
-    void* memory = nullptr;
-    ASSERT_EQ(ncclMemAlloc(&memory, 5000), kSuccess);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0U);
-    ncclWindow_t window = nullptr;
-    ASSERT_EQ(ncclCommWindowRegister(self.comm, memory, 4096, &window, kWindowSymmetric), kSuccess)
-        << ncclGetLastError(nullptr);
-    void* found = nullptr;
-    EXPECT_EQ(ncclWinGetUserPtr(self.comm, window, &found), kSuccess);
-    EXPECT_EQ(found, memory);
-    auto* const words = static_cast<std::byte*>(memory);
-    const std::uint32_t value = 21;
-    self.upload(words, &value, sizeof value);
-    EXPECT_EQ(ncclAllReduce(words, words, 1, kUint32, kSum, self.comm, self.stream), kSuccess);
-    EXPECT_EQ(self.got<std::uint32_t>(1, words)[0], 42U);
-    EXPECT_EQ(ncclCommWindowDeregister(self.comm, window), kSuccess);
-    void* handle = nullptr;
-    EXPECT_EQ(ncclCommRegister(self.comm, memory, 5000, &handle), kSuccess);
-    EXPECT_EQ(ncclCommDeregister(self.comm, handle), kSuccess);
-    EXPECT_EQ(ncclMemFree(memory), kSuccess);
-  });
-}
-
 TEST_F(NcclComms, SayWhatIsWrong) {
   World world(2);
   world.each([](const Member& self) {
@@ -241,6 +216,34 @@ TEST_F(NcclComms, TakeTheConfigOfAnyVersion) {
             kSuccess)
       << ncclGetLastError(nullptr);
   EXPECT_EQ(ncclCommDestroy(comm), kSuccess);
+}
+
+/// Before CUDA 12 cudaSetDevice makes no context.
+TEST_F(NcclComms, AreOfTheDeviceThatWasSetWithoutAContextOfIt) {
+  if (!gpu::kEmulated) GTEST_SKIP() << "CUDA's runtime of this test makes a context";
+  if (gpu_count() < 2) GTEST_SKIP() << "one GPU alone";
+  setenv("GDRX_EMULATED_LATE_CONTEXTS", "1", 1);
+  std::thread([] {
+    must(cudaSetDevice(1), "cudaSetDevice");
+    void* memory = nullptr;
+    ASSERT_EQ(ncclMemAlloc(&memory, 64), kSuccess);
+    cudaPointerAttributes of{};
+    must(cudaPointerGetAttributes(&of, memory), "attributes");
+    EXPECT_EQ(of.device, 1);
+    EXPECT_EQ(ncclMemFree(memory), kSuccess);
+  }).join();
+  std::thread([] {
+    must(cudaSetDevice(1), "cudaSetDevice");
+    UniqueId id{};
+    ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommInitRank(&comm, 1, id, 0), kSuccess) << ncclGetLastError(nullptr);
+    int device = -1;
+    EXPECT_EQ(ncclCommCuDevice(comm, &device), kSuccess);
+    EXPECT_EQ(device, 1);
+    EXPECT_EQ(ncclCommDestroy(comm), kSuccess);
+  }).join();
+  unsetenv("GDRX_EMULATED_LATE_CONTEXTS");
 }
 
 TEST_F(NcclComms, TheVersionIsOneThatProgramsKnow) {

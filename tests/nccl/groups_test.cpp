@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 
+#include "nccl/map.hpp"
 #include "tests/nccl/world.hpp"
 
 namespace gdrx::nccl {
@@ -279,6 +280,28 @@ TEST_F(NcclGroups, AWrongCallEndsItsGroupAndNothingOfItStarts) {
     EXPECT_EQ(count_by_sum(self, self.comm), 2U);
   });
   EXPECT_EQ(ncclGroupEnd(), kInvalidUsage);
+}
+
+/// As in NCCL: what a group does not wait for is none of its calls.
+TEST_F(NcclGroups, AWrongQuestionIsNoneOfItsCalls) {
+  World world(2);
+  world.each([](const Member& self) {
+    const auto mine = static_cast<std::uint32_t>(self.rank + 3);
+    self.upload(self.in, &mine, sizeof mine);
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream), kSuccess);
+    EXPECT_EQ(ncclCommCount(self.comm, nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclCommCuDevice(nullptr, nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclCommGetAsyncError(nullptr, nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclGetVersion(nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclGetUniqueId(nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclMemAlloc(nullptr, 5), kInvalidArgument);
+    EXPECT_EQ(ncclCommRegister(self.comm, nullptr, 0, nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclRedOpDestroy(kFirstMade + 7, self.comm), kInvalidArgument);
+    EXPECT_EQ(ncclCommMemStats(self.comm, 9, nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+    EXPECT_EQ(self.got<std::uint32_t>(1)[0], 7U);
+  });
 }
 
 TEST_F(NcclGroups, ASimulatedGroupIsRefusedAndEnds) {
