@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that run from graphs: every type and operator, several calls in one, other values at each
+// replay.
+#include "tests/nccl/values.hpp"
+
+namespace gdrx::nccl {
+namespace {
+
+class NcclGraphs : public NcclRanks {};
+INSTANTIATE_TEST_SUITE_P(Of, NcclGraphs, testing::Values(2, 4));
+
+/// Recorded from a rank's stream.
+class Graph {
+ public:
+  template <class Body>
+  Graph(const Member& self, Body&& body) : stream_(self.stream) {
+    must(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
+    body();
+    cudaGraph_t graph = nullptr;
+    must(cudaStreamEndCapture(stream_, &graph), "capture");
+    must(cudaGraphInstantiate(&made_, graph, 0), "instantiate");
+    cudaGraphDestroy(graph);
+  }
+  ~Graph() { cudaGraphExecDestroy(made_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void replay() const {
+    must(cudaGraphLaunch(made_, stream_), "launch");
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t made_ = nullptr;
+};
+
+TEST_P(NcclGraphs, ReduceEveryTypeWithEveryOperator) {
+  World world(GetParam());
+  constexpr std::size_t kCount = 99;
+  world.each([&](const Member& self) {
+    const auto ranks = static_cast<std::size_t>(self.ranks);
+    const auto mine = static_cast<std::size_t>(self.rank);
+    for (const Format& format : kFormats) {
+      const std::size_t block = kCount * format.size;
+      std::byte* const reduced = self.out + (64 << 10);
+      std::byte* const scattered = self.out + (128 << 10);
+      for (Operator op = kSum; op < kOperators; ++op) {
+        const int root = static_cast<int>(op) % self.ranks;
+        const Graph graph(self, [&] {
+          EXPECT_EQ(ncclAllReduce(self.in, self.out, kCount * ranks, format.type, op, self.comm,
+                                  self.stream),
+                    kSuccess)
+              << ncclGetLastError(self.comm);
+          EXPECT_EQ(
+              ncclReduce(self.in, reduced, kCount, format.type, op, root, self.comm, self.stream),
+              kSuccess);
+          EXPECT_EQ(ncclReduceScatter(self.in, scattered, kCount, format.type, op, self.comm,
+                                      self.stream),
+                    kSuccess);
+        });
+        for (std::size_t replay = 0; replay < 2; ++replay) {
+          fill(self, format, self.in, kCount * ranks,
+               [&](std::size_t i) { return element(self.rank, i + replay); });
+          for (std::byte* const to : {self.out, reduced, scattered}) {
+            self.upload(to, Bytes_(block).data(), block);
+          }
+          graph.replay();
+          const auto all = [&](std::size_t i) { return combine(op, self.ranks, i + replay); };
+          expect(self, format, self.out, kCount * ranks, all, op == kAvg);
+          if (self.rank == root) expect(self, format, reduced, kCount, all, op == kAvg);
+          expect(
+              self, format, scattered, kCount,
+              [&](std::size_t i) { return all(mine * kCount + i); }, op == kAvg);
+        }
+      }
+    }
+  });
+}
+
+TEST_P(NcclGraphs, OneCallTakesWhatTheOneBeforeItGives) {
+  World world(GetParam());
+  world.each([&](const Member& self) {
+    const Format& format = kFormats[kFloat32];
+    constexpr std::size_t kCount = 99;
+    const Graph graph(self, [&] {
+      EXPECT_EQ(ncclAllReduce(self.in, self.out, kCount, kFloat32, kMax, self.comm, self.stream),
+                kSuccess)
+          << ncclGetLastError(self.comm);
+      EXPECT_EQ(ncclAllGather(self.out, self.out + 4096, kCount, kFloat32, self.comm, self.stream),
+                kSuccess);
+    });
+    for (std::size_t replay = 0; replay < 2; ++replay) {
+      fill(self, format, self.in, kCount,
+           [&](std::size_t i) { return element(self.rank, i + replay); });
+      graph.replay();
+      expect(self, format, self.out + 4096, kCount * static_cast<std::size_t>(self.ranks),
+             [&](std::size_t i) { return combine(kMax, self.ranks, i % kCount + replay); });
+    }
+  });
+}
+
+/// gdrx multiplies in host memory, which no graph has: the call says so, and the stream's next are
+/// as ever.
+TEST_P(NcclGraphs, APremultipliedSumIsRefusedInAGraph) {
+  World world(GetParam());
+  world.each([&](const Member& self) {
+    float scalar = 2;
+    Operator op = 0;
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &scalar, kFloat32, kScalarHost, self.comm), kSuccess);
+    must(cudaStreamBeginCapture(self.stream, cudaStreamCaptureModeThreadLocal), "capture");
+    EXPECT_EQ(ncclAllReduce(self.in, self.out, 9, kFloat32, op, self.comm, self.stream),
+              kInvalidUsage);
+    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("captur"), std::string::npos)
+        << ncclGetLastError(nullptr);
+    cudaGraph_t graph = nullptr;
+    must(cudaStreamEndCapture(self.stream, &graph), "capture");
+    cudaGraphDestroy(graph);
+    EXPECT_EQ(count_by_sum(self, self.comm), static_cast<std::uint32_t>(self.ranks));
+    EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
+  });
+}
+
+}  // namespace
+}  // namespace gdrx::nccl
