@@ -111,9 +111,14 @@ TEST_P(NcclGuests, AreLetOutBeforeItEnds) {
     door::close();
     std::thread guest([&] { GetParam().enter(self); });
     door::await_a_guest();
-    std::thread ender([&] { EXPECT_EQ(end(self.comm), kSuccess); });
+    std::atomic<bool> returned{false};
+    std::thread ender([&] {
+      EXPECT_EQ(end(self.comm), kSuccess);
+      returned = true;
+    });
     std::this_thread::sleep_for(50ms);
     EXPECT_EQ(door::destroyed(), before);
+    EXPECT_FALSE(returned);
     door::leave_open();
     guest.join();
     ender.join();
@@ -144,14 +149,58 @@ TEST_F(NcclEnds, AGroupThatAnotherThreadKeepsOpenHoldsUpNoAbort) {
   self.close();
 }
 
+void sum(const Member& self) {
+  EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream), kSuccess);
+}
+void register_window(const Member& self) {
+  static ncclWindow_t window;  // the group fills it
+  EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, 4096, &window, 0), kSuccess);
+}
+
+/// Whatever a group does or leaves undone, it has nothing of the communicator afterwards.
+TEST_F(NcclEnds, AGroupLetsGoOfWhatItHad) {
+  const int before = door::destroyed();
+  Member destroyed = alone();
+  ncclGroupStart();
+  sum(destroyed);
+  register_window(destroyed);
+  EXPECT_EQ(ncclCommDestroy(destroyed.comm), kSuccess);
+  EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+  EXPECT_EQ(door::destroyed(), before + 1);
+
+  Member aborted = alone();
+  ncclGroupStart();
+  sum(aborted);
+  EXPECT_EQ(ncclCommDestroy(aborted.comm), kSuccess);
+  EXPECT_EQ(ncclCommAbort(aborted.comm), kSuccess);
+  EXPECT_EQ(door::destroyed(), before + 2) << "in the group";
+  ncclGroupEnd();
+
+  Member refused = alone();
+  ncclGroupStart();
+  sum(refused);
+  EXPECT_EQ(ncclCommDestroy(refused.comm), kSuccess);
+  EXPECT_EQ(ncclAllReduce(refused.in, refused.out, 1, 99, kSum, refused.comm, refused.stream),
+            kInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), kInvalidArgument);
+  EXPECT_EQ(door::destroyed(), before + 2) << "nothing of the group";
+  EXPECT_EQ(ncclCommDestroy(refused.comm), kSuccess);
+  EXPECT_EQ(door::destroyed(), before + 3);
+  for (Member* self : {&destroyed, &aborted, &refused}) self->close();
+}
+
 TEST_F(NcclEnds, OfSeveralThreadsOneEndsIt) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 30; ++round) {
     Member self = alone();
     const int before = door::destroyed();
     std::atomic<int> ended{0};
+    std::barrier all(3);
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i) {
-      threads.emplace_back([&] { ended += ncclCommAbort(self.comm) == kSuccess; });
+      threads.emplace_back([&] {
+        all.arrive_and_wait();
+        ended += ncclCommAbort(self.comm) == kSuccess;
+      });
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(ended, 1);
