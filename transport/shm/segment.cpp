@@ -81,7 +81,7 @@ Result<std::shared_ptr<Segment>> Segment::open(const ArenaTicket& ticket) {
 }
 
 void Segment::seal() noexcept {
-  if (!std::exchange(made_here_, false)) return;
+  if (!made_here_.exchange(false)) return;  // of the ranks that have it here one does
   Unforked::forget(arena_.ticket().fd);
   arena_.seal();
 }

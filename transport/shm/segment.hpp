@@ -2,6 +2,7 @@
 // Shared memory that a process maps once, however many of its ranks use it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 
@@ -29,7 +30,7 @@ class Segment {
 
  private:
   Arena arena_;
-  bool made_here_ = false;
+  std::atomic<bool> made_here_{false};
 };
 
 }  // namespace gdrx::shm
