@@ -61,6 +61,23 @@ struct Config {
 inline constexpr unsigned kConfigMagic = 0xcafebeef;
 inline constexpr int kUndefined = INT32_MIN;
 
+/// ncclCollConfig_t, of 2.31 and later.
+struct CallConfig {
+  std::size_t size;
+  unsigned magic;
+  unsigned version;
+  const void* extensions;
+  int min_ctas;
+  int max_ctas;
+  int nvls_ctas;
+  int cga_cluster_size;
+  const char* algorithms;
+  int force_algorithms;
+  int cta_policy;
+  std::uint64_t profiler_tag;
+  const void* launched;  // a CUDA event
+};
+
 /// ncclSimInfo_t.
 struct SimInfo {
   std::size_t size;

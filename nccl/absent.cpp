@@ -17,6 +17,9 @@ GDRX_NCCL_ABSENT(ncclWaitSignal, "gdrx has no signals: use ncclSend and ncclRecv
 GDRX_NCCL_ABSENT(ncclCommSuspend, "a communicator of gdrx keeps its memory: destroy it")
 GDRX_NCCL_ABSENT(ncclCommResume, "a communicator of gdrx cannot be suspended")
 
+GDRX_NCCL_ABSENT(ncclSetEncryption,
+                 "gdrx has its own: give every rank the same GDRX_SECRET_FILE (docs/security.md)")
+
 // Communication out of a program's own kernels.
 #define GDRX_NCCL_DEVICE(name) \
   GDRX_NCCL_ABSENT(name, "gdrx has nothing to call from kernels: use collectives on streams")

@@ -72,6 +72,17 @@ SAME_PLACE(channels_per_net_peer, nChannelsPerNetPeer);
 SAME_PLACE(nvlink_centric_sched, nvlinkCentricSched);
 static_assert(sizeof(ours::Config) <= sizeof(ncclConfig_t));
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 31, 0)
+static_assert(offsetof(ours::CallConfig, extensions) == offsetof(ncclCollConfig_t, ext));
+static_assert(offsetof(ours::CallConfig, max_ctas) == offsetof(ncclCollConfig_t, maxCTAs));
+static_assert(offsetof(ours::CallConfig, algorithms) == offsetof(ncclCollConfig_t, algSelection));
+static_assert(offsetof(ours::CallConfig, force_algorithms) ==
+              offsetof(ncclCollConfig_t, forceAlgSelection));
+static_assert(offsetof(ours::CallConfig, profiler_tag) ==
+              offsetof(ncclCollConfig_t, userProfilerTag));
+static_assert(sizeof(ours::CallConfig) <= sizeof(ncclCollConfig_t) + sizeof(void*));
+#endif
+
 static_assert(sizeof(ours::SimInfo) == sizeof(ncclSimInfo_t));
 static_assert(offsetof(ours::SimInfo, estimated_time) == offsetof(ncclSimInfo_t, estimatedTime));
 

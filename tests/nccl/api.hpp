@@ -7,6 +7,7 @@
 #include "nccl/abi.hpp"
 
 extern "C" {
+using gdrx::nccl::CallConfig;
 using gdrx::nccl::Config;
 using gdrx::nccl::Operator;
 using gdrx::nccl::Result;
@@ -58,6 +59,22 @@ Result ncclGather(const void*, void*, std::size_t, Type, int, ncclComm_t, cudaSt
 Result ncclScatter(const void*, void*, std::size_t, Type, int, ncclComm_t, cudaStream_t);
 Result ncclSend(const void*, std::size_t, Type, int, ncclComm_t, cudaStream_t);
 Result ncclRecv(void*, std::size_t, Type, int, ncclComm_t, cudaStream_t);
+Result ncclAllReduceConfig(const void*, void*, std::size_t, Type, Operator, ncclComm_t,
+                           cudaStream_t, const CallConfig*);
+Result ncclReduceConfig(const void*, void*, std::size_t, Type, Operator, int, ncclComm_t,
+                        cudaStream_t, const CallConfig*);
+Result ncclReduceScatterConfig(const void*, void*, std::size_t, Type, Operator, ncclComm_t,
+                               cudaStream_t, const CallConfig*);
+Result ncclBroadcastConfig(const void*, void*, std::size_t, Type, int, ncclComm_t, cudaStream_t,
+                           const CallConfig*);
+Result ncclAllGatherConfig(const void*, void*, std::size_t, Type, ncclComm_t, cudaStream_t,
+                           const CallConfig*);
+Result ncclAlltoAllConfig(const void*, void*, std::size_t, Type, ncclComm_t, cudaStream_t,
+                          const CallConfig*);
+Result ncclGatherConfig(const void*, void*, std::size_t, Type, int, ncclComm_t, cudaStream_t,
+                        const CallConfig*);
+Result ncclScatterConfig(const void*, void*, std::size_t, Type, int, ncclComm_t, cudaStream_t,
+                         const CallConfig*);
 Result ncclGroupStart();
 Result ncclGroupEnd();
 Result ncclGroupSimulateEnd(SimInfo*);

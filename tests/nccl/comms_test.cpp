@@ -13,9 +13,11 @@ namespace {
 
 class NcclComms : public Nccl {};
 
+/// What is freed waits for all that the process has on a GPU: ranks that share one end together.
 TEST_F(NcclComms, AreSplitByColorAndKey) {
   World world(4);
-  world.each([](const Member& self) {
+  std::barrier done(3);
+  world.each([&](const Member& self) {
     ncclComm_t part = nullptr;
     ASSERT_EQ(
         ncclCommSplit(self.comm, self.rank == 3 ? -1 : self.rank % 2, -self.rank, &part, nullptr),
@@ -28,6 +30,7 @@ TEST_F(NcclComms, AreSplitByColorAndKey) {
     EXPECT_EQ(ncclCommUserRank(part, &rank), kSuccess);
     EXPECT_EQ(rank, self.rank == 0 ? 1 : 0);
     EXPECT_EQ(count_by_sum(self, part), self.rank == 1 ? 1U : 2U);
+    done.arrive_and_wait();
     EXPECT_EQ(ncclCommDestroy(part), kSuccess);
   });
 }

@@ -34,6 +34,8 @@ struct Member {
   }
   void download(void* to, const std::byte* from, std::size_t bytes) const {
     if (bytes == 0) return;
+    // A copy to pageable memory waits where no other rank of the process can start a kernel.
+    must(cudaStreamSynchronize(stream), "calls");
     must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "copy");
     must(cudaStreamSynchronize(stream), "copy");
   }
