@@ -100,23 +100,30 @@ TEST_P(NcclGraphs, OneCallTakesWhatTheOneBeforeItGives) {
   });
 }
 
-/// gdrx multiplies in host memory, which no graph has: the call says so, and the stream's next are
-/// as ever.
-TEST_P(NcclGraphs, APremultipliedSumIsRefusedInAGraph) {
+/// gdrx multiplies in host memory, in the stream's place for it.
+TEST_P(NcclGraphs, MultiplyBeforeTheyAdd) {
   World world(GetParam());
   world.each([&](const Member& self) {
-    float scalar = 2;
+    const Format& format = kFormats[kFloat32];
+    constexpr std::size_t kCount = 99;
+    float scalar = static_cast<float>(self.rank) + 1;
     Operator op = 0;
     ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &scalar, kFloat32, kScalarHost, self.comm), kSuccess);
-    must(cudaStreamBeginCapture(self.stream, cudaStreamCaptureModeThreadLocal), "capture");
-    EXPECT_EQ(ncclAllReduce(self.in, self.out, 9, kFloat32, op, self.comm, self.stream),
-              kInvalidUsage);
-    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("captur"), std::string::npos)
-        << ncclGetLastError(nullptr);
-    cudaGraph_t graph = nullptr;
-    must(cudaStreamEndCapture(self.stream, &graph), "capture");
-    cudaGraphDestroy(graph);
-    EXPECT_EQ(count_by_sum(self, self.comm), static_cast<std::uint32_t>(self.ranks));
+    const Graph graph(self, [&] {
+      EXPECT_EQ(ncclAllReduce(self.in, self.out, kCount, kFloat32, op, self.comm, self.stream),
+                kSuccess)
+          << ncclGetLastError(self.comm);
+    });
+    for (std::size_t replay = 0; replay < 3; ++replay) {
+      fill(self, format, self.in, kCount,
+           [&](std::size_t i) { return element(self.rank, i + replay); });
+      graph.replay();
+      expect(self, format, self.out, kCount, [&](std::size_t i) {
+        double sum = 0;
+        for (int r = 0; r < self.ranks; ++r) sum += (r + 1) * element(r, i + replay);
+        return sum;
+      });
+    }
     EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
   });
 }
