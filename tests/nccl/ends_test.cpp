@@ -189,6 +189,23 @@ TEST_F(NcclEnds, AGroupLetsGoOfWhatItHad) {
   for (Member* self : {&destroyed, &aborted, &refused}) self->close();
 }
 
+/// As in NCCL: it is no element on every rank.
+TEST_F(NcclEnds, ForNoElementNobodyIsCalled) {
+  Member self = alone();
+  const auto add = [&](Type type, Operator op, ncclComm_t comm) {
+    return ncclAllReduce(nullptr, nullptr, 0, type, op, comm, self.stream);
+  };
+  door::close();
+  EXPECT_EQ(add(kUint32, kSum, self.comm), kSuccess);
+  EXPECT_EQ(add(99, kSum, self.comm), kInvalidArgument);
+  EXPECT_EQ(add(kUint32, 7, self.comm), kInvalidArgument);
+  EXPECT_EQ(add(kUint32, kSum, nullptr), kInvalidArgument);
+  door::leave_open();
+  EXPECT_EQ(ncclCommDestroy(self.comm), kSuccess);
+  EXPECT_EQ(add(kUint32, kSum, self.comm), kInvalidArgument);
+  self.close();
+}
+
 TEST_F(NcclEnds, OfSeveralThreadsOneEndsIt) {
   for (int round = 0; round < 30; ++round) {
     Member self = alone();
