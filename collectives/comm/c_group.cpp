@@ -213,6 +213,26 @@ std::vector<gdrxComm*> with_messages(const std::vector<Pending>& posted) {
   return comms;
 }
 
+/// First what streams carry, which waits for nothing here: another call may wait for its stream, in
+/// which ranks of this process wait for such calls. A communicator's calls keep their order: its
+/// first one that no stream carries, and those behind it, are given back.
+std::vector<Pending*> start_in_streams(
+    std::vector<Pending>& posted, const std::function<void(gdrxComm*, const Result<void>&)>& look) {
+  std::vector<Pending*> rest;
+  std::vector<const gdrxComm*> held;
+  for (Pending& entry : posted) {
+    if (entry.message) continue;
+    const bool behind = std::find(held.begin(), held.end(), entry.comm) != held.end();
+    if (!behind && entry.comm->impl->runs_in_stream(entry.call)) {
+      look(entry.comm, start_entry(entry));
+    } else {
+      if (!behind) held.push_back(entry.comm);
+      rest.push_back(&entry);
+    }
+  }
+  return rest;
+}
+
 gdrxResult_t run_group(std::vector<Pending>& posted) {
   gdrxResult_t result = gdrxSuccess;
   gdrxComm* refuses = nullptr;
@@ -220,21 +240,11 @@ gdrxResult_t run_group(std::vector<Pending>& posted) {
   if (const auto checked = check_group(posted, refuses); !checked) {
     return report(refuses, checked.error());
   }
-  // First what the GPUs run, which waits for nothing here: what is staged waits for its stream, in
-  // which other ranks of this process may wait for such a call.
-  std::vector<bool> on_gpus;
-  for (const Pending& entry : posted) {
-    on_gpus.push_back(entry.comm->impl->runs_in_stream(entry.call));
-  }
   const auto look = [&](gdrxComm* comm, const Result<void>& started) {
     if (!started && result == gdrxSuccess) result = report(comm, started.error());
   };
-  for (const bool now : {true, false}) {
-    for (std::size_t i = 0; i < posted.size(); ++i) {
-      if (on_gpus[i] != now || posted[i].message) continue;
-      look(posted[i].comm, start_entry(posted[i]));
-    }
-  }
+  const std::vector<Pending*> rest = start_in_streams(posted, look);
+  for (Pending* entry : rest) look(entry->comm, start_entry(*entry));
   // Behind the collectives, on every rank: who calls these first has them first. And behind what is
   // staged: in its stream that would wait for messages that their peers may have behind it.
   for (gdrxComm* comm : with_messages(posted)) look(comm, start_messages(posted, comm));

@@ -46,6 +46,7 @@ Communicator::~Communicator() {
   endings_.tell();
   plan_.end();
   outboxes_.clear();  // first the writes, then the regions that they read
+  streams_.forget_registrations();
   if (gpu_spans_) gpu_spans_->show(Instant::max());
   try {
     if (track_) track_->write(log_);

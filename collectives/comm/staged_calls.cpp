@@ -11,6 +11,7 @@
 #include "collectives/comm/side.hpp"
 #include "collectives/comm/stage.hpp"
 #include "collectives/comm/staged_execution.hpp"
+#include "gdrx/gdrx.h"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
@@ -37,6 +38,8 @@ bool Communicator::is_staged_in_stream(const Call& call) const {
     return false;
   }
   if (call.collective == Collective::send_recv && call.root == rank_) return false;
+  // There other ranks' copies would stand behind this one's wait for them.
+  if (own_queue_ && call.stream == gdrxStreamDefault) return false;
   return lies_on_gpu(call, *gpu_, size(), rank_);
 }
 
@@ -60,12 +63,13 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
   const auto take = [this](std::uint64_t bytes) { return pinned_of(bytes); };
   auto made = stage_of(calls, size(), rank_, take);
   if (!made) return tl::unexpected(captured ? made.error() : stop(std::move(made).error(), true));
-  std::unique_lock lock(gpu_mutex_);
   Stage& stage = *made;
+  GDRX_TRY(gpu_->check_together(stage.work.streams));
+  std::unique_lock lock(gpu_mutex_);
   std::shared_ptr<Operation> operation;
   if (captured) {
     stage.work.record.captured = 1;
-    stage.work.record.staged = streams_.keep({messages, std::move(stage.calls), timeout_of(first)});
+    stage.work.record.staged = streams_.next_kept();
   } else {
     operation = std::make_shared<Operation>(messages ? first : std::move(stage.calls.front()),
                                             timeout_of(first));
@@ -83,7 +87,10 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
     if (captured) return tl::unexpected(std::move(enqueued).error());
     return tl::unexpected(stop(std::move(enqueued).error(), true));
   }
-  if (captured) streams_.in_graphs = true;
+  if (captured) {
+    streams_.keep({messages, std::move(stage.calls), timeout_of(first)});
+    streams_.in_graphs = true;
+  }
   return operation;
 }
 
@@ -96,9 +103,9 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& op
 }
 
 void Communicator::begin_messages(std::shared_ptr<Operation> group) {
+  streams_.messages = group;  // whatever fails from here on finds it
   streams_.register_pinned(*registrations_);
   begin(*group);
-  streams_.messages = group;
   group->info.path = PathKind::fabric;
   group->info.staged = true;
   say_why_staged(group->call);
@@ -123,7 +130,15 @@ bool Communicator::step_messages() {
     if (messages.ended) flags_->allow(gpu::Allowed::gather);
     return messages.ended;
   }
-  if (flags_->count(gpu::Told::gathered) == 0) return false;
+  if (flags_->count(gpu::Told::gathered) == 0) {
+    if (idle_ % kClockEvery != kClockEvery - 1) return false;
+    if (!group->deadline.passed(steady_clock().now())) return false;
+    fail_by({Errc::timeout,
+             fmt::format("rank {}: the GPU did not take what messages brought within {:g} s ({})",
+                         index(rank_), seconds(group->timeout), whose_limit(group->call)),
+             0});
+    return true;
+  }
   flags_->end();
   streams_.messages.reset();
   end_of_stream_call(*group);

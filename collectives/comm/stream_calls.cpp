@@ -20,10 +20,14 @@ std::vector<std::shared_ptr<Operation>> StreamCalls::take_posted() {
   return std::exchange(posted_, {});
 }
 
-std::uint32_t StreamCalls::keep(CapturedCall call) {
+std::uint32_t StreamCalls::next_kept() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::uint32_t>(captured_.size() + 1);
+}
+
+void StreamCalls::keep(CapturedCall call) {
   const std::lock_guard lock(mutex_);
   captured_.push_back(std::move(call));
-  return static_cast<std::uint32_t>(captured_.size());
 }
 
 std::shared_ptr<Operation> StreamCalls::operation_of(const gpu::CallRecord& record) const {

@@ -30,8 +30,10 @@ class StreamCalls {
   void post(std::shared_ptr<Operation> operation);
   bool has_posted() const noexcept { return has_posted_; }
   std::vector<std::shared_ptr<Operation>> take_posted();
-  /// From now on graphs may begin it. Its number, from 1 on.
-  std::uint32_t keep(CapturedCall call);
+  /// The number, from 1 on, of the next that is kept.
+  std::uint32_t next_kept() const;
+  /// From now on graphs may begin it.
+  void keep(CapturedCall call);
   /// Of a call that a graph has begun.
   std::shared_ptr<Operation> operation_of(const gpu::CallRecord& record) const;
   /// Calls are staged through `pinned`, if they do not have it already.
@@ -46,6 +48,8 @@ class StreamCalls {
   // By who drives.
   /// Pinned memory, once for all calls. What is not registered is copied once more.
   void register_pinned(RegistrationCache& cache);
+  /// Before the cache goes.
+  void forget_registrations() { registrations_.clear(); }
 
   bool running = false;                            // one that began has not ended
   std::deque<std::shared_ptr<Operation>> awaited;  // in the order in which they begin

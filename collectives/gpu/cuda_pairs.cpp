@@ -100,7 +100,7 @@ Result<void> CudaPath::join(cudaStream_t from, cudaStream_t to) {
   return check(cudaStreamWaitEvent(to, held_->order, 0), "cudaStreamWaitEvent");
 }
 
-Result<void> CudaPath::check_together(std::span<void* const> streams) {
+Result<void> CudaPath::check_together(std::span<void* const> streams) const {
   const auto capture = GDRX_TRY(capture_of(static_cast<cudaStream_t>(streams.front())));
   for (void* other : streams) {
     if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(other))) == capture) continue;

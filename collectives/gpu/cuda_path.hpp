@@ -32,6 +32,7 @@ class CudaPath final : public Path {
   void* own_stream() const noexcept override { return held_->own_stream; }
   Result<bool> is_captured(void* stream) const override;
   Result<void> check_launch(void* stream) const override;
+  Result<void> check_together(std::span<void* const> streams) const override;
   Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish(Deadline deadline) override;
@@ -69,7 +70,6 @@ class CudaPath final : public Path {
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> watch(cudaStream_t stream, unsigned long long capture);
   Result<void> join(cudaStream_t from, cudaStream_t to);
-  static Result<void> check_together(std::span<void* const> streams);
   Result<cudaStream_t> join_all(std::span<void* const> streams);
   Result<void> leave_all(std::span<void* const> streams);
   Result<void> launch_exchange(const Messages& what, int blocks, cudaStream_t stream);

@@ -194,6 +194,9 @@ class Path {
   /// Whether launch() would put work into the stream: Errc::unsupported while that of the call
   /// before is captured.
   virtual Result<void> check_launch(void* stream) const = 0;
+  /// Whether exchange() and stage() would: Errc::unsupported if some of the streams are captured,
+  /// and others not so.
+  virtual Result<void> check_together(std::span<void* const> streams) const = 0;
   /// Whether mark() will do: Errc::unsupported while the stream is captured.
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.

@@ -274,6 +274,53 @@ TEST_F(GpuHostMessages, HostMemoryInTheGroupKeepsItsPlace) {
   });
 }
 
+// One stages the first in its stream, the other does not: both begin with it.
+TEST_F(GpuHostMessages, CollectivesOfAGroupKeepTheirOrderWhateverStreamsRanksGive) {
+  HostMessages world(2);
+  world.each([&](Member& self) { fill(world, self, 4); });
+  world.each([&](Member& self) {
+    EXPECT_EQ(gdrxGroupStart(), gdrxSuccess);
+    gdrxAllGather(self.in, self.out, 5, gdrxUint32, self.comm,
+                  self.rank == 0 ? self.to() : gdrxStreamNone, nullptr);
+    gdrxAllReduce(self.in, self.out + 10, 5, gdrxUint32, gdrxSum, self.comm, self.to(), nullptr);
+    EXPECT_EQ(gdrxGroupEnd(), gdrxSuccess) << gdrxGetLastError(self.comm);
+    must(cudaStreamSynchronize(self.stream), "synchronize");
+    Words got(15);
+    must(cudaMemcpy(got.data(), self.out, 60, cudaMemcpyDeviceToHost), "copy");
+    const Words first = words_of(0, 0, 4);
+    const Words second = words_of(1, 0, 4);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(got[i], first[i]);
+      EXPECT_EQ(got[5 + i], second[i]);
+      EXPECT_EQ(got[10 + i], first[i] + second[i]);
+    }
+  });
+}
+
+TEST_F(GpuHostMessages, StreamsOfWhichOneIsCapturedAreRefusedAndNobodyFails) {
+  HostMessages world(2);
+  world.each([&](Member& self) { fill(world, self, 5); });
+  world.each([&](Member& self) {
+    const int peer = 1 - self.rank;
+    if (self.rank == 0) {
+      cudaStream_t other = nullptr;
+      cudaGraph_t graph = nullptr;
+      must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
+      must(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal), "capture");
+      EXPECT_EQ(gdrxGroupStart(), gdrxSuccess);
+      gdrxSend(self.in, 5, gdrxUint32, peer, self.comm, self.to(), nullptr);
+      gdrxRecv(self.out, 5, gdrxUint32, peer, self.comm, reinterpret_cast<gdrxStream_t>(other),
+               nullptr);
+      EXPECT_EQ(gdrxGroupEnd(), gdrxUnsupported);
+      must(cudaStreamEndCapture(other, &graph), "capture");
+      cudaGraphDestroy(graph);
+      cudaStreamDestroy(other);
+    }
+    exchange(world, self);
+    check(world, self, 5);
+  });
+}
+
 TEST_F(GpuHostMessages, RequestsOfAGroupEndWithTheirMessages) {
   HostMessages world(2);
   world.each([&](Member& self) { fill(world, self, 3); });
