@@ -184,6 +184,64 @@ TEST(RailFailure, APeerThatDoesNotPollIsNotLost) {
   ASSERT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 21; }));
 }
 
+// Who computes for long and polls nothing hears nobody: that is no peer's silence.
+TEST(RailFailure, NobodyIsLostByWhoDidNotPoll) {
+  for (const int hosts : {2, 40}) {  // more are looked at in turns
+    ClusterSettings settings = rails(1);
+    settings.hosts = hosts;
+    settings.star = true;
+    settings.inbox = 1 << 16;
+    settings.peer_timeout = milliseconds(100);
+    Cluster cluster(settings);
+    const auto data = pattern(5000, 1);
+    for (int peer = 1; peer < hosts; ++peer) cluster.send(0, peer, data, 0, 1);
+    const auto have_come = [&](std::size_t count) {
+      return cluster.run_until([&] {
+        for (int peer = 1; peer < hosts; ++peer) {
+          if (cluster.count(peer, CompletionKind::immediate) < count) return false;
+        }
+        return true;
+      });
+    };
+    ASSERT_TRUE(have_come(1));
+    cluster.run_for(milliseconds(20));
+    cluster[0].slow = true;
+    cluster.run_for(milliseconds(300));
+    for (int peer = 1; peer < hosts; ++peer) {
+      const auto posted = cluster.post(0, peer, {}, data, 0, 2, 0);
+      ASSERT_TRUE(posted.has_value() && *posted == Progress::done);
+    }
+    cluster[0].slow = false;
+    for (int i = 0; i < 40; ++i) cluster.poll_all();  // before anything can have answered
+    EXPECT_TRUE(have_come(2)) << hosts;
+    EXPECT_EQ(cluster[0].error, "") << hosts;
+  }
+}
+
+// What was acknowledged while nobody polled is read before anybody is judged.
+TEST(RailFailure, NobodyIsLostByWhoPostedAndDidNotPoll) {
+  ClusterSettings settings = rails(1);
+  settings.hosts = 40;
+  settings.star = true;
+  settings.inbox = 1 << 16;
+  settings.peer_timeout = milliseconds(100);
+  Cluster cluster(settings);
+  const auto data = pattern(5000, 1);
+  for (int peer = 1; peer < 40; ++peer) cluster.send(0, peer, data, 0, 1);
+  for (int i = 0; i < 32 && cluster[0].error.empty(); ++i) {  // every so many polls know the time
+    cluster.run_for(milliseconds(2));
+    for (int peer = 1; peer < 40; ++peer) {
+      const auto posted = cluster.post(0, peer, {}, data, 0, 2, 0);
+      ASSERT_TRUE(posted.has_value() && *posted == Progress::done);
+    }
+    cluster[0].slow = true;
+    cluster.run_until([] { return false; }, milliseconds(120), milliseconds(1));
+    cluster[0].slow = false;
+    cluster.poll_all();
+  }
+  EXPECT_EQ(cluster[0].error, "");
+}
+
 TEST(RailFailure, ASilentRailIsGivenUpBeforeItsQpsTimeOut) {
   ClusterSettings settings = rails(2);
   settings.timeout = 20;  // 4 s, eight times: NCCL's

@@ -118,6 +118,41 @@ TEST(ReliableQp, OneThatIsRefusedAgainAndAgainIsToldAndEndsThePeerAfterItsTimeou
   }
 }
 
+// Of so many hosts that rank 0 needs a second queue, and gets none above `most` entries.
+ClusterSettings with_queues(int most, int error) {
+  ClusterSettings settings;
+  settings.hosts = 26;
+  settings.star = true;
+  settings.inbox = 1 << 16;
+  settings.amend = [=](int rank, verbs::VerbsTable& table) {
+    if (rank != 0) return;
+    table.create_cq = [=, real = table.create_cq](ibv_context* context, int entries) -> ibv_cq* {
+      errno = error;
+      return entries > most ? nullptr : real(context, entries);
+    };
+  };
+  return settings;
+}
+
+TEST(CompletionQueues, OneThatIsTooLargeForTheSystemIsMadeSmaller) {
+  for (const int error : {ENOMEM, EINVAL}) {
+    Cluster cluster(with_queues(512, error));
+    for (int peer = 1; peer < 26; ++peer) cluster.send(peer, 0, pattern(5000, 1), 0, 1);
+    EXPECT_TRUE(
+        cluster.run_until([&] { return cluster.count(0, CompletionKind::immediate) == 25; }));
+    EXPECT_EQ(cluster[0].error, "");
+    EXPECT_EQ(cluster[0].log, std::vector<std::string>());
+  }
+}
+
+TEST(CompletionQueues, OneThatIsTooSmallForAQpEndsThePeerAndIsToldOnce) {
+  Cluster cluster(with_queues(150, ENOMEM));
+  cluster.run_for(milliseconds(1000));
+  EXPECT_EQ(lines(cluster[0], "ibv_create_cq"), 25U);  // one a peer
+  EXPECT_TRUE(fails_with(cluster, 0, "of 192 entries, which a QP needs", seconds(2)))
+      << cluster[0].error;
+}
+
 // No hello leaves, and so no rail ever comes up.
 TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerAfterItsTimeoutWithTheReason) {
   Cluster cluster(unstarted());

@@ -222,23 +222,25 @@ void Peer::ping(Link& link, ControlKind kind) noexcept {
 }
 
 // Only while something is owed to us: a peer that computes and does not poll is not lost. Its NICs
-// acknowledge without it.
+// acknowledge without it. And only while this process looks: what came meanwhile is not read yet.
 void Peer::look_for_silence(Instant now) {
+  const Duration away = now - std::exchange(look_.at, now) - core_.options.heartbeat;
+  if (away > Duration::zero()) heard_ = std::min(now, heard_ + away);
   const bool all_down = std::none_of(links_.begin(), links_.end(), [](const auto& link) {
     return link->state() == LinkState::up;
   });
   if (!ever_up_ || (!owed() && !all_down)) {
     heard_ = beat_ = now;
     std::fill(silent_.begin(), silent_.end(), 0);
-    next_ping_ = now + core_.options.heartbeat;
+    look_.ping = now + core_.options.heartbeat;
     return;
   }
   if (now - heard_ >= core_.options.peer_timeout) {
     return give_up(fmt::format("no NIC of it has acknowledged or answered for {} ms",
                                core_.options.peer_timeout.count()));
   }
-  if (now < next_ping_) return;
-  next_ping_ = now + core_.options.heartbeat;
+  if (now < look_.ping) return;
+  look_.ping = now + core_.options.heartbeat;
   // A beat in which no rail was heard says that the peer or this process had no processor, and
   // nothing of a rail.
   const auto heard = [&](std::size_t i) { return links_[i]->heard() > beat_; };

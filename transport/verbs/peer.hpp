@@ -110,10 +110,13 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   bool ever_up_ = false;
   bool guarded_ = false;         // a link was, in some life
   std::uint64_t confirmed_ = 0;  // acknowledged messages that the peer was told of
-  Instant heard_{};              // an acknowledgement or a datagram
+  Instant heard_{};              // an acknowledgement or a datagram; time without a look adds none
   Instant beat_{};               // the last one; nothing was owed before
   std::vector<int> silent_;      // by link: beats without a word while another one was heard
-  Instant next_ping_{};
+  struct {
+    Instant at{};
+    Instant ping{};  // the next
+  } look_;           // the last one for silence
 };
 
 }  // namespace gdrx::verbs

@@ -175,28 +175,40 @@ void Rail::post_control_receive(std::size_t slot) noexcept {
   (void)control_->post(request);  // fails only when the NIC is gone, which its events tell
 }
 
+// A system may have no memory for a large one, or a limit below the NIC's.
+Result<Rail::Shard*> Rail::add_shard(std::uint32_t need) {
+  const int last = shards_.empty() ? 0 : shards_.back().queue->entries();
+  const int wanted =
+      last == 0 ? kQueueEntries : std::min(last, kMostQueueEntries / kQueueGrowth) * kQueueGrowth;
+  const int least = static_cast<int>(need);
+  const int most = context_->attributes().max_cqe;
+  if (least > most) {
+    return fail(Errc::unsupported,
+                fmt::format("{} has completion queues of {} entries at most, and "
+                            "a QP needs {}",
+                            context_->name(), most, least));
+  }
+  for (int entries = std::clamp(wanted, least, most);; entries = std::max(least, entries / 2)) {
+    auto queue = CompletionQueue::create(context_, entries);
+    if (queue) return &shards_.emplace_back(Shard{std::move(*queue), 0});
+    if (entries > least) continue;
+    return fail(queue.error().code,
+                fmt::format("{}, of {} entries, which a QP needs", queue.error().what, least),
+                queue.error().native);
+  }
+}
+
 Result<RailQp> Rail::make_qp(const QpLimits& limits) {
   const std::uint32_t need = limits.sends + limits.receives;
-  auto shard = std::find_if(shards_.begin(), shards_.end(), [&](const Shard& candidate) {
+  const auto found = std::find_if(shards_.begin(), shards_.end(), [&](const Shard& candidate) {
     return candidate.used + need <= static_cast<std::uint32_t>(candidate.queue->entries());
   });
-  if (shard == shards_.end()) {
-    const int wanted = shards_.empty() ? kQueueEntries
-                                       : std::min(shards_.back().queue->entries(),
-                                                  kMostQueueEntries / kQueueGrowth) *
-                                             kQueueGrowth;
-    const int entries = std::clamp(wanted, 1, context_->attributes().max_cqe);
-    shards_.push_back({GDRX_TRY(CompletionQueue::create(context_, entries)), 0});
-    shard = shards_.end() - 1;
-    if (need > static_cast<std::uint32_t>(shard->queue->entries())) {
-      return fail(Errc::unsupported, context_->name() + " has too small completion queues");
-    }
-  }
+  Shard* const shard = found != shards_.end() ? &*found : GDRX_TRY(add_shard(need));
   RailQp made;
   made.qp = GDRX_TRY(QueuePair::create(domain_, shard->queue, IBV_QPT_RC, limits));
   GDRX_TRY(made.qp->to_init(port_, options_.pkey_index, 0, IBV_ACCESS_REMOTE_WRITE));
   shard->used += need;
-  made.queue = static_cast<std::size_t>(shard - shards_.begin());
+  made.queue = static_cast<std::size_t>(shard - shards_.data());
   return made;
 }
 

@@ -118,6 +118,7 @@ class Rail final : private EventSink {
     Result<ibv_port_attr> port;
     std::optional<std::vector<Gid>> gids;
   };
+  Result<Shard*> add_shard(std::uint32_t need);
   void on_event(const ibv_async_event& event) override;
   bool has_queue(const ibv_cq* queue) const noexcept;
   void take_look(const Log& log);
