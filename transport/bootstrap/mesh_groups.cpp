@@ -53,8 +53,11 @@ Result<void> MeshWire::add(const Group& group) {
   }
   groups_.push_back(group);
   for (GroupPeer& peer : group->peers) {
-    if (!peer.link->left) continue;
-    tell_of({Errc::peer_lost, "has left before the communicator was made"}, *group, peer);
+    if (peer.link->left) {
+      tell_of({Errc::peer_lost, "has left before the communicator was made"}, *group, peer);
+    } else if (peer.link->cut) {
+      tell_of(unreachable(true), *group, peer);
+    }
   }
   return {};
 }

@@ -78,6 +78,7 @@ void MeshWire::pump() {
 
 void MeshWire::tell_of(const Loss& loss, const MeshLink& link) {
   for (const Group& group : groups_) {
+    if (loss.cut && group->started) continue;
     if (GroupPeer* const peer = group->peer_by(link)) tell_of(loss, *group, *peer);
   }
 }
@@ -121,7 +122,7 @@ std::optional<MeshWire::Loss> MeshWire::drain(MeshLink& link) {
 std::optional<MeshWire::Loss> MeshWire::look_at_process(MeshLink& link) {
   pollfd entry{link.process.fd(), POLLIN, 0};
   if (!link.process.valid() || poll(&entry, 1, 0) != 1) return {};
-  if (auto loss = link.cut ? std::nullopt : read(link)) return loss;
+  if (auto loss = link.cut ? std::nullopt : read(link); loss && link.left) return loss;
   return lost(link, "died: its process has ended without a goodbye");
 }
 
@@ -153,8 +154,12 @@ std::optional<MeshWire::Loss> MeshWire::ended(MeshLink& link, const Error& how) 
     return lost(link, "died: its control connection closed without a goodbye");
   }
   link.cut = data_path_hears(link);
-  if (link.cut) return {};
-  return lost(link, "is unreachable: its host has stopped answering");
+  link.left = !link.cut;
+  return unreachable(link.cut);
+}
+
+MeshWire::Loss MeshWire::unreachable(bool cut) {
+  return {Errc::peer_lost, "is unreachable: its host has stopped answering", cut};
 }
 
 MeshWire::Loss MeshWire::lost(MeshLink& link, std::string how) {

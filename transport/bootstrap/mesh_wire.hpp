@@ -80,7 +80,8 @@ class MeshWire {
   /// Of a link: nothing more comes by it.
   struct Loss {
     Errc code = Errc::peer_lost;
-    std::string how;  // behind the rank's name
+    std::string how;   // behind the rank's name
+    bool cut = false;  // nothing is made over it any more; what is made goes on
   };
 
   std::optional<Loss> read(MeshLink& link);
@@ -97,6 +98,7 @@ class MeshWire {
   static Loss misbehaved(MeshLink& link, const std::string& what);
   static Loss lost(MeshLink& link, std::string how);
   std::optional<Loss> ended(MeshLink& link, const Error& how);
+  static Loss unreachable(bool cut);
   std::optional<Loss> look_at_process(MeshLink& link);
   std::optional<Loss> look_for_silence(MeshLink& link);
   bool data_path_hears(const MeshLink& link) const;
