@@ -9,11 +9,16 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "gdrx/cancel.hpp"
 
 namespace gdrx {
 namespace {
+
+constexpr int kPatience = 16;  // waits in vain that cost no sleep
+constexpr Duration kFirstPause = std::chrono::microseconds(50);
+constexpr Duration kLongestPause = std::chrono::milliseconds(20);
 
 tl::unexpected<Error> no_answer(const char* what) {
   return fail(Errc::timeout, fmt::format("no answer in time while waiting for {}", what));
@@ -42,7 +47,11 @@ Result<void> wait_for(int fd, short events, Deadline deadline, const char* what,
 Result<void> Waits::wait(short events) {
   if (late_) return no_answer(what_);
   GDRX_TRY(wait_for(fd_, events, deadline_, what_, stop_));
-  late_ = deadline_.passed(steady_clock().now());
+  const Instant now = steady_clock().now();
+  late_ = deadline_.passed(now);
+  if (++vain_ <= kPatience || late_) return {};
+  const Duration pause = kFirstPause * (1 << std::min(vain_ - kPatience - 1, 10));
+  std::this_thread::sleep_for(std::min({pause, kLongestPause, deadline_.left(now)}));
   return {};
 }
 

@@ -26,7 +26,9 @@ std::atomic<int> accept_drops{0};   // connections that end as soon as they are 
 std::atomic<int> connect_error{0};  // of the next call
 std::atomic<int> send_error{0};     // of every call
 std::atomic<int> receive_error{0};  // of every call of a thread that receives_nothing
+std::atomic<int> silence_error{0};  // of every call of recv()
 thread_local bool receives_nothing = false;
+thread_local bool sends_always = false;
 
 template <class F>
 F next(const char* name) {
@@ -60,15 +62,16 @@ extern "C" int connect(int fd, const sockaddr* address, socklen_t length) {
 
 extern "C" ssize_t send(int fd, const void* data, size_t bytes, int flags) {
   static const auto real = next<ssize_t (*)(int, const void*, size_t, int)>("send");
-  if (send_error == 0) return real(fd, data, bytes, flags);
+  if (send_error == 0 || sends_always) return real(fd, data, bytes, flags);
   errno = send_error;
   return -1;
 }
 
 extern "C" ssize_t recv(int fd, void* data, size_t bytes, int flags) {
   static const auto real = next<ssize_t (*)(int, void*, size_t, int)>("recv");
-  if (!receives_nothing || receive_error == 0) return real(fd, data, bytes, flags);
-  errno = receive_error;
+  const int error = receives_nothing ? receive_error : silence_error;
+  if (error == 0) return real(fd, data, bytes, flags);
+  errno = error;
   return -1;
 }
 
@@ -195,6 +198,122 @@ TEST(Sending, WithoutBuffersForAWhileLosesNothingOfAMesh) {
   std::this_thread::sleep_for(200ms);
   send_error = 0;
   for (auto& rank : ranks) EXPECT_TRUE(rank.get());
+}
+
+Duration processor_time() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+using Meshes = std::array<std::unique_ptr<ControlMesh>, 2>;
+
+Meshes two_ranks() {
+  auto bootstraps = ThreadBootstrap::create_all(2);
+  Meshes meshes;
+  std::vector<std::jthread> ranks;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto made = ControlMesh::create(*bootstraps[rank], {"", 20ms, "here"}, Log(), in(10s));
+      ASSERT_TRUE(made) << describe(made.error());
+      meshes[rank] = std::move(*made);
+    });
+  }
+  return ranks.clear(), std::move(meshes);
+}
+
+TEST(Sending, WithoutBuffersForEverEndsAtTheDeadlineAndCostsNoProcessor) {
+  const Meshes meshes = two_ranks();
+  const Duration before = processor_time();
+  send_error = ENOBUFS;
+  std::vector<std::jthread> ranks;
+  for (const auto& mesh : meshes) {
+    ranks.emplace_back([&mesh] {
+      const auto all = mesh->all_gather(Blob(1 << 20), in(1s));
+      ASSERT_FALSE(all);
+      EXPECT_EQ(all.error().code, Errc::timeout) << all.error().what;
+    });
+  }
+  ranks.clear();
+  const Duration used = processor_time() - before;
+  send_error = 0;
+  EXPECT_LT(used, 250ms);
+}
+
+TEST(Sending, WithoutBuffersAMeshIsNotMadeAndThatCostsNoProcessor) {
+  const Duration before = processor_time();
+  send_error = ENOBUFS;
+  auto bootstraps = ThreadBootstrap::create_all(2);
+  std::vector<std::jthread> ranks;
+  for (const auto& bootstrap : bootstraps) {
+    ranks.emplace_back([&bootstrap] {
+      const auto made = ControlMesh::create(*bootstrap, {"", 1s, "here"}, Log(), in(1s));
+      ASSERT_FALSE(made);
+      EXPECT_EQ(made.error().code, Errc::timeout) << made.error().what;
+    });
+  }
+  ranks.clear();
+  const Duration used = processor_time() - before;
+  send_error = 0;
+  EXPECT_LT(used, 250ms);
+}
+
+TEST(Sending, OfARootWithoutBuffersCostsNoProcessor) {
+  sends_always = true;
+  const auto root = std::move(*BootstrapRoot::start(loopback_address(), Log()));
+  const auto one = TcpBootstrap::create(root->id(), Rank{0}, 1, Log(), in(5s));
+  ASSERT_TRUE(one) << describe(one.error());
+  const Duration before = processor_time();
+  send_error = ENOBUFS;
+  const auto all = (*one)->all_gather(Blob(8), in(1s));
+  const Duration used = processor_time() - before;
+  send_error = 0;
+  sends_always = false;
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code, Errc::timeout);
+  EXPECT_LT(used, 250ms);
+}
+
+// The network is gone, and the data path still hears of the peer: what there is goes on.
+class Cut : public testing::Test {
+ protected:
+  Cut() : meshes_(two_ranks()) {
+    for (const auto& mesh : meshes_) {
+      mesh->start({[this](const Notice&) { ++notices_; }, nullptr, [](Rank) { return true; }});
+    }
+  }
+  ~Cut() override { silence_error = 0; }
+  static void cut() {
+    silence_error = ETIMEDOUT;
+    std::this_thread::sleep_for(300ms);  // more than a heartbeat
+  }
+  static void expect_unreachable(ControlMesh& mesh) {
+    const Instant begin = steady_clock().now();
+    const auto all = mesh.all_gather(Blob(8), in(20s));
+    ASSERT_FALSE(all);
+    EXPECT_EQ(all.error().code, Errc::peer_lost);
+    EXPECT_NE(all.error().what.find("rank 1"), std::string::npos) << all.error().what;
+    EXPECT_NE(all.error().what.find("is unreachable"), std::string::npos) << all.error().what;
+    EXPECT_LT(steady_clock().now() - begin, 2s);
+  }
+  Meshes meshes_;
+  std::atomic<int> notices_{0};
+};
+
+TEST_F(Cut, NothingIsMadeOverItAndWhatThereIsGoesOn) {
+  cut();
+  const auto made = meshes_[0]->split(MeshGroupId{7}, std::array{0, 1});
+  ASSERT_TRUE(made) << describe(made.error());
+  expect_unreachable(**made);
+  EXPECT_EQ(notices_, 0);
+}
+
+TEST_F(Cut, WhatIsBeingMadeOverItEnds) {
+  const auto made = meshes_[0]->split(MeshGroupId{7}, std::array{0, 1});
+  ASSERT_TRUE(made) << describe(made.error());
+  std::jthread later([] { cut(); });
+  expect_unreachable(**made);
+  EXPECT_EQ(notices_, 0);
 }
 
 }  // namespace

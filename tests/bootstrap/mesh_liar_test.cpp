@@ -126,5 +126,22 @@ TEST_F(Liar, AFrameThatIsTooLongOrHasNoIdIsGarbage) {
   EXPECT_TRUE(blames_rank(pair_, 1, Errc::protocol));
 }
 
+// Nobody waits for room in a connection that has ended.
+TEST_F(Liar, WhoHasReadNothingAndEndsKeepsNoThreadAwake) {
+  const auto gathers = add(9, {0, 1});
+  gathers->started = false;
+  Blob told{std::byte{0}};
+  append_blob(told, Blob(3));
+  say(0, FrameKind::data, 9, told);
+  listen();
+  EXPECT_TRUE(wire_->all_gather(*gathers, Blob(32 << 20), in(5s)));
+  liars_[0].links.clear();
+  listen();
+  EXPECT_TRUE(blames_rank(pair_, 1, Errc::peer_lost));
+  std::vector<pollfd> entries;
+  EXPECT_EQ(wire_->prepare_poll(entries), Duration::max());
+  EXPECT_EQ(entries.size(), 2U);  // the bell's, and rank 2's
+}
+
 }  // namespace
 }  // namespace gdrx

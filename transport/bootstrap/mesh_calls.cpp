@@ -41,10 +41,11 @@ bool MeshCalls::done() const {
                      [](const Call& call) { return call.socket.established(); });
 }
 
-void MeshCalls::prepare_poll(std::vector<pollfd>& entries) const {
-  for (const Call& call : calls_) {
+void MeshCalls::prepare_poll(std::vector<pollfd>& entries, Duration& longest) {
+  for (Call& call : calls_) {
     if (call.socket.established()) continue;
-    const int events = POLLIN | (call.socket.unsent() ? POLLOUT : 0);
+    const bool unsent = call.socket.unsent();
+    const int events = POLLIN | call.shortage.events(unsent, call.socket.fd(), longest);
     entries.push_back({call.socket.fd(), static_cast<short>(events), 0});
   }
 }

@@ -20,7 +20,8 @@ class MeshCalls {
 
   Result<void> place(std::int32_t peer, const SocketAddress& address, Deadline deadline);
   bool done() const;
-  void prepare_poll(std::vector<pollfd>& entries) const;
+  /// `longest`: to sleep, is cut.
+  void prepare_poll(std::vector<pollfd>& entries, Duration& longest);
   /// Errors name the rank. Errc::timeout after the deadline.
   Result<void> step(Deadline deadline);
   std::vector<MeshLink> take();
@@ -30,6 +31,7 @@ class MeshCalls {
     std::int32_t peer;
     SocketAddress address;
     SecureSocket socket;
+    Shortage shortage{};
   };
   tl::unexpected<Error> about(std::int32_t peer, Error error) const;
   Result<SecureSocket> greet(std::int32_t peer, Socket socket) const;

@@ -12,6 +12,7 @@
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/bootstrap/frame.hpp"
 #include "transport/bootstrap/secure_socket.hpp"
+#include "transport/bootstrap/shortage.hpp"
 
 namespace gdrx {
 
@@ -22,6 +23,8 @@ struct MeshLink {
   Socket process;  // of the peer: readable once it has ended; invalid where it cannot be watched
   FrameReader reader;
   Blob unsent;        // what the socket had no room for
+  bool shut = false;  // it takes nothing more
+  Shortage shortage;  // of what the kernel needs to send it
   bool left = false;  // nothing more comes: an end, or garbage
   bool cut = false;   // the network is gone, though the data path still hears from the peer
   int missed = 0;     // own heartbeats since it last said something

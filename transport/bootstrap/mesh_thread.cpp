@@ -112,12 +112,11 @@ void MeshThread::tell_news() {
 
 void MeshThread::wait(Duration longest) {
   entries_.clear();
-  const bool pending = wire_.prepare_poll(entries_);
-  const Duration most = std::min<Duration>(heartbeat_, kLongestSleep);
+  const Duration most =
+      std::min({heartbeat_, Duration(kLongestSleep), wire_.prepare_poll(entries_)});
   const auto limit = std::clamp<Duration>(longest, Duration::zero(), most);
   sleeping_.store(true);
-  const auto ms =
-      pending || woken_.load() ? milliseconds(0) : std::chrono::ceil<milliseconds>(limit);
+  const auto ms = woken_.load() ? milliseconds(0) : std::chrono::ceil<milliseconds>(limit);
   poll(entries_.data(), entries_.size(), static_cast<int>(ms.count()));
   sleeping_.store(false);
   wire_.hush();

@@ -194,40 +194,42 @@ void MeshWire::hang_up() noexcept {
 // Never waits: a stopped peer must not delay the others' news. What has no room goes out later, by
 // the thread, which sleeps and does not know.
 void MeshWire::send(MeshLink& link, std::span<const std::byte> frame) {
-  if (link.left) return;
+  if (link.left || link.shut) return;
   link.unsent.insert(link.unsent.end(), frame.begin(), frame.end());
   push(link);
-  if (!link.unsent.empty() || link.socket.unsent()) ring();
+  if (!link.shut && (!link.unsent.empty() || link.socket.unsent())) ring();
 }
 
 void MeshWire::push(MeshLink& link) {
   std::span<const std::byte> rest(link.unsent);
   while (!rest.empty()) {
     const auto sent = link.socket.send_some(rest);
-    // The end of the connection is judged where it is read.
-    if (!sent) rest = {};
+    if (!sent) link.shut = true;
     if (!sent || *sent == 0) break;
     rest = rest.subspan(*sent);
   }
+  // The end of the connection is judged where it is read.
+  if (!link.shut) link.shut = !link.socket.flush();
+  if (link.shut) rest = {};
   link.unsent.erase(link.unsent.begin(),
                     link.unsent.end() - static_cast<std::ptrdiff_t>(rest.size()));
-  (void)link.socket.flush();
 }
 
-bool MeshWire::prepare_poll(std::vector<pollfd>& entries) {
-  bool pending = false;
+Duration MeshWire::prepare_poll(std::vector<pollfd>& entries) {
+  Duration longest = Duration::max();
   entries.push_back({bell_.fd(), POLLIN, 0});
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
     push(link);
     if (link.cut) continue;
-    const bool unsent = !link.unsent.empty() || link.socket.unsent();
-    const int events = (link.left ? 0 : POLLIN) | (unsent ? POLLOUT : 0);
-    pending |= !link.left && link.socket.pending();
+    const bool unsent = !link.shut && (!link.unsent.empty() || link.socket.unsent());
+    const int events =
+        (link.left ? 0 : POLLIN) | link.shortage.events(unsent, link.socket.fd(), longest);
+    if (!link.left && link.socket.pending()) longest = Duration::zero();
     if (events != 0) entries.push_back({link.socket.fd(), static_cast<short>(events), 0});
     if (!link.left && link.process.valid()) entries.push_back({link.process.fd(), POLLIN, 0});
   }
-  return pending;
+  return longest;
 }
 
 void MeshWire::close() {

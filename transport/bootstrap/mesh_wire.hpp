@@ -69,8 +69,9 @@ class MeshWire {
   /// measure and not the clock: a process that was stopped blames nobody for its own silence.
   void beat();
   /// Sends what had no room, and appends an entry for the bell and each link that may still say
-  /// something or has something to be sent. True: something that came already waits to be read.
-  bool prepare_poll(std::vector<pollfd>& entries);
+  /// something or has something to be sent. Returns how long to sleep at most: not at all where
+  /// something that came already waits to be read.
+  Duration prepare_poll(std::vector<pollfd>& entries);
   /// Of a bell that has been heard.
   void hush() noexcept;
   /// The end: gives a full link a moment, and closes all.
@@ -97,8 +98,8 @@ class MeshWire {
   std::optional<std::string> take_place(MeshGroup& group, std::span<const std::byte> payload);
   static Loss misbehaved(MeshLink& link, const std::string& what);
   static Loss lost(MeshLink& link, std::string how);
-  std::optional<Loss> ended(MeshLink& link, const Error& how);
   static Loss unreachable(bool cut);
+  std::optional<Loss> ended(MeshLink& link, const Error& how);
   std::optional<Loss> look_at_process(MeshLink& link);
   std::optional<Loss> look_for_silence(MeshLink& link);
   bool data_path_hears(const MeshLink& link) const;

@@ -11,7 +11,10 @@
 namespace gdrx {
 namespace {
 
-constexpr int kShortSleepMs = 50;  // while nobody is let in
+using std::chrono::milliseconds;
+
+constexpr Duration kShortSleep = milliseconds(50);  // while nobody is let in
+constexpr Duration kLongestSleep = milliseconds(1000);
 constexpr auto silent_since = [](const auto& visitor) { return visitor.silence.since(); };
 
 }  // namespace
@@ -34,14 +37,19 @@ Result<std::vector<MeshLink>> Porter::admit(MeshCalls& calls, Deadline deadline)
   return std::move(links_);
 }
 
-void Porter::wait(const MeshCalls& calls, Deadline deadline) {
+void Porter::wait(MeshCalls& calls, Deadline deadline) {
   std::vector<pollfd> entries;
   const bool paused = admission_.paused();
+  Duration longest = paused ? kShortSleep : kLongestSleep;
   if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
-  for (const Visitor& visitor : visitors_) entries.push_back({visitor.socket.fd(), POLLIN, 0});
-  calls.prepare_poll(entries);
-  poll(entries.data(), entries.size(),
-       std::min(paused ? kShortSleepMs : 1000, poll_milliseconds(deadline)));
+  for (Visitor& visitor : visitors_) {
+    const bool unsent = visitor.socket.unsent();
+    const int events = POLLIN | visitor.shortage.events(unsent, visitor.socket.fd(), longest);
+    entries.push_back({visitor.socket.fd(), static_cast<short>(events), 0});
+  }
+  calls.prepare_poll(entries, longest);
+  const auto ms = std::chrono::ceil<milliseconds>(longest).count();
+  poll(entries.data(), entries.size(), std::min(static_cast<int>(ms), poll_milliseconds(deadline)));
 }
 
 void Porter::accept_some() {

@@ -30,10 +30,11 @@ class Porter {
     explicit Visitor(SecureSocket from) : socket(std::move(from)) {}
     SecureSocket socket;
     Silence silence;
+    Shortage shortage{};
   };
   void accept_some();
   void settle_all();
-  void wait(const MeshCalls& calls, Deadline deadline);
+  void wait(MeshCalls& calls, Deadline deadline);
   bool settle(Visitor& visitor);
   std::optional<Key> find(std::string_view identity) const;
 

@@ -14,6 +14,7 @@
 
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/secure_socket.hpp"
+#include "transport/bootstrap/shortage.hpp"
 #include "transport/bootstrap/star.hpp"
 #include "transport/bootstrap/strangers.hpp"
 
@@ -36,6 +37,7 @@ struct Client {
   FrameReader reader{sizeof(HelloFrame)};
   std::deque<std::shared_ptr<const Blob>> out;
   std::size_t sent = 0;  // of the first of `out`
+  Shortage shortage;
   Silence silence;
   Instant since = silence.came();
   bool member = false;
@@ -94,18 +96,20 @@ class BootstrapRoot::Impl {
   std::atomic<bool> done_{false};
 
  private:
-  void wait(milliseconds longest) {
+  void wait(Duration longest) {
     const bool paused = admission_.paused();
-    if (paused) longest = std::min(longest, kShortSleep);
+    if (paused) longest = std::min<Duration>(longest, kShortSleep);
     std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
     if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
-    for (const Client& client : clients_) {
+    for (Client& client : clients_) {
       const bool unsent = !client.out.empty() || client.socket.unsent();
-      const int events = (client.closing ? 0 : POLLIN) | (unsent ? POLLOUT : 0);
-      if (!client.closing && client.socket.pending()) longest = milliseconds(0);
+      const int events = (client.closing ? 0 : POLLIN) |
+                         client.shortage.events(unsent, client.socket.fd(), longest);
+      if (!client.closing && client.socket.pending()) longest = Duration::zero();
       entries.push_back({client.socket.fd(), static_cast<short>(events), 0});
     }
-    poll(entries.data(), entries.size(), static_cast<int>(longest.count()));
+    const auto ms = std::chrono::ceil<milliseconds>(longest).count();
+    poll(entries.data(), entries.size(), static_cast<int>(ms));
   }
 
   void accept_some() {

@@ -76,7 +76,7 @@ Result<void> SecureSocket::send_all(std::span<const std::byte> bytes, Deadline d
   while (!bytes.empty() || unsent()) {
     const std::size_t sent = GDRX_TRY(send_some(bytes));
     bytes = bytes.subspan(sent);
-    if (unsent()) GDRX_TRY(waits.wait(POLLOUT));
+    if (unsent()) GDRX_TRY(waits.go_on(sent, POLLOUT));
   }
   return {};
 }
@@ -87,7 +87,7 @@ Result<void> SecureSocket::receive_exact(std::span<std::byte> bytes, Deadline de
   while (!bytes.empty()) {
     const std::size_t received = GDRX_TRY(receive_some(bytes));
     bytes = bytes.subspan(received);
-    if (received == 0) GDRX_TRY(waits.wait(POLLIN));
+    GDRX_TRY(waits.go_on(received, POLLIN));
   }
   return {};
 }

@@ -295,7 +295,7 @@ Result<void> Socket::send_all(std::span<const std::byte> bytes, Deadline deadlin
   while (!bytes.empty()) {
     const std::size_t sent = GDRX_TRY(send_some(bytes));
     bytes = bytes.subspan(sent);
-    if (sent == 0) GDRX_TRY(waits.wait(POLLOUT));
+    GDRX_TRY(waits.go_on(sent, POLLOUT));
   }
   return {};
 }
@@ -305,7 +305,7 @@ Result<void> Socket::receive_exact(std::span<std::byte> bytes, Deadline deadline
   while (!bytes.empty()) {
     const std::size_t received = GDRX_TRY(receive_some(bytes));
     bytes = bytes.subspan(received);
-    if (received == 0) GDRX_TRY(waits.wait(POLLIN));
+    GDRX_TRY(waits.go_on(received, POLLIN));
   }
   return {};
 }

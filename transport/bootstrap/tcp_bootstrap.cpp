@@ -113,8 +113,7 @@ Result<Frame> TcpBootstrap::receive(Deadline deadline) {
     }
     const std::size_t received = GDRX_TRY(root_.receive_some(piece));
     reader_.feed(std::span(piece).first(received));
-    if (received > 0) continue;
-    const auto ready = (asked ? to_the_end : until_asked).wait(POLLIN);
+    const auto ready = (asked ? to_the_end : until_asked).go_on(received, POLLIN);
     if (ready) continue;
     if (ready.error().code != Errc::timeout) return tl::unexpected(ready.error());
     if (asked) return late(missing);
