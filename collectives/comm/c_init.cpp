@@ -297,6 +297,9 @@ gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
                                 [=](const void* mine, void* all, std::size_t bytes) {
                                   return all_gather(mine, all, bytes, user);
                                 });
-    return init(comm, bootstrap, GDRX_TRY(make_options(config)));
+    auto made = contained(
+        [&]() -> Result<void> { return init(comm, bootstrap, GDRX_TRY(make_options(config))); });
+    if (!made) bootstrap.give_up(made.error());
+    return made;
   });
 }

@@ -2,10 +2,14 @@
 // A Bootstrap over somebody else's fixed-size all-gather, MPI's for one.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <utility>
 
+#include "collectives/comm/farewell.hpp"
 #include "gdrx/bootstrap.hpp"
 
 namespace gdrx {
@@ -21,8 +25,30 @@ class FunctionBootstrap final : public Bootstrap {
   Rank rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
 
-  /// The deadline is the function's own affair.
+  /// The deadline is the function's own affair. A rank that gave up is an error on every rank.
   Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine, Deadline) override {
+    open_ = false;  // of ranks that do not do the same nobody knows what they do next
+    std::vector<Blob> blobs = GDRX_TRY(gather(mine));
+    for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
+      if (auto why = read_farewell(blobs[rank])) {
+        return fail(why->code, fmt::format("rank {}: {}", rank, why->what), why->native);
+      }
+    }
+    open_ = true;
+    return blobs;
+  }
+  void end() noexcept override { open_ = false; }
+
+  /// This rank alone cannot go on. The others would wait for it in their next all-gather: it takes
+  /// part in that, and says why.
+  void give_up(const Error& why) {
+    if (std::exchange(open_, false)) (void)gather(write_farewell(why));
+  }
+
+ private:
+  static constexpr std::uint64_t kMostBytes = 1 << 20;
+
+  Result<std::vector<Blob>> gather(std::span<const std::byte> mine) {
     const std::uint64_t length = mine.size();
     std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
     if (all_gather_(&length, lengths.data(), sizeof length) != 0) return failed();
@@ -41,14 +67,13 @@ class FunctionBootstrap final : public Bootstrap {
     return blobs;
   }
 
- private:
-  static constexpr std::uint64_t kMostBytes = 1 << 20;
   static tl::unexpected<Error> failed() {
     return fail(Errc::system, "the all-gather of the bootstrap (MPI_Allgather) failed");
   }
   Rank rank_;
   int size_;
   AllGather all_gather_;
+  bool open_ = true;  // the others may still gather
 };
 
 }  // namespace gdrx

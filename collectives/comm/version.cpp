@@ -39,6 +39,7 @@ Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::uint32_t min
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const std::uint32_t other = version_in(all[rank]);
     if (other == first) continue;
+    bootstrap.end();  // every rank finds it
     return fail(Errc::mismatch, fmt::format("rank 0 runs gdrx {} and rank {} gdrx {}: install the "
                                             "same version everywhere",
                                             version_text(first), rank, version_text(other)));

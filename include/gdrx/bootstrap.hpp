@@ -26,6 +26,9 @@ class Bootstrap {
   /// where the implementation can know them.
   virtual Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
                                                Deadline deadline) = 0;
+  /// Nothing more is gathered, on any rank: what fails from here on the others hear elsewhere, or
+  /// find themselves.
+  virtual void end() noexcept {}
 };
 
 }  // namespace gdrx

@@ -83,6 +83,7 @@ Result<std::vector<Card>> exchange_cards(Bootstrap& bootstrap, const SocketAddre
   std::copy(fresh.bytes().begin(), fresh.bytes().end(), mine.key.begin());
   const std::vector<Blob> blobs =
       GDRX_TRY(bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), deadline));
+  bootstrap.end();
   std::vector<Card> cards;
   for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
     cards.push_back(GDRX_TRY(decode_card(blobs[rank], rank)));
