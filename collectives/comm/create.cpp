@@ -2,13 +2,13 @@
 // How a communicator is made: everybody tells everybody one Hello, agrees on what can be used, and
 // the mesh starts to watch.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "collectives/comm/choose_fabric.hpp"
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_share.hpp"
+#include "collectives/comm/introduction.hpp"
 #include "collectives/comm/meeting.hpp"
 #include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/rail_share.hpp"
@@ -43,25 +43,30 @@ class CommunicatorBuilder {
   using Meet = std::function<Result<std::unique_ptr<ControlMesh>>(Deadline)>;
 
   Result<std::unique_ptr<ControlMesh>> meet_by(Bootstrap& bootstrap, Deadline deadline) {
-    Met met = GDRX_TRY(meet(bootstrap, comm_->config_, comm_->log_, deadline));
+    const auto introduce = [this](const Heritage& likely) {
+      heritage_ = likely;
+      return introduce_self();
+    };
+    Met met = GDRX_TRY(meet(bootstrap, comm_->config_, comm_->log_, introduce, deadline));
     heritage_ = std::move(met.heritage);
+    hellos_ = std::move(met.hellos);
     return std::move(met.mesh);
   }
 
-  Result<std::unique_ptr<Communicator>> run(const Meet& meet) {
+  /// What a rank cannot do alone it finds out before the others hear of it, as far as it can.
+  Result<std::unique_ptr<Communicator>> run(Rank rank, int size, const Meet& meet) {
     Communicator& comm = *comm_;
+    comm.rank_ = rank;
+    comm.machine_.ranks = size;
     if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
     GDRX_TRY(check_reproducible(comm.config_.reproducible, comm.fixed_));
+    tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
+    GDRX_TRY(choose_shape());
     open_gpu();
     deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
     comm.mesh_ = GDRX_TRY(meet(deadline_));
-    comm.rank_ = comm.mesh_->rank();
-    comm.machine_.ranks = comm.mesh_->size();
-    const std::string id = host_id(comm.config_);
-    tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
-    GDRX_TRY(choose_shape());
-    if (!heritage_.memory) GDRX_TRY(open_fabric_and_inbox(id));
-    GDRX_TRY(exchange_hellos(id));
+    if (!heritage_.memory) GDRX_TRY(open_fabric_and_inbox());
+    GDRX_TRY(exchange_hellos());
     GDRX_TRY(check_settings(comm.peers_));
     GDRX_TRY(check_gpus(comm.peers_));
     describe_machine();
@@ -98,9 +103,10 @@ class CommunicatorBuilder {
     return {};
   }
 
-  Result<void> open_fabric_and_inbox(const std::string& id) {
+  Result<void> open_fabric_and_inbox() {
     Communicator& comm = *comm_;
-    auto fabric = GDRX_TRY(choose_fabric(id, comm.config_, *comm.mesh_, comm.log_, deadline_));
+    auto fabric = GDRX_TRY(
+        choose_fabric(host_id(comm.config_), comm.config_, *comm.mesh_, comm.log_, deadline_));
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
       if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
@@ -121,26 +127,36 @@ class CommunicatorBuilder {
     return {};
   }
 
-  Result<void> exchange_hellos(const std::string& id) {
+  // For the heritage as it is known now.
+  Result<Blob> introduce_self() {
     Communicator& comm = *comm_;
-    Hello mine;
-    mine.version = GDRX_VERSION;
-    mine.pid = getpid();
-    mine.host_id = id;
-    mine.host_name = host_name();
-    mine.settings = settings_of(comm.config_, tuning_.fingerprint());
-    mine.cpu = tune::cpu_model();
-    mine.cpus = usable_cpus();
-    if (index(comm.rank_) == 0) GDRX_TRY(offer_memory(mine));
-    if (shm_wanted() && writes_processes()) offer_process(mine);
-    offer_gpu(mine);
+    Offered offered;
+    const bool offers_memory = index(comm.rank_) == 0 && (heritage_.memory || shm_wanted());
+    if (offers_memory) offered.memory = memory_layout().bytes();
+    offered.needs_memory = heritage_.memory;
+    offered.process = shm_wanted() && writes_processes();
+    Introduction own = GDRX_TRY(
+        introduce(comm.config_, host_id(comm.config_), tuning_.fingerprint(), offered, comm.log_));
+    offer_gpu(own.hello);
     if (comm.device_) {
-      mine.device_address = comm.device_->address();
-      mine.inbox_key = comm.inbox_->key();
+      own.hello.device_address = comm.device_->address();
+      own.hello.inbox_key = comm.inbox_->key();
     }
-    const std::vector<Blob> all = heritage_.memory
-                                      ? GDRX_TRY(heritage_.tell(encode(mine)))
-                                      : GDRX_TRY(comm.mesh_->all_gather(encode(mine), deadline_));
+    comm.memory_.segment = std::move(own.memory);
+    comm.gate_ = std::move(own.gate);
+    return encode(own.hello);
+  }
+
+  // Those who met in memory that they share have heard each other.
+  Result<std::vector<Blob>> tell_hellos() {
+    if (!hellos_.empty()) return std::move(hellos_);
+    const Blob mine = GDRX_TRY(introduce_self());
+    return heritage_.tell ? heritage_.tell(mine) : comm_->mesh_->all_gather(mine, deadline_);
+  }
+
+  Result<void> exchange_hellos() {
+    Communicator& comm = *comm_;
+    const std::vector<Blob> all = GDRX_TRY(tell_hellos());
     KeyContext told;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       told.add(std::span(all[rank]));
@@ -171,31 +187,6 @@ class CommunicatorBuilder {
         shm_wanted() ? exec::ArenaLayout::bytes(comm.size(), comm.machine_.arena_block) : 0;
     if (!heritage_.memory) return {0, arena, 0};
     return {comm.shape_.ranks, arena, comm.shape_.bytes()};
-  }
-
-  Result<void> offer_memory(Hello& mine) {
-    if (!heritage_.memory && !shm_wanted()) return {};
-    auto segment = shm::Segment::create(memory_layout().bytes());
-    if (segment) {
-      mine.memory = (*segment)->ticket();
-      comm_->memory_.segment = *std::move(segment);
-      return {};
-    }
-    if (heritage_.memory) return tl::unexpected(segment.error());
-    comm_->log_.warn("no shared-memory arena: {}", describe(segment.error()));
-    return {};
-  }
-
-  void offer_process(Hello& mine) {
-    auto own = own_process();
-    auto gate = WriteGate::create();
-    if (own && gate) {
-      mine.process = *own;
-      comm_->gate_ = std::move(*gate);
-    } else {
-      comm_->log_.info("no other process writes this one: {}",
-                       describe(own ? gate.error() : own.error()));
-    }
   }
 
   // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.
@@ -371,7 +362,8 @@ class CommunicatorBuilder {
   std::optional<int> asked_gpu_;
   bool needs_gpu_ = false;
   Heritage heritage_;
-  Key told_;  // of all that the ranks have said of themselves
+  std::vector<Blob> hellos_;  // by rank, where they have been told
+  Key told_;                  // of all that the ranks have said of themselves
   Deadline deadline_ = Deadline::never();
   Tuning tuning_;
 };
@@ -379,13 +371,15 @@ class CommunicatorBuilder {
 Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, Options options,
                                                            std::unique_ptr<gpu::Path> gpu) {
   CommunicatorBuilder builder(std::move(options), std::move(gpu));
-  return builder.run([&](Deadline deadline) { return builder.meet_by(bootstrap, deadline); });
+  return builder.run(bootstrap.rank(), bootstrap.size(),
+                     [&](Deadline deadline) { return builder.meet_by(bootstrap, deadline); });
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<ControlMesh> mesh,
                                                            Options options,
                                                            const Heritage& heritage) {
-  return CommunicatorBuilder(std::move(options), nullptr, heritage).run([&](Deadline) {
+  CommunicatorBuilder builder(std::move(options), nullptr, heritage);
+  return builder.run(mesh->rank(), mesh->size(), [&](Deadline) {
     return Result<std::unique_ptr<ControlMesh>>(std::move(mesh));
   });
 }

@@ -16,7 +16,7 @@ namespace gdrx {
 struct Heritage {
   bool memory = false;     // its ranks share memory: messages and the arena are there
   bool processes = false;  // and write each other's
-  /// With memory: tells all of them what each of them says, as the mesh does, but faster. Once.
+  /// Tells all of them what each of them says, as the mesh does, but faster. Once. None: the mesh.
   std::function<Result<std::vector<Blob>>(std::span<const std::byte> mine)> tell{};
 
   /// As a number for those who carry it, and back.

@@ -12,23 +12,27 @@
 
 namespace gdrx {
 
-Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log, Deadline deadline) {
+Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
+                 const Introduce& introduce, Deadline deadline) {
   const ControlMesh::Options options{
       config.socket_ifname, config.heartbeat,
       host_id(config),      GDRX_TRY(Secret::load(config.secret_file)),
       config.silence,       config.port_range};
   MeshMeeting meeting = MeshMeeting::of(options, heritage_name(config));
-  const std::vector<Blob> offers =
-      GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, GDRX_TRY(meeting.offer()), deadline));
-  auto joined = GDRX_TRY(meeting.join(offers, bootstrap.rank()));
-  if (!joined) return Met{GDRX_TRY(ControlMesh::create(bootstrap, options, log, deadline))};
-  Met met{std::move(joined->mesh), Heritage::of(joined->facts)};
-  met.heritage.tell = [&bootstrap, deadline](std::span<const std::byte> mine) {
-    return bootstrap.all_gather(mine, deadline);
-  };
-  // Nobody speaks over the mesh before all have joined: where hellos are not the first thing.
-  if (!met.heritage.memory) GDRX_TRY(bootstrap.all_gather({}, deadline));
-  return met;
+  const Heritage likely = Heritage::of(meeting.likely_facts());
+  const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();
+  const Blob offer = GDRX_TRY(meeting.offer(hello));
+  const auto offers = GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, offer, deadline));
+  const auto common = meeting.choose(offers);
+  if (!common) return Met{GDRX_TRY(ControlMesh::create(bootstrap, options, log, deadline))};
+  const Heritage heritage = Heritage::of(common->facts);
+  if (heritage.memory) bootstrap.end();
+  auto joined = GDRX_TRY(meeting.join(*common, offers, bootstrap.rank()));
+  if (heritage.memory) return Met{std::move(joined.mesh), heritage, std::move(joined.more)};
+  // Their hellos are more than a mesh keeps for a rank that has not joined.
+  GDRX_TRY(bootstrap.all_gather({}, deadline));
+  bootstrap.end();
+  return Met{std::move(joined.mesh), heritage};
 }
 
 std::string heritage_name(const Config& config) {

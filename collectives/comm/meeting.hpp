@@ -2,8 +2,10 @@
 // How the ranks of a new communicator come to the connections by which it is made.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "collectives/comm/heritage.hpp"
 #include "gdrx/bootstrap.hpp"
@@ -16,11 +18,15 @@ namespace gdrx {
 struct Met {
   std::unique_ptr<ControlMesh> mesh;
   Heritage heritage{};
+  std::vector<Blob> hellos{};  // by rank, where the ranks share memory
 };
+/// What a rank says of itself to ranks of such a heritage.
+using Introduce = std::function<Result<Blob>(const Heritage& likely)>;
 
-/// Over a mesh that their processes have in common, or a new one. Collective over the bootstrap,
-/// which outlives the heritage.
-Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log, Deadline deadline);
+/// Over a mesh that their processes have in common, or a new one. Collective over the bootstrap:
+/// one round where their processes share memory.
+Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
+                 const Introduce& introduce, Deadline deadline);
 
 /// What of a configuration a heritage holds for.
 std::string heritage_name(const Config& config);

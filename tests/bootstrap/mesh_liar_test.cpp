@@ -44,12 +44,12 @@ class Liar : public testing::Test {
     pair_ = add(7, {0, 1});
     own_ = add(8, {0, 2});
   }
-  MeshWire::Group add(std::uint64_t id, const Ranks& ranks) {
+  MeshWire::Group add(std::uint64_t id, const Ranks& ranks, bool made = true) {
     std::vector<MeshMember> names(ranks.size());
     auto group = std::make_shared<MeshGroup>(MeshGroupId{id}, ranks, names, Rank{0},
                                              *mesh_tree(ranks, 3), wire_->links());
     EXPECT_TRUE(wire_->add(group));
-    wire_->start(*group, nullptr);
+    if (made) wire_->start(*group, nullptr);
     return group;
   }
   void say(std::size_t liar, FrameKind kind, std::uint64_t group, const Blob& payload) {
@@ -74,6 +74,12 @@ class Liar : public testing::Test {
   MeshWire::Group whole_, pair_, own_;
 };
 
+// The whole of what a rank gathers that has nobody below it.
+const Blob kTold = [] {
+  Blob told{std::byte{0}};
+  append_blob(told, Blob(3, std::byte{7}));
+  return told;
+}();
 const Blob kAbort = encode_notice({Errc::aborted, Rank{1}, Rank{1}, "stop"});
 
 TEST_F(Liar, WhoTellsOfOneThatItIsNotInIsBlamedByThoseThatItIsIn) {
@@ -128,11 +134,8 @@ TEST_F(Liar, AFrameThatIsTooLongOrHasNoIdIsGarbage) {
 
 // Nobody waits for room in a connection that has ended.
 TEST_F(Liar, WhoHasReadNothingAndEndsKeepsNoThreadAwake) {
-  const auto gathers = add(9, {0, 1});
-  gathers->started = false;
-  Blob told{std::byte{0}};
-  append_blob(told, Blob(3));
-  say(0, FrameKind::data, 9, told);
+  const auto gathers = add(9, {0, 1}, false);
+  say(0, FrameKind::data, 9, kTold);
   listen();
   EXPECT_TRUE(wire_->all_gather(*gathers, Blob(32 << 20), in(5s)));
   liars_[0].links.clear();
@@ -141,6 +144,54 @@ TEST_F(Liar, WhoHasReadNothingAndEndsKeepsNoThreadAwake) {
   std::vector<pollfd> entries;
   EXPECT_EQ(wire_->prepare_poll(entries), Duration::max());
   EXPECT_EQ(entries.size(), 2U);  // the bell's, and rank 2's
+}
+
+// --- what comes of a communicator before this rank has joined it
+
+TEST_F(Liar, WhoJoinedBeforeIsHeard) {
+  say(0, FrameKind::data, 9, kTold);
+  listen();
+  const auto all = wire_->all_gather(*add(9, {0, 1}, false), Blob(5), in(5s));
+  ASSERT_TRUE(all) << all.error().what;
+  EXPECT_EQ(all->at(1), Blob(3, std::byte{7}));
+}
+
+TEST_F(Liar, WhoJoinedAndLeftBeforeIsNamedAtOnce) {
+  say(0, FrameKind::goodbye, 9, Blob(1));
+  say(0, FrameKind::notice, 10, kAbort);
+  listen();
+  for (const std::uint64_t id : {9, 10}) {
+    const Instant begin = steady_clock().now();
+    const auto all = wire_->all_gather(*add(id, {0, 1}, false), Blob(5), in(5s));
+    ASSERT_FALSE(all);
+    EXPECT_NE(all.error().what.find(id == 9 ? "rank 1" : "stop"), std::string::npos)
+        << all.error().what;
+    EXPECT_LT(steady_clock().now() - begin, 1s);
+  }
+}
+
+TEST_F(Liar, WhoSpokeBeforeOfOneThatItIsNotInIsBlamed) {
+  say(1, FrameKind::notice, 9, kAbort);
+  listen();
+  EXPECT_FALSE(whole_->notice);
+  const auto joined = add(9, {0, 1});
+  EXPECT_FALSE(joined->notice);
+  EXPECT_TRUE(blames_rank(whole_, 2, Errc::protocol));
+}
+
+TEST_F(Liar, WhoSpeaksOfManyThatAreNotThereTakesItsOwnRoomAlone) {
+  say(0, FrameKind::data, 9, kTold);
+  for (std::uint64_t id = 1000; id < 4000; ++id) {
+    say(1, FrameKind::notice, id, id % 8 == 0 ? Blob(10'000) : Blob(1));
+    if (id % 100 == 0) wire_->pump();
+  }
+  listen();
+  for (const MeshLink& link : wire_->links()) {
+    EXPECT_LE(link.held.bytes(), HeldFrames::kMostBytes);
+    EXPECT_LE(link.held.frames(), HeldFrames::kMostFrames);
+  }
+  EXPECT_TRUE(wire_->all_gather(*add(9, {0, 1}, false), Blob(5), in(5s)));
+  EXPECT_FALSE(whole_->notice);
 }
 
 }  // namespace

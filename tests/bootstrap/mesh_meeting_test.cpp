@@ -53,11 +53,14 @@ class MeshMeetingTest : public testing::Test {
     }
     return all;
   }
-  bool joins(const std::vector<Blob>& offers) {
-    auto joined = meeting_.join(offers, Rank{0});
+  std::optional<MeshMeeting::Joined> join(const std::vector<Blob>& offers) {
+    const auto common = meeting_.choose(offers);
+    if (!common) return {};
+    auto joined = meeting_.join(*common, offers, Rank{0});
     EXPECT_TRUE(joined) << joined.error().what;
-    return joined && joined->has_value();
+    return std::move(joined).value();
   }
+  bool joins(const std::vector<Blob>& offers) { return join(offers).has_value(); }
 
   std::array<std::unique_ptr<ControlMesh>, kRanks> meshes_;
   MeshMeeting meeting_ = MeshMeeting::of(kOptions, "config");
@@ -65,15 +68,16 @@ class MeshMeetingTest : public testing::Test {
 
 TEST_F(MeshMeetingTest, SharesWhatAllHave) {
   meeting_ = MeshMeeting::of(kOptions, "config");
-  const auto joined = meeting_.join(offers_of_all(), Rank{0}).value();
+  const std::vector<Blob> offers = offers_of_all();
+  const auto joined = join(offers);
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->mesh->size(), kRanks);
-  EXPECT_EQ(joined->facts, 3U);
+  EXPECT_EQ(meeting_.choose(offers)->facts, 3U);
 }
 
 TEST_F(MeshMeetingTest, BelievesNobodyWhomTheMeshDoesNotKnow) {
   meeting_ = MeshMeeting::of(kOptions, "config");
-  auto joined = meeting_.join(offers_of_all(), Rank{0}).value();
+  const auto joined = join(offers_of_all());
   ASSERT_TRUE(joined);
   // The processes of the mesh take no part: nobody can speak for them.
   const auto gathered = joined->mesh->all_gather({}, Deadline::after(steady_clock(), 300ms));
@@ -94,7 +98,7 @@ TEST_F(MeshMeetingTest, MakesANewOneWhereOffersDoNotFit) {
       [](auto& all) { change(all[2], kIdAt, 7); },            // another mesh
       [](auto& all) { change(all[2], kGoneCountAt, 1000); },  //
       [](auto& all) { change(all[2], kGoneCountAt, -1); },    //
-      [](auto& all) { all[2].pop_back(); },                   //
+      [](auto& all) { all[2].pop_back(); },                   // too short
       [](auto& all) { all[2].clear(); },
       [](auto& all) {  // it has no connection to rank 3 any more
         change(all[2], kGoneCountAt, 1);
@@ -112,9 +116,9 @@ TEST_F(MeshMeetingTest, OffersNothingOfOtherOptionsAndNoFactsOfAnotherConfigurat
   other.silence = 7s;
   EXPECT_EQ(MeshMeeting::of(other, "config").offer().value().at(kIdAt + 1), std::byte{0});
   meeting_ = MeshMeeting::of(kOptions, "another");
-  const auto joined = meeting_.join(offers_of_all(), Rank{0}).value();
-  ASSERT_TRUE(joined);
-  EXPECT_EQ(joined->facts, 0U);
+  const auto common = meeting_.choose(offers_of_all());
+  ASSERT_TRUE(common);
+  EXPECT_EQ(common->facts, 0U);
 }
 
 // Which of them meets is not known.

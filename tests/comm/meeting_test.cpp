@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/comm/c_init.hpp"
 #include "tests/comm/entries.hpp"
 #include "tests/comm/processes.hpp"
 
@@ -108,6 +109,68 @@ TEST(MeetingAgain, IsOverNewConnectionsWhereOneHasOtherOptions) {
     return end({comm, other});
   });
 }
+
+// --- over somebody else's all-gather, as MPI's: nobody leaves it while others are in it
+
+struct Gather {
+  gdrxComm_t comm;
+  int calls = 0;
+  static int call(const void* mine, void* all, std::size_t bytes, void* user) {
+    auto& self = *static_cast<Gather*>(user);
+    ++self.calls;
+    return gdrxAllGather(mine, all, bytes, gdrxUint8, self.comm, nullptr, nullptr);
+  }
+};
+
+TEST(MeetingAgain, TakesOneRoundOfSomebodyElsesAllGather) {
+  expect_all_well([](int rank, gdrxComm_t comm) {
+    Gather gather{comm};
+    gdrxComm_t made = nullptr;
+    if (gdrxCommInitAllGather(&made, kRanks, rank, &Gather::call, &gather, nullptr) !=
+        gdrxSuccess) {
+      return 1;
+    }
+    if (gather.calls != 2) return 2;  // lengths, and what is that long
+    if (!sums(made, kRanks)) return 3;
+    return end({made, comm});
+  });
+}
+
+struct Fault {
+  const char* name;
+  const char* value;
+  bool apart = false;  // each rank takes itself for alone on its host
+};
+
+class MeetingOfOneThatCannot : public testing::TestWithParam<Fault> {};
+
+TEST_P(MeetingOfOneThatCannot, IsOverForAllAndSaysWhoAndWhy) {
+  expect_all_well([](int rank, gdrxComm_t comm) {
+    const Fault& fault = GetParam();
+    if (fault.apart) setenv("GDRX_HOST_ID", std::to_string(rank).c_str(), 1);
+    if (rank == 2) setenv(fault.name, fault.value, 1);
+    Gather gather{comm};
+    gdrxComm_t made = nullptr;
+    const auto begin = std::chrono::steady_clock::now();
+    if (gdrxCommInitAllGather(&made, kRanks, rank, &Gather::call, &gather, nullptr) ==
+        gdrxSuccess) {
+      return 1;
+    }
+    if (std::chrono::steady_clock::now() - begin > 5s) return 2;
+    const std::string said = gdrxGetLastError(nullptr);
+    std::fprintf(stderr, "rank %d: %s\n", rank, said.c_str());
+    if (rank != 2 && said.find("rank 2: ") == std::string::npos) return 3;
+    if (said.find(fault.value) == std::string::npos) return 4;
+    if (!sums(comm, kRanks)) return 5;  // they are in step
+    return end({comm});
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, MeetingOfOneThatCannot,
+                         testing::Values(Fault{"GDRX_LANES", "many"},
+                                         Fault{"GDRX_SECRET_FILE", "/nowhere/secret"},
+                                         Fault{"GDRX_TUNE_FILE", "/nowhere/table"},
+                                         Fault{"GDRX_SOCKET_IFNAME", "nowhere0", true}));
 
 // A child has none of its parent's connections, and begins its own.
 TEST(MeetingAgain, OfAChildIsOverConnectionsOfItsOwn) {

@@ -22,6 +22,7 @@ using Leave = MeshGroup::Leave;
 
 constexpr std::size_t kMostPlace = 512;
 constexpr int kLongestWaitMs = 1000;
+constexpr const char* kNotOfIt = "a frame of a communicator that it is not in";
 
 thread_local const MeshWire* here = nullptr;  // whose thread this is
 
@@ -52,6 +53,7 @@ Result<void> MeshWire::add(const Group& group) {
     if (other->id == group->id) return fail(Errc::protocol, "a communicator's id is there already");
   }
   groups_.push_back(group);
+  take_held(*group);
   for (GroupPeer& peer : group->peers) {
     if (peer.link->left) {
       tell_of({Errc::peer_lost, "has left before the communicator was made"}, *group, peer);
@@ -82,18 +84,36 @@ void MeshWire::start(MeshGroup& group, std::function<bool(Rank)> data_path) {
 
 // --- what comes. A reason: the peer has broken the rules.
 
-// A communicator that is unknown has ended here, or is none: that costs nothing.
+// Of a communicator that is unknown this rank may be the last to join.
 std::optional<std::string> MeshWire::take(MeshLink& link, const Frame& frame) {
   std::span<const std::byte> payload(frame.payload);
   const auto id = take_group_id(payload);
   if (!id) return "a frame of no communicator";
   const auto at = std::find_if(groups_.begin(), groups_.end(),
                                [&](const Group& group) { return group->id == *id; });
-  if (at == groups_.end()) return {};
+  if (at == groups_.end()) {
+    link.held.hold(*id, frame.kind, payload);
+    return {};
+  }
   GroupPeer* const peer = (*at)->peer_by(link);
-  if (peer == nullptr) return "a frame of a communicator that it is not in";
+  if (peer == nullptr) return kNotOfIt;
   if (peer->left) return {};
   return take(**at, *peer, frame.kind, payload);
+}
+
+// What ranks said of it that joined before this one.
+void MeshWire::take_held(MeshGroup& group) {
+  for (MeshLink& link : links_) {
+    for (const Frame& frame : link.held.take(group.id)) {
+      GroupPeer* const peer = group.peer_by(link);
+      auto wrong = peer == nullptr ? std::optional<std::string>(kNotOfIt)
+                   : peer->left    ? std::nullopt
+                                   : take(group, *peer, frame.kind, frame.payload);
+      if (!wrong || link.left) continue;
+      tell_of(misbehaved(link, *wrong), link);
+      ring();
+    }
+  }
 }
 
 std::optional<std::string> MeshWire::take(MeshGroup& group, GroupPeer& peer, FrameKind kind,

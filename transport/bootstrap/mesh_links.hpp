@@ -11,6 +11,7 @@
 #include "gdrx/bootstrap.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/bootstrap/frame.hpp"
+#include "transport/bootstrap/mesh_held.hpp"
 #include "transport/bootstrap/secure_socket.hpp"
 #include "transport/bootstrap/shortage.hpp"
 
@@ -22,6 +23,7 @@ struct MeshLink {
   SecureSocket socket;
   Socket process;  // of the peer: readable once it has ended; invalid where it cannot be watched
   FrameReader reader;
+  HeldFrames held;
   Blob unsent;        // what the socket had no room for
   bool shut = false;  // it takes nothing more
   Shortage shortage;  // of what the kernel needs to send it

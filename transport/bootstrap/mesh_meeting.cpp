@@ -74,7 +74,7 @@ std::optional<Card> card_of(MeshThread& mesh, std::uint32_t facts) {
 std::optional<std::vector<Offer>> read(const std::vector<Blob>& blobs) {
   std::vector<Offer> offers(blobs.size());
   for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
-    if (blobs[rank].size() != sizeof(Offer)) return {};
+    if (blobs[rank].size() < sizeof(Offer)) return {};
     std::memcpy(&offers[rank], blobs[rank].data(), sizeof(Offer));
   }
   return offers;
@@ -86,12 +86,6 @@ const Card* find(const Offer& offer, const Card& wanted) {
   return at == offer.cards.end() ? nullptr : &*at;
 }
 
-/// The ranks of a mesh that all of them have in common, by rank of the meeting.
-struct Common {
-  std::vector<std::int32_t> ranks;
-  std::uint32_t facts = ~0U;
-};
-
 bool has_lost_any(const Card& card, const std::vector<std::int32_t>& ranks) {
   const auto count = static_cast<std::size_t>(card.gone_count);
   return std::any_of(card.gone.begin(), card.gone.begin() + count, [&](std::int32_t gone) {
@@ -99,8 +93,9 @@ bool has_lost_any(const Card& card, const std::vector<std::int32_t>& ranks) {
   });
 }
 
-std::optional<Common> common_of(const std::vector<Offer>& offers, const Card& wanted) {
-  Common common;
+std::optional<MeshMeeting::Common> common_of(const std::vector<Offer>& offers, const Card& wanted) {
+  MeshMeeting::Common common;
+  common.mesh = wanted.id;
   std::vector<const Card*> cards;
   for (const Offer& offer : offers) {
     const Card* const card = find(offer, wanted);
@@ -149,7 +144,13 @@ MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_vie
   return meeting;
 }
 
-Result<Blob> MeshMeeting::offer() {
+std::uint32_t MeshMeeting::likely_facts() const noexcept {
+  std::uint32_t facts = 0;
+  for (const Mesh& mesh : meshes_) facts |= mesh.facts;
+  return facts;
+}
+
+Result<Blob> MeshMeeting::offer(std::span<const std::byte> more) {
   Offer offer;
   const Key chance = GDRX_TRY(Key::random());
   std::copy_n(chance.bytes().begin(), offer.chance.size(), offer.chance.begin());
@@ -158,34 +159,45 @@ Result<Blob> MeshMeeting::offer() {
     if (const auto card = card_of(*mesh.thread, mesh.facts)) offer.cards[place++] = *card;
   }
   const auto bytes = std::as_bytes(std::span(&offer, 1));
-  return Blob(bytes.begin(), bytes.end());
+  Blob whole(bytes.begin(), bytes.end());
+  whole.insert(whole.end(), more.begin(), more.end());
+  return whole;
 }
 
-Result<std::optional<MeshMeeting::Joined>> MeshMeeting::join(const std::vector<Blob>& blobs,
-                                                             Rank self) const {
+const MeshMeeting::Mesh* MeshMeeting::find(const std::array<std::byte, 16>& id) const {
+  const auto mesh = std::find_if(meshes_.begin(), meshes_.end(),
+                                 [&](const Mesh& one) { return one.thread->about().id == id; });
+  return mesh == meshes_.end() ? nullptr : &*mesh;
+}
+
+std::optional<MeshMeeting::Common> MeshMeeting::choose(const std::vector<Blob>& blobs) const {
   const auto offers = read(blobs);
-  if (!offers || offers->empty()) return std::optional<Joined>();
+  if (!offers || offers->empty()) return {};
   for (const Card& wanted : offers->front().cards) {
     if (wanted.id == Card{}.id) continue;
-    const auto common = common_of(*offers, wanted);
-    if (!common) continue;
-    const auto mesh = std::find_if(meshes_.begin(), meshes_.end(), [&](const Mesh& one) {
-      return one.thread->about().id == wanted.id;
-    });
-    if (mesh == meshes_.end()) return fail(Errc::protocol, "a mesh that was not offered here");
-    const MeshAbout& about = mesh->thread->about();
+    auto common = common_of(*offers, wanted);
+    const Mesh* const mesh = common ? find(wanted.id) : nullptr;
+    if (mesh == nullptr) continue;
     const auto size = static_cast<std::int32_t>(mesh->thread->wire().members().size());
-    if (!are_of(common->ranks, size) || !mesh_outlives_any(common->ranks, size)) continue;
-    KeyContext meeting;
-    for (const Blob& blob : blobs) meeting.add(std::span(blob));
-    const Key key = GDRX_TRY(derive(about.key, "gdrx meeting", meeting));
-    MeshGroupId id{};
-    const Key name = GDRX_TRY(derive(key, "gdrx meeting id"));
-    std::memcpy(&id, name.bytes().data(), sizeof id);
-    return std::optional<Joined>(
-        Joined{GDRX_TRY(open_group(mesh->thread, {id, common->ranks, self, key})), common->facts});
+    if (are_of(common->ranks, size) && mesh_outlives_any(common->ranks, size)) return common;
   }
-  return std::optional<Joined>();
+  return {};
+}
+
+Result<MeshMeeting::Joined> MeshMeeting::join(const Common& common, const std::vector<Blob>& offers,
+                                              Rank self) const {
+  const Mesh* const mesh = find(common.mesh);
+  if (mesh == nullptr) return fail(Errc::internal, "a mesh that was not offered here");
+  KeyContext meeting;
+  for (const Blob& offer : offers) meeting.add(std::span(offer));
+  const Key key = GDRX_TRY(derive(mesh->thread->about().key, "gdrx meeting", meeting));
+  MeshGroupId id{};
+  const Key name = GDRX_TRY(derive(key, "gdrx meeting id"));
+  std::memcpy(&id, name.bytes().data(), sizeof id);
+  Joined joined{GDRX_TRY(open_group(mesh->thread, {id, common.ranks, self, key})), {}};
+  for (const Blob& offer : offers)
+    joined.more.emplace_back(offer.begin() + sizeof(Offer), offer.end());
+  return joined;
 }
 
 }  // namespace gdrx

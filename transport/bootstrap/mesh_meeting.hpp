@@ -5,6 +5,7 @@
 // nobody who is not at the other end of them can answer there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,21 +22,31 @@ class MeshMeeting {
   /// Those of this process whose options are the same. `knows` is as in ControlMesh::share().
   static MeshMeeting of(const ControlMesh::Options& options, std::string_view knows);
 
-  /// What all ranks are to hear from this one.
-  Result<Blob> offer();
+  /// What may hold for all of the ranks.
+  std::uint32_t likely_facts() const noexcept;
+  /// What all ranks are to hear from this one; `more`: of it that is none of the meshes'.
+  Result<Blob> offer(std::span<const std::byte> more = {});
+  /// A mesh that all ranks have in common.
+  struct Common {
+    std::array<std::byte, 16> mesh{};
+    std::vector<std::int32_t> ranks;  // of the mesh, by rank of the meeting
+    std::uint32_t facts = ~0U;        // that hold for all of its ranks
+  };
+  /// `offers`: by rank. Nothing in them is trusted. All ranks choose the same, or nothing.
+  std::optional<Common> choose(const std::vector<Blob>& offers) const;
   struct Joined {
     std::unique_ptr<ControlMesh> mesh;
-    std::uint32_t facts = 0;  // that hold for all of its ranks
+    std::vector<Blob> more;  // by rank
   };
-  /// `offers`: by rank, this one is `self`. Nothing in them is trusted. Nothing: they have no mesh
-  /// in common, which all of them find. Before anybody speaks in it each rank must have joined.
-  Result<std::optional<Joined>> join(const std::vector<Blob>& offers, Rank self) const;
+  /// This rank is `self`. What others say in it that have joined before is heard.
+  Result<Joined> join(const Common& common, const std::vector<Blob>& offers, Rank self) const;
 
  private:
   struct Mesh {
     std::shared_ptr<MeshThread> thread;
     std::uint32_t facts = 0;
   };
+  const Mesh* find(const std::array<std::byte, 16>& id) const;
   std::vector<Mesh> meshes_;
 };
 

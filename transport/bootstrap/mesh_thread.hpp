@@ -69,7 +69,8 @@ struct MeshPlan {
   Rank self{};                      // of the communicator
   Key key;
 };
-/// From now on its frames are heard. Errc::internal: between its ranks there is no connection.
+/// From now on its frames are heard, and those that have come. Errc::internal: between its ranks
+/// there is no connection.
 Result<std::unique_ptr<ControlMesh>> open_group(const std::shared_ptr<MeshThread>& mesh,
                                                 MeshPlan plan);
 

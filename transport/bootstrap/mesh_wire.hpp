@@ -30,7 +30,8 @@ class MeshWire {
   std::vector<std::int32_t> lost() const;
 
   // Of a group: see ControlMesh's functions of the same names.
-  /// From now on its frames are heard. Errc::protocol: its id is another one's.
+  /// From now on its frames are heard, and those that have come. Errc::protocol: its id is another
+  /// one's.
   Result<void> add(const Group& group);
   /// Leaves it in order; in its own words if it has not met the others.
   void remove(MeshGroup& group, bool gave_up);
@@ -90,6 +91,7 @@ class MeshWire {
   std::optional<std::string> take(MeshLink& link, const Frame& frame);
   std::optional<std::string> take(MeshGroup& group, GroupPeer& peer, FrameKind kind,
                                   std::span<const std::byte> payload);
+  void take_held(MeshGroup& group);
   static std::optional<std::string> take_data(MeshGroup& group, GroupPeer& peer,
                                               std::span<const std::byte> payload);
   std::optional<std::string> take_notice(MeshGroup& group, const GroupPeer& peer,
