@@ -75,6 +75,36 @@ Result<std::vector<Wish>> gather_wishes(Communicator& comm, const Result<Blob>& 
   return wishes;
 }
 
+/// What all ranks have wished, as one of them has heard it.
+Result<Key> heard_by(Communicator& parent, const std::vector<Wish>& wishes) {
+  KeyContext context;
+  for (const Wish& wish : wishes) context.add(std::as_bytes(std::span(&wish, 1)));
+  return derive(parent.mesh().key(), "gdrx wishes", context);
+}
+
+// The second meeting of a split. Whoever has told different wishes to different ranks is found
+// here, and not named: the others would wait for each other in vain.
+Result<std::vector<Blob>> agree_as_heard(Communicator& parent, const Key& heard,
+                                         const Result<Blob>& mine) {
+  const auto told = mine.map([&](const Blob& more) {
+    Blob whole(heard.bytes().begin(), heard.bytes().end());
+    whole.insert(whole.end(), more.begin(), more.end());
+    return whole;
+  });
+  std::vector<Blob> all = GDRX_TRY(parent.agree(told));
+  for (Blob& blob : all) {
+    const auto head = std::span(blob).first(std::min(blob.size(), Key::kBytes));
+    if (!std::ranges::equal(head, heard.bytes())) {
+      return fail(
+          Errc::protocol,
+          "the ranks of a split have not heard the same of each other: one of them has told "
+          "different things to different ranks");
+    }
+    blob.erase(blob.begin(), blob.begin() + Key::kBytes);
+  }
+  return all;
+}
+
 // Where ranks meet that no connections join.
 Result<Blob> meeting_place(const Communicator::Options& options) {
   return blob_of(GDRX_TRY(make_unique_id(options.config.socket_ifname, options.log,
@@ -136,7 +166,7 @@ Result<Share> share_of(Communicator& parent, const std::vector<std::int32_t>& me
 }
 
 // Their second meeting is the parent's, too: ranks that share memory are faster there.
-Result<std::unique_ptr<Communicator>> create_by(Communicator& parent,
+Result<std::unique_ptr<Communicator>> create_by(Communicator& parent, const Key& heard,
                                                 const std::vector<std::int32_t>& members,
                                                 std::unique_ptr<ControlMesh> mesh,
                                                 Heritage heritage,
@@ -144,7 +174,7 @@ Result<std::unique_ptr<Communicator>> create_by(Communicator& parent,
   bool told = false;
   heritage.tell = [&](std::span<const std::byte> mine) -> Result<std::vector<Blob>> {
     told = true;
-    const auto all = GDRX_TRY(parent.agree(Blob(mine.begin(), mine.end())));
+    const auto all = GDRX_TRY(agree_as_heard(parent, heard, Blob(mine.begin(), mine.end())));
     std::vector<Blob> of_members;
     for (const std::int32_t member : members) {
       of_members.push_back(all[static_cast<std::size_t>(member)]);
@@ -152,7 +182,7 @@ Result<std::unique_ptr<Communicator>> create_by(Communicator& parent,
     return of_members;
   };
   auto made = Communicator::create(std::move(mesh), options, heritage);
-  if (!told) GDRX_TRY(parent.agree(tl::unexpected(made.error())));
+  if (!told) GDRX_TRY(agree_as_heard(parent, heard, tl::unexpected(made.error())));
   return made;
 }
 
@@ -165,13 +195,14 @@ Result<void> split(gdrxComm* comm, const Wish& wish, gdrxComm_t* made,
   const auto members = takes_part ? members_of(wishes, wish.color) : std::vector<std::int32_t>();
   const auto first = static_cast<std::size_t>(takes_part ? members.front() : 0);
   const Heritage heritage = heritage_of(wishes, members);
+  const Key heard = GDRX_TRY(heard_by(parent, wishes));
   auto share = share_of(parent, members, wishes[first].id, options);
   if (share && share->mesh && heritage.memory) {
-    return keep(made, create_by(parent, members, std::move(share->mesh), heritage, options),
+    return keep(made, create_by(parent, heard, members, std::move(share->mesh), heritage, options),
                 options);
   }
-  const auto places =
-      GDRX_TRY(parent.agree(share.map([](const Share& mine) { return mine.place; })));
+  const auto places = GDRX_TRY(
+      agree_as_heard(parent, heard, share.map([](const Share& mine) { return mine.place; })));
   if (!takes_part) return {};
   if (share->mesh) {
     return keep(made, Communicator::create(std::move(share->mesh), options, heritage), options);

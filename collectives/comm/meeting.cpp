@@ -41,13 +41,16 @@ std::string heritage_name(const Config& config) {
 
 Result<void> meet_at_the_end(ControlMesh& mesh, const Key& told, Deadline deadline) {
   const std::vector<Blob> said = GDRX_TRY(mesh.all_gather(told.bytes(), deadline));
-  for (std::size_t rank = 0; rank < said.size(); ++rank) {
-    if (std::ranges::equal(said[rank], told.bytes())) continue;
-    return fail(Errc::protocol, fmt::format("rank {} has heard other things of the ranks than rank "
-                                            "{}: somebody has spoken for one of them",
-                                            rank, index(mesh.rank())));
-  }
-  return {};
+  const bool alike = std::ranges::all_of(
+      said, [&](const Blob& one) { return std::ranges::equal(one, told.bytes()); });
+  if (alike) return {};
+  // Who that is cannot be known: nobody is to look guilty, as who leaves without a word does.
+  const Error lied{Errc::protocol,
+                   "the ranks have not heard the same of each other: somebody has spoken for one "
+                   "of them, or told different things to different ranks",
+                   0};
+  mesh.announce({lied.code, mesh.rank(), mesh.rank(), lied.what});
+  return tl::unexpected(lied);
 }
 
 }  // namespace gdrx

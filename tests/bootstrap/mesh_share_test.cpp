@@ -264,6 +264,23 @@ TEST(SharedMesh, FailsWhoGathersWhileAnotherRankGivesUp) {
   for_each(4, [&](std::size_t rank) { EXPECT_TRUE(whole[rank]->all_gather(Blob(3), in(20s))); });
 }
 
+// A rank that has told two others of different members makes neither look like a liar.
+TEST(SharedMesh, BlamesNobodyWhereTwoWereToldOfDifferentMembers) {
+  const Meshes whole = make_meshes(3);
+  const auto mine = whole[0]->split(MeshGroupId{5}, Ranks{0, 2});
+  const auto other = whole[1]->split(MeshGroupId{5}, Ranks{0, 1, 2});
+  ASSERT_TRUE(mine && other);
+  for_each(2, [&](std::size_t rank) {
+    const auto all = (rank == 0 ? *mine : *other)->all_gather(Blob(3), in(300ms));
+    ASSERT_FALSE(all);
+    EXPECT_EQ(all.error().code, Errc::timeout) << all.error().what;
+  });
+  for_each(3, [&](std::size_t rank) {
+    const auto all = whole[rank]->all_gather(Blob(3), in(5s));
+    EXPECT_TRUE(all) << all.error().what;
+  });
+}
+
 TEST(SharedMesh, RefusesAnIdThatIsThereAlready) {
   const Meshes whole = make_meshes(2);
   const Meshes some = split(whole, 5, Ranks{0, 1});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <numeric>
 #include <thread>
@@ -110,9 +111,15 @@ class GroupMesh final : public ControlMesh {
 
   Result<std::unique_ptr<ControlMesh>> split(MeshGroupId id,
                                              std::span<const std::int32_t> members) override {
+    if (id == kWholeMesh) return fail(Errc::protocol, "an id that only the first may have");
     const auto self = std::find(members.begin(), members.end(), index(rank())) - members.begin();
-    const Key key = GDRX_TRY(derive(key_, "gdrx split", KeyContext().add(std::uint64_t(id))));
-    return open_group(mesh_, {id, of_mesh(members), Rank{static_cast<std::int32_t>(self)}, key});
+    // Whom a liar has told of other members would speak here of what it is not in, and be blamed.
+    KeyContext context;
+    context.add(std::uint64_t(id)).add(std::as_bytes(members));
+    const Key key = GDRX_TRY(derive(key_, "gdrx split", context));
+    const Key name = GDRX_TRY(derive(key, "gdrx split id"));
+    return open_group(
+        mesh_, {group_id_of(name), of_mesh(members), Rank{static_cast<std::int32_t>(self)}, key});
   }
 
   void share(std::string knows, std::uint32_t facts) override {
@@ -147,6 +154,12 @@ Result<MeshAbout> about(const MeshLinks& links, Rank rank, const ControlMesh::Op
 }
 
 }  // namespace
+
+MeshGroupId group_id_of(const Key& name) noexcept {
+  MeshGroupId id{};
+  std::memcpy(&id, name.bytes().data(), sizeof id);
+  return id;
+}
 
 Result<std::unique_ptr<ControlMesh>> open_group(const std::shared_ptr<MeshThread>& mesh,
                                                 MeshPlan plan) {

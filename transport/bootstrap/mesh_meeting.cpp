@@ -191,9 +191,7 @@ Result<MeshMeeting::Joined> MeshMeeting::join(const Common& common, const std::v
   KeyContext meeting;
   for (const Blob& offer : offers) meeting.add(std::span(offer));
   const Key key = GDRX_TRY(derive(mesh->thread->about().key, "gdrx meeting", meeting));
-  MeshGroupId id{};
-  const Key name = GDRX_TRY(derive(key, "gdrx meeting id"));
-  std::memcpy(&id, name.bytes().data(), sizeof id);
+  const MeshGroupId id = group_id_of(GDRX_TRY(derive(key, "gdrx meeting id")));
   Joined joined{GDRX_TRY(open_group(mesh->thread, {id, common.ranks, self, key})), {}};
   for (const Blob& offer : offers)
     joined.more.emplace_back(offer.begin() + sizeof(Offer), offer.end());

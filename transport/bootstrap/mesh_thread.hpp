@@ -62,6 +62,9 @@ class MeshThread {
   std::thread thread_;
 };
 
+/// What a key that all ranks have derived says. No secret.
+MeshGroupId group_id_of(const Key& name) noexcept;
+
 /// A communicator that is to share a mesh.
 struct MeshPlan {
   MeshGroupId id{};
