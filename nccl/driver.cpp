@@ -4,9 +4,12 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <climits>
 #include <cstdint>
-#include <cstring>
+#include <string_view>
 
 namespace gdrx::nccl::driver {
 namespace {
@@ -58,21 +61,29 @@ const Calls& calls() noexcept {
 
 using Question = Status (*)(int*);
 
-// One that a program has by dlopen() alone, as Python's modules have it.
-int find_apart(dl_phdr_info* library, std::size_t, void* found) noexcept {
-  if (std::strstr(library->dlpi_name, "/libcudart.so") == nullptr) return 0;
-  void* const opened = dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (opened == nullptr) return 0;
-  *static_cast<void**>(found) = dlsym(opened, "cudaGetDevice");
-  dlclose(opened);
-  return *static_cast<void**>(found) != nullptr ? 1 : 0;
+using Path = std::array<char, PATH_MAX>;
+
+// One that a program has by dlopen() alone, as Python's modules have it. The linker's lock is held.
+int find_apart(dl_phdr_info* library, std::size_t, void* path) noexcept {
+  const std::string_view name = library->dlpi_name;
+  auto& found = *static_cast<Path*>(path);
+  if (name.find("/libcudart.so") == name.npos || name.size() >= found.size()) return 0;
+  std::copy(name.begin(), name.end(), found.begin());
+  return 1;
 }
 
 // Before CUDA 12 cudaSetDevice() makes no context: what it has set the program's runtime alone
 // knows. One that is linked into the program itself cannot be found.
 Question runtimes_device() noexcept {
   void* found = dlsym(RTLD_DEFAULT, "cudaGetDevice");
-  if (found == nullptr) dl_iterate_phdr(find_apart, &found);
+  Path path{};
+  if (found == nullptr && dl_iterate_phdr(find_apart, &path) != 0) {
+    void* const opened = dlopen(path.data(), RTLD_LAZY | RTLD_NOLOAD);
+    if (opened != nullptr) {
+      found = dlsym(opened, "cudaGetDevice");
+      dlclose(opened);  // who has opened it has it still
+    }
+  }
   return reinterpret_cast<Question>(found);
 }
 

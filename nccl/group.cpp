@@ -83,17 +83,31 @@ void release_comms() noexcept {
   }
 }
 
+/// While it runs the group is a call of each of its communicators: their ends wait for it.
+gdrxResult_t run_group() noexcept {
+  for (ncclComm* comm = group.comms; comm != nullptr; comm = comm->next_in_group) {
+    comm->users.fetch_add(ncclComm::kCall, std::memory_order_seq_cst);
+  }
+  const gdrxResult_t ran = gdrxGroupEnd();
+  for (ncclComm* comm = group.comms; comm != nullptr; comm = comm->next_in_group) {
+    let_go(comm, ncclComm::kCall);  // not the last: the group has it
+  }
+  return ran;
+}
+
 // Of the outermost group.
 Result end_group() {
   const auto made = std::exchange(makings, {});
   const auto later = std::exchange(works, {});
-  const gdrxResult_t ran = gdrxGroupEnd();
+  const gdrxResult_t ran = run_group();
   const Result refusal = std::exchange(group.refusal, kSuccess);
+  const Result refused =
+      refusal != kSuccess || ran == gdrxSuccess ? refusal : failed("ncclGroupEnd", ran);
   const Result making = settle(made);
   release_comms();
-  if (refusal != kSuccess || ran != gdrxSuccess) {
+  if (refused != kSuccess) {
     for (const Later& work : later) let_go(work.comm, ncclComm::kHolder);
-    return refusal != kSuccess ? refusal : failed("ncclGroupEnd", ran);
+    return refused;
   }
   const Result worked = later.empty() ? kSuccess : run_all(later);
   return worked != kSuccess ? worked : making;

@@ -43,6 +43,9 @@ inline gdrxRedOp_t operator_of(Operator op) noexcept {
   return op < kOperators ? kNamed[static_cast<std::size_t>(op)] : static_cast<gdrxRedOp_t>(op);
 }
 
+/// cudaStreamPerThread, which gdrx refuses.
+inline const Stream kOfEachThread = reinterpret_cast<Stream>(2);
+
 /// Without a stream NCCL means CUDA's default stream.
 inline gdrxStream_t stream_of(Stream stream) noexcept {
   return stream == nullptr ? gdrxStreamDefault : reinterpret_cast<gdrxStream_t>(stream);

@@ -190,19 +190,21 @@ TEST_F(NcclEnds, AGroupLetsGoOfWhatItHad) {
 }
 
 /// As in NCCL: it is no element on every rank.
-TEST_F(NcclEnds, ForNoElementNobodyIsCalled) {
+TEST_F(NcclEnds, OfNoElementWhatIsWrongIsSaid) {
   Member self = alone();
-  const auto add = [&](Type type, Operator op, ncclComm_t comm) {
-    return ncclAllReduce(nullptr, nullptr, 0, type, op, comm, self.stream);
+  const auto scatter = [&](Type type, Operator op, ncclComm_t comm) {
+    return ncclReduceScatter(nullptr, nullptr, 0, type, op, comm, self.stream);
   };
-  door::close();
-  EXPECT_EQ(add(kUint32, kSum, self.comm), kSuccess);
-  EXPECT_EQ(add(99, kSum, self.comm), kInvalidArgument);
-  EXPECT_EQ(add(kUint32, 7, self.comm), kInvalidArgument);
-  EXPECT_EQ(add(kUint32, kSum, nullptr), kInvalidArgument);
-  door::leave_open();
+  EXPECT_EQ(scatter(kUint32, kSum, self.comm), kSuccess);
+  EXPECT_EQ(ncclAllGather(nullptr, nullptr, 0, kUint32, self.comm, self.stream), kSuccess);
+  EXPECT_EQ(scatter(99, kSum, self.comm), kInvalidArgument);
+  EXPECT_EQ(scatter(kUint32, 7, self.comm), kInvalidArgument);
+  EXPECT_EQ(scatter(kUint32, kSum, nullptr), kInvalidArgument);
+  EXPECT_EQ(scatter(kUint32, 12345, self.comm), kInvalidArgument);  // an operator that nobody made
+  EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 0, kUint32, 99, self.comm, self.stream),
+            kInvalidArgument);
   EXPECT_EQ(ncclCommDestroy(self.comm), kSuccess);
-  EXPECT_EQ(add(kUint32, kSum, self.comm), kInvalidArgument);
+  EXPECT_EQ(scatter(kUint32, kSum, self.comm), kInvalidArgument);
   self.close();
 }
 
