@@ -26,6 +26,12 @@ std::size_t most_shelves(int ranks, std::size_t block) noexcept {
   return std::min(kShelvesShared, kShelfBudget / one);
 }
 
+std::size_t rings_at(int ranks, std::size_t block) noexcept {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t shelves = most_shelves(ranks, block) * n * ArenaLayout::shelf_bytes(block);
+  return lines_of(ranks) + 2 * (n + 1) * block + shelves;
+}
+
 }  // namespace
 
 ArenaLayout::ArenaLayout(std::span<std::byte> memory, int ranks, std::size_t block,
@@ -41,9 +47,7 @@ std::size_t ArenaLayout::block_for(int ranks, std::size_t wanted) noexcept {
 }
 
 std::size_t ArenaLayout::bytes(int ranks, std::size_t block) noexcept {
-  const auto n = static_cast<std::size_t>(ranks);
-  const std::size_t shelves = most_shelves(ranks, block) * n * shelf_bytes(block);
-  return lines_of(ranks) + 2 * (n + 1) * block + shelves;
+  return rings_at(ranks, block) + PairRings::bytes(ranks);
 }
 
 std::byte* ArenaLayout::slot(std::uint64_t generation, int rank) const noexcept {
@@ -60,6 +64,11 @@ std::byte* ArenaLayout::shelf(std::size_t number, int rank) const noexcept {
   const std::size_t place =
       number * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(rank);
   return slot(1, ranks_) + block_ + place * shelf_bytes(block_);
+}
+
+std::optional<PairRings> ArenaLayout::rings(int self) const noexcept {
+  if (ranks_ > kMostRanksWithRings) return std::nullopt;
+  return PairRings(memory_.subspan(rings_at(ranks_, block_)), ranks_, self);
 }
 
 void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of a host share the arena: a line a rank for its posts, its stage and its handshake
 // words, then two generations of a slot a rank and of one result block, then shelves of a place a
-// rank for calls with a root.
+// rank for calls with a root, then a ring from each rank to each other.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 
+#include "collectives/exec/pair_ring.hpp"
 #include "collectives/exec/word.hpp"
 
 namespace gdrx::exec {
@@ -96,6 +97,8 @@ class ArenaLayout {
   /// rank has a core. Else up to sixteen: who waits for a reader there waits for the scheduler.
   std::size_t shelves() const noexcept { return shelves_; }
   std::byte* shelf(std::size_t number, int rank) const noexcept;
+  /// With this rank at one end. Empty: so many ranks have none.
+  std::optional<PairRings> rings(int self) const noexcept;
   static constexpr std::size_t shelf_bytes(std::size_t block) noexcept {
     return std::min(block, kMostOnShelf);
   }

@@ -104,6 +104,19 @@ Written write_process(std::int32_t pid, std::uint64_t gate, std::uint64_t addres
   return Written::all;
 }
 
+Written read_process(std::int32_t pid, std::uint64_t address, std::span<std::byte> to) noexcept {
+  while (!to.empty()) {
+    const iovec here{to.data(), to.size()};
+    const iovec there{pointer_to(address), to.size()};
+    const ssize_t done = process_vm_readv(pid, &here, 1, &there, 1, 0);
+    if (done < 0 && errno == ESRCH) return Written::gone;
+    if (done <= 0) return Written::not_so;
+    address += static_cast<std::uint64_t>(done);
+    to = to.subspan(static_cast<std::size_t>(done));
+  }
+  return Written::all;
+}
+
 std::int32_t own_thread() noexcept { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
 
 // "1234 (any name) R ...": the state stands behind the last bracket.

@@ -46,12 +46,12 @@ class WriteGate {
   bool closed_ = false;
 };
 
-/// How a write that was not all done has failed.
+/// How a write, or a read, that was not all done has failed.
 enum class Written : std::uint8_t {
   all,
   refused,  // by the gate: that process takes its memory back
   gone,     // there is no such process any more
-  not_so,   // the kernel does not write this memory, or no longer lets this process do it
+  not_so,   // the kernel does not reach this memory, or no longer lets this process do it
 };
 
 /// Writes all of `from` to `address` of process `pid`, through the gate that is at `gate` there.
@@ -59,6 +59,9 @@ enum class Written : std::uint8_t {
 /// written: whoever writes stops when he hears of the death. No allocation. Thread-safe.
 Written write_process(std::int32_t pid, std::uint64_t gate, std::uint64_t address,
                       std::span<const std::byte> from) noexcept;
+
+/// Reads all of `to` from `address` of process `pid`. No allocation. Thread-safe.
+Written read_process(std::int32_t pid, std::uint64_t address, std::span<std::byte> to) noexcept;
 
 /// This thread, for is_running() in another process.
 std::int32_t own_thread() noexcept;

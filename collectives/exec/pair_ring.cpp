@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exec/pair_ring.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "collectives/reduce/reducer.hpp"
+
+namespace gdrx::exec {
+
+// Seldom: only when the ring is full by what was last seen, as the receiver writes it all the time.
+Result<void> RingSender::look() {
+  // acquire: pairs with the release in take(), so that what was taken is written over after that
+  const std::uint64_t taken = ring_->taken.load(std::memory_order_acquire);
+  if (taken < taken_ || taken > sent_) {
+    return fail(Errc::protocol,
+                fmt::format("rank {} has taken {} slices of {}", index(peer_), taken, sent_));
+  }
+  taken_ = taken;
+  return {};
+}
+
+Result<Progress> RingSender::send(const SliceHead& head, std::span<const std::byte> bytes) {
+  const bool in_cell = bytes.size() <= RingCell::kData;
+  const std::uint64_t begin = in_cell ? room_.end() : room_.begin(bytes.size());
+  const std::uint64_t end = in_cell ? begin : RoomCount::end(begin, bytes.size());
+  if (!has_room(end)) {
+    GDRX_TRY(look());
+    if (!has_room(end)) return Progress::pending;
+  }
+  RingCell& cell = ring_->cells[sent_ % kRingCells];
+  begins_[sent_ % kRingCells] = begin;
+  room_.set_end(end);
+  cell.head = head;
+  reduce::copy(in_cell ? cell.data : ring_->room + begin % kRingRoom, bytes.data(), bytes.size());
+  ++sent_;
+  // release: publishes the slice
+  cell.number.store(sent_, std::memory_order_release);
+  return Progress::done;
+}
+
+Result<Progress> RingSender::lend(SliceHead head, const std::byte* message) {
+  head.lent = true;
+  const auto address = std::bit_cast<std::uint64_t>(message);
+  return send(head, std::as_bytes(std::span(&address, 1)));
+}
+
+Result<RingSender::Loan> RingSender::loan() {
+  GDRX_TRY(look());
+  if (taken_ != sent_) return Loan::out;
+  // It is older than `taken`, of which look() has made sure.
+  return ring_->refused.load(std::memory_order_relaxed) == sent_ ? Loan::refused : Loan::over;
+}
+
+std::uint64_t RingReceiver::address() const noexcept {
+  std::uint64_t address = 0;
+  std::memcpy(&address, ring_->cells[taken_ % kRingCells].data, sizeof address);
+  return address;
+}
+
+bool RingReceiver::still_lent() const noexcept {
+  // The kernel has read before this asks.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return ring_->withdrawn.load(std::memory_order_relaxed) == 0;
+}
+
+void RingReceiver::give_back() noexcept {
+  ++taken_;
+  // release: what was read or copied, was before the sender writes over it
+  ring_->taken.store(taken_, std::memory_order_release);
+}
+
+void RingReceiver::refuse() noexcept {
+  ring_->refused.store(taken_ + 1, std::memory_order_relaxed);
+  give_back();
+}
+
+void RingReceiver::take(std::byte* to, std::uint64_t bytes) noexcept {
+  if (bytes <= RingCell::kData) {
+    reduce::copy(to, ring_->cells[taken_ % kRingCells].data, bytes);
+  } else {
+    const std::uint64_t begin = room_.begin(bytes);
+    reduce::copy(to, ring_->room + begin % kRingRoom, bytes);
+    room_.set_end(RoomCount::end(begin, bytes));
+  }
+  give_back();
+}
+
+}  // namespace gdrx::exec
