@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/comm/c_pending.hpp"
 #include "collectives/comm/c_state.hpp"
 #include "collectives/comm/c_struct.hpp"
 #include "collectives/comm/parts.hpp"
@@ -22,17 +23,6 @@ std::string_view api_name(const Call& call) {
   if (call.collective == Collective::send_recv) return call.sends ? "gdrxSend" : "gdrxRecv";
   return plan::function_of(call.collective);
 }
-
-/// A call between gdrxGroupStart and gdrxGroupEnd.
-struct Pending {
-  gdrxComm* comm = nullptr;
-  Call call;
-  gdrxRequest_t* request = nullptr;
-  bool wait = false;
-  bool stream_ordered = false;  // nobody waits for it but the stream
-  bool message = false;         // that starts with all others of its communicator
-  std::shared_ptr<Operation> operation;
-};
 
 /// A communicator that is made when the group ends.
 struct Making {
@@ -55,6 +45,8 @@ struct Scope {
 thread_local int group_depth = 0;
 thread_local std::vector<Scope> scopes;  // of the groups with options, the innermost last
 thread_local std::vector<Pending> group;
+thread_local std::vector<Pending> spare;  // an ended group's memory, for the next
+constexpr std::size_t kMostSpare = 256;
 thread_local std::vector<Making> makings;
 thread_local std::optional<Refusal> refusal;
 
@@ -76,13 +68,12 @@ bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest
 }
 
 void enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
-  Pending pending;
+  Pending& pending = group.emplace_back();
   pending.comm = comm;
   pending.call = std::move(call);
   pending.request = request;
   pending.stream_ordered = is_stream_ordered(comm, pending.call, request);
   pending.wait = request == nullptr && !pending.stream_ordered;
-  group.push_back(std::move(pending));
 }
 
 bool is_waited_for(const Pending& entry) { return entry.wait && entry.operation; }
@@ -240,6 +231,8 @@ gdrxResult_t run_group(std::vector<Pending>& posted) {
   if (const auto checked = check_group(posted, refuses); !checked) {
     return report(refuses, checked.error());
   }
+  run_at_once(posted);
+  if (posted.empty()) return gdrxSuccess;
   const auto look = [&](gdrxComm* comm, const Result<void>& started) {
     if (!started && result == gdrxSuccess) result = report(comm, started.error());
   };
@@ -370,7 +363,7 @@ gdrxResult_t gdrxGroupEnd(void) {
                          "gdrxGroupEnd");
   gdrxResult_t result = gdrxSuccess;
   const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
-    std::vector<Pending> calls = std::exchange(group, {});
+    std::vector<Pending> calls = std::exchange(group, std::exchange(spare, {}));
     const std::vector<Making> made = std::exchange(makings, {});
     const std::optional<Refusal> refused = std::exchange(refusal, std::nullopt);
     try {
@@ -381,6 +374,8 @@ gdrxResult_t gdrxGroupEnd(void) {
       result = make_all(made);
       const gdrxResult_t ran = run_group(calls);
       if (result == gdrxSuccess) result = ran;
+      calls.clear();
+      if (calls.capacity() <= kMostSpare) spare = std::move(calls);
     } catch (const std::bad_alloc&) {
       result = end_for_memory(calls);
     }

@@ -7,6 +7,7 @@
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
 #include "collectives/comm/parts.hpp"
+#include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -23,8 +24,43 @@ struct Side {
   const char* name = "";
 };
 
+/// The parts of a call. Most are waited for by their thread, whose lists they are then, in turn: no
+/// memory is taken for them. A thread may make such a call in another one, as in a handler.
+class Lists {
+ public:
+  Lists() : kept_(Keep::of_thread().taken ? nullptr : &Keep::of_thread()) {
+    if (kept_ == nullptr) return;
+    kept_->taken = true;
+    kept_->parts.sends.clear();
+    kept_->parts.receives.clear();
+  }
+  ~Lists() {
+    if (kept_ != nullptr) kept_->taken = false;
+  }
+  Lists(const Lists&) = delete;
+  Lists& operator=(const Lists&) = delete;
+  Parts& parts() noexcept { return kept_ != nullptr ? kept_->parts : own_; }
+  /// Nobody has them when the call that has them has ended, if it is waited for.
+  std::shared_ptr<const Parts> share(bool waited) {
+    if (kept_ == nullptr || !waited) return std::make_shared<const Parts>(std::move(parts()));
+    return {std::shared_ptr<const Parts>(), &kept_->parts};
+  }
+
+ private:
+  struct Keep {
+    Parts parts;
+    bool taken = false;
+    static Keep& of_thread() {
+      thread_local Keep keep;
+      return keep;
+    }
+  };
+  Keep* kept_;  // null: it is taken
+  Parts own_;
+};
+
 // Sums that stay far from overflow, whatever the lists say.
-Result<std::vector<Part>> checked(const gdrxComm* comm, const Side& side, DataType type) {
+Result<void> take(const gdrxComm* comm, const Side& side, DataType type, std::vector<Part>& parts) {
   const int ranks = comm->impl->size();
   if (side.counts == nullptr) {
     return fail(Errc::invalid_argument,
@@ -34,9 +70,8 @@ Result<std::vector<Part>> checked(const gdrxComm* comm, const Side& side, DataTy
     GDRX_TRY(check_count(comm, side.counts[rank], type));
     if (side.displs != nullptr) GDRX_TRY(check_count(comm, side.displs[rank], type));
   }
-  std::vector<Part> parts = parts_of(side.counts, side.displs, ranks);
-  GDRX_TRY(check_buffer(side.buffer, extent_of(parts), side.name));
-  return parts;
+  parts = parts_of(side.counts, side.displs, ranks, std::move(parts));
+  return check_buffer(side.buffer, extent_of(parts), side.name);
 }
 
 const std::byte* at(const void* buffer, std::uint64_t element, DataType type) {
@@ -68,7 +103,7 @@ Result<void> check_block(const gdrxComm* comm, const Call& call, std::uint64_t c
   const void* const with_parts = parts_are_input ? call.input : call.output;
   const std::byte* const block =
       parts_are_input ? static_cast<const std::byte*>(call.output) : call.input;
-  GDRX_TRY(runs_of(parts, parts_are_input ? "sendbuff" : "recvbuff"));
+  if (!in_order(parts)) GDRX_TRY(runs_of(parts, parts_are_input ? "sendbuff" : "recvbuff"));
   for (const Part& part : parts) {
     if (part.peer == self && block == at(with_parts, part.range.begin, call.type)) continue;
     const std::byte* const other = at(with_parts, part.range.begin, call.type);
@@ -91,8 +126,15 @@ bool same(const std::vector<Part>& a, const std::vector<Part>& b) {
   });
 }
 
+bool are_apart(const Call& call, const Parts& parts) {
+  const std::byte* const in_end = call.input + extent_of(parts.sends) * size_of(call.type);
+  const std::byte* const out_end = call.output + extent_of(parts.receives) * size_of(call.type);
+  return in_end <= call.output || out_end <= call.input;
+}
+
 // In place, what comes from a rank replaces what goes to it.
 Result<void> check_exchange(const Call& call, const Parts& parts) {
+  if (in_order(parts.sends) && in_order(parts.receives) && are_apart(call, parts)) return {};
   const std::vector<Range> reads = GDRX_TRY(runs_of(parts.sends, "sendbuff"));
   const std::vector<Range> writes = GDRX_TRY(runs_of(parts.receives, "recvbuff"));
   if (call.input == call.output && same(parts.sends, parts.receives)) return {};
@@ -107,9 +149,10 @@ Result<void> check_exchange(const Call& call, const Parts& parts) {
   return {};
 }
 
-Result<void> post(gdrxComm* comm, Call call, Parts parts, gdrxStream_t stream,
+Result<void> post(gdrxComm* comm, Call call, Lists& lists, gdrxStream_t stream,
                   gdrxRequest_t* request) {
-  call.parts = std::make_shared<const Parts>(std::move(parts));
+  const bool waited = stream == nullptr && request == nullptr && !in_group() && !cuda::is_loaded();
+  call.parts = lists.share(waited);
   return submit(comm, call, stream, request);
 }
 
@@ -125,10 +168,10 @@ gdrxResult_t gdrxAllToAllv(const void* sendbuff, const size_t* sendcounts, const
                            gdrxRequest_t* request) {
   return guarded_call(comm, [&]() -> Result<void> {
     Call call = GDRX_TRY(begin(comm, Collective::all_to_all_v, sendbuff, recvbuff, type, 0));
-    Parts parts;
-    parts.sends = GDRX_TRY(checked(comm, {sendbuff, sendcounts, sdispls, "sendbuff"}, call.type));
-    parts.receives =
-        GDRX_TRY(checked(comm, {recvbuff, recvcounts, rdispls, "recvbuff"}, call.type));
+    Lists lists;
+    Parts& parts = lists.parts();
+    GDRX_TRY(take(comm, {sendbuff, sendcounts, sdispls, "sendbuff"}, call.type, parts.sends));
+    GDRX_TRY(take(comm, {recvbuff, recvcounts, rdispls, "recvbuff"}, call.type, parts.receives));
     const Rank self = comm->impl->rank();
     if (part_of(parts.sends, self).count != part_of(parts.receives, self).count) {
       return fail(
@@ -138,7 +181,7 @@ gdrxResult_t gdrxAllToAllv(const void* sendbuff, const size_t* sendcounts, const
     }
     GDRX_TRY(check_exchange(call, parts));
     call.count = elements_of(parts.sends) + elements_of(parts.receives);
-    return post(comm, std::move(call), std::move(parts), stream, request);
+    return post(comm, std::move(call), lists, stream, request);
   });
 }
 
@@ -150,15 +193,15 @@ gdrxResult_t gdrxGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
     GDRX_TRY(check_count(comm, sendcount, call.type));
     GDRX_TRY(check_buffer(sendbuff, sendcount, "sendbuff"));
     call.count = sendcount;
-    Parts parts;
+    Lists lists;
+    Parts& parts = lists.parts();
     parts.sends = {{call.root, {0, sendcount}}};
     if (call.root == comm->impl->rank()) {
-      parts.receives =
-          GDRX_TRY(checked(comm, {recvbuff, recvcounts, displs, "recvbuff"}, call.type));
+      GDRX_TRY(take(comm, {recvbuff, recvcounts, displs, "recvbuff"}, call.type, parts.receives));
       GDRX_TRY(check_own(sendcount, parts.receives, call.root, "sendcount"));
       GDRX_TRY(check_block(comm, call, sendcount, parts.receives, false));
     }
-    return post(comm, std::move(call), std::move(parts), stream, request);
+    return post(comm, std::move(call), lists, stream, request);
   });
 }
 
@@ -170,14 +213,15 @@ gdrxResult_t gdrxScatterv(const void* sendbuff, const size_t* sendcounts, const 
     GDRX_TRY(check_count(comm, recvcount, call.type));
     GDRX_TRY(check_buffer(recvbuff, recvcount, "recvbuff"));
     call.count = recvcount;
-    Parts parts;
+    Lists lists;
+    Parts& parts = lists.parts();
     parts.receives = {{call.root, {0, recvcount}}};
     if (call.root == comm->impl->rank()) {
-      parts.sends = GDRX_TRY(checked(comm, {sendbuff, sendcounts, displs, "sendbuff"}, call.type));
+      GDRX_TRY(take(comm, {sendbuff, sendcounts, displs, "sendbuff"}, call.type, parts.sends));
       GDRX_TRY(check_own(recvcount, parts.sends, call.root, "recvcount"));
       GDRX_TRY(check_block(comm, call, recvcount, parts.sends, true));
     }
-    return post(comm, std::move(call), std::move(parts), stream, request);
+    return post(comm, std::move(call), lists, stream, request);
   });
 }
 
@@ -186,13 +230,14 @@ gdrxResult_t gdrxAllGatherv(const void* sendbuff, void* recvbuff, const size_t* 
                             gdrxStream_t stream, gdrxRequest_t* request) {
   return guarded_call(comm, [&]() -> Result<void> {
     Call call = GDRX_TRY(begin(comm, Collective::all_gather_v, sendbuff, recvbuff, type, 0));
-    Parts parts;
-    parts.receives = GDRX_TRY(checked(comm, {recvbuff, recvcounts, displs, "recvbuff"}, call.type));
+    Lists lists;
+    Parts& parts = lists.parts();
+    GDRX_TRY(take(comm, {recvbuff, recvcounts, displs, "recvbuff"}, call.type, parts.receives));
     const std::uint64_t own = part_of(parts.receives, comm->impl->rank()).count;
     GDRX_TRY(check_buffer(sendbuff, own, "sendbuff"));
     GDRX_TRY(check_block(comm, call, own, parts.receives, false));
     call.count = elements_of(parts.receives);
-    return post(comm, std::move(call), std::move(parts), stream, request);
+    return post(comm, std::move(call), lists, stream, request);
   });
 }
 
@@ -202,12 +247,13 @@ gdrxResult_t gdrxReduceScatterv(const void* sendbuff, void* recvbuff, const size
   return guarded_call(comm, [&]() -> Result<void> {
     Call call = GDRX_TRY(begin(comm, Collective::reduce_scatter_v, sendbuff, recvbuff, type, 0));
     GDRX_TRY(set_operator(comm, op, call));
-    Parts parts;
-    parts.sends = GDRX_TRY(checked(comm, {sendbuff, recvcounts, nullptr, "sendbuff"}, call.type));
+    Lists lists;
+    Parts& parts = lists.parts();
+    GDRX_TRY(take(comm, {sendbuff, recvcounts, nullptr, "sendbuff"}, call.type, parts.sends));
     const std::uint64_t own = part_of(parts.sends, comm->impl->rank()).count;
     GDRX_TRY(check_buffer(recvbuff, own, "recvbuff"));
     GDRX_TRY(check_block(comm, call, own, parts.sends, true));
     call.count = elements_of(parts.sends);
-    return post(comm, std::move(call), std::move(parts), stream, request);
+    return post(comm, std::move(call), lists, stream, request);
   });
 }

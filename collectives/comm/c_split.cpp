@@ -334,7 +334,7 @@ gdrxResult_t gdrxCommGetAsyncErrorInfo(gdrxComm_t comm, gdrxAsyncErrorInfo_t* in
   gdrxAsyncErrorInfo_t full{};
   const gdrxResult_t asked = gdrxCommGetAsyncError(comm, &full.result);
   if (asked != gdrxSuccess) return asked;
-  const auto blame = is_made(comm) ? comm->impl->blame() : Communicator::Blame{};
+  const auto blame = is_made(comm) ? comm->impl->blame() : Blame{};
   full.origin = blame.origin;
   full.subject = blame.subject;
   fill(info, full);

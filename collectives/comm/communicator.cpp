@@ -241,7 +241,7 @@ Result<bool> Communicator::make_progress() {
     if (!started) fail_by(std::move(started).error());  // its kernels are in the stream
     return true;
   }
-  const bool on_fabric = pairs || front.info.path == PathKind::fabric;
+  const bool on_fabric = (pairs && pairs_->on_fabric()) || front.info.path == PathKind::fabric;
   // A rank that is alone has nobody to hear from.
   if (device_ && size() > 1 && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
     auto polled = poll_device();

@@ -91,8 +91,9 @@ class Communicator final : private exec::Links {
   bool orders_messages() const noexcept { return hierarchy_.has_value(); }
   /// Of a message to oneself: a stream may, in a group that has as many sends of these as receives.
   bool keeps_own(const Call& call) const;
-  /// post() and wait(); `call` is moved from.
-  Result<void> run(Call& call);
+  /// Of sends and receives that are waited for: so many, the first of them, are done at once.
+  std::size_t run_at_once(std::span<const Call* const> messages);
+  Result<void> run(Call& call);  // post() and wait(); `call` is moved from
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
@@ -127,8 +128,7 @@ class Communicator final : private exec::Links {
   /// And of kernels that have ended: once a stream was waited for, what failed in it is known.
   /// Any thread.
   std::optional<Error> async_error() noexcept;
-  using Blame = gdrx::Blame;  // after failure()
-  Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }
+  Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }  // after failure()
   ControlMesh& mesh() noexcept { return *mesh_; }  // after a failure, too
 
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
@@ -181,7 +181,6 @@ class Communicator final : private exec::Links {
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
   struct Due;  // in stop(): that the failure is to be told
-  static Text told(const Error& error) noexcept;
   /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:

@@ -10,7 +10,9 @@
 namespace gdrx {
 
 void Communicator::make_flows() {
-  pairs_.emplace(static_cast<exec::Links&>(*this), *pinned_);
+  exec::Neighbours here{.processes = processes_};
+  if (seat_) here.rings = seat_->layout().rings(seat_->self());
+  pairs_.emplace(static_cast<exec::Links&>(*this), *pinned_, here);
   exchange_flows_.emplace(static_cast<exec::Links&>(*this), exec::FlowLanes::of_plans(shape_));
 }
 

@@ -40,8 +40,9 @@ void add_parts(Call& call, Rank self, int ranks) {
   call.parts = std::make_shared<const exec::Parts>(equal_parts(call, self, ranks));
 }
 
-std::vector<Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks) {
-  std::vector<Part> parts;
+std::vector<Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks,
+                           std::vector<Part> parts) {
+  parts.clear();
   parts.reserve(static_cast<std::size_t>(ranks));
   std::uint64_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -50,6 +51,15 @@ std::vector<Part> parts_of(const std::size_t* counts, const std::size_t* begins,
     end = begin + counts[rank];
   }
   return parts;
+}
+
+bool in_order(const std::vector<Part>& parts) noexcept {
+  std::uint64_t end = 0;
+  for (const Part& part : parts) {
+    if (part.range.begin < end) return false;
+    end = part.range.begin + part.range.count;
+  }
+  return true;
 }
 
 const std::vector<Part>& parts_alike(const Call& call) noexcept {

@@ -16,8 +16,12 @@ namespace gdrx {
 exec::Parts equal_parts(const Call& call, Rank self, int ranks);
 /// Adds them to a call that has none and may become messages.
 void add_parts(Call& call, Rank self, int ranks);
-/// A part for each rank, in their order. `begins` null: one behind another.
-std::vector<exec::Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks);
+/// A part for each rank, in their order. `begins` null: one behind another. `old`: a list that is
+/// needed no more, for its memory.
+std::vector<exec::Part> parts_of(const std::size_t* counts, const std::size_t* begins, int ranks,
+                                 std::vector<exec::Part> old = {});
+/// Whether none begins before the end of those before it.
+bool in_order(const std::vector<exec::Part>& parts) noexcept;
 
 /// Of a collective whose parts every rank knows: them, of either buffer.
 const std::vector<exec::Part>& parts_alike(const Call& call) noexcept;

@@ -18,17 +18,19 @@ class PointToPoint {
  public:
   using Running = std::list<std::shared_ptr<Operation>>;
 
-  /// Both outlive it.
-  PointToPoint(exec::Links& links, StagingPool& pinned)
+  /// All that these are or point to outlives it.
+  PointToPoint(exec::Links& links, StagingPool& pinned, const exec::Neighbours& here)
       : pinned_(pinned),
-        flows_(links, exec::FlowLanes::of_pairs(links.shape())),
+        flows_(links, exec::FlowLanes::of_pairs(links.shape()), here),
         self_(links.self()) {}
   /// Of a send_recv: from now on one of the running, which stop() ends, started or not.
   void add(const std::shared_ptr<Operation>& operation);
   /// Its stream has been waited for. Blocks for the copy of a GPU's buffer.
   Result<void> start(Operation& operation);
-  /// Whether the fabric has to be polled for it.
+  /// Whether there is something to step.
   bool busy() const noexcept { return flows_.busy(); }
+  /// Whether the fabric has to be polled for it.
+  bool on_fabric() const noexcept { return flows_.on_fabric(); }
   /// One round, after the fabric was polled. True: something was done.
   Result<bool> step() { return flows_.step(); }
   /// An operation that has ended since, or null; it has an error if the copy to a GPU's buffer,

@@ -29,20 +29,35 @@ int looks_of(const Machine& machine) noexcept {
   return machine.share_cores() ? kLooksShared : kLooksAlone;
 }
 
+exec::Message message_of(const Call& call) noexcept {
+  return {.peer = call.root,
+          .type = call.type,
+          .sends = call.sends,
+          .count = call.count,
+          .bytes = call.count * size_of(call.type),
+          .from = call.input,
+          .to = call.output};
+}
+
 }  // namespace
 
 Result<void> Communicator::run(Call& call) {
   std::shared_ptr<Operation> late;
-  if (may_be_quick(call) && run_quickly(call, late)) return {};
+  if (call.collective == Collective::send_recv) {
+    const Call* const one = &call;
+    if (run_at_once({&one, 1}) == 1) return {};
+  } else if (may_be_quick(call) && run_quickly(call, late)) {
+    return {};
+  }
   if (!late) late = GDRX_TRY(post(std::move(call)));
   return wait(*late);
 }
 
 // What needs nobody else's turn, no stream and no other memory.
 bool Communicator::may_be_quick(const Call& call) const noexcept {
-  const bool known = exec::has_one_block(call.collective) ||
-                     call.collective == Collective::barrier ||
-                     exec::goes_by_parcels(call.collective, size());
+  const bool known =
+      exec::has_one_block(call.collective) || call.collective == Collective::barrier ||
+      call.collective == Collective::send_recv || exec::goes_by_parcels(call.collective, size());
   return known && (seat_ || size() == 1) && call.stream == nullptr && !call.made && !gpu_ &&
          !track_ && !cuda::is_loaded();
 }
@@ -92,6 +107,21 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   begin(*late);
   queue_.push_back(late);
   return false;
+}
+
+std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
+  if (!pairs_ || !may_be_quick(*messages.front())) return 0;
+  const std::unique_lock lock(driver_, std::try_to_lock);
+  if (!lock.owns_lock() || failure_.happened() || suspicion_.kept() || !idle()) return 0;
+  const int looks = looks_of(machine_);
+  std::size_t done = 0;
+  for (const Call* call : messages) {
+    if (!pairs_->flows().run_now(message_of(*call), looks)) break;
+    ++done;
+    set_way(last_, {Algorithm{}, PathKind::fabric, 0}, {});
+    end_quickly(call->sends ? exec::Counters{1, 1, 0} : exec::Counters{1, 0, 1});
+  }
+  return done;
 }
 
 // As run_quickly(). Other ranks may send messages: then it becomes an operation.

@@ -31,6 +31,17 @@ const reduce::UserOperator* user_of(const Call& call) {
   return call.op == ReduceOp::user ? &call.made->user : nullptr;
 }
 
+// Not chosen by its length alone: parts may be longer than others, and a scan's plan rounds narrow
+// types at each rank.
+bool may_be_one_block(const Machine& machine, const Call& call) noexcept {
+  if (!exec::has_one_block(call.collective)) return false;
+  if (exec::is_scan(call.collective)) return !machine.reproducible;
+  // Who asks about a call has no parts: they are alike.
+  if (!plan::traits_of(call.collective).has_parts() || !call.parts) return true;
+  return exec::longest_of(parts_alike(call), size_of(call.type)) <=
+         exec::ArenaLayout::shelf_bytes(machine.arena_block);
+}
+
 Result<void> check_host_memory(const Call& call) {
   for (const void* buffer :
        {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
@@ -146,7 +157,7 @@ Question Communicator::question_of(const Call& call) const noexcept {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
   const Collective asked = traits.by_messages() ? call.collective : traits.plans;
-  return {asked, bytes, fixed_, call.needs_rank_order(), exec::has_one_block(call.collective)};
+  return {asked, bytes, fixed_, call.needs_rank_order(), may_be_one_block(machine_, call)};
 }
 
 exec::Word Communicator::next_word(const Call& call, Algorithm algorithm) noexcept {
@@ -174,7 +185,8 @@ exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
           .output = call.output,
           .gate = &gate_,
           .track = track_.get(),
-          .user = user_of(call)};
+          .user = user_of(call),
+          .parts = plan::traits_of(call.collective).has_parts() ? &parts_alike(call) : nullptr};
 }
 
 void Communicator::mark_plan(std::string_view what, Bytes bytes, Algorithm algorithm) {

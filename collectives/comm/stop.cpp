@@ -8,6 +8,18 @@
 #include "collectives/comm/communicator.hpp"
 
 namespace gdrx {
+namespace {
+
+// Peers hear of it though there is no memory for all of its words.
+Text told(const Error& error) noexcept {
+  try {
+    return gdrx::describe(error);
+  } catch (const std::bad_alloc&) {
+    return error.what;
+  }
+}
+
+}  // namespace
 
 Error Communicator::stop_late(const Operation& operation, std::string_view what) {
   return stop(Error{Errc::timeout,
@@ -107,15 +119,6 @@ struct Communicator::Due {
   Due& operator=(const Due&) = delete;
   Communicator& comm;
 };
-
-// Peers hear of it though there is no memory for all of its words.
-Text Communicator::told(const Error& error) noexcept {
-  try {
-    return gdrx::describe(error);
-  } catch (const std::bad_alloc&) {
-    return error.what;
-  }
-}
 
 Error Communicator::stop(Error error, bool announce) {
   if (!failure_.set(error)) return failure_.error();

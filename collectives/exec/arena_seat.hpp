@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/exec/arena_layout.hpp"
+#include "collectives/exec/partition.hpp"
 #include "collectives/exec/word.hpp"
 #include "collectives/reduce/reducer.hpp"
 #include "collectives/trace/span.hpp"
@@ -27,6 +28,7 @@ struct ArenaCall {
   WriteGate* gate = nullptr;                   // of `output`, with processes
   trace::Track* track = nullptr;               // outlives the execution; null: nobody watches
   const reduce::UserOperator* user = nullptr;  // as that; null: the word's operator has a kernel
+  const std::vector<Part>* parts = nullptr;    // of each rank, where they differ; as that
 };
 
 /// Where a call has a root, ranks may leave it before others have entered it. So a rank writes over

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "collectives/reduce/reducer.hpp"
+#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 // own cost shows.
 constexpr std::uint64_t kSlices = 16;
 constexpr std::uint64_t kUncutBytes = 32 * 1024;
+constexpr std::uint64_t kReadAtOnce = 1024 * 1024;  // of another process: some tens of microseconds
 
 // Whether the bytes that come next may replace those that go.
 bool may_take(const Flow& flow, std::uint64_t bytes) {
@@ -22,10 +24,23 @@ bool may_take(const Flow& flow, std::uint64_t bytes) {
   return before->unfinished_writes == 0 && before->at >= flow.at + bytes;
 }
 
+SliceHead slice_head(const MessageHeader& header) noexcept {
+  return {.count = header.count, .instance = header.instance, .type = header.word.type};
+}
+
+// What a cell has no room for is as expected: the place in the ring says it.
+MessageHeader told_by(const SliceHead& head, const MessageHeader& expected) noexcept {
+  MessageHeader theirs = expected;
+  theirs.word.type = head.type;
+  theirs.word.count = theirs.count = head.count;
+  theirs.instance = head.instance;
+  return theirs;
+}
+
 }  // namespace
 
-Flows::Flows(Links& links, const FlowLanes& lanes)
-    : links_(links), lanes_(lanes), pairs_(links.shape().ranks) {
+Flows::Flows(Links& links, const FlowLanes& lanes, const Neighbours& here)
+    : links_(links), lanes_(lanes), here_(here), pairs_(links.shape().ranks) {
   active_.reserve(links.shape().ranks);
 }
 
@@ -40,25 +55,36 @@ void Flows::Queue::pop() noexcept {
   if (first == nullptr) last = nullptr;
 }
 
+Result<void> Flows::connect(Pair& pair, Rank peer) {
+  if (pair.ring != nullptr || pair.outbox != nullptr || peer == links_.self()) return {};
+  if (here_.rings) {
+    const int other = index(peer);
+    pair.ring = std::make_unique<Ring>(RingSender(here_.rings->to(other), peer),
+                                       RingReceiver(here_.rings->from(other)));
+    return {};
+  }
+  pair.outbox = GDRX_TRY(links_.to(peer));
+  credits_.make_room(lanes_.count);
+  return {};
+}
+
 Result<void> Flows::post(Flow& flow) {
   Pair& with = pair(flow.peer);
-  if (with.outbox == nullptr && flow.peer != links_.self()) {
-    with.outbox = GDRX_TRY(links_.to(flow.peer));
-    credits_.make_room(lanes_.count);
-  }
+  GDRX_TRY(connect(with, flow.peer));
   if (flow.send) {
     if (free_.empty()) {
       free_.reserve(writers_.size() + 1);
       writers_.push_back(nullptr);
       free_.push_back(static_cast<std::uint32_t>(writers_.size() - 1));
     }
-    if (flow.bytes > 0) flow.registration = links_.registered({flow.buffer, flow.bytes});
+    if (flow.bytes > 0 && !with.ring)
+      flow.registration = links_.registered({flow.buffer, flow.bytes});
     flow.cookie = free_.back();
     writers_[flow.cookie] = &flow;
     free_.pop_back();
   }
   const std::uint64_t most = links_.shape().slice;
-  flow.slice = std::min(most, std::max(kUncutBytes, flow.bytes / kSlices));
+  flow.slice = with.ring ? kRingCut : std::min(most, std::max(kUncutBytes, flow.bytes / kSlices));
   Queue& queue = flow.send ? with.sends : with.receives;
   if (flow.word.collective == Collective::send_recv) flow.word.sequence = queue.posted++;
   queue.push(flow);
@@ -120,19 +146,49 @@ MessageHeader Flows::header_of(const Flow& flow, Rank source) const noexcept {
   return header;
 }
 
+Result<Progress> Flows::hand_over(Pair& to, const Flow& flow, const MessageHeader& header) {
+  const std::span<const std::byte> bytes(flow.buffer + flow.at, header.bytes);
+  if (to.ring) return to.ring->out.send(slice_head(header), bytes);
+  const std::uint32_t lane = lane_of(to.sends.slices);
+  return to.outbox->send(lane, links_.inbox().credit(flow.peer, lane), header, bytes,
+                         flow.registration ? flow.registration->region() : nullptr,
+                         flow.cookie | lanes_.mark);
+}
+
+// False: it goes by slices. Else it is lent, or over: then it is handed over.
+Result<bool> Flows::lend(Pair& to, Flow& flow) {
+  if (!to.ring || here_.processes.empty() || flow.cut || flow.bytes <= kRingSlice) return false;
+  if (!flow.lent) {
+    const SliceHead head = slice_head(header_of(flow, links_.self()));
+    flow.lent = GDRX_TRY(to.ring->out.lend(head, flow.buffer)) == Progress::done;
+    return true;
+  }
+  const RingSender::Loan loan = GDRX_TRY(to.ring->out.loan());
+  if (loan == RingSender::Loan::out) return true;
+  flow.lent = false;
+  flow.cut = loan == RingSender::Loan::refused;
+  if (flow.cut) return false;
+  ++flow.counters.sent;
+  ++flow.counters.slices;
+  flow.at = flow.bytes;
+  return true;
+}
+
 Result<bool> Flows::send(Pair& to) {
   bool moved = false;
   while (to.sends.first != nullptr) {
     Flow& flow = *to.sends.first;
+    if (GDRX_TRY(lend(to, flow))) {
+      if (flow.at < flow.bytes) break;
+      moved = true;
+      end_of(to.sends, flow);
+      continue;
+    }
     const MessageHeader header = header_of(flow, links_.self());
-    const std::uint32_t lane = lane_of(to.sends.slices);
-    const Progress posted = GDRX_TRY(to.outbox->send(
-        lane, links_.inbox().credit(flow.peer, lane), header, {flow.buffer + flow.at, header.bytes},
-        flow.registration ? flow.registration->region() : nullptr, flow.cookie | lanes_.mark));
-    if (posted == Progress::pending) break;
+    if (GDRX_TRY(hand_over(to, flow, header)) == Progress::pending) break;
     moved = true;
     ++to.sends.slices;
-    ++flow.unfinished_writes;
+    if (!to.ring) ++flow.unfinished_writes;
     ++flow.counters.sent;
     ++flow.counters.slices;
     flow.at += header.bytes;
@@ -141,26 +197,92 @@ Result<bool> Flows::send(Pair& to) {
   return moved;
 }
 
+// Some of it at a time: others go on meanwhile, and clocks are looked at.
+bool Flows::read_loan(Ring& ring, Rank peer, Flow& flow) const noexcept {
+  const std::uint64_t bytes = std::min(kReadAtOnce, flow.bytes - flow.at);
+  const std::int32_t process = here_.processes[static_cast<std::size_t>(index(peer))];
+  const Written read =
+      read_process(process, ring.in.address() + flow.at, {flow.buffer + flow.at, bytes});
+  // The mesh tells of either.
+  if (read == Written::gone || !ring.in.still_lent()) return false;
+  flow.at = read == Written::all ? flow.at + bytes : 0;
+  if (read != Written::all) ring.in.refuse();
+  if (flow.at == flow.bytes) ring.in.give_back();
+  return true;
+}
+
+Result<bool> Flows::take_slice(Ring& ring, Rank peer, Flow& flow) {
+  const SliceHead* const head = ring.in.head();
+  if (head == nullptr) return false;
+  const SliceHead theirs = *head;
+  const MessageHeader expected = header_of(flow, peer);
+  GDRX_TRY(check_message(told_by(theirs, expected), peer, expected, links_.self()));
+  if (theirs.lent && !here_.processes.empty()) {
+    if (!read_loan(ring, peer, flow)) return false;
+    if (flow.at < flow.bytes) return true;
+  } else {
+    ring.in.take(flow.buffer + flow.at, expected.bytes);
+    flow.at += expected.bytes;
+  }
+  ++flow.counters.received;
+  ++flow.counters.slices;
+  return true;
+}
+
+// True: something of the flow was there.
+Result<bool> Flows::take(Pair& from, Rank peer, Flow& flow) {
+  if (from.ring) return take_slice(*from.ring, peer, flow);
+  const MessageHeader expected = header_of(flow, peer);
+  const std::uint32_t lane = lane_of(from.receives.slices);
+  const MessageHeader* const theirs = links_.inbox().head(peer, lane);
+  if (theirs == nullptr) return false;
+  GDRX_TRY(check_message(*theirs, peer, expected, links_.self()));
+  if (!may_take(flow, expected.bytes)) return false;
+  reduce::copy(flow.buffer + flow.at, Inbox::payload(theirs), expected.bytes);
+  ++from.receives.slices;
+  ++flow.counters.received;
+  ++flow.counters.slices;
+  flow.at += expected.bytes;
+  GDRX_TRY(credits_.give_back(*from.outbox, lane, links_.inbox().consume(peer, lane)));
+  return true;
+}
+
 Result<bool> Flows::receive(Pair& from, Rank peer) {
   bool moved = false;
   while (from.receives.first != nullptr) {
     Flow& flow = *from.receives.first;
-    const std::uint32_t lane = lane_of(from.receives.slices);
-    const MessageHeader* const theirs = links_.inbox().head(peer, lane);
-    if (theirs == nullptr) break;
-    const MessageHeader expected = header_of(flow, peer);
-    GDRX_TRY(check_message(*theirs, peer, expected, links_.self()));
-    if (!may_take(flow, expected.bytes)) break;
-    reduce::copy(flow.buffer + flow.at, Inbox::payload(theirs), expected.bytes);
+    if (!GDRX_TRY(take(from, peer, flow))) break;
     moved = true;
-    ++from.receives.slices;
-    ++flow.counters.received;
-    ++flow.counters.slices;
-    flow.at += expected.bytes;
-    GDRX_TRY(credits_.give_back(*from.outbox, lane, links_.inbox().consume(peer, lane)));
     if (flow.at == flow.bytes) end_of(from.receives, flow);
   }
   return moved;
+}
+
+bool Flows::run_now(const Message& what, int looks) {
+  if (!here_.rings || what.bytes > kRingSlice || what.peer == links_.self()) return false;
+  Pair& with = pair(what.peer);
+  Queue& queue = what.sends ? with.sends : with.receives;
+  if (queue.first != nullptr || !connect(with, what.peer)) return false;
+  bool done = false;
+  for (; !done && looks > 0; --looks) {
+    done = what.sends ? send_now(with, what) : receive_now(with, what);
+  }
+  if (done) ++queue.posted;
+  return done;
+}
+
+// What goes wrong here does so again in a flow, which says how.
+bool Flows::send_now(Pair& to, const Message& what) {
+  const auto sent =
+      to.ring->out.send({.count = what.count, .type = what.type}, {what.from, what.bytes});
+  return sent && *sent == Progress::done;
+}
+
+bool Flows::receive_now(Pair& from, const Message& what) {
+  const SliceHead* const head = from.ring->in.head();
+  if (head == nullptr || *head != SliceHead{.count = what.count, .type = what.type}) return false;
+  from.ring->in.take(what.to, what.bytes);
+  return true;
 }
 
 void Flows::end_of(Queue& queue, Flow& flow) noexcept {
@@ -197,6 +319,7 @@ void Flows::on_write_done(std::uint64_t cookie) noexcept {
 
 void Flows::clear() noexcept {
   for (Pair& pair : pairs_) {
+    if (pair.sends.first != nullptr && pair.sends.first->lent) pair.ring->out.withdraw();
     pair.sends = pair.receives = {};
     pair.active = false;
   }

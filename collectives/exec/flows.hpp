@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between two ranks over Endpoints. Each is a flow: cut into slices by its own length, and
-// going on by itself, whatever else the two ranks or the communicator have under way.
+// Messages between two ranks, over Endpoints or through their rings. Each is a flow: cut into
+// slices by its own length, and going on by itself, whatever else the two ranks or the communicator
+// have under way.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/outbox.hpp"
+#include "collectives/exec/pair_ring.hpp"
 #include "collectives/exec/word.hpp"
 
 namespace gdrx::exec {
@@ -37,6 +42,8 @@ struct Flow {
   std::uint32_t unfinished_writes = 0;
   std::uint64_t cookie = 0;  // of its writes
   bool handed_over = false;  // all of it
+  bool lent = false;         // a send, until its receiver has read it
+  bool cut = false;          // the kernel does not read it
   Counters counters;
   Flow* next = nullptr;  // of the same peer and direction, later of those that have ended
 
@@ -59,15 +66,39 @@ struct FlowLanes {
   }
 };
 
+/// How ranks of one host reach each other.
+struct Neighbours {
+  std::optional<PairRings> rings{};           // nobody else's; empty: over Endpoints
+  std::span<const std::int32_t> processes{};  // by rank; empty: no memory of theirs is read
+};
+
+/// A send or a receive, as its caller gives it.
+struct Message {
+  Rank peer{};
+  DataType type{};
+  bool sends = false;
+  std::uint64_t count = 0;  // elements
+  std::uint64_t bytes = 0;
+  const std::byte* from = nullptr;  // of a send
+  std::byte* to = nullptr;          // of a receive
+};
+
 /// Messages between two ranks are taken in the order in which they were posted, each way. Used by
 /// the thread that drives the communicator.
 class Flows {
  public:
-  Flows(Links& links, const FlowLanes& lanes);
+  /// `here`: what it points to outlives it.
+  Flows(Links& links, const FlowLanes& lanes, const Neighbours& here = {});
   /// Connects to the peer at its first message.
   Result<void> post(Flow& flow);
+  /// A send or a receive from its beginning to its end, without a flow; it is tried so
+  /// many times. False: it is long or has no ring, another is before it, there is no room or
+  /// nothing has come, or it does not match; then nothing was done.
+  bool run_now(const Message& what, int looks);
   /// Whether any flow has not ended, or a credit is still owed.
   bool busy() const noexcept { return !active_.empty() || unfinished_ > 0 || credits_.owes(); }
+  /// Whether the fabric has to be polled for it.
+  bool on_fabric() const noexcept { return !here_.rings && busy(); }
   /// One round over all peers that have flows. Never blocks. True: something was done.
   Result<bool> step();
   /// A flow that has ended since, or null.
@@ -91,9 +122,14 @@ class Flows {
     void push(Flow& flow) noexcept;
     void pop() noexcept;
   };
+  struct Ring {
+    RingSender out;
+    RingReceiver in;
+  };
   struct Pair {
     Queue sends, receives;
-    Outbox* outbox = nullptr;  // null: itself
+    Outbox* outbox = nullptr;    // null: itself, or by the ring
+    std::unique_ptr<Ring> ring;  // from the first message on
     bool active = false;
     bool idle() const noexcept { return sends.first == nullptr && receives.first == nullptr; }
   };
@@ -102,6 +138,14 @@ class Flows {
   std::uint32_t lane_of(std::uint64_t slice) const noexcept {
     return lanes_.first + static_cast<std::uint32_t>(slice % lanes_.count);
   }
+  Result<void> connect(Pair& pair, Rank peer);
+  static bool send_now(Pair& to, const Message& what);
+  static bool receive_now(Pair& from, const Message& what);
+  Result<Progress> hand_over(Pair& to, const Flow& flow, const MessageHeader& header);
+  Result<bool> lend(Pair& to, Flow& flow);
+  Result<bool> take(Pair& from, Rank peer, Flow& flow);
+  Result<bool> take_slice(Ring& ring, Rank peer, Flow& flow);
+  bool read_loan(Ring& ring, Rank peer, Flow& flow) const noexcept;
   MessageHeader header_of(const Flow& flow, Rank source) const noexcept;
   Result<bool> step(Rank peer);
   Result<bool> to_itself(Pair& self);
@@ -112,6 +156,7 @@ class Flows {
 
   Links& links_;
   FlowLanes lanes_;
+  Neighbours here_;
   std::vector<Pair> pairs_;          // by rank
   std::vector<Rank> active_;         // whose pairs are not idle; room for all
   std::vector<Flow*> writers_;       // by cookie; null: free

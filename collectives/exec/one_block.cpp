@@ -17,7 +17,7 @@ bool is_of_root(Extent extent) noexcept {
 
 }  // namespace
 
-Hop::Hop(const Word& word, int self, int ranks) noexcept {
+Hop::Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) noexcept {
   const plan::CollectiveTraits& traits = plan::traits_of(word.collective);
   if (is_of_root(traits.input)) from = word.root;
   if (is_of_root(traits.output)) to = word.root;
@@ -25,10 +25,21 @@ Hop::Hop(const Word& word, int self, int ranks) noexcept {
   // What a rank has for itself alone it need not put up.
   gives = (from == ArenaSeat::kAll || from == self) && to != self;
   const bool for_each = plan::CollectiveTraits::is_all(traits.input);
-  part = word.count * size_of(word.type);
-  bytes = for_each ? part * static_cast<std::uint64_t>(ranks) : part;
+  count = word.count;
+  part = count * size_of(word.type);
+  bytes = most = for_each ? part * static_cast<std::uint64_t>(ranks) : part;
   offset = for_each ? part * static_cast<std::uint64_t>(self) : 0;
   stride = plan::CollectiveTraits::is_all(traits.output) ? part : 0;
+  if (parts != nullptr) {
+    const Range own = (*parts)[static_cast<std::size_t>(self)].range;
+    part = (count = own.count) * size_of(word.type);
+    if (traits.reduces) {
+      offset = own.begin * size_of(word.type);
+    } else {
+      bytes = part;
+      most = longest_of(*parts, size_of(word.type));
+    }
+  }
   const auto others = static_cast<std::uint64_t>(ranks - 1);
   if (gives) traffic.sends = to == ArenaSeat::kAll ? others : 1;
   if (takes && from != self) traffic.receives = from == ArenaSeat::kAll ? others : 1;
@@ -37,8 +48,8 @@ Hop::Hop(const Word& word, int self, int ranks) noexcept {
 OneBlock::OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept
     : seat_(seat),
       call_(call),
-      hop_(call.word, seat.self(), seat.layout().ranks()),
-      in_post_(hop_.bytes <= ArenaPost::kData),
+      hop_(call.word, call.parts, seat.self(), seat.layout().ranks()),
+      in_post_(hop_.most <= ArenaPost::kData),
       on_shelf_(!in_post_ && seat.rooted()),
       given_(!hop_.gives) {}
 
@@ -83,7 +94,7 @@ Result<void> OneBlock::check() const {
 }
 
 void OneBlock::end() noexcept {
-  if (hop_.takes && hop_.bytes > 0) take();
+  if (hop_.takes && hop_.most > 0) take();
   seat_.end(on_shelf_);
 }
 
@@ -96,27 +107,42 @@ const std::byte* OneBlock::given_by(int rank) const noexcept {
   return rank == seat_.self() ? call_.input : place_of(rank);
 }
 
-void OneBlock::take() noexcept {
-  const Word& word = call_.word;
-  if (!reduces()) {
-    const bool all = hop_.from == ArenaSeat::kAll;
-    const int end = all ? seat_.layout().ranks() : hop_.from + 1;
-    std::byte* to = call_.output;
-    for (int rank = all ? 0 : hop_.from; rank < end; ++rank, to += hop_.stride) {
-      const std::byte* const from = given_by(rank) + hop_.offset;
-      if (to != from) reduce::copy(to, from, hop_.part);
+void OneBlock::move() noexcept {
+  const bool all = hop_.from == ArenaSeat::kAll;
+  const int end = all ? seat_.layout().ranks() : hop_.from + 1;
+  std::byte* to = call_.output;
+  std::uint64_t bytes = hop_.part;
+  for (int rank = all ? 0 : hop_.from; rank < end; ++rank, to += hop_.stride) {
+    if (call_.parts != nullptr) {
+      const std::size_t element = size_of(call_.word.type);
+      const auto& [begin, count] = (*call_.parts)[static_cast<std::size_t>(rank)].range;
+      to = call_.output + begin * element;
+      bytes = count * element;
     }
-    return;
+    const std::byte* const from = given_by(rank) + hop_.offset;
+    if (to != from) reduce::copy(to, from, bytes);
   }
-  const std::span<const void*> operands = seat_.operands();
-  for (int rank = 0; rank < seat_.layout().ranks(); ++rank) {
+}
+
+void OneBlock::take() noexcept {
+  if (!reduces()) return move();
+  const Word& word = call_.word;
+  // Of a scan those up to this rank, or before it.
+  int end = seat_.layout().ranks();
+  if (is_scan(word.collective)) end = seat_.self() + (word.collective == Collective::scan ? 1 : 0);
+  const std::span<const void*> operands = seat_.operands().first(static_cast<std::size_t>(end));
+  for (int rank = 0; rank < end; ++rank) {
     operands[static_cast<std::size_t>(rank)] = given_by(rank) + hop_.offset;
   }
-  if (call_.user != nullptr) {
-    reduce::reduce_by(*call_.user, call_.output, operands, word.count, word.type);
+  if (end < 2) {
+    if (end > 0 && operands[0] != call_.output) {
+      reduce::copy(call_.output, operands[0], hop_.part);
+    }
+  } else if (call_.user != nullptr) {
+    reduce::reduce_by(*call_.user, call_.output, operands, hop_.count, word.type);
   } else {
     const int finish = word.op == ReduceOp::avg ? seat_.layout().ranks() : 0;
-    reduce::reduce(call_.output, operands, word.count, word.type, word.op, finish);
+    reduce::reduce(call_.output, operands, hop_.count, word.type, word.op, finish);
   }
 }
 

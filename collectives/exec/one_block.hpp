@@ -3,23 +3,34 @@
 // needs of theirs. With a root, ranks that only give or only take do not wait for each other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "collectives/exec/arena_seat.hpp"
 #include "collectives/exec/execution.hpp"
+#include "collectives/exec/partition.hpp"
 #include "gdrx/plan.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::exec {
 
-/// Whether calls of that collective can be made so: all but those in which each rank needs other
-/// ranks' inputs than the next, or nothing.
+inline bool is_scan(Collective collective) noexcept {
+  return collective == Collective::scan || collective == Collective::exscan;
+}
+/// Whether calls of that collective can be made so: all but those in which nobody needs anything,
+/// or not every rank knows the lengths of all parts.
 inline bool has_one_block(Collective collective) noexcept {
-  using enum Collective;
-  return collective != barrier && collective != send_recv && collective != scan &&
-         collective != exscan && !plan::traits_of(collective).has_parts();
+  const plan::CollectiveTraits& traits = plan::traits_of(collective);
+  if (traits.has_parts()) return !traits.by_messages();
+  return collective != Collective::barrier && collective != Collective::send_recv;
+}
+/// Bytes of the longest: what any rank gives at most of those that each has.
+inline std::uint64_t longest_of(const std::vector<Part>& parts, std::size_t element) noexcept {
+  std::uint64_t most = 0;
+  for (const Part& part : parts) most = std::max(most, part.range.count * element);
+  return most;
 }
 /// Bytes that a rank gives. `vector`: of the longer of a call's buffers.
 constexpr std::uint64_t given_of(const plan::CollectiveTraits& traits, std::uint64_t vector,
@@ -31,12 +42,15 @@ constexpr std::uint64_t given_of(const plan::CollectiveTraits& traits, std::uint
 
 /// What the call asks of a rank, by its collective's traits and its root.
 struct Hop {
-  Hop(const Word& word, int self, int ranks) noexcept;
+  /// `parts`: of a collective that has them.
+  Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) noexcept;
   int from = ArenaSeat::kAll;  // who has an input
   int to = ArenaSeat::kAll;    // who has an output
   bool gives = false;          // to another rank
   bool takes = false;
-  std::uint64_t bytes = 0;   // that each gives
+  std::uint64_t bytes = 0;   // that this rank gives
+  std::uint64_t most = 0;    // that any rank gives
+  std::uint64_t count = 0;   // elements that are made
   std::uint64_t part = 0;    // bytes, of which those are made
   std::uint64_t offset = 0;  // what this rank takes of them
   std::uint64_t stride = 0;  // between what it takes, in its output
@@ -67,7 +81,7 @@ class OneBlock {
   /// After that: the result.
   void end() noexcept;
   std::uint64_t end_stage() const noexcept { return call_.base + (in_post_ || on_shelf_ ? 0 : 1); }
-  /// That each gives.
+  /// That this rank gives.
   std::uint64_t bytes() const noexcept { return hop_.bytes; }
   bool reduces() const noexcept { return plan::traits_of(call_.word.collective).reduces; }
   const plan::Traffic& traffic() const noexcept { return hop_.traffic; }
@@ -78,6 +92,7 @@ class OneBlock {
 
  private:
   void take() noexcept;
+  void move() noexcept;
   std::byte* place_of(int rank) const noexcept;
   const std::byte* given_by(int rank) const noexcept;
   /// Calls `look(rank)` for each other of whom it takes, until it says no.

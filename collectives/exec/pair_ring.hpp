@@ -16,11 +16,12 @@
 namespace gdrx::exec {
 
 inline constexpr std::size_t kRingCells = 32;  // slices that the receiver has not taken
-/// In the nearest caches of both, and all that one rank sends before the other has come.
-inline constexpr std::size_t kRingRoom = 32 * 1024;
+/// For as many slices that are sent at once as there are cells, and some that are cut.
+inline constexpr std::size_t kRingRoom = 256 * 1024;
 /// A longer message is lent: its receiver reads it in the sender's memory, by the kernel. Or it is
 /// cut, so that writing one slice and reading another overlap.
 inline constexpr std::size_t kRingSlice = 8 * 1024;
+inline constexpr std::size_t kRingCut = 32 * 1024;
 /// Each of them has rings with all others.
 inline constexpr int kMostRanksWithRings = 256;
 
@@ -100,7 +101,7 @@ class RoomCount {
 class RingSender {
  public:
   RingSender(PairRing& ring, Rank peer) noexcept : ring_(&ring), peer_(peer) {}
-  /// At most kRingSlice bytes, which are copied. Errc::protocol: the peer has taken what it was
+  /// At most kRingCut bytes, which are copied. Errc::protocol: the peer has taken what it was
   /// never given.
   Result<Progress> send(const SliceHead& head, std::span<const std::byte> bytes);
   /// The message stays as it is until the receiver has it. Nothing is sent meanwhile.
@@ -141,7 +142,7 @@ class RingReceiver {
   bool still_lent() const noexcept;
   void give_back() noexcept;
   void refuse() noexcept;
-  /// Copies it, of so many bytes and kRingSlice at most, and gives its room back.
+  /// Copies it, of so many bytes and kRingCut at most, and gives its room back.
   void take(std::byte* to, std::uint64_t bytes) noexcept;
 
  private:
