@@ -19,7 +19,7 @@ Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
       host_id(config),      GDRX_TRY(Secret::load(config.secret_file)),
       config.silence,       config.port_range};
   MeshMeeting meeting = MeshMeeting::of(options, heritage_name(config));
-  const Heritage likely = Heritage::of(meeting.likely_facts());
+  const Heritage likely = Heritage::of(meeting.likely_facts(bootstrap.size()));
   const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();
   const Blob offer = GDRX_TRY(meeting.offer(hello));
   const auto offers = GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, offer, deadline));

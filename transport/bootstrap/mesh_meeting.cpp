@@ -144,9 +144,12 @@ MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_vie
   return meeting;
 }
 
-std::uint32_t MeshMeeting::likely_facts() const noexcept {
+std::uint32_t MeshMeeting::likely_facts(int ranks) const {
   std::uint32_t facts = 0;
-  for (const Mesh& mesh : meshes_) facts |= mesh.facts;
+  for (const Mesh& mesh : meshes_) {
+    const auto members = mesh.thread->wire().members().size();
+    if (members >= static_cast<std::size_t>(ranks)) facts |= mesh.facts;
+  }
   return facts;
 }
 

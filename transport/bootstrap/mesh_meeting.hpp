@@ -22,8 +22,8 @@ class MeshMeeting {
   /// Those of this process whose options are the same. `knows` is as in ControlMesh::share().
   static MeshMeeting of(const ControlMesh::Options& options, std::string_view knows);
 
-  /// What may hold for all of the ranks.
-  std::uint32_t likely_facts() const noexcept;
+  /// What may hold for all of so many ranks.
+  std::uint32_t likely_facts(int ranks) const;
   /// What all ranks are to hear from this one; `more`: of it that is none of the meshes'.
   Result<Blob> offer(std::span<const std::byte> more = {});
   /// A mesh that all ranks have in common.

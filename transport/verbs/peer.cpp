@@ -224,7 +224,11 @@ void Peer::ping(Link& link, ControlKind kind) noexcept {
 // Only while something is owed to us: a peer that computes and does not poll is not lost. Its NICs
 // acknowledge without it. And only while this process looks: what came meanwhile is not read yet.
 void Peer::look_for_silence(Instant now) {
-  const Duration away = now - std::exchange(look_.at, now) - core_.options.heartbeat;
+  // Looks come more seldom than heartbeats where cores are scarce: some of such a gap counts, too.
+  const Duration gap = now - std::exchange(look_.at, now);
+  const Duration counts =
+      std::max<Duration>(core_.options.heartbeat, core_.options.peer_timeout / 8);
+  const Duration away = gap - counts;
   if (away > Duration::zero()) heard_ = std::min(now, heard_ + away);
   const bool all_down = std::none_of(links_.begin(), links_.end(), [](const auto& link) {
     return link->state() == LinkState::up;
