@@ -59,8 +59,9 @@ Result<void> Flows::connect(Pair& pair, Rank peer) {
   if (pair.ring != nullptr || pair.outbox != nullptr || peer == links_.self()) return {};
   if (here_.rings) {
     const int other = index(peer);
-    pair.ring = std::make_unique<Ring>(RingSender(here_.rings->to(other), peer),
-                                       RingReceiver(here_.rings->from(other)));
+    const std::size_t room = here_.rings->room();
+    pair.ring = std::make_unique<Ring>(RingSender(here_.rings->to(other), peer, room),
+                                       RingReceiver(here_.rings->from(other), room));
     return {};
   }
   pair.outbox = GDRX_TRY(links_.to(peer));
@@ -84,7 +85,8 @@ Result<void> Flows::post(Flow& flow) {
     free_.pop_back();
   }
   const std::uint64_t most = links_.shape().slice;
-  flow.slice = with.ring ? kRingCut : std::min(most, std::max(kUncutBytes, flow.bytes / kSlices));
+  flow.slice =
+      with.ring ? here_.rings->cut() : std::min(most, std::max(kUncutBytes, flow.bytes / kSlices));
   Queue& queue = flow.send ? with.sends : with.receives;
   if (flow.word.collective == Collective::send_recv) flow.word.sequence = queue.posted++;
   queue.push(flow);
@@ -197,7 +199,6 @@ Result<bool> Flows::send(Pair& to) {
   return moved;
 }
 
-// Some of it at a time: others go on meanwhile, and clocks are looked at.
 bool Flows::read_loan(Ring& ring, Rank peer, Flow& flow) const noexcept {
   const std::uint64_t bytes = std::min(kReadAtOnce, flow.bytes - flow.at);
   const std::int32_t process = here_.processes[static_cast<std::size_t>(index(peer))];
@@ -217,7 +218,7 @@ Result<bool> Flows::take_slice(Ring& ring, Rank peer, Flow& flow) {
   const SliceHead theirs = *head;
   const MessageHeader expected = header_of(flow, peer);
   GDRX_TRY(check_message(told_by(theirs, expected), peer, expected, links_.self()));
-  if (theirs.lent && !here_.processes.empty()) {
+  if (theirs.lent != 0 && !here_.processes.empty()) {
     if (!read_loan(ring, peer, flow)) return false;
     if (flow.at < flow.bytes) return true;
   } else {
@@ -253,7 +254,11 @@ Result<bool> Flows::receive(Pair& from, Rank peer) {
     Flow& flow = *from.receives.first;
     if (!GDRX_TRY(take(from, peer, flow))) break;
     moved = true;
-    if (flow.at == flow.bytes) end_of(from.receives, flow);
+    if (flow.at == flow.bytes) {
+      end_of(from.receives, flow);
+    } else if (from.ring) {
+      break;  // of a long one some at a time: other peers, and clocks, have their turn
+    }
   }
   return moved;
 }

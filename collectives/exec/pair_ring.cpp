@@ -34,7 +34,8 @@ Result<Progress> RingSender::send(const SliceHead& head, std::span<const std::by
   begins_[sent_ % kRingCells] = begin;
   room_.set_end(end);
   cell.head = head;
-  reduce::copy(in_cell ? cell.data : ring_->room + begin % kRingRoom, bytes.data(), bytes.size());
+  reduce::copy(in_cell ? cell.data : ring_->room() + room_.place(begin), bytes.data(),
+               bytes.size());
   ++sent_;
   // release: publishes the slice
   cell.number.store(sent_, std::memory_order_release);
@@ -42,7 +43,7 @@ Result<Progress> RingSender::send(const SliceHead& head, std::span<const std::by
 }
 
 Result<Progress> RingSender::lend(SliceHead head, const std::byte* message) {
-  head.lent = true;
+  head.lent = 1;
   const auto address = std::bit_cast<std::uint64_t>(message);
   return send(head, std::as_bytes(std::span(&address, 1)));
 }
@@ -82,7 +83,7 @@ void RingReceiver::take(std::byte* to, std::uint64_t bytes) noexcept {
     reduce::copy(to, ring_->cells[taken_ % kRingCells].data, bytes);
   } else {
     const std::uint64_t begin = room_.begin(bytes);
-    reduce::copy(to, ring_->room + begin % kRingRoom, bytes);
+    reduce::copy(to, ring_->room() + room_.place(begin), bytes);
     room_.set_end(RoomCount::end(begin, bytes));
   }
   give_back();

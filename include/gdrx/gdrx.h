@@ -340,17 +340,17 @@ GDRX_API gdrxResult_t gdrxReduceScatterv(const void* sendbuff, void* recvbuff,
                                          gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 /* Point to point. Messages between two ranks are matched in the order of their calls, each way;
- * their counts and types must agree on both sides. A message waits for no other call, neither of
- * another pair nor a collective. Between gdrxGroupStart and gdrxGroupEnd calls start together, so
- * that exchanges cannot deadlock, with any number of messages to and from a peer, of any sizes.
- * Messages of CUDA memory with a stream that has them (see above) are as NCCL's instead: they have
- * their place among the communicator's calls in streams. A group's are one such call, behind its
- * collectives, with the longest of their timeouts; each of their streams is behind all of them. A
- * send waits for its receive unless the receiver's GPU has room: on one host for one message of
- * 4 KiB at least. So what two ranks receive, or send in larger messages, before the other, and not
- * in a group, ends by its timeout; so do, on one host, messages of different kinds of memory, or
- * with a stream on one side alone. A group of several communicators in one stream names these in
- * the same order on every rank, and over 16384 messages of a group are in one group on both. */
+ * their counts and types must agree on both sides. A message waits for no other call. Between
+ * gdrxGroupStart and gdrxGroupEnd calls start together, so that exchanges cannot deadlock,
+ * whatever their number and sizes; else a send of over 8 KiB may wait for its receive. Messages of
+ * CUDA memory with a stream that has them (see above) are as NCCL's instead: they have their place
+ * among the communicator's calls in streams. A group's are one such call, behind its collectives,
+ * with the longest of their timeouts; each of their streams is behind all of them. A send waits
+ * for its receive unless the receiver's GPU has room: on one host for one message of 4 KiB at
+ * least. So what two ranks receive, or send in larger messages, before the other, and not in a
+ * group, ends by its timeout; so do, on one host, messages of different kinds of memory, or with a
+ * stream on one side alone. A group of several communicators in one stream names these in the same
+ * order on every rank, and over 16384 messages of a group are in one group on both. */
 GDRX_API gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,
                                gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxRecv(void* recvbuff, size_t count, gdrxDataType_t type, int peer,

@@ -104,6 +104,34 @@ TEST_F(Rings, BetweenProcessesAreRightWithAndWithoutTheKernelsHelp) {
   }
 }
 
+// 9: rank 2's short message came when the long one that was posted before was all there.
+int receive_short_beside_long(int rank, gdrxComm_t comm) {
+  constexpr std::size_t kLong = 512 * 1024 * 1024;
+  Bytes bytes(rank < 2 ? kLong : 8, 1);
+  gdrxRequest_t request = nullptr;
+  if (gdrxBarrier(comm, nullptr, nullptr) != gdrxSuccess) return 7;
+  if (rank == 2) std::this_thread::sleep_for(20ms);  // the other takes three times as long
+  if (rank != 1) {
+    if (send(bytes, 1, comm, &request) != gdrxSuccess) return 1;
+  } else {
+    Bytes few(8);
+    if (receive(bytes, 0, comm, &request) != gdrxSuccess) return 2;
+    if (receive(few, 2, comm) != gdrxSuccess) return 3;
+    const gdrxResult_t so_far = gdrxTest(&request);
+    if (so_far != gdrxInProgress) return so_far == gdrxSuccess ? 9 : 4;
+  }
+  if (gdrxWait(&request) != gdrxSuccess) return 5;
+  return gdrxCommDestroy(comm) == gdrxSuccess ? 0 : 6;
+}
+
+TEST_F(Rings, OfALongMessageOthersDoNotWaitForTheEnd) {
+  for (const char* cma : {"0", "1"}) {
+    setenv("GDRX_CMA", cma, 1);
+    Processes world(3, patient(60), receive_short_beside_long);
+    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(world.wait(rank), 0) << rank << cma;
+  }
+}
+
 /// Until a rank of a World of processes has come so far.
 class Signal {
  public:
