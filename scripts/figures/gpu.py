@@ -48,6 +48,7 @@ def gpu():
             ("gpu-ring-pauses-2", "the ring with pauses between its polls"),
             ("gpu-ring-order-on-2", "the ring in the order of ranks and in that of the bus, several ranks a GPU"),
             ("gpu-copies-beside-a-kernel", "copies by the copy engine while a kernel polls"),
+            ("gpu-early-starts-on-1-mps", "what it costs that 3 and 4 ranks of one GPU leave room for each other"),
             ("gpu-stress-2", "calls with random delays on 2 GPUs, every word checked"),
             ("gpu-stress-4", "the same on 4 GPUs, before later changes of kernels"),
             ("gpu-stress-8-on-2", "the same with 8 ranks on 2 GPUs"),

@@ -35,4 +35,5 @@ def gpu_hosts():
         sources(*[name for name, _ in new]) + ["## Other records", ""] + records((
             ("gpu-copies-on-1", "one GPU a host, by the copy engine and by kernels, before small calls are one kernel"),
             ("gpu-relay-on-1", "small calls as several launches and as one kernel, and what a launch costs the host"),
+            ("gpu-staged-2x1-on-1-mps", "calls that are staged, by a host that waits and in their streams"),
             ("gpu-tests-on-1", "the tests of `tests/gpu` on one GPU, hosts among them")))

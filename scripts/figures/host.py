@@ -2,7 +2,7 @@
 """Host memory."""
 import math, re, statistics
 
-from .common import ROOT, compared, load, right, sources, sources_of_builds, table
+from .common import ROOT, compared, load, records, right, sources, sources_of_builds, table
 
 
 def mean_ratio(rows):
@@ -22,7 +22,8 @@ def every_collective():
         lines += [f"{ranks} ranks, {run['runs']} runs:", ""]
         # Of parts for each rank the smallest size is rounded up.
         lines += table(["bytes", *names], [(size, *(cells.get((size, name), "") for name in names)) for size in sorted(sizes)])
-    return lines + sources("host-2", "host-4")
+    return lines + sources("host-2", "host-4") + records((
+        ("alltoallv-sizes", "all-to-all-v of random sizes on 2 to 33 ranks, and of over 2 GiB, over every route: every byte right"),))
 
 
 def host():
