@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrxAllToAllv of random sizes, every byte checked. Under mpirun:
 //   all_to_all_sizes [ROUNDS [LARGE]]
-// Each pair of ranks has 0 bytes, a few, or up to 1 MiB, drawn anew each round. LARGE: so many bytes
-// from rank 0 to the last one, besides.
+// Each pair of ranks has 0 bytes, a few, or up to 1 MiB, drawn anew each round. LARGE: so many
+// bytes from rank 0 to the last one, besides.
 #include <mpi.h>
 
 #include <cstdint>
@@ -92,10 +92,10 @@ std::size_t exchange(int round, std::size_t large, gdrxComm_t comm) {
     });
   }
   Side got = side_of(round, false, large);
-  must(gdrxAllToAllv(sent.data.data(), sent.counts.data(), sent.places.data(), got.data.data(),
-                     got.counts.data(), got.places.data(), gdrxUint8, comm, gdrxStreamNone,
-                     nullptr),
-       "gdrxAllToAllv", comm);
+  must(
+      gdrxAllToAllv(sent.data.data(), sent.counts.data(), sent.places.data(), got.data.data(),
+                    got.counts.data(), got.places.data(), gdrxUint8, comm, gdrxStreamNone, nullptr),
+      "gdrxAllToAllv", comm);
   return wrong_of(round, got);
 }
 
