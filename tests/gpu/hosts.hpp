@@ -329,4 +329,22 @@ class GpuHosts : public testing::TestWithParam<const char*> {
   }
 };
 
+inline void synchronize(const Hosts& world, int rank) {
+  must(cudaStreamSynchronize(world.stream(rank)), "cudaStreamSynchronize");
+}
+
+/// What `launch` puts into the rank's stream.
+template <class Body>
+cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t made = nullptr;
+  const cudaStream_t stream = world.stream(rank);
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  launch();
+  must(cudaStreamEndCapture(stream, &graph), "capture");
+  must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
+  cudaGraphDestroy(graph);
+  return made;
+}
+
 }  // namespace gdrx::gpu

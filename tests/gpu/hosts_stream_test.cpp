@@ -28,23 +28,6 @@ void launch_three(Hosts& world, const Hosts::Case& sum, int rank) {
   }
 }
 
-void synchronize(const Hosts& world, int rank) {
-  must(cudaStreamSynchronize(world.stream(rank)), "cudaStreamSynchronize");
-}
-
-template <class Body>
-cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t made = nullptr;
-  const cudaStream_t stream = world.stream(rank);
-  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  launch();
-  must(cudaStreamEndCapture(stream, &graph), "capture");
-  must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
-  cudaGraphDestroy(graph);
-  return made;
-}
-
 /// A graph a rank.
 class Graphs {
  public:

@@ -63,10 +63,6 @@ inline std::byte* input_at(Hosts& world, int rank) {
 }
 inline std::byte* output_at(Hosts& world, int rank) { return world.call({}, rank).output; }
 
-inline void synchronize(const Hosts& world, int rank) {
-  must(cudaStreamSynchronize(world.stream(rank)), "cudaStreamSynchronize");
-}
-
 /// Inputs on their way in every rank's stream behind a delay, outputs poisoned.
 inline void prepare(Hosts& world, const StagedCase& what, std::vector<Words>& kept) {
   kept.resize(static_cast<std::size_t>(world.size()));
@@ -110,19 +106,6 @@ inline void check(Hosts& world, const StagedCase& what) {
 
 inline void launch_all(Hosts& world, const StagedCase& what) {
   world.for_each([&](int rank) { must(call_api(world.comm(rank), call_of(world, what, rank))); });
-}
-
-template <class Body>
-cudaGraphExec_t capture(Hosts& world, int rank, Body launch) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t made = nullptr;
-  const cudaStream_t stream = world.stream(rank);
-  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  launch();
-  must(cudaStreamEndCapture(stream, &graph), "capture");
-  must(cudaGraphInstantiate(&made, graph, 0), "instantiate");
-  cudaGraphDestroy(graph);
-  return made;
 }
 
 /// A graph a rank, one after the other.
