@@ -26,8 +26,6 @@ struct Call {
   bool with_host_memory = false;  // send_recv: so are others of its group, with whom it keeps order
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  bool gpu_input = false;  // as Staging has found it, as the next
-  bool gpu_output = false;
   std::uint64_t count = 0;  // as the API's function defines it
   /// Where ranks' parts differ, as the caller gave them; of other collectives by messages from
   /// add_parts() on; else null.

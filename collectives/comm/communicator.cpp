@@ -91,7 +91,12 @@ Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {
-  GDRX_TRY(Staging::look(operation->call));
+  auto prepared = Staging::prepare(operation->call, size(), rank_, *pinned_);
+  if (!prepared) {
+    if (prepared.error().code == Errc::unsupported) return tl::unexpected(prepared.error());
+    return tl::unexpected(stop(std::move(prepared).error(), true));  // peers would wait for it
+  }
+  operation->staging = std::move(*prepared);
   if (!operation->own) posted_on_gpu_ = false;
   const Driving driving(*this);
   take_posted();
@@ -116,7 +121,7 @@ Result<void> Communicator::wait(Operation& operation) {
 Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   const std::uint64_t spins = share_cores() ? kSpinsShared : kSpinsAlone;
   Driving driving(*this);
-  std::optional<Deadline> patience;
+  StreamPatience patience;
   idle_ = 0;
   while (!operation.end.done()) {
     if (endings_.due()) driving.tell();
@@ -266,9 +271,11 @@ bool Communicator::step_front(Operation& front) {
     case exec::Step::advanced:
       return true;
     case exec::Step::done:
-      if (auto staged = staging_.end(); !staged) {
-        fail_by(std::move(staged).error());
-        return true;
+      if (front.staging) {
+        if (auto copied = front.staging->end(); !copied) {
+          fail_by(std::move(copied).error());
+          return true;
+        }
       }
       finish_front();
       return true;
@@ -319,14 +326,29 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
                           front.execution->waiting_for(), whose_limit(front.call)));
 }
 
-// The deadline of a call begins with it. For a stream that never comes to it, whoever waits has
-// one.
-Result<void> Communicator::look_at_stream(const Operation& operation,
-                                          std::optional<Deadline>& patience) {
-  if (!operation.on_hosts || operation.begun) return {};
-  if (!patience) patience = waiters_deadline(operation.timeout);
-  if (!patience->passed(steady_clock().now())) return {};
-  stop_late(operation, "its stream has not come to it: what was put there before does not end");
+// What a stream has to begin before the operation can go on; null: nothing.
+const Operation* Communicator::behind_stream(const Operation& operation) const noexcept {
+  if (operation.on_hosts && operation.begun) return nullptr;
+  const bool messages = operation.messages || operation.call.collective == Collective::send_recv;
+  if (messages) return operation.on_hosts ? &operation : nullptr;  // beside the queue
+  if (queue_.empty()) return nullptr;
+  const Operation& front = *queue_.front();
+  return front.on_hosts && !front.begun ? &front : nullptr;
+}
+
+// The deadline of a call begins with it. For a stream that never comes to it, or to one before it,
+// whoever waits has one.
+Result<void> Communicator::look_at_stream(const Operation& operation, StreamPatience& patience) {
+  const Operation* const what = behind_stream(operation);
+  if (what != patience.what) {
+    patience = {what, what == nullptr ? Deadline::never() : waiters_deadline(operation.timeout)};
+  }
+  if (!patience.deadline.passed(steady_clock().now())) return {};
+  stop_late(operation, what == &operation
+                           ? "its stream has not come to it: what was put there before it does not "
+                             "end"
+                           : "it waits for a call before it, whose stream has not come to that "
+                             "call: what was put there before does not end");
   fail_queue();
   return {};
 }
@@ -353,6 +375,7 @@ void Communicator::finish_front() {
     stage_ = front->execution->end_stage(stage_);
     front->execution.reset();
   }
+  front->staging.reset();
   plan_.end();
   end_of_stream_call(*front);
   if (!front->own) {

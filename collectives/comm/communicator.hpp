@@ -25,7 +25,7 @@
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/point_to_point.hpp"
-#include "collectives/comm/staging.hpp"
+#include "collectives/comm/staging_pool.hpp"
 #include "collectives/comm/stream_calls.hpp"
 #include "collectives/comm/suspicion.hpp"
 #include "collectives/comm/waiting.hpp"
@@ -300,7 +300,8 @@ class Communicator final : private exec::Links {
   std::shared_ptr<Operation> operation_of(Call call) const;
   static void begin(Operation& operation);                              // its time runs from now on
   static Deadline waiters_deadline(std::chrono::milliseconds timeout);  // for what a stream begins
-  Result<void> look_at_stream(const Operation& operation, std::optional<Deadline>& patience);
+  const Operation* behind_stream(const Operation& operation) const noexcept;  // driver_ held
+  Result<void> look_at_stream(const Operation& operation, StreamPatience& patience);
   Result<void> look_for_strays();
   void finish_front();
   Error stop(Error error, bool announce);  // the communicator fails; returns why it really did
@@ -347,7 +348,6 @@ class Communicator final : private exec::Links {
   std::mutex marks_mutex_;               // of those who look at an operation's mark
   std::uint64_t calls_ = 0;              // collectives started
   std::uint64_t stage_ = 0;              // of the arena
-  std::byte* host_memory_ = nullptr;     // between GPUs and rails; set once
   exec::Word word_;                      // of the running collective
   OperationInfo last_;                   // driver_ held
   std::unique_ptr<trace::Track> track_;  // null: nobody watches
@@ -365,7 +365,7 @@ class Communicator final : private exec::Links {
   std::shared_ptr<Device> device_;
   std::optional<RegistrationCache> registrations_;
   std::optional<StagingPool> pinned_;  // as that
-  Staging staging_;                    // of the front operation
+  StagingPool::Lease between_;         // GPUs and rails; set once
   std::map<const std::byte*, Allocation> allocations_;
   Allocation scratch_;
   std::unique_ptr<exec::Inbox> inbox_;

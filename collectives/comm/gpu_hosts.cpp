@@ -99,7 +99,7 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
     };
   } else {
     what.part = [this, &what](std::uint64_t piece) {
-      return host_memory_ + Hierarchical::offset(piece, what.pieces);
+      return between_->data() + Hierarchical::offset(piece, what.pieces);
     };
   }
   const std::lock_guard lock(gpu_mutex_);
@@ -114,8 +114,8 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
 // the thread that enqueues and the one that drives read it.
 Result<void> Communicator::allocate_host_memory() {
   const auto* of_this_gpu = reinterpret_cast<const void*>(gpu_->ticket().pointer);
-  host_memory_ = GDRX_TRY(pinned_->take(Hierarchical::kStagingBytes, of_this_gpu))->data();
-  return {};
+  between_ = GDRX_TRY(pinned_->take(Hierarchical::kStagingBytes, of_this_gpu));
+  return pinned_->enroll(*between_);
 }
 
 Machine Communicator::rail_machine() const {
@@ -183,7 +183,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   setup.pieces = pieces;
   setup.track = track_.get();
   setup.local = hierarchy_->local;
-  setup.staging = host_memory_;
+  setup.staging = between_->data();
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
     word_.sequence = first + piece;
     return make_rail_execution(operation.info, word_, part);

@@ -71,8 +71,8 @@ struct Operation : std::enable_shared_from_this<Operation> {
   bool begun = false;                          // on_hosts: the stream has come to it
   bool aside = false;                          // a thread of its own brings it to its end
   bool own = false;                            // the communicator's: nobody asks what it was
-  exec::Flow flow;                             // PointToPoint's, as the next two
   std::unique_ptr<Staging> staging;            // null: nothing of it is GPU memory
+  exec::Flow flow;                             // PointToPoint's, as the next
   std::list<std::shared_ptr<Operation>>::iterator place;
   OperationInfo info;
   Instant began{};  // meaningful with an execution, or of a send_recv that runs

@@ -12,7 +12,7 @@ namespace gdrx {
 void Communicator::make_flows() {
   exec::Neighbours here{.processes = processes_};
   if (seat_) here.rings = seat_->layout().rings(seat_->self());
-  pairs_.emplace(static_cast<exec::Links&>(*this), *pinned_, here);
+  pairs_.emplace(static_cast<exec::Links&>(*this), here);
   exchange_flows_.emplace(static_cast<exec::Links&>(*this), exec::FlowLanes::of_plans(shape_));
 }
 

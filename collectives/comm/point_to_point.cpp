@@ -17,9 +17,7 @@ void PointToPoint::add(const std::shared_ptr<Operation>& operation) {
 
 Result<void> PointToPoint::start(Operation& operation) {
   Call& call = operation.call;
-  Staging staging;
-  GDRX_TRY(staging.begin(call, 1, call.root, pinned_));
-  if (staging.used()) operation.staging = std::make_unique<Staging>(std::move(staging));
+  if (operation.staging) GDRX_TRY(operation.staging->begin(call));
   exec::Flow& flow = operation.flow;
   flow.buffer = call.sends ? const_cast<std::byte*>(call.input) : call.output;
   flow.bytes = call.count * size_of(call.type);

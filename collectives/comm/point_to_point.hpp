@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "collectives/comm/operation.hpp"
-#include "collectives/comm/staging_pool.hpp"
 #include "collectives/exec/flows.hpp"
 
 namespace gdrx {
@@ -19,10 +18,8 @@ class PointToPoint {
   using Running = std::list<std::shared_ptr<Operation>>;
 
   /// All that these are or point to outlives it.
-  PointToPoint(exec::Links& links, StagingPool& pinned, const exec::Neighbours& here)
-      : pinned_(pinned),
-        flows_(links, exec::FlowLanes::of_pairs(links.shape()), here),
-        self_(links.self()) {}
+  PointToPoint(exec::Links& links, const exec::Neighbours& here)
+      : flows_(links, exec::FlowLanes::of_pairs(links.shape()), here), self_(links.self()) {}
   /// Of a send_recv: from now on one of the running, which stop() ends, started or not.
   void add(const std::shared_ptr<Operation>& operation);
   /// Its stream has been waited for. Blocks for the copy of a GPU's buffer.
@@ -46,7 +43,6 @@ class PointToPoint {
   Running stop() noexcept;
 
  private:
-  StagingPool& pinned_;
   exec::Flows flows_;
   Rank self_;
   std::atomic<int> own_unmatched_{0};

@@ -1,78 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/staging.hpp"
 
-#include <algorithm>
-#include <vector>
-
 #include "collectives/comm/side.hpp"
 
 namespace gdrx {
 
-Result<std::byte*> Staging::take(StagingPool& pool, std::size_t bytes, const void* device) {
-  blocks_.reserve(blocks_.size() + 1);
-  blocks_.push_back(GDRX_TRY(pool.take(bytes, device)));
-  used_ = true;
-  return blocks_.back()->data();
-}
-
-bool Staging::has(const std::byte* memory) const noexcept {
-  return std::any_of(blocks_.begin(), blocks_.end(),
-                     [&](StagingPool::Block* block) { return block->data() == memory; });
-}
-
-void Staging::give_back() noexcept {
-  for (StagingPool::Block* block : blocks_) StagingPool::give_back(*block);
-  blocks_.clear();
-  results_.clear();
-}
-
-Result<void> Staging::look(Call& call) {
-  if (cuda::is_loaded()) {
-    call.gpu_input = cuda::kind_of(call.input) == MemoryKind::cuda;
-    call.gpu_output = cuda::kind_of(call.output) == MemoryKind::cuda;
+Result<void> Staging::prepare(Half& half, const Call& call, bool output, int ranks, Rank self) {
+  const Side side = GDRX_TRY(side_of(call, output, ranks, self));
+  const std::size_t size = size_of(call.type);
+  const std::size_t bytes = side.end() * size;
+  if (bytes == 0) return {};
+  auto* const device = output ? call.output : const_cast<std::byte*>(call.input);
+  const auto turn = output ? StagingPool::Turn::output : StagingPool::Turn::input;
+  half.memory =
+      GDRX_TRY(call.collective == Collective::send_recv ? pool_.take(bytes, device)
+                                                        : pool_.share(turn, bytes, device));
+  for (const exec::Range& run : side.runs) {
+    const std::size_t at = run.begin * size;
+    half.copies.push_back({device + at, half.memory->data() + at, run.count * size});
   }
-  if (call.stream != nullptr) return cuda::synchronize(call.stream);
-  if (call.count == 0 && !call.parts) return {};
-  if (call.gpu_input) return cuda::synchronize_default_stream(call.input);
-  if (call.gpu_output) return cuda::synchronize_default_stream(call.output);
   return {};
 }
 
-Result<void> Staging::begin(Call& call, int ranks, Rank self, StagingPool& pool) {
-  give_back();
-  used_ = false;
-  const std::size_t size = size_of(call.type);
-  if (call.gpu_input) {
-    const Side side = GDRX_TRY(side_of(call, false, ranks, self));
-    if (side.end() > 0) {
-      std::byte* const host = GDRX_TRY(take(pool, side.end() * size, call.input));
-      for (const exec::Range& run : side.runs) {
-        GDRX_TRY(cuda::copy_aside_to_host(host + run.begin * size, call.input + run.begin * size,
-                                          run.count * size));
-      }
-      call.input = host;
-    }
+Result<std::unique_ptr<Staging>> Staging::prepare(const Call& call, int ranks, Rank self,
+                                                  StagingPool& pool) {
+  const bool loaded = cuda::is_loaded();
+  const bool input = loaded && cuda::kind_of(call.input) == MemoryKind::cuda;
+  const bool output = loaded && cuda::kind_of(call.output) == MemoryKind::cuda;
+  if (call.stream != nullptr) {
+    GDRX_TRY(cuda::synchronize(call.stream));
+  } else if ((input || output) && (call.count > 0 || call.parts)) {
+    GDRX_TRY(cuda::synchronize_default_stream(input ? call.input : call.output));
   }
-  if (call.gpu_output) {
-    const Side side = GDRX_TRY(side_of(call, true, ranks, self));
-    if (side.end() > 0) {
-      std::byte* const host = GDRX_TRY(take(pool, side.end() * size, call.output));
-      for (const exec::Range& run : side.runs) {
-        results_.push_back(
-            {call.output + run.begin * size, host + run.begin * size, run.count * size});
-      }
-      call.output = host;
+  if (!input && !output) return std::unique_ptr<Staging>();
+  std::unique_ptr<Staging> staging(new Staging(pool));
+  if (input) GDRX_TRY(staging->prepare(staging->input_, call, false, ranks, self));
+  if (output) GDRX_TRY(staging->prepare(staging->output_, call, true, ranks, self));
+  if (!staging->input_.memory && !staging->output_.memory) return std::unique_ptr<Staging>();
+  return staging;
+}
+
+Result<void> Staging::begin(Call& call) {
+  if (input_.memory) {
+    GDRX_TRY(pool_.enroll(*input_.memory));
+    for (const Copy& copy : input_.copies) {
+      GDRX_TRY(cuda::copy_aside_to_host(copy.host, copy.device, copy.bytes));
     }
+    call.input = input_.memory->data();
+  }
+  if (output_.memory) {
+    GDRX_TRY(pool_.enroll(*output_.memory));
+    call.output = output_.memory->data();
   }
   return {};
 }
 
 Result<void> Staging::end() {
-  for (const Copy& copy : results_) {
+  for (const Copy& copy : output_.copies) {
     GDRX_TRY(cuda::copy_aside_to_device(copy.device, copy.host, copy.bytes));
   }
-  give_back();
   return {};
+}
+
+bool Staging::has(const std::byte* memory) const noexcept {
+  return (input_.memory && input_.memory->data() == memory) ||
+         (output_.memory && output_.memory->data() == memory);
 }
 
 }  // namespace gdrx

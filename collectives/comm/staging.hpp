@@ -2,6 +2,7 @@
 // GPU buffers where nothing below can reach them: a call runs on pinned host copies.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "collectives/comm/call.hpp"
@@ -9,40 +10,39 @@
 
 namespace gdrx {
 
-/// Of one call at a time.
+/// Of a call. Its pinned memory is of a pool, which outlives it, until it goes.
 class Staging {
  public:
-  Staging() = default;
-  ~Staging() { give_back(); }
-  Staging(Staging&&) = default;
-  Staging& operator=(Staging&&) = delete;
-  /// Which of the call's buffers are a GPU's. And what its stream does before a call must have
-  /// happened when it begins: blocks for that, and so not in the thread that drives, for which
-  /// streams may be waiting.
-  static Result<void> look(Call& call);
-  /// After look(): replaces the call's GPU buffers by host memory that holds what they hold. Blocks
-  /// for the copy, which waits for no stream. Nothing happens to host buffers. The host memory is
-  /// of `pool`, which outlives this object, until end() or the next begin().
-  Result<void> begin(Call& call, int ranks, Rank self, StagingPool& pool);
+  /// What a call's stream does before it must have happened when it begins: blocks for that, and
+  /// then for pinned memory, and so not in the thread that drives, for which streams may be
+  /// waiting. Null: no buffer of it is a GPU's. Collectives take turns with their memory, messages
+  /// do not.
+  static Result<std::unique_ptr<Staging>> prepare(const Call& call, int ranks, Rank self,
+                                                  StagingPool& pool);
+  /// Replaces the call's GPU buffers by host memory that holds what they hold. Blocks for the copy,
+  /// which waits for no stream. Nothing happens to host buffers.
+  Result<void> begin(Call& call);
   /// Copies results to the GPU. Blocks for the copy, likewise.
   Result<void> end();
   /// Whether it is the beginning of memory of begin()'s.
   bool has(const std::byte* memory) const noexcept;
-  /// Whether the last call was staged.
-  bool used() const noexcept { return used_; }
 
  private:
   struct Copy {
     std::byte* device = nullptr;
-    const std::byte* host = nullptr;
+    std::byte* host = nullptr;
     std::size_t bytes = 0;
   };
-  Result<std::byte*> take(StagingPool& pool, std::size_t bytes, const void* device);
-  void give_back() noexcept;
+  /// A buffer of the call.
+  struct Half {
+    StagingPool::Lease memory;  // null: it is host memory
+    std::vector<Copy> copies;
+  };
+  explicit Staging(StagingPool& pool) : pool_(pool) {}
+  Result<void> prepare(Half& half, const Call& call, bool output, int ranks, Rank self);
 
-  std::vector<StagingPool::Block*> blocks_;
-  std::vector<Copy> results_;
-  bool used_ = false;
+  StagingPool& pool_;
+  Half input_, output_;
 };
 
 }  // namespace gdrx

@@ -115,9 +115,11 @@ Result<void> Communicator::make_start(Operation& operation) {
         GDRX_TRY(operation.staged ? make_staged(operation) : make_hierarchical(operation));
     return {};
   }
-  GDRX_TRY(staging_.begin(operation.call, size(), rank_, *pinned_));
-  operation.info.staged = staging_.used();
-  if (operation.info.staged) say_why_staged(operation.call);
+  if (operation.staging) {
+    say_why_staged(operation.call);
+    GDRX_TRY(operation.staging->begin(operation.call));
+    operation.info.staged = true;
+  }
   if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
   operation.execution = GDRX_TRY(make_execution(operation));
   return {};
@@ -130,7 +132,7 @@ void Communicator::scale_input(Operation& operation) {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const std::uint64_t count = cut_of(call, traits.input, 1).elements;
   std::byte* to = call.output;
-  if (operation.staged || staging_.has(call.input)) {
+  if (operation.staged || (operation.staging && operation.staging->has(call.input))) {
     to = writable(call.input);
   } else if (call.collective != Collective::all_reduce) {
     operation.scaled = std::make_unique_for_overwrite<std::byte[]>(count * size_of(call.type));

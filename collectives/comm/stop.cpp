@@ -69,6 +69,7 @@ void Communicator::fail_queue() {
     const std::shared_ptr<Operation> front = queue_.front();
     queue_.pop_front();
     front->execution.reset();
+    front->staging.reset();
     plan_.end();
     end_of_stream_call(*front);
     fail_operation(*front);

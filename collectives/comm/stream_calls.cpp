@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What streams begin, as who drives the communicator hears of it.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
@@ -8,16 +9,40 @@
 namespace gdrx {
 
 void StreamCalls::post(std::shared_ptr<Operation> operation) {
+  std::list<std::shared_ptr<Operation>> one;
+  one.push_back(std::move(operation));
   const std::lock_guard lock(mutex_);
-  posted_.push_back(std::move(operation));
+  posted_.splice(posted_.end(), one);
   ++pending;
   has_posted_ = true;
 }
 
-std::vector<std::shared_ptr<Operation>> StreamCalls::take_posted() {
+void StreamCalls::take_posted(const std::function<void(const std::shared_ptr<Operation>&)>& queue) {
+  {
+    const std::lock_guard lock(mutex_);
+    has_posted_ = false;
+    incoming_.splice(incoming_.end(), posted_);
+  }
+  while (!incoming_.empty()) {
+    queue(incoming_.front());
+    awaited.splice(awaited.end(), incoming_, incoming_.begin());
+  }
+}
+
+std::shared_ptr<Operation> StreamCalls::drop_posted() noexcept {
   const std::lock_guard lock(mutex_);
   has_posted_ = false;
-  return std::exchange(posted_, {});
+  incoming_.splice(incoming_.end(), posted_);
+  if (incoming_.empty()) return nullptr;
+  std::shared_ptr<Operation> first = std::move(incoming_.front());
+  incoming_.pop_front();
+  return first;
+}
+
+void StreamCalls::look(Waiting& all, Instant now) const {
+  for (const auto& operation : awaited) all.behind += operation->messages ? 1 : 0;
+  if (!messages || !messages->messages->ended) return;
+  all.calls.push_back({"messages of a group: the GPU has not taken them", now - messages->began});
 }
 
 std::uint32_t StreamCalls::next_kept() const {
@@ -98,9 +123,12 @@ bool Communicator::expects_streams() const noexcept {
 
 void Communicator::take_posted() {
   if (!streams_.has_posted()) return;
-  for (const auto& operation : streams_.take_posted()) {
-    if (!operation->messages) queue_.push_back(operation);
-    streams_.awaited.push_back(operation);
+  try {
+    streams_.take_posted([this](const std::shared_ptr<Operation>& operation) {
+      if (!operation->messages) queue_.push_back(operation);
+    });
+  } catch (const std::bad_alloc&) {
+    end_for_memory();
   }
   moved_ = steady_clock().now();  // they may begin at once
 }
@@ -145,6 +173,14 @@ void Communicator::fail_awaited() noexcept {
   };
   for (const auto& operation : streams_.awaited) {
     if (operation->messages) fail_group(*operation);
+  }
+  while (const auto operation = streams_.drop_posted()) {
+    if (operation->messages) {
+      fail_group(*operation);
+    } else {
+      end_of_stream_call(*operation);
+      fail_operation(*operation);
+    }
   }
   streams_.awaited.clear();
   if (const auto group = std::exchange(streams_.messages, nullptr)) fail_group(*group);

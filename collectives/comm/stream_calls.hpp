@@ -4,13 +4,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
+#include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "collectives/comm/operation.hpp"
+#include "collectives/comm/waiting.hpp"
 #include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
@@ -23,13 +25,17 @@ struct CapturedCall {
   std::chrono::milliseconds timeout{};
 };
 
+/// A stream that has not come to a call, and how long who waits goes on waiting for it.
+struct StreamPatience {
+  const Operation* what = nullptr;
+  Deadline deadline = Deadline::never();
+};
+
 class StreamCalls {
  public:
   // Any thread.
   /// `operation` begins behind those that were posted before.
   void post(std::shared_ptr<Operation> operation);
-  bool has_posted() const noexcept { return has_posted_; }
-  std::vector<std::shared_ptr<Operation>> take_posted();
   /// The number, from 1 on, of the next that is kept.
   std::uint32_t next_kept() const;
   /// From now on graphs may begin it.
@@ -46,18 +52,26 @@ class StreamCalls {
   std::atomic<bool> in_graphs{false};
 
   // By who drives.
+  bool has_posted() const noexcept { return has_posted_ || !incoming_.empty(); }
+  /// Makes them awaited, once `queue` has taken each. If it throws, the rest stays for later.
+  void take_posted(const std::function<void(const std::shared_ptr<Operation>&)>& queue);
+  /// The next of those that nobody has taken; null: there is none.
+  std::shared_ptr<Operation> drop_posted() noexcept;
+  /// Groups, as for people: collectives are in the queue.
+  void look(Waiting& all, Instant now) const;
   /// Pinned memory, once for all calls. What is not registered is copied once more.
   void register_pinned(RegistrationCache& cache);
   /// Before the cache goes.
   void forget_registrations() { registrations_.clear(); }
 
-  bool running = false;                            // one that began has not ended
-  std::deque<std::shared_ptr<Operation>> awaited;  // in the order in which they begin
-  std::shared_ptr<Operation> messages;             // those of a group, as they run
+  bool running = false;                           // one that began has not ended
+  std::list<std::shared_ptr<Operation>> awaited;  // in the order in which they begin
+  std::shared_ptr<Operation> messages;            // those of a group, as they run
 
  private:
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Operation>> posted_;
+  std::list<std::shared_ptr<Operation>> posted_;
+  std::list<std::shared_ptr<Operation>> incoming_;  // of who drives
   std::atomic<bool> has_posted_{false};
   std::vector<CapturedCall> captured_;
   std::span<std::byte> pinned_;  // the largest

@@ -68,6 +68,7 @@ Waiting Communicator::look_at_waiting() {
   take_posted();
   Waiting all;
   const Instant now = steady_clock().now();
+  streams_.look(all, now);
   if (!queue_.empty()) {
     const Operation& front = *queue_.front();
     all.behind = queue_.size() - 1;

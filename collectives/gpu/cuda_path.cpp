@@ -45,9 +45,6 @@ class OwnedMemory final : public Memory {
   std::shared_ptr<const ExportableMemory> memory_;
 };
 
-// Within which the kernels of a communicator that failed end, unless the GPU is given to others.
-constexpr std::chrono::milliseconds kAbortTime{100};
-
 constexpr std::string_view kStages[] = {
     "entering the call", "reducing", "gathering results", "leaving the call",
     "comparing buffers", "sending",  "receiving"};
@@ -72,12 +69,12 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   path->device_name_ = properties.name;
   GDRX_TRY(load_kernels());
   path->held_->own = GDRX_TRY(OwnArena::borrow());
-  void* pinned = nullptr;
-  GDRX_TRY(check(cudaHostAlloc(&pinned, sizeof(Flags) + sizeof(Report), cudaHostAllocPortable),
-                 "cudaHostAlloc"));
-  path->held_->flags = new (pinned) Flags{};
+  path->held_->shared = GDRX_TRY(PooledMemory::borrow_pinned(sizeof(Flags) + sizeof(Report)));
+  path->held_->flags = new (path->held_->shared.data()) Flags{};
   path->held_->report = new (path->held_->flags + 1) Report{};
   GDRX_TRY(check(cudaEventCreateWithFlags(&path->held_->order, cudaEventDisableTiming),
+                 "cudaEventCreate"));
+  GDRX_TRY(check(cudaEventCreateWithFlags(&path->held_->staged, cudaEventDisableTiming),
                  "cudaEventCreate"));
   GDRX_TRY(check(cudaEventCreateWithFlags(&path->held_->never, cudaEventDisableTiming),
                  "cudaEventCreate"));
@@ -99,29 +96,6 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   path->call_.report = path->held_->report;
   path->call_.timeout_ns = path->timeout_ns_ = timeout_ns;
   return path;
-}
-
-// A running kernel reads the report, and peers' memory. Kernels of a communicator that failed end
-// by themselves; what else runs on the GPU is waited for by a thread, which has then what they use.
-CudaPath::~CudaPath() {
-  if (!held_) return;
-  const Deadline most = wait_.left_behind()   ? Deadline::after(steady_clock(), Duration::zero())
-                        : held_->has_failed() ? Deadline::after(steady_clock(), kAbortTime)
-                        : timeout_ns_ > 0
-                            ? Deadline::after(steady_clock(), std::chrono::nanoseconds(timeout_ns_))
-                            : Deadline::never();
-  bool ended = false;
-  try {
-    ended = finish(most).has_value();
-  } catch (const std::bad_alloc&) {  // to say why it has not
-  }
-  if (ended && !wait_.left_behind()) return;
-  held_->close_beside();
-  if (wait_.left_behind()) {
-    wait_.leave(std::move(held_));
-  } else {
-    static_cast<void>(held_.release());  // it may be in use
-  }
 }
 
 Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
@@ -303,19 +277,6 @@ Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
   auto* const behind = static_cast<cudaStream_t>(stream);
   const bool last = eager_.launched && behind == eager_.stream;
   return EventMark::create(behind, device_, last ? launches_ : 0, ended_);
-}
-
-// Where somebody has seen the last call end there is nothing to wait for. Else no event can tell:
-// the streams of calls may be gone, and nobody knows of a graph's launches.
-Result<void> CudaPath::finish(Deadline deadline) {
-  const std::uint64_t launched = launches_;
-  const bool more = whole_device_ || has_graphs();
-  if (!more && ended_->load(std::memory_order_acquire) >= launched) return {};
-  // Of a communicator that fails meanwhile nobody waits for what else runs on the GPU.
-  const bool had_failed = held_->has_failed();
-  GDRX_TRY(wait_.wait(deadline, [&] { return !had_failed && held_->has_failed(); }));
-  ended_->store(launched, std::memory_order_release);
-  return {};
 }
 
 Result<void> CudaPath::synchronize(void* stream) {

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ class CudaPath final : public Path {
   Result<void> join(cudaStream_t from, cudaStream_t to);
   Result<cudaStream_t> join_all(std::span<void* const> streams);
   Result<void> leave_all(std::span<void* const> streams);
+  Result<void> await_staged(Deadline deadline, const std::function<bool()>& gives_up);
   Result<void> launch_exchange(const Messages& what, int blocks, cudaStream_t stream);
   bool has_graphs() const noexcept;
   Result<void> copy(const void* input, void* output, std::uint64_t bytes, const Last& place);
@@ -88,6 +90,7 @@ class CudaPath final : public Path {
   Last eager_, captured_;
   int sharing_ = 1;             // ranks of the communicator on this GPU
   std::uint64_t launches_ = 0;  // not into captures
+  std::uint64_t staged_ = 0;    // of them, those before the last mark of stage()'s
   std::shared_ptr<std::atomic<std::uint64_t>> ended_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told
   bool whole_device_ = false;     // more may run: of several captures, or what memory is for

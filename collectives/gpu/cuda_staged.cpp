@@ -10,7 +10,6 @@
 #include "collectives/kernels/stops.hpp"
 
 namespace gdrx::gpu {
-
 // What was outgrown stays for the graphs that name it, and since to free it would wait for every
 // kernel of the GPU. So that it is little, memory grows twofold once it grows.
 Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
@@ -19,10 +18,8 @@ Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
     const AnyCapture beside;
     held_->staging.reserve(held_->staging.size() + 1);
     const std::uint64_t size = staging_.empty() ? bytes : std::bit_ceil(bytes);
-    void* memory = nullptr;
-    GDRX_TRY(check(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
-    held_->staging.push_back(memory);
-    staging_ = {static_cast<std::byte*>(memory), size};
+    held_->staging.push_back(GDRX_TRY(PooledMemory::borrow_pinned(size)));
+    staging_ = held_->staging.back().bytes();
   }
   return staging_;
 }
@@ -41,7 +38,11 @@ Result<void> CudaPath::stage(const Staged& what) {
   FlagStep end;
   end.tells = bit_of(Told::gathered);
   GDRX_TRY(check(launch_flags(call_, end, held_->flags, stream), "kernel launch"));
-  return leave_all(what.streams);
+  GDRX_TRY(leave_all(what.streams));
+  if (place.capture != 0) return {};
+  GDRX_TRY(check(cudaEventRecord(held_->staged, stream), "cudaEventRecord"));
+  staged_ = launches_;
+  return {};
 }
 
 }  // namespace gdrx::gpu

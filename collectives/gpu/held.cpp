@@ -33,8 +33,7 @@ Held::~Held() {
   if (never != nullptr) cudaEventDestroy(never);
   if (own_stream != nullptr) cudaStreamDestroy(own_stream);
   if (watch != nullptr) cudaStreamDestroy(watch);
-  if (flags != nullptr) cudaFreeHost(flags);
-  for (void* memory : staging) cudaFreeHost(memory);
+  if (staged != nullptr) cudaEventDestroy(staged);
 }
 
 }  // namespace gdrx::gpu

@@ -12,6 +12,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/device_wait.hpp"
+#include "collectives/gpu/pooled_memory.hpp"
 #include "collectives/gpu/windows.hpp"
 #include "collectives/kernels/call.hpp"
 
@@ -52,11 +53,13 @@ struct Held final : DeviceWait::Kept {
   std::list<PeerArenas> peers{1};
   std::vector<PeerProcess> processes;  // of the peers
   Windows windows;
-  Report* report = nullptr;  // pinned, as the next
+  PooledMemory shared;  // with the host: what the next two are in
+  Report* report = nullptr;
   Flags* flags = nullptr;
-  std::vector<void*> staging;  // pinned; the last is the largest
+  std::vector<PooledMemory> staging;  // pinned; the last is the largest
   cudaEvent_t order = nullptr;
-  cudaEvent_t never = nullptr;  // never recorded
+  cudaEvent_t staged = nullptr;  // behind the last call that the host made, if none was captured
+  cudaEvent_t never = nullptr;   // never recorded
   cudaStream_t own_stream = nullptr;
   cudaStream_t watch = nullptr;  // in the first capture that has calls, until that ends
 };

@@ -201,8 +201,9 @@ class Path {
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
   virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
-  /// Waits until everything that was launched here has ended: for nothing where the last call's
-  /// Mark was reached and no graph was made, else for all that this process runs on the GPU.
+  /// Waits until everything that was launched here has ended. Where no graph was made: for nothing
+  /// if the last call's Mark was reached, and for stage()'s own work if it was the last. Else for
+  /// all that this process runs on the GPU.
   /// Errc::timeout, also when abort() comes meanwhile. Unless it waits for nothing, no thread may
   /// capture a stream of the GPU meanwhile: CUDA spoils it.
   virtual Result<void> finish(Deadline deadline) = 0;

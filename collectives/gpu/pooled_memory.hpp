@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU memory that peers or NICs reach.
+// GPU memory that peers or NICs reach, and pinned memory of the host.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,8 @@ class PooledMemory {
  public:
   /// Of the current device; what it holds is whatever its last owner left.
   static Result<PooledMemory> borrow(std::uint64_t bytes);
+  /// Of the host, pinned for every GPU: at least so many bytes, more than 0, or a quarter more.
+  static Result<PooledMemory> borrow_pinned(std::uint64_t bytes);
   PooledMemory() = default;
   PooledMemory(PooledMemory&& other) noexcept { swap(other); }
   PooledMemory& operator=(PooledMemory&& other) noexcept {

@@ -359,6 +359,19 @@ TEST_F(GpuHostMessages, AReceiveThatNobodySendsEndsByItsDeadline) {
 }
 
 // Those that wait for their stream, and those that it has begun.
+TEST_F(GpuHostMessages, AGroupWhoseStreamHasNotComeToItIsAmongWhatWaits) {
+  HostMessages world(2);
+  world.each([&](Member& self) {
+    enqueue_delay(1'000'000'000, self.stream);
+    exchange(world, self);
+    gdrxWaiting_t waiting{};
+    waiting.size = sizeof waiting;
+    EXPECT_EQ(gdrxCommGetWaiting(self.comm, &waiting), gdrxSuccess) << gdrxGetLastError(self.comm);
+    EXPECT_EQ(waiting.behind, 1);
+    must(cudaStreamSynchronize(self.stream), "synchronize");
+  });
+}
+
 TEST_F(GpuHostMessages, AnAbortEndsRequestsAndReleasesTheStream) {
   HostMessages world(2);
   world.each([](Member& self) {

@@ -106,6 +106,65 @@ TEST_P(GpuHostStagedEnds, CallsThatDifferAreNamed) {
   });
 }
 
+/// Until it goes, the ranks' GPUs run what is not the communicator's.
+class Hang {
+ public:
+  Hang(Hosts& world, std::uint64_t ns) : world_(world) {
+    streams_.resize(static_cast<std::size_t>(world.size()));
+    world.for_each([&](int rank) {
+      must(cudaStreamCreateWithFlags(&at(rank), cudaStreamNonBlocking), "stream");
+      enqueue_delay(ns, at(rank));
+    });
+  }
+  ~Hang() {
+    world_.for_each([&](int rank) { cudaStreamDestroy(at(rank)); });
+  }
+  Hang(const Hang&) = delete;
+  Hang& operator=(const Hang&) = delete;
+
+ private:
+  cudaStream_t& at(int rank) { return streams_[static_cast<std::size_t>(rank)]; }
+  Hosts& world_;
+  std::vector<cudaStream_t> streams_;
+};
+
+TEST_P(GpuHostStagedEnds, ACommunicatorWaitsForItsOwnCallsAlone) {
+  for (const bool fails : {false, true}) {
+    Hosts world(2, 1, settings_of(GetParam()));
+    for (int call = 0; call < 3; ++call) launch_all(world, {Collective::all_gather, 100'000});
+    world.for_each([&](int rank) { synchronize(world, rank); });
+    const Hang hang(world, 4'000'000'000);
+    if (fails) world.comm(0).abort();
+    const auto begin = Clock::now();
+    world.for_each([&](int rank) { world.end(rank); });
+    EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(fails ? 400 : 2000)) << fails;
+  }
+}
+
+// Whose stream never comes to it, so that its own time does not run.
+TEST_P(GpuHostStagedEnds, AHostCallBehindAStagedOneHasADeadline) {
+  Hosts::Settings settings = settings_of(GetParam());
+  settings.timeout = std::chrono::milliseconds(500);
+  Hosts world(2, 1, settings);
+  world.for_each([&](int rank) {
+    if (rank > 0) return;
+    enqueue_delay(6'000'000'000, world.stream(0));
+    must(call_api(world.comm(0), call_of(world, {Collective::all_gather, 1000}, 0)));
+    const auto begin = Clock::now();
+    std::uint32_t word = 1;
+    gdrx::Call call;
+    call.collective = Collective::all_reduce;
+    call.type = DataType::uint32;
+    call.input = call.output = reinterpret_cast<std::byte*>(&word);
+    call.count = 1;
+    const auto ended = call_api(world.comm(0), call);
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(4));
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Errc::timeout);
+    EXPECT_NE(ended.error().what.find("stream"), std::string::npos) << ended.error().what;
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStagedEnds, testing::Values("tcp", "pinned"));
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <link.h>
 
 #include <atomic>
+#include <list>
+#include <mutex>
+#include <new>
 #include <utility>
 
 namespace gdrx::cuda {
@@ -12,6 +15,10 @@ namespace {
 
 constexpr int kAttributeMemoryType = 2;
 constexpr unsigned kMemoryTypeDevice = 2;
+
+// What is kept is used again by what is about as large, so that it is bounded by what was ever
+// held.
+constexpr std::size_t most_of(std::size_t bytes) { return bytes + bytes / 4; }
 
 }  // namespace
 
@@ -51,9 +58,36 @@ MemoryKind kind_of(const void* pointer) noexcept {
   return status == 0 && type == kMemoryTypeDevice ? MemoryKind::cuda : MemoryKind::host;
 }
 
+struct PinnedBuffer::Idle {
+  // Never destroyed: the driver may be gone before it.
+  static Idle& instance() {
+    static Idle& idle = *new Idle;
+    return idle;
+  }
+  /// Of no memory: there is none.
+  PinnedBuffer take(std::size_t bytes, Context context) {
+    const std::lock_guard lock(mutex);
+    auto found = all.end();
+    for (auto one = all.begin(); one != all.end(); ++one) {
+      if (one->context_.raw() != context || one->size_ < bytes) continue;
+      if (one->size_ > most_of(bytes)) continue;
+      if (found == all.end() || one->size_ < found->size_) found = one;
+    }
+    if (found == all.end()) return {};
+    PinnedBuffer taken = std::move(*found);
+    all.erase(found);
+    return taken;
+  }
+  std::mutex mutex;
+  std::list<PinnedBuffer> all;
+};
+
 Result<PinnedBuffer> PinnedBuffer::create(std::size_t bytes, const void* device_pointer) {
   PinnedBuffer buffer;
   buffer.context_ = GDRX_TRY(PrimaryContext::of(device_pointer));
+  if (PinnedBuffer idle = Idle::instance().take(bytes, buffer.context_.raw()); idle.size_ > 0) {
+    return idle;
+  }
   const Current current(buffer.context_.raw());
   if (!current.ok()) return fail(Errc::system, "cuCtxPushCurrent");
   constexpr unsigned kPortable = 1;  // pinned for every context
@@ -76,8 +110,14 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
 
 PinnedBuffer::~PinnedBuffer() {
   if (data_ == nullptr) return;
-  const Current current(context_.raw());
-  driver().free_host(data_);
+  try {
+    Idle& idle = Idle::instance();
+    const std::lock_guard lock(idle.mutex);
+    idle.all.push_back(std::move(*this));
+  } catch (const std::bad_alloc&) {
+    const Current current(context_.raw());
+    driver().free_host(data_);
+  }
 }
 
 Result<DeviceBuffer> DeviceBuffer::create(std::size_t bytes, int ordinal) {

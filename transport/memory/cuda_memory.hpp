@@ -23,9 +23,12 @@ bool is_loaded() noexcept;
 /// driver: then no pointer can be the GPU's. Does not load it.
 MemoryKind kind_of(const void* pointer) noexcept;
 
-/// Host memory that the GPU copies to and from at full speed. Freed with the object.
+/// Host memory that the GPU copies to and from at full speed. The process keeps it for later ones:
+/// to free it would wait for every kernel of the GPU.
 class PinnedBuffer {
  public:
+  /// At least so many bytes, more than 0, or a quarter more. CUDA may let this wait for a thread
+  /// that copies to memory which is not pinned, and so for that one's stream.
   static Result<PinnedBuffer> create(std::size_t bytes, const void* device_pointer);
   PinnedBuffer(PinnedBuffer&& other) noexcept;
   PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
@@ -36,6 +39,7 @@ class PinnedBuffer {
   std::size_t size() const noexcept { return size_; }
 
  private:
+  struct Idle;
   PinnedBuffer() = default;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
