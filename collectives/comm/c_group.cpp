@@ -214,7 +214,9 @@ std::vector<Pending*> start_in_streams(
   for (Pending& entry : posted) {
     if (entry.message) continue;
     const bool behind = std::find(held.begin(), held.end(), entry.comm) != held.end();
-    if (!behind && entry.comm->impl->runs_in_stream(entry.call)) {
+    const Route route = behind ? Route::undecided : entry.comm->impl->route_of(entry.call);
+    if (row_of(route).in_stream) {
+      entry.call.route = route;
       look(entry.comm, start_entry(entry));
     } else {
       if (!behind) held.push_back(entry.comm);
@@ -325,6 +327,7 @@ Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest
     enqueue(comm, std::move(call), request);
     return {};
   }
+  if (stream != nullptr) call.route = comm->impl->route_of(call);
   if (is_stream_ordered(comm, call, request)) return comm->impl->launch(call);
   if (request == nullptr) return comm->impl->run(call);
   const std::shared_ptr<Operation> operation = GDRX_TRY(comm->impl->post(std::move(call)));

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "collectives/comm/made_operator.hpp"
+#include "collectives/comm/route.hpp"
 #include "collectives/exec/exchange.hpp"
 #include "gdrx/types.hpp"
 
@@ -22,7 +23,8 @@ struct Call {
   ReduceOp op{};
   std::shared_ptr<const MadeOperator> made;  // with a premul_sum or user; null: another
   Rank root{};
-  bool sends = false;             // send_recv
+  Route route = Route::undecided;  // kept by who asks more than once
+  bool sends = false;              // send_recv
   bool with_host_memory = false;  // send_recv: so are others of its group, with whom it keeps order
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

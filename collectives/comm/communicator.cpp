@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <new>
 
-#include "collectives/comm/parts.hpp"
-
 namespace gdrx {
 namespace {
 
@@ -70,24 +68,6 @@ void Communicator::Driving::tell() {
   lock_.unlock();
   comm_.endings_.tell();
   lock_.lock();
-}
-
-Result<std::shared_ptr<Operation>> Communicator::post(Call call) {
-  add_parts(call, rank_, size());  // where it runs is told by them
-  GDRX_TRY(check(call));
-  if (runs_on_gpu(call)) return post_on_gpu(std::move(call));
-  if (runs_on_hosts(call)) return post_on_hosts(std::move(call));
-  auto operation = operation_of(std::move(call));
-  if (hierarchy_ && is_empty(operation->call)) {  // as launch()
-    finish(*operation);
-    return operation;
-  }
-  if (is_staged_in_stream(operation->call)) {
-    GDRX_TRY(gpu_->check_mark(operation->call.stream));
-    const Call* const one = &operation->call;
-    return stage(std::span(&one, 1));
-  }
-  return post_staged(std::move(operation));
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {

@@ -81,9 +81,10 @@ class Communicator final : private exec::Links {
   Result<void> check_wait(const Call& call) const;  // its stream is captured: no host can wait
   /// Starts the call when those before it are done; what runs_in_stream() is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
+  Route route_of(const Call& call) const;  // its own, if it has one
   /// Whether a stream carries it from its beginning to its end: then launch() does the same as
   /// post() without an operation to wait for, and may be captured.
-  bool runs_in_stream(const Call& call) const;
+  bool runs_in_stream(const Call& call) const { return row_of(route_of(call)).in_stream; }
   Result<void> launch(const Call& call);
   /// The same for the sends and receives of a group that streams carry: all start at once.
   Result<void> start_messages(std::span<GroupMessage> all);
@@ -236,7 +237,7 @@ class Communicator final : private exec::Links {
   bool expects_streams() const noexcept;
   bool is_staged_in_stream(const Call& call) const;
   /// Null: it is captured.
-  Result<std::shared_ptr<Operation>> stage(std::span<const Call* const> calls,
+  Result<std::shared_ptr<Operation>> stage(std::span<const Call* const> calls, bool is_waited_for,
                                            std::vector<std::shared_ptr<Operation>> waited = {});
   Result<std::unique_ptr<exec::Execution>> make_staged(Operation& operation);
   void begin_messages(std::shared_ptr<Operation> group);  // driver_ held, as for the next

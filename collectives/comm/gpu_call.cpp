@@ -146,17 +146,6 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   return asked ? *asked : gpu::best(gpu_host_, bytes, direct);
 }
 
-Result<void> Communicator::launch(const Call& call) {
-  const bool staged = why_staged(call).has_value();  // that runs_in_stream()
-  if (!hierarchy_ && !staged) return launch_on_gpu(call, call.stream);
-  if (failure_.happened()) return tl::unexpected(failure_.error());
-  if (hierarchy_ && is_empty(call)) return {};
-  if (!staged) return launch_on_hosts(call);
-  const Call* const one = &call;
-  GDRX_TRY(stage(std::span(&one, 1)));
-  return {};
-}
-
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (call.collective == Collective::send_recv) {

@@ -99,8 +99,9 @@ Result<void> Communicator::start_messages(std::span<GroupMessage> all) {
   std::chrono::milliseconds timeout = timeout_of(all.front().call);
   for (const GroupMessage& one : all) timeout = longer(timeout, timeout_of(one.call));
   for (GroupMessage& one : all) {
-    one.call.timeout = timeout;                                   // one kernel has all of them
-    if (one.waited) GDRX_TRY(gpu_->check_mark(one.call.stream));  // before anything is in the graph
+    one.call.timeout = timeout;  // one kernel has all of them
+    if (one.waited && !hierarchy_)
+      GDRX_TRY(gpu_->check_mark(one.call.stream));  // before anything is in the graph
     calls.push_back(&one.call);
   }
   if (hierarchy_) return stage_messages(all, calls);
@@ -125,7 +126,8 @@ Result<void> Communicator::stage_messages(std::span<GroupMessage> all,
     one.operation->on_hosts = one.operation->staged = true;
     waited.push_back(one.operation);
   }
-  GDRX_TRY(stage(calls, std::move(waited)));
+  const bool is_waited_for = !waited.empty();
+  GDRX_TRY(stage(calls, is_waited_for, std::move(waited)));
   return {};
 }
 

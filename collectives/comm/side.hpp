@@ -15,6 +15,8 @@ struct Side {
   std::uint64_t end() const { return runs.empty() ? 0 : runs.back().begin + runs.back().count; }
 };
 
+/// Whether there is anything, of rank `self`.
+bool has_side(const Call& call, bool output, int ranks, Rank self) noexcept;
 /// On rank `self`. Errc::invalid_argument: parts overlap.
 Result<Side> side_of(const Call& call, bool output, int ranks, Rank self);
 

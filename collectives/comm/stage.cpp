@@ -59,9 +59,6 @@ Result<Stage> stage_of(std::span<const Call* const> calls, int ranks, Rank self,
   if (calls.front()->collective == Collective::send_recv) {
     gpu::Messages messages = GDRX_TRY(messages_of(calls, self));
     all.work.in = std::move(messages.copies);
-    all.work.streams = std::move(messages.streams);
-  } else {
-    all.work.streams = {calls.front()->stream};
   }
   for (const Call* call : calls) {
     if (call->collective == Collective::send_recv && call->root == self) continue;

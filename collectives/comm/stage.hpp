@@ -13,7 +13,7 @@ namespace gdrx {
 
 struct Stage {
   std::vector<Call> calls;  // on host memory
-  gpu::Staged work;         // without its record
+  gpu::Staged work;         // without its record and streams
 };
 
 /// Host memory, at least so many bytes of it.

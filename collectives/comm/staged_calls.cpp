@@ -19,14 +19,20 @@ namespace {
 
 /// Of a rank that has no byte in one the memory does not matter.
 bool lies_on_gpu(const Call& call, const gpu::Path& path, int ranks, Rank self) {
-  const auto input = side_of(call, false, ranks, self);
-  const auto output = side_of(call, true, ranks, self);
-  if (!input || !output) return false;
-  const void* const from = input->end() > 0 ? call.input : nullptr;
-  const void* const to = output->end() > 0 ? call.output : nullptr;
-  if (input->end() > 0 && cuda::kind_of(from) != MemoryKind::cuda) return false;
-  if (output->end() > 0 && cuda::kind_of(to) != MemoryKind::cuda) return false;
+  const void* const from = has_side(call, false, ranks, self) ? call.input : nullptr;
+  const void* const to = has_side(call, true, ranks, self) ? call.output : nullptr;
+  if (from != nullptr && cuda::kind_of(from) != MemoryKind::cuda) return false;
+  if (to != nullptr && cuda::kind_of(to) != MemoryKind::cuda) return false;
   return path.check_buffers(from, to).has_value();
+}
+
+std::vector<void*> streams_of(std::span<const Call* const> calls) {
+  std::vector<void*> streams;
+  for (const Call* call : calls) {
+    const auto known = std::find(streams.begin(), streams.end(), call->stream);
+    if (known == streams.end()) streams.push_back(call->stream);
+  }
+  return streams;
 }
 
 }  // namespace
@@ -54,17 +60,21 @@ Result<std::byte*> Communicator::pinned_of(std::uint64_t bytes) {
 
 // As queue_on_hosts(): known to the host before it is in the stream.
 Result<std::shared_ptr<Operation>> Communicator::stage(
-    std::span<const Call* const> calls, std::vector<std::shared_ptr<Operation>> waited) {
+    std::span<const Call* const> calls, bool is_waited_for,
+    std::vector<std::shared_ptr<Operation>> waited) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   const Call& first = *calls.front();
   const bool messages = first.collective == Collective::send_recv;
-  GDRX_TRY(gpu_->check_launch(first.stream));
-  const bool captured = GDRX_TRY(gpu_->is_captured(first.stream));
+  const std::vector<void*> streams = streams_of(calls);
+  const std::uint64_t capture = GDRX_TRY(gpu_->capture_of_all(streams));
+  const bool captured = capture != 0;
+  if (captured && is_waited_for) GDRX_TRY(gpu_->check_mark(first.stream));
   const auto take = [this](std::uint64_t bytes) { return pinned_of(bytes); };
   auto made = stage_of(calls, size(), rank_, take);
   if (!made) return tl::unexpected(captured ? made.error() : stop(std::move(made).error(), true));
   Stage& stage = *made;
-  GDRX_TRY(gpu_->check_together(stage.work.streams));
+  stage.work.streams = streams;
+  stage.work.capture = capture;
   std::unique_lock lock(gpu_mutex_);
   std::shared_ptr<Operation> operation;
   if (captured) {

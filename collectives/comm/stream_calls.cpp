@@ -24,7 +24,12 @@ void StreamCalls::take_posted(const std::function<void(const std::shared_ptr<Ope
     incoming_.splice(incoming_.end(), posted_);
   }
   while (!incoming_.empty()) {
-    queue(incoming_.front());
+    try {
+      queue(incoming_.front());
+    } catch (...) {
+      has_posted_ = true;
+      throw;
+    }
     awaited.splice(awaited.end(), incoming_, incoming_.begin());
   }
 }
@@ -105,11 +110,6 @@ void StreamCalls::register_pinned(RegistrationCache& cache) {
   if (auto registration = cache.acquire_new(fresh, MemoryKind::host)) {
     registrations_.push_back(std::move(*registration));
   }
-}
-
-bool Communicator::runs_in_stream(const Call& call) const {
-  return runs_on_gpu(call) || runs_on_hosts(call) || (hierarchy_ && is_empty(call)) ||
-         is_staged_in_stream(call);
 }
 
 bool Communicator::idle() const noexcept {

@@ -52,7 +52,7 @@ class StreamCalls {
   std::atomic<bool> in_graphs{false};
 
   // By who drives.
-  bool has_posted() const noexcept { return has_posted_ || !incoming_.empty(); }
+  bool has_posted() const noexcept { return has_posted_; }
   /// Makes them awaited, once `queue` has taken each. If it throws, the rest stays for later.
   void take_posted(const std::function<void(const std::shared_ptr<Operation>&)>& queue);
   /// The next of those that nobody has taken; null: there is none.

@@ -100,21 +100,29 @@ Result<void> CudaPath::join(cudaStream_t from, cudaStream_t to) {
   return check(cudaStreamWaitEvent(to, held_->order, 0), "cudaStreamWaitEvent");
 }
 
-Result<void> CudaPath::check_together(std::span<void* const> streams) const {
+/// The capture that they are all in.
+Result<unsigned long long> CudaPath::together(std::span<void* const> streams) {
   const auto capture = GDRX_TRY(capture_of(static_cast<cudaStream_t>(streams.front())));
-  for (void* other : streams) {
+  for (void* other : streams.subspan(1)) {
     if (GDRX_TRY(capture_of(static_cast<cudaStream_t>(other))) == capture) continue;
     return fail(Errc::unsupported,
                 "the streams of a group's sends and receives are captured together, or none is");
   }
-  return {};
+  return capture;
+}
+
+Result<std::uint64_t> CudaPath::capture_of_all(std::span<void* const> streams) const {
+  const OnDevice here(device_);
+  const unsigned long long capture = GDRX_TRY(together(streams));
+  GDRX_TRY(ahead_of(static_cast<cudaStream_t>(streams.front()), capture));
+  return capture;
 }
 
 /// The first of them, which is then behind all.
-Result<cudaStream_t> CudaPath::join_all(std::span<void* const> streams) {
-  GDRX_TRY(check_together(streams));
+Result<cudaStream_t> CudaPath::join_all(std::span<void* const> streams,
+                                        unsigned long long capture) {
   auto* const first = static_cast<cudaStream_t>(streams.front());
-  GDRX_TRY(follow(first));
+  GDRX_TRY(follow(first, capture));
   for (void* other : streams) {
     if (other != first) GDRX_TRY(join(static_cast<cudaStream_t>(other), first));
   }
@@ -131,7 +139,7 @@ Result<void> CudaPath::leave_all(std::span<void* const> streams) {
 
 Result<void> CudaPath::exchange(const Messages& what, int blocks) {
   const OnDevice here(device_);
-  cudaStream_t const stream = GDRX_TRY(join_all(what.streams));
+  cudaStream_t const stream = GDRX_TRY(join_all(what.streams, GDRX_TRY(together(what.streams))));
   if (count_of(what) <= kMessages) {
     GDRX_TRY(launch_exchange(what, blocks, stream));
   } else {

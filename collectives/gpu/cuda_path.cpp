@@ -147,8 +147,7 @@ std::uint64_t CudaPath::timeout_of(
 // Kernels of one arena must not overlap: a stream waits for the one that was used before it. What
 // is captured is ordered inside its graph alone; whoever launches the graph orders it. A capture
 // between two calls that are not captured changes nothing between these.
-Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream) {
-  const unsigned long long capture = GDRX_TRY(capture_of(stream));
+Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream, unsigned long long capture) {
   if (const Last* ahead = GDRX_TRY(ahead_of(stream, capture))) {
     GDRX_TRY(
         check(cudaEventRecord(held_->order, ahead->stream), "cudaEventRecord on the last stream"));
@@ -161,6 +160,10 @@ Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream) {
   }
   if (capture == 0) ++launches_;
   return &last;
+}
+
+Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream) {
+  return follow(stream, GDRX_TRY(capture_of(stream)));
 }
 
 // A stream of ours that is in a capture and does nothing tells when that ends, and is no node of

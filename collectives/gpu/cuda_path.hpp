@@ -33,7 +33,7 @@ class CudaPath final : public Path {
   void* own_stream() const noexcept override { return held_->own_stream; }
   Result<bool> is_captured(void* stream) const override;
   Result<void> check_launch(void* stream) const override;
-  Result<void> check_together(std::span<void* const> streams) const override;
+  Result<std::uint64_t> capture_of_all(std::span<void* const> streams) const override;
   Result<void> check_mark(void* stream) const override;
   Result<std::unique_ptr<Mark>> mark(void* stream) override;
   Result<void> finish(Deadline deadline) override;
@@ -66,12 +66,14 @@ class CudaPath final : public Path {
     bool launched = false;
     EarlyStarts starts{};
   };
-  Result<Last*> follow(cudaStream_t stream);  // the launch's own
+  Result<Last*> follow(cudaStream_t stream);  // the launch's own, as the next
+  Result<Last*> follow(cudaStream_t stream, unsigned long long capture);
   /// The launch that one into `stream` has to wait for by an event; null: none.
   Result<const Last*> ahead_of(cudaStream_t stream, unsigned long long capture) const;
   Result<void> watch(cudaStream_t stream, unsigned long long capture);
   Result<void> join(cudaStream_t from, cudaStream_t to);
-  Result<cudaStream_t> join_all(std::span<void* const> streams);
+  static Result<unsigned long long> together(std::span<void* const> streams);
+  Result<cudaStream_t> join_all(std::span<void* const> streams, unsigned long long capture);
   Result<void> leave_all(std::span<void* const> streams);
   Result<void> await_staged(Deadline deadline, const std::function<bool()>& gives_up);
   Result<void> launch_exchange(const Messages& what, int blocks, cudaStream_t stream);

@@ -26,8 +26,8 @@ Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
 
 Result<void> CudaPath::stage(const Staged& what) {
   const OnDevice here(device_);
-  cudaStream_t const stream = GDRX_TRY(join_all(what.streams));
-  const Last place{stream, GDRX_TRY(capture_of(stream))};
+  cudaStream_t const stream = GDRX_TRY(join_all(what.streams, what.capture));
+  const Last place{stream, what.capture};
   for (const Messages::Copy& one : what.in) GDRX_TRY(copy(one.from, one.to, one.bytes, place));
   FlagStep turn;
   turn.tells = bit_of(Told::begun) | bit_of(Told::scattered);

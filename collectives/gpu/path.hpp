@@ -103,6 +103,7 @@ struct Staged {
   std::vector<Messages::Copy> out;  // behind it
   CallRecord record;
   std::vector<void*> streams;  // as Messages'
+  std::uint64_t capture = 0;   // capture_of_all() them
 };
 
 /// Why a kernel stopped waiting.
@@ -194,9 +195,9 @@ class Path {
   /// Whether launch() would put work into the stream: Errc::unsupported while that of the call
   /// before is captured.
   virtual Result<void> check_launch(void* stream) const = 0;
-  /// Whether exchange() and stage() would: Errc::unsupported if some of the streams are captured,
-  /// and others not so.
-  virtual Result<void> check_together(std::span<void* const> streams) const = 0;
+  /// For stage(): the capture that all the streams are in, 0: none. Errc::unsupported if only some
+  /// are, or the call before is in one.
+  virtual Result<std::uint64_t> capture_of_all(std::span<void* const> streams) const = 0;
   /// Whether mark() will do: Errc::unsupported while the stream is captured.
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
@@ -266,7 +267,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 19;
+inline constexpr int kModuleAbi = 20;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -23,7 +23,7 @@ class NoPath : public Path {
   void* own_stream() const noexcept override { return nullptr; }
   Result<bool> is_captured(void*) const override { return false; }
   Result<void> check_launch(void*) const override { return {}; }
-  Result<void> check_together(std::span<void* const>) const override { return {}; }
+  Result<std::uint64_t> capture_of_all(std::span<void* const>) const override { return 0; }
   Result<void> check_mark(void*) const override { return {}; }
   Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
   Result<void> finish(Deadline) override { return {}; }
