@@ -25,15 +25,12 @@ constexpr std::uint64_t kFabricEvery = 32;
 // may never end: behind it the path has what they use.
 constexpr milliseconds kLastKernels{500};
 
-thread_local const Communicator* telling = nullptr;
-
 }  // namespace
 
 Communicator::~Communicator() {
   if (failure_.happened()) {  // the handler is called before its communicator is gone
     mesh_->wake();
-    std::unique_lock lock(on_error_mutex_);
-    while (!on_error_told_) await_tell(lock);
+    on_error_.await(mesh_->is_own_thread(), [this] { tell_failure(); });
   }
   // First: its thread uses everything else, and mesh_ until it has ended, which reset() would have
   // cleared by then.
@@ -158,39 +155,6 @@ Result<void> Communicator::drain() {
   look_at_gpu();  // a kernel that gave up has ended like any other
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return ended;
-}
-
-void Communicator::mute() {
-  const std::lock_guard lock(on_error_mutex_);
-  on_error_ = nullptr;
-}
-
-bool Communicator::is_telling() const noexcept { return telling == this; }
-
-// A handler of another communicator may be on the thread that is to tell.
-void Communicator::await_tell(std::unique_lock<std::mutex>& lock) {
-  if (!mesh_->is_own_thread()) return on_error_changed_.wait(lock);
-  lock.unlock();
-  tell_failure();
-  std::this_thread::yield();
-  lock.lock();
-}
-
-// Without a lock that a caller may hold: the handler may look at the communicator, or take his
-// time.
-void Communicator::tell_failure() {
-  if (!on_error_due_.load() || !on_error_due_.exchange(false)) return;
-  {
-    const std::lock_guard lock(on_error_mutex_);
-    const Communicator* const before = std::exchange(telling, this);
-    try {
-      if (on_error_) on_error_(failure_.error());
-    } catch (...) {  // its destructor waits for what follows
-    }
-    telling = before;
-    on_error_told_ = true;
-  }
-  on_error_changed_.notify_all();
 }
 
 Result<bool> Communicator::progress() {

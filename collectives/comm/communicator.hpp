@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <list>
@@ -18,6 +17,7 @@
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/endings.hpp"
 #include "collectives/comm/failure.hpp"
+#include "collectives/comm/failure_handler.hpp"
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hello.hpp"
@@ -117,9 +117,9 @@ class Communicator final : private exec::Links {
   /// To be brought to its end() by a thread that calls finalize().
   std::shared_ptr<Operation> operation_aside() const;
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
-  void mute();
+  void mute() { on_error_.mute(); }
   /// Whether this thread is in on_error, for which the communicator waits before it ends.
-  bool is_telling() const noexcept;
+  bool is_telling() const noexcept { return on_error_.is_telling(); }
   void abort();  // any thread
   /// Of calls that are posted later and have none of their own. 0: none. Any thread.
   void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
@@ -129,8 +129,8 @@ class Communicator final : private exec::Links {
   /// And of kernels that have ended: once a stream was waited for, what failed in it is known.
   /// Any thread.
   std::optional<Error> async_error() noexcept;
-  Blame blame() const noexcept { return {origin_.load(), subject_.load()}; }  // after failure()
-  ControlMesh& mesh() noexcept { return *mesh_; }  // after a failure, too
+  Blame blame() const noexcept { return failure_.blame(); }  // after failure()
+  ControlMesh& mesh() noexcept { return *mesh_; }            // after a failure, too
 
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
@@ -181,7 +181,6 @@ class Communicator final : private exec::Links {
 
   // exec::Links
   Result<exec::Outbox*> to(Rank peer) override;
-  struct Due;  // in stop(): that the failure is to be told
   /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:
@@ -305,11 +304,14 @@ class Communicator final : private exec::Links {
   Result<void> look_at_stream(const Operation& operation, StreamPatience& patience);
   Result<void> look_for_strays();
   void finish_front();
-  Error stop(Error error, bool announce);  // the communicator fails; returns why it really did
+  /// The communicator fails; returns why it really did.
+  Error stop(Error error, bool announce) {
+    return stop(std::move(error), announce, {index(rank_)});
+  }
+  Error stop(Error error, bool announce, Blame blame);
   Error stop_late(const Operation& operation, std::string_view what);
   Error left_alone() const;
   void tell_failure();  // the mesh's thread
-  void await_tell(std::unique_lock<std::mutex>& lock);
   bool still_suspected(const Error& error);
   void fail_by(Error error);  // driver_ held; of a peer that is lost, once the mesh had its say
   void fail_operation(Operation& operation) noexcept;
@@ -323,11 +325,6 @@ class Communicator final : private exec::Links {
   Config config_;
   std::atomic<std::chrono::milliseconds> timeout_{};  // of calls that have none of their own
   Log log_;
-  std::function<void(const Error&)> on_error_;  // called by the mesh's thread
-  std::mutex on_error_mutex_;
-  std::condition_variable on_error_changed_;
-  std::atomic<bool> on_error_due_{false};  // all else that a failure asks for was done
-  bool on_error_told_ = false;
   Rank rank_{};
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
@@ -336,7 +333,7 @@ class Communicator final : private exec::Links {
   std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
   WriteGate gate_;                       // through which they come into this one
   Failure failure_;
-  std::atomic<std::int32_t> origin_{-1}, subject_{-1};  // of it
+  FailureHandler on_error_;  // called by the mesh's thread
 
   mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
   mutable std::atomic<int> callers_{0};  // callers' threads that have or want it

@@ -27,7 +27,7 @@ class CommunicatorBuilder {
     comm_->config_ = std::move(options.config);
     comm_->timeout_ = comm_->config_.timeout;
     comm_->log_ = std::move(options.log);
-    comm_->on_error_ = std::move(options.on_error);
+    comm_->on_error_.set(std::move(options.on_error));
     asked_gpu_ = options.gpu;
     needs_gpu_ = options.needs_gpu && comm_->config_.gpu;
   }

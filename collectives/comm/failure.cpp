@@ -3,10 +3,11 @@
 
 namespace gdrx {
 
-bool Failure::set(const Error& error) noexcept {
+bool Failure::set(const Error& error, Blame blame) noexcept {
   const std::lock_guard lock(mutex_);
   if (error_) return false;
   error_ = error;
+  blame_ = blame;
   happened_.store(true, std::memory_order_release);  // publishes error_
   return true;
 }
@@ -14,6 +15,11 @@ bool Failure::set(const Error& error) noexcept {
 Error Failure::error() const noexcept {
   const std::lock_guard lock(mutex_);
   return error_.value_or(Error{Errc::internal, "no failure", 0});
+}
+
+Blame Failure::blame() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return blame_;
 }
 
 }  // namespace gdrx

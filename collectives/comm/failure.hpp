@@ -20,16 +20,19 @@ struct Blame {
 /// Any thread. The check in a wait loop is one relaxed load.
 class Failure {
  public:
-  /// True if this was the first.
-  bool set(const Error& error) noexcept;
+  /// True if this was the first, and then `blame` counts.
+  bool set(const Error& error, Blame blame) noexcept;
   bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
   /// Meaningful after happened().
   Error error() const noexcept;
+  /// Of nobody before it.
+  Blame blame() const noexcept;
 
  private:
   std::atomic<bool> happened_{false};
   mutable std::mutex mutex_;
   std::optional<Error> error_;
+  Blame blame_;
 };
 
 }  // namespace gdrx

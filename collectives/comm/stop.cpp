@@ -98,7 +98,7 @@ void Communicator::end_for_memory() noexcept {
   try {
     stop(no_memory(), true);
   } catch (const std::exception&) {  // the failure is set; the peers see the connections end
-    on_error_due_ = true;
+    on_error_.make_due();
     mesh_->wake();
   }
   fail_queue();
@@ -109,22 +109,21 @@ void Communicator::fail_for_memory() noexcept {
   end_for_memory();
 }
 
-// However it ends: the destructor waits until the failure was told.
-struct Communicator::Due {
-  explicit Due(Communicator& failed) : comm(failed) {}
-  ~Due() {
-    comm.on_error_due_ = true;
-    comm.mesh_->wake();
-  }
-  Due(const Due&) = delete;
-  Due& operator=(const Due&) = delete;
-  Communicator& comm;
-};
+void Communicator::tell_failure() {
+  if (on_error_.is_due()) on_error_.tell(failure_.error());
+}
 
-Error Communicator::stop(Error error, bool announce) {
-  if (!failure_.set(error)) return failure_.error();
-  if (announce) origin_ = index(rank_);
-  const Due due(*this);
+Error Communicator::stop(Error error, bool announce, Blame blame) {
+  if (!failure_.set(error, blame)) return failure_.error();
+  // However it ends: the destructor waits until the failure was told.
+  struct Due {
+    ~Due() {
+      comm.on_error_.make_due();
+      comm.mesh_->wake();
+    }
+    Communicator& comm;
+  };
+  const Due due{*this};
   const Instant failed = steady_clock().now();
   if (gpu_) gpu_->abort();
   if (announce) mesh_->announce({error.code, rank_, rank_, told(error)});
@@ -134,11 +133,9 @@ Error Communicator::stop(Error error, bool announce) {
 }
 
 void Communicator::on_notice(const Notice& notice) {
-  if (!failure_.happened()) {
-    origin_ = index(notice.origin);
-    if (notice.code == Errc::peer_lost) subject_ = index(notice.subject);
-  }
-  stop(Error{notice.code, notice.text, 0}, false);
+  Blame blame{index(notice.origin)};
+  if (notice.code == Errc::peer_lost) blame.subject = index(notice.subject);
+  stop(Error{notice.code, notice.text, 0}, false, blame);
 }
 
 std::shared_ptr<Operation> Communicator::operation_aside() const {

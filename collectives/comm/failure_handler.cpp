@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/failure_handler.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace gdrx {
+namespace {
+
+thread_local const FailureHandler* telling = nullptr;
+
+}  // namespace
+
+void FailureHandler::tell(const Error& error) noexcept {
+  if (!due_.exchange(false)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const FailureHandler* const before = std::exchange(telling, this);
+    try {
+      if (handler_) handler_(error);
+    } catch (...) {  // the communicator's destructor waits for what follows
+    }
+    telling = before;
+    told_ = true;
+  }
+  changed_.notify_all();
+}
+
+void FailureHandler::mute() {
+  const std::lock_guard lock(mutex_);
+  handler_ = nullptr;
+}
+
+void FailureHandler::await(bool tells_itself, const std::function<void()>& tell) {
+  std::unique_lock lock(mutex_);
+  while (!told_) {
+    if (!tells_itself) {
+      changed_.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    tell();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+bool FailureHandler::is_telling() const noexcept { return telling == this; }
+
+}  // namespace gdrx
