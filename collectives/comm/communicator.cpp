@@ -40,7 +40,7 @@ Communicator::~Communicator() {
   if (pairs_) pairs_->stop();
   endings_.tell();
   plan_.end();
-  outboxes_.clear();  // first the writes, then the regions that they read
+  network_.close();
   streams_.forget_registrations();
   if (gpu_spans_) gpu_spans_->show(Instant::max());
   try {
@@ -192,7 +192,7 @@ Result<bool> Communicator::make_progress() {
   }
   const bool on_fabric = (pairs && pairs_->on_fabric()) || front.info.path == PathKind::fabric;
   // A rank that is alone has nobody to hear from.
-  if (device_ && size() > 1 && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
+  if (network_.device() && size() > 1 && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
       fail_by(std::move(polled).error());
@@ -236,15 +236,13 @@ bool Communicator::step_front(Operation& front) {
 }
 
 Result<void> Communicator::poll_device() {
-  const std::size_t count = GDRX_TRY(device_->poll(completions_));
-  for (std::size_t i = 0; i < count; ++i) {
-    const Completion& completion = completions_[i];
+  for (const Completion& completion : GDRX_TRY(network_.poll())) {
     switch (completion.kind) {
       case CompletionKind::immediate:
         if (rail_ && exec::Rail::is_mine(completion.immediate)) {
           GDRX_TRY(rail_->arrived(completion.peer, completion.immediate));
         } else {
-          GDRX_TRY(inbox_->arrived(completion.peer, completion.immediate));
+          GDRX_TRY(network_.inbox().arrived(completion.peer, completion.immediate));
         }
         break;
       case CompletionKind::write_done:
@@ -301,9 +299,10 @@ Result<void> Communicator::look_at_stream(const Operation& operation, StreamPati
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
   if (seat_) GDRX_TRY(seat_->look_for_others());
-  if (inbox_) {
+  if (network_.has_inbox()) {
     Rank peer{};
-    if (const exec::MessageHeader* stray = inbox_->find_stray(word_, peer); stray != nullptr) {
+    if (const exec::MessageHeader* stray = network_.inbox().find_stray(word_, peer);
+        stray != nullptr) {
       return exec::check_word(stray->word, peer, word_, rank_);
     }
   }

@@ -20,10 +20,10 @@
 #include "collectives/comm/failure_handler.hpp"
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_spans.hpp"
-#include "collectives/comm/hello.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/memory_share.hpp"
+#include "collectives/comm/network.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging_pool.hpp"
 #include "collectives/comm/stream_calls.hpp"
@@ -32,7 +32,6 @@
 #include "collectives/comm/ways.hpp"
 #include "collectives/comm/why_staged.hpp"
 #include "collectives/exec/arena_seat.hpp"
-#include "collectives/exec/outbox.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/plan_execution.hpp"
 #include "collectives/gpu/choose.hpp"
@@ -44,13 +43,10 @@
 #include "gdrx/traits.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
-#include "transport/fabric/hearing.hpp"
-#include "transport/memory/pages.hpp"
-#include "transport/memory/registration_cache.hpp"
 
 namespace gdrx {
 
-class Communicator final : private exec::Links {
+class Communicator final {
  public:
   struct Options {
     Config config;
@@ -68,7 +64,7 @@ class Communicator final : private exec::Links {
                                                       Options options, const Heritage& heritage);
   /// What communicators of its ranks need not find out again, if they have this configuration.
   Heritage heritage(const Config& config) const noexcept;
-  ~Communicator() override;
+  ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -179,8 +175,6 @@ class Communicator final : private exec::Links {
   friend class Explanation;
   Communicator() = default;
 
-  // exec::Links
-  Result<exec::Outbox*> to(Rank peer) override;
   /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:
@@ -195,11 +189,6 @@ class Communicator final : private exec::Links {
     const Communicator& comm_;
     std::unique_lock<std::mutex> lock_;
   };
-  const exec::InboxShape& shape() const noexcept override { return shape_; }
-  exec::Inbox& inbox() noexcept override { return *inbox_; }
-  Rank self() const noexcept override { return rank_; }
-  RegistrationRef registered(std::span<const std::byte> memory) noexcept override;
-  Result<Scratch> scratch(std::size_t bytes) override;
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
   void make_flows();
@@ -329,7 +318,6 @@ class Communicator final : private exec::Links {
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
   Ways ways_;
-  std::vector<Hello> peers_;
   std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
   WriteGate gate_;                       // through which they come into this one
   Failure failure_;
@@ -358,19 +346,12 @@ class Communicator final : private exec::Links {
   // In this order: the mesh's thread stops before what it uses is gone.
   HostMemory memory_;
   std::optional<exec::ArenaSeat> seat_;
-  std::shared_ptr<Fabric> fabric_;
-  std::optional<Hearing> hearing_;  // with device_, which tells it
-  std::shared_ptr<Device> device_;
-  std::optional<RegistrationCache> registrations_;
-  std::optional<StagingPool> pinned_;  // as that
+  Network network_{failure_};
+  std::optional<StagingPool> pinned_;  // with its registrations
   StagingPool::Lease between_;         // GPUs and rails; set once
   std::map<const std::byte*, Allocation> allocations_;
-  Allocation scratch_;
-  std::unique_ptr<exec::Inbox> inbox_;
-  exec::InboxShape shape_;
-  std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
-  std::optional<PointToPoint> pairs_;          // with inbox_
-  std::optional<exec::Flows> exchange_flows_;  // with inbox_, for the running operation
+  std::optional<PointToPoint> pairs_;          // with an inbox
+  std::optional<exec::Flows> exchange_flows_;  // as that, for the running operation
   mutable std::mutex gpu_mutex_;
   std::unique_ptr<gpu::Path> gpu_;
   std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file
@@ -390,7 +371,6 @@ class Communicator final : private exec::Links {
   OperationInfo gpu_info_;                  // gpu_mutex_ held
   std::atomic<bool> last_was_gpu_{false};   // of those that have ended
   std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank
-  std::vector<Completion> completions_;
   std::unique_ptr<ControlMesh> mesh_;
 };
 

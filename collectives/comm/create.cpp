@@ -67,13 +67,14 @@ class CommunicatorBuilder {
     comm.mesh_ = GDRX_TRY(meet(deadline_));
     if (!heritage_.memory) GDRX_TRY(open_fabric_and_inbox());
     GDRX_TRY(exchange_hellos());
-    GDRX_TRY(check_settings(comm.peers_));
-    GDRX_TRY(check_gpus(comm.peers_));
+    GDRX_TRY(check_settings(comm.network_.peers()));
+    GDRX_TRY(check_gpus(comm.network_.peers()));
     describe_machine();
     GDRX_TRY(share_host_memory());
-    comm.pinned_.emplace(comm.registrations_.emplace(comm.device_));
+    comm.network_.open_registrations();
+    comm.pinned_.emplace(comm.network_.registrations());
     GDRX_TRY(share_gpu());
-    if (comm.inbox_) comm.make_flows();
+    if (comm.network_.has_inbox()) comm.make_flows();
     comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
     if (comm.gpu_ && !comm.hierarchy_) {
       comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);
@@ -95,10 +96,12 @@ class CommunicatorBuilder {
       return fail(Errc::unsupported,
                   fmt::format("{} ranks; at most {} are possible", comm.size(), kMaxRanks));
     }
-    comm.shape_.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
-    if (comm.config_.lanes > 0) comm.shape_.window = static_cast<std::uint32_t>(comm.config_.lanes);
-    comm.shape_.lanes = std::max(comm.shape_.window, plan::kMostChannels) + exec::kFlowLanes;
-    if (comm.config_.slice > 0) comm.shape_.slice = comm.config_.slice;
+    exec::InboxShape shape;
+    shape.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
+    if (comm.config_.lanes > 0) shape.window = static_cast<std::uint32_t>(comm.config_.lanes);
+    shape.lanes = std::max(shape.window, plan::kMostChannels) + exec::kFlowLanes;
+    if (comm.config_.slice > 0) shape.slice = comm.config_.slice;
+    comm.network_.describe_self(comm.rank_, shape);
     comm.machine_.arena_block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
     return {};
   }
@@ -113,18 +116,9 @@ class CommunicatorBuilder {
       comm.log_.info("no fabric: {}", describe(fabric.error()));
       return {};
     }
-    comm.fabric_ = *fabric;
-    return take(GDRX_TRY(comm.fabric_->open_device(comm.rank_, comm.config_, comm.log_)));
-  }
-
-  Result<void> take(std::shared_ptr<Device> device) {
-    Communicator& comm = *comm_;
-    comm.device_ = std::move(device);
-    comm.device_->report_to(comm.hearing_.emplace(comm.shape_.ranks));
-    comm.inbox_ = GDRX_TRY(exec::Inbox::create(comm.shape_, *comm.device_));
-    comm.outboxes_.resize(comm.shape_.ranks);
-    comm.completions_.resize(64);
-    return {};
+    comm.network_.use(*fabric);
+    return comm.network_.open(
+        GDRX_TRY((*fabric)->open_device(comm.rank_, comm.config_, comm.log_)));
   }
 
   // For the heritage as it is known now.
@@ -138,9 +132,9 @@ class CommunicatorBuilder {
     Introduction own = GDRX_TRY(
         introduce(comm.config_, host_id(comm.config_), tuning_.fingerprint(), offered, comm.log_));
     offer_gpu(own.hello);
-    if (comm.device_) {
-      own.hello.device_address = comm.device_->address();
-      own.hello.inbox_key = comm.inbox_->key();
+    if (const Device* const device = comm.network_.device()) {
+      own.hello.device_address = device->address();
+      own.hello.inbox_key = comm.network_.inbox().key();
     }
     comm.memory_.segment = std::move(own.memory);
     comm.gate_ = std::move(own.gate);
@@ -164,7 +158,7 @@ class CommunicatorBuilder {
       if (!hello) {
         return fail(hello.error().code, fmt::format("rank {}: {}", rank, hello.error().what));
       }
-      comm.peers_.push_back(std::move(*hello));
+      comm.network_.peers().push_back(std::move(*hello));
     }
     told_ = GDRX_TRY(derive(comm.mesh_->key(), "gdrx told", told));
     return {};
@@ -186,7 +180,8 @@ class CommunicatorBuilder {
     const std::size_t arena =
         shm_wanted() ? exec::ArenaLayout::bytes(comm.size(), comm.machine_.arena_block) : 0;
     if (!heritage_.memory) return {0, arena, 0};
-    return {comm.shape_.ranks, arena, comm.shape_.bytes()};
+    const exec::InboxShape& shape = comm.network_.shape();
+    return {shape.ranks, arena, shape.bytes()};
   }
 
   // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.
@@ -241,7 +236,7 @@ class CommunicatorBuilder {
     }
     std::vector<gpu::Ticket> tickets;
     std::vector<std::string> hosts;
-    for (const Hello& peer : comm.peers_) {
+    for (const Hello& peer : comm.network_.peers()) {
       tickets.push_back(peer.gpu);
       hosts.push_back(peer.host_id);
     }
@@ -253,20 +248,20 @@ class CommunicatorBuilder {
       }
     }
     GpuOffer offer{std::move(comm.gpu_), comm.no_gpu_};
-    SharedGpus shared =
-        GDRX_TRY(share_gpus(std::move(offer), comm.peers_, hierarchy, *comm.mesh_, deadline_));
+    SharedGpus shared = GDRX_TRY(
+        share_gpus(std::move(offer), comm.network_.peers(), hierarchy, *comm.mesh_, deadline_));
     comm.gpu_ = std::move(shared.path);
     comm.no_gpu_ = std::move(shared.why_not);
     if (!comm.gpu_) return {};
     // In one default stream kernels that wait for each other would stand one behind the other.
-    comm.own_queue_ = ranks_on_gpu(comm.peers_, comm.gpu_->ticket()) > 1;
+    comm.own_queue_ = ranks_on_gpu(comm.network_.peers(), comm.gpu_->ticket()) > 1;
     comm.flags_.emplace(comm.gpu_->flags());
     if (comm.config_.gpu_staging > 0) (void)comm.pinned_of(comm.config_.gpu_staging);
     const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
     comm.gpu_host_ = {static_cast<int>(hierarchy.host.size()),
                       gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};
     if (one_host) {
-      comm.gpu_measured_by_ = tuning_.gpu(comm.peers_, comm.gpu_host_);
+      comm.gpu_measured_by_ = tuning_.gpu(comm.network_.peers(), comm.gpu_host_);
     } else {
       comm.hierarchy_ = std::move(hierarchy);
       GDRX_TRY(share_rail());
@@ -284,7 +279,7 @@ class CommunicatorBuilder {
     }
     comm.rail_plan_ = std::move(*plan);
     comm.adder_.emplace(*comm.flags_);
-    const RailOffer offer{comm.gpu_.get(), comm.device_.get(), comm.config_.gpu_direct,
+    const RailOffer offer{comm.gpu_.get(), comm.network_.device(), comm.config_.gpu_direct,
                           &*comm.adder_};
     comm.rail_ = GDRX_TRY(
         share_rails(offer, *comm.hierarchy_, comm.rank_, *comm.mesh_, comm.log_, deadline_));
@@ -296,7 +291,7 @@ class CommunicatorBuilder {
     machine.reproducible = comm_->config_.reproducible;
     std::map<std::string, CpuSet> hosts;
     machine.fabric = true;
-    for (const Hello& peer : comm_->peers_) {
+    for (const Hello& peer : comm_->network_.peers()) {
       hosts[peer.host_id] |= peer.cpus;
       machine.fabric &= heritage_.memory || !peer.device_address.empty();
     }
@@ -305,10 +300,11 @@ class CommunicatorBuilder {
     for (const auto& [id, cpus] : hosts) {
       machine.cpus = std::max(1, std::min(machine.cpus, static_cast<int>(cpus.count())));
     }
-    if (heritage_.memory) comm_->fabric_ = shm::make_fabric(comm_->shape_.ranks);
-    machine.fabric_name = comm_->fabric_ ? std::string(comm_->fabric_->name()) : "none";
+    if (heritage_.memory) comm_->network_.use(shm::make_fabric(comm_->network_.shape().ranks));
+    const auto& fabric = comm_->network_.fabric();
+    machine.fabric_name = fabric ? std::string(fabric->name()) : "none";
     const Log log = index(comm_->rank_) == 0 ? comm_->log_ : Log({}, nullptr);  // once
-    auto measured = tuning_.host(comm_->peers_, machine, log);
+    auto measured = tuning_.host(comm_->network_.peers(), machine, log);
     machine.measured = std::move(measured.curves);
     machine.measured_by = std::move(measured.by);
     machine.measured_not = std::move(measured.none);
@@ -321,7 +317,7 @@ class CommunicatorBuilder {
     HostMemory& memory = comm.memory_;
     SharedMemory shared =
         GDRX_TRY(share_memory({std::move(memory.segment), layout.bytes(), machine.hosts == 1},
-                              comm.peers_, heritage_, *comm.mesh_, deadline_));
+                              comm.network_.peers(), heritage_, *comm.mesh_, deadline_));
     memory.segment = std::move(shared.segment);
     if (heritage_.memory) GDRX_TRY(open_inbox_in(layout));
     machine.shm = memory.segment != nullptr && shm_wanted();
@@ -340,10 +336,10 @@ class CommunicatorBuilder {
     }
     if (!machine.shm || !writes_processes()) return {};
     const std::string why_not =
-        GDRX_TRY(share_processes(comm.peers_, heritage_, *comm.mesh_, deadline_));
+        GDRX_TRY(share_processes(comm.network_.peers(), heritage_, *comm.mesh_, deadline_));
     if (why_not.empty()) {
       machine.cma = comm.config_.cma;
-      for (const Hello& peer : comm.peers_) comm.processes_.push_back(peer.process.pid);
+      for (const Hello& peer : comm.network_.peers()) comm.processes_.push_back(peer.process.pid);
     } else if (index(comm.rank_) == 0) {
       comm.log_.info("ranks do not write each other's memory: {}", why_not);
     }
@@ -353,8 +349,8 @@ class CommunicatorBuilder {
   // In memory that every rank has mapped: nobody need tell where.
   Result<void> open_inbox_in(const shm::CommonLayout& layout) {
     Communicator& comm = *comm_;
-    place_inboxes(comm.peers_, layout, comm.memory_.segment->ticket());
-    return take(GDRX_TRY(shm::open_device(layout, comm.memory_.segment, comm.rank_)));
+    place_inboxes(comm.network_.peers(), layout, comm.memory_.segment->ticket());
+    return comm.network_.open(GDRX_TRY(shm::open_device(layout, comm.memory_.segment, comm.rank_)));
   }
 
   std::unique_ptr<Communicator> comm_;
@@ -387,7 +383,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<Contr
 Heritage Communicator::heritage(const Config& config) const noexcept {
   const bool alike = config.transport == config_.transport &&
                      config.shared_memory == config_.shared_memory && config.cma == config_.cma;
-  const bool memory = alike && machine_.shm && fabric_ && fabric_->name() == "shm";
+  const bool memory =
+      alike && machine_.shm && network_.fabric() && network_.fabric()->name() == "shm";
   return {memory, memory && machine_.cma > 0, {}};
 }
 

@@ -59,7 +59,7 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
   }
   if (!choice && !by_gpus) return fail(Errc::unsupported, "nothing carries an allReduce here");
   if (!choice) return text + "host buffers: nothing carries an allReduce of them here\n";
-  const bool gpus = std::any_of(peers_.begin(), peers_.end(),
+  const bool gpus = std::any_of(network_.peers().begin(), network_.peers().end(),
                                 [](const Hello& peer) { return peer.gpu.process != 0; });
   const bool staged = gpus && !by_gpus;
   return text +
@@ -243,8 +243,9 @@ std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
 
 std::string Communicator::describe() const {
   const Driving driving(*this);  // counters of the fabric and of the cache
-  const double inbox = inbox_ ? static_cast<double>(inbox_->shape().bytes()) / machine_.ranks : 0;
-  const RegistrationCache::Counters& registered = registrations_->counters();
+  const Device* const device = network_.device();
+  const double inbox = static_cast<double>(network_.inbox_bytes()) / machine_.ranks;
+  const RegistrationCache::Counters& registered = network_.registrations().counters();
   const double arena = seat_ ? static_cast<double>(memory_.arena.size()) : 0;
   return fmt::format(
       "{} ranks on {} host(s), {} cpu(s) each; shared memory {}{}; fabric {}; arena "
@@ -252,11 +253,11 @@ std::string Communicator::describe() const {
       "{} hits, {} misses, {} evicted; GPU memory {:.1f} MiB, pinned {:.1f} MiB{}{}",
       machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
       machine_.cma > 0 ? " (CMA)" : "", machine_.fabric ? machine_.fabric_name : "none",
-      arena / (1 << 20), inbox / (1 << 20), registrations_->size(), registered.hits,
+      arena / (1 << 20), inbox / (1 << 20), network_.registrations().size(), registered.hits,
       registered.misses, registered.evictions,
       gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0,
       static_cast<double>(pinned_->held() + streams_.pinned_bytes()) / (1 << 20),
-      device_ ? "; " : "", device_ ? device_->describe() : "");
+      device != nullptr ? "; " : "", device != nullptr ? device->describe() : "");
 }
 
 }  // namespace gdrx

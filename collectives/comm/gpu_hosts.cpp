@@ -134,7 +134,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   const Pieces pieces = pieces_of(bytes);
   operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, rail_algorithm());
   mark_plan("plan of hosts, GPUDirect", bytes, rail_algorithm());
-  GDRX_TRY(rail_->connect(*this, track_.get()));
+  GDRX_TRY(rail_->connect(network_, track_.get()));
   word_ = {.collective = call.collective,
            .type = call.type,
            .op = call.op,
@@ -151,7 +151,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   setup.adder = &*adder_;
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
   setup.word = word_;
-  setup.links = this;
+  setup.links = &network_;
   auto execution = GDRX_TRY(HierarchicalDirect::create(setup));
   operation.info.planned = execution->planned();
   return execution;
@@ -211,7 +211,7 @@ Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
   bound.element = size_of(word.type);
   bound.finish_over = size();
   bound.track = track_.get();
-  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));
   info.planned = execution->planned();
   info.registered = execution->registered();
   return execution;

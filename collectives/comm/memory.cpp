@@ -15,12 +15,12 @@ Result<RegistrationRef> Communicator::register_memory(std::span<std::byte> memor
         "through pinned host memory, which is registered already");
   }
   const std::lock_guard lock(driver_);
-  return registrations_->acquire(memory, MemoryKind::host);
+  return network_.registrations().acquire(memory, MemoryKind::host);
 }
 
 Result<void> Communicator::release_memory(const Registration* registration) {
   const std::lock_guard lock(driver_);
-  if (registrations_->release(registration)) return {};
+  if (network_.registrations().release(registration)) return {};
   return fail(Errc::invalid_argument, "this is not registered with the communicator (any more)");
 }
 
@@ -28,7 +28,8 @@ Result<std::byte*> Communicator::allocate_memory(std::size_t bytes) {
   const std::lock_guard lock(driver_);
   Allocation fresh;
   fresh.pages = GDRX_TRY(Pages::create(bytes));
-  fresh.registration = GDRX_TRY(registrations_->acquire_new(fresh.pages.bytes(), MemoryKind::host));
+  fresh.registration =
+      GDRX_TRY(network_.registrations().acquire_new(fresh.pages.bytes(), MemoryKind::host));
   std::byte* memory = fresh.pages.data();
   allocations_.emplace(memory, std::move(fresh));
   return memory;
@@ -46,45 +47,27 @@ Result<void> Communicator::free_memory(const std::byte* memory) {
     return fail(Errc::invalid_argument,
                 "memory is not freed while operations are pending: wait for them first");
   }
-  registrations_->remove(found->second.registration.get());
+  network_.registrations().remove(found->second.registration.get());
   allocations_.erase(found);
   return {};
-}
-
-RegistrationRef Communicator::registered(std::span<const std::byte> memory) noexcept {
-  return registrations_->find(memory);
 }
 
 MemoryHeld Communicator::memory_held() const {
   const Driving driving(*this);
   MemoryHeld held;
   if (seat_) held.shared = memory_.arena.size();
-  if (inbox_) held.inbox = inbox_->shape().bytes();
-  held.scratch = scratch_.pages.bytes().size();
+  held.inbox = network_.inbox_bytes();
+  held.scratch = network_.scratch_bytes();
   held.pinned = pinned_->held() + streams_.pinned_bytes();
   for (const auto& [memory, allocation] : allocations_) {
     held.allocated += allocation.pages.bytes().size();
   }
-  held.registered = registrations_->bytes();
+  held.registered = network_.registrations().bytes();
   if (gpu_) held.gpu = gpu_->memory();
   for (const Window& window : windows_) {
     (window.memory ? held.gpu_allocated : held.gpu_registered) += window.bytes;
   }
   return held;
-}
-
-// One execution runs at a time, and ends when all its writes are done: the memory is free then.
-Result<exec::Links::Scratch> Communicator::scratch(std::size_t bytes) {
-  if (scratch_.pages.bytes().size() < bytes) {
-    if (scratch_.registration) registrations_->remove(scratch_.registration.get());
-    scratch_ = {};
-    scratch_.pages = GDRX_TRY(Pages::create(bytes));
-    // Refused (a limit of locked memory, say): then what is sent from it is copied, as any other.
-    if (auto made = registrations_->acquire_new(scratch_.pages.bytes(), MemoryKind::host)) {
-      scratch_.registration = std::move(*made);
-    }
-  }
-  return Scratch{scratch_.pages.bytes(), scratch_.registration};
 }
 
 }  // namespace gdrx

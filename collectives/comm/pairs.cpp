@@ -12,8 +12,8 @@ namespace gdrx {
 void Communicator::make_flows() {
   exec::Neighbours here{.processes = processes_};
   if (seat_) here.rings = seat_->layout().rings(seat_->self());
-  pairs_.emplace(static_cast<exec::Links&>(*this), here);
-  exchange_flows_.emplace(static_cast<exec::Links&>(*this), exec::FlowLanes::of_plans(shape_));
+  pairs_.emplace(network_, here);
+  exchange_flows_.emplace(network_, exec::FlowLanes::of_plans(network_.shape()));
 }
 
 // If the communicator has failed since, whoever waits finds it; so does he if this goes wrong.

@@ -72,7 +72,8 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (exec::goes_by_parcels(call.collective, size())) return run_parcels(call, late);
   const Question question = question_of(call);
   const Bytes bytes = question.bytes;
-  if (registrations_->size() > 0 && registrations_->find({call.input, bytes}) != nullptr) {
+  if (network_.registrations().size() > 0 &&
+      network_.registrations().find({call.input, bytes}) != nullptr) {
     return false;  // an operation says whether all of its buffers are
   }
   const Ways::Way* const way = ways_.find(question);
@@ -126,7 +127,8 @@ std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
 
 // As run_quickly(). Other ranks may send messages: then it becomes an operation.
 bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& late) {
-  if (registrations_->size() > 0) return false;  // an operation says whether its buffers are
+  if (network_.registrations().size() > 0)
+    return false;  // an operation says whether its buffers are
   exec::Parcels parcels(*seat_, begin_exchange(call), stage_);
   const int most = looks_of(machine_);
   for (int looks = parcels.by_messages() ? most : 0; looks < most; ++looks) {

@@ -105,7 +105,7 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& operation) {
-  streams_.register_pinned(*registrations_);
+  streams_.register_pinned(network_.registrations());
   operation.info.staged = true;
   say_why_staged(operation.call);
   if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
@@ -114,7 +114,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& op
 
 void Communicator::begin_messages(std::shared_ptr<Operation> group) {
   streams_.messages = group;  // whatever fails from here on finds it
-  streams_.register_pinned(*registrations_);
+  streams_.register_pinned(network_.registrations());
   begin(*group);
   group->info.path = PathKind::fabric;
   group->info.staged = true;

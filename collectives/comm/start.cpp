@@ -221,9 +221,9 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
     way->planned = operation.info.planned;
     return execution;
   }
-  operation.info.registered = registrations_->size() > 0 &&
-                              registrations_->find({call.input, bytes}) != nullptr &&
-                              registrations_->find({call.output, bytes}) != nullptr;
+  operation.info.registered = network_.registrations().size() > 0 &&
+                              network_.registrations().find({call.input, bytes}) != nullptr &&
+                              network_.registrations().find({call.output, bytes}) != nullptr;
   exec::ArenaCall arena = arena_call(call);
   if (is_one_block(question, way->chosen)) {
     const exec::OneBlock block(*seat_, arena);
@@ -300,7 +300,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.finish_over = size();
   bound.track = track_.get();
   bound.user = user_of(call);
-  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), *this));
+  auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));
   operation.info.planned = execution->planned();
   operation.info.registered = execution->registered();
   return execution;
@@ -313,18 +313,6 @@ Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const pla
   auto compiled = std::make_shared<const exec::Program>(exec::compile(program));
   programs_.emplace(key, compiled);
   return std::shared_ptr<const exec::Program>(compiled);
-}
-
-Result<exec::Outbox*> Communicator::to(Rank peer) {
-  auto& outbox = outboxes_[static_cast<std::size_t>(index(peer))];
-  if (!outbox) {
-    if (failure_.happened()) return tl::unexpected(failure_.error());  // its memory may be gone
-    const Hello& hello = peers_[static_cast<std::size_t>(index(peer))];
-    auto endpoint = GDRX_TRY(device_->connect(peer, hello.device_address));
-    const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.inbox_key));
-    outbox = std::make_unique<exec::Outbox>(std::move(endpoint), region, inbox_->shape(), rank_);
-  }
-  return outbox.get();
 }
 
 }  // namespace gdrx

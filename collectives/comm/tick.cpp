@@ -59,12 +59,12 @@ bool only_one_processor() {
 
 void Communicator::watch_peers() {
   mesh_->start({[this](const Notice& notice) { on_notice(notice); }, [this] { return on_tick(); },
-                [this](Rank peer) { return hearing_ && hearing_->take(peer); }});
+                [this](Rank peer) { return network_.hears(peer); }});
 }
 
 // Nothing runs here: what the fabric has to answer to peers leaves this process all the same.
 void Communicator::serve_fabric() {
-  if (!device_ || failure_.happened()) return;
+  if (network_.device() == nullptr || failure_.happened()) return;
   auto polled = poll_device();
   if (!polled && polled.error().code != Errc::peer_lost) stop(std::move(polled).error(), true);
 }

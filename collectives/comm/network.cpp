@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/comm/network.hpp"
+
+#include <utility>
+
+namespace gdrx {
+namespace {
+
+constexpr std::size_t kCompletionsAtOnce = 64;
+
+}  // namespace
+
+Result<void> Network::open(std::shared_ptr<Device> device) {
+  device_ = std::move(device);
+  device_->report_to(hearing_.emplace(shape_.ranks));
+  inbox_ = GDRX_TRY(exec::Inbox::create(shape_, *device_));
+  outboxes_.resize(shape_.ranks);
+  completions_.resize(kCompletionsAtOnce);
+  return {};
+}
+
+Result<std::span<const Completion>> Network::poll() {
+  const std::size_t count = GDRX_TRY(device_->poll(completions_));
+  return std::span<const Completion>(completions_).first(count);
+}
+
+Result<exec::Outbox*> Network::to(Rank peer) {
+  auto& outbox = outboxes_[static_cast<std::size_t>(index(peer))];
+  if (!outbox) {
+    if (failure_.happened()) return tl::unexpected(failure_.error());  // its memory may be gone
+    const Hello& hello = peers_[static_cast<std::size_t>(index(peer))];
+    auto endpoint = GDRX_TRY(device_->connect(peer, hello.device_address));
+    const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.inbox_key));
+    outbox = std::make_unique<exec::Outbox>(std::move(endpoint), region, inbox_->shape(), self_);
+  }
+  return outbox.get();
+}
+
+// One execution runs at a time, and ends when all its writes are done: the memory is free then.
+Result<exec::Links::Scratch> Network::scratch(std::size_t bytes) {
+  if (scratch_.pages.bytes().size() < bytes) {
+    if (scratch_.registration) registrations_->remove(scratch_.registration.get());
+    scratch_ = {};
+    scratch_.pages = GDRX_TRY(Pages::create(bytes));
+    // Refused (a limit of locked memory, say): then what is sent from it is copied, as any other.
+    if (auto made = registrations_->acquire_new(scratch_.pages.bytes(), MemoryKind::host)) {
+      scratch_.registration = std::move(*made);
+    }
+  }
+  return Scratch{scratch_.pages.bytes(), scratch_.registration};
+}
+
+}  // namespace gdrx
