@@ -99,13 +99,11 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   const std::uint64_t spins = share_cores() ? kSpinsShared : kSpinsAlone;
   Driving driving(*this);
   StreamPatience patience;
-  idle_ = 0;
+  pace_.restart();
   while (!operation.end.done()) {
     if (endings_.due()) driving.tell();
     if (waiting_question_.asked()) answer_question();
-    if (GDRX_TRY(progress())) {
-      idle_ = 0;
-    } else if (++idle_ > spins) {
+    if (pace_.count(GDRX_TRY(progress())) > spins) {
       GDRX_TRY(look_at_stream(operation, patience));
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
@@ -122,7 +120,7 @@ Result<Progress> Communicator::test(Operation& operation) {
     GDRX_TRY(reached(operation));
   } else if (!operation.aside && !operation.end.done()) {
     const std::unique_lock lock(driver_, std::try_to_lock);
-    if (lock.owns_lock()) idle_ = GDRX_TRY(progress()) ? 0 : idle_ + 1;
+    if (lock.owns_lock()) pace_.count(GDRX_TRY(progress()));
   }
   endings_.tell();
   if (!operation.end.done()) return Progress::pending;
@@ -192,7 +190,7 @@ Result<bool> Communicator::make_progress() {
   }
   const bool on_fabric = (pairs && pairs_->on_fabric()) || front.info.path == PathKind::fabric;
   // A rank that is alone has nobody to hear from.
-  if (network_.device() && size() > 1 && (on_fabric || idle_ % kFabricEvery == kFabricEvery - 1)) {
+  if (network_.device() && size() > 1 && (on_fabric || pace_.is_time(kFabricEvery))) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
       fail_by(std::move(polled).error());
@@ -226,7 +224,7 @@ bool Communicator::step_front(Operation& front) {
     case exec::Step::idle:
       break;
   }
-  if (idle_ % kClockEvery == kClockEvery - 1) {
+  if (pace_.is_time(kClockEvery)) {
     if (auto looked = look_at_clock(front); !looked) {
       fail_by(std::move(looked).error());
       return true;
@@ -321,12 +319,9 @@ void Communicator::finish_front() {
   front->staging.reset();
   plan_.end();
   end_of_stream_call(*front);
-  if (!front->own) {
-    last_ = front->info;
-    last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
-  }
+  if (!front->own) last_.was_host(front->info);
   finish(*front);  // publishes info
-  stirred_ = true;
+  pace_.stir();
   if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
   if (auto started = start(*queue_.front()); !started) fail_by(std::move(started).error());
 }
@@ -334,10 +329,10 @@ void Communicator::finish_front() {
 OperationInfo Communicator::last_operation() const {
   {
     const std::lock_guard lock(gpu_mutex_);
-    if (last_was_gpu_) return gpu_info_;
+    if (const auto info = last_.gpu()) return *info;
   }
   const Driving driving(*this);
-  return last_;
+  return last_.host();
 }
 
 }  // namespace gdrx

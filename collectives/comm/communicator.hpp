@@ -21,9 +21,11 @@
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/hierarchical_direct.hpp"
+#include "collectives/comm/last_call.hpp"
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/network.hpp"
+#include "collectives/comm/pace.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/staging_pool.hpp"
 #include "collectives/comm/stream_calls.hpp"
@@ -331,16 +333,14 @@ class Communicator final {
       programs_;
   mutable Endings endings_;
   WaitingQuestion waiting_question_;
-  std::mutex marks_mutex_;               // of those who look at an operation's mark
-  std::uint64_t calls_ = 0;              // collectives started
-  std::uint64_t stage_ = 0;              // of the arena
-  exec::Word word_;                      // of the running collective
-  OperationInfo last_;                   // driver_ held
+  std::mutex marks_mutex_;   // of those who look at an operation's mark
+  std::uint64_t calls_ = 0;  // collectives started
+  std::uint64_t stage_ = 0;  // of the arena
+  exec::Word word_;          // of the running collective
+  LastCall last_;
+  Pace pace_;
   std::unique_ptr<trace::Track> track_;  // null: nobody watches
   trace::Span plan_;                     // of the front operation
-  std::uint64_t idle_ = 0;
-  Instant active_{};      // when the mesh's thread last found the queue not empty
-  bool stirred_ = false;  // by a call that has ended since
   Suspicion suspicion_;
 
   // In this order: the mesh's thread stops before what it uses is gone.
@@ -362,14 +362,11 @@ class Communicator final {
   std::optional<Hierarchy> hierarchy_;   // with gpu_ on several hosts
   std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
   std::optional<GpuFlags> flags_;     // with gpu_
-  Instant moved_{};                   // when the mesh's thread last had something to do
   std::optional<GpuAdder> adder_;     // with rail_
   exec::RailPlan rail_plan_;          // as the next
   std::unique_ptr<exec::Rail> rail_;  // null: between hosts goes pinned memory
   std::string gpu_measured_by_;
   std::list<Window> windows_;               // handles: their addresses stay
-  OperationInfo gpu_info_;                  // gpu_mutex_ held
-  std::atomic<bool> last_was_gpu_{false};   // of those that have ended
   std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank
   std::unique_ptr<ControlMesh> mesh_;
 };

@@ -218,12 +218,13 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
     return tl::unexpected(stop(std::move(enqueued).error(), true));
   }
   if (timed) gpu_spans_->end(stream, what.kernel, what.bytes, number);
-  gpu_info_.algorithm = what.algorithm;
-  gpu_info_.path = PathKind::gpu;
-  gpu_info_.predicted_us = what.predicted_us;
-  gpu_info_.registered =
+  OperationInfo info;
+  info.algorithm = what.algorithm;
+  info.path = PathKind::gpu;
+  info.predicted_us = what.predicted_us;
+  info.registered =
       what.moves.empty() && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;
-  last_was_gpu_.store(true, std::memory_order_relaxed);  // gpu_mutex_ is held
+  last_.was_gpu(info);
   posted_on_gpu_ = true;
   return {};
 }

@@ -34,13 +34,12 @@ bool Communicator::step_pairs() {
     moved = GDRX_TRY(pairs_->step());
     while (const auto ended = pairs_->take_ended()) {
       moved = true;
-      last_ = ended->info;
-      last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
-      finish(*ended);                                         // publishes info
-      stirred_ = true;
+      last_.was_host(ended->info);
+      finish(*ended);  // publishes info
+      pace_.stir();
       if (ended->error) return tl::unexpected(*ended->error);
     }
-    if (!moved && idle_ % kClockEvery == kClockEvery - 1) GDRX_TRY(look_at_pairs_clock());
+    if (!moved && pace_.is_time(kClockEvery)) GDRX_TRY(look_at_pairs_clock());
     return {};
   }();
   if (went_on) return moved;

@@ -82,7 +82,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
     if (!way->planned || bytes > machine_.arena_block) return false;
     ++calls_;
     if (call.output != call.input) reduce::copy(call.output, call.input, bytes);
-    set_way(last_, way->chosen, *way->planned);
+    set_way(last_.host(), way->chosen, *way->planned);
     end_quickly({.slices = 1});
     return true;
   }
@@ -97,7 +97,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
     if (!block.agrees()) break;  // an operation says how
     block.end();
     stage_ = block.end_stage();
-    set_way(last_, chosen, block.traffic());
+    set_way(last_.host(), chosen, block.traffic());
     end_quickly(block.counters());
     return true;
   }
@@ -119,7 +119,7 @@ std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
   for (const Call* call : messages) {
     if (!pairs_->flows().run_now(message_of(*call), looks)) break;
     ++done;
-    set_way(last_, {Algorithm{}, PathKind::fabric, 0}, {});
+    set_way(last_.host(), {Algorithm{}, PathKind::fabric, 0}, {});
     end_quickly(call->sends ? exec::Counters{1, 1, 0} : exec::Counters{1, 0, 1});
   }
   return done;
@@ -137,7 +137,8 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
     parcels.end();
     stage_ = parcels.end_stage();
     const exec::Counters counters = parcels.counters();
-    set_way(last_, {Algorithm::one_shot, PathKind::shm, 0}, {counters.sent, counters.received});
+    set_way(last_.host(), {Algorithm::one_shot, PathKind::shm, 0},
+            {counters.sent, counters.received});
     end_quickly(counters);
     return true;
   }
@@ -156,10 +157,11 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
 }
 
 void Communicator::end_quickly(const exec::Counters& counters) noexcept {
-  last_.counters = counters;
-  last_.staged = last_.registered = false;
-  last_was_gpu_.store(false, std::memory_order_relaxed);  // as in finish_front()
-  stirred_ = true;
+  OperationInfo& info = last_.host();
+  info.counters = counters;
+  info.staged = info.registered = false;
+  last_.was_host();
+  pace_.stir();
 }
 
 }  // namespace gdrx

@@ -141,7 +141,7 @@ bool Communicator::step_messages() {
     return messages.ended;
   }
   if (flags_->count(gpu::Told::gathered) == 0) {
-    if (idle_ % kClockEvery != kClockEvery - 1) return false;
+    if (!pace_.is_time(kClockEvery)) return false;
     if (!group->deadline.passed(steady_clock().now())) return false;
     fail_by({Errc::timeout,
              fmt::format("rank {}: the GPU did not take what messages brought within {:g} s ({})",
@@ -152,8 +152,7 @@ bool Communicator::step_messages() {
   flags_->end();
   streams_.messages.reset();
   end_of_stream_call(*group);
-  last_ = group->info;
-  last_was_gpu_.store(false, std::memory_order_relaxed);  // the infos have their locks
+  last_.was_host(group->info);
   for (const auto& one : messages.waited) finish(*one);
   finish(*group);
   return true;

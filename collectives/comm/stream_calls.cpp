@@ -130,7 +130,7 @@ void Communicator::take_posted() {
   } catch (const std::bad_alloc&) {
     end_for_memory();
   }
-  moved_ = steady_clock().now();  // they may begin at once
+  pace_.move(steady_clock().now());  // they may begin at once
 }
 
 // The GPU comes to its calls one after another, whoever put them into its stream.

@@ -90,12 +90,12 @@ Duration Communicator::tick() {
   look_at_spans();
   take_posted();
   const Instant now = steady_clock().now();
-  if (std::exchange(stirred_, false)) active_ = now;
-  if (idle() && !expects_streams()) {
+  const bool work = !idle() || expects_streams();
+  const Duration resting = pace_.resting(work, now);
+  if (!work) {
     serve_fabric();
-    return now - active_ < kActiveFor ? kTickActive : kTickIdle;
+    return resting < kActiveFor ? kTickActive : kTickIdle;
   }
-  active_ = now;
   thread_local const bool shared = only_one_processor();
   const bool crowded = mesh_->is_crowded();
   const Deadline turn =
@@ -105,14 +105,13 @@ Duration Communicator::tick() {
     if (turn.passed(then) || endings_.due()) break;
     if (waiting_question_.asked()) answer_question();
     const auto moved = progress();
-    idle_ = moved && *moved ? 0 : idle_ + 1;
-    if (idle_ == 0) {
-      moved_ = then;
-    } else if (!shared && (streams_.running || !expects_streams() || then - moved_ < kAwake)) {
+    if (pace_.count(moved && *moved) == 0) {
+      pace_.move(then);
+    } else if (!shared && (streams_.running || !expects_streams() || pace_.still(then) < kAwake)) {
       sched_yield();
     } else {
       lock.unlock();
-      nap(crowded ? Duration::zero() : then - moved_);
+      nap(crowded ? Duration::zero() : pace_.still(then));
       if (!lock.try_lock()) return kTickBusy;
     }
   }
