@@ -41,7 +41,10 @@ Communicator::~Communicator() {
   endings_.tell();
   plan_.end();
   network_.close();
-  streams_.forget_registrations();
+  if (pinned_) {
+    streams_.forget_registrations(network_.registrations());
+    rails_.forget_registrations(network_.registrations());
+  }
   if (gpu_spans_) gpu_spans_->show(Instant::max());
   try {
     if (track_) track_->write(log_);
@@ -237,8 +240,8 @@ Result<void> Communicator::poll_device() {
   for (const Completion& completion : GDRX_TRY(network_.poll())) {
     switch (completion.kind) {
       case CompletionKind::immediate:
-        if (rail_ && exec::Rail::is_mine(completion.immediate)) {
-          GDRX_TRY(rail_->arrived(completion.peer, completion.immediate));
+        if (rails_.direct() != nullptr && exec::Rail::is_mine(completion.immediate)) {
+          GDRX_TRY(rails_.direct()->arrived(completion.peer, completion.immediate));
         } else {
           GDRX_TRY(network_.inbox().arrived(completion.peer, completion.immediate));
         }

@@ -20,13 +20,13 @@
 #include "collectives/comm/failure_handler.hpp"
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_spans.hpp"
-#include "collectives/comm/hierarchical_direct.hpp"
 #include "collectives/comm/last_call.hpp"
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/network.hpp"
 #include "collectives/comm/pace.hpp"
 #include "collectives/comm/point_to_point.hpp"
+#include "collectives/comm/rails.hpp"
 #include "collectives/comm/staging_pool.hpp"
 #include "collectives/comm/stream_calls.hpp"
 #include "collectives/comm/suspicion.hpp"
@@ -223,7 +223,7 @@ class Communicator final {
   Result<std::shared_ptr<Operation>> post_on_hosts(Call call);
   Result<std::shared_ptr<Operation>> queue_on_hosts(Call call);
   Result<void> enqueue_on_hosts(const Call& call, bool captured);
-  Pieces pieces_of(Bytes bytes) const noexcept;
+  Pieces pieces_of(Bytes bytes) const { return rails_.cut(bytes, gpu_host_.ranks); }
   bool expects_streams() const noexcept;
   bool is_staged_in_stream(const Call& call) const;
   /// Null: it is captured.
@@ -245,7 +245,6 @@ class Communicator final {
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
                                                                    exec::Word word,
                                                                    std::span<std::byte> part);
-  Result<void> allocate_host_memory();
   Result<std::byte*> pinned_of(std::uint64_t bytes);
   Machine rail_machine() const;
   Result<bool> reached(Operation& operation);
@@ -348,7 +347,6 @@ class Communicator final {
   std::optional<exec::ArenaSeat> seat_;
   Network network_{failure_};
   std::optional<StagingPool> pinned_;  // with its registrations
-  StagingPool::Lease between_;         // GPUs and rails; set once
   std::map<const std::byte*, Allocation> allocations_;
   std::optional<PointToPoint> pairs_;          // with an inbox
   std::optional<exec::Flows> exchange_flows_;  // as that, for the running operation
@@ -360,11 +358,8 @@ class Communicator final {
   std::uint32_t said_staged_ = 0;        // reasons that the log has, a bit each
   gpu::Host gpu_host_;                   // of this rank's host
   std::optional<Hierarchy> hierarchy_;   // with gpu_ on several hosts
-  std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> rail_programs_;
-  std::optional<GpuFlags> flags_;     // with gpu_
-  std::optional<GpuAdder> adder_;     // with rail_
-  exec::RailPlan rail_plan_;          // as the next
-  std::unique_ptr<exec::Rail> rail_;  // null: between hosts goes pinned memory
+  std::optional<GpuFlags> flags_;        // with gpu_
+  Rails rails_;                          // with hierarchy_
   std::string gpu_measured_by_;
   std::list<Window> windows_;               // handles: their addresses stay
   std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank

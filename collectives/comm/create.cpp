@@ -242,7 +242,8 @@ class CommunicatorBuilder {
     }
     Hierarchy hierarchy = arrange(hosts, one_host);
     if (!one_host && comm.gpu_) {
-      if (auto memory = comm.allocate_host_memory(); !memory) {
+      if (auto memory = comm.rails_.take_pinned(*comm.gpu_, comm.network_.registrations());
+          !memory) {
         comm.no_gpu_ = fmt::format("no pinned memory: {}", describe(memory.error()));
         comm.gpu_.reset();  // then nobody uses GPUs between hosts
       }
@@ -277,12 +278,10 @@ class CommunicatorBuilder {
       comm.log_.info("no GPUDirect RDMA between hosts: {}", gdrx::describe(plan.error()));
       return {};
     }
-    comm.rail_plan_ = std::move(*plan);
-    comm.adder_.emplace(*comm.flags_);
-    const RailOffer offer{comm.gpu_.get(), comm.network_.device(), comm.config_.gpu_direct,
-                          &*comm.adder_};
-    comm.rail_ = GDRX_TRY(
-        share_rails(offer, *comm.hierarchy_, comm.rank_, *comm.mesh_, comm.log_, deadline_));
+    exec::RailAdder& adder = comm.rails_.plan(std::move(*plan), *comm.flags_);
+    const RailOffer offer{comm.gpu_.get(), comm.network_.device(), comm.config_.gpu_direct, &adder};
+    comm.rails_.use(GDRX_TRY(
+        share_rails(offer, *comm.hierarchy_, comm.rank_, *comm.mesh_, comm.log_, deadline_)));
     return {};
   }
 

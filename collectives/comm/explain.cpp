@@ -175,7 +175,7 @@ std::string Explanation::of_blocks(const Call& call) const {
 }
 
 std::string Explanation::of_hosts(Bytes bytes) const {
-  const bool direct = comm_.rail_ != nullptr;
+  const bool direct = comm_.rails_.direct() != nullptr;
   const Pieces pieces = comm_.pieces_of(std::max<Bytes>(bytes, 1));
   const Machine rail = comm_.rail_machine();
   const std::string_view memory = direct ? "memory of its own (GPUDirect RDMA)" : "pinned memory";
@@ -256,7 +256,8 @@ std::string Communicator::describe() const {
       arena / (1 << 20), inbox / (1 << 20), network_.registrations().size(), registered.hits,
       registered.misses, registered.evictions,
       gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0,
-      static_cast<double>(pinned_->held() + streams_.pinned_bytes()) / (1 << 20),
+      static_cast<double>(pinned_->held() + rails_.pinned_bytes() + streams_.pinned_bytes()) /
+          (1 << 20),
       device != nullptr ? "; " : "", device != nullptr ? device->describe() : "");
 }
 

@@ -12,13 +12,6 @@
 namespace gdrx {
 namespace {
 
-/// A program for ranks 0 to n - 1 as one for those of a rail.
-void rename_peers(plan::RankProgram& program, std::span<const Rank> rail) {
-  for (plan::Channel& channel : program.channels) {
-    for (plan::Op& op : channel) op.peer = rail[static_cast<std::size_t>(index(op.peer))];
-  }
-}
-
 // One of over seven weeks is none.
 std::uint32_t in_record(std::chrono::milliseconds timeout) {
   return timeout.count() <= 0xffff'ffff ? static_cast<std::uint32_t>(timeout.count()) : 0;
@@ -72,11 +65,6 @@ Result<std::shared_ptr<Operation>> Communicator::queue_on_hosts(Call call) {
   return operation;
 }
 
-Pieces Communicator::pieces_of(Bytes bytes) const noexcept {
-  return Pieces::cut(bytes, gpu_host_.ranks,
-                     rail_ ? rail_plan_.most_part(rail_->layout()) : Hierarchical::kMostPart);
-}
-
 Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   const Bytes bytes = call.count * size_of(call.type);
   GpuPieces what;
@@ -87,19 +75,20 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   what.record = {call.count, static_cast<std::int32_t>(call.type),
                  static_cast<std::int32_t>(call.op), captured ? 1 : 0, in_record(timeout_of(call))};
   what.pieces = pieces_of(bytes);
-  if (rail_) {
-    what.part = [this](std::uint64_t piece) { return rail_->part(piece); };
-    what.levels = rail_plan_.levels;
-    what.sums = levels_of(rail_plan_);
-    what.sum = [&, this](std::uint64_t piece, std::uint32_t sum) {
+  if (exec::Rail* const rail = rails_.direct()) {
+    const exec::RailPlan& plan = rails_.plan();
+    what.part = [rail](std::uint64_t piece) { return rail->part(piece); };
+    what.levels = plan.levels;
+    what.sums = levels_of(plan);
+    what.sum = [&, rail, this](std::uint64_t piece, std::uint32_t sum) {
       const int over = call.op == ReduceOp::avg ? size() : 0;
-      const exec::Rail::Call how{call.type, call.op, over, &rail_plan_};
+      const exec::Rail::Call how{call.type, call.op, over, &rails_.plan()};
       const Bytes part = what.pieces.piece(piece).part_of(hierarchy_->local);
-      return host_sum(rail_->sum(piece, part, how, rail_plan_.sums[sum]), gpu_host_.blocks);
+      return host_sum(rail->sum(piece, part, how, rails_.plan().sums[sum]), gpu_host_.blocks);
     };
   } else {
     what.part = [this, &what](std::uint64_t piece) {
-      return between_->data() + Hierarchical::offset(piece, what.pieces);
+      return rails_.pinned() + Hierarchical::offset(piece, what.pieces);
     };
   }
   const std::lock_guard lock(gpu_mutex_);
@@ -108,14 +97,6 @@ Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   const auto before = GDRX_TRY(gpu_->mark(nullptr));
   GDRX_TRY(before->hold(gpu_->own_stream()));
   return enqueue(what, gpu_->own_stream());
-}
-
-// With the communicator: later, the driver might wait for kernels that wait for this rank, and both
-// the thread that enqueues and the one that drives read it.
-Result<void> Communicator::allocate_host_memory() {
-  const auto* of_this_gpu = reinterpret_cast<const void*>(gpu_->ticket().pointer);
-  between_ = GDRX_TRY(pinned_->take(Hierarchical::kStagingBytes, of_this_gpu));
-  return pinned_->enroll(*between_);
 }
 
 Machine Communicator::rail_machine() const {
@@ -134,7 +115,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   const Pieces pieces = pieces_of(bytes);
   operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, rail_algorithm());
   mark_plan("plan of hosts, GPUDirect", bytes, rail_algorithm());
-  GDRX_TRY(rail_->connect(network_, track_.get()));
+  GDRX_TRY(rails_.direct()->connect(network_, track_.get()));
   word_ = {.collective = call.collective,
            .type = call.type,
            .op = call.op,
@@ -146,9 +127,9 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   setup.pieces = pieces;
   setup.track = track_.get();
   setup.local = hierarchy_->local;
-  setup.rail = rail_.get();
-  setup.plan = &rail_plan_;
-  setup.adder = &*adder_;
+  setup.rail = rails_.direct();
+  setup.plan = &rails_.plan();
+  setup.adder = &rails_.adder();
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
   setup.word = word_;
   setup.links = &network_;
@@ -158,7 +139,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operation& operation) {
-  if (rail_) return make_hierarchical_direct(operation);
+  if (rails_.direct() != nullptr) return make_hierarchical_direct(operation);
   const Call& call = operation.call;
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);
@@ -183,7 +164,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   setup.pieces = pieces;
   setup.track = track_.get();
   setup.local = hierarchy_->local;
-  setup.staging = between_->data();
+  setup.staging = rails_.pinned();
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
     word_.sequence = first + piece;
     return make_rail_execution(operation.info, word_, part);
@@ -196,15 +177,9 @@ Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
   const auto ranks = static_cast<int>(hierarchy_->rail.size());
   const plan::Spec spec{Collective::all_reduce, word.algorithm, ranks, Rank{}};
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
-  auto& program = rail_programs_[word.algorithm];
-  if (!program) {
-    plan::RankProgram own = GDRX_TRY(plan::build_rank(spec, Rank{hierarchy_->own_host}));
-    rename_peers(own, hierarchy_->rail);
-    program = std::make_shared<const exec::Program>(exec::compile(own));
-  }
   const std::uint64_t elements = part.size() / size_of(word.type);
   exec::PlanCall bound;
-  bound.program = program;
+  bound.program = GDRX_TRY(rails_.program(word.algorithm, *hierarchy_));
   bound.buffers = {{part.data(), {elements, shape.input_chunks}},
                    {part.data(), {elements, shape.output_chunks}}};
   bound.word = word;

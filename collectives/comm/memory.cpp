@@ -58,7 +58,7 @@ MemoryHeld Communicator::memory_held() const {
   if (seat_) held.shared = memory_.arena.size();
   held.inbox = network_.inbox_bytes();
   held.scratch = network_.scratch_bytes();
-  held.pinned = pinned_->held() + streams_.pinned_bytes();
+  held.pinned = pinned_->held() + rails_.pinned_bytes() + streams_.pinned_bytes();
   for (const auto& [memory, allocation] : allocations_) {
     held.allocated += allocation.pages.bytes().size();
   }

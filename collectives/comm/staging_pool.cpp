@@ -6,6 +6,13 @@
 
 namespace gdrx {
 
+// Another communicator's memory is not this one's network's.
+StagingPool::~StagingPool() {
+  for (const Block& block : blocks_) {
+    if (block.registration) cache_.remove(block.registration.get());
+  }
+}
+
 StagingPool::Block* StagingPool::find(std::size_t bytes, bool& outgrown) noexcept {
   const std::lock_guard lock(mutex_);
   Block* best = nullptr;

@@ -30,6 +30,9 @@ class StagingPool {
 
   /// Blocks are registered in `cache`, which outlives this object.
   explicit StagingPool(RegistrationCache& cache) : cache_(cache) {}
+  ~StagingPool();
+  StagingPool(const StagingPool&) = delete;
+  StagingPool& operator=(const StagingPool&) = delete;
   /// At least `bytes`, of the context that `device` belongs to. Any thread but that which drives:
   /// CUDA may let it wait for a stream that waits for who drives. So no lock of a caller's is held.
   Result<Lease> take(std::size_t bytes, const void* device);

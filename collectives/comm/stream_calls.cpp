@@ -112,6 +112,11 @@ void StreamCalls::register_pinned(RegistrationCache& cache) {
   }
 }
 
+void StreamCalls::forget_registrations(RegistrationCache& cache) {
+  for (const RegistrationRef& one : registrations_) cache.remove(one.get());
+  registrations_.clear();
+}
+
 bool Communicator::idle() const noexcept {
   return queue_.empty() && (!pairs_ || pairs_->running().empty()) && streams_.awaited.empty() &&
          !streams_.messages;

@@ -61,8 +61,8 @@ class StreamCalls {
   void look(Waiting& all, Instant now) const;
   /// Pinned memory, once for all calls. What is not registered is copied once more.
   void register_pinned(RegistrationCache& cache);
-  /// Before the cache goes.
-  void forget_registrations() { registrations_.clear(); }
+  /// Before the memory is another's.
+  void forget_registrations(RegistrationCache& cache);
 
   bool running = false;                           // one that began has not ended
   std::list<std::shared_ptr<Operation>> awaited;  // in the order in which they begin

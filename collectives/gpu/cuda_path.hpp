@@ -52,6 +52,7 @@ class CudaPath final : public Path {
   Result<void> step_flags(const FlagStep& step, void* stream) override;
   Result<bool> relay(const Work& what, const Relay& between, void* stream) override;
   Result<std::span<std::byte>> staging(std::uint64_t bytes) override;
+  Result<std::span<std::byte>> pinned(std::uint64_t bytes) override;
   Result<void> stage(const Staged& what) override;
   Flags& flags() noexcept override { return *held_->flags; }
   std::uint64_t memory() const noexcept override { return kArenaBytes; }

@@ -10,16 +10,20 @@
 #include "collectives/kernels/stops.hpp"
 
 namespace gdrx::gpu {
-// What was outgrown stays for the graphs that name it, and since to free it would wait for every
-// kernel of the GPU. So that it is little, memory grows twofold once it grows.
+// To give it back while a kernel may use it is for Held.
+Result<std::span<std::byte>> CudaPath::pinned(std::uint64_t bytes) {
+  const OnDevice here(device_);
+  const AnyCapture beside;
+  held_->staging.reserve(held_->staging.size() + 1);
+  held_->staging.push_back(GDRX_TRY(PooledMemory::borrow_pinned(bytes)));
+  return held_->staging.back().bytes();
+}
+
+// What was outgrown stays for the graphs that name it. So that it is little, memory grows twofold
+// once it grows.
 Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
   if (bytes > staging_.size()) {
-    const OnDevice here(device_);
-    const AnyCapture beside;
-    held_->staging.reserve(held_->staging.size() + 1);
-    const std::uint64_t size = staging_.empty() ? bytes : std::bit_ceil(bytes);
-    held_->staging.push_back(GDRX_TRY(PooledMemory::borrow_pinned(size)));
-    staging_ = held_->staging.back().bytes();
+    staging_ = GDRX_TRY(pinned(staging_.empty() ? bytes : std::bit_ceil(bytes)));
   }
   return staging_;
 }

@@ -56,7 +56,7 @@ struct Held final : DeviceWait::Kept {
   PooledMemory shared;  // with the host: what the next two are in
   Report* report = nullptr;
   Flags* flags = nullptr;
-  std::vector<PooledMemory> staging;  // pinned; the last is the largest
+  std::vector<PooledMemory> staging;  // pinned
   cudaEvent_t order = nullptr;
   cudaEvent_t staged = nullptr;  // behind the last call that the host made, if none was captured
   cudaEvent_t never = nullptr;   // never recorded

@@ -42,6 +42,7 @@ class NoPath : public Path {
   Result<void> step_flags(const FlagStep&, void*) override { return cannot(); }
   Result<bool> relay(const Work&, const Relay&, void*) override { return false; }
   Result<std::span<std::byte>> staging(std::uint64_t) override { return cannot(); }
+  Result<std::span<std::byte>> pinned(std::uint64_t) override { return cannot(); }
   Result<void> stage(const Staged&) override { return cannot(); }
   Flags& flags() noexcept override { return flags_; }
   std::uint64_t memory() const noexcept override { return 0; }

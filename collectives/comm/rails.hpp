@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What GPUs of several hosts have between them: NICs that write their memory, or pinned memory.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "collectives/comm/hierarchical_direct.hpp"
+#include "collectives/comm/hierarchy.hpp"
+#include "collectives/exec/plan_execution.hpp"
+#include "collectives/gpu/path.hpp"
+#include "gdrx/plan.hpp"
+#include "transport/memory/registration_cache.hpp"
+
+namespace gdrx {
+
+class Rails {
+ public:
+  // As the communicator is made.
+  /// With the communicator: later, the driver might wait for kernels that wait for this rank.
+  Result<void> take_pinned(gpu::Path& path, RegistrationCache& cache);
+  /// What adds on the GPU, for the rail that use() is given.
+  exec::RailAdder& plan(exec::RailPlan plan, GpuFlags& flags);
+  void use(std::unique_ptr<exec::Rail> rail) { rail_ = std::move(rail); }
+
+  /// Before the memory is another's.
+  void forget_registrations(RegistrationCache& cache) noexcept;
+
+  /// Null: pinned memory is between them.
+  exec::Rail* direct() const noexcept { return rail_.get(); }
+  // With direct().
+  const exec::RailPlan& plan() const noexcept { return plan_; }
+  GpuAdder& adder() noexcept { return *adder_; }
+  /// Else.
+  std::byte* pinned() const noexcept { return pinned_.data(); }
+  std::uint64_t pinned_bytes() const noexcept { return pinned_.size(); }
+
+  /// How a call of so many bytes is cut, of as many ranks on each host.
+  Pieces cut(Bytes bytes, int ranks) const;
+  /// Over pinned memory, between the ranks of a rail.
+  Result<std::shared_ptr<const exec::Program>> program(plan::Algorithm algorithm,
+                                                       const Hierarchy& hierarchy);
+
+ private:
+  std::span<std::byte> pinned_;  // the path's
+  RegistrationRef registration_;
+  exec::RailPlan plan_;
+  std::optional<GpuAdder> adder_;
+  std::unique_ptr<exec::Rail> rail_;
+  std::map<plan::Algorithm, std::shared_ptr<const exec::Program>> programs_;
+};
+
+}  // namespace gdrx
