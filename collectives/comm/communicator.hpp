@@ -195,6 +195,7 @@ class Communicator final : private exec::Links {
     const Communicator& comm_;
     std::unique_lock<std::mutex> lock_;
   };
+  class Turn;  // of a small call
   const exec::InboxShape& shape() const noexcept override { return shape_; }
   exec::Inbox& inbox() noexcept override { return *inbox_; }
   Rank self() const noexcept override { return rank_; }
@@ -331,8 +332,8 @@ class Communicator final : private exec::Links {
   std::optional<plan::Algorithm> fixed_;
   Ways ways_;
   std::vector<Hello> peers_;
-  std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
-  WriteGate gate_;                       // through which they come into this one
+  std::vector<ProcessTicket> processes_;  // by rank, where they may be written and read
+  WriteGate gate_;                        // through which they come into this one
   Failure failure_;
   std::atomic<std::int32_t> origin_{-1}, subject_{-1};  // of it
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "collectives/reduce/reducer.hpp"
-#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 namespace {
@@ -15,7 +14,9 @@ namespace {
 // own cost shows.
 constexpr std::uint64_t kSlices = 16;
 constexpr std::uint64_t kUncutBytes = 32 * 1024;
-constexpr std::uint64_t kReadAtOnce = 1024 * 1024;  // of another process: some tens of microseconds
+// Of messages through a ring, before other peers and clocks have their turn: some tens of
+// microseconds.
+constexpr std::uint64_t kTurn = 512 * 1024;
 
 // Whether the bytes that come next may replace those that go.
 bool may_take(const Flow& flow, std::uint64_t bytes) {
@@ -159,7 +160,7 @@ Result<Progress> Flows::hand_over(Pair& to, const Flow& flow, const MessageHeade
 
 // False: it goes by slices. Else it is lent, or over: then it is handed over.
 Result<bool> Flows::lend(Pair& to, Flow& flow) {
-  if (!to.ring || here_.processes.empty() || flow.cut || flow.bytes <= kRingSlice) return false;
+  if (!to.ring || !lends() || flow.cut || flow.bytes <= kRingSlice) return false;
   if (!flow.lent) {
     const SliceHead head = slice_head(header_of(flow, links_.self()));
     flow.lent = GDRX_TRY(to.ring->out.lend(head, flow.buffer)) == Progress::done;
@@ -178,7 +179,7 @@ Result<bool> Flows::lend(Pair& to, Flow& flow) {
 
 Result<bool> Flows::send(Pair& to) {
   bool moved = false;
-  while (to.sends.first != nullptr) {
+  for (std::uint64_t turn = 0; to.sends.first != nullptr && turn < kTurn;) {
     Flow& flow = *to.sends.first;
     if (GDRX_TRY(lend(to, flow))) {
       if (flow.at < flow.bytes) break;
@@ -194,14 +195,15 @@ Result<bool> Flows::send(Pair& to) {
     ++flow.counters.sent;
     ++flow.counters.slices;
     flow.at += header.bytes;
+    if (to.ring) turn += header.bytes;
     if (flow.at == flow.bytes) end_of(to.sends, flow);
   }
   return moved;
 }
 
 bool Flows::read_loan(Ring& ring, Rank peer, Flow& flow) const noexcept {
-  const std::uint64_t bytes = std::min(kReadAtOnce, flow.bytes - flow.at);
-  const std::int32_t process = here_.processes[static_cast<std::size_t>(index(peer))];
+  const std::uint64_t bytes = std::min(kTurn, flow.bytes - flow.at);
+  const ProcessTicket& process = here_.processes[static_cast<std::size_t>(index(peer))];
   const Written read =
       read_process(process, ring.in.address() + flow.at, {flow.buffer + flow.at, bytes});
   // The mesh tells of either.
@@ -250,44 +252,45 @@ Result<bool> Flows::take(Pair& from, Rank peer, Flow& flow) {
 
 Result<bool> Flows::receive(Pair& from, Rank peer) {
   bool moved = false;
-  while (from.receives.first != nullptr) {
+  for (std::uint64_t turn = 0; from.receives.first != nullptr && turn < kTurn;) {
     Flow& flow = *from.receives.first;
+    const std::uint64_t before = flow.at;
     if (!GDRX_TRY(take(from, peer, flow))) break;
     moved = true;
-    if (flow.at == flow.bytes) {
-      end_of(from.receives, flow);
-    } else if (from.ring) {
-      break;  // of a long one some at a time: other peers, and clocks, have their turn
-    }
+    if (from.ring) turn += std::max(flow.at, before) - before;
+    if (flow.at == flow.bytes) end_of(from.receives, flow);
   }
   return moved;
 }
 
 bool Flows::run_now(const Message& what, int looks) {
-  if (!here_.rings || what.bytes > kRingSlice || what.peer == links_.self()) return false;
+  if (!by_ring(what.peer)) return false;
+  if (what.bytes > (lends() ? kRingSlice : here_.rings->cut())) return false;
   Pair& with = pair(what.peer);
   Queue& queue = what.sends ? with.sends : with.receives;
   if (queue.first != nullptr || !connect(with, what.peer)) return false;
-  bool done = false;
-  for (; !done && looks > 0; --looks) {
-    done = what.sends ? send_now(with, what) : receive_now(with, what);
+  for (; looks > 0; --looks) {
+    const Result<Progress> now = what.sends ? send_now(with, what) : receive_now(with, what);
+    if (!now) return false;
+    if (*now == Progress::pending) continue;
+    ++queue.posted;
+    return true;
   }
-  if (done) ++queue.posted;
-  return done;
+  return false;
 }
 
 // What goes wrong here does so again in a flow, which says how.
-bool Flows::send_now(Pair& to, const Message& what) {
-  const auto sent =
-      to.ring->out.send({.count = what.count, .type = what.type}, {what.from, what.bytes});
-  return sent && *sent == Progress::done;
+Result<Progress> Flows::send_now(Pair& to, const Message& what) {
+  return to.ring->out.send({.count = what.count, .type = what.type}, {what.from, what.bytes});
 }
 
-bool Flows::receive_now(Pair& from, const Message& what) {
+Progress Flows::receive_now(Pair& from, const Message& what) noexcept {
   const SliceHead* const head = from.ring->in.head();
-  if (head == nullptr || *head != SliceHead{.count = what.count, .type = what.type}) return false;
+  if (head == nullptr || *head != SliceHead{.count = what.count, .type = what.type}) {
+    return Progress::pending;
+  }
   from.ring->in.take(what.to, what.bytes);
-  return true;
+  return Progress::done;
 }
 
 void Flows::end_of(Queue& queue, Flow& flow) noexcept {
