@@ -154,14 +154,13 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
     if (!parcels.all_here()) break;
     parcels.end();
     stage_ = parcels.end_stage();
-    const exec::Counters counters = parcels.counters();
-    set_way(last_, {Algorithm::one_shot, PathKind::shm, 0}, {counters.sent, counters.received});
-    end_quickly(counters);
+    set_way(last_, {Algorithm::one_shot, PathKind::shm, 0}, parcels.traffic());
+    end_quickly(parcels.counters());
     return true;
   }
   late = operation_of(call);
   // Others may send messages.
-  set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, {});
+  set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, parcels.traffic());
   begin(*late);
   queue_.push_back(late);
   auto execution = exec::ParcelExecution::create(parcels, &*exchange_flows_);
