@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "collectives/reduce/reducer.hpp"
 
@@ -17,6 +18,14 @@ constexpr std::uint64_t kUncutBytes = 32 * 1024;
 // Of messages through a ring, before other peers and clocks have their turn: some tens of
 // microseconds.
 constexpr std::uint64_t kTurn = 512 * 1024;
+
+// Where a core takes lines from the other at less than that rate (bytes a nanosecond), the kernel's
+// one copy is faster. It depends on where the cores are, and machines move them: of so many slices
+// one is timed, a few that take long are believed, and so many messages later copying is tried.
+constexpr std::int64_t kLeastRate = 12;
+constexpr std::uint32_t kTimeEvery = 16;
+constexpr std::uint32_t kBelieved = 3;
+constexpr std::uint32_t kLoans = 64;
 
 // Whether the bytes that come next may replace those that go.
 bool may_take(const Flow& flow, std::uint64_t bytes) {
@@ -151,16 +160,35 @@ MessageHeader Flows::header_of(const Flow& flow, Rank source) const noexcept {
 
 Result<Progress> Flows::hand_over(Pair& to, const Flow& flow, const MessageHeader& header) {
   const std::span<const std::byte> bytes(flow.buffer + flow.at, header.bytes);
-  if (to.ring) return to.ring->out.send(slice_head(header), bytes);
+  if (to.ring) return copy_in(*to.ring, slice_head(header), bytes);
   const std::uint32_t lane = lane_of(to.sends.slices);
   return to.outbox->send(lane, links_.inbox().credit(flow.peer, lane), header, bytes,
                          flow.registration ? flow.registration->region() : nullptr,
                          flow.cookie | lanes_.mark);
 }
 
+Result<Progress> Flows::copy_in(Ring& ring, const SliceHead& head,
+                                std::span<const std::byte> bytes) const {
+  const bool timed = bytes.size() > kRingSlice && !here_.processes.empty() &&
+                     (ring.slow > 0 || ring.slices++ % kTimeEvery == 0);
+  if (!timed) return ring.out.send(head, bytes);
+  const auto began = std::chrono::steady_clock::now();
+  const Progress sent = GDRX_TRY(ring.out.send(head, bytes));
+  if (sent == Progress::pending) return sent;
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
+  ring.slow =
+      took.count() * kLeastRate > static_cast<std::int64_t>(bytes.size()) ? ring.slow + 1 : 0;
+  if (ring.slow == kBelieved) {
+    ring.loans = kLoans;
+    ring.slow = ring.slices = 0;
+  }
+  return sent;
+}
+
 // False: it goes by slices. Else it is lent, or over: then it is handed over.
 Result<bool> Flows::lend(Pair& to, Flow& flow) {
-  if (!to.ring || !lends() || flow.cut || flow.bytes <= kRingSlice) return false;
+  if (!to.ring || flow.cut || flow.at > 0 || flow.bytes <= kRingSlice) return false;
+  if (!flow.lent && !lends(*to.ring)) return false;
   if (!flow.lent) {
     const SliceHead head = slice_head(header_of(flow, links_.self()));
     flow.lent = GDRX_TRY(to.ring->out.lend(head, flow.buffer)) == Progress::done;
@@ -169,6 +197,7 @@ Result<bool> Flows::lend(Pair& to, Flow& flow) {
   const RingSender::Loan loan = GDRX_TRY(to.ring->out.loan());
   if (loan == RingSender::Loan::out) return true;
   flow.lent = false;
+  if (to.ring->loans > 0) --to.ring->loans;
   flow.cut = loan == RingSender::Loan::refused;
   if (flow.cut) return false;
   ++flow.counters.sent;
@@ -264,13 +293,16 @@ Result<bool> Flows::receive(Pair& from, Rank peer) {
 }
 
 bool Flows::run_now(const Message& what, int looks) {
-  if (!by_ring(what.peer)) return false;
-  if (what.bytes > (lends() ? kRingSlice : here_.rings->cut())) return false;
+  if (!by_ring(what.peer) || what.bytes > here_.rings->cut()) return false;
   Pair& with = pair(what.peer);
   Queue& queue = what.sends ? with.sends : with.receives;
   if (queue.first != nullptr || !connect(with, what.peer)) return false;
+  Ring& ring = *with.ring;
+  if (what.sends && what.bytes > kRingSlice && lends(ring)) return false;
+  const SliceHead head{.count = what.count, .type = what.type};
   for (; looks > 0; --looks) {
-    const Result<Progress> now = what.sends ? send_now(with, what) : receive_now(with, what);
+    const Result<Progress> now =
+        what.sends ? copy_in(ring, head, {what.from, what.bytes}) : receive_now(ring, what);
     if (!now) return false;
     if (*now == Progress::pending) continue;
     ++queue.posted;
@@ -280,16 +312,11 @@ bool Flows::run_now(const Message& what, int looks) {
 }
 
 // What goes wrong here does so again in a flow, which says how.
-Result<Progress> Flows::send_now(Pair& to, const Message& what) {
-  return to.ring->out.send({.count = what.count, .type = what.type}, {what.from, what.bytes});
-}
-
-Progress Flows::receive_now(Pair& from, const Message& what) noexcept {
-  const SliceHead* const head = from.ring->in.head();
-  if (head == nullptr || *head != SliceHead{.count = what.count, .type = what.type}) {
-    return Progress::pending;
-  }
-  from.ring->in.take(what.to, what.bytes);
+Result<Progress> Flows::receive_now(Ring& ring, const Message& what) {
+  const SliceHead* const head = ring.in.head();
+  if (head == nullptr) return Progress::pending;
+  if (*head != SliceHead{.count = what.count, .type = what.type}) return fail(Errc::mismatch, {});
+  ring.in.take(what.to, what.bytes);
   return Progress::done;
 }
 

@@ -72,7 +72,7 @@ struct Neighbours {
   std::optional<PairRings> rings{};            // nobody else's; empty: over Endpoints
   std::span<const ProcessTicket> processes{};  // by rank; empty: no memory of theirs is read
   /// With these: long messages are lent, not copied. Where each rank has a core, two that copy are
-  /// faster than one in the kernel, as long as the ring has room.
+  /// faster than one in the kernel, if the ring has room and lines pass fast between the cores.
   bool lends = false;
 };
 
@@ -131,6 +131,9 @@ class Flows {
   struct Ring {
     RingSender out;
     RingReceiver in;
+    std::uint32_t slices = 0;  // long ones that were copied since one was timed
+    std::uint32_t slow = 0;    // those that were timed last and all took long
+    std::uint32_t loans = 0;   // long messages that are lent before one is copied again
   };
   struct Pair {
     Queue sends, receives;
@@ -145,9 +148,12 @@ class Flows {
     return lanes_.first + static_cast<std::uint32_t>(slice % lanes_.count);
   }
   Result<void> connect(Pair& pair, Rank peer);
-  bool lends() const noexcept { return here_.lends && !here_.processes.empty(); }
-  static Result<Progress> send_now(Pair& to, const Message& what);
-  static Progress receive_now(Pair& from, const Message& what) noexcept;
+  bool lends(const Ring& ring) const noexcept {
+    return (here_.lends || ring.loans > 0) && !here_.processes.empty();
+  }
+  Result<Progress> copy_in(Ring& ring, const SliceHead& head,
+                           std::span<const std::byte> bytes) const;
+  static Result<Progress> receive_now(Ring& ring, const Message& what);
   Result<Progress> hand_over(Pair& to, const Flow& flow, const MessageHeader& header);
   Result<bool> lend(Pair& to, Flow& flow);
   Result<bool> take(Pair& from, Rank peer, Flow& flow);
