@@ -283,8 +283,9 @@ TEST_F(Rings, AreWhatALastOperationSays) {
   const World world(2, patient(5));
   for (const std::size_t size : {std::size_t{0}, std::size_t{8}}) {
     for (const bool posted : {false, true}) {
+      const Bytes out(size);
       gdrxRequest_t request = nullptr;
-      ASSERT_EQ(send(Bytes(size), 1, world[0], posted ? &request : nullptr), gdrxSuccess);
+      ASSERT_EQ(send(out, 1, world[0], posted ? &request : nullptr), gdrxSuccess);
       if (posted) {
         ASSERT_EQ(gdrxWait(&request), gdrxSuccess);
       }
