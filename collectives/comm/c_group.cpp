@@ -42,13 +42,18 @@ struct Scope {
   std::optional<std::chrono::milliseconds> timeout;
 };
 
-thread_local int group_depth = 0;
-thread_local std::vector<Scope> scopes;  // of the groups with options, the innermost last
-thread_local std::vector<Pending> group;
-thread_local std::vector<Pending> spare;  // an ended group's memory, for the next
+/// What a thread has of its group.
+struct Group {
+  int depth = 0;
+  std::vector<Scope> scopes;  // of the groups with options, the innermost last
+  std::vector<Pending> calls;
+  std::vector<Pending> spare;  // an ended group's memory, for the next
+  std::vector<Making> makings;
+  std::optional<Refusal> refusal;
+};
+// In one piece, as finding it costs as much as a short message: once a function.
+constinit thread_local Group the_group;
 constexpr std::size_t kMostSpare = 256;
-thread_local std::vector<Making> makings;
-thread_local std::optional<Refusal> refusal;
 
 /// What the user called, and how much he moves by it.
 trace::Span api_mark(gdrxComm* comm, const Call& call) {
@@ -67,8 +72,8 @@ bool is_stream_ordered(const gdrxComm* comm, const Call& call, const gdrxRequest
   return call.stream != nullptr && request == nullptr && comm->impl->runs_in_stream(call);
 }
 
-void enqueue(gdrxComm* comm, Call call, gdrxRequest_t* request) {
-  Pending& pending = group.emplace_back();
+void enqueue(Group& group, gdrxComm* comm, Call& call, gdrxRequest_t* request) {
+  Pending& pending = group.calls.emplace_back();
   pending.comm = comm;
   pending.call = std::move(call);
   pending.request = request;
@@ -275,12 +280,12 @@ gdrxResult_t end_for_memory(const std::vector<Pending>& posted) noexcept {
 }
 
 // Inside the groups that are open.
-Result<Scope> scope_of(const gdrxCallOptions_t& given) {
+Result<Scope> scope_of(const Group& group, const gdrxCallOptions_t& given) {
   const gdrxCallOptions_t options =
       GDRX_TRY(in_full(&given, GDRX_CALL_OPTIONS_INITIALIZER, sizeof(gdrxCallOptions_t), "options",
                        "gdrxCallOptions_t", "GDRX_CALL_OPTIONS_INITIALIZER"));
-  Scope scope = scopes.empty() ? Scope{} : scopes.back();
-  scope.depth = group_depth + 1;
+  Scope scope = group.scopes.empty() ? Scope{} : group.scopes.back();
+  scope.depth = group.depth + 1;
   const auto timeout = GDRX_TRY(timeout_of(options.timeout_seconds, "options: timeout_seconds"));
   if (timeout) scope.timeout = timeout;
   return scope;
@@ -288,21 +293,23 @@ Result<Scope> scope_of(const gdrxCallOptions_t& given) {
 
 }  // namespace
 
-bool in_group() noexcept { return group_depth > 0; }
+bool in_group() noexcept { return the_group.depth > 0; }
 
 void make_in_group(gdrxComm* comm, std::function<Result<void>()> make) {
-  makings.push_back({comm, std::move(make)});
+  the_group.makings.push_back({comm, std::move(make)});
 }
 
 void refuse_group(gdrxComm* comm, const Error& why) {
-  if (group_depth > 0 && !refusal) refusal = Refusal{comm, why};
+  Group& group = the_group;
+  if (group.depth > 0 && !group.refusal) group.refusal = Refusal{comm, why};
 }
 
 void leave_group(const gdrxComm* comm) {
+  Group& group = the_group;
   const std::size_t dropped =
-      std::erase_if(makings, [&](const Making& making) { return making.comm == comm; }) +
-      std::erase_if(group, [&](const Pending& pending) { return pending.comm == comm; });
-  if (refusal && refusal->comm == comm) refusal->comm = nullptr;
+      std::erase_if(group.makings, [&](const Making& making) { return making.comm == comm; }) +
+      std::erase_if(group.calls, [&](const Pending& pending) { return pending.comm == comm; });
+  if (group.refusal && group.refusal->comm == comm) group.refusal->comm = nullptr;
   if (dropped == 0) return;
   refuse_group(nullptr, Error{Errc::invalid_argument,
                               "a communicator was destroyed in a group that has calls on it", 0});
@@ -316,15 +323,16 @@ Result<void> submit(gdrxComm* comm, Call& call, gdrxStream_t stream, gdrxRequest
                 "give a stream of your own, or gdrxStreamDefault");
   }
   call.stream = stream;
-  if (!scopes.empty()) call.timeout = scopes.back().timeout;
+  Group& group = the_group;
+  if (!group.scopes.empty()) call.timeout = group.scopes.back().timeout;
   if (request != nullptr) *request = nullptr;
   GDRX_TRY(check_open(comm));
   // Before anybody asks where it runs. Most of what is waited for here never has any.
-  if (group_depth > 0 || stream != nullptr || request != nullptr) {
+  if (group.depth > 0 || stream != nullptr || request != nullptr) {
     add_parts(call, comm->impl->rank(), comm->impl->size());
   }
-  if (group_depth > 0) {
-    enqueue(comm, std::move(call), request);
+  if (group.depth > 0) {
+    enqueue(group, comm, call, request);
     return {};
   }
   if (stream != nullptr) call.route = comm->impl->route_of(call);
@@ -341,34 +349,36 @@ using namespace gdrx;         // NOLINT: this file is the C API's implementation
 using namespace gdrx::c_api;  // NOLINT
 
 gdrxResult_t gdrxGroupStart(void) {
-  ++group_depth;
+  ++the_group.depth;
   return gdrxSuccess;
 }
 
 gdrxResult_t gdrxGroupStartWith(const gdrxCallOptions_t* options) {
   return guarded(nullptr, [&]() -> Result<void> {
-    if (options != nullptr) scopes.push_back(GDRX_TRY(scope_of(*options)));
-    ++group_depth;
+    Group& group = the_group;
+    if (options != nullptr) group.scopes.push_back(GDRX_TRY(scope_of(group, *options)));
+    ++group.depth;
     return {};
   });
 }
 
 gdrxResult_t gdrxGroupEnd(void) {
-  if (group_depth == 0) {
+  Group& group = the_group;
+  if (group.depth == 0) {
     return guarded(nullptr, []() -> Result<void> {
       return fail(Errc::invalid_argument, "gdrxGroupEnd without gdrxGroupStart");
     });
   }
-  if (!scopes.empty() && scopes.back().depth == group_depth) scopes.pop_back();
-  if (--group_depth > 0) return gdrxSuccess;
+  if (!group.scopes.empty() && group.scopes.back().depth == group.depth) group.scopes.pop_back();
+  if (--group.depth > 0) return gdrxSuccess;
   // Of several communicators, so that no trace file has it; what it waits for their plans show.
   const trace::Span mark(trace::Track::process(), trace::Row::calls, trace::Kind::call,
                          "gdrxGroupEnd");
   gdrxResult_t result = gdrxSuccess;
   const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
-    std::vector<Pending> calls = std::exchange(group, std::exchange(spare, {}));
-    const std::vector<Making> made = std::exchange(makings, {});
-    const std::optional<Refusal> refused = std::exchange(refusal, std::nullopt);
+    std::vector<Pending> calls = std::exchange(group.calls, std::exchange(group.spare, {}));
+    const std::vector<Making> made = std::exchange(group.makings, {});
+    const std::optional<Refusal> refused = std::exchange(group.refusal, std::nullopt);
     try {
       if (refused) {
         result = report(refused->comm, refused->why);
@@ -378,7 +388,7 @@ gdrxResult_t gdrxGroupEnd(void) {
       const gdrxResult_t ran = run_group(calls);
       if (result == gdrxSuccess) result = ran;
       calls.clear();
-      if (calls.capacity() <= kMostSpare) spare = std::move(calls);
+      if (calls.capacity() <= kMostSpare) group.spare = std::move(calls);
     } catch (const std::bad_alloc&) {
       result = end_for_memory(calls);
     }

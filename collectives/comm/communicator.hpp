@@ -191,6 +191,7 @@ class Communicator final {
     const Communicator& comm_;
     std::unique_lock<std::mutex> lock_;
   };
+  class Turn;  // of a small call
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
   void make_flows();
@@ -319,8 +320,8 @@ class Communicator final {
   Machine machine_;
   std::optional<plan::Algorithm> fixed_;
   Ways ways_;
-  std::vector<std::int32_t> processes_;  // by rank, where results may be written into them
-  WriteGate gate_;                       // through which they come into this one
+  std::vector<ProcessTicket> processes_;  // by rank, where they may be written and read
+  WriteGate gate_;                        // through which they come into this one
   Failure failure_;
   FailureHandler on_error_;  // called by the mesh's thread
 

@@ -338,7 +338,7 @@ class CommunicatorBuilder {
         GDRX_TRY(share_processes(comm.network_.peers(), heritage_, *comm.mesh_, deadline_));
     if (why_not.empty()) {
       machine.cma = comm.config_.cma;
-      for (const Hello& peer : comm.network_.peers()) comm.processes_.push_back(peer.process.pid);
+      for (const Hello& peer : comm.network_.peers()) comm.processes_.push_back(peer.process);
     } else if (index(comm.rank_) == 0) {
       comm.log_.info("ranks do not write each other's memory: {}", why_not);
     }

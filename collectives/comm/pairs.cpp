@@ -12,6 +12,10 @@ namespace gdrx {
 void Communicator::make_flows() {
   exec::Neighbours here{.processes = processes_};
   if (seat_) here.rings = seat_->layout().rings(seat_->self());
+  if (here.rings) {
+    here.lends =
+        machine_.cma == 2 || machine_.share_cores() || here.rings->room() < exec::kMostRoom;
+  }
   pairs_.emplace(network_, here);
   exchange_flows_.emplace(network_, exec::FlowLanes::of_plans(network_.shape()));
 }

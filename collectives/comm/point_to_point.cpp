@@ -24,10 +24,11 @@ Result<void> PointToPoint::start(Operation& operation) {
   flow.word.collective = Collective::send_recv;
   flow.word.type = call.type;
   flow.word.count = flow.count = call.count;
-  operation.info.path = PathKind::fabric;
+  const bool by_ring = flows_.by_ring(call.root);
+  operation.info.path = by_ring ? PathKind::shm : PathKind::fabric;
   operation.info.staged = operation.staging != nullptr;
   GDRX_TRY(flows_.post(flow));
-  operation.info.registered = flow.bytes == 0 || flow.registration != nullptr;
+  operation.info.registered = !by_ring && (flow.bytes == 0 || flow.registration != nullptr);
   return {};
 }
 

@@ -41,6 +41,26 @@ exec::Message message_of(const Call& call) noexcept {
 
 }  // namespace
 
+/// A thread that has the communicator for one small call. Whoever drives it for what is under way
+/// gives way; then that goes on a step, as nobody else drives it while such calls are made.
+class Communicator::Turn {
+ public:
+  explicit Turn(Communicator& comm) : lock_(comm.driver_, std::try_to_lock) {
+    if (!lock_.owns_lock() || !comm.idle()) {
+      if (lock_.owns_lock()) lock_.unlock();
+      driving_.emplace(comm);
+      if (!comm.idle() && !comm.progress()) return;
+    }
+    may_go_on_ = !comm.failure_.happened() && !comm.suspicion_.kept();
+  }
+  bool may_go_on() const noexcept { return may_go_on_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  std::optional<Driving> driving_;
+  bool may_go_on_ = false;
+};
+
 Result<void> Communicator::run(Call& call) {
   std::shared_ptr<Operation> late;
   if (call.collective == Collective::send_recv) {
@@ -64,9 +84,9 @@ bool Communicator::may_be_quick(const Call& call) const noexcept {
 
 // True: it has ended. Else `late` is what has become of it; null: nothing was begun.
 bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& late) {
-  const std::unique_lock lock(driver_, std::try_to_lock);
-  if (!lock.owns_lock() || failure_.happened() || streams_.has_posted() || suspicion_.kept() ||
-      !idle()) {
+  const Turn turn(*this);
+  if (!turn.may_go_on() || streams_.has_posted() || !queue_.empty() || !streams_.awaited.empty() ||
+      streams_.messages) {
     return false;
   }
   if (exec::goes_by_parcels(call.collective, size())) return run_parcels(call, late);
@@ -112,14 +132,14 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
 
 std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
   if (!pairs_ || !may_be_quick(*messages.front())) return 0;
-  const std::unique_lock lock(driver_, std::try_to_lock);
-  if (!lock.owns_lock() || failure_.happened() || suspicion_.kept() || !idle()) return 0;
+  const Turn turn(*this);
+  if (!turn.may_go_on()) return 0;
   const int looks = looks_of(machine_);
   std::size_t done = 0;
   for (const Call* call : messages) {
     if (!pairs_->flows().run_now(message_of(*call), looks)) break;
     ++done;
-    set_way(last_.host(), {Algorithm{}, PathKind::fabric, 0}, {});
+    set_way(last_.host(), {Algorithm{}, PathKind::shm, 0}, {});
     end_quickly(call->sends ? exec::Counters{1, 1, 0} : exec::Counters{1, 0, 1});
   }
   return done;
@@ -136,15 +156,13 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
     if (!parcels.all_here()) break;
     parcels.end();
     stage_ = parcels.end_stage();
-    const exec::Counters counters = parcels.counters();
-    set_way(last_.host(), {Algorithm::one_shot, PathKind::shm, 0},
-            {counters.sent, counters.received});
-    end_quickly(counters);
+    set_way(last_.host(), {Algorithm::one_shot, PathKind::shm, 0}, parcels.traffic());
+    end_quickly(parcels.counters());
     return true;
   }
   late = operation_of(call);
   // Others may send messages.
-  set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, {});
+  set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, parcels.traffic());
   begin(*late);
   queue_.push_back(late);
   auto execution = exec::ParcelExecution::create(parcels, &*exchange_flows_);

@@ -267,6 +267,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
   exec::Flows* const flows = size() > 1 ? &exchange_flows_.value() : nullptr;
   if (seat_ && exec::goes_by_parcels(call.collective, size())) {
     const exec::Parcels parcels(*seat_, bound, stage_);
+    operation.info.planned = parcels.traffic();
     auto execution = GDRX_TRY(exec::ParcelExecution::create(parcels, flows));
     operation.info.registered = execution->registered();
     return execution;

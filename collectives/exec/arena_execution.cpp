@@ -64,7 +64,7 @@ ArenaExecution::~ArenaExecution() {
   const auto until = std::chrono::steady_clock::now() + kWritesEnd;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (rank == self_) continue;
-    const std::int32_t process = call_.processes[static_cast<std::size_t>(rank)];
+    const std::int32_t process = call_.processes[static_cast<std::size_t>(rank)].pid;
     // seq_cst: of a write that the kernel began before the gate was closed, this is seen
     while (const std::int32_t writer = layout_.line(rank).writing.load(std::memory_order_seq_cst)) {
       if (!is_running(process, writer) || std::chrono::steady_clock::now() > until) break;
@@ -217,7 +217,7 @@ Result<void> ArenaExecution::write_out(std::uint64_t block) {
       if (!unwritable_.empty() && unwritable_[rank]) continue;
       // relaxed: all_reached() has acquired it
       const ArenaLine& line = layout_.line(static_cast<int>(rank));
-      switch (write_process(call_.processes[rank], line.gate.load(std::memory_order_relaxed),
+      switch (write_process(call_.processes[rank].pid, line.gate.load(std::memory_order_relaxed),
                             line.output.load(std::memory_order_relaxed) + offset,
                             {call_.output + offset, part.count * element_})) {
         case Written::all:

@@ -24,7 +24,7 @@ struct ArenaCall {
   std::uint64_t base = 0;  // stage at which it starts, the same on every rank
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  std::span<const std::int32_t> processes{};   // by rank, to write results into; empty: read them
+  std::span<const ProcessTicket> processes{};  // by rank, to write results into; empty: read them
   WriteGate* gate = nullptr;                   // of `output`, with processes
   trace::Track* track = nullptr;               // outlives the execution; null: nobody watches
   const reduce::UserOperator* user = nullptr;  // as that; null: the word's operator has a kernel

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "collectives/reduce/reducer.hpp"
-#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 namespace {
@@ -15,7 +15,17 @@ namespace {
 // own cost shows.
 constexpr std::uint64_t kSlices = 16;
 constexpr std::uint64_t kUncutBytes = 32 * 1024;
-constexpr std::uint64_t kReadAtOnce = 1024 * 1024;  // of another process: some tens of microseconds
+// Of messages through a ring, before other peers and clocks have their turn: some tens of
+// microseconds.
+constexpr std::uint64_t kTurn = 512 * 1024;
+
+// Where a core takes lines from the other at less than that rate (bytes a nanosecond), the kernel's
+// one copy is faster. It depends on where the cores are, and machines move them: of so many slices
+// one is timed, a few that take long are believed, and so many messages later copying is tried.
+constexpr std::int64_t kLeastRate = 12;
+constexpr std::uint32_t kTimeEvery = 16;
+constexpr std::uint32_t kBelieved = 3;
+constexpr std::uint32_t kLoans = 64;
 
 // Whether the bytes that come next may replace those that go.
 bool may_take(const Flow& flow, std::uint64_t bytes) {
@@ -150,16 +160,35 @@ MessageHeader Flows::header_of(const Flow& flow, Rank source) const noexcept {
 
 Result<Progress> Flows::hand_over(Pair& to, const Flow& flow, const MessageHeader& header) {
   const std::span<const std::byte> bytes(flow.buffer + flow.at, header.bytes);
-  if (to.ring) return to.ring->out.send(slice_head(header), bytes);
+  if (to.ring) return copy_in(*to.ring, slice_head(header), bytes);
   const std::uint32_t lane = lane_of(to.sends.slices);
   return to.outbox->send(lane, links_.inbox().credit(flow.peer, lane), header, bytes,
                          flow.registration ? flow.registration->region() : nullptr,
                          flow.cookie | lanes_.mark);
 }
 
+Result<Progress> Flows::copy_in(Ring& ring, const SliceHead& head,
+                                std::span<const std::byte> bytes) const {
+  const bool timed = bytes.size() > kRingSlice && !here_.processes.empty() &&
+                     (ring.slow > 0 || ring.slices++ % kTimeEvery == 0);
+  if (!timed) return ring.out.send(head, bytes);
+  const auto began = std::chrono::steady_clock::now();
+  const Progress sent = GDRX_TRY(ring.out.send(head, bytes));
+  if (sent == Progress::pending) return sent;
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
+  ring.slow =
+      took.count() * kLeastRate > static_cast<std::int64_t>(bytes.size()) ? ring.slow + 1 : 0;
+  if (ring.slow == kBelieved) {
+    ring.loans = kLoans;
+    ring.slow = ring.slices = 0;
+  }
+  return sent;
+}
+
 // False: it goes by slices. Else it is lent, or over: then it is handed over.
 Result<bool> Flows::lend(Pair& to, Flow& flow) {
-  if (!to.ring || here_.processes.empty() || flow.cut || flow.bytes <= kRingSlice) return false;
+  if (!to.ring || flow.cut || flow.at > 0 || flow.bytes <= kRingSlice) return false;
+  if (!flow.lent && !lends(*to.ring)) return false;
   if (!flow.lent) {
     const SliceHead head = slice_head(header_of(flow, links_.self()));
     flow.lent = GDRX_TRY(to.ring->out.lend(head, flow.buffer)) == Progress::done;
@@ -168,6 +197,7 @@ Result<bool> Flows::lend(Pair& to, Flow& flow) {
   const RingSender::Loan loan = GDRX_TRY(to.ring->out.loan());
   if (loan == RingSender::Loan::out) return true;
   flow.lent = false;
+  if (to.ring->loans > 0) --to.ring->loans;
   flow.cut = loan == RingSender::Loan::refused;
   if (flow.cut) return false;
   ++flow.counters.sent;
@@ -178,7 +208,7 @@ Result<bool> Flows::lend(Pair& to, Flow& flow) {
 
 Result<bool> Flows::send(Pair& to) {
   bool moved = false;
-  while (to.sends.first != nullptr) {
+  for (std::uint64_t turn = 0; to.sends.first != nullptr && turn < kTurn;) {
     Flow& flow = *to.sends.first;
     if (GDRX_TRY(lend(to, flow))) {
       if (flow.at < flow.bytes) break;
@@ -194,14 +224,15 @@ Result<bool> Flows::send(Pair& to) {
     ++flow.counters.sent;
     ++flow.counters.slices;
     flow.at += header.bytes;
+    if (to.ring) turn += header.bytes;
     if (flow.at == flow.bytes) end_of(to.sends, flow);
   }
   return moved;
 }
 
 bool Flows::read_loan(Ring& ring, Rank peer, Flow& flow) const noexcept {
-  const std::uint64_t bytes = std::min(kReadAtOnce, flow.bytes - flow.at);
-  const std::int32_t process = here_.processes[static_cast<std::size_t>(index(peer))];
+  const std::uint64_t bytes = std::min(kTurn, flow.bytes - flow.at);
+  const ProcessTicket& process = here_.processes[static_cast<std::size_t>(index(peer))];
   const Written read =
       read_process(process, ring.in.address() + flow.at, {flow.buffer + flow.at, bytes});
   // The mesh tells of either.
@@ -250,44 +281,43 @@ Result<bool> Flows::take(Pair& from, Rank peer, Flow& flow) {
 
 Result<bool> Flows::receive(Pair& from, Rank peer) {
   bool moved = false;
-  while (from.receives.first != nullptr) {
+  for (std::uint64_t turn = 0; from.receives.first != nullptr && turn < kTurn;) {
     Flow& flow = *from.receives.first;
+    const std::uint64_t before = flow.at;
     if (!GDRX_TRY(take(from, peer, flow))) break;
     moved = true;
-    if (flow.at == flow.bytes) {
-      end_of(from.receives, flow);
-    } else if (from.ring) {
-      break;  // of a long one some at a time: other peers, and clocks, have their turn
-    }
+    if (from.ring) turn += std::max(flow.at, before) - before;
+    if (flow.at == flow.bytes) end_of(from.receives, flow);
   }
   return moved;
 }
 
 bool Flows::run_now(const Message& what, int looks) {
-  if (!here_.rings || what.bytes > kRingSlice || what.peer == links_.self()) return false;
+  if (!by_ring(what.peer) || what.bytes > here_.rings->cut()) return false;
   Pair& with = pair(what.peer);
   Queue& queue = what.sends ? with.sends : with.receives;
   if (queue.first != nullptr || !connect(with, what.peer)) return false;
-  bool done = false;
-  for (; !done && looks > 0; --looks) {
-    done = what.sends ? send_now(with, what) : receive_now(with, what);
+  Ring& ring = *with.ring;
+  if (what.sends && what.bytes > kRingSlice && lends(ring)) return false;
+  const SliceHead head{.count = what.count, .type = what.type};
+  for (; looks > 0; --looks) {
+    const Result<Progress> now =
+        what.sends ? copy_in(ring, head, {what.from, what.bytes}) : receive_now(ring, what);
+    if (!now) return false;
+    if (*now == Progress::pending) continue;
+    ++queue.posted;
+    return true;
   }
-  if (done) ++queue.posted;
-  return done;
+  return false;
 }
 
 // What goes wrong here does so again in a flow, which says how.
-bool Flows::send_now(Pair& to, const Message& what) {
-  const auto sent =
-      to.ring->out.send({.count = what.count, .type = what.type}, {what.from, what.bytes});
-  return sent && *sent == Progress::done;
-}
-
-bool Flows::receive_now(Pair& from, const Message& what) {
-  const SliceHead* const head = from.ring->in.head();
-  if (head == nullptr || *head != SliceHead{.count = what.count, .type = what.type}) return false;
-  from.ring->in.take(what.to, what.bytes);
-  return true;
+Result<Progress> Flows::receive_now(Ring& ring, const Message& what) {
+  const SliceHead* const head = ring.in.head();
+  if (head == nullptr) return Progress::pending;
+  if (*head != SliceHead{.count = what.count, .type = what.type}) return fail(Errc::mismatch, {});
+  ring.in.take(what.to, what.bytes);
+  return Progress::done;
 }
 
 void Flows::end_of(Queue& queue, Flow& flow) noexcept {

@@ -18,6 +18,7 @@
 #include "collectives/exec/outbox.hpp"
 #include "collectives/exec/pair_ring.hpp"
 #include "collectives/exec/word.hpp"
+#include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
 
@@ -68,8 +69,11 @@ struct FlowLanes {
 
 /// How ranks of one host reach each other.
 struct Neighbours {
-  std::optional<PairRings> rings{};           // nobody else's; empty: over Endpoints
-  std::span<const std::int32_t> processes{};  // by rank; empty: no memory of theirs is read
+  std::optional<PairRings> rings{};            // nobody else's; empty: over Endpoints
+  std::span<const ProcessTicket> processes{};  // by rank; empty: no memory of theirs is read
+  /// With these: long messages are lent, not copied. Where each rank has a core, two that copy are
+  /// faster than one in the kernel, if the ring has room and lines pass fast between the cores.
+  bool lends = false;
 };
 
 /// A send or a receive, as its caller gives it.
@@ -95,6 +99,8 @@ class Flows {
   /// many times. False: it is long or has no ring, another is before it, there is no room or
   /// nothing has come, or it does not match; then nothing was done.
   bool run_now(const Message& what, int looks);
+  /// Whether messages with the peer go through rings.
+  bool by_ring(Rank peer) const noexcept { return here_.rings && peer != links_.self(); }
   /// Whether any flow has not ended, or a credit is still owed.
   bool busy() const noexcept { return !active_.empty() || unfinished_ > 0 || credits_.owes(); }
   /// Whether the fabric has to be polled for it.
@@ -125,6 +131,9 @@ class Flows {
   struct Ring {
     RingSender out;
     RingReceiver in;
+    std::uint32_t slices = 0;  // long ones that were copied since one was timed
+    std::uint32_t slow = 0;    // those that were timed last and all took long
+    std::uint32_t loans = 0;   // long messages that are lent before one is copied again
   };
   struct Pair {
     Queue sends, receives;
@@ -139,8 +148,12 @@ class Flows {
     return lanes_.first + static_cast<std::uint32_t>(slice % lanes_.count);
   }
   Result<void> connect(Pair& pair, Rank peer);
-  static bool send_now(Pair& to, const Message& what);
-  static bool receive_now(Pair& from, const Message& what);
+  bool lends(const Ring& ring) const noexcept {
+    return (here_.lends || ring.loans > 0) && !here_.processes.empty();
+  }
+  Result<Progress> copy_in(Ring& ring, const SliceHead& head,
+                           std::span<const std::byte> bytes) const;
+  static Result<Progress> receive_now(Ring& ring, const Message& what);
   Result<Progress> hand_over(Pair& to, const Flow& flow, const MessageHeader& header);
   Result<bool> lend(Pair& to, Flow& flow);
   Result<bool> take(Pair& from, Rank peer, Flow& flow);

@@ -3,12 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "collectives/reduce/reducer.hpp"
+#include "transport/memory/pages.hpp"
 
 namespace gdrx::exec {
+
+// Page by page the first messages would wait longer for their room than for their bytes.
+void RoomCount::commit_until(std::uint64_t end, std::byte* room) noexcept {
+  constexpr std::uint64_t kStep = 256 * 1024;
+  const std::uint64_t until = std::min(room_, std::max(end, committed_ + kStep));
+  commit({room + committed_, until - committed_});
+  committed_ = until;
+}
 
 // Seldom: only when the ring is full by what was last seen, as the receiver writes it all the time.
 Result<void> RingSender::look() {
@@ -32,6 +42,7 @@ Result<Progress> RingSender::send(const SliceHead& head, std::span<const std::by
   }
   RingCell& cell = ring_->cells[sent_ % kRingCells];
   begins_[sent_ % kRingCells] = begin;
+  room_.reach(end, ring_->room());
   room_.set_end(end);
   cell.head = head;
   reduce::copy(in_cell ? cell.data : ring_->room() + room_.place(begin), bytes.data(),
@@ -83,6 +94,7 @@ void RingReceiver::take(std::byte* to, std::uint64_t bytes) noexcept {
     reduce::copy(to, ring_->cells[taken_ % kRingCells].data, bytes);
   } else {
     const std::uint64_t begin = room_.begin(bytes);
+    room_.reach(RoomCount::end(begin, bytes), ring_->room());
     reduce::copy(to, ring_->room() + room_.place(begin), bytes);
     room_.set_end(RoomCount::end(begin, bytes));
   }

@@ -18,13 +18,14 @@
 namespace gdrx::exec {
 
 inline constexpr std::size_t kRingCells = 32;  // slices that the receiver has not taken
-/// Room of a ring: for as many slices that are sent at once as there are cells, and some that are
-/// cut. Of many ranks less, as all rings of a host are written to their end sooner or later.
-inline constexpr std::size_t kMostRoom = 256 * 1024;
+/// Room of a ring: as much as a core's own cache, so that what is written over has left it. Lines
+/// that both cores have just had are twice as slow to write. Of many ranks less, as all rings of a
+/// host are written to their end sooner or later.
+inline constexpr std::size_t kMostRoom = 1024 * 1024;
 inline constexpr std::size_t kLeastRoom = 16 * 1024;
 inline constexpr std::size_t kRoomOfAll = 64 * 1024 * 1024;
-/// A longer message is lent: its receiver reads it in the sender's memory, by the kernel. Or it is
-/// cut, so that writing one slice and reading another overlap.
+/// A longer message is cut, so that writing one slice and reading another overlap. Or it is lent:
+/// its receiver reads it in the sender's memory, by the kernel.
 inline constexpr std::size_t kRingSlice = 8 * 1024;
 inline constexpr std::size_t kRingCut = 32 * 1024;
 /// Each of them has rings with all others.
@@ -108,12 +109,18 @@ class RoomCount {
   }
   void set_end(std::uint64_t end) noexcept { end_ = end; }
   std::uint64_t end() const noexcept { return end_; }
+  /// Commits what a slice that ends there is the first to need, and some more.
+  void reach(std::uint64_t end, std::byte* room) noexcept {
+    if (end > committed_ && committed_ < room_) commit_until(end, room);
+  }
   std::uint64_t size() const noexcept { return room_; }
   std::uint64_t place(std::uint64_t begin) const noexcept { return begin % room_; }
 
  private:
   static constexpr std::uint64_t kGrain = 64;
+  void commit_until(std::uint64_t end, std::byte* room) noexcept;
   std::uint64_t room_;
+  std::uint64_t committed_ = 0;
   std::uint64_t end_ = 0;
 };
 

@@ -8,10 +8,11 @@
 namespace gdrx::exec {
 
 ParcelExecution::ParcelExecution(const Parcels& begun)
-    : parcels_(begun),
-      met_(static_cast<std::size_t>(begun.ranks())),
-      still_to_meet_(begun.ranks() - 1) {
-  met_[static_cast<std::size_t>(begun.self())] = true;
+    : parcels_(begun), met_(static_cast<std::size_t>(begun.ranks())) {
+  for (int rank = 0; rank < begun.ranks(); ++rank) {
+    met_[static_cast<std::size_t>(rank)] = !begun.takes_from(rank);
+    if (begun.takes_from(rank)) ++still_to_meet_;
+  }
 }
 
 Result<std::unique_ptr<ParcelExecution>> ParcelExecution::create(const Parcels& begun,
@@ -38,7 +39,7 @@ Result<bool> ParcelExecution::meet() {
     if (met_[at] || !parcels_.has_come(rank)) continue;
     GDRX_TRY(parcels_.check(rank));
     if (parcels_.sends(rank)) {
-      GDRX_TRY(exchange_->receive(parcels_.call(), parcels_.call().parts->receives[at]));
+      GDRX_TRY(exchange_->receive(parcels_.call(), parcels_.part_from(rank)));
     }
     met_[at] = somebody = true;
     --still_to_meet_;
@@ -49,6 +50,7 @@ Result<bool> ParcelExecution::meet() {
 // What is in the arena is taken last: in place, it may have to be sent before.
 Result<Step> ParcelExecution::step() {
   if (!parcels_.given()) {
+    if (!parcels_.may_give()) return Step::idle;
     parcels_.give();
     return Step::advanced;
   }
@@ -67,12 +69,14 @@ void ParcelExecution::on_write_done(std::uint64_t cookie) noexcept {
 }
 
 std::string ParcelExecution::waiting_for() const {
+  if (!parcels_.given()) return exec::waiting_for(parcels_.awaited(), kToTake);
   if (still_to_meet_ == 0) return exchange_->waiting_for();
   return exec::waiting_for(parcels_.awaited(), "begin it");
 }
 
 std::vector<Rank> ParcelExecution::awaited() const {
-  return still_to_meet_ == 0 ? exchange_->awaited() : parcels_.awaited();
+  const bool all_met = parcels_.given() && still_to_meet_ == 0;
+  return all_met ? exchange_->awaited() : parcels_.awaited();
 }
 
 }  // namespace gdrx::exec

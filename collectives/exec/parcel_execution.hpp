@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An all-to-all-v step by step: the arena's hop, and messages from and to the ranks that have too
+// A call by parcels step by step: the arena's hop, and messages from and to the ranks that have too
 // much for it.
 #pragma once
 
@@ -32,7 +32,7 @@ class ParcelExecution final : public Execution {
   Parcels parcels_;
   std::unique_ptr<Exchange> exchange_;  // of those that send messages
   std::vector<bool> met_;               // by rank
-  int still_to_meet_;
+  int still_to_meet_ = 0;
   Counters counters_;
 };
 

@@ -36,25 +36,37 @@ std::uint64_t room_for(const ExchangeCall& call, int self, std::uint64_t most) n
 }  // namespace
 
 Parcels::Parcels(ArenaSeat& seat, const ExchangeCall& call, std::uint64_t base) noexcept
-    : seat_(seat),
-      call_(call),
-      base_(base),
-      room_(room_for(call, seat.self(),
-                     std::min<std::uint64_t>(kMostInParcel, seat.layout().block()))) {}
+    : seat_(seat), call_(call), base_(base) {
+  if (call.word.collective == Collective::gather_v) taker_ = call.word.root;
+  if (call.word.collective == Collective::scatter_v) giver_ = call.word.root;
+  gives_ = (giver_ == ArenaSeat::kAll || giver_ == self()) && taker_ != self();
+  given_ = !gives_;
+  if (!gives_) return;
+  room_ = room_for(call, self(), std::min<std::uint64_t>(kMostInParcel, seat.layout().block()));
+}
+
+bool Parcels::on_shelf() const noexcept {
+  return seat_.rooted() && room_ > ArenaPost::kData - kBegin;
+}
 
 std::span<std::byte> Parcels::place_of(int rank, std::uint32_t where) const noexcept {
   if (where == kInPost) return std::span(seat_.post_of(rank).data).subspan(kBegin);
-  if (where == kInSlot) return {seat_.layout().slot(base_, rank), seat_.layout().block()};
+  const std::size_t block = seat_.layout().block();
+  if (where == kInSlot && seat_.rooted()) {
+    return {seat_.shelf_of(rank), ArenaLayout::shelf_bytes(block)};
+  }
+  if (where == kInSlot) return {seat_.layout().slot(base_, rank), block};
   return {};
 }
 
 void Parcels::give() noexcept {
   std::uint32_t where = kByMessages;
   if (room_ > 0) where = room_ <= ArenaPost::kData - kBegin ? kInPost : kInSlot;
+  if (on_shelf()) seat_.filled(taker_);
   std::memcpy(seat_.post_of(self()).data, &where, sizeof where);
   std::byte* to = place_of(self(), where).data();
   if (room_ > 0) {
-    std::byte* part_at = to + head(at(ranks()));
+    std::byte* part_at = to + head(lengths());
     for (const Part& part : call_.parts->sends) {
       const bool own = index(part.peer) == self();
       const auto length = static_cast<Length>(own ? 0 : part.range.count);
@@ -65,15 +77,15 @@ void Parcels::give() noexcept {
       part_at += whole(bytes);
     }
   }
-  seat_.post(ArenaSeat::kAll);
+  seat_.post(taker_);
   given_ = true;
 }
 
 bool Parcels::have_come() noexcept {
   for (; late_ < ranks(); ++late_) {
-    if (late_ != self() && !seat_.has_come(late_)) return false;
+    if (takes_from(late_) && !seat_.has_come(late_)) return false;
   }
-  seat_.all_have_come();
+  if (takes() && giver_ == ArenaSeat::kAll) seat_.all_have_come();
   return true;
 }
 
@@ -82,14 +94,15 @@ std::optional<std::uint64_t> Parcels::open(int rank) noexcept {
   std::memcpy(&where, seat_.post_of(rank).data, sizeof where);
   const void*& found = seat_.operands()[at(rank)];
   found = nullptr;
-  if (where == kByMessages) return call_.parts->receives[at(rank)].range.count;
+  if (where == kByMessages) return part_from(rank).range.count;
   const std::span<const std::byte> parcel = place_of(rank, where);
-  std::uint64_t offset = head(at(ranks()));
+  std::uint64_t offset = head(lengths());
   if (offset > parcel.size()) return std::nullopt;
+  const std::size_t mine = lengths() == 1 ? 0 : at(self());
   Length length = 0;
-  for (int to = 0;; ++to) {
-    std::memcpy(&length, parcel.data() + at(to) * sizeof length, sizeof length);
-    if (to == self()) break;
+  for (std::size_t to = 0;; ++to) {
+    std::memcpy(&length, parcel.data() + to * sizeof length, sizeof length);
+    if (to == mine) break;
     offset += whole(length * call_.element);
   }
   if (offset + length * call_.element > parcel.size()) return std::nullopt;
@@ -99,9 +112,8 @@ std::optional<std::uint64_t> Parcels::open(int rank) noexcept {
 
 bool Parcels::all_here() noexcept {
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank == self()) continue;
-    if (!seat_.agrees(rank) || open(rank) != call_.parts->receives[at(rank)].range.count ||
-        sends(rank)) {
+    if (!takes_from(rank)) continue;
+    if (!seat_.agrees(rank) || open(rank) != part_from(rank).range.count || sends(rank)) {
       return false;
     }
   }
@@ -116,29 +128,43 @@ Result<void> Parcels::check(int rank) {
                 fmt::format("what rank {} has put into shared memory for {} is damaged", rank,
                             describe(call_.word)));
   }
-  return check_count(*theirs, Rank{rank}, call_.parts->receives[at(rank)].range.count, Rank{self()},
-                     call_.word);
+  return check_count(*theirs, Rank{rank}, part_from(rank).range.count, Rank{self()}, call_.word);
 }
 
 void Parcels::end() noexcept {
+  keep_own();
   for (int rank = 0; rank < ranks(); ++rank) {
-    const void* from = call_.input + call_.parts->sends[at(rank)].range.begin * call_.element;
-    if (rank != self()) from = seat_.operands()[at(rank)];
-    std::byte* const to =
-        call_.output + call_.parts->receives[at(rank)].range.begin * call_.element;
-    if (from != nullptr && from != to) reduce::copy(to, from, bytes_from(rank));
+    if (!takes_from(rank)) continue;
+    const void* const from = seat_.operands()[at(rank)];
+    const auto& [begin, count] = part_from(rank).range;
+    if (from == nullptr) continue;
+    reduce::copy(call_.output + begin * call_.element, from, count * call_.element);
   }
+  // Nobody knows whether others have used a shelf: each has had its turn.
+  seat_.end(seat_.rooted());
 }
 
-Counters Parcels::counters() const noexcept {
+// What a rank that is no root has for the root is not its own.
+void Parcels::keep_own() noexcept {
+  if (seat_.rooted() && call_.word.root != self()) return;
+  const auto& [begin, count] = of(call_.parts->sends, self()).range;
+  const std::byte* const from = call_.input + begin * call_.element;
+  std::byte* const to = call_.output + part_from(self()).range.begin * call_.element;
+  if (from != to) reduce::copy(to, from, count * call_.element);
+}
+
+plan::Traffic Parcels::traffic() const noexcept {
   const auto others = static_cast<std::uint64_t>(ranks() - 1);
-  return {1, others, others};
+  std::uint64_t taken = 0;
+  if (takes() && giver_ != self()) taken = giver_ == ArenaSeat::kAll ? others : 1;
+  return {gives_ ? (taker_ == ArenaSeat::kAll ? others : 1) : 0, taken};
 }
 
 std::vector<Rank> Parcels::awaited() const {
+  if (!given_) return seat_.late_readers();
   std::vector<Rank> late;
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank != self() && !seat_.has_come(rank)) late.push_back(Rank{rank});
+    if (takes_from(rank) && !seat_.has_come(rank)) late.push_back(Rank{rank});
   }
   return late;
 }

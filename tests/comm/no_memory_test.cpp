@@ -135,6 +135,30 @@ TEST(NoMemory, ForAGroupIsSaidOfItsCommunicatorsAndFailsThem) {
   });
 }
 
+TEST(NoMemory, IsNeededForAShortMessageWhateverElseIsOpen) {
+  gdrxComm_t comms[2] = {};
+  ASSERT_EQ(gdrxCommInitAll(comms, 2, nullptr), gdrxSuccess);
+  std::vector<char> longer(3'000'000, 1), whole(longer.size());
+  gdrxRequest_t open = nullptr;
+  ASSERT_EQ(gdrxSend(longer.data(), longer.size(), gdrxByte, 0, comms[1], nullptr, &open),
+            gdrxSuccess);
+  for (const long allocation : {0, 1}) {  // the first message makes what both need
+    const char out = 7;
+    char in = 0;
+    const Shortage shortage(allocation);
+    EXPECT_EQ(gdrxSend(&out, 1, gdrxByte, 1, comms[0], nullptr, nullptr), gdrxSuccess);
+    EXPECT_EQ(gdrxRecv(&in, 1, gdrxByte, 0, comms[1], nullptr, nullptr), gdrxSuccess);
+    EXPECT_EQ(Shortage::came(), allocation == 0);
+    EXPECT_EQ(in, 7);
+  }
+  EXPECT_EQ(gdrxRecv(whole.data(), whole.size(), gdrxByte, 1, comms[0], nullptr, nullptr),
+            gdrxSuccess);
+  EXPECT_EQ(gdrxWait(&open), gdrxSuccess);
+  EXPECT_EQ(whole, longer);
+  const std::jthread other([&] { gdrxCommDestroy(comms[1]); });
+  gdrxCommDestroy(comms[0]);
+}
+
 TEST(NoMemory, TakesNoFailureItsReason) {
   each_in_turn([](long allocation) {
     gdrxComm_t comm = nullptr;

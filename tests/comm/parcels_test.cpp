@@ -257,5 +257,39 @@ TEST(Parcels, WithLengthsOutOfAllBoundsAreNotTaken) {
   }
 }
 
+// The same of a root's.
+TEST(Parcels, OfARootWithLengthsOutOfAllBoundsAreNotTaken) {
+  for (const std::uint32_t where : {1U, 2U}) {
+    for (const std::uint32_t length : {4U, 1020U, 0x3fffffffU, ~0U}) {
+      Ranks host(2);
+      const Word word{.collective = Collective::scatter_v, .root = 0};
+      const Parts given{one_behind_another({0, 4}), {{Rank{0}, {}}}};
+      const Parts taken{{}, {{Rank{0}, {0, length}}}};
+      const std::vector<float> in(4);
+      std::vector<float> out(4);
+      for (const int rank : {0, 1}) host.seat(static_cast<std::size_t>(rank)).begin(word);
+      Parcels giver(host.seat(0),
+                    {.word = word,
+                     .element = sizeof(float),
+                     .input = reinterpret_cast<const std::byte*>(in.data()),
+                     .output = reinterpret_cast<std::byte*>(out.data()),
+                     .parts = &given},
+                    0);
+      ASSERT_TRUE(giver.ready());
+      const std::uint32_t lengths[2]{length - 4, length};
+      std::byte* const post = host.seat(0).post_of(0).data;
+      if (length != 4) {
+        std::memcpy(post, &where, sizeof where);
+        std::memcpy(post + 16, lengths, sizeof lengths);
+        std::memcpy(host.seat(0).shelf_of(0), lengths, sizeof lengths);
+      }
+      Parcels taker(host.seat(1), {.word = word, .element = sizeof(float), .parts = &taken}, 0);
+      ASSERT_TRUE(taker.ready());
+      EXPECT_EQ(taker.all_here(), length == 4) << where << " " << length;
+      EXPECT_EQ(taker.check(0).has_value(), length == 4) << where << " " << length;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gdrx::exec

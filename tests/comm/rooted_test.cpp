@@ -18,8 +18,19 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::uint64_t>;
 
-enum class Kind { broadcast, scatter, reduce, gather, all_reduce, all_gather, all_to_all, barrier };
-constexpr int kKinds = 8;
+enum class Kind {
+  broadcast,
+  scatter,
+  reduce,
+  gather,
+  scatter_v,
+  gather_v,
+  all_reduce,
+  all_gather,
+  all_to_all,
+  barrier
+};
+constexpr int kRooted = 6, kKinds = 10;
 
 /// The same on every rank that draws as often.
 class Dice {
@@ -42,6 +53,22 @@ struct Call {
   std::uint64_t number = 0;
   bool in_place = false;
 
+  /// Of the rank's part, where they differ: nothing for some.
+  std::size_t part(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return (r + number) % 3 == 0 ? 0 : count + r;
+  }
+  std::size_t begin(int rank) const {
+    std::size_t end = 0;
+    for (int r = 0; r < rank; ++r) end += part(r);
+    return end;
+  }
+  std::vector<std::size_t> parts(int ranks) const {
+    std::vector<std::size_t> counts;
+    for (int r = 0; r < ranks; ++r) counts.push_back(part(r));
+    return counts;
+  }
+
   // Small, so that sums do not wrap into each other.
   std::uint64_t word(int rank, std::size_t i) const {
     return (number << 24) + (static_cast<std::uint64_t>(rank) << 16) + i % 65521;
@@ -52,7 +79,7 @@ struct Call {
 Call draw(Dice& dice, int ranks, std::uint64_t number, bool rooted) {
   constexpr std::array<std::size_t, 12> kCounts{1, 1, 2, 5, 7, 9, 10, 11, 1000, 4095, 4097, 9000};
   Call call;
-  call.kind = static_cast<Kind>(dice.below(rooted ? 4 : kKinds));
+  call.kind = static_cast<Kind>(dice.below(rooted ? kRooted : kKinds));
   call.root = static_cast<int>(dice.below(static_cast<std::size_t>(ranks)));
   call.count = kCounts[dice.below(dice.below(4) == 0 ? kCounts.size() : 8)];
   call.number = number;
@@ -65,7 +92,8 @@ struct Buffers {
   Buffers(const Call& call, int rank, int ranks) {
     const bool root = rank == call.root;
     const std::size_t all = call.count * static_cast<std::size_t>(ranks);
-    const std::size_t at = call.count * static_cast<std::size_t>(rank);
+    const bool parts = call.kind == Kind::scatter_v || call.kind == Kind::gather_v;
+    const std::size_t at = parts ? call.begin(rank) : call.count * static_cast<std::size_t>(rank);
     const auto input = [&](std::size_t count) {
       for (std::size_t i = 0; i < count; ++i) in.push_back(call.word(rank, i));
     };
@@ -99,6 +127,17 @@ struct Buffers {
         input(call.count);
         if (root) blocks(0);
         break;
+      case Kind::scatter_v:
+        if (root) input(call.begin(ranks));
+        for (std::size_t i = 0; i < call.part(rank); ++i)
+          expected.push_back(call.word(call.root, at + i));
+        break;
+      case Kind::gather_v:
+        input(call.part(rank));
+        for (int r = 0; root && r < ranks; ++r) {
+          for (std::size_t i = 0; i < call.part(r); ++i) expected.push_back(call.word(r, i));
+        }
+        break;
       case Kind::all_reduce:
         input(call.count);
         sums();
@@ -118,10 +157,10 @@ struct Buffers {
     from = in.data();
     to = out.data();
     if (!call.in_place || in.empty() || out.empty()) return;
-    if (call.kind == Kind::gather || call.kind == Kind::all_gather) {
+    if (call.kind == Kind::gather || call.kind == Kind::gather_v || call.kind == Kind::all_gather) {
       std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
       from = out.data() + at;
-    } else if (call.kind == Kind::scatter) {
+    } else if (call.kind == Kind::scatter || call.kind == Kind::scatter_v) {
       to = in.data() + at;
     } else {
       to = in.data();
@@ -135,6 +174,10 @@ struct Buffers {
 };
 
 gdrxResult_t make(const Call& call, Buffers& buffers, gdrxComm_t comm, gdrxRequest_t* request) {
+  int rank = 0, ranks = 0;
+  gdrxCommUserRank(comm, &rank);
+  gdrxCommCount(comm, &ranks);
+  const std::vector<std::size_t> parts = call.parts(ranks);
   const void* const in = buffers.from;
   void* const out = buffers.to;
   const std::size_t n = call.count;
@@ -148,6 +191,12 @@ gdrxResult_t make(const Call& call, Buffers& buffers, gdrxComm_t comm, gdrxReque
       return gdrxReduce(in, out, n, kType, gdrxSum, call.root, comm, nullptr, request);
     case Kind::gather:
       return gdrxGather(in, out, n, kType, call.root, comm, nullptr, request);
+    case Kind::scatter_v:
+      return gdrxScatterv(in, parts.data(), nullptr, out, call.part(rank), kType, call.root, comm,
+                          nullptr, request);
+    case Kind::gather_v:
+      return gdrxGatherv(in, call.part(rank), out, parts.data(), nullptr, kType, call.root, comm,
+                         nullptr, request);
     case Kind::all_reduce:
       return gdrxAllReduce(in, out, n, kType, gdrxSum, comm, nullptr, request);
     case Kind::all_gather:
@@ -218,11 +267,13 @@ TEST(Rooted, EveryWordIsRightHoweverFarSomeAreAhead) {
 
 // One root and one size: nothing but the posts' own order holds it back.
 TEST(Rooted, ARootOfManyCallsIsReadByOneThatSleeps) {
-  for (const Kind kind : {Kind::broadcast, Kind::scatter, Kind::reduce, Kind::gather}) {
+  for (const Kind kind : {Kind::broadcast, Kind::scatter, Kind::reduce, Kind::gather,
+                          Kind::scatter_v, Kind::gather_v}) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{500}}) {
       const World world(3);
       world.run([&](int rank, gdrxComm_t comm) {
-        const bool root_gives = kind == Kind::broadcast || kind == Kind::scatter;
+        const bool root_gives =
+            kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::scatter_v;
         Dice mine(static_cast<std::uint64_t>(rank));
         for (std::uint64_t number = 1; number <= 200; ++number) {
           const Call call{kind, 1, count, number, false};
@@ -319,7 +370,8 @@ TEST(Rooted, ACallWhoseReadersNeverComeEndsByItsDeadline) {
 TEST(Rooted, CallsAreWhatTheLastOperationWas) {
   const World world(3);
   world.run([](int rank, gdrxComm_t comm) {
-    for (const Kind kind : {Kind::broadcast, Kind::scatter, Kind::reduce, Kind::gather}) {
+    for (const Kind kind : {Kind::broadcast, Kind::scatter, Kind::reduce, Kind::gather,
+                            Kind::scatter_v, Kind::gather_v}) {
       for (int i = 0; i < 3; ++i) {
         const Call call{kind, 1, 3, 1, false};
         Buffers buffers(call, rank, 3);
@@ -329,7 +381,8 @@ TEST(Rooted, CallsAreWhatTheLastOperationWas) {
         ASSERT_EQ(gdrxCommGetLastOp(comm, &info), gdrxSuccess);
         EXPECT_STREQ(info.algorithm, "one-shot");
         EXPECT_STREQ(info.transport, "shm");
-        const bool many = (kind == Kind::broadcast || kind == Kind::scatter);
+        const bool many =
+            kind == Kind::broadcast || kind == Kind::scatter || kind == Kind::scatter_v;
         const std::uint64_t root = many ? info.messages_sent : info.messages_received;
         const std::uint64_t none = many ? info.messages_received : info.messages_sent;
         EXPECT_EQ(rank == 1 ? root : none, rank == 1 ? 2U : 1U);

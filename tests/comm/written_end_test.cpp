@@ -88,7 +88,7 @@ class WrittenEnd : public testing::Test {
   std::uint64_t calls_ = 0;
   std::uint64_t base_ = 0;
   std::array<WriteGate, 2> gates_;
-  std::vector<std::int32_t> processes_{getpid(), getpid()};
+  std::vector<ProcessTicket> processes_{{.pid = getpid()}, {.pid = getpid()}};
   std::array<std::vector<float>, 2> in_, out_;
   std::array<std::unique_ptr<ArenaExecution>, 2> ranks_;
 };

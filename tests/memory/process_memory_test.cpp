@@ -97,6 +97,18 @@ TEST(ProcessMemory, WhatIsNotMappedIsAnErrorAndNoSignal) {
   EXPECT_EQ(write_process(getpid(), gate->address(), 8, {&value, 1}), Written::not_so);
 }
 
+TEST(ProcessMemory, IsReadOnlyOfTheProcessThatIsMeant) {
+  auto ticket = own_process();
+  ASSERT_TRUE(ticket);
+  std::vector<std::byte> from(1'000'003, std::byte{7});
+  std::vector<std::byte> to(from.size());
+  EXPECT_EQ(read_process(*ticket, address_of(from.data()), to), Written::all);
+  EXPECT_TRUE(from == to);
+  EXPECT_EQ(read_process(*ticket, 8, to), Written::not_so);
+  ++ticket->nonce;  // this one has the number of another that died
+  EXPECT_EQ(read_process(*ticket, address_of(from.data()), to), Written::gone);
+}
+
 TEST(ProcessMemory, NothingComesThroughAGateThatIsClosedOrEnded) {
   std::byte to{1};
   const std::byte value{2};

@@ -5,8 +5,15 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstdint>
 
 namespace gdrx {
+namespace {
+
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE: C libraries may be older than kernels
+constexpr std::uintptr_t kPage = 4096;
+
+}  // namespace
 
 Result<Pages> Pages::create(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -15,6 +22,14 @@ Result<Pages> Pages::create(std::size_t bytes) {
   Pages pages;
   pages.bytes_ = {static_cast<std::byte*>(memory), bytes};
   return pages;
+}
+
+void commit(std::span<std::byte> memory) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPage * kPage;
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size();
+  const int before = errno;
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateWrite);
+  errno = before;
 }
 
 Pages::~Pages() {

@@ -30,4 +30,8 @@ class Pages {
   std::span<std::byte> bytes_;
 };
 
+/// Has the pages that these bytes are in committed at once, for writing, where the kernel can do
+/// that (Linux 5.14). Else each is when it is touched.
+void commit(std::span<std::byte> memory) noexcept;
+
 }  // namespace gdrx

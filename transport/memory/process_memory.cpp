@@ -104,15 +104,20 @@ Written write_process(std::int32_t pid, std::uint64_t gate, std::uint64_t addres
   return Written::all;
 }
 
-Written read_process(std::int32_t pid, std::uint64_t address, std::span<std::byte> to) noexcept {
+Written read_process(const ProcessTicket& from, std::uint64_t address,
+                     std::span<std::byte> to) noexcept {
+  std::uint64_t word = 0;
   while (!to.empty()) {
-    const iovec here{to.data(), to.size()};
-    const iovec there{pointer_to(address), to.size()};
-    const ssize_t done = process_vm_readv(pid, &here, 1, &there, 1, 0);
-    if (done < 0 && errno == ESRCH) return Written::gone;
-    if (done <= 0) return Written::not_so;
-    address += static_cast<std::uint64_t>(done);
-    to = to.subspan(static_cast<std::size_t>(done));
+    const iovec here[] = {{&word, sizeof word}, {to.data(), to.size()}};
+    const iovec there[] = {{pointer_to(from.words), sizeof word}, {pointer_to(address), to.size()}};
+    const ssize_t read = process_vm_readv(from.pid, here, 2, there, 2, 0);
+    if (read < 0 && errno == ESRCH) return Written::gone;
+    if (read < static_cast<ssize_t>(sizeof word)) return Written::not_so;
+    if (word != from.nonce) return Written::gone;
+    const auto done = static_cast<std::size_t>(read) - sizeof word;
+    if (done == 0) return Written::not_so;
+    address += done;
+    to = to.subspan(done);
   }
   return Written::all;
 }

@@ -60,8 +60,10 @@ enum class Written : std::uint8_t {
 Written write_process(std::int32_t pid, std::uint64_t gate, std::uint64_t address,
                       std::span<const std::byte> from) noexcept;
 
-/// Reads all of `to` from `address` of process `pid`. No allocation. Thread-safe.
-Written read_process(std::int32_t pid, std::uint64_t address, std::span<std::byte> to) noexcept;
+/// Reads all of `to` from `address` of the process behind the ticket, and its first word before
+/// that: gone as well if another process has its number now. No allocation. Thread-safe.
+Written read_process(const ProcessTicket& from, std::uint64_t address,
+                     std::span<std::byte> to) noexcept;
 
 /// This thread, for is_running() in another process.
 std::int32_t own_thread() noexcept;
