@@ -19,6 +19,9 @@ class SecureSocket {
   /// `identity` and `key`: see TlsSession. Sends nothing yet.
   static Result<SecureSocket> client(Socket socket, std::string identity, const Key& key);
   static Result<SecureSocket> server(Socket socket, TlsSession::FindKey find);
+  /// Of a connection within this host: see host_socket.hpp and TlsSession.
+  static SecureSocket client_here(Socket socket, std::string identity, const Key& key);
+  static SecureSocket server_here(Socket socket, std::string identity, const Key& key);
 
   const Socket& socket() const noexcept { return socket_; }
   int fd() const noexcept { return socket_.fd(); }
