@@ -118,6 +118,28 @@ TEST(ReliableQp, OneThatIsRefusedAgainAndAgainIsToldAndEndsThePeerAfterItsTimeou
   }
 }
 
+// The third leads to RTS: its QP knows the peer's, and its end has to be agreed upon.
+TEST(ReliableQp, ThatFailedBeforeItWasEverUpIsNotAwaitedForEver) {
+  Cluster cluster(unstarted());
+  ASSERT_TRUE(cluster.start().has_value());
+  cluster.network.fail_verb(0, {Verb::modify_qp, 3, 1, EIO});
+  ASSERT_TRUE(cluster.run_until([&] { return lines(cluster[0], "sim0:1 down") > 0; }));
+  cluster[1].slow = true;  // and is not heard again
+  EXPECT_TRUE(fails_with(cluster, 0, "has acknowledged or answered", seconds(3)))
+      << cluster[0].error;
+}
+
+TEST(ReliableQp, OfAPeerThatComesLateIsAwaited) {
+  Cluster cluster(unstarted());
+  ASSERT_TRUE(cluster.start().has_value());
+  cluster[1].slow = true;
+  cluster.run_for(seconds(5));  // more than twice the peer's timeout
+  EXPECT_EQ(cluster[0].error, "");
+  cluster[1].slow = false;
+  cluster.send(0, 1, pattern(100, 1), 0, 1U);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
+}
+
 // Of so many hosts that rank 0 needs a second queue, and gets none above `most` entries.
 ClusterSettings with_queues(int most, int error) {
   ClusterSettings settings;
