@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "transport/bootstrap/mesh_frame.hpp"
+#include "transport/bootstrap/notice.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
 
 namespace gdrx {
@@ -183,6 +184,16 @@ void MeshWire::beat() {
     // From here on the data path is asked for what it has heard since.
     if (++link.missed == 1) (void)data_path_hears(link);
     if (link.unsent.empty()) send(link, frame);
+  }
+}
+
+void MeshWire::refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Rank self,
+                      const Error& why) {
+  const Notice notice{why.code, self, self, why.what};
+  const Blob frame = encode_mesh_frame(FrameKind::notice, group, encode_notice(notice));
+  const std::lock_guard lock(mutex_);
+  for (MeshLink& link : links_) {
+    if (std::find(ranks.begin(), ranks.end(), link.peer) != ranks.end()) send(link, frame);
   }
 }
 
