@@ -112,8 +112,8 @@ class BootstrapRoot::Impl {
     }
     for (Client& client : clients_) {
       const bool unsent = !client.out.empty() || client.socket.unsent();
-      const int events = (client.closing ? 0 : POLLIN) |
-                         client.shortage.events(unsent, client.socket.fd(), longest);
+      const int events =
+          (client.closing ? 0 : POLLIN) | client.shortage.events(unsent, client.socket, longest);
       if (!client.closing && client.socket.pending()) longest = Duration::zero();
       entries.push_back({client.socket.fd(), static_cast<short>(events), 0});
     }

@@ -35,6 +35,7 @@ Result<Progress> SecureSocket::flush() {
     const std::size_t sent = GDRX_TRY(socket_.send_some(session_.unsent()));
     if (sent == 0) return Progress::pending;
     session_.sent(sent);
+    said_ += sent;
   }
   return Progress::done;
 }
