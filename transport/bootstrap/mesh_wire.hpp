@@ -122,6 +122,7 @@ class MeshWire {
   void go_on_leaving(MeshGroup& group);
   void say_goodbye(MeshGroup& group, bool gave_up);
   void send(MeshLink& link, std::span<const std::byte> frame);
+  static void shut(MeshLink& link, const Error& why) noexcept;
   static void push(MeshLink& link);
 
   std::vector<MeshLink> links_;
