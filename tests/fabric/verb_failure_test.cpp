@@ -141,7 +141,7 @@ TEST(ReliableQp, OfAPeerThatComesLateIsAwaited) {
 }
 
 // Of so many hosts that rank 0 needs a second queue, and gets none above `most` entries.
-ClusterSettings with_queues(int most, int error) {
+ClusterSettings with_queues(int most, int error, int* refused = nullptr) {
   ClusterSettings settings;
   settings.hosts = 26;
   settings.star = true;
@@ -150,6 +150,7 @@ ClusterSettings with_queues(int most, int error) {
     if (rank != 0) return;
     table.create_cq = [=, real = table.create_cq](ibv_context* context, int entries) -> ibv_cq* {
       errno = error;
+      if (entries > most && refused != nullptr) ++*refused;
       return entries > most ? nullptr : real(context, entries);
     };
   };
@@ -158,12 +159,14 @@ ClusterSettings with_queues(int most, int error) {
 
 TEST(CompletionQueues, OneThatIsTooLargeForTheSystemIsMadeSmaller) {
   for (const int error : {ENOMEM, EINVAL}) {
-    Cluster cluster(with_queues(512, error));
+    int refused = 0;
+    Cluster cluster(with_queues(512, error, &refused));
     for (int peer = 1; peer < 26; ++peer) cluster.send(peer, 0, pattern(5000, 1), 0, 1);
     EXPECT_TRUE(
         cluster.run_until([&] { return cluster.count(0, CompletionKind::immediate) == 25; }));
     EXPECT_EQ(cluster[0].error, "");
     EXPECT_EQ(cluster[0].log, std::vector<std::string>());
+    EXPECT_EQ(refused, 3) << "4096, 2048, 1024";
   }
 }
 

@@ -188,9 +188,11 @@ Result<Rail::Shard*> Rail::add_shard(std::uint32_t need) {
                             "a QP needs {}",
                             context_->name(), most, least));
   }
-  for (int entries = std::clamp(wanted, least, most);; entries = std::max(least, entries / 2)) {
+  for (int entries = std::clamp(std::min(wanted, refused_entries_ / 2), least, most);;
+       entries = std::max(least, entries / 2)) {
     auto queue = CompletionQueue::create(context_, entries);
     if (queue) return &shards_.emplace_back(Shard{std::move(*queue), 0});
+    refused_entries_ = std::min(refused_entries_, entries);
     if (entries > least) continue;
     return fail(queue.error().code,
                 fmt::format("{}, of {} entries, which a QP needs", queue.error().what, least),
