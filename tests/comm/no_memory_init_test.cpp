@@ -175,6 +175,30 @@ TEST(NoMemory, BetweenTheTwoCallsOfARoundIsWaitedFor) {
   });
 }
 
+// Each other rank would be in MPI for ever.
+TEST(Refused, ByOneOfThoseThatMakeACommunicatorIsToldToTheOthers) {
+  expect_that_none_waits([](Maker& maker, gdrxComm_t, long allocation) {
+    gdrxComm_t made = nullptr;
+    EXPECT_EQ(gdrxCommInitAllGather(allocation > 0 ? nullptr : &made, kRanks, maker.rank,
+                                    &Maker::call, &maker, nullptr),
+              gdrxInvalidArgument);
+    return false;
+  });
+}
+
+TEST(NoThread, ForOneRankOfAProcessIsSaidAtOnce) {
+  for (int refused = 1; refused <= 4; ++refused) {
+    std::array<gdrxComm_t, 4> comms{};
+    const auto begin = Clock::now();
+    refuse_thread(refused);
+    EXPECT_EQ(gdrxCommInitAll(comms.data(), 4, nullptr), gdrxSystemError);
+    refuse_thread(0);
+    EXPECT_STREQ(gdrxGetLastError(nullptr), "no new thread");
+    EXPECT_LT(Clock::now() - begin, kSoon);
+    EXPECT_EQ(comms, decltype(comms){});
+  }
+}
+
 TEST(NoMemory, InASplitIsToldToTheOthers) {
   expect_that_none_waits([](Maker& maker, gdrxComm_t comm, long allocation) {
     gdrxComm_t made = nullptr;

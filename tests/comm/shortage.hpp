@@ -16,4 +16,7 @@ class Shortage {
   static void begin(long allocation);
 };
 
+/// The nth thread that this one makes from now on is refused; 0: none.
+void refuse_thread(int nth);
+
 }  // namespace gdrx::test
