@@ -159,8 +159,10 @@ class Rail final : private EventSink {
   std::vector<std::uint32_t> failed_qps_;
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;
-  int refused_entries_ = std::numeric_limits<int>::max();  // of a queue: no more is asked for again
-  std::size_t turn_ = 0;                                   // which shard is polled first
+  struct {
+    std::size_t turn = 0;                           // which is polled first
+    int refused = std::numeric_limits<int>::max();  // entries: no more is asked for again
+  } queues_;
   Buffer control_memory_;
   std::unique_ptr<Registration> control_registration_;
   std::shared_ptr<CompletionQueue> control_queue_;
