@@ -55,13 +55,22 @@ Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   return {};
 }
 
-Result<void> check_place(gdrxComm_t* comm, int nranks, int rank) {
+Result<void> check_handle(gdrxComm_t* comm) {
   if (comm == nullptr) return fail(Errc::invalid_argument, "comm is NULL");
   *comm = nullptr;
+  return {};
+}
+
+Result<void> check_place(int nranks, int rank) {
   if (nranks < 1 || rank < 0 || rank >= nranks) {
     return fail(Errc::invalid_argument, fmt::format("rank {} of {} is impossible", rank, nranks));
   }
   return {};
+}
+
+Result<void> check_place(gdrxComm_t* comm, int nranks, int rank) {
+  GDRX_TRY(check_handle(comm));
+  return check_place(nranks, rank);
 }
 
 // Threads that make a communicator each have no GPU of their own: as the list says, or the
@@ -258,22 +267,28 @@ gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* 
     choose_gpus(config, options);
     std::vector<std::unique_ptr<Bootstrap>> bootstraps = ThreadBootstrap::create_all(nranks);
     std::vector<Result<void>> results(static_cast<std::size_t>(nranks));
-    results.reserve(results.size() + 1);
     auto siblings = std::make_shared<Siblings>();
     siblings->alive = bootstraps.size();
     siblings->destroyed.reserve(bootstraps.size());
     const auto make = [&](std::size_t rank) {
       results[rank] =
           contained([&] { return init(&comms[rank], *bootstraps[rank], options[rank]); });
+      if (!results[rank]) bootstraps[rank].reset();  // nobody waits for it
     };
-    results.push_back(contained([&]() -> Result<void> {
-      std::vector<std::jthread> threads;  // each rank waits for the others while it is made
+    const auto start_each = [&](std::vector<std::jthread>& threads) -> Result<void> {
       threads.reserve(bootstraps.size());
-      for (std::size_t rank = 0; rank < bootstraps.size(); ++rank) {
-        threads.emplace_back(make, rank);
-      }
+      for (std::size_t rank = 0; rank < bootstraps.size(); ++rank) threads.emplace_back(make, rank);
       return {};
-    }));
+    };
+    Result<void> started;
+    {
+      std::vector<std::jthread> threads;  // each rank waits for the others while it is made
+      started = contained([&] { return start_each(threads); });
+      for (std::size_t rank = threads.size(); rank < bootstraps.size(); ++rank) {
+        bootstraps[rank].reset();
+      }
+    }
+    if (!started) results.front() = started;  // why the others have failed
     for (Result<void>& result : results) {
       if (result) continue;
       for (int rank = 0; rank < nranks; ++rank) {
@@ -292,13 +307,15 @@ gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
                                    const gdrxConfig_t* config) {
   return guarded(nullptr, [&]() -> Result<void> {
     const trace::Span mark = init_mark("gdrxCommInitMPI");
-    GDRX_TRY(check_place(comm, nranks, rank));
+    GDRX_TRY(check_place(nranks, rank));
     FunctionBootstrap bootstrap(Rank{rank}, nranks,
                                 [=](const void* mine, void* all, std::size_t bytes) {
                                   return all_gather(mine, all, bytes, user);
                                 });
-    auto made = contained(
-        [&]() -> Result<void> { return init(comm, bootstrap, GDRX_TRY(make_options(config))); });
+    auto made = contained([&]() -> Result<void> {
+      GDRX_TRY(check_handle(comm));
+      return init(comm, bootstrap, GDRX_TRY(make_options(config)));
+    });
     if (!made) bootstrap.give_up(made.error());
     return made;
   });

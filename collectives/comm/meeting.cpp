@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
+#include <optional>
 
+#include "collectives/comm/insist.hpp"
 #include "collectives/comm/version.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/host_id.hpp"
@@ -22,8 +25,16 @@ Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
   const Heritage likely = Heritage::of(meeting.likely_facts(bootstrap.size()));
   const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();
   const Blob offer = GDRX_TRY(meeting.offer(hello));
-  const auto offers = GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, offer, deadline));
-  const auto common = meeting.choose(offers);
+  std::vector<Blob> offers;
+  std::optional<MeshMeeting::Common> common;
+  try {
+    offers = GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, offer, deadline));
+    // The others do what they have found now: which of the two this rank is to find, too.
+    common = insist(deadline, [&] { return meeting.choose(offers); });
+  } catch (const std::bad_alloc&) {
+    meeting.hang_up();
+    throw;
+  }
   if (!common) return Met{GDRX_TRY(ControlMesh::create(bootstrap, options, log, deadline))};
   const Heritage heritage = Heritage::of(common->facts);
   if (heritage.memory) bootstrap.end();

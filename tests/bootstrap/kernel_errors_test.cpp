@@ -27,6 +27,7 @@ std::atomic<int> connect_error{0};  // of the next call
 std::atomic<int> send_error{0};     // of every call
 std::atomic<int> receive_error{0};  // of every call of a thread that receives_nothing
 std::atomic<int> silence_error{0};  // of every call of recv()
+constexpr int kEnd = -1;            // as such an error: the stream ends
 thread_local bool receives_nothing = false;
 thread_local bool sends_always = false;
 
@@ -70,6 +71,7 @@ extern "C" ssize_t send(int fd, const void* data, size_t bytes, int flags) {
 extern "C" ssize_t recv(int fd, void* data, size_t bytes, int flags) {
   static const auto real = next<ssize_t (*)(int, void*, size_t, int)>("recv");
   const int error = receives_nothing ? receive_error : silence_error;
+  if (error == kEnd) return 0;
   if (error == 0) return real(fd, data, bytes, flags);
   errno = error;
   return -1;
@@ -282,7 +284,7 @@ class Cut : public testing::Test {
       mesh->start({[this](const Notice&) { ++notices_; }, nullptr, [](Rank) { return true; }});
     }
   }
-  ~Cut() override { silence_error = 0; }
+  ~Cut() override { silence_error = send_error = 0; }
   static void cut() {
     silence_error = ETIMEDOUT;
     std::this_thread::sleep_for(300ms);  // more than a heartbeat
@@ -304,6 +306,19 @@ TEST_F(Cut, NothingIsMadeOverItAndWhatThereIsGoesOn) {
   cut();
   const auto made = meshes_[0]->split(MeshGroupId{7}, std::array{0, 1});
   ASSERT_TRUE(made) << describe(made.error());
+  expect_unreachable(**made);
+  EXPECT_EQ(notices_, 0);
+}
+
+// An error of the connection is told once, to whoever calls first.
+TEST_F(Cut, IsNotTakenForADeathWhereSendingHearsOfItAndReadingFindsAnEnd) {
+  const auto made = meshes_[0]->split(MeshGroupId{7}, std::array{0, 1});
+  ASSERT_TRUE(made) << describe(made.error());
+  send_error = ETIMEDOUT;
+  std::jthread later([] {
+    std::this_thread::sleep_for(100ms);
+    silence_error = kEnd;
+  });
   expect_unreachable(**made);
   EXPECT_EQ(notices_, 0);
 }

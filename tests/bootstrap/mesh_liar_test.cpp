@@ -179,6 +179,17 @@ TEST_F(Liar, WhoSpokeBeforeOfOneThatItIsNotInIsBlamed) {
   EXPECT_TRUE(blames_rank(whole_, 2, Errc::protocol));
 }
 
+TEST_F(Liar, WhatWasSaidBeforeAndGaveWayIsNotAwaited) {
+  say(0, FrameKind::data, 9, kTold);
+  for (std::uint64_t id = 1000; id < 2100; ++id) say(0, FrameKind::notice, id, Blob(1));
+  listen();
+  const Instant begin = steady_clock().now();
+  const auto all = wire_->all_gather(*add(9, {0, 1}, false), Blob(5), in(5s));
+  ASSERT_FALSE(all);
+  EXPECT_NE(all.error().what.find("rank 1 "), std::string::npos) << all.error().what;
+  EXPECT_LT(steady_clock().now() - begin, 1s);
+}
+
 TEST_F(Liar, WhoSpeaksOfManyThatAreNotThereTakesItsOwnRoomAlone) {
   say(0, FrameKind::data, 9, kTold);
   for (std::uint64_t id = 1000; id < 4000; ++id) {

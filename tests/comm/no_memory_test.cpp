@@ -6,52 +6,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gdrx/gdrx.h"
+#include "tests/comm/shortage.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/unique_id.hpp"
-
-namespace {
-
-thread_local long fails_at = 0;  // which allocation of this thread from now on; 0: none
-
-/// While it lives, one allocation of this thread fails.
-class Shortage {
- public:
-  explicit Shortage(long allocation) { fails_at = allocation; }
-  ~Shortage() { fails_at = 0; }
-  Shortage(const Shortage&) = delete;
-  Shortage& operator=(const Shortage&) = delete;
-  static bool came() { return fails_at == 0; }
-};
-
-void* allocate(std::size_t bytes, std::size_t alignment = 0) {
-  if (fails_at > 0 && --fails_at == 0) throw std::bad_alloc();
-  const std::size_t whole = alignment == 0 ? 0 : (bytes + alignment - 1) / alignment * alignment;
-  void* memory = alignment == 0 ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace gdrx {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Shortage;
 
 /// Until no allocation of `body` is left to fail: body(n) says whether its nth did.
 template <class Body>

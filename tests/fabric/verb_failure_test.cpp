@@ -118,8 +118,30 @@ TEST(ReliableQp, OneThatIsRefusedAgainAndAgainIsToldAndEndsThePeerAfterItsTimeou
   }
 }
 
+// The third leads to RTS: its QP knows the peer's, and its end has to be agreed upon.
+TEST(ReliableQp, ThatFailedBeforeItWasEverUpIsNotAwaitedForEver) {
+  Cluster cluster(unstarted());
+  ASSERT_TRUE(cluster.start().has_value());
+  cluster.network.fail_verb(0, {Verb::modify_qp, 3, 1, EIO});
+  ASSERT_TRUE(cluster.run_until([&] { return lines(cluster[0], "sim0:1 down") > 0; }));
+  cluster[1].slow = true;  // and is not heard again
+  EXPECT_TRUE(fails_with(cluster, 0, "has acknowledged or answered", seconds(3)))
+      << cluster[0].error;
+}
+
+TEST(ReliableQp, OfAPeerThatComesLateIsAwaited) {
+  Cluster cluster(unstarted());
+  ASSERT_TRUE(cluster.start().has_value());
+  cluster[1].slow = true;
+  cluster.run_for(seconds(5));  // more than twice the peer's timeout
+  EXPECT_EQ(cluster[0].error, "");
+  cluster[1].slow = false;
+  cluster.send(0, 1, pattern(100, 1), 0, 1U);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
+}
+
 // Of so many hosts that rank 0 needs a second queue, and gets none above `most` entries.
-ClusterSettings with_queues(int most, int error) {
+ClusterSettings with_queues(int most, int error, int* refused = nullptr) {
   ClusterSettings settings;
   settings.hosts = 26;
   settings.star = true;
@@ -128,6 +150,7 @@ ClusterSettings with_queues(int most, int error) {
     if (rank != 0) return;
     table.create_cq = [=, real = table.create_cq](ibv_context* context, int entries) -> ibv_cq* {
       errno = error;
+      if (entries > most && refused != nullptr) ++*refused;
       return entries > most ? nullptr : real(context, entries);
     };
   };
@@ -136,12 +159,14 @@ ClusterSettings with_queues(int most, int error) {
 
 TEST(CompletionQueues, OneThatIsTooLargeForTheSystemIsMadeSmaller) {
   for (const int error : {ENOMEM, EINVAL}) {
-    Cluster cluster(with_queues(512, error));
+    int refused = 0;
+    Cluster cluster(with_queues(512, error, &refused));
     for (int peer = 1; peer < 26; ++peer) cluster.send(peer, 0, pattern(5000, 1), 0, 1);
     EXPECT_TRUE(
         cluster.run_until([&] { return cluster.count(0, CompletionKind::immediate) == 25; }));
     EXPECT_EQ(cluster[0].error, "");
     EXPECT_EQ(cluster[0].log, std::vector<std::string>());
+    EXPECT_EQ(refused, 3) << "4096, 2048, 1024";
   }
 }
 

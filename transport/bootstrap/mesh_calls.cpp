@@ -45,7 +45,7 @@ void MeshCalls::prepare_poll(std::vector<pollfd>& entries, Duration& longest) {
   for (Call& call : calls_) {
     if (call.socket.established()) continue;
     const bool unsent = call.socket.unsent();
-    const int events = POLLIN | call.shortage.events(unsent, call.socket.fd(), longest);
+    const int events = POLLIN | call.shortage.events(unsent, call.socket, longest);
     entries.push_back({call.socket.fd(), static_cast<short>(events), 0});
   }
 }

@@ -23,6 +23,8 @@ using Leave = MeshGroup::Leave;
 constexpr std::size_t kMostPlace = 512;
 constexpr int kLongestWaitMs = 1000;
 constexpr const char* kNotOfIt = "a frame of a communicator that it is not in";
+constexpr const char* kGaveWay =
+    " has said more of other communicators meanwhile than is kept for those that are not made yet";
 
 thread_local const MeshWire* here = nullptr;  // whose thread this is
 
@@ -104,6 +106,10 @@ std::optional<std::string> MeshWire::take(MeshLink& link, const Frame& frame) {
 // What ranks said of it that joined before this one.
 void MeshWire::take_held(MeshGroup& group) {
   for (MeshLink& link : links_) {
+    if (const GroupPeer* const peer = group.peer_by(link); peer && link.held.lost(group.id)) {
+      const std::string who = group.name_of(*peer);
+      hear(group, {Errc::system, group.self, group.self, "too late: " + who + kGaveWay}, nullptr);
+    }
     for (const Frame& frame : link.held.take(group.id)) {
       GroupPeer* const peer = group.peer_by(link);
       auto wrong = peer == nullptr ? std::optional<std::string>(kNotOfIt)

@@ -13,7 +13,8 @@
 
 namespace gdrx {
 
-/// Of one link, so that no peer takes another one's room. The oldest give way.
+/// Of one link, so that no peer takes another one's room. The oldest give way, and whose they were
+/// is known for a while: who waits for them would wait in vain.
 class HeldFrames {
  public:
   static constexpr std::size_t kMostBytes = 256 << 10;
@@ -24,8 +25,13 @@ class HeldFrames {
     bytes_ += payload.size();
     while (bytes_ > kMostBytes || frames_.size() > kMostFrames) {
       bytes_ -= frames_.front().frame.payload.size();
+      note_lost(frames_.front().group);
       frames_.pop_front();
     }
+  }
+  /// Something of it was here and gave way.
+  bool lost(MeshGroupId group) const noexcept {
+    return std::find(lost_.begin(), lost_.end(), group) != lost_.end();
   }
   /// In the order in which they came.
   std::vector<Frame> take(MeshGroupId group) {
@@ -42,11 +48,18 @@ class HeldFrames {
   std::size_t frames() const noexcept { return frames_.size(); }
 
  private:
+  void note_lost(MeshGroupId group) {
+    if (lost(group)) return;
+    lost_.push_back(group);
+    if (lost_.size() > kMostFrames) lost_.pop_front();
+  }
+
   struct Held {
     MeshGroupId group;
     Frame frame;
   };
   std::deque<Held> frames_;
+  std::deque<MeshGroupId> lost_;
   std::size_t bytes_ = 0;
 };
 

@@ -26,6 +26,7 @@ struct MeshLink {
   HeldFrames held;
   Blob unsent;        // what the socket had no room for
   bool shut = false;  // it takes nothing more
+  int broken = 0;     // why, as errno: the kernel says it once, and then that the stream has ended
   Shortage shortage;  // of what the kernel needs to send it
   bool left = false;  // nothing more comes: an end, or garbage
   bool cut = false;   // the network is gone, though the data path still hears from the peer

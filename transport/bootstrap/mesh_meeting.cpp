@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/mesh_tree.hpp"
@@ -116,6 +117,10 @@ std::optional<MeshMeeting::Common> common_of(const std::vector<Offer>& offers, c
   return parted ? std::nullopt : std::optional(common);
 }
 
+Result<MeshGroupId> id_of(const Key& key) {
+  return group_id_of(GDRX_TRY(derive(key, "gdrx meeting id")));
+}
+
 bool are_of(const std::vector<std::int32_t>& ranks, std::int32_t size) {
   return std::all_of(ranks.begin(), ranks.end(),
                      [&](std::int32_t rank) { return rank >= 0 && rank < size; });
@@ -191,14 +196,45 @@ Result<MeshMeeting::Joined> MeshMeeting::join(const Common& common, const std::v
                                               Rank self) const {
   const Mesh* const mesh = find(common.mesh);
   if (mesh == nullptr) return fail(Errc::internal, "a mesh that was not offered here");
+  try {
+    auto joined = try_to_join(*mesh, common, offers, self);
+    if (!joined) refuse(*mesh, common, offers, self, joined.error());
+    return joined;
+  } catch (const std::bad_alloc&) {
+    refuse(*mesh, common, offers, self, no_memory());
+    throw;
+  }
+}
+
+Result<Key> MeshMeeting::key_of(const Mesh& mesh, const std::vector<Blob>& offers) {
   KeyContext meeting;
   for (const Blob& offer : offers) meeting.add(std::span(offer));
-  const Key key = GDRX_TRY(derive(mesh->thread->about().key, "gdrx meeting", meeting));
-  const MeshGroupId id = group_id_of(GDRX_TRY(derive(key, "gdrx meeting id")));
-  Joined joined{GDRX_TRY(open_group(mesh->thread, {id, common.ranks, self, key})), {}};
+  return derive(mesh.thread->about().key, "gdrx meeting", meeting);
+}
+
+Result<MeshMeeting::Joined> MeshMeeting::try_to_join(const Mesh& mesh, const Common& common,
+                                                     const std::vector<Blob>& offers, Rank self) {
+  const Key key = GDRX_TRY(key_of(mesh, offers));
+  const MeshGroupId id = GDRX_TRY(id_of(key));
+  Joined joined{GDRX_TRY(open_group(mesh.thread, {id, common.ranks, self, key})), {}};
   for (const Blob& offer : offers)
     joined.more.emplace_back(offer.begin() + sizeof(Offer), offer.end());
   return joined;
+}
+
+void MeshMeeting::refuse(const Mesh& mesh, const Common& common, const std::vector<Blob>& offers,
+                         Rank self, const Error& why) noexcept {
+  MeshWire& wire = mesh.thread->wire();
+  try {
+    const auto id = key_of(mesh, offers).and_then(id_of);
+    if (id) return wire.refuse(*id, common.ranks, self, why);
+  } catch (const std::bad_alloc&) {  // as where there is no id  NOLINT(bugprone-empty-catch)
+  }
+  wire.hang_up();
+}
+
+void MeshMeeting::hang_up() const noexcept {
+  for (const Mesh& mesh : meshes_) mesh.thread->wire().hang_up();
 }
 
 }  // namespace gdrx

@@ -38,14 +38,24 @@ class MeshMeeting {
     std::unique_ptr<ControlMesh> mesh;
     std::vector<Blob> more;  // by rank
   };
-  /// This rank is `self`. What others say in it that have joined before is heard.
+  /// This rank is `self`. What others say in it that have joined before is heard. They hear of a
+  /// failure.
   Result<Joined> join(const Common& common, const std::vector<Blob>& offers, Rank self) const;
+  /// Where there is no memory to find out what they have in common: the others may join it, and see
+  /// the connections end.
+  void hang_up() const noexcept;
 
  private:
   struct Mesh {
     std::shared_ptr<MeshThread> thread;
     std::uint32_t facts = 0;
   };
+  /// What all say makes one of it that no other has.
+  static Result<Key> key_of(const Mesh& mesh, const std::vector<Blob>& offers);
+  static Result<Joined> try_to_join(const Mesh& mesh, const Common& common,
+                                    const std::vector<Blob>& offers, Rank self);
+  static void refuse(const Mesh& mesh, const Common& common, const std::vector<Blob>& offers,
+                     Rank self, const Error& why) noexcept;
   const Mesh* find(const std::array<std::byte, 16>& id) const;
   std::vector<Mesh> meshes_;
 };

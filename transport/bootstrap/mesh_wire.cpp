@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "transport/bootstrap/mesh_frame.hpp"
+#include "transport/bootstrap/notice.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
 
 namespace gdrx {
@@ -150,7 +151,7 @@ bool MeshWire::data_path_hears(const MeshLink& link) const {
 }
 
 std::optional<MeshWire::Loss> MeshWire::ended(MeshLink& link, const Error& how) {
-  if (!is_silence(how.native)) {
+  if (!is_silence(how.native) && !is_silence(link.broken)) {
     return lost(link, "died: its control connection closed without a goodbye");
   }
   link.cut = data_path_hears(link);
@@ -186,6 +187,16 @@ void MeshWire::beat() {
   }
 }
 
+void MeshWire::refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Rank self,
+                      const Error& why) {
+  const Notice notice{why.code, self, self, why.what};
+  const Blob frame = encode_mesh_frame(FrameKind::notice, group, encode_notice(notice));
+  const std::lock_guard lock(mutex_);
+  for (MeshLink& link : links_) {
+    if (std::find(ranks.begin(), ranks.end(), link.peer) != ranks.end()) send(link, frame);
+  }
+}
+
 void MeshWire::hang_up() noexcept {
   const std::lock_guard lock(mutex_);
   for (const MeshLink& link : links_) ::shutdown(link.socket.fd(), SHUT_RDWR);
@@ -200,16 +211,23 @@ void MeshWire::send(MeshLink& link, std::span<const std::byte> frame) {
   if (!link.shut && (!link.unsent.empty() || link.socket.unsent())) ring();
 }
 
+void MeshWire::shut(MeshLink& link, const Error& why) noexcept {
+  link.shut = true;
+  link.broken = why.native;
+}
+
 void MeshWire::push(MeshLink& link) {
   std::span<const std::byte> rest(link.unsent);
   while (!rest.empty()) {
     const auto sent = link.socket.send_some(rest);
-    if (!sent) link.shut = true;
+    if (!sent) shut(link, sent.error());
     if (!sent || *sent == 0) break;
     rest = rest.subspan(*sent);
   }
   // The end of the connection is judged where it is read.
-  if (!link.shut) link.shut = !link.socket.flush();
+  if (!link.shut) {
+    if (const auto flushed = link.socket.flush(); !flushed) shut(link, flushed.error());
+  }
   if (link.shut) rest = {};
   link.unsent.erase(link.unsent.begin(),
                     link.unsent.end() - static_cast<std::ptrdiff_t>(rest.size()));
@@ -224,7 +242,7 @@ Duration MeshWire::prepare_poll(std::vector<pollfd>& entries) {
     if (link.cut) continue;
     const bool unsent = !link.shut && (!link.unsent.empty() || link.socket.unsent());
     const int events =
-        (link.left ? 0 : POLLIN) | link.shortage.events(unsent, link.socket.fd(), longest);
+        (link.left ? 0 : POLLIN) | link.shortage.events(unsent, link.socket, longest);
     if (!link.left && link.socket.pending()) longest = Duration::zero();
     if (events != 0) entries.push_back({link.socket.fd(), static_cast<short>(events), 0});
     if (!link.left && link.process.valid()) entries.push_back({link.process.fd(), POLLIN, 0});

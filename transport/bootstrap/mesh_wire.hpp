@@ -45,6 +45,9 @@ class MeshWire {
   std::optional<Blob> place(const MeshGroup& group, std::uint32_t number) const;
   MeshGroup::Leave leave(MeshGroup& group, Deadline deadline);
   std::string awaited(const MeshGroup& group) const;
+  /// Of a group that this rank was to join and cannot: those who have joined hear why. `ranks` and
+  /// `self` as in MeshGroup.
+  void refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Rank self, const Error& why);
   /// Where there is no memory for a notice: the peers see the connections end.
   void hang_up() noexcept;
   /// Wakes the mesh's thread.
@@ -119,6 +122,7 @@ class MeshWire {
   void go_on_leaving(MeshGroup& group);
   void say_goodbye(MeshGroup& group, bool gave_up);
   void send(MeshLink& link, std::span<const std::byte> frame);
+  static void shut(MeshLink& link, const Error& why) noexcept;
   static void push(MeshLink& link);
 
   std::vector<MeshLink> links_;

@@ -44,7 +44,7 @@ void Porter::wait(MeshCalls& calls, Deadline deadline) {
   if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
   for (Visitor& visitor : visitors_) {
     const bool unsent = visitor.socket.unsent();
-    const int events = POLLIN | visitor.shortage.events(unsent, visitor.socket.fd(), longest);
+    const int events = POLLIN | visitor.shortage.events(unsent, visitor.socket, longest);
     entries.push_back({visitor.socket.fd(), static_cast<short>(events), 0});
   }
   calls.prepare_poll(entries, longest);

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "transport/bootstrap/host_socket.hpp"
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/secure_socket.hpp"
 #include "transport/bootstrap/shortage.hpp"
@@ -45,6 +46,13 @@ struct Client {
   bool ended = false;    // the connection is
 };
 
+/// Where ranks come in: over the network, or from this host.
+struct Door {
+  Socket listener;
+  bool on_host = false;
+  Admission admission{};
+};
+
 Instant silent_since(const Client& client) {
   return client.member ? Instant::max() : client.silence.since();
 }
@@ -53,10 +61,10 @@ Instant silent_since(const Client& client) {
 
 class BootstrapRoot::Impl {
  public:
-  Impl(Socket listener, Socket wake, const UniqueId& id, const Log& log, const Key& key)
+  Impl(std::vector<Door> doors, Socket wake, const UniqueId& id, const Log& log, const Key& key)
       : id_(id),
         log_(log),
-        listener_(std::move(listener)),
+        doors_(std::move(doors)),
         wake_(std::move(wake)),
         key_(key),
         star_(id.nonce) {}
@@ -69,7 +77,7 @@ class BootstrapRoot::Impl {
     } catch (...) {  // NOLINT(bugprone-empty-catch): nobody is there to be told
     }
     clients_.clear();
-    listener_ = Socket();
+    doors_.clear();
     done_.store(true);
   }
 
@@ -78,7 +86,7 @@ class BootstrapRoot::Impl {
       wait(milliseconds(1000));
       for (Client& client : clients_) serve(client);  // before somebody is put out
       const Star::Guest first = next_guest_;
-      accept_some();
+      for (Door& door : doors_) accept_some(door);
       for (Client& client : clients_) {
         if (client.guest >= first) serve(client);
       }
@@ -97,14 +105,15 @@ class BootstrapRoot::Impl {
 
  private:
   void wait(Duration longest) {
-    const bool paused = admission_.paused();
-    if (paused) longest = std::min<Duration>(longest, kShortSleep);
     std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
-    if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
+    for (const Door& door : doors_) {
+      if (door.admission.paused()) longest = std::min<Duration>(longest, kShortSleep);
+      if (!door.admission.paused()) entries.push_back({door.listener.fd(), POLLIN, 0});
+    }
     for (Client& client : clients_) {
       const bool unsent = !client.out.empty() || client.socket.unsent();
-      const int events = (client.closing ? 0 : POLLIN) |
-                         client.shortage.events(unsent, client.socket.fd(), longest);
+      const int events =
+          (client.closing ? 0 : POLLIN) | client.shortage.events(unsent, client.socket, longest);
       if (!client.closing && client.socket.pending()) longest = Duration::zero();
       entries.push_back({client.socket.fd(), static_cast<short>(events), 0});
     }
@@ -112,18 +121,26 @@ class BootstrapRoot::Impl {
     poll(entries.data(), entries.size(), static_cast<int>(ms));
   }
 
-  void accept_some() {
-    const auto news = admission_.turn(
-        listener_, [this] { return clients_.size() - star_.members(); },
+  void accept_some(Door& door) {
+    const auto news = door.admission.turn(
+        door.listener, [this] { return clients_.size() - star_.members(); },
         [this] { return put_out_a_stranger(clients_, silent_since); },
-        [this](Socket socket) {
-          auto find = [key = key_](std::string_view wanted) {
-            return wanted == kRootIdentity ? std::optional<Key>(key) : std::nullopt;
-          };
-          auto secure = SecureSocket::server(std::move(socket), std::move(find));
+        [&](Socket socket) {
+          auto secure = door.on_host ? greet_on_host(std::move(socket)) : greet(std::move(socket));
           if (secure) clients_.emplace_back(std::move(*secure), next_guest_++);
         });
     if (news) log_.warn("bootstrap root: {}: no new ranks for a moment", describe(*news));
+  }
+
+  Result<SecureSocket> greet(Socket socket) const {
+    return SecureSocket::server(std::move(socket), [key = key_](std::string_view wanted) {
+      return wanted == kRootIdentity ? std::optional<Key>(key) : std::nullopt;
+    });
+  }
+
+  Result<SecureSocket> greet_on_host(Socket socket) const {
+    if (!is_of_this_user(socket)) return fail(Errc::protocol, "another user's process");
+    return SecureSocket::server_here(std::move(socket), std::string(kRootIdentity), key_);
   }
 
   void serve(Client& client) {
@@ -217,13 +234,12 @@ class BootstrapRoot::Impl {
   }
 
   Log log_;
-  Socket listener_;
+  std::vector<Door> doors_;
   Socket wake_;
   Key key_;
   Star star_;
   std::list<Client> clients_;  // in the order of their coming
   Star::Guest next_guest_ = 1;
-  Admission admission_;
   int refusals_ = 0;
   std::atomic<bool> stop_{false};
 
@@ -240,7 +256,12 @@ Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress&
   if (!wake.valid()) return fail(Errc::system, "eventfd", errno);
   const UniqueId id = GDRX_TRY(make_id_for(address));
   const Key key = GDRX_TRY(root_key(id, secret));
-  auto impl = std::make_unique<Impl>(std::move(listener), std::move(wake), id, log, key);
+  std::vector<Door> doors;
+  doors.push_back({std::move(listener)});
+  // Where it is not to be had, ranks of this host come over the network, too.
+  auto on_host = listen_on_host(GDRX_TRY(root_name(id, key)));
+  if (on_host) doors.push_back({std::move(*on_host), true});
+  auto impl = std::make_unique<Impl>(std::move(doors), std::move(wake), id, log, key);
   impl->thread = std::jthread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(impl)));
 }

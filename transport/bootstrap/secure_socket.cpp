@@ -13,6 +13,14 @@ Result<SecureSocket> SecureSocket::server(Socket socket, TlsSession::FindKey fin
   return SecureSocket(std::move(socket), GDRX_TRY(TlsSession::server(std::move(find))));
 }
 
+SecureSocket SecureSocket::client_here(Socket socket, std::string identity, const Key& key) {
+  return SecureSocket(std::move(socket), TlsSession::client_here(std::move(identity), key));
+}
+
+SecureSocket SecureSocket::server_here(Socket socket, std::string identity, const Key& key) {
+  return SecureSocket(std::move(socket), TlsSession::server_here(std::move(identity), key));
+}
+
 Result<std::size_t> SecureSocket::fill() {
   const auto space = session_.space();
   if (space.empty()) return 0;
@@ -27,6 +35,7 @@ Result<Progress> SecureSocket::flush() {
     const std::size_t sent = GDRX_TRY(socket_.send_some(session_.unsent()));
     if (sent == 0) return Progress::pending;
     session_.sent(sent);
+    said_ += sent;
   }
   return Progress::done;
 }

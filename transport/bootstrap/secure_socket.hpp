@@ -19,6 +19,9 @@ class SecureSocket {
   /// `identity` and `key`: see TlsSession. Sends nothing yet.
   static Result<SecureSocket> client(Socket socket, std::string identity, const Key& key);
   static Result<SecureSocket> server(Socket socket, TlsSession::FindKey find);
+  /// Of a connection within this host: see host_socket.hpp and TlsSession.
+  static SecureSocket client_here(Socket socket, std::string identity, const Key& key);
+  static SecureSocket server_here(Socket socket, std::string identity, const Key& key);
 
   const Socket& socket() const noexcept { return socket_; }
   int fd() const noexcept { return socket_.fd(); }
@@ -37,6 +40,8 @@ class SecureSocket {
   Result<std::size_t> receive_some(std::span<std::byte> bytes);
   /// Bytes that have come so far, of whatever meaning.
   std::uint64_t heard() const noexcept { return heard_; }
+  /// Bytes that the kernel has taken so far.
+  std::uint64_t said() const noexcept { return said_; }
   bool pending() const noexcept { return session_.pending(); }
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline);
   Result<void> receive_exact(std::span<std::byte> bytes, Deadline deadline);
@@ -50,6 +55,7 @@ class SecureSocket {
   Socket socket_;
   TlsSession session_;
   std::uint64_t heard_ = 0;
+  std::uint64_t said_ = 0;
 };
 
 }  // namespace gdrx

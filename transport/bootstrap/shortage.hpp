@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <utility>
 
 #include "gdrx/clock.hpp"
+#include "transport/bootstrap/secure_socket.hpp"
 
 namespace gdrx {
 
@@ -19,19 +22,28 @@ class Shortage {
 
   /// Of a socket that has just been given what it takes, and something is `unsent`: what to poll()
   /// for. Nothing where that would not sleep; then `longest` is cut to when another try is due.
-  short events(bool unsent, int fd, Duration& longest) noexcept {
-    pollfd entry{fd, POLLOUT, 0};
-    if (!unsent || ::poll(&entry, 1, 0) != 1) {
+  short events(bool unsent, const SecureSocket& socket, Duration& longest) noexcept {
+    pollfd entry{socket.fd(), POLLOUT, 0};
+    const bool moved = std::exchange(said_, socket.said()) != socket.said();
+    // Where some was taken just now, the room has come since.
+    if (!unsent || moved || ::poll(&entry, 1, 0) != 1) {
       pause_ = Duration::zero();
+      again_ = {};
       return unsent ? POLLOUT : short{0};
     }
-    pause_ = std::clamp<Duration>(2 * pause_, kFirstPause, kLongestPause);
-    longest = std::min(longest, pause_);
+    const Instant now = steady_clock().now();
+    if (now >= again_) {  // others wake the caller more often than this one may try
+      pause_ = std::clamp<Duration>(2 * pause_, kFirstPause, kLongestPause);
+      again_ = now + pause_;
+    }
+    longest = std::min(longest, again_ - now);
     return 0;
   }
 
  private:
   Duration pause_{};
+  Instant again_{};
+  std::uint64_t said_ = 0;
 };
 
 }  // namespace gdrx

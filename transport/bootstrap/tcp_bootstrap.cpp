@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "transport/bootstrap/host_socket.hpp"
 #include "transport/bootstrap/star.hpp"
 #include "transport/bootstrap/text.hpp"
 
@@ -32,6 +33,17 @@ TcpBootstrap::TcpBootstrap(SecureSocket root, const SocketAddress& address, Rank
       rank_(rank),
       size_(size) {}
 
+// Not over the network where the root is on this host and a connection from here works.
+Result<SecureSocket> TcpBootstrap::connect(const UniqueId& id, const Key& key, bool on_host,
+                                           Deadline deadline) {
+  const std::string identity(kRootIdentity);
+  if (on_host) {
+    auto here = connect_on_host(GDRX_TRY(root_name(id, key)));
+    if (here) return SecureSocket::client_here(std::move(*here), identity, key);
+  }
+  return SecureSocket::client(GDRX_TRY(Socket::connect(id.root, deadline)), identity, key);
+}
+
 Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank rank, int size,
                                                         const Log& log, Deadline deadline,
                                                         const Secret& secret) {
@@ -41,12 +53,9 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
   }
   const Key key = GDRX_TRY(root_key(checked, secret));
   log.info("rank {} joins {}", index(rank), to_string(checked.root));
-  while (true) {
-    Socket socket = GDRX_TRY(Socket::connect(checked.root, deadline));
-    auto secure =
-        GDRX_TRY(SecureSocket::client(std::move(socket), std::string(kRootIdentity), key));
-    auto joined = std::unique_ptr<TcpBootstrap>(
-        new TcpBootstrap(std::move(secure), checked.root, rank, size));
+  for (bool first = true;; first = false) {
+    auto joined = std::unique_ptr<TcpBootstrap>(new TcpBootstrap(
+        GDRX_TRY(connect(checked, key, first, deadline)), checked.root, rank, size));
     const auto welcome = joined->say_hello(checked, deadline);
     if (welcome) return std::unique_ptr<Bootstrap>(std::move(joined));
     // A root under a crowd of strangers may have let go of us before it heard our hello.

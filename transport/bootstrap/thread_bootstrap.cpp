@@ -12,7 +12,15 @@ namespace {
 
 /// A round is complete when all have come; a new one starts when all have taken the last.
 struct Shared {
-  explicit Shared(int size) : blobs(static_cast<std::size_t>(size)) {}
+  explicit Shared(int size)
+      : blobs(static_cast<std::size_t>(size)), left(static_cast<std::size_t>(size)) {}
+  /// A rank that this round waits for takes no part any more.
+  std::optional<std::int32_t> missed() const {
+    for (std::size_t rank = 0; rank < left.size(); ++rank) {
+      if (left[rank] && !blobs[rank]) return static_cast<std::int32_t>(rank);
+    }
+    return {};
+  }
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::optional<Blob>> blobs;  // nothing: has not come to this round
@@ -20,11 +28,17 @@ struct Shared {
   std::size_t came = 0;
   std::size_t taken = 0;    // how many have still to take it
   std::uint64_t round = 0;  // complete ones
+  std::vector<bool> left;
 };
 
 class ThreadRank final : public Bootstrap {
  public:
   ThreadRank(Rank rank, std::shared_ptr<Shared> shared) : rank_(rank), shared_(std::move(shared)) {}
+  ~ThreadRank() override {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->left[static_cast<std::size_t>(index(rank_))] = true;
+    shared_->changed.notify_all();
+  }
   Rank rank() const noexcept override { return rank_; }
   int size() const noexcept override { return static_cast<int>(shared_->blobs.size()); }
 
@@ -39,7 +53,8 @@ class ThreadRank final : public Bootstrap {
     shared_->blobs[static_cast<std::size_t>(index(rank_))].emplace(mine.begin(), mine.end());
     if (++shared_->came == shared_->blobs.size()) finish_round();
     shared_->changed.notify_all();
-    if (!wait([&] { return shared_->round == round + 1; })) return late();
+    if (!wait([&] { return shared_->round == round + 1 || shared_->missed(); })) return late();
+    if (shared_->round != round + 1) return broken();
     std::vector<Blob> all = shared_->complete;
     if (--shared_->taken == 0) shared_->changed.notify_all();
     return all;
@@ -54,6 +69,11 @@ class ThreadRank final : public Bootstrap {
     shared_->came = 0;
     shared_->taken = shared_->blobs.size();
     ++shared_->round;
+  }
+
+  tl::unexpected<Error> broken() const {
+    return fail(Errc::peer_lost, name_ranks({*shared_->missed()}) +
+                                     " of this process left the exchange before it was complete");
   }
 
   tl::unexpected<Error> late() const {

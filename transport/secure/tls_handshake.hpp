@@ -3,50 +3,31 @@
 // secrets of what follows.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "gdrx/result.hpp"
-#include "transport/secure/byte_window.hpp"
-#include "transport/secure/key.hpp"
-#include "transport/secure/tls_records.hpp"
+#include "transport/secure/handshake.hpp"
 
 using SSL = struct ssl_st;
 
 namespace gdrx {
 
-class TlsHandshake {
+class TlsHandshake final : public Handshake {
  public:
-  using FindKey = std::function<std::optional<Key>(std::string_view identity)>;
   static constexpr std::size_t kMostIdentity = 256;
-  /// Ciphertext goes through the windows, which outlive it.
-  struct Wire {
-    ByteWindow& in;
-    ByteWindow& out;
-  };
   struct Client {
     std::string identity;
     Key key;
   };
   static Result<std::unique_ptr<TlsHandshake>> of_client(const Wire& wire, Client client);
   static Result<std::unique_ptr<TlsHandshake>> of_server(const Wire& wire, FindKey find);
-  ~TlsHandshake();
+  ~TlsHandshake() override;
 
-  /// Errc::protocol is final.
-  Result<Progress> step();
-  /// Of the client.
-  const std::string& identity() const noexcept { return client_.identity; }
-
-  struct Outcome {
-    TlsSuite suite;
-    Key of_client;  // the traffic secrets of what each sends
-    Key of_server;
-  };
-  /// After Progress::done.
-  Result<Outcome> outcome() const;
+  Result<Progress> step() override;
+  const std::string& identity() const noexcept override { return client_.identity; }
+  Result<Outcome> outcome() const override;
 
  private:
   struct Hooks;  // what OpenSSL calls

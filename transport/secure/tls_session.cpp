@@ -11,6 +11,7 @@
 
 #include "transport/secure/byte_window.hpp"
 #include "transport/secure/copy_apart.hpp"
+#include "transport/secure/short_handshake.hpp"
 #include "transport/secure/tls_handshake.hpp"
 #include "transport/secure/tls_records.hpp"
 
@@ -43,7 +44,7 @@ struct TlsSession::Impl {
   bool server;
   ByteWindow in;
   ByteWindow out;
-  std::unique_ptr<TlsHandshake> shaking;  // until it is done
+  std::unique_ptr<Handshake> shaking;  // until it is done
   std::string identity;
   std::optional<TlsRecords> seals;
   std::optional<TlsRecords> opens;
@@ -64,7 +65,7 @@ struct TlsSession::Impl {
 };
 
 Result<void> TlsSession::Impl::take_over() {
-  const TlsHandshake::Outcome made = GDRX_TRY(shaking->outcome());
+  const Handshake::Outcome made = GDRX_TRY(shaking->outcome());
   const Key& mine = server ? made.of_server : made.of_client;
   const Key& theirs = server ? made.of_client : made.of_server;
   seals = GDRX_TRY(TlsRecords::to_seal(made.suite, mine));
@@ -153,6 +154,20 @@ Result<TlsSession> TlsSession::client(std::string identity, const Key& key) {
   return client(std::move(identity), key, Options());
 }
 Result<TlsSession> TlsSession::server(FindKey find) { return server(std::move(find), Options()); }
+
+TlsSession TlsSession::client_here(std::string identity, const Key& key) {
+  auto impl = std::make_unique<Impl>(Options(), false);
+  impl->shaking = std::make_unique<ShortHandshake>(
+      Handshake::Wire{impl->in, impl->out}, ShortHandshake::End::client, std::move(identity), key);
+  return TlsSession(std::move(impl));
+}
+
+TlsSession TlsSession::server_here(std::string identity, const Key& key) {
+  auto impl = std::make_unique<Impl>(Options(), true);
+  impl->shaking = std::make_unique<ShortHandshake>(
+      Handshake::Wire{impl->in, impl->out}, ShortHandshake::End::server, std::move(identity), key);
+  return TlsSession(std::move(impl));
+}
 
 Result<Progress> TlsSession::handshake() {
   Impl& self = *impl_;

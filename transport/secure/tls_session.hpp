@@ -36,6 +36,10 @@ class TlsSession {
   static Result<TlsSession> server(FindKey find, const Options& options);
   static Result<TlsSession> client(std::string identity, const Key& key);
   static Result<TlsSession> server(FindKey find);
+  /// Over a connection within this host that nobody can record: without the key exchange, and both
+  /// know `identity`. See ShortHandshake.
+  static TlsSession client_here(std::string identity, const Key& key);
+  static TlsSession server_here(std::string identity, const Key& key);
   TlsSession(TlsSession&&) noexcept;
   TlsSession& operator=(TlsSession&&) noexcept;
   ~TlsSession();

@@ -233,7 +233,11 @@ void Peer::look_for_silence(Instant now) {
   const bool all_down = std::none_of(links_.begin(), links_.end(), [](const auto& link) {
     return link->state() == LinkState::up;
   });
-  if (!ever_up_ || (!owed() && !all_down)) {
+  // Its first word may come late, over any rail that has not failed yet.
+  const bool awaited = !ever_up_ && std::any_of(links_.begin(), links_.end(), [](const auto& link) {
+    return link->state() == LinkState::connecting && link->generation() == 1;
+  });
+  if (awaited || (!owed() && !all_down)) {
     heard_ = beat_ = now;
     std::fill(silent_.begin(), silent_.end(), 0);
     look_.ping = now + core_.options.heartbeat;

@@ -188,9 +188,11 @@ Result<Rail::Shard*> Rail::add_shard(std::uint32_t need) {
                             "a QP needs {}",
                             context_->name(), most, least));
   }
-  for (int entries = std::clamp(wanted, least, most);; entries = std::max(least, entries / 2)) {
+  for (int entries = std::clamp(std::min(wanted, queues_.refused / 2), least, most);;
+       entries = std::max(least, entries / 2)) {
     auto queue = CompletionQueue::create(context_, entries);
     if (queue) return &shards_.emplace_back(Shard{std::move(*queue), 0});
+    queues_.refused = std::min(queues_.refused, entries);
     if (entries > least) continue;
     return fail(queue.error().code,
                 fmt::format("{}, of {} entries, which a QP needs", queue.error().what, least),
@@ -252,8 +254,9 @@ int Rail::poll(std::span<ibv_wc> into, bool all) noexcept {
   int count = 0;
   const std::size_t queues = all ? shards_.size() : std::min<std::size_t>(1, shards_.size());
   for (std::size_t i = 0; i < queues; ++i) {
-    turn_ = turn_ + 1 < shards_.size() ? turn_ + 1 : 0;
-    const int polled = shards_[turn_].queue->poll(into.subspan(static_cast<std::size_t>(count)));
+    queues_.turn = queues_.turn + 1 < shards_.size() ? queues_.turn + 1 : 0;
+    const int polled =
+        shards_[queues_.turn].queue->poll(into.subspan(static_cast<std::size_t>(count)));
     if (polled < 0) return polled;
     count += polled;
     if (count == static_cast<int>(into.size())) break;

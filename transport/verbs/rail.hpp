@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -158,7 +159,10 @@ class Rail final : private EventSink {
   std::vector<std::uint32_t> failed_qps_;
   std::shared_ptr<ProtectionDomain> domain_;
   std::vector<Shard> shards_;
-  std::size_t turn_ = 0;  // which shard is polled first
+  struct {
+    std::size_t turn = 0;                           // which is polled first
+    int refused = std::numeric_limits<int>::max();  // entries: no more is asked for again
+  } queues_;
   Buffer control_memory_;
   std::unique_ptr<Registration> control_registration_;
   std::shared_ptr<CompletionQueue> control_queue_;
