@@ -8,6 +8,7 @@
 #include "collectives/comm/gpu_moves.hpp"
 #include "collectives/exec/parcels.hpp"
 #include "collectives/gpu/message_shape.hpp"
+#include "collectives/kernels/bulk.hpp"
 
 namespace gdrx {
 namespace {
@@ -41,6 +42,7 @@ class Explanation {
 
  private:
   std::string of_moves(const Call& call, Bytes bytes) const;
+  std::string of_bulk(bool in_pieces) const;
   std::string of_blocks(const Call& call) const;
   std::string of_message(Bytes bytes) const;
   std::string on_gpus(Collective collective, Bytes bytes) const;
@@ -145,17 +147,26 @@ std::string Explanation::of_kernel(const Call& call, Bytes bytes) const {
 std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const int ranks = comm_.size();
-  const bool in_pieces = call.collective == Collective::broadcast && scatters_first(bytes, ranks);
-  const bool split = traits.has_blocks() || traits.has_parts() || in_pieces;
-  const gpu::Run run{0, split ? bytes / static_cast<Bytes>(ranks) : bytes};
+  const bool in_pieces = call.collective == Collective::broadcast && goes_in_pieces(bytes, ranks);
+  const bool split = traits.has_blocks() || traits.has_parts();
+  const auto parts = static_cast<Bytes>(in_pieces ? ranks - 1 : split ? ranks : 1);
+  const gpu::Run run{0, bytes / parts};
   const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_host_.blocks);
   const gpu::Move move = gpu::move_of(run, channels);
   const bool adds = traits.reduces;
+  if (!adds && (in_pieces || run.bytes >= gpu::kLeastInBulk)) return of_bulk(in_pieces);
+  return fmt::format("  * {:<17} {:>3} x {:<3} threads, {} tile(s) of {} bytes; no prediction\n",
+                     adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers,
+                     move.tiles(), move.width * sizeof(gpu::Pack));
+}
+
+std::string Explanation::of_bulk(bool in_pieces) const {
+  const gpu::BulkChannels channels = gpu::bulk_channels_of(comm_.size());
   return fmt::format(
-      "  * {:<17} {:>3} x {:<3} threads, {} tile(s) of {} bytes; no prediction{}\n",
-      adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers, move.tiles(),
-      move.width * sizeof(gpu::Pack),
-      in_pieces ? "; in two: a piece to each rank, each rank's piece to all others" : "");
+      "  * {:<17} {:>3} channel(s) from each rank to each, {} chunks of {} bytes in "
+      "each; no prediction{}\n",
+      "move in bulk", channels.count, channels.chunks, gpu::kBulkChunk * sizeof(gpu::Pack),
+      in_pieces ? "; a piece to each rank, which passes it on" : "");
 }
 
 std::string Explanation::of_message(Bytes bytes) const {

@@ -71,6 +71,8 @@ struct Moves {
   void* output = nullptr;
   std::array<Run, kMaxRanks> sends{}, receives{};
   std::optional<ReduceOp> adds = std::nullopt;
+  /// What comes from the root goes on to all others: their runs from here are the same bytes.
+  bool passes_on = false;
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // as Work's
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/gpu/signature.hpp"
 
+#include "collectives/gpu/path.hpp"
+
 namespace gdrx::gpu {
 namespace {
 
@@ -95,8 +97,9 @@ std::uint64_t signature_of_relay(const Call& call) {
                    digest_of(call, 0, 0));
 }
 
-std::uint64_t signature_of_move(const MoveCall& call, Collective collective, Rank root) {
-  return signature({kMoveKernel, collective, call.type, call.op, root}, mixed(call.channels.count));
+std::uint64_t signature_of_move(const MoveCall& call, const Moves& what) {
+  const std::uint64_t how = std::uint64_t{call.channels.count} << 1 | (what.passes_on ? 1 : 0);
+  return signature({kMoveKernel, what.collective, call.type, call.op, what.root}, mixed(how));
 }
 
 std::uint64_t signature_of_message(DataType type) {

@@ -12,6 +12,8 @@
 
 namespace gdrx::gpu {
 
+struct Moves;
+
 /// Call::signature of a call that is one kernel of this shape. `place`: of its buffers, where the
 /// kernel is direct, else 0. `collective`, `root`: where a kernel of
 /// allReduce does another's.
@@ -20,7 +22,7 @@ std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t p
 /// Of one that is a relay.
 std::uint64_t signature_of_relay(const Call& call);
 /// Of one that moves bytes. How many, each pair of ranks compares by itself.
-std::uint64_t signature_of_move(const MoveCall& call, Collective collective, Rank root);
+std::uint64_t signature_of_move(const MoveCall& call, const Moves& what);
 /// The first word of a message's header; its second are its bytes.
 std::uint64_t signature_of_message(DataType type);
 

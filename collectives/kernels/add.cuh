@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves in which what has come is added up in the order of ranks, with this rank's own or without,
-// and stored once. Scans: moves from each rank to those above it; reduce: to the root. A rank stores
-// a pack after it has sent that: in place, no rank gets sums instead of its input.
+// and stored once. Scans: moves from each rank to those above it; reduce: to the root. A rank
+// stores a pack after it has sent that: in place, no rank gets sums instead of its input.
 #pragma once
 
 #include "collectives/kernels/move.cuh"
 
 namespace gdrx::gpu {
 
-/// Either all ranks below this one have a part in its sum, or all ranks. What a rank sends to itself
-/// is its own part. Where there is but that, it is copied.
+/// Either all ranks below this one have a part in its sum, or all ranks. What a rank sends to
+/// itself is its own part. Where there is but that, it is copied.
 template <class E, int kUnroll, int kPeers>
 class Added {
  public:
@@ -66,9 +66,8 @@ class Added {
 };
 
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kMovers + 32, 2)
-    add_runs(const __grid_constant__ MoveCall call) {
-  run_moves<kUnroll, kPeers>(call, Added<E, kUnroll, kPeers>(call));
+__global__ void __launch_bounds__(kMovers + 32, 2) add_runs(const __grid_constant__ MoveCall call) {
+  run_moves<kUnroll, kPeers>(call, Added<E, kUnroll, kPeers>(call), AllInSlots{});
 }
 
 }  // namespace gdrx::gpu

@@ -54,16 +54,17 @@ inline constexpr int kNumberBits = 16;
 
 /// GPU memory of one rank that its peers write: control page, one escape byte a slot, for each
 /// block and peer the call that it is done with, for each block and peer of a move its Room, what
-/// sends and receives need (see pairs.hpp), slots of collectives, slots of sends and receives.
-/// A slot that nobody has written holds the sentinel.
+/// sends and receives need (see pairs.hpp), slots of collectives, slots of sends and receives, and
+/// rings of what goes in bulk (see bulk.hpp). A slot that nobody has written holds the sentinel.
 inline constexpr std::uint64_t kEscapesAt = 4096;
 inline constexpr std::uint64_t kSlotsAt = 2 << 20;
 inline constexpr std::uint64_t kPairSlotsAt = 17 << 20;
-inline constexpr std::uint64_t kArenaBytes = 24 << 20;
+inline constexpr std::uint64_t kBulkAt = 24 << 20;
+inline constexpr std::uint64_t kArenaBytes = 32 << 20;
 inline constexpr std::uint32_t kSlots =
     static_cast<std::uint32_t>((kPairSlotsAt - kSlotsAt) / sizeof(Pack));
 inline constexpr std::uint32_t kAllSlots =
-    static_cast<std::uint32_t>((kArenaBytes - kSlotsAt) / sizeof(Pack));
+    static_cast<std::uint32_t>((kBulkAt - kSlotsAt) / sizeof(Pack));
 inline constexpr std::uint64_t kLeftAt = kEscapesAt + kAllSlots;
 inline constexpr int kMaxBlocks = 640;
 inline constexpr std::uint64_t kRoomsAt = kLeftAt + kMaxBlocks * kMaxRanks * sizeof(std::uint32_t);

@@ -2,9 +2,9 @@
 // Launch of one element type's moves that add.
 #pragma once
 
+#include "collectives/kernels/add.cuh"
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"
-#include "collectives/kernels/add.cuh"
 
 namespace gdrx::gpu {
 

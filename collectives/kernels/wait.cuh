@@ -110,6 +110,21 @@ class Patience {
     return false;
   }
 
+  /// Whom a wait for `peer` is really for: a rank that has not entered the last call of this one
+  /// keeps the others waiting for each other.
+  static __device__ int late(const Call& call, int peer) {
+    const auto& entered = control_of(call, call.rank)->entered;
+    const Pack even = load_shared(&entered[0][call.rank]);
+    const Pack odd = load_shared(&entered[1][call.rank]);
+    const int last = entered_before(even.low, odd.low) ? 1 : 0;
+    const std::uint64_t mine = last == 1 ? odd.low : even.low;
+    if (entered_before(load_shared(&entered[last][peer]).low, mine)) return peer;
+    for (int other = 0; other < call.ranks; ++other) {
+      if (entered_before(load_shared(&entered[last][other]).low, mine)) return other;
+    }
+    return peer;
+  }
+
   /// Since when it is waited; 0: from now on. kOver: no longer.
   static __device__ __noinline__ std::uint64_t look(const Call& call, std::uint64_t since, int peer,
                                                     Stage stage, std::uint32_t slot) {
@@ -120,7 +135,9 @@ class Patience {
     if (since == 0) since = now;
     volatile Report* report = call.report;
     if (call.timeout_ns > 0 && now - since > call.timeout_ns) {
-      Patience::report(call, peer, stage, slot);
+      const int other = late(call, peer);
+      if (other != peer) stage = Stage::entering;
+      Patience::report(call, other, stage, slot);
     } else {
       // The report is in the host's memory, far away: one thread a tick asks, for all.
       const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
