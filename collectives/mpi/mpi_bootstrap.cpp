@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI as the bootstrap: one MPI_Allgather of addresses, then gdrx talks for itself.
-#include "collectives/comm/c_init.hpp"
+#include "collectives/comm/c_mpi.hpp"
 #include "gdrx/gdrx_mpi.h"
 
 namespace {

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "config_algorithm.hpp"
+#include "config_mpi.hpp"
 #include "config_nccl.hpp"
 
 extern char** environ;
@@ -250,6 +251,7 @@ std::vector<Knob> own_knobs() {
        "table of `gdrx tune` to choose algorithms by; empty: gdrx's own for such a host, or the "
        "model",
        text_into(&Config::tune_file), [](const Config& c) { return c.tune_file; }},
+      mpi_knob(),
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
