@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only moves data goes as bytes. A type of the program's own is packed first, by MPI, and
 // unpacked behind: another rank may use a plain type for the same bytes, so none of them can
-// decline because of its own.
+// decline because of its own. So do parts of a receive buffer that overlap, as some programs have
+// them and MPIs let them: gdrx does not write such.
 #include <algorithm>
 #include <stdexcept>
 
@@ -16,6 +17,7 @@ struct Bytes {
   std::size_t block = 0;                // bytes of each block
   const std::size_t* counts = nullptr;  // or of each its own
   const std::size_t* places = nullptr;
+  bool packed = false;  // `at` is not the program's
 
   std::byte* begin_of(int block_number) const noexcept {
     const auto i = static_cast<std::size_t>(block_number);
@@ -23,9 +25,20 @@ struct Bytes {
   }
 };
 
+// One part behind another. In another order they may be as well apart, and are copied all the same.
+bool ascends(const Side& side) noexcept {
+  for (int i = 1; i < side.blocks; ++i) {
+    if (side.place(i) < side.place(i - 1) + static_cast<std::ptrdiff_t>(side.bytes(i - 1))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// `lists`: room for two of the side's blocks.
-Bytes bytes_of(const Side& side, Scratch& scratch, std::size_t* lists) {
+Bytes bytes_of(const Side& side, bool written, Scratch& scratch, std::size_t* lists) {
   Bytes bytes{.at = side.at};
+  bytes.packed = !side.type.plain || (written && side.places != nullptr && !ascends(side));
   if (side.blocks == 0) return bytes;
   std::size_t whole = 0;
   if (side.counts == nullptr) {
@@ -35,22 +48,22 @@ Bytes bytes_of(const Side& side, Scratch& scratch, std::size_t* lists) {
     std::size_t* const places = lists + side.blocks;
     for (int i = 0; i < side.blocks; ++i) {
       lists[i] = side.bytes(i);
-      places[i] = side.type.plain ? static_cast<std::size_t>(side.place(i)) : whole;
+      places[i] = bytes.packed ? whole : static_cast<std::size_t>(side.place(i));
       whole += lists[i];
     }
     bytes.counts = lists;
     bytes.places = places;
   }
-  if (!side.type.plain) bytes.at = scratch.of(whole);
+  if (bytes.packed) bytes.at = scratch.of(whole);
   return bytes;
 }
 
 /// A block of the program's type and its bytes, in pieces that MPI's int can count.
 template <class Body>
 void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
+  if (side.type.size == 0) return;
   constexpr std::size_t kMost = std::size_t{1} << 30;
-  const std::size_t most =
-      std::max<std::size_t>(1, kMost / std::max<std::size_t>(1, side.type.size));
+  const std::size_t most = std::max<std::size_t>(1, kMost / side.type.size);
   std::byte* at = side.at + side.place(block);
   for (std::size_t left = side.elements(block); left > 0;) {
     const std::size_t count = std::min(left, most);
@@ -67,7 +80,7 @@ void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
 }
 
 void pack(const Side& side, const Bytes& bytes, int first, int end, MPI_Comm comm) {
-  if (side.type.plain) return;
+  if (!bytes.packed) return;
   for (int i = first; i < end; ++i) {
     each_piece(side, i, bytes.begin_of(i),
                [&](void* from, int count, void* to, int size, int* used) {
@@ -77,7 +90,7 @@ void pack(const Side& side, const Bytes& bytes, int first, int end, MPI_Comm com
 }
 
 void unpack(const Side& side, const Bytes& bytes, MPI_Comm comm) {
-  if (side.type.plain) return;
+  if (!bytes.packed) return;
   for (int i = 0; i < side.blocks; ++i) {
     each_piece(side, i, bytes.begin_of(i),
                [&](void* to, int count, void* from, int size, int* used) {
@@ -145,9 +158,9 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
 
 gdrxResult_t move(const Call& call, const Plan& plan, State& state) {
   std::size_t* const lists = state.lists.data();
-  Bytes in = bytes_of(plan.in, state.packed_in, lists);
-  Bytes out =
-      bytes_of(plan.out, state.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
+  Bytes in = bytes_of(plan.in, false, state.packed_in, lists);
+  Bytes out = bytes_of(plan.out, true, state.packed_out,
+                       lists + 2 * static_cast<std::ptrdiff_t>(state.size));
   pack(plan.in, in, 0, plan.in.blocks, state.comm);
   if (plan.in_place) place_in(call, plan, state, in, out);
   const gdrxResult_t result = send_off(call, in, out, state);

@@ -251,7 +251,6 @@ std::vector<Knob> own_knobs() {
        "table of `gdrx tune` to choose algorithms by; empty: gdrx's own for such a host, or the "
        "model",
        text_into(&Config::tune_file), [](const Config& c) { return c.tune_file; }},
-      mpi_knob(),
       {"GDRX_LOG", "", "error, warn, info or debug", parse_level,
        [](const Config& c) {
          constexpr std::array<std::string_view, 4> kNames{"error", "warn", "info", "debug"};
@@ -310,6 +309,7 @@ std::vector<Knob> own_knobs() {
 const std::vector<Knob>& table() {
   static const std::vector<Knob> kTable = [] {
     std::vector<Knob> all = own_knobs();
+    all.push_back(mpi_knob());
     const std::vector<Knob> ib = nccl_knobs();
     all.insert(all.end(), ib.begin(), ib.end());
     return all;

@@ -29,7 +29,7 @@ static void differs(const char* call, const char* what) {
 }
 
 /* The first `count` of the type; padding is nobody's. */
-static int same(MPI_Datatype type, int count) {
+__attribute__((unused)) static int same(MPI_Datatype type, int count) {
 #define SAME(T, each)                                     \
   do {                                                    \
     for (int i = 0; i < count * each; ++i)                \

@@ -4,13 +4,15 @@
 #include "both.h"
 
 enum { kMost = 64 };
-static MPI_Datatype int_type, gaps, turned; /* each of six ints */
+static MPI_Datatype int_type, gaps, turned, nothing; /* each of six ints, but for the last */
 
 static void make_types(void) {
   MPI_Type_contiguous(6, MPI_INT, &int_type);
   MPI_Type_vector(3, 2, 4, MPI_INT, &gaps);
   const int lengths[2] = {4, 2}, places[2] = {2, 0}; /* no gap, another order */
   MPI_Type_indexed(2, lengths, places, MPI_INT, &turned);
+  MPI_Type_contiguous(0, MPI_INT, &nothing);
+  MPI_Type_commit(&nothing);
   MPI_Type_commit(&int_type);
   MPI_Type_commit(&gaps);
   MPI_Type_commit(&turned);
@@ -65,10 +67,23 @@ static void move_all(MPI_Datatype st, MPI_Datatype rt, int n, const char* what) 
   }
 }
 
+/* Wrong by the standard, and done: what is written twice is the same both times. */
+static void overlap(void) {
+  int counts[kMost], places[kMost];
+  fill(in, 5);
+  for (int i = 0; i < size; ++i) {
+    counts[i] = 8;
+    places[i] = 0;
+  }
+  MAKE_BOTH(Allgatherv, BEFORE, in, 8, MPI_INT, r, counts, places, MPI_INT, MPI_COMM_WORLD);
+  check("Allgatherv", "parts that overlap");
+}
+
 int main(int argc, char** argv) {
   begin(argc, argv);
   make_types();
   const int counts[] = {1, 2, 5, 101, 1001};
+  move_all(nothing, nothing, 5, "nothing");
   for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; ++i) {
     const int n = counts[i];
     move_all(MPI_INT, MPI_INT, n, "ints");
@@ -77,6 +92,8 @@ int main(int argc, char** argv) {
     move_all(gaps, int_type, n, "gaps to six ints");
     move_all(rank % 2 ? gaps : turned, rank % 2 ? turned : int_type, n, "another type on each rank");
   }
+  overlap();
+  MPI_Type_free(&nothing);
   MPI_Type_free(&int_type);
   MPI_Type_free(&gaps);
   MPI_Type_free(&turned);
