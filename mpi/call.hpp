@@ -55,30 +55,32 @@ struct Trait {
   bool reduces;
   bool rooted;
   bool sized;         // every rank knows how much the call moves: it may decide by that
-  std::size_t least;  // bytes from which auto takes it
+  std::size_t least;  // bytes from which auto takes it, and up to which
+  std::size_t most;
 };
 
-inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+inline constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+inline constexpr std::size_t kNever = kAny;  // as `least`
 
-/// From where gdrx was faster than Open MPI 4.1.4, on two ranks of one host and on more ranks than
-/// cores (docs/how-to/mpi-programs.md). What is not sized is taken once the communicator is.
+/// Auto's sizes are those at which gdrx was faster than Open MPI 4.1.4 on two ranks with a core
+/// each and on four that share two: docs/how-to/mpi-programs.md has the figures.
 inline constexpr std::array<Trait, kKinds> kTraits{{
-    {"Allreduce", true, false, true, 2048},
-    {"Reduce", true, true, true, 2048},
-    {"Reduce_scatter_block", true, false, true, 2048},
-    {"Reduce_scatter", true, false, true, 2048},
-    {"Scan", true, false, true, 2048},
-    {"Exscan", true, false, true, 2048},
-    {"Bcast", false, true, true, 2048},
-    {"Allgather", false, false, true, 2048},
-    {"Allgatherv", false, false, true, 2048},
-    {"Alltoall", false, false, true, 2048},
-    {"Alltoallv", false, false, false, 0},
-    {"Gather", false, true, true, 2048},
-    {"Gatherv", false, true, false, 0},
-    {"Scatter", false, true, true, 2048},
-    {"Scatterv", false, true, false, 0},
-    {"Barrier", false, false, true, kNever},
+    {"Allreduce", true, false, true, 8192, kAny},
+    {"Reduce", true, true, true, 8192, 32768},
+    {"Reduce_scatter_block", true, false, true, 8192, kAny},
+    {"Reduce_scatter", true, false, true, 8192, kAny},
+    {"Scan", true, false, true, kNever, 0},
+    {"Exscan", true, false, true, kNever, 0},
+    {"Bcast", false, true, true, kNever, 0},
+    {"Allgather", false, false, true, 8192, 32768},
+    {"Allgatherv", false, false, true, 8192, 32768},
+    {"Alltoall", false, false, true, kNever, 0},
+    {"Alltoallv", false, false, false, kNever, 0},
+    {"Gather", false, true, true, kNever, 0},
+    {"Gatherv", false, true, false, kNever, 0},
+    {"Scatter", false, true, true, kNever, 0},
+    {"Scatterv", false, true, false, kNever, 0},
+    {"Barrier", false, false, true, kNever, 0},
 }};
 
 inline constexpr const Trait& trait_of(Kind kind) {
@@ -92,7 +94,7 @@ enum class Verdict : std::uint8_t {
   hosts,      // several, between which gdrx is not known to be faster
   broken,     // gdrx could not make its communicator
   early,      // the first calls of a communicator are not worth one of gdrx's
-  small,      // MPI is as fast, or there is nothing to do
+  size,       // MPI is as fast, or there is nothing to do
   type,       // gdrx does not reduce it
   operator_,  // the program's own
   argument,   // not right: MPI says how

@@ -22,7 +22,7 @@ constexpr std::array<const char*, kVerdicts> kWhy{{
     "passed on: ranks on several hosts",
     "passed on: gdrx has no communicator for them (a line says why)",
     "passed on: the first calls of a communicator",
-    "passed on: small, and MPI is as fast",
+    "passed on: of a size at which MPI is as fast",
     "passed on: gdrx does not reduce this type",
     "passed on: an operator of the program's",
     "passed on: arguments that MPI refuses",

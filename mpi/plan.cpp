@@ -20,15 +20,15 @@ std::ptrdiff_t sum_of(const int* counts, int blocks) noexcept {
 Verdict look_at_reduction(const Call& call, int rank, int size, Plan& plan) noexcept {
   const auto op = operator_of(call.op);
   if (!op) return Verdict::operator_;
-  const auto type = type_of(call.recv_type);
-  if (!type) return Verdict::argument;
+  const Type* const type = predefined(call.recv_type);
+  if (type == nullptr) return Verdict::type;  // MPI refuses it, or knows how
   if (!takes(type->family, *op)) return Verdict::type;
   std::ptrdiff_t elements = call.recv_count;
   if (call.kind == Kind::reduce_scatter_block) elements *= size;
   if (call.kind == Kind::reduce_scatter) elements = sum_of(call.recv_counts, size);
   if (elements < 0) return Verdict::argument;
   plan.op = *op;
-  plan.type = *type;
+  plan.type = type;
   plan.elements = static_cast<std::size_t>(elements);
   plan.bytes = plan.elements * static_cast<std::size_t>(type->extent);
   plan.in_place = call.send == MPI_IN_PLACE;

@@ -31,7 +31,7 @@ struct Plan {
   bool in_place = false;
   // Reductions.
   gdrxRedOp_t op = gdrxSum;
-  Type type;
+  const Type* type = nullptr;
   std::size_t elements = 0;  // of the whole vector
   // What only moves data. In place the side that MPI_IN_PLACE stands for has no blocks.
   Side in;

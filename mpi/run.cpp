@@ -19,7 +19,7 @@ constexpr int kFirstCalls = 100;
 // leaves it where this rank's part is.
 gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state) {
   const Engine& gdrx = *engine();
-  const auto extent = static_cast<std::size_t>(plan.type.extent);
+  const auto extent = static_cast<std::size_t>(plan.type->extent);
   std::size_t before = 0;  // elements
   std::size_t own = static_cast<std::size_t>(call.recv_count);
   const bool lists = call.kind == Kind::reduce_scatter;
@@ -33,9 +33,9 @@ gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state) {
   const void* const from = plan.in_place ? call.recv : call.send;
   void* const to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
   const gdrxResult_t result =
-      lists ? gdrx.ReduceScatterv(from, to, state.lists.data(), plan.type.gdrx, plan.op, state.gdrx,
-                                  nullptr, nullptr)
-            : gdrx.ReduceScatter(from, to, own, plan.type.gdrx, plan.op, state.gdrx, nullptr,
+      lists ? gdrx.ReduceScatterv(from, to, state.lists.data(), plan.type->gdrx, plan.op,
+                                  state.gdrx, nullptr, nullptr)
+            : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, nullptr,
                                  nullptr);
   if (to != call.recv && own > 0) std::memmove(call.recv, to, own * extent);
   return result;
@@ -44,7 +44,7 @@ gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state) {
 gdrxResult_t reduce(const Call& call, const Plan& plan, State& state) {
   const Engine& gdrx = *engine();
   const void* const from = plan.in_place ? call.recv : call.send;
-  const gdrxDataType_t type = plan.type.gdrx;
+  const gdrxDataType_t type = plan.type->gdrx;
   void* const to = call.recv;
   const gdrxComm_t comm = state.gdrx;
   if (call.kind == Kind::allreduce) {
@@ -73,12 +73,10 @@ std::uint64_t now() noexcept {
 Verdict judge(const Call& call, const Plan& plan, State& state) noexcept {
   const Trait& trait = trait_of(call.kind);
   const bool all = settings().all;
-  if (all ? trait.sized && plan.bytes == 0 && call.kind != Kind::barrier
-          : trait.sized && plan.bytes < trait.least) {
-    return Verdict::small;
-  }
+  const bool nothing = trait.sized && plan.bytes == 0 && call.kind != Kind::barrier;
+  if (all ? nothing : plan.bytes < trait.least || plan.bytes > trait.most) return Verdict::size;
   if (state.stage == State::Stage::fresh) {
-    if (!all && (!trait.sized || ++state.seen < kFirstCalls)) return Verdict::early;
+    if (!all && ++state.seen < kFirstCalls) return Verdict::early;
     make(state);
   }
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
@@ -99,6 +97,10 @@ Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
     began_ = now();
   if (state->stage == State::Stage::declined) {
     verdict_ = state->why;
+    return;
+  }
+  if (trait_of(kind_).least == kNever && !settings().all) {
+    verdict_ = Verdict::size;
     return;
   }
   Plan plan;

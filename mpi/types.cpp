@@ -171,9 +171,13 @@ Operators make_operators() noexcept {
 
 }  // namespace
 
-std::optional<Type> type_of(MPI_Datatype handle) noexcept {
+const Type* predefined(MPI_Datatype handle) noexcept {
   static const Types kTypes = make_types();
-  if (const Type* const known = kTypes.find(number_of(handle))) return *known;
+  return kTypes.find(number_of(handle));
+}
+
+std::optional<Type> type_of(MPI_Datatype handle) noexcept {
+  if (const Type* const known = predefined(handle)) return *known;
   static const MPI_Datatype kNone = MPI_DATATYPE_NULL;
   if (handle == kNone) return std::nullopt;
   return measure(handle);

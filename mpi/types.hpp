@@ -32,6 +32,8 @@ struct Type {
   gdrxDataType_t gdrx = gdrxByte;
 };
 
+/// Null: it is no type that MPI itself has. They stay.
+const Type* predefined(MPI_Datatype handle) noexcept;
 /// Any type of the program's. Empty: it has no size that fits.
 std::optional<Type> type_of(MPI_Datatype handle) noexcept;
 /// Empty: it is not predefined, or gdrx has no such operator.
