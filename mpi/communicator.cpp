@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include "mpi/settings.hpp"
 #include "mpi/waiting.hpp"
@@ -147,12 +148,12 @@ State* state_of(MPI_Comm comm) noexcept {
   return is_it ? state : look_up(comm);
 }
 
-int raise(State& state) noexcept {
+int raise(State& state, const char* why) noexcept {
   static int kind = MPI_ERR_OTHER;
   static const bool known = real::Add_error_class(&kind) == MPI_SUCCESS;
   if (state.error == 0) {
     char text[MPI_MAX_ERROR_STRING];
-    std::snprintf(text, sizeof text, "gdrx: %s", engine()->GetLastError(state.gdrx));
+    std::snprintf(text, sizeof text, "gdrx: %s", why);
     state.error = kind;
     if (known && real::Add_error_code(kind, &state.error) == MPI_SUCCESS) {
       real::Add_error_string(state.error, text);

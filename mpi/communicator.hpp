@@ -51,8 +51,8 @@ struct State {
 State* state_of(MPI_Comm comm) noexcept;
 /// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike.
 void make(State& state) noexcept;
-/// Calls the program's error handler for what gdrx said; MPI's code of it.
-int raise(State& state) noexcept;
+/// Calls the program's error handler for what went wrong; MPI's code of it.
+int raise(State& state, const char* why) noexcept;
 /// In MPI_Finalize: meets the other ranks of all communicators, and takes no call any more.
 void end_communicators() noexcept;
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "mpi/communicator.hpp"
 #include "mpi/settings.hpp"

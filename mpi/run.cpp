@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 
 #include "mpi/explain.hpp"
 #include "mpi/settings.hpp"
@@ -108,7 +109,12 @@ Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
   bytes_ = plan.bytes;
   if (verdict_ == Verdict::taken) verdict_ = judge(call, plan, *state);
   if (verdict_ != Verdict::taken) return;
-  result_ = run(call, plan, *state) == gdrxSuccess ? MPI_SUCCESS : raise(*state);
+  try {
+    const bool done = run(call, plan, *state) == gdrxSuccess;
+    result_ = done ? MPI_SUCCESS : raise(*state, engine()->GetLastError(state->gdrx));
+  } catch (const std::exception& error) {  // no memory to pack in
+    result_ = raise(*state, error.what());
+  }
   if (explained_) [[unlikely]]
     note();
 }

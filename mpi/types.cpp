@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/types.hpp"
 
+#include <utility>
+
 namespace gdrx::mpi {
 namespace {
 

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_create_keyval(on_copy, MPI_COMM_NULL_DELETE_FN, &key, NULL);
   MPI_Comm_set_attr(MPI_COMM_WORLD, key, &value);
+  wrong += sum_is(MPI_COMM_WORLD, "world, before it is duplicated");
   for (int round = 0; round < 30; ++round) {
     MPI_Comm copy, half, reversed;
     const int before = copies;
