@@ -66,14 +66,14 @@ inline constexpr std::size_t kNever = kAny;  // as `least`
 /// each and on four that share two: docs/how-to/mpi-programs.md has the figures.
 inline constexpr std::array<Trait, kKinds> kTraits{{
     {"Allreduce", true, false, true, 8192, kAny},
-    {"Reduce", true, true, true, 8192, 32768},
+    {"Reduce", true, true, true, kNever, 0},
     {"Reduce_scatter_block", true, false, true, 8192, kAny},
     {"Reduce_scatter", true, false, true, 8192, kAny},
     {"Scan", true, false, true, kNever, 0},
     {"Exscan", true, false, true, kNever, 0},
     {"Bcast", false, true, true, kNever, 0},
-    {"Allgather", false, false, true, 8192, 32768},
-    {"Allgatherv", false, false, true, 8192, 32768},
+    {"Allgather", false, false, true, 8192, 16384},
+    {"Allgatherv", false, false, true, 8192, 16384},
     {"Alltoall", false, false, true, kNever, 0},
     {"Alltoallv", false, false, false, kNever, 0},
     {"Gather", false, true, true, kNever, 0},
