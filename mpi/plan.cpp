@@ -33,7 +33,9 @@ Verdict look_at_reduction(const Call& call, int rank, int size, Plan& plan) noex
   plan.bytes = plan.elements * static_cast<std::size_t>(type->extent);
   plan.in_place = call.send == MPI_IN_PLACE;
   const bool to_others = call.kind == Kind::reduce && rank != call.root;
-  const bool needs_recv = !to_others && !(call.kind == Kind::exscan && rank == 0);
+  const bool gets_nothing = (call.kind == Kind::exscan && rank == 0) ||
+                            (call.kind == Kind::reduce_scatter && call.recv_counts[rank] == 0);
+  const bool needs_recv = plan.in_place || !(to_others || gets_nothing);
   if (plan.in_place && to_others) return Verdict::argument;
   if (plan.bytes > 0 && (call.send == nullptr || (needs_recv && call.recv == nullptr))) {
     return Verdict::argument;

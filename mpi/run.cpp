@@ -32,13 +32,14 @@ gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state) {
     before = own * static_cast<std::size_t>(state.rank);
   }
   const void* const from = plan.in_place ? call.recv : call.send;
-  void* const to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
+  void* to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
+  if (to == nullptr) to = state.lists.data();  // nothing comes, and MPI lets it be no memory at all
   const gdrxResult_t result =
       lists ? gdrx.ReduceScatterv(from, to, state.lists.data(), plan.type->gdrx, plan.op,
                                   state.gdrx, nullptr, nullptr)
             : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, nullptr,
                                  nullptr);
-  if (to != call.recv && own > 0) std::memmove(call.recv, to, own * extent);
+  if (plan.in_place && own > 0) std::memmove(call.recv, to, own * extent);
   return result;
 }
 
