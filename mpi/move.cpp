@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only moves data goes as bytes. A type of the program's own is packed first, by MPI, and
 // unpacked behind: another rank may use a plain type for the same bytes, so none of them can
-// decline because of its own. So do parts of a receive buffer that overlap, as some programs have
-// them and MPIs let them: gdrx does not write such.
+// decline because of its own. So do blocks that overlap or lie before the buffer's address, which
+// gdrx does not have: MPI lets them be sent, and MPIs let them be received.
 #include <algorithm>
 #include <stdexcept>
 
@@ -25,20 +25,22 @@ struct Bytes {
   }
 };
 
-// One part behind another. In another order they may be as well apart, and are copied all the same.
+// One block behind another, from the buffer's address on. In another order they may be as well
+// apart, and are copied all the same.
 bool ascends(const Side& side) noexcept {
-  for (int i = 1; i < side.blocks; ++i) {
-    if (side.place(i) < side.place(i - 1) + static_cast<std::ptrdiff_t>(side.bytes(i - 1))) {
-      return false;
-    }
+  std::ptrdiff_t end = 0;
+  for (int i = 0; i < side.blocks; ++i) {
+    if (side.bytes(i) == 0) continue;  // wherever it is
+    if (side.place(i) < end) return false;
+    end = side.place(i) + static_cast<std::ptrdiff_t>(side.bytes(i));
   }
   return true;
 }
 
 /// `lists`: room for two of the side's blocks.
-Bytes bytes_of(const Side& side, bool written, Scratch& scratch, std::size_t* lists) {
+Bytes bytes_of(const Side& side, Scratch& scratch, std::size_t* lists) {
   Bytes bytes{.at = side.at};
-  bytes.packed = !side.type.plain || (written && side.places != nullptr && !ascends(side));
+  bytes.packed = !side.type.plain || (side.places != nullptr && !ascends(side));
   if (side.blocks == 0) return bytes;
   std::size_t whole = 0;
   if (side.counts == nullptr) {
@@ -48,7 +50,8 @@ Bytes bytes_of(const Side& side, bool written, Scratch& scratch, std::size_t* li
     std::size_t* const places = lists + side.blocks;
     for (int i = 0; i < side.blocks; ++i) {
       lists[i] = side.bytes(i);
-      places[i] = bytes.packed ? whole : static_cast<std::size_t>(side.place(i));
+      const std::size_t place = lists[i] == 0 ? 0 : static_cast<std::size_t>(side.place(i));
+      places[i] = bytes.packed ? whole : place;
       whole += lists[i];
     }
     bytes.counts = lists;
@@ -158,9 +161,9 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
 
 gdrxResult_t move(const Call& call, const Plan& plan, State& state) {
   std::size_t* const lists = state.lists.data();
-  Bytes in = bytes_of(plan.in, false, state.packed_in, lists);
-  Bytes out = bytes_of(plan.out, true, state.packed_out,
-                       lists + 2 * static_cast<std::ptrdiff_t>(state.size));
+  Bytes in = bytes_of(plan.in, state.packed_in, lists);
+  Bytes out =
+      bytes_of(plan.out, state.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
   pack(plan.in, in, 0, plan.in.blocks, state.comm);
   if (plan.in_place) place_in(call, plan, state, in, out);
   const gdrxResult_t result = send_off(call, in, out, state);
