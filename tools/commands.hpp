@@ -27,6 +27,7 @@ T value_or_fail(Result<T> result, int status = kBadUsage) {
 
 void add_config(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_mpirun(CLI::App& app);
 void add_perf(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_snapshot(CLI::App& app);

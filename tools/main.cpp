@@ -17,7 +17,7 @@ using Add = void (*)(CLI::App&);
 constexpr Add kCommands[] = {
     gdrx::tools::add_config, gdrx::tools::add_doctor,   gdrx::tools::add_perf,
     gdrx::tools::add_plan,   gdrx::tools::add_snapshot, gdrx::tools::add_topo,
-    gdrx::tools::add_stats,  gdrx::tools::add_tune,
+    gdrx::tools::add_stats,  gdrx::tools::add_tune,     gdrx::tools::add_mpirun,
 };
 
 constexpr const char* kNotWritten = "cannot write to stdout";

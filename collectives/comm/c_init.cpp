@@ -320,3 +320,9 @@ gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
     return made;
   });
 }
+
+gdrxResult_t gdrxCommOnWait(gdrxComm_t comm, gdrxWaitFunction on_wait, void* user) {
+  if (!is_made(comm)) return gdrxInvalidArgument;
+  comm->impl->wait_hook = {on_wait, user};
+  return gdrxSuccess;
+}

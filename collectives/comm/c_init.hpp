@@ -2,6 +2,7 @@
 // Makes a gdrxComm over any Bootstrap: what gdrxCommInit* and libgdrx-mpi.so share.
 #pragma once
 
+#include "collectives/comm/c_mpi.hpp"
 #include "collectives/comm/c_state.hpp"
 
 namespace gdrx::c_api {
@@ -16,12 +17,3 @@ Result<void> keep(gdrxComm_t* comm, Result<std::unique_ptr<Communicator>> made,
 Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, const Communicator::Options& options);
 
 }  // namespace gdrx::c_api
-
-extern "C" {
-/// For libgdrx-mpi.so: `all_gather` fills `all` (ranks * bytes) with every rank's `mine`. Not in
-/// gdrx.h: its arguments are MPI's, not a user's.
-typedef int (*gdrxAllGatherFunction)(const void* mine, void* all, size_t bytes, void* user);
-GDRX_API gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int rank,
-                                            gdrxAllGatherFunction all_gather, void* user,
-                                            const gdrxConfig_t* config);
-}

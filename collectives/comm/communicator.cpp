@@ -112,6 +112,7 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
         mesh_->serve();
         suspicion_.turn();
       }
+      if (wait_hook.run != nullptr) wait_hook.run(wait_hook.user, idle_);
       sched_yield();
     }
   }

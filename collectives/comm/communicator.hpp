@@ -114,6 +114,7 @@ class Communicator final {
   Result<void> finalize();
   /// To be brought to its end() by a thread that calls finalize().
   std::shared_ptr<Operation> operation_aside() const;
+  WaitHook wait_hook;  // set before the first call
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
   void mute() { on_error_.mute(); }
   /// Whether this thread is in on_error, for which the communicator waits before it ends.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the running calls wait for: asked by any thread, answered by the one that drives.
+// Whom the running calls wait for: asked by any thread, answered by the one that drives. And what
+// else is done meanwhile.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,13 @@ struct Waiting {
   std::vector<Running> calls;
   std::vector<Rank> ranks;  // of all of them, ascending, each once
   std::size_t behind = 0;   // calls that have not begun
+};
+
+/// What a caller runs while he waits, each time before he gives his core away; `rounds`: how many
+/// in a row have moved nothing.
+struct WaitHook {
+  void (*run)(void* user, std::uint64_t rounds) = nullptr;
+  void* user = nullptr;
 };
 
 /// A question at a time.

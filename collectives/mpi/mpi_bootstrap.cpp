@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI as the bootstrap: one MPI_Allgather of addresses, then gdrx talks for itself.
-#include "collectives/comm/c_init.hpp"
+#include <dlfcn.h>
+
+#include "collectives/comm/c_mpi.hpp"
 #include "gdrx/gdrx_mpi.h"
 
 namespace {
 
+// MPI's own: a preloaded libgdrx-coll-*.so has both of its names, and would want this communicator.
+decltype(&MPI_Allgather) all_gather_of_mpi() noexcept {
+  Dl_info library{};
+  if (dladdr(reinterpret_cast<const void*>(&MPI_Get_library_version), &library) != 0) {
+    if (void* const handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
+      if (void* const found = dlsym(handle, "PMPI_Allgather")) {
+        return reinterpret_cast<decltype(&MPI_Allgather)>(found);
+      }
+    }
+  }
+  return PMPI_Allgather;
+}
+
 int all_gather(const void* mine, void* all, size_t bytes, void* user) {
+  static const auto kAllGather = all_gather_of_mpi();
   const auto count = static_cast<int>(bytes);
-  return MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, *static_cast<MPI_Comm*>(user));
+  return kAllGather(mine, count, MPI_BYTE, all, count, MPI_BYTE, *static_cast<MPI_Comm*>(user));
 }
 
 }  // namespace

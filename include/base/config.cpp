@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "config_algorithm.hpp"
+#include "config_mpi.hpp"
 #include "config_nccl.hpp"
 
 extern char** environ;
@@ -308,6 +309,7 @@ std::vector<Knob> own_knobs() {
 const std::vector<Knob>& table() {
   static const std::vector<Knob> kTable = [] {
     std::vector<Knob> all = own_knobs();
+    all.push_back(mpi_knob());
     const std::vector<Knob> ib = nccl_knobs();
     all.insert(all.end(), ib.begin(), ib.end());
     return all;

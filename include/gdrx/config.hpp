@@ -64,6 +64,7 @@ struct Config {
   int net_speed = 0;                               // GDRX_NET_SPEED, Mbit/s; 0: what is found
   std::chrono::milliseconds net_stall{30'000};     // GDRX_NET_STALL, seconds
   int nccl_version = 22809;                        // GDRX_NCCL_VERSION: libgdrx-nccl.so's
+  std::string mpi = "auto";                        // GDRX_MPI: libgdrx-coll-ompi.so's
   std::string algo = "auto";                       // GDRX_ALGO
   std::string transport = "auto";                  // GDRX_TRANSPORT
   std::string socket_ifname;                       // GDRX_SOCKET_IFNAME

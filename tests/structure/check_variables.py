@@ -6,7 +6,7 @@ something reads, every NCCL_* variable of the table of knobs, and no other. It s
 import json, os, pathlib, re, subprocess, sys, tempfile
 
 PAGE = "docs/reference/variables.md"
-FOLDERS = ("include", "topo", "transport", "collectives", "plugin", "tools", "mpi-tests", "tests", "scripts", "examples")
+FOLDERS = ("include", "topo", "transport", "collectives", "plugin", "mpi", "tools", "mpi-tests", "tests", "scripts", "examples")
 NAME = r"((?:GDRX|NCCL)_[A-Z0-9_]*[A-Z0-9])"
 TABLES = re.compile(rf'"{NAME}"')  # include/base/config*.cpp: a row's name
 SOUGHT = re.compile(rf'"{NAME}=[^"\s]*"')  # in an environment that is handed in; tests have names that are none

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gdrx/config.hpp"
+
+namespace gdrx {
+
+/// The row for GDRX_MPI.
+Knob mpi_knob();
+
+}  // namespace gdrx

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective call of MPI's, as data, and what there is to know of each collective.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "mpi/library.hpp"
+
+namespace gdrx::mpi {
+
+enum class Kind : std::uint8_t {
+  allreduce,
+  reduce,
+  reduce_scatter_block,
+  reduce_scatter,
+  scan,
+  exscan,
+  bcast,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  barrier,
+};
+inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::barrier) + 1;
+
+/// The arguments, as MPI names them; those that a collective does not have are as here. One buffer
+/// alone is `recv`; a type, a count or counts for both sides are the receive side's.
+struct Call {
+  Kind kind{};
+  MPI_Comm comm{};
+  const void* send = nullptr;
+  void* recv = nullptr;
+  int send_count = 0;
+  int recv_count = 0;
+  MPI_Datatype send_type{};
+  MPI_Datatype recv_type{};
+  const int* send_counts = nullptr;
+  const int* send_places = nullptr;
+  const int* recv_counts = nullptr;
+  const int* recv_places = nullptr;
+  MPI_Op op{};
+  int root = 0;
+};
+
+struct Trait {
+  const char* name;
+  bool reduces;
+  bool rooted;
+  bool sized;         // every rank knows how much the call moves: it may decide by that
+  std::size_t least;  // bytes from which auto takes it, and up to which
+  std::size_t most;
+};
+
+inline constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+inline constexpr std::size_t kNever = kAny;  // as `least`
+
+/// Auto's sizes are those at which gdrx was faster than Open MPI 4.1.4 on two ranks with a core
+/// each and on four that share two: docs/how-to/mpi-programs.md has the figures.
+inline constexpr std::array<Trait, kKinds> kTraits{{
+    {"Allreduce", true, false, true, 8192, kAny},
+    {"Reduce", true, true, true, kNever, 0},
+    {"Reduce_scatter_block", true, false, true, 8192, kAny},
+    {"Reduce_scatter", true, false, true, 8192, kAny},
+    {"Scan", true, false, true, kNever, 0},
+    {"Exscan", true, false, true, kNever, 0},
+    {"Bcast", false, true, true, kNever, 0},
+    {"Allgather", false, false, true, 8192, 16384},
+    {"Allgatherv", false, false, true, 8192, 16384},
+    {"Alltoall", false, false, true, kNever, 0},
+    {"Alltoallv", false, false, false, kNever, 0},
+    {"Gather", false, true, true, kNever, 0},
+    {"Gatherv", false, true, false, kNever, 0},
+    {"Scatter", false, true, true, kNever, 0},
+    {"Scatterv", false, true, false, kNever, 0},
+    {"Barrier", false, false, true, kNever, 0},
+}};
+
+inline constexpr const Trait& trait_of(Kind kind) {
+  return kTraits[static_cast<std::size_t>(kind)];
+}
+
+/// Why MPI gets a call, or that it does not.
+enum class Verdict : std::uint8_t {
+  taken,
+  alone,      // one rank, or an intercommunicator
+  hosts,      // several, between which gdrx is not known to be faster
+  broken,     // gdrx could not make its communicator
+  early,      // the first calls of a communicator are not worth one of gdrx's
+  size,       // MPI is as fast, or there is nothing to do
+  type,       // gdrx does not reduce it
+  operator_,  // the program's own
+  argument,   // not right: MPI says how
+};
+inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::argument) + 1;
+
+/// A call on its way through a hook: taken at once, or for MPI.
+class Hook {
+ public:
+  explicit Hook(const Call& call) noexcept;
+  bool taken() const noexcept { return verdict_ == Verdict::taken; }
+  int result() const noexcept { return result_; }
+  /// Of what MPI did, for the table of GDRX_MPI=explain.
+  int passed(int result) const noexcept {
+    if (explained_) [[unlikely]]
+      note();
+    return result;
+  }
+
+ private:
+  void note() const noexcept;
+
+  Kind kind_;
+  Verdict verdict_ = Verdict::argument;
+  bool explained_ = false;
+  int result_ = 0;
+  std::size_t bytes_ = 0;
+  std::uint64_t began_ = 0;  // nanoseconds, if explained_
+};
+
+}  // namespace gdrx::mpi

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicators, from the first look to the end.
+#include "mpi/communicator.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "mpi/settings.hpp"
+#include "mpi/waiting.hpp"
+
+namespace gdrx::mpi {
+namespace {
+
+enum class Phase : std::uint8_t { before, on, off };
+std::atomic<Phase> phase{Phase::before};
+std::mutex mutex;  // of all below; never held in a call of MPI's that other ranks take part in
+int keyval = 0;
+State* unused = nullptr;     // states are never freed: a look beside the lock may still see one
+std::vector<State*> states;  // all that were ever made
+
+// By the handle's hash: the state that was last looked for there.
+constexpr std::size_t kRecent = 64;
+std::array<std::atomic<State*>, kRecent> recent;
+
+std::atomic<State*>& recent_of(std::uintptr_t handle) noexcept {
+  return recent[(handle * 0x9E3779B97F4A7C15U) >> 58U];
+}
+
+// Between the free of a communicator and the meeting of its ranks.
+struct Leaving {
+  gdrxComm_t comm;
+  gdrxRequest_t request;
+};
+std::vector<Leaving> leaving;
+
+// mutex held. Never waits.
+void look_at_leaving() noexcept {
+  const auto has_left = [](Leaving& one) {
+    if (engine()->Test(&one.request) == gdrxInProgress) return false;
+    engine()->CommDestroy(one.comm);
+    return true;
+  };
+  leaving.erase(std::remove_if(leaving.begin(), leaving.end(), has_left), leaving.end());
+}
+
+// mutex held. The ranks meet on their own.
+void leave(State& state) noexcept {
+  if (state.gdrx == nullptr) return;
+  Leaving one{std::exchange(state.gdrx, nullptr), nullptr};
+  if (engine()->CommFinalize(one.comm, &one.request) == gdrxSuccess) {
+    leaving.push_back(one);
+  } else {
+    engine()->CommDestroy(one.comm);  // it has failed: nobody is waited for
+  }
+}
+
+// MPI's, when a communicator is freed.
+int on_free(MPI_Comm, int, void* attribute, void*) {
+  const std::lock_guard lock(mutex);
+  State& state = *static_cast<State*>(attribute);
+  State* expected = &state;
+  recent_of(state.handle).compare_exchange_strong(expected, nullptr);
+  state.handle = 0;
+  leave(state);
+  state.packed_in = {};
+  state.packed_out = {};
+  state.next = std::exchange(unused, &state);
+  if (phase == Phase::on) look_at_leaving();
+  return MPI_SUCCESS;
+}
+
+// A duplicate is a communicator of its own.
+int on_copy(MPI_Comm, int, void*, void*, void*, int* copied) {
+  *copied = 0;
+  return MPI_SUCCESS;
+}
+
+// Whether calls may be taken from now on.
+bool begin() noexcept {
+  const std::lock_guard lock(mutex);
+  if (phase != Phase::before) return phase == Phase::on;
+  if (settings().off) {
+    phase = Phase::off;
+    return false;
+  }
+  int initialized = 0;
+  int finalized = 0;
+  if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return false;
+  const bool works = real::Finalized(&finalized) == MPI_SUCCESS && finalized == 0 &&
+                     number_of(MPI_COMM_WORLD) != 0 &&
+                     real::Comm_create_keyval(on_copy, on_free, &keyval, nullptr) == MPI_SUCCESS;
+  phase = works ? Phase::on : Phase::off;
+  return works;
+}
+
+State* new_state() noexcept {
+  const std::lock_guard lock(mutex);
+  if (unused != nullptr) return std::exchange(unused, unused->next);
+  auto* const made = new State;
+  states.push_back(made);
+  return made;
+}
+
+// As MPI knows the communicator. Null: it does not.
+State* meet(MPI_Comm comm) noexcept {
+  int between_groups = 0;
+  int size = 0;
+  int rank = 0;
+  if (real::Comm_test_inter(comm, &between_groups) != MPI_SUCCESS ||
+      real::Comm_size(comm, &size) != MPI_SUCCESS || real::Comm_rank(comm, &rank) != MPI_SUCCESS) {
+    return nullptr;
+  }
+  State* const state = new_state();
+  const bool alone = between_groups != 0 || size == 1;
+  state->stage = alone ? State::Stage::declined : State::Stage::fresh;
+  state->why = Verdict::alone;
+  state->comm = comm;
+  state->rank = rank;
+  state->size = size;
+  state->seen = state->error = 0;
+  if (!alone) state->lists.resize(4 * static_cast<std::size_t>(size));
+  state->handle = number_of(comm);
+  if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;
+  on_free(comm, keyval, state, nullptr);
+  return nullptr;
+}
+
+State* look_up(MPI_Comm comm) noexcept {
+  static const MPI_Comm kNone = MPI_COMM_NULL;
+  if (comm == kNone) return nullptr;
+  void* attribute = nullptr;
+  int found = 0;
+  if (real::Comm_get_attr(comm, keyval, &attribute, &found) != MPI_SUCCESS) return nullptr;
+  State* const state = found != 0 ? static_cast<State*>(attribute) : meet(comm);
+  if (state != nullptr) recent_of(number_of(comm)) = state;
+  return state;
+}
+
+}  // namespace
+
+State* state_of(MPI_Comm comm) noexcept {
+  if (phase.load(std::memory_order_acquire) != Phase::on && !begin()) return nullptr;
+  const std::uintptr_t handle = number_of(comm);
+  State* const state = recent_of(handle).load(std::memory_order_acquire);
+  const bool is_it = state != nullptr && state->handle.load(std::memory_order_relaxed) == handle;
+  return is_it ? state : look_up(comm);
+}
+
+int raise(State& state, const char* why) noexcept {
+  static int kind = MPI_ERR_OTHER;
+  static const bool known = real::Add_error_class(&kind) == MPI_SUCCESS;
+  if (state.error == 0) {
+    char text[MPI_MAX_ERROR_STRING];
+    std::snprintf(text, sizeof text, "gdrx: %s", why);
+    state.error = kind;
+    if (known && real::Add_error_code(kind, &state.error) == MPI_SUCCESS) {
+      real::Add_error_string(state.error, text);
+    }
+    std::fprintf(stderr, "%s\n", text);
+  }
+  real::Comm_call_errhandler(state.comm, state.error);
+  return state.error;
+}
+
+void end_communicators() noexcept {
+  if (phase.exchange(Phase::off) != Phase::on) return;
+  const std::lock_guard lock(mutex);
+  for (State* const state : states) leave(*state);
+  // All ranks are in MPI_Finalize, or dead: then gdrx says so.
+  for (std::uint64_t rounds = 0; !leaving.empty(); ++rounds) {
+    look_at_leaving();
+    while_waiting(nullptr, rounds);
+  }
+}
+
+}  // namespace gdrx::mpi

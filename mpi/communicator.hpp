@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this library knows of a communicator of MPI's. MPI keeps it as an attribute and says when
+// the communicator is freed; a small table beside it answers faster.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "mpi/call.hpp"
+#include "mpi/engine.hpp"
+
+namespace gdrx::mpi {
+
+/// Memory of a side that is packed: grown when it must be, kept with its communicator.
+class Scratch {
+ public:
+  std::byte* of(std::size_t bytes) {
+    if (bytes > size_) {
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      size_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t size_ = 0;
+};
+
+struct State {
+  enum class Stage : std::uint8_t { fresh, live, declined };
+
+  std::atomic<std::uintptr_t> handle{0};  // of the communicator; 0: free to be another's
+  Stage stage = Stage::fresh;
+  Verdict why = Verdict::early;  // if declined
+  MPI_Comm comm{};
+  int rank = 0;
+  int size = 0;
+  int seen = 0;   // calls that gdrx would have taken
+  int error = 0;  // MPI's code of gdrx's failure, once it has failed
+  gdrxComm_t gdrx = nullptr;
+  Scratch packed_in;
+  Scratch packed_out;
+  std::vector<std::size_t> lists;  // four of `size`
+  State* next = nullptr;           // in the list of those that are free
+};
+
+/// Null: MPI is to have the call, whatever it is: before MPI_Init, in MPI_Finalize and after, with
+/// GDRX_MPI=off, or of no communicator.
+State* state_of(MPI_Comm comm) noexcept;
+/// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike.
+void make(State& state) noexcept;
+/// Calls the program's error handler for what went wrong; MPI's code of it.
+int raise(State& state, const char* why) noexcept;
+/// In MPI_Finalize: meets the other ranks of all communicators, and takes no call any more.
+void end_communicators() noexcept;
+
+}  // namespace gdrx::mpi

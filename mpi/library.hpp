@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's MPI library. Nothing here links one: its functions and handles are looked up when
+// they are first used, behind this library or in what the program has opened by itself, as Python
+// does.
+#pragma once
+
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace gdrx::mpi {
+
+/// Of a function behind this library; null: the MPI library has none.
+void* find_function(const char* name) noexcept;
+/// Of an object, as the program sees it, which may have a copy of its own; null: there is none.
+void* find_object(const char* name) noexcept;
+
+// Open MPI's handles are addresses of its objects: MPI_INT here is looked up each time.
+#ifdef OMPI_PREDEFINED_GLOBAL
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(gdrx::mpi::find_object(#global)))
+#endif
+
+/// A function of the library that is looked up at its first call. It ends the program with a line
+/// if there is none: nobody could have linked a program that calls it.
+[[noreturn]] void die_without(const char* name) noexcept;
+template <class Function>
+class Real {
+ public:
+  explicit constexpr Real(const char* name) noexcept : name_(name) {}
+  template <class... Arguments>
+  int operator()(Arguments... arguments) noexcept {
+    Function* function = at_.load(std::memory_order_relaxed);  // all find the same
+    if (function == nullptr) [[unlikely]]
+      function = find();
+    return function(arguments...);
+  }
+
+ private:
+  Function* find() noexcept {
+    void* const found = find_function(name_);
+    if (found == nullptr) die_without(name_);
+    auto* const function = reinterpret_cast<Function*>(found);
+    at_.store(function, std::memory_order_relaxed);
+    return function;
+  }
+  const char* name_;
+  std::atomic<Function*> at_{nullptr};
+};
+
+// What we call ourselves: never a hook of ours, nor another tool's.
+#define GDRX_REAL(name) inline constinit Real<decltype(::MPI_##name)> name("PMPI_" #name)
+namespace real {
+GDRX_REAL(Add_error_class);
+GDRX_REAL(Add_error_code);
+GDRX_REAL(Add_error_string);
+GDRX_REAL(Allgather);
+GDRX_REAL(Allreduce);
+GDRX_REAL(Comm_call_errhandler);
+GDRX_REAL(Comm_create_keyval);
+GDRX_REAL(Comm_get_attr);
+GDRX_REAL(Comm_rank);
+GDRX_REAL(Comm_set_attr);
+GDRX_REAL(Comm_size);
+GDRX_REAL(Comm_test_inter);
+GDRX_REAL(Finalized);
+GDRX_REAL(Initialized);
+GDRX_REAL(Iprobe);
+GDRX_REAL(Pack);
+GDRX_REAL(Type_get_extent);
+GDRX_REAL(Type_size);
+GDRX_REAL(Unpack);
+}  // namespace real
+#undef GDRX_REAL
+
+/// A handle as a number: an address in Open MPI, an int in MPICH.
+template <class Handle>
+std::uintptr_t number_of(Handle handle) noexcept {
+  return (std::uintptr_t)handle;  // NOLINT: whichever it is
+}
+
+}  // namespace gdrx::mpi

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions, and the hook's decision.
+#include "mpi/run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+
+#include "mpi/explain.hpp"
+#include "mpi/settings.hpp"
+
+namespace gdrx::mpi {
+namespace {
+
+// Making gdrx's communicator takes 4 to 16 ms on two ranks: what a hundred calls or so may save.
+constexpr int kFirstCalls = 100;
+
+// In place the input is the whole vector at recv, and the result is to be at its beginning. gdrx
+// leaves it where this rank's part is.
+gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state) {
+  const Engine& gdrx = *engine();
+  const auto extent = static_cast<std::size_t>(plan.type->extent);
+  std::size_t before = 0;  // elements
+  std::size_t own = static_cast<std::size_t>(call.recv_count);
+  const bool lists = call.kind == Kind::reduce_scatter;
+  if (lists) {
+    std::copy_n(call.recv_counts, state.size, state.lists.begin());
+    own = state.lists[static_cast<std::size_t>(state.rank)];
+    for (int i = 0; i < state.rank; ++i) before += state.lists[static_cast<std::size_t>(i)];
+  } else {
+    before = own * static_cast<std::size_t>(state.rank);
+  }
+  const void* const from = plan.in_place ? call.recv : call.send;
+  void* to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
+  if (to == nullptr) to = state.lists.data();  // nothing comes, and MPI lets it be no memory at all
+  const gdrxResult_t result =
+      lists ? gdrx.ReduceScatterv(from, to, state.lists.data(), plan.type->gdrx, plan.op,
+                                  state.gdrx, nullptr, nullptr)
+            : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, nullptr,
+                                 nullptr);
+  if (plan.in_place && own > 0) std::memmove(call.recv, to, own * extent);
+  return result;
+}
+
+gdrxResult_t reduce(const Call& call, const Plan& plan, State& state) {
+  const Engine& gdrx = *engine();
+  const void* const from = plan.in_place ? call.recv : call.send;
+  const gdrxDataType_t type = plan.type->gdrx;
+  void* const to = call.recv;
+  const gdrxComm_t comm = state.gdrx;
+  if (call.kind == Kind::allreduce) {
+    return gdrx.AllReduce(from, to, plan.elements, type, plan.op, comm, nullptr, nullptr);
+  }
+  if (call.kind == Kind::reduce) {
+    return gdrx.Reduce(from, to, plan.elements, type, plan.op, call.root, comm, nullptr, nullptr);
+  }
+  if (call.kind == Kind::scan) {
+    return gdrx.Scan(from, to, plan.elements, type, plan.op, comm, nullptr, nullptr);
+  }
+  if (call.kind == Kind::exscan) {
+    // Rank 0's is left as it is, and MPI lets it be no memory at all.
+    void* const none = state.rank == 0 ? const_cast<void*>(from) : to;
+    return gdrx.Exscan(from, none, plan.elements, type, plan.op, comm, nullptr, nullptr);
+  }
+  return reduce_scatter(call, plan, state);
+}
+
+std::uint64_t now() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+// Equal on every rank: from the settings, the collective, the communicator and what every rank
+// knows of the call's size.
+Verdict judge(const Call& call, const Plan& plan, State& state) noexcept {
+  const Trait& trait = trait_of(call.kind);
+  const bool all = settings().all;
+  const bool nothing = trait.sized && plan.bytes == 0 && call.kind != Kind::barrier;
+  if (all ? nothing : plan.bytes < trait.least || plan.bytes > trait.most) return Verdict::size;
+  if (state.stage == State::Stage::fresh) {
+    if (!all && ++state.seen < kFirstCalls) return Verdict::early;
+    make(state);
+  }
+  return state.stage == State::Stage::live ? Verdict::taken : state.why;
+}
+
+}  // namespace
+
+gdrxResult_t run(const Call& call, const Plan& plan, State& state) {
+  if (call.kind == Kind::barrier) return engine()->Barrier(state.gdrx, nullptr, nullptr);
+  return trait_of(call.kind).reduces ? reduce(call, plan, state) : move(call, plan, state);
+}
+
+Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
+  State* const state = state_of(call.comm);
+  if (state == nullptr) return;
+  explained_ = settings().explain;
+  if (explained_) [[unlikely]]
+    began_ = now();
+  if (state->stage == State::Stage::declined) {
+    verdict_ = state->why;
+    return;
+  }
+  if (trait_of(kind_).least == kNever && !settings().all) {
+    verdict_ = Verdict::size;
+    return;
+  }
+  Plan plan;
+  verdict_ = look(call, state->rank, state->size, plan);
+  bytes_ = plan.bytes;
+  if (verdict_ == Verdict::taken) verdict_ = judge(call, plan, *state);
+  if (verdict_ != Verdict::taken) return;
+  try {
+    const bool done = run(call, plan, *state) == gdrxSuccess;
+    result_ = done ? MPI_SUCCESS : raise(*state, engine()->GetLastError(state->gdrx));
+  } catch (const std::exception& error) {  // no memory to pack in
+    result_ = raise(*state, error.what());
+  }
+  if (explained_) [[unlikely]]
+    note();
+}
+
+void Hook::note() const noexcept { note_call(kind_, verdict_, bytes_, now() - began_); }
+
+}  // namespace gdrx::mpi
