@@ -106,13 +106,14 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   while (!operation.end.done()) {
     if (endings_.due()) driving.tell();
     if (waiting_question_.asked()) answer_question();
-    if (pace_.count(GDRX_TRY(progress())) > spins) {
+    const std::uint64_t idle = pace_.count(GDRX_TRY(progress()));
+    if (idle > spins) {
       GDRX_TRY(look_at_stream(operation, patience));
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
         suspicion_.turn();
       }
-      if (wait_hook.run != nullptr) wait_hook.run(wait_hook.user, idle_);
+      if (wait_hook.run != nullptr) wait_hook.run(wait_hook.user, idle);
       sched_yield();
     }
   }

@@ -49,7 +49,11 @@ class Communicator::Turn {
     if (!lock_.owns_lock() || !comm.idle()) {
       if (lock_.owns_lock()) lock_.unlock();
       driving_.emplace(comm);
-      if (!comm.idle() && !comm.progress()) return;
+      if (!comm.idle()) {
+        const auto moved = comm.progress();
+        if (!moved) return;
+        comm.pace_.count(*moved);
+      }
     }
     may_go_on_ = !comm.failure_.happened() && !comm.suspicion_.kept();
   }
