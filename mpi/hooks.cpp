@@ -13,6 +13,7 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
     static constinit Real<decltype(::name)> real_one(#name); \
     const Hook hook({__VA_ARGS__});                          \
     if (hook.taken()) return hook.result();                  \
+    const Passing passing;                                   \
     return hook.passed(real_one ARGUMENTS);                  \
   }
 #define GDRX_HOOK(name, PARAMETERS, ARGUMENTS, ...)            \

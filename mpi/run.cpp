@@ -92,6 +92,7 @@ gdrxResult_t run(const Call& call, const Plan& plan, State& state) {
 }
 
 Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
+  if (Passing::on()) return;
   State* const state = state_of(call.comm);
   if (state == nullptr) return;
   explained_ = settings().explain;
