@@ -73,7 +73,10 @@ void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
     const std::size_t bytes = count * side.type.size;
     int used = 0;
     const int result = body(at, static_cast<int>(count), packed, static_cast<int>(bytes), &used);
-    if (result != MPI_SUCCESS || static_cast<std::size_t>(used) != bytes) {
+    if (result != MPI_SUCCESS) {
+      throw std::runtime_error("MPI does not pack or unpack a type of the program's");
+    }
+    if (static_cast<std::size_t>(used) != bytes) {
       throw std::runtime_error("MPI packs a type to another size than it says");
     }
     at += static_cast<std::ptrdiff_t>(count) * side.type.extent;
