@@ -4,6 +4,7 @@
 // decline because of its own. So do blocks that overlap or lie before the buffer's address, which
 // gdrx does not have: MPI lets them be sent, and MPIs let them be received.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "mpi/run.hpp"
@@ -67,6 +68,9 @@ void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
   if (side.type.size == 0) return;
   constexpr std::size_t kMost = std::size_t{1} << 30;
   const std::size_t most = std::max<std::size_t>(1, kMost / side.type.size);
+  if (side.type.size > std::size_t{std::numeric_limits<int>::max()}) {
+    throw std::runtime_error("one element of a type has over 2 GiB, more than MPI_Pack can count");
+  }
   std::byte* at = side.at + side.place(block);
   for (std::size_t left = side.elements(block); left > 0;) {
     const std::size_t count = std::min(left, most);
