@@ -69,8 +69,26 @@ std::vector<std::string> own_variables() {
   return names;
 }
 
+// What `-x LD_PRELOAD=...` names, as MPI takes a variable once: behind a colon each, and no word of
+// mpirun's any more.
+std::string take_preloaded(std::vector<std::string>& words) {
+  constexpr std::string_view kVariable = "LD_PRELOAD=";
+  std::string taken;
+  for (std::size_t i = 0; i + 1 < words.size();) {
+    if (words[i] == "-x" && words[i + 1].starts_with(kVariable)) {
+      taken += ":" + words[i + 1].substr(kVariable.size());
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    } else {
+      ++i;
+    }
+  }
+  return taken;
+}
+
 [[noreturn]] void launch(std::vector<std::string> words) {
   std::string preloaded = object_for(program_of_path("mpirun"));
+  preloaded += take_preloaded(words);
   if (const char* const others = std::getenv("LD_PRELOAD"); others != nullptr && *others != 0) {
     preloaded += std::string(":") + others;
   }
