@@ -129,7 +129,7 @@ State* meet(MPI_Comm comm) noexcept {
 
 State* look_up(MPI_Comm comm) noexcept {
   static const MPI_Comm kNone = MPI_COMM_NULL;
-  if (comm == kNone) return nullptr;
+  if (comm == kNone || number_of(comm) == 0) return nullptr;  // MPI says so
   void* attribute = nullptr;
   int found = 0;
   if (real::Comm_get_attr(comm, keyval, &attribute, &found) != MPI_SUCCESS) return nullptr;

@@ -181,7 +181,7 @@ const Type* predefined(MPI_Datatype handle) noexcept {
 std::optional<Type> type_of(MPI_Datatype handle) noexcept {
   if (const Type* const known = predefined(handle)) return *known;
   static const MPI_Datatype kNone = MPI_DATATYPE_NULL;
-  if (handle == kNone) return std::nullopt;
+  if (handle == kNone || number_of(handle) == 0) return std::nullopt;  // MPI says so
   return measure(handle);
 }
 
