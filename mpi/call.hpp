@@ -101,6 +101,20 @@ enum class Verdict : std::uint8_t {
 };
 inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::argument) + 1;
 
+/// While MPI, or a tool behind this library, has a call: what it calls by the other name is the
+/// same call, and goes on uncounted, as on ranks without that tool.
+class Passing {
+ public:
+  Passing() noexcept { ++depth_; }
+  ~Passing() { --depth_; }
+  Passing(const Passing&) = delete;
+  Passing& operator=(const Passing&) = delete;
+  static bool on() noexcept { return depth_ > 0; }
+
+ private:
+  [[gnu::tls_model("initial-exec")]] static inline thread_local constinit int depth_ = 0;
+};
+
 /// A call on its way through a hook: taken at once, or for MPI.
 class Hook {
  public:

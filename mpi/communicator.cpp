@@ -129,7 +129,7 @@ State* meet(MPI_Comm comm) noexcept {
 
 State* look_up(MPI_Comm comm) noexcept {
   static const MPI_Comm kNone = MPI_COMM_NULL;
-  if (comm == kNone) return nullptr;
+  if (comm == kNone || number_of(comm) == 0) return nullptr;  // MPI says so
   void* attribute = nullptr;
   int found = 0;
   if (real::Comm_get_attr(comm, keyval, &attribute, &found) != MPI_SUCCESS) return nullptr;
@@ -142,6 +142,7 @@ State* look_up(MPI_Comm comm) noexcept {
 
 State* state_of(MPI_Comm comm) noexcept {
   if (phase.load(std::memory_order_acquire) != Phase::on && !begin()) return nullptr;
+  if (Freeing::is_of(comm)) return nullptr;
   const std::uintptr_t handle = number_of(comm);
   State* const state = recent_of(handle).load(std::memory_order_acquire);
   const bool is_it = state != nullptr && state->handle.load(std::memory_order_relaxed) == handle;

@@ -46,8 +46,32 @@ struct State {
   State* next = nullptr;           // in the list of those that are free
 };
 
+/// While this thread frees a communicator. MPI ends the program's attributes of it meanwhile, and
+/// ours among them: what they call is MPI's, on every rank.
+class Freeing {
+ public:
+  explicit Freeing(const MPI_Comm* comm) noexcept
+      : handle_(comm == nullptr ? 0 : number_of(*comm)), outer_(latest_) {
+    latest_ = this;
+  }
+  ~Freeing() { latest_ = outer_; }
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+  static bool is_of(MPI_Comm comm) noexcept {
+    const Freeing* one = latest_;
+    while (one != nullptr && one->handle_ != number_of(comm)) one = one->outer_;
+    return one != nullptr;
+  }
+
+ private:
+  std::uintptr_t handle_;
+  const Freeing* outer_;
+  [[gnu::tls_model("initial-exec")]] static inline thread_local constinit const Freeing* latest_ =
+      nullptr;
+};
+
 /// Null: MPI is to have the call, whatever it is: before MPI_Init, in MPI_Finalize and after, with
-/// GDRX_MPI=off, or of no communicator.
+/// GDRX_MPI=off, or of no communicator, or of one that is being freed.
 State* state_of(MPI_Comm comm) noexcept;
 /// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike.
 void make(State& state) noexcept;

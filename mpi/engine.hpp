@@ -10,6 +10,7 @@
   X(AllGather)                                                                                    \
   X(AllGatherv)                                                                                   \
   X(AllReduce)                                                                                    \
+  X(CommAbort)                                                                                    \
   X(AllToAll) X(AllToAllv) X(Barrier) X(Broadcast) X(CommDestroy) X(CommFinalize)                 \
       X(CommInitAllGather) X(CommOnWait) X(Exscan) X(Gather) X(Gatherv) X(GetLastError) X(Reduce) \
           X(ReduceScatter) X(ReduceScatterv) X(Scan) X(Scatter) X(Scatterv) X(Test)

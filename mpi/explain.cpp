@@ -40,8 +40,10 @@ void note_call(Kind kind, Verdict verdict, std::size_t bytes, std::uint64_t nano
 void explain() noexcept {
   static std::atomic<bool> told{false};
   if (!settings().explain || told.exchange(true)) return;
+  const MPI_Comm world = MPI_COMM_WORLD;
+  if (number_of(world) == 0) return;  // another MPI, of which nothing was taken
   int rank = 0;
-  if (real::Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank != 0) return;
+  if (real::Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
   std::uint64_t all = 0;
   std::uint64_t taken = 0;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {

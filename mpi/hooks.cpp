@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program calls instead of MPI's: a row for each collective. Both names are ours: Open
-// MPI's Fortran calls PMPI_X, and so do tools that stand before this library. Each passes on to the
-// same name behind it.
+// What the program calls instead of MPI's: a row for each collective, and the ends. Both names are
+// ours: Open MPI's Fortran calls PMPI_X, and so do tools that stand before this library. Each
+// passes on to the same name behind it.
 #include "mpi/call.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/explain.hpp"
@@ -13,6 +13,7 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
     static constinit Real<decltype(::name)> real_one(#name); \
     const Hook hook({__VA_ARGS__});                          \
     if (hook.taken()) return hook.result();                  \
+    const Passing passing;                                   \
     return hook.passed(real_one ARGUMENTS);                  \
   }
 #define GDRX_HOOK(name, PARAMETERS, ARGUMENTS, ...)            \
@@ -52,6 +53,17 @@ GDRX_HOOK(Scatterv, (const void* s, const int* sn, const int* sd, MPI_Datatype s
           .kind = Kind::scatterv, .comm = c, .send = s, .recv = r, .recv_count = rn, .send_type = st, .recv_type = rt, .send_counts = sn, .send_places = sd, .root = root)
 GDRX_HOOK(Barrier, (MPI_Comm c), (c), .kind = Kind::barrier, .comm = c)
 // clang-format on
+
+#define GDRX_FREE_AS(name)                                   \
+  int name(MPI_Comm* comm) {                                 \
+    static constinit Real<decltype(::name)> real_one(#name); \
+    const Freeing freeing(comm);                             \
+    return real_one(comm);                                   \
+  }
+GDRX_FREE_AS(MPI_Comm_free)
+GDRX_FREE_AS(PMPI_Comm_free)
+GDRX_FREE_AS(MPI_Comm_disconnect)
+GDRX_FREE_AS(PMPI_Comm_disconnect)
 
 #define GDRX_FINALIZE_AS(name)                               \
   int name() {                                               \

@@ -71,7 +71,7 @@ GDRX_REAL(Initialized);
 GDRX_REAL(Iprobe);
 GDRX_REAL(Pack);
 GDRX_REAL(Type_get_extent);
-GDRX_REAL(Type_size);
+GDRX_REAL(Type_size_x);
 GDRX_REAL(Unpack);
 }  // namespace real
 #undef GDRX_REAL

@@ -4,6 +4,7 @@
 // decline because of its own. So do blocks that overlap or lie before the buffer's address, which
 // gdrx does not have: MPI lets them be sent, and MPIs let them be received.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "mpi/run.hpp"
@@ -67,13 +68,19 @@ void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
   if (side.type.size == 0) return;
   constexpr std::size_t kMost = std::size_t{1} << 30;
   const std::size_t most = std::max<std::size_t>(1, kMost / side.type.size);
+  if (side.type.size > std::size_t{std::numeric_limits<int>::max()}) {
+    throw std::runtime_error("one element of a type has over 2 GiB, more than MPI_Pack can count");
+  }
   std::byte* at = side.at + side.place(block);
   for (std::size_t left = side.elements(block); left > 0;) {
     const std::size_t count = std::min(left, most);
     const std::size_t bytes = count * side.type.size;
     int used = 0;
     const int result = body(at, static_cast<int>(count), packed, static_cast<int>(bytes), &used);
-    if (result != MPI_SUCCESS || static_cast<std::size_t>(used) != bytes) {
+    if (result != MPI_SUCCESS) {
+      throw std::runtime_error("MPI does not pack or unpack a type of the program's");
+    }
+    if (static_cast<std::size_t>(used) != bytes) {
       throw std::runtime_error("MPI packs a type to another size than it says");
     }
     at += static_cast<std::ptrdiff_t>(count) * side.type.extent;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "mpi/explain.hpp"
 #include "mpi/settings.hpp"
@@ -84,6 +85,12 @@ Verdict judge(const Call& call, const Plan& plan, State& state) noexcept {
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
 }
 
+// The others are in the call already: they are told.
+int give_up(State& state, const char* why) noexcept {
+  engine()->CommAbort(state.gdrx);
+  return raise(state, why);
+}
+
 }  // namespace
 
 gdrxResult_t run(const Call& call, const Plan& plan, State& state) {
@@ -92,6 +99,7 @@ gdrxResult_t run(const Call& call, const Plan& plan, State& state) {
 }
 
 Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
+  if (Passing::on()) return;
   State* const state = state_of(call.comm);
   if (state == nullptr) return;
   explained_ = settings().explain;
@@ -113,8 +121,10 @@ Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
   try {
     const bool done = run(call, plan, *state) == gdrxSuccess;
     result_ = done ? MPI_SUCCESS : raise(*state, engine()->GetLastError(state->gdrx));
-  } catch (const std::exception& error) {  // no memory to pack in
-    result_ = raise(*state, error.what());
+  } catch (const std::bad_alloc&) {
+    result_ = give_up(*state, "no memory to pack a call's data in");
+  } catch (const std::exception& error) {
+    result_ = give_up(*state, error.what());
   }
   if (explained_) [[unlikely]]
     note();

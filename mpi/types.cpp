@@ -44,10 +44,10 @@ using Types = HandleTable<Type, 256>;
 using Operators = HandleTable<gdrxRedOp_t, 64>;
 
 std::optional<Type> measure(MPI_Datatype handle) noexcept {
-  int size = 0;
+  MPI_Count size = 0;  // an int has no more than 2 GiB
   MPI_Aint lowest = 0;
   MPI_Aint extent = 0;
-  if (real::Type_size(handle, &size) != MPI_SUCCESS || size < 0 ||
+  if (real::Type_size_x(handle, &size) != MPI_SUCCESS || size < 0 ||
       real::Type_get_extent(handle, &lowest, &extent) != MPI_SUCCESS) {
     return std::nullopt;
   }
@@ -181,7 +181,7 @@ const Type* predefined(MPI_Datatype handle) noexcept {
 std::optional<Type> type_of(MPI_Datatype handle) noexcept {
   if (const Type* const known = predefined(handle)) return *known;
   static const MPI_Datatype kNone = MPI_DATATYPE_NULL;
-  if (handle == kNone) return std::nullopt;
+  if (handle == kNone || number_of(handle) == 0) return std::nullopt;  // MPI says so
   return measure(handle);
 }
 

@@ -14,14 +14,17 @@ namespace {
 // compute, or are stopped: from then on a call sleeps between its looks, longer and longer.
 constexpr std::uint64_t kAwake = 20'000;
 constexpr std::uint64_t kRoundsPerMicrosecond = 10;
-constexpr std::chrono::microseconds kLongestSleep{1000};
+constexpr std::chrono::microseconds kLongestSleep{200};
+constexpr int kLooks = 8;  // after a sleep: what came meanwhile takes MPI several to go on with
 
 }  // namespace
 
 void while_waiting(void*, std::uint64_t rounds) noexcept {
   static const MPI_Comm kSelf = MPI_COMM_SELF;
   int found = 0;
-  real::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, kSelf, &found, MPI_STATUS_IGNORE);
+  for (int looks = rounds < kAwake ? 1 : kLooks; looks > 0; --looks) {
+    real::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, kSelf, &found, MPI_STATUS_IGNORE);
+  }
   if (rounds < kAwake) return;
   const std::chrono::microseconds sleep((rounds - kAwake) / kRoundsPerMicrosecond + 20);
   std::this_thread::sleep_for(std::min(sleep, kLongestSleep));

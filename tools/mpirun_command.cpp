@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/commands.hpp"
@@ -56,14 +57,44 @@ std::string object_for(const fs::path& launcher) {
                                      kObject)};
 }
 
+// Names of gdrx's variables that are set: ranks decide by them, and must decide alike. One alone
+// says which host a rank is on.
+std::vector<std::string> own_variables() {
+  std::vector<std::string> names;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view variable = *one;
+    const std::string_view name = variable.substr(0, variable.find('='));
+    if (name.starts_with("GDRX_") && name != "GDRX_HOST_ID") names.emplace_back(name);
+  }
+  return names;
+}
+
+// What `-x LD_PRELOAD=...` names, as MPI takes a variable once: behind a colon each, and no word of
+// mpirun's any more.
+std::string take_preloaded(std::vector<std::string>& words) {
+  constexpr std::string_view kVariable = "LD_PRELOAD=";
+  std::string taken;
+  for (std::size_t i = 0; i + 1 < words.size();) {
+    if (words[i] == "-x" && words[i + 1].starts_with(kVariable)) {
+      taken += ":" + words[i + 1].substr(kVariable.size());
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    } else {
+      ++i;
+    }
+  }
+  return taken;
+}
+
 [[noreturn]] void launch(std::vector<std::string> words) {
   std::string preloaded = object_for(program_of_path("mpirun"));
+  preloaded += take_preloaded(words);
   if (const char* const others = std::getenv("LD_PRELOAD"); others != nullptr && *others != 0) {
     preloaded += std::string(":") + others;
   }
   words.insert(words.begin(), {"mpirun", "-x", "LD_PRELOAD=" + preloaded});
   // Open MPI takes the ranks' variables from here, but for other hosts only those that are named.
-  if (std::getenv("GDRX_MPI") != nullptr) words.insert(words.begin() + 1, {"-x", "GDRX_MPI"});
+  for (const std::string& name : own_variables()) words.insert(words.begin() + 1, {"-x", name});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   wrong += MPI_Allreduce(&rank, &most, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS;
   wrong += MPI_Bcast(&rank, 1, MPI_INT, size, MPI_COMM_WORLD) == MPI_SUCCESS;
+  wrong += MPI_Bcast(&rank, 1, NULL, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
   if (wrong) printf("rank %d: %d were wrong\n", rank, wrong);
   MPI_Comm_free(&between);
   MPI_Comm_free(&half);
