@@ -268,10 +268,10 @@ Result<Socket> Socket::accept() const {
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return accepted;
     }
-    if (errno == EAGAIN) break;
-    if (!accept_next(errno)) return no_descriptor("accept", errno);
+    if (errno == EAGAIN) return Socket();
+    if (!accept_next(errno)) break;
   }
-  return Socket();
+  return no_descriptor("accept", errno);
 }
 
 Result<std::size_t> Socket::send_some(std::span<const std::byte> bytes) const {

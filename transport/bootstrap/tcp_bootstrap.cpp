@@ -54,8 +54,9 @@ Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank
   const Key key = GDRX_TRY(root_key(checked, secret));
   log.info("rank {} joins {}", index(rank), to_string(checked.root));
   for (bool first = true;; first = false) {
-    auto joined = std::unique_ptr<TcpBootstrap>(new TcpBootstrap(
-        GDRX_TRY(connect(checked, key, first, deadline)), checked.root, rank, size));
+    auto secure = GDRX_TRY(connect(checked, key, first, deadline));
+    auto joined = std::unique_ptr<TcpBootstrap>(
+        new TcpBootstrap(std::move(secure), checked.root, rank, size));
     const auto welcome = joined->say_hello(checked, deadline);
     if (welcome) return std::unique_ptr<Bootstrap>(std::move(joined));
     // A root under a crowd of strangers may have let go of us before it heard our hello.
