@@ -8,7 +8,6 @@
 #include "collectives/comm/gpu_moves.hpp"
 #include "collectives/exec/parcels.hpp"
 #include "collectives/gpu/message_shape.hpp"
-#include "collectives/kernels/bulk.hpp"
 
 namespace gdrx {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/flags.hpp"
-#include "collectives/kernels/moves.hpp"
+#include "collectives/kernels/bulk.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"

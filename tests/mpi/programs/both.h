@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A call made twice, once as the program's and once by MPI itself, behind every preloaded library. Both must have
- * written the same. */
+ * A call made twice, once as the program's and once by MPI itself, behind every preloaded library.
+ * Both must have written the same. */
 #ifndef BOTH_H
 #define BOTH_H
 
@@ -30,11 +30,11 @@ __attribute__((unused)) static void differs(const char* call, const char* what) 
 
 /* The first `count` of the type; padding is nobody's. */
 __attribute__((unused)) static int same(MPI_Datatype type, int count) {
-#define SAME(T, each)                                     \
-  do {                                                    \
-    for (int i = 0; i < count * each; ++i)                \
-      if (((T*)got)[i] != ((T*)want)[i]) return 0;        \
-    return 1;                                             \
+#define SAME(T, each)                              \
+  do {                                             \
+    for (int i = 0; i < count * each; ++i)         \
+      if (((T*)got)[i] != ((T*)want)[i]) return 0; \
+    return 1;                                      \
   } while (0)
   if (type == MPI_LONG_DOUBLE) SAME(long double, 1);
   if (type == MPI_C_FLOAT_COMPLEX || type == MPI_COMPLEX) SAME(float, 2); /* -0 is 0 */
@@ -43,7 +43,7 @@ __attribute__((unused)) static int same(MPI_Datatype type, int count) {
     struct pair {
       long double value;
       int index;
-    } *a = (struct pair*)got, *b = (struct pair*)want;
+    }* a = (struct pair*)got, *b = (struct pair*)want;
     for (int i = 0; i < count; ++i)
       if (a[i].value != b[i].value || a[i].index != b[i].index) return 0;
     return 1;
@@ -85,7 +85,8 @@ static int begin(int argc, char** argv) {
 __attribute__((unused)) static int end(void) {
   int all = 0;
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf(all ? "%2$d of %1$d checks were wrong\n" : "%d checks were right\n", checks, all);
+  if (rank == 0)
+    printf(all ? "%2$d of %1$d checks were wrong\n" : "%d checks were right\n", checks, all);
   free(in);
   free(got);
   free(want);
