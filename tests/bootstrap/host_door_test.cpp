@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door of an id's root for ranks of its own host.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ Deadline in(Duration time) { return Deadline::after(steady_clock(), time); }
 class HostDoor : public testing::Test {
  protected:
   const UniqueId& id() const { return root_->id(); }
-  std::string name() const { return *root_name(id(), *root_key(id(), Secret())); }
+  std::string name() const { return *root_name(id()); }
   auto join() const { return TcpBootstrap::create(id(), Rank{0}, 1, Log(), in(10s)); }
   // Connections of this process with the root's port.
   int network_connections() const {
@@ -73,12 +74,35 @@ TEST_F(HostDoor, IsShutToAnotherUser) {
   EXPECT_EQ(status, 0);
 }
 
+// Somebody has the name where the root is not: what he says is no word of the root's.
+TEST_F(HostDoor, OfSomebodyElseLeadsToTheNetwork) {
+  const UniqueId gone = id();
+  const std::string at = name();
+  root_.reset();
+  const Socket squatter = std::move(*listen_on_host(at));
+  std::jthread loud([&] {
+    int guest = -1;
+    for (int tries = 0; guest < 0 && tries < 300; ++tries) {
+      guest = accept(squatter.fd(), nullptr, nullptr);
+      std::this_thread::sleep_for(10ms);
+    }
+    (void)Socket(guest).send_all(Blob(100, std::byte{0x5a}), in(1s));
+  });
+  const auto joined = TcpBootstrap::create(gone, Rank{0}, 1, Log(), in(4s));
+  ASSERT_FALSE(joined);
+  EXPECT_NE(joined.error().what.find(to_string(gone.root)), std::string::npos)
+      << describe(joined.error());
+  EXPECT_NE(joined.error().code, Errc::protocol);
+}
+
 // Of another root's key, or of an address that is not this root's, it has another name.
 TEST_F(HostDoor, IsFoundByTheIdAlone) {
   UniqueId elsewhere = id();
   ++elsewhere.root.port;
-  EXPECT_NE(*root_name(elsewhere, *root_key(id(), Secret())), name());
-  EXPECT_NE(*root_name(id(), *Key::random()), name());
+  EXPECT_NE(*root_name(elsewhere), name());
+  UniqueId other = id();
+  other.key[0] ^= std::byte{1};
+  EXPECT_NE(*root_name(other), name());
 }
 
 }  // namespace

@@ -57,11 +57,13 @@ Result<Socket> connect_on_host(const std::string& name) {
   return socket;
 }
 
+// A user of another namespace, whom this one does not know, reads as the kernel's overflow user.
 bool is_of_this_user(const Socket& socket) noexcept {
+  constexpr uid_t kUnknown = 65534;
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-         peer.uid == geteuid();
+         peer.uid == geteuid() && peer.uid != kUnknown;
 }
 
 }  // namespace gdrx

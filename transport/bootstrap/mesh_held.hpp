@@ -24,9 +24,10 @@ class HeldFrames {
     frames_.push_back({group, {kind, Blob(payload.begin(), payload.end())}});
     bytes_ += payload.size();
     while (bytes_ > kMostBytes || frames_.size() > kMostFrames) {
+      const MeshGroupId lost = frames_.front().group;
       bytes_ -= frames_.front().frame.payload.size();
-      note_lost(frames_.front().group);
       frames_.pop_front();
+      note_lost(lost);
     }
   }
   /// Something of it was here and gave way.

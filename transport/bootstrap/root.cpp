@@ -259,8 +259,10 @@ Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress&
   std::vector<Door> doors;
   doors.push_back({std::move(listener)});
   // Where it is not to be had, ranks of this host come over the network, too.
-  auto on_host = listen_on_host(GDRX_TRY(root_name(id, key)));
-  if (on_host) doors.push_back({std::move(*on_host), true});
+  if (const auto name = root_name(id)) {
+    auto on_host = listen_on_host(*name);
+    if (on_host) doors.push_back({std::move(*on_host), true});
+  }
   auto impl = std::make_unique<Impl>(std::move(doors), std::move(wake), id, log, key);
   impl->thread = std::jthread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(impl)));

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kComeAgain{20};
 constexpr std::chrono::milliseconds kReadRefusal{200};
+constexpr std::chrono::seconds kLongestAtTheDoor{2};
 
 std::uint32_t longest_answer(int size) {
   const auto all = static_cast<std::uint64_t>(size) * (kMostGatheredBlob + sizeof(std::uint32_t));
@@ -33,15 +34,26 @@ TcpBootstrap::TcpBootstrap(SecureSocket root, const SocketAddress& address, Rank
       rank_(rank),
       size_(size) {}
 
-// Not over the network where the root is on this host and a connection from here works.
+// By the door of the root's host. Who has shown the key there is the root; whatever else it is, the
+// network leads to the real one.
+Result<SecureSocket> TcpBootstrap::connect_here(const UniqueId& id, const Key& key,
+                                                Deadline deadline) {
+  Socket here = GDRX_TRY(connect_on_host(GDRX_TRY(root_name(id))));
+  if (!is_of_this_user(here)) return fail(Errc::peer_lost, "the door is another user's");
+  SecureSocket root = SecureSocket::client_here(std::move(here), std::string(kRootIdentity), key);
+  const Instant now = steady_clock().now();
+  const Duration time = std::min<Duration>(kLongestAtTheDoor, deadline.left(now));
+  GDRX_TRY(root.handshake(Deadline::after(steady_clock(), time)));
+  return root;
+}
+
 Result<SecureSocket> TcpBootstrap::connect(const UniqueId& id, const Key& key, bool on_host,
                                            Deadline deadline) {
-  const std::string identity(kRootIdentity);
   if (on_host) {
-    auto here = connect_on_host(GDRX_TRY(root_name(id, key)));
-    if (here) return SecureSocket::client_here(std::move(*here), identity, key);
+    if (auto here = connect_here(id, key, deadline)) return std::move(*here);
   }
-  return SecureSocket::client(GDRX_TRY(Socket::connect(id.root, deadline)), identity, key);
+  return SecureSocket::client(GDRX_TRY(Socket::connect(id.root, deadline)),
+                              std::string(kRootIdentity), key);
 }
 
 Result<std::unique_ptr<Bootstrap>> TcpBootstrap::create(const UniqueId& id, Rank rank, int size,

@@ -31,6 +31,7 @@ class TcpBootstrap final : public Bootstrap {
 
  private:
   TcpBootstrap(SecureSocket root, const SocketAddress& address, Rank rank, int size);
+  static Result<SecureSocket> connect_here(const UniqueId& id, const Key& key, Deadline deadline);
   static Result<SecureSocket> connect(const UniqueId& id, const Key& key, bool on_host,
                                       Deadline deadline);
   Result<void> say_hello(const UniqueId& id, Deadline deadline);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/bootstrap/thread_bootstrap.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -13,7 +14,9 @@ namespace {
 /// A round is complete when all have come; a new one starts when all have taken the last.
 struct Shared {
   explicit Shared(int size)
-      : blobs(static_cast<std::size_t>(size)), left(static_cast<std::size_t>(size)) {}
+      : blobs(static_cast<std::size_t>(size)), left(static_cast<std::size_t>(size)) {
+    complete.reserve(blobs.size());  // a round ends whatever memory there is
+  }
   /// A rank that this round waits for takes no part any more.
   std::optional<std::int32_t> missed() const {
     for (std::size_t rank = 0; rank < left.size(); ++rank) {
@@ -31,12 +34,27 @@ struct Shared {
   std::vector<bool> left;
 };
 
+/// At its end a rank has what a round gave it. The mutex is held.
+class Taken {
+ public:
+  explicit Taken(Shared& shared) : shared_(shared) {}
+  ~Taken() {
+    if (--shared_.taken == 0) shared_.changed.notify_all();
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  Shared& shared_;
+};
+
 class ThreadRank final : public Bootstrap {
  public:
   ThreadRank(Rank rank, std::shared_ptr<Shared> shared) : rank_(rank), shared_(std::move(shared)) {}
   ~ThreadRank() override {
     const std::lock_guard lock(shared_->mutex);
     shared_->left[static_cast<std::size_t>(index(rank_))] = true;
+    if (gave_ && shared_->round == round_) --shared_->taken;  // what it gave for is complete
     shared_->changed.notify_all();
   }
   Rank rank() const noexcept override { return rank_; }
@@ -51,13 +69,14 @@ class ThreadRank final : public Bootstrap {
     };
     if (!wait([&] { return shared_->round == round && shared_->taken == 0; })) return late();
     shared_->blobs[static_cast<std::size_t>(index(rank_))].emplace(mine.begin(), mine.end());
+    gave_ = true;
     if (++shared_->came == shared_->blobs.size()) finish_round();
     shared_->changed.notify_all();
     if (!wait([&] { return shared_->round == round + 1 || shared_->missed(); })) return late();
     if (shared_->round != round + 1) return broken();
-    std::vector<Blob> all = shared_->complete;
-    if (--shared_->taken == 0) shared_->changed.notify_all();
-    return all;
+    gave_ = false;
+    const Taken taken(*shared_);  // also where there is no memory for a copy
+    return shared_->complete;
   }
 
  private:
@@ -67,7 +86,8 @@ class ThreadRank final : public Bootstrap {
       shared_->complete.push_back(*std::exchange(blob, std::nullopt));
     }
     shared_->came = 0;
-    shared_->taken = shared_->blobs.size();
+    shared_->taken =
+        static_cast<std::size_t>(std::count(shared_->left.begin(), shared_->left.end(), false));
     ++shared_->round;
   }
 
@@ -86,6 +106,7 @@ class ThreadRank final : public Bootstrap {
   Rank rank_;
   std::shared_ptr<Shared> shared_;
   std::uint64_t round_ = 0;
+  bool gave_ = false;  // for a round whose result it has not taken
 };
 
 }  // namespace

@@ -44,8 +44,9 @@ Result<Key> root_key(const UniqueId& id, const Secret& secret) {
                 KeyContext().add(id.nonce[0]).add(id.nonce[1]));
 }
 
-Result<std::string> root_name(const UniqueId& id, const Key& key) {
-  const Key name = GDRX_TRY(derive(key, "gdrx root name", KeyContext().add(to_string(id.root))));
+Result<std::string> root_name(const UniqueId& id) {
+  const Key name =
+      GDRX_TRY(derive(Key(id.key), "gdrx root name", KeyContext().add(to_string(id.root))));
   std::string text = "gdrx-root-";
   for (const std::byte byte : name.bytes())
     text += fmt::format("{:02x}", std::to_integer<int>(byte));

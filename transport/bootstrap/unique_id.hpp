@@ -36,8 +36,9 @@ Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes);
 
 /// What ranks and root of that id talk by, and what a rank says that it wants.
 Result<Key> root_key(const UniqueId& id, const Secret& secret);
-/// By which ranks of its host find it without a network: of its address, too. `key`: root_key().
-Result<std::string> root_name(const UniqueId& id, const Key& key);
+/// By which ranks of its host find it without a network: of its address, too. Not of the secret:
+/// everyone on the host can read the name.
+Result<std::string> root_name(const UniqueId& id);
 inline constexpr std::string_view kRootIdentity = "gdrx-root-2";
 
 /// Starts a root in this process (see root.hpp) and returns its id. The root serves one set of

@@ -251,8 +251,9 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
 
 bool TlsSession::pending() const noexcept {
   const Impl& self = *impl_;
-  if (self.failed) return false;
-  if (self.opened > 0 || !established()) return self.in.size() > 0;
+  // Of a handshake only what comes is news: what is here was looked at.
+  if (self.failed || !established()) return false;
+  if (self.opened > 0) return self.in.size() > 0;
   const auto size = TlsRecords::size_of(self.in.full());
   return !size || (*size > 0 && *size <= self.in.size());
 }
