@@ -146,9 +146,11 @@ std::string Explanation::of_kernel(const Call& call, Bytes bytes) const {
 std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const int ranks = comm_.size();
-  const bool in_pieces = call.collective == Collective::broadcast && goes_in_pieces(bytes, ranks);
+  const bool is_broadcast = call.collective == Collective::broadcast;
+  const bool in_pieces = is_broadcast && passes_on(bytes, ranks);
+  const bool in_two = is_broadcast && scatters_first(bytes, ranks);
   const bool split = traits.has_blocks() || traits.has_parts();
-  const auto parts = static_cast<Bytes>(in_pieces ? ranks - 1 : split ? ranks : 1);
+  const auto parts = static_cast<Bytes>(in_pieces || in_two ? ranks - 1 : split ? ranks : 1);
   const gpu::Run run{0, bytes / parts};
   const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_host_.blocks);
   const gpu::Move move = gpu::move_of(run, channels);

@@ -204,10 +204,11 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   Result<void> enqueued;
   if (what.messages != nullptr) {
     enqueued = gpu_->exchange(*what.messages, gpu_host_.blocks);
-  } else if (what.move != nullptr) {
-    enqueued = gpu_->move(*what.move, gpu_host_.blocks, stream);
-  } else {
+  } else if (what.moves.empty()) {
     enqueued = gpu_->launch(what.work, what.shape, stream);
+  }
+  for (const gpu::Moves& step : what.moves) {
+    if (enqueued) enqueued = gpu_->move(step, gpu_host_.blocks, stream);
   }
   if (!enqueued) {
     lock.unlock();
@@ -222,7 +223,7 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   info.path = PathKind::gpu;
   info.predicted_us = what.predicted_us;
   info.registered =
-      what.move == nullptr && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;
+      what.moves.empty() && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;
   last_.was_gpu(info);
   posted_on_gpu_ = true;
   return {};

@@ -34,9 +34,11 @@ gpu::Moves moves_of(const Call& call, Rank self, int ranks);
 /// stream, else by whether his last call was a GPU's.
 bool moves_on_gpu(const Call& call, Rank self, int ranks, bool last_was_gpu);
 
-/// Whether a broadcast of so many bytes is faster in pieces than from the root to all.
-bool goes_in_pieces(Bytes bytes, int ranks) noexcept;
-/// The root gives each rank a piece, and each passes its piece on to all others.
-gpu::Moves broadcast_in_pieces(const Call& call, Rank self, int ranks);
+/// Whether a broadcast of so many bytes is faster in pieces than from the root to all: the root
+/// gives each rank a piece, which passes it on while it comes, or in a second step.
+bool passes_on(Bytes bytes, int ranks) noexcept;
+bool scatters_first(Bytes bytes, int ranks) noexcept;
+/// The one step, or the two.
+std::vector<gpu::Moves> broadcast_in_pieces(const Call& call, Rank self, int ranks);
 
 }  // namespace gdrx

@@ -34,7 +34,7 @@ struct OperationInfo {
   bool registered = false;  // all buffers of the call were: nothing was copied to send it
 };
 
-/// What is about to be enqueued on the GPU: one kernel of a call, a move, or
+/// What is about to be enqueued on the GPU: one kernel of a call, moves one after the other, or
 /// the sends and receives of a group.
 struct GpuLaunch {
   std::string_view kernel;  // a literal
@@ -43,7 +43,7 @@ struct GpuLaunch {
   double predicted_us = 0;
   gpu::Work work = {};  // without what follows, as the next
   gpu::Shape shape = {};
-  const gpu::Moves* move = nullptr;
+  std::span<const gpu::Moves> moves = {};
   const gpu::Messages* messages = nullptr;
 };
 

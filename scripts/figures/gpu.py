@@ -65,15 +65,26 @@ COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce",
 
 
 def every_collective():
-    names = [f"gpu-2xh200-{name}" for name in COLLECTIVES]
-    runs = [load(name) for name in names]
-    by_size = [{row["bytes"]: row for row in right(run, ranks=2)} for run in runs]
-    rows = [(size, *(f"{rows[size]['time_us']['p50']:.1f}, {nccl_ratio(rows[size]):.2f}" for rows in by_size))
-            for size in by_size[0]]
-    return ["## Every collective", "",
-            f"2 {runs[0]['gpu']}, a rank each, float, graph, out of place, beside NCCL {runs[0]['nccl']} with NVLS off.",
-            "A cell has gdrx's time in microseconds, and how many times that the faster of both ways of NCCL takes.", ""] + \
-        table(["bytes", *COLLECTIVES], rows) + sources(*names) + send_and_receive()
+    text = ["## Every collective", "",
+            "A rank a GPU, float, out of place, beside NCCL 2.28 with NVLS off.",
+            "A cell has gdrx's time in microseconds, and how many times that the faster of both ways of NCCL takes.", ""]
+    text += collectives_of(2, "graph", "gpu-2xh200-{}")
+    text += collectives_of(4, "graph", "gpu-4xh200-{}", COLLECTIVES[1:])
+    text += collectives_of(4, "stream", "gpu-4xh200-{}-stream", COLLECTIVES[1:])
+    text += collectives_of(4, "graph, 32 blocks for gdrx and 32 for NCCL", "gpu-4xh200-{}-equal")
+    return text + send_and_receive()
+
+
+def collectives_of(ranks, how, name, collectives=COLLECTIVES):
+    """A table; a collective's sizes are whole numbers of blocks, so those of a row may differ."""
+    names = [name.format(collective) for collective in collectives]
+    runs = [load(one) for one in names]
+    columns = [right(run, ranks=ranks) for run in runs]
+    rows = []
+    for cells in zip(*columns):
+        size = max(row["bytes"] for row in cells)
+        rows.append((size, *(f"{row['time_us']['p50']:.1f}, {nccl_ratio(row):.2f}" for row in cells)))
+    return [f"{ranks} {runs[0]['gpu']}, {how}:", ""] + table(["bytes", *collectives], rows) + sources(*names)
 
 
 def send_and_receive():
