@@ -156,9 +156,11 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
   const gpu::Move move = gpu::move_of(run, channels);
   const bool adds = traits.reduces;
   if (!adds && (in_pieces || run.bytes >= gpu::kLeastInBulk)) return of_bulk(in_pieces);
-  return fmt::format("  * {:<17} {:>3} x {:<3} threads, {} tile(s) of {} bytes; no prediction\n",
-                     adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers,
-                     move.tiles(), move.width * sizeof(gpu::Pack));
+  return fmt::format(
+      "  * {:<17} {:>3} x {:<3} threads, {} tile(s) of {} bytes; no prediction{}\n",
+      adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers, move.tiles(),
+      move.width * sizeof(gpu::Pack),
+      in_two ? "; in two: a piece to each rank, each rank's piece to all others" : "");
 }
 
 std::string Explanation::of_bulk(bool in_pieces) const {
