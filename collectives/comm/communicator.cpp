@@ -77,7 +77,9 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
     return tl::unexpected(stop(std::move(prepared).error(), true));  // peers would wait for it
   }
   operation->staging = std::move(*prepared);
-  if (!operation->own) posted_on_gpu_ = false;
+  if (!operation->own && operation->call.collective != Collective::send_recv) {
+    posted_on_gpu_ = false;
+  }
   const Driving driving(*this);
   take_posted();
   if (operation->call.collective == Collective::send_recv) {

@@ -364,7 +364,7 @@ class Communicator final {
   Rails rails_;                          // with hierarchy_
   std::string gpu_measured_by_;
   std::list<Window> windows_;               // handles: their addresses stay
-  std::atomic<bool> posted_on_gpu_{false};  // the last call of this rank
+  std::atomic<bool> posted_on_gpu_{false};  // the last collective, which all ranks call
   std::unique_ptr<ControlMesh> mesh_;
 };
 

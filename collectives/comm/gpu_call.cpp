@@ -225,7 +225,7 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   info.registered =
       what.moves.empty() && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;
   last_.was_gpu(info);
-  posted_on_gpu_ = true;
+  if (what.messages == nullptr) posted_on_gpu_ = true;
   return {};
 }
 

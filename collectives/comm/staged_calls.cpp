@@ -90,7 +90,7 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
     }
     streams_.post(operation);
   }
-  posted_on_gpu_ = false;
+  if (!messages) posted_on_gpu_ = false;
   mesh_->wake();
   if (auto enqueued = gpu_->stage(stage.work); !enqueued) {
     lock.unlock();

@@ -31,6 +31,11 @@ CudaPath::~CudaPath() {
   bool ended = false;
   try {
     ended = finish(most).has_value();
+    // Who waited for an event alone left nothing for the thread that has what is still used.
+    if (!ended && !wait_.left_behind()) {
+      const Deadline now = Deadline::after(steady_clock(), Duration::zero());
+      ended = wait_.wait(now, [] { return false; }).has_value();
+    }
   } catch (const std::bad_alloc&) {  // to say why it has not
   }
   if (ended && !wait_.left_behind()) return;

@@ -165,6 +165,36 @@ TEST_F(GpuCollectives, OfNothing) {
   });
 }
 
+// A rank without a byte, a buffer and a stream goes by the last collective: what it said to one of
+// the others since is not known to all.
+TEST_F(GpuCollectives, WhoHasNothingIsNotMisledByItsMessages) {
+  World world(3, 5);
+  world.each([&](Member& self) {
+    Words sums(1, 1), mine(20, 3), got(20);
+    EXPECT_EQ(gdrxAllReduce(sums.data(), sums.data(), 1, gdrxUint32, gdrxSum, self.comm, nullptr,
+                            nullptr),
+              gdrxSuccess);
+    if (self.rank < 2) {
+      const int other = 1 - self.rank;
+      gdrxStream_t const stream = self.gdrx_stream();
+      EXPECT_EQ(gdrxGroupStart(), gdrxSuccess);
+      EXPECT_EQ(gdrxSend(self.in, 9, gdrxUint32, other, self.comm, stream, nullptr), gdrxSuccess);
+      EXPECT_EQ(gdrxRecv(self.out, 9, gdrxUint32, other, self.comm, stream, nullptr), gdrxSuccess);
+      EXPECT_EQ(gdrxGroupEnd(), gdrxSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(self.stream), cudaSuccess);
+    }
+    const bool has = self.rank > 0;
+    const Sizes counts{0, has ? 10U : 0U, has ? 10U : 0U};
+    const Sizes begins{0, 0, 10};
+    EXPECT_EQ(gdrxAllToAllv(has ? mine.data() : nullptr, counts.data(), begins.data(),
+                            has ? got.data() : nullptr, counts.data(), begins.data(), gdrxUint32,
+                            self.comm, nullptr, nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(self.comm);
+    EXPECT_EQ(got, has ? mine : Words(20));
+  });
+}
+
 /// Rank 0 makes one call and all others another: what each of those that found it is told.
 void differ(const std::function<gdrxResult_t(const Member&)>& odd,
             const std::function<gdrxResult_t(const Member&)>& all,
