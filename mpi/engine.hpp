@@ -6,15 +6,15 @@
 #include "collectives/comm/c_mpi.hpp"
 
 // Each is a pointer of that name in Engine.
-#define GDRX_ENGINE(X)                                                                        \
-  X(AllGather)                                                                                \
-  X(AllGatherv)                                                                               \
-  X(AllReduce)                                                                                \
-  X(CommAbort)                                                                                \
-  X(AllToAll)                                                                                 \
-  X(AllToAllv) X(Barrier) X(Broadcast) X(CommDestroy) X(CommFinalize) X(CommInitAllGather)    \
-      X(CommOnWait) X(Exscan) X(Gather) X(Gatherv) X(GetLastError) X(Reduce) X(ReduceScatter) \
-          X(ReduceScatterv) X(Scan) X(Scatter) X(Scatterv) X(Test)
+// clang-format off
+#define GDRX_ENGINE(X) \
+  X(AllGather) X(AllGatherv) X(AllReduce) X(AllToAll) \
+  X(AllToAllv) X(Barrier) X(Broadcast) X(CommAbort) \
+  X(CommDestroy) X(CommFinalize) X(CommInitAllGather) X(CommOnWait) \
+  X(Exscan) X(Gather) X(Gatherv) X(GetLastError) \
+  X(Reduce) X(ReduceScatter) X(ReduceScatterv) X(Scan) \
+  X(Scatter) X(Scatterv) X(Test)
+// clang-format on
 
 namespace gdrx::mpi {
 

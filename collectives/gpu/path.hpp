@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collectives/gpu/signature.hpp"
-#include "collectives/kernels/flags.hpp"
 #include "collectives/kernels/bulk.hpp"
+#include "collectives/kernels/flags.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
