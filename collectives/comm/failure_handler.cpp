@@ -2,12 +2,17 @@
 #include "collectives/comm/failure_handler.hpp"
 
 #include <thread>
-#include <utility>
 
 namespace gdrx {
 namespace {
 
-thread_local const FailureHandler* telling = nullptr;
+/// A handler that runs on this thread, and the one that it runs in.
+struct Telling {
+  const FailureHandler* what;
+  const Telling* outer;
+};
+
+thread_local const Telling* telling = nullptr;
 
 }  // namespace
 
@@ -15,12 +20,13 @@ void FailureHandler::tell(const Error& error) noexcept {
   if (!due_.exchange(false)) return;
   {
     const std::lock_guard lock(mutex_);
-    const FailureHandler* const before = std::exchange(telling, this);
+    const Telling here{this, telling};
+    telling = &here;
     try {
       if (handler_) handler_(error);
     } catch (...) {  // the communicator's destructor waits for what follows
     }
-    telling = before;
+    telling = here.outer;
     told_ = true;
   }
   changed_.notify_all();
@@ -45,6 +51,11 @@ void FailureHandler::await(bool tells_itself, const std::function<void()>& tell)
   }
 }
 
-bool FailureHandler::is_telling() const noexcept { return telling == this; }
+bool FailureHandler::is_telling() const noexcept {
+  for (const Telling* mine = telling; mine != nullptr; mine = mine->outer) {
+    if (mine->what == this) return true;
+  }
+  return false;
+}
 
 }  // namespace gdrx

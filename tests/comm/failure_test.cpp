@@ -263,6 +263,39 @@ TEST(ErrorHandler, IsCalledBeforeDestroyReturns) {
   }
 }
 
+// They have one thread, so that the second handler runs in the first: whose communicator is not
+// gone before it returns.
+TEST(ErrorHandler, ThatDestroysAnotherWhoseHandlerDestroysThisOneReturns) {
+  static std::array<std::atomic<gdrxComm_t>, 2> comms;
+  static std::atomic<int> refused{0};
+  static std::atomic<bool> may_go{false};
+  gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+  config.on_error = [](gdrxResult_t, const char*, void* user) {
+    while (!may_go) std::this_thread::sleep_for(1ms);
+    std::atomic<gdrxComm_t>& other = *static_cast<std::atomic<gdrxComm_t>*>(user);
+    if (gdrxCommDestroy(other) == gdrxInvalidArgument) {
+      refused.fetch_add(1);
+    } else {
+      other = nullptr;
+    }
+  };
+  gdrxUniqueId id{};
+  std::array<gdrxComm_t, 2> made{};
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+  config.on_error_user = &comms[1];
+  ASSERT_EQ(gdrxCommInitRank(made.data(), 1, id, 0, &config), gdrxSuccess);
+  config.on_error_user = &comms[0];
+  ASSERT_EQ(gdrxCommSplit(made[0], 0, 0, &made[1], &config), gdrxSuccess);
+  auto done = std::async(std::launch::async, [&] {
+    for (std::size_t i = 0; i < 2; ++i) comms[i] = made[i];
+    for (gdrxComm_t comm : made) gdrxCommAbort(comm);
+    may_go = true;
+    while (refused == 0) std::this_thread::sleep_for(1ms);
+  });
+  ASSERT_EQ(done.wait_for(20s), std::future_status::ready) << (std::abort(), "it hangs");
+  for (auto& comm : comms) gdrxCommDestroy(comm);
+}
+
 TEST(LastError, OfACommunicatorThatFailedByItselfIsWhy) {
   const World world(2);
   EXPECT_STREQ(gdrxGetLastError(world[1]), "");
