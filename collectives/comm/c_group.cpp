@@ -94,7 +94,7 @@ bool are_driven_together(const std::vector<Pending>& posted) {
 }
 
 // Several communicators of one process may wait for each other: none is waited for alone.
-gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
+gdrxResult_t wait_for_all(std::vector<Pending>& posted) {
   gdrxResult_t worst = gdrxSuccess;
   if (are_driven_together(posted)) {
     for (const Pending& entry : posted) {
@@ -108,9 +108,9 @@ gdrxResult_t wait_for_all(const std::vector<Pending>& posted) {
   while (pending) {
     pending = false;
     worst = gdrxSuccess;
-    for (const Pending& entry : posted) {
+    for (Pending& entry : posted) {
       if (!is_waited_for(entry)) continue;
-      const auto state = entry.comm->impl->test(*entry.operation);
+      const auto state = entry.comm->impl->test(*entry.operation, entry.patience);
       if (!state) {
         worst = report(entry.comm, state.error());
       } else if (*state == Progress::pending) {

@@ -22,6 +22,7 @@ struct Pending {
   bool message = false;         // that starts with all others of its communicator
   bool done = false;            // at once
   std::shared_ptr<Operation> operation;
+  StreamPatience patience;  // of who waits for it
 };
 
 inline constexpr std::size_t kMostAtOnce = 16;

@@ -23,7 +23,7 @@ constexpr std::uint64_t kFabricEvery = 32;
 
 // The kernels of a communicator that has failed end by themselves, and soon. What else the GPU runs
 // may never end: behind it the path has what they use.
-constexpr milliseconds kLastKernels{500};
+constexpr milliseconds kLastKernels{100};
 
 }  // namespace
 
@@ -36,6 +36,8 @@ Communicator::~Communicator() {
   // cleared by then.
   delete mesh_.get();
   static_cast<void>(mesh_.release());
+  // A request may hold its operation on.
+  for (const auto& operation : queue_) operation->let_go();
   queue_.clear();
   if (pairs_) pairs_->stop();
   endings_.tell();
@@ -43,7 +45,7 @@ Communicator::~Communicator() {
   network_.close();
   if (pinned_) {
     streams_.forget_registrations(network_.registrations());
-    rails_.forget_registrations(network_.registrations());
+    rails_.give_pinned_back(network_.registrations());
   }
   if (gpu_spans_) gpu_spans_->show(Instant::max());
   try {
@@ -110,7 +112,7 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
     if (waiting_question_.asked()) answer_question();
     const std::uint64_t idle = pace_.count(GDRX_TRY(progress()));
     if (idle > spins) {
-      GDRX_TRY(look_at_stream(operation, patience));
+      look_at_stream(operation, patience);
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
         suspicion_.turn();
@@ -271,33 +273,6 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
                           "alive: slow, stopped, or in another call ({})",
                           index(rank_), exec::describe(word_), seconds(front.timeout),
                           front.execution->waiting_for(), whose_limit(front.call)));
-}
-
-// What a stream has to begin before the operation can go on; null: nothing.
-const Operation* Communicator::behind_stream(const Operation& operation) const noexcept {
-  if (operation.on_hosts && operation.begun) return nullptr;
-  const bool messages = operation.messages || operation.call.collective == Collective::send_recv;
-  if (messages) return operation.on_hosts ? &operation : nullptr;  // beside the queue
-  if (queue_.empty()) return nullptr;
-  const Operation& front = *queue_.front();
-  return front.on_hosts && !front.begun ? &front : nullptr;
-}
-
-// The deadline of a call begins with it. For a stream that never comes to it, or to one before it,
-// whoever waits has one.
-Result<void> Communicator::look_at_stream(const Operation& operation, StreamPatience& patience) {
-  const Operation* const what = behind_stream(operation);
-  if (what != patience.what) {
-    patience = {what, what == nullptr ? Deadline::never() : waiters_deadline(operation.timeout)};
-  }
-  if (!patience.deadline.passed(steady_clock().now())) return {};
-  stop_late(operation, what == &operation
-                           ? "its stream has not come to it: what was put there before it does not "
-                             "end"
-                           : "it waits for a call before it, whose stream has not come to that "
-                             "call: what was put there before does not end");
-  fail_queue();
-  return {};
 }
 
 // A peer that made another call may leave us waiting for ever: look at what it published, or sent

@@ -96,6 +96,8 @@ class Communicator final {
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
+  /// The same, for who waits: not for ever for what a stream does not come to.
+  Result<Progress> test(Operation& operation, StreamPatience& patience);
   /// Once an operation: `handler` is called when it is done, at once if it is. Not under a lock.
   Result<void> on_done(Operation& operation, Ending::Handler handler);
   /// If it has not ended by itself. Then, however it ended, its handler is called.
@@ -293,15 +295,16 @@ class Communicator final {
   static void begin(Operation& operation);                              // its time runs from now on
   static Deadline waiters_deadline(std::chrono::milliseconds timeout);  // for what a stream begins
   const Operation* behind_stream(const Operation& operation) const noexcept;  // driver_ held
-  Result<void> look_at_stream(const Operation& operation, StreamPatience& patience);
+  void look_at_stream(const Operation& operation, StreamPatience& patience);
+  void look_at_mark(Operation& operation, StreamPatience& patience);
   Result<void> look_for_strays();
   void finish_front();
   /// The communicator fails; returns why it really did.
-  Error stop(Error error, bool announce) {
+  Error stop(Error error, bool announce) noexcept {
     return stop(std::move(error), announce, {index(rank_)});
   }
-  Error stop(Error error, bool announce, Blame blame);
-  Error stop_late(const Operation& operation, std::string_view what);
+  Error stop(Error error, bool announce, Blame blame) noexcept;
+  Error stop_late(const Operation& operation, std::string_view what) noexcept;
   Error left_alone() const;
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);

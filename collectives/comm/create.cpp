@@ -248,12 +248,13 @@ class CommunicatorBuilder {
         comm.gpu_.reset();  // then nobody uses GPUs between hosts
       }
     }
-    GpuOffer offer{std::move(comm.gpu_), comm.no_gpu_};
-    SharedGpus shared = GDRX_TRY(
-        share_gpus(std::move(offer), comm.network_.peers(), hierarchy, *comm.mesh_, deadline_));
-    comm.gpu_ = std::move(shared.path);
-    comm.no_gpu_ = std::move(shared.why_not);
-    if (!comm.gpu_) return {};
+    comm.no_gpu_ = GDRX_TRY(share_gpus({comm.gpu_.get(), comm.no_gpu_}, comm.network_.peers(),
+                                       hierarchy, *comm.mesh_, deadline_));
+    if (!comm.no_gpu_.empty()) {
+      comm.rails_.give_pinned_back(comm.network_.registrations());
+      comm.gpu_.reset();
+      return {};
+    }
     // In one default stream kernels that wait for each other would stand one behind the other.
     comm.own_queue_ = ranks_on_gpu(comm.network_.peers(), comm.gpu_->ticket()) > 1;
     comm.flags_.emplace(comm.gpu_->flags());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that the GPUs run by themselves: enqueued on the caller's stream, never queued here.
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_messages.hpp"
@@ -260,23 +259,6 @@ Result<bool> Communicator::reached(Operation& operation) {
   if (failure_.happened()) operation.error = failure_.error();
   finish(operation);
   return true;
-}
-
-Result<void> Communicator::wait_on_gpu(Operation& operation) {
-  std::optional<Deadline> patience;
-  while (!GDRX_TRY(reached(operation))) {
-    if (mesh_->is_own_thread()) mesh_->serve();
-    sched_yield();
-    if (!patience) patience = waiters_deadline(operation.timeout);
-    if (!patience->passed(steady_clock().now())) continue;
-    const Error late = stop_late(operation,
-                                 "its stream has not come to its end: what was put there before it "
-                                 "does not end");
-    end(operation, tl::unexpected(late));
-  }
-  endings_.tell();
-  if (operation.error) return tl::unexpected(*operation.error);
-  return {};
 }
 
 // Not while a launch is under way: it may hold locks of the driver's, and wait for this thread.

@@ -68,23 +68,24 @@ Result<void> check_gpus(std::span<const Hello> peers) {
   return {};
 }
 
-Result<SharedGpus> share_gpus(GpuOffer offer, std::span<const Hello> peers,
-                              const Hierarchy& hierarchy, ControlMesh& mesh, Deadline deadline) {
+Result<std::string> share_gpus(const GpuOffer& offer, std::span<const Hello> peers,
+                               const Hierarchy& hierarchy, ControlMesh& mesh, Deadline deadline) {
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {  // they all see the same
     if (peers[rank].gpu.process != 0) continue;
-    return SharedGpus{nullptr, fmt::format("rank {}: {}", rank, peers[rank].no_gpu)};
+    return fmt::format("rank {}: {}", rank, peers[rank].no_gpu);
   }
-  const std::string trouble = offer.path ? connect(*offer.path, peers, hierarchy) : offer.why_not;
+  const std::string trouble =
+      offer.path ? connect(*offer.path, peers, hierarchy) : std::string(offer.why_not);
   const std::vector<Blob> answers =
       GDRX_TRY(mesh.all_gather(std::as_bytes(std::span(trouble)), deadline));
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
     if (answers[rank].empty()) continue;
     const std::string_view why(reinterpret_cast<const char*>(answers[rank].data()),
                                answers[rank].size());
-    return SharedGpus{nullptr, fmt::format("rank {}: {}", rank, why)};
+    return fmt::format("rank {}: {}", rank, why);
   }
   offer.path->all_connected();
-  return SharedGpus{std::move(offer.path), {}};
+  return std::string();
 }
 
 }  // namespace gdrx

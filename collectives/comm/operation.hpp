@@ -60,6 +60,11 @@ struct StagedMessages {
 /// Shared by who runs it and its request.
 struct Operation : std::enable_shared_from_this<Operation> {
   Operation(Call what, std::chrono::milliseconds most) : call(std::move(what)), timeout(most) {}
+  /// Of what is its communicator's.
+  void let_go() noexcept {
+    execution.reset();
+    staging.reset();
+  }
   Call call;
   std::chrono::milliseconds timeout;           // from when it begins; 0: none
   std::unique_ptr<std::byte[]> scaled;         // the input of a premul_sum, if it needs memory

@@ -21,9 +21,10 @@ Result<void> Rails::take_pinned(gpu::Path& path, RegistrationCache& cache) {
   return {};
 }
 
-void Rails::forget_registrations(RegistrationCache& cache) noexcept {
+void Rails::give_pinned_back(RegistrationCache& cache) noexcept {
   if (registration_) cache.remove(registration_.get());
   registration_.reset();
+  pinned_ = {};
 }
 
 exec::RailAdder& Rails::plan(exec::RailPlan plan, GpuFlags& flags) {

@@ -28,7 +28,7 @@ class Rails {
   void use(std::unique_ptr<exec::Rail> rail) { rail_ = std::move(rail); }
 
   /// Before the memory is another's.
-  void forget_registrations(RegistrationCache& cache) noexcept;
+  void give_pinned_back(RegistrationCache& cache) noexcept;
 
   /// Null: pinned memory is between them.
   exec::Rail* direct() const noexcept { return rail_.get(); }

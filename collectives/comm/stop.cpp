@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
@@ -20,14 +21,6 @@ Text told(const Error& error) noexcept {
 }
 
 }  // namespace
-
-Error Communicator::stop_late(const Operation& operation, std::string_view what) {
-  return stop(Error{Errc::timeout,
-                    fmt::format("rank {}: a call did not end within {:g} s; {} ({})", index(rank_),
-                                seconds(operation.timeout), what, whose_limit(operation.call)),
-                    0},
-              true);
-}
 
 void Communicator::fail_operation(Operation& operation) noexcept {
   operation.error = failure_.error();
@@ -68,8 +61,7 @@ void Communicator::fail_queue() {
   while (!queue_.empty()) {
     const std::shared_ptr<Operation> front = queue_.front();
     queue_.pop_front();
-    front->execution.reset();
-    front->staging.reset();
+    front->let_go();
     plan_.end();
     end_of_stream_call(*front);
     fail_operation(*front);
@@ -95,12 +87,7 @@ void Communicator::fail_by(Error error) {
 }
 
 void Communicator::end_for_memory() noexcept {
-  try {
-    stop(no_memory(), true);
-  } catch (const std::exception&) {  // the failure is set; the peers see the connections end
-    on_error_.make_due();
-    mesh_->wake();
-  }
+  stop(no_memory(), true);
   fail_queue();
 }
 
@@ -113,7 +100,7 @@ void Communicator::tell_failure() {
   if (on_error_.is_due()) on_error_.tell(failure_.error());
 }
 
-Error Communicator::stop(Error error, bool announce, Blame blame) {
+Error Communicator::stop(Error error, bool announce, Blame blame) noexcept {
   if (!failure_.set(error, blame)) return failure_.error();
   // However it ends: the destructor waits until the failure was told.
   struct Due {
@@ -126,9 +113,12 @@ Error Communicator::stop(Error error, bool announce, Blame blame) {
   const Due due{*this};
   const Instant failed = steady_clock().now();
   if (gpu_) gpu_->abort();
-  if (announce) mesh_->announce({error.code, rank_, rank_, told(error)});
-  if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
-  if (track_) track_->write(log_);           // before on_error_, which may end the process
+  try {
+    if (announce) mesh_->announce({error.code, rank_, rank_, told(error)});
+    if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
+    if (track_) track_->write(log_);           // before on_error_, which may end the process
+  } catch (const std::exception&) {  // peers see the connections end
+  }
   return error;
 }
 

@@ -144,6 +144,7 @@ void Communicator::hear_streams() {
   take_posted();  // after that look: what has begun was posted before
   if (!begun) return;
   streams_.running = true;
+  ++streams_.begun;
   const gpu::CallRecord record = flags_->take();
   std::shared_ptr<Operation> operation;
   if (record.captured != 0) {

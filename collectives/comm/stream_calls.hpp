@@ -28,6 +28,7 @@ struct CapturedCall {
 /// A stream that has not come to a call, and how long who waits goes on waiting for it.
 struct StreamPatience {
   const Operation* what = nullptr;
+  std::uint64_t begun = 0;  // calls that streams had begun until then
   Deadline deadline = Deadline::never();
 };
 
@@ -65,6 +66,7 @@ class StreamCalls {
   void forget_registrations(RegistrationCache& cache);
 
   bool running = false;                           // one that began has not ended
+  std::uint64_t begun = 0;                        // so many ever did
   std::list<std::shared_ptr<Operation>> awaited;  // in the order in which they begin
   std::shared_ptr<Operation> messages;            // those of a group, as they run
 

@@ -74,6 +74,8 @@ class Hosts {
     (void)comm->leave();
     comm.reset();
   }
+  /// Without a word to anybody.
+  void destroy(int rank) { comms_[static_cast<std::size_t>(rank)].comm.reset(); }
   ~Hosts() {
     for_each([&](int rank) {
       Member& member = comms_[static_cast<std::size_t>(rank)];

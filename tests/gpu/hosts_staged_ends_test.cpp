@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/comm/shortage.hpp"
 #include "tests/gpu/staged_world.hpp"
 
 namespace gdrx::gpu {
@@ -163,6 +164,100 @@ TEST_P(GpuHostStagedEnds, AHostCallBehindAStagedOneHasADeadline) {
     EXPECT_EQ(ended.error().code, Errc::timeout);
     EXPECT_NE(ended.error().what.find("stream"), std::string::npos) << ended.error().what;
   });
+}
+
+gdrx::Call message(Hosts& world, int rank, bool sends) {
+  gdrx::Call call;
+  call.collective = Collective::send_recv;
+  call.type = DataType::uint32;
+  call.count = 1000;
+  call.root = Rank{1 - rank};
+  call.sends = sends;
+  call.input = sends ? input_at(world, rank) : nullptr;
+  call.output = sends ? nullptr : output_at(world, rank);
+  call.stream = world.stream(rank);
+  return call;
+}
+
+// Each comes later than the one before, and within its time: who waits for the last is patient
+// while the calls before it run.
+TEST_P(GpuHostStagedEnds, WhoWaitsForALaterCallIsPatientWithThoseBeforeIt) {
+  Hosts::Settings settings = settings_of(GetParam());
+  settings.timeout = std::chrono::milliseconds(1000);
+  Hosts world(2, 1, settings);
+  world.for_each([&](int rank) {
+    constexpr int kCalls = 5;
+    std::shared_ptr<Operation> last;
+    for (int i = 0; i < kCalls; ++i) {
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      const gdrx::Call call = message(world, rank, rank == 1);
+      if (rank == 1 || i + 1 < kCalls) {
+        must(world.comm(rank).launch(call));
+      } else {
+        last = must(world.comm(rank).post(call));
+      }
+    }
+    if (last) {
+      const auto ended = world.comm(rank).wait(*last);
+      EXPECT_TRUE(ended) << ended.error().what;
+    }
+    synchronize(world, rank);
+  });
+}
+
+// As when a communicator is destroyed while there is no memory: a request holds its operation on.
+TEST_P(GpuHostStagedEnds, AnOperationThatOutlivesItsCommunicatorHoldsNothingOfIt) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  std::vector<std::shared_ptr<Operation>> kept;
+  world.for_each([&](int rank) {
+    if (rank > 0) return;
+    for (int i = 0; i < 2; ++i) {  // one runs, and one waits for it
+      gdrx::Call call = call_of(world, {Collective::all_gather, 1000}, rank);
+      call.stream = nullptr;
+      kept.push_back(must(world.comm(rank).post(call)));
+    }
+  });
+  for (const auto& operation : kept) ASSERT_TRUE(operation->staging);
+  ASSERT_TRUE(kept.front()->execution);
+  world.destroy(0);
+  for (const auto& operation : kept) {
+    EXPECT_FALSE(operation->staging);
+    EXPECT_FALSE(operation->execution);
+  }
+}
+
+// The words for it are all that is missing.
+TEST_P(GpuHostStagedEnds, AWaitIsGivenUpWhereThereIsNoMemoryToo) {
+  if (GetParam() != std::string("tcp")) GTEST_SKIP() << "the same over every fabric";
+  bool came = true;
+  for (long allocation = 1; came; ++allocation) {
+    Hosts::Settings settings = settings_of(GetParam());
+    settings.timeout = std::chrono::milliseconds(50);
+    Hosts world(2, 1, settings);
+    world.for_each([&](int rank) {
+      if (rank > 0) return;
+      enqueue_delay(1'500'000'000, world.stream(0));
+      const gdrx::Call call = call_of(world, {Collective::all_gather, 1000}, 0);
+      const auto posted = must(world.comm(0).post(call));
+      const test::Shortage shortage(allocation);
+      EXPECT_NO_THROW({
+        const auto ended = world.comm(0).wait(*posted);
+        ASSERT_FALSE(ended);
+        EXPECT_EQ(ended.error().code, Errc::timeout);
+      });
+      came = test::Shortage::came();
+    });
+  }
+}
+
+TEST_P(GpuHostStagedEnds, PinnedMemoryOfRanksThatShareNoGpusIsNotKept) {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
+  Hosts world(2, 1, settings_of(GetParam()));
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const MemoryHeld held = world.comm(0).memory_held();
+  EXPECT_EQ(held.gpu, 0U) << "the ranks were to have no path";
+  EXPECT_EQ(held.pinned, 0U);
+  EXPECT_EQ(held.registered, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStagedEnds, testing::Values("tcp", "pinned"));
