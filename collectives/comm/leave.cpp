@@ -73,6 +73,7 @@ Result<void> Communicator::finalize() {
     return tl::unexpected(left_alone());
   }
   mute();
+  free_pinned();
   return {};
 }
 

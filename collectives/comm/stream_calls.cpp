@@ -112,9 +112,13 @@ void StreamCalls::register_pinned(RegistrationCache& cache) {
   }
 }
 
-void StreamCalls::forget_registrations(RegistrationCache& cache) {
+void StreamCalls::give_pinned_back(RegistrationCache& cache) {
   for (const RegistrationRef& one : registrations_) cache.remove(one.get());
   registrations_.clear();
+  const std::lock_guard lock(mutex_);
+  pinned_ = {};
+  pinned_is_new_ = false;
+  pinned_bytes_ = 0;
 }
 
 bool Communicator::idle() const noexcept {
