@@ -51,3 +51,14 @@ gdrxResult_t gdrxCommExplainCall(gdrxComm_t comm, const gdrxCallShape_t* call, c
     return {};
   });
 }
+
+gdrxResult_t gdrxCommRouteOfCall(gdrxComm_t comm, const gdrxCallShape_t* call, const char** route) {
+  return guarded(comm, [&]() -> Result<void> {
+    GDRX_TRY(check_comm(comm));
+    if (route == nullptr) return fail(Errc::invalid_argument, "route is NULL");
+    const Call asked = GDRX_TRY(call_of(comm, call));
+    const MemoryKind memory = call->cuda != 0 ? MemoryKind::cuda : MemoryKind::host;
+    *route = row_of(comm->impl->route_of(asked, memory)).name;
+    return {};
+  });
+}

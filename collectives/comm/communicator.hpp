@@ -79,7 +79,9 @@ class Communicator final {
   Result<void> check_wait(const Call& call) const;  // its stream is captured: no host can wait
   /// Starts the call when those before it are done; what runs_in_stream() is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
-  Route route_of(const Call& call) const;  // its own, if it has one
+  Route route_of(const Call& call, const Buffers& buffers = {}) const;  // its own, if it has one
+  /// That of such a call, without its buffers: in a stream if they are a GPU's.
+  Route route_of(Call shape, MemoryKind memory) const;
   /// Whether a stream carries it from its beginning to its end: then launch() does the same as
   /// post() without an operation to wait for, and may be captured.
   bool runs_in_stream(const Call& call) const { return row_of(route_of(call)).in_stream; }
@@ -167,7 +169,7 @@ class Communicator final {
   OperationInfo last_operation() const;
   std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
   Result<std::string> explain(Bytes bytes) const;
-  Result<std::string> explain(const Call& call, MemoryKind memory) const;
+  Result<std::string> explain(const Call& call, MemoryKind memory) const;  // and its route
   std::string describe() const;
   /// Any thread. Errc::timeout: who drives the communicator is busy.
   Result<Waiting> waiting();
@@ -197,6 +199,7 @@ class Communicator final {
   class Turn;  // of a small call
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
+  Result<std::string> explain_ways(const Call& call, MemoryKind memory) const;
   void make_flows();
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();
@@ -208,15 +211,15 @@ class Communicator final {
   Result<void> check_gpu_memory() const;
   Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
-  bool on_gpu(const Call& call) const;
+  bool on_gpu(const Call& call, const Buffers& buffers) const;
   /// Of the vector, what this rank is given of a call that its GPU runs.
   gpu::Run stored_here(const Call& call) const;
   static bool is_empty(const Call& call) noexcept;
   std::optional<WhyStaged> why_staged(const Call& call) const;
-  bool runs_on_gpu(const Call& call) const;
+  bool runs_on_gpu(const Call& call, const Buffers& buffers) const;
   void say_why_staged(const Call& call);  // driver_ held
   Result<void> reach(const void* input, const void* output);
-  bool runs_on_hosts(const Call& call) const;
+  bool runs_on_hosts(const Call& call, const Buffers& buffers) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
   Result<void> launch_messages(std::span<const Call* const> calls);
@@ -229,7 +232,7 @@ class Communicator final {
   Result<void> enqueue_on_hosts(const Call& call, bool captured);
   Pieces pieces_of(Bytes bytes) const { return rails_.cut(bytes, gpu_host_.ranks); }
   bool expects_streams() const noexcept;
-  bool is_staged_in_stream(const Call& call) const;
+  bool is_staged_in_stream(const Call& call, const Buffers& buffers) const;
   /// Null: it is captured.
   Result<std::shared_ptr<Operation>> stage(std::span<const Call* const> calls, bool is_waited_for,
                                            std::vector<std::shared_ptr<Operation>> waited = {});
@@ -261,7 +264,7 @@ class Communicator final {
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
   void scale_input(Operation& operation);
-  void mark_plan(std::string_view what, Bytes bytes, plan::Algorithm algorithm);
+  void mark_plan(const OperationInfo& info, Bytes bytes);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Ways::Way* way_of(const Question& question);
   Question question_of(const Call& call) const noexcept;

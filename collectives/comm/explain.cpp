@@ -63,13 +63,27 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
   const bool gpus = std::any_of(network_.peers().begin(), network_.peers().end(),
                                 [](const Hello& peer) { return peer.gpu.process != 0; });
   const bool staged = gpus && !by_gpus;
+  Call call;
+  call.collective = Collective::all_reduce;
+  call.count = (bytes + 3) / 4;  // of float
+  std::string routes;
+  if (gpus) {
+    routes =
+        fmt::format("  route of GPU buffers: {}\n", row_of(route_of(call, MemoryKind::cuda)).name);
+  }
+  routes += fmt::format("  route: {}\n", row_of(route_of(call, MemoryKind::host)).name);
   return text +
          (staged ? "host buffers, and GPU buffers, which are copied to the host: "
                  : "host buffers: ") +
-         gdrx::explain(machine_, Collective::all_reduce, bytes, *choice);
+         gdrx::explain(machine_, Collective::all_reduce, bytes, *choice) + routes;
 }
 
 Result<std::string> Communicator::explain(const Call& call, MemoryKind memory) const {
+  return GDRX_TRY(explain_ways(call, memory)) +
+         fmt::format("  route: {}\n", row_of(route_of(call, memory)).name);
+}
+
+Result<std::string> Communicator::explain_ways(const Call& call, MemoryKind memory) const {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const std::uint64_t elements = traits.has_parts()
                                      ? call.count * static_cast<std::uint64_t>(size())

@@ -112,19 +112,20 @@ gpu::Run Communicator::stored_here(const Call& call) const {
   return {0, none ? 0 : call.count * element};
 }
 
-bool Communicator::on_gpu(const Call& call) const {
-  return cuda::kind_of(call.input) == MemoryKind::cuda &&
-         (stored_here(call).bytes == 0 || cuda::kind_of(call.output) == MemoryKind::cuda);
+bool Communicator::on_gpu(const Call& call, const Buffers& buffers) const {
+  return buffers.is_gpu(call.input) &&
+         (stored_here(call).bytes == 0 || buffers.is_gpu(call.output));
 }
 
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
-bool Communicator::runs_on_gpu(const Call& call) const {
+bool Communicator::runs_on_gpu(const Call& call, const Buffers& buffers) const {
   if (hierarchy_ || why_staged(call)) return false;
   // To oneself is for a group to match.
-  if (call.collective == Collective::send_recv) return call.root != rank_ && is_gpu_message(call);
-  if (by_moves(call.collective)) return moves_on_gpu(call, rank_, size(), posted_on_gpu_);
+  if (call.collective == Collective::send_recv)
+    return call.root != rank_ && is_gpu_message(call, buffers);
+  if (by_moves(call.collective)) return moves_on_gpu(call, rank_, size(), posted_on_gpu_, buffers);
   if (call.collective == Collective::barrier) return call.stream != nullptr;
-  return call.count == 0 || on_gpu(call);
+  return call.count == 0 || on_gpu(call, buffers);
 }
 
 gpu::Prediction Communicator::gpu_choice(const Call& call) const {
@@ -196,7 +197,8 @@ Result<void> Communicator::launch_barrier(const Call& call, void* stream) {
 // The host's part has a span here; the GPU's is gpu_spans_'.
 Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   const std::uint32_t number = gpu_spans_ ? gpu_spans_->next_call() : trace::kNoIndex;
-  const trace::Span span(track_.get(), trace::Row::plans, trace::Kind::plan, "launch",
+  const trace::Span span(track_.get(), trace::Row::plans, trace::Kind::plan,
+                         row_of(Route::gpu_kernel).mark,
                          {what.bytes, trace::kNobody, number, what.kernel});
   std::unique_lock lock(gpu_mutex_);
   const bool timed = gpu_spans_ && what.bytes > 0 && gpu_spans_->begin(stream);
@@ -220,6 +222,7 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   OperationInfo info;
   info.algorithm = what.algorithm;
   info.path = PathKind::gpu;
+  info.route = Route::gpu_kernel;
   info.predicted_us = what.predicted_us;
   info.registered =
       what.moves.empty() && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;

@@ -24,9 +24,9 @@ bool Communicator::is_empty(const Call& call) noexcept {
 }
 
 // As with runs_on_gpu(), the same on every rank.
-bool Communicator::runs_on_hosts(const Call& call) const {
+bool Communicator::runs_on_hosts(const Call& call, const Buffers& buffers) const {
   return hierarchy_ && call.collective == Collective::all_reduce && call.count > 0 &&
-         has_kernels(call.type, call.op) && on_gpu(call);
+         has_kernels(call.type, call.op) && on_gpu(call, buffers);
 }
 
 Result<void> Communicator::launch_on_hosts(const Call& call) {
@@ -114,7 +114,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);
   operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, rail_algorithm());
-  mark_plan("plan of hosts, GPUDirect", bytes, rail_algorithm());
+  mark_plan(operation.info, bytes);
   GDRX_TRY(rails_.direct()->connect(network_, track_.get()));
   word_ = {.collective = call.collective,
            .type = call.type,
@@ -149,7 +149,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   operation.info.path = PathKind::fabric;
   operation.info.predicted_us = choice->chosen.predicted_us;
   operation.info.staged = true;
-  mark_plan("plan of hosts", bytes, choice->chosen.algorithm);
+  mark_plan(operation.info, bytes);
   // A number a piece, of those too whose part of this rank is empty: ranks count alike.
   const std::uint64_t first = calls_;
   word_ = {.collective = call.collective,

@@ -55,10 +55,10 @@ std::string told_of_messages(Rank from, Bytes sent, DataType type, Rank to, Byte
       to_string(of_type));
 }
 
-bool is_gpu_message(const Call& call) {
+bool is_gpu_message(const Call& call, const Buffers& buffers) {
   if (call.collective != Collective::send_recv || call.stream == nullptr) return false;
   const void* const at = call.sends ? call.input : call.output;
-  return call.count == 0 || cuda::kind_of(at) == MemoryKind::cuda;
+  return call.count == 0 || buffers.is_gpu(at);
 }
 
 Result<Messages> messages_of(std::span<const Call* const> calls, Rank self) {

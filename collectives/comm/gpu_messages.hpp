@@ -14,7 +14,7 @@ namespace gdrx {
 
 /// Whether a stream carries it, as both sides have to find alike: they give GPU memory and a
 /// stream, or neither. Of a message without bytes the memory does not matter.
-bool is_gpu_message(const Call& call);
+bool is_gpu_message(const Call& call, const Buffers& buffers = {});
 
 /// A send or a receive of a group.
 struct GroupMessage {

@@ -150,16 +150,16 @@ std::vector<Moves> broadcast_in_pieces(const Call& call, Rank self, int ranks) {
   return steps;
 }
 
-bool moves_on_gpu(const Call& call, Rank self, int ranks, bool last_was_gpu) {
+bool moves_on_gpu(const Call& call, Rank self, int ranks, bool last_was_gpu,
+                  const Buffers& buffers) {
   if (call.count == 0 && !plan::traits_of(call.collective).has_parts()) return true;
   const Moves what = moves_of(call, self, ranks);
-  const auto is_gpu = [](const void* buffer) { return cuda::kind_of(buffer) == MemoryKind::cuda; };
   if (what.input != nullptr || what.output != nullptr) {
-    return (what.input == nullptr || is_gpu(what.input)) &&
-           (what.output == nullptr || is_gpu(what.output));
+    return (what.input == nullptr || buffers.is_gpu(what.input)) &&
+           (what.output == nullptr || buffers.is_gpu(what.output));
   }
-  if (call.input != nullptr) return is_gpu(call.input);
-  if (call.output != nullptr) return is_gpu(call.output);
+  if (call.input != nullptr) return buffers.is_gpu(call.input);
+  if (call.output != nullptr) return buffers.is_gpu(call.output);
   return call.stream != nullptr || last_was_gpu;
 }
 

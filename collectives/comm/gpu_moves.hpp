@@ -32,7 +32,8 @@ gpu::Moves moves_of(const Call& call, Rank self, int ranks);
 /// Whether its buffers are GPU memory: the same on every rank, as all give buffers of one kind. Who
 /// has no byte in a call of the others goes by the buffers that he gives all the same, else by his
 /// stream, else by whether his last call was a GPU's.
-bool moves_on_gpu(const Call& call, Rank self, int ranks, bool last_was_gpu);
+bool moves_on_gpu(const Call& call, Rank self, int ranks, bool last_was_gpu,
+                  const Buffers& buffers = {});
 
 /// Whether a broadcast of so many bytes is faster in pieces than from the root to all: the root
 /// gives each rank a piece, which passes it on while it comes, or in a second step.

@@ -29,9 +29,21 @@ exec::Parts equal_parts(const Call& call, Rank self, int ranks) {
   const bool root = call.root == self;
   const std::vector<Part> with_root{{call.root, {0, call.count}}};
   const std::vector<Part> all = blocks(call.count, ranks);
-  if (call.collective == Collective::all_to_all) return {all, all};
-  if (call.collective == Collective::gather) return {with_root, root ? all : std::vector<Part>{}};
-  return {root ? all : std::vector<Part>{}, with_root};  // scatter
+  const std::vector<Part> of_root = root ? all : std::vector<Part>{};
+  switch (call.collective) {
+    case Collective::all_to_all:
+    case Collective::all_to_all_v:
+      return {all, all};
+    case Collective::gather:
+    case Collective::gather_v:
+      return {with_root, of_root};
+    case Collective::all_gather_v:
+      return {{}, all};
+    case Collective::reduce_scatter_v:
+      return {all, {}};
+    default:  // scatter
+      return {of_root, with_root};
+  }
 }
 
 void add_parts(Call& call, Rank self, int ranks) {

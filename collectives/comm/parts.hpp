@@ -12,7 +12,7 @@
 
 namespace gdrx {
 
-/// Of an all-to-all, a gather or a scatter, whose parts all have the call's count.
+/// Of a collective with parts or by messages, whose parts all have the call's count.
 exec::Parts equal_parts(const Call& call, Rank self, int ranks);
 /// Adds them to a call that has none and may become messages.
 void add_parts(Call& call, Rank self, int ranks);

@@ -181,6 +181,7 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
 void Communicator::end_quickly(const exec::Counters& counters) noexcept {
   OperationInfo& info = last_.host();
   info.counters = counters;
+  info.route = Route::host;
   info.staged = info.registered = false;
   last_.was_host();
   pace_.stir();

@@ -8,15 +8,36 @@
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/parts.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx {
 
-Route Communicator::route_of(const Call& call) const {
+Route Communicator::route_of(const Call& call, const Buffers& buffers) const {
   if (call.route != Route::undecided) return call.route;
-  if (runs_on_gpu(call)) return Route::gpu_kernel;
-  if (runs_on_hosts(call)) return Route::gpu_hosts;
+  if (runs_on_gpu(call, buffers)) return Route::gpu_kernel;
+  if (runs_on_hosts(call, buffers)) return Route::gpu_hosts;
   if (hierarchy_ && is_empty(call)) return Route::nothing;
-  return is_staged_in_stream(call) ? Route::staged : Route::host;
+  return is_staged_in_stream(call, buffers) ? Route::staged : Route::host;
+}
+
+// As the call itself will: only the driver is not asked.
+Route Communicator::route_of(Call shape, MemoryKind memory) const {
+  static std::byte somewhere;
+  const bool cuda = memory == MemoryKind::cuda;
+  const plan::CollectiveTraits& traits = plan::traits_of(shape.collective);
+  shape.input = shape.output = &somewhere;
+  if (cuda) shape.stream = &somewhere;
+  if (traits.has_parts() || traits.by_messages()) {
+    shape.parts = std::make_shared<const exec::Parts>(equal_parts(shape, rank_, size()));
+  }
+  if (shape.collective == Collective::send_recv && shape.root == rank_) {
+    shape.root = Rank{(index(rank_) + 1) % size()};
+  }
+  const auto is_cuda = [](const void* buffer) {
+    return buffer == nullptr ? MemoryKind::host : MemoryKind::cuda;
+  };
+  const auto is_host = [](const void*) { return MemoryKind::host; };
+  return cuda ? route_of(shape, Buffers{is_cuda, true}) : route_of(shape, Buffers{is_host, true});
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post(Call call) {

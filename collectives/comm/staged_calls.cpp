@@ -18,12 +18,13 @@ namespace gdrx {
 namespace {
 
 /// Of a rank that has no byte in one the memory does not matter.
-bool lies_on_gpu(const Call& call, const gpu::Path& path, int ranks, Rank self) {
+bool lies_on_gpu(const Call& call, const Buffers& buffers, const gpu::Path& path, int ranks,
+                 Rank self) {
   const void* const from = has_side(call, false, ranks, self) ? call.input : nullptr;
   const void* const to = has_side(call, true, ranks, self) ? call.output : nullptr;
-  if (from != nullptr && cuda::kind_of(from) != MemoryKind::cuda) return false;
-  if (to != nullptr && cuda::kind_of(to) != MemoryKind::cuda) return false;
-  return path.check_buffers(from, to).has_value();
+  if (from != nullptr && !buffers.is_gpu(from)) return false;
+  if (to != nullptr && !buffers.is_gpu(to)) return false;
+  return buffers.asked || path.check_buffers(from, to).has_value();
 }
 
 std::vector<void*> streams_of(std::span<const Call* const> calls) {
@@ -38,7 +39,7 @@ std::vector<void*> streams_of(std::span<const Call* const> calls) {
 }  // namespace
 
 // Others may make the call in another way: to the network it is the same.
-bool Communicator::is_staged_in_stream(const Call& call) const {
+bool Communicator::is_staged_in_stream(const Call& call, const Buffers& buffers) const {
   if (!gpu_ || call.stream == nullptr || call.with_host_memory || !why_staged(call)) return false;
   if (!can_carry(machine_, call.collective, call.needs_rank_order() ? std::nullopt : fixed_)) {
     return false;
@@ -46,7 +47,7 @@ bool Communicator::is_staged_in_stream(const Call& call) const {
   if (call.collective == Collective::send_recv && call.root == rank_) return false;
   // There other ranks' copies would stand behind this one's wait for them.
   if (own_queue_ && call.stream == gdrxStreamDefault) return false;
-  return lies_on_gpu(call, *gpu_, size(), rank_);
+  return lies_on_gpu(call, buffers, *gpu_, size(), rank_);
 }
 
 // CUDA may let it wait for a thread of this process that copies to memory which is not pinned, and

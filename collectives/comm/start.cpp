@@ -89,6 +89,8 @@ void Communicator::begin(Operation& operation) {
     Instant time;
   };
   const Now now(steady_clock().now());
+  if (operation.on_hosts)
+    operation.info.route = operation.staged ? Route::staged : Route::gpu_hosts;
   operation.began = now.time;
   operation.deadline =
       operation.timeout.count() > 0 ? Deadline::after(now, operation.timeout) : Deadline::never();
@@ -191,11 +193,11 @@ exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
           .parts = plan::traits_of(call.collective).has_parts() ? &parts_alike(call) : nullptr};
 }
 
-void Communicator::mark_plan(std::string_view what, Bytes bytes, Algorithm algorithm) {
+void Communicator::mark_plan(const OperationInfo& info, Bytes bytes) {
   if (!track_) return;
   plan_ = trace::Span(
-      track_.get(), trace::Row::plans, trace::Kind::plan, what,
-      {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(algorithm)});
+      track_.get(), trace::Row::plans, trace::Kind::plan, row_of(info.route).mark,
+      {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(info.algorithm)});
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
@@ -212,7 +214,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.algorithm = algorithm;
   operation.info.path = way->chosen.path;
   operation.info.predicted_us = way->chosen.predicted_us;
-  mark_plan("plan", bytes, algorithm);
+  mark_plan(operation.info, bytes);
   word_ = next_word(call, algorithm);
   publish_word();
   if (operation.info.path == PathKind::fabric) {
@@ -261,7 +263,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
   const Call& call = operation.call;
   operation.info.algorithm = Algorithm::one_shot;
   operation.info.path = PathKind::fabric;
-  mark_plan("exchange", elements_of(call.parts->sends) * size_of(call.type), Algorithm::one_shot);
+  mark_plan(operation.info, elements_of(call.parts->sends) * size_of(call.type));
   const exec::ExchangeCall bound = begin_exchange(call);
   if (seat_) GDRX_TRY(look_for_strays());
   exec::Flows* const flows = size() > 1 ? &exchange_flows_.value() : nullptr;

@@ -117,6 +117,24 @@ TEST(ExplainedCall, IsNamedAsTheCallIs) {
   EXPECT_EQ(gdrxCommExplainCall(world[0], nullptr, text.data(), text.size()), gdrxInvalidArgument);
 }
 
+TEST(RouteOfACall, IsTheHostsWithoutGpus) {
+  const World world(2);
+  gdrxCallShape_t call{};
+  call.size = sizeof call;
+  call.collective = "allReduce";
+  call.count = 1000;
+  call.type = gdrxFloat32;
+  for (const int cuda : {0, 1}) {
+    const char* route = nullptr;
+    call.cuda = cuda;
+    EXPECT_EQ(gdrxCommRouteOfCall(world[0], &call, &route), gdrxSuccess);
+    EXPECT_STREQ(route, "host");
+  }
+  const char* route = nullptr;
+  EXPECT_EQ(gdrxCommRouteOfCall(world[0], &call, nullptr), gdrxInvalidArgument);
+  EXPECT_EQ(gdrxCommRouteOfCall(world[0], nullptr, &route), gdrxInvalidArgument);
+}
+
 // As the one above, of other structs.
 TEST(LastOperation, IsToldToProgramsOfALaterHeader) {
   const World world(1);

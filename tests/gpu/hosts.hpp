@@ -29,6 +29,7 @@ class Hosts {
     bool pinned = false;  // though the NICs reach the GPUs' memory
     bool flush = false;   // as if the GPU did not order what NICs write
     bool reproducible = false;
+    std::string trace;                           // a file's name
     std::chrono::milliseconds timeout{100'000};  // emulated, under sanitizers
   };
 
@@ -59,6 +60,7 @@ class Hosts {
       options.config.host_id = "host" + std::to_string(place(rank).host);
       options.config.timeout = settings.timeout;
       options.config.transport = settings.transport;
+      options.config.trace = settings.trace;
       options.config.algo = settings.algorithm;
       options.config.gpu_flush = settings.flush;
       options.config.reproducible = settings.reproducible;
