@@ -268,7 +268,7 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
   return fail(Errc::timeout,
               fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "
                           "alive: slow, stopped, or in another call ({})",
-                          index(rank_), exec::describe(word_), seconds(front.timeout),
+                          index(rank_), exec::describe(sequence_.word()), seconds(front.timeout),
                           front.execution->waiting_for(), whose_limit(front.call)));
 }
 
@@ -278,9 +278,9 @@ Result<void> Communicator::look_for_strays() {
   if (seat_) GDRX_TRY(seat_->look_for_others());
   if (network_.has_inbox()) {
     Rank peer{};
-    if (const exec::MessageHeader* stray = network_.inbox().find_stray(word_, peer);
+    if (const exec::MessageHeader* stray = network_.inbox().find_stray(sequence_.word(), peer);
         stray != nullptr) {
-      return exec::check_word(stray->word, peer, word_, rank_);
+      return exec::check_word(stray->word, peer, sequence_.word(), rank_);
     }
   }
   return {};
@@ -292,7 +292,7 @@ void Communicator::finish_front() {
   queue_.pop_front();
   if (front->execution) {
     front->info.counters = front->execution->counters();
-    stage_ = front->execution->end_stage(stage_);
+    sequence_.end_stage(front->execution->end_stage(sequence_.stage()));
     front->execution.reset();
   }
   front->staging.reset();

@@ -27,6 +27,7 @@
 #include "collectives/comm/pace.hpp"
 #include "collectives/comm/point_to_point.hpp"
 #include "collectives/comm/rails.hpp"
+#include "collectives/comm/sequence.hpp"
 #include "collectives/comm/staging_pool.hpp"
 #include "collectives/comm/stream_calls.hpp"
 #include "collectives/comm/suspicion.hpp"
@@ -268,7 +269,7 @@ class Communicator final {
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   Ways::Way* way_of(const Question& question);
   Question question_of(const Call& call) const noexcept;
-  exec::Word next_word(const Call& call, plan::Algorithm algorithm) noexcept;
+  void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
   bool may_be_quick(const Call& call) const noexcept;
@@ -276,7 +277,6 @@ class Communicator final {
   bool run_parcels(const Call& call, std::shared_ptr<Operation>& late);
   exec::ExchangeCall begin_exchange(const Call& call) noexcept;
   void end_quickly(const exec::Counters& counters) noexcept;  // driver_ held
-  void publish_word() noexcept;
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation);
@@ -342,10 +342,8 @@ class Communicator final {
       programs_;
   mutable Endings endings_;
   WaitingQuestion waiting_question_;
-  std::mutex marks_mutex_;   // of those who look at an operation's mark
-  std::uint64_t calls_ = 0;  // collectives started
-  std::uint64_t stage_ = 0;  // of the arena
-  exec::Word word_;          // of the running collective
+  std::mutex marks_mutex_;  // of those who look at an operation's mark
+  Sequence sequence_;
   LastCall last_;
   Pace pace_;
   std::unique_ptr<trace::Track> track_;  // null: nobody watches

@@ -116,12 +116,11 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, rail_algorithm());
   mark_plan(operation.info, bytes);
   GDRX_TRY(rails_.direct()->connect(network_, track_.get()));
-  word_ = {.collective = call.collective,
-           .type = call.type,
-           .op = call.op,
-           .algorithm = rail_algorithm(),
-           .sequence = calls_++,
-           .count = call.count};
+  const exec::Word& word = sequence_.begin({.collective = call.collective,
+                                            .type = call.type,
+                                            .op = call.op,
+                                            .algorithm = rail_algorithm(),
+                                            .count = call.count});
   HierarchicalDirect::Setup setup;
   setup.flags = &*flags_;
   setup.pieces = pieces;
@@ -131,7 +130,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   setup.plan = &rails_.plan();
   setup.adder = &rails_.adder();
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
-  setup.word = word_;
+  setup.word = word;
   setup.links = &network_;
   auto execution = GDRX_TRY(HierarchicalDirect::create(setup));
   operation.info.planned = execution->planned();
@@ -151,14 +150,13 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   operation.info.staged = true;
   mark_plan(operation.info, bytes);
   // A number a piece, of those too whose part of this rank is empty: ranks count alike.
-  const std::uint64_t first = calls_;
-  word_ = {.collective = call.collective,
-           .type = call.type,
-           .op = call.op,
-           .algorithm = choice->chosen.algorithm,
-           .sequence = first,
-           .count = call.count};
-  calls_ += pieces.count();
+  const std::uint64_t first = sequence_.calls();
+  sequence_.begin({.collective = call.collective,
+                   .type = call.type,
+                   .op = call.op,
+                   .algorithm = choice->chosen.algorithm,
+                   .count = call.count},
+                  pieces.count());
   Hierarchical::Setup setup;
   setup.flags = &*flags_;
   setup.pieces = pieces;
@@ -166,8 +164,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
   setup.local = hierarchy_->local;
   setup.staging = rails_.pinned();
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
-    word_.sequence = first + piece;
-    return make_rail_execution(operation.info, word_, part);
+    return make_rail_execution(operation.info, sequence_.come_to(first + piece), part);
   };
   return std::make_unique<Hierarchical>(std::move(setup));
 }

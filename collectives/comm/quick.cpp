@@ -104,7 +104,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (way == nullptr) return false;
   if (size() == 1) {
     if (!way->planned || bytes > machine_.arena_block) return false;
-    ++calls_;
+    sequence_.skip();
     if (call.output != call.input) reduce::copy(call.output, call.input, bytes);
     set_way(last_.host(), way->chosen, *way->planned);
     end_quickly({.slices = 1});
@@ -112,15 +112,14 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   }
   if (!is_one_block(question, way->chosen)) return false;
   const Candidate chosen = way->chosen;
-  word_ = next_word(call, chosen.algorithm);
-  publish_word();
+  begin_word(call, chosen.algorithm);
   exec::OneBlock block(*seat_, arena_call(call));
   const int most = looks_of(machine_);
   for (int looks = 0; looks < most; ++looks) {
     if (!block.ready()) continue;
     if (!block.agrees()) break;  // an operation says how
     block.end();
-    stage_ = block.end_stage();
+    sequence_.end_stage(block.end_stage());
     set_way(last_.host(), chosen, block.traffic());
     end_quickly(block.counters());
     return true;
@@ -153,13 +152,13 @@ std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
 bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& late) {
   if (network_.registrations().size() > 0)
     return false;  // an operation says whether its buffers are
-  exec::Parcels parcels(*seat_, begin_exchange(call), stage_);
+  exec::Parcels parcels(*seat_, begin_exchange(call), sequence_.stage());
   const int most = looks_of(machine_);
   for (int looks = parcels.by_messages() ? most : 0; looks < most; ++looks) {
     if (!parcels.ready()) continue;
     if (!parcels.all_here()) break;
     parcels.end();
-    stage_ = parcels.end_stage();
+    sequence_.end_stage(parcels.end_stage());
     set_way(last_.host(), {Algorithm::one_shot, PathKind::shm, 0}, parcels.traffic());
     end_quickly(parcels.counters());
     return true;

@@ -164,16 +164,18 @@ Question Communicator::question_of(const Call& call) const noexcept {
   return {asked, bytes, fixed_, call.needs_rank_order(), may_be_one_block(machine_, call)};
 }
 
-exec::Word Communicator::next_word(const Call& call, Algorithm algorithm) noexcept {
+// Peers may read it from now on.
+void Communicator::begin_word(const Call& call, Algorithm algorithm) noexcept {
   const bool has_parts = plan::traits_of(call.collective).has_parts();
-  return {.collective = call.collective,
-          .type = call.type,
-          .op = call.op,
-          .algorithm = algorithm,
-          .user_op = call.made ? call.made->number : std::uint16_t{0},
-          .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
-          .sequence = calls_++,
-          .count = call.count};
+  const exec::Word& word =
+      sequence_.begin({.collective = call.collective,
+                       .type = call.type,
+                       .op = call.op,
+                       .algorithm = algorithm,
+                       .user_op = call.made ? call.made->number : std::uint16_t{0},
+                       .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
+                       .count = call.count});
+  if (seat_) seat_->begin(word);
 }
 
 bool Communicator::is_one_block(const Question& question, const Candidate& chosen) const noexcept {
@@ -183,8 +185,8 @@ bool Communicator::is_one_block(const Question& question, const Candidate& chose
 }
 
 exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
-  return {.word = word_,
-          .base = stage_,
+  return {.word = sequence_.word(),
+          .base = sequence_.stage(),
           .input = call.input,
           .output = call.output,
           .gate = &gate_,
@@ -195,9 +197,9 @@ exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
 
 void Communicator::mark_plan(const OperationInfo& info, Bytes bytes) {
   if (!track_) return;
-  plan_ = trace::Span(
-      track_.get(), trace::Row::plans, trace::Kind::plan, row_of(info.route).mark,
-      {bytes, trace::kNobody, static_cast<std::uint32_t>(calls_), plan::to_string(info.algorithm)});
+  plan_ = trace::Span(track_.get(), trace::Row::plans, trace::Kind::plan, row_of(info.route).mark,
+                      {bytes, trace::kNobody, static_cast<std::uint32_t>(sequence_.calls()),
+                       plan::to_string(info.algorithm)});
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
@@ -215,8 +217,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.path = way->chosen.path;
   operation.info.predicted_us = way->chosen.predicted_us;
   mark_plan(operation.info, bytes);
-  word_ = next_word(call, algorithm);
-  publish_word();
+  begin_word(call, algorithm);
   if (operation.info.path == PathKind::fabric) {
     if (seat_) GDRX_TRY(look_for_strays());
     auto execution = GDRX_TRY(make_plan_execution(operation));
@@ -238,20 +239,15 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   return std::make_unique<exec::ArenaExecution>(*seat_, arena);
 }
 
-void Communicator::publish_word() noexcept {
-  if (seat_) seat_->begin(word_);
-}
-
 exec::ExchangeCall Communicator::begin_exchange(const Call& call) noexcept {
   const bool known = !plan::traits_of(call.collective).has_parts();
-  word_ = {.collective = call.collective,
-           .type = call.type,
-           .algorithm = Algorithm::one_shot,
-           .root = index(call.root),
-           .sequence = calls_++,
-           .count = known ? call.count : 0};
-  publish_word();
-  return {.word = word_,
+  const exec::Word& word = sequence_.begin({.collective = call.collective,
+                                            .type = call.type,
+                                            .algorithm = Algorithm::one_shot,
+                                            .root = index(call.root),
+                                            .count = known ? call.count : 0});
+  if (seat_) seat_->begin(word);
+  return {.word = word,
           .element = size_of(call.type),
           .input = call.input,
           .output = call.output,
@@ -268,7 +264,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
   if (seat_) GDRX_TRY(look_for_strays());
   exec::Flows* const flows = size() > 1 ? &exchange_flows_.value() : nullptr;
   if (seat_ && exec::goes_by_parcels(call.collective, size())) {
-    const exec::Parcels parcels(*seat_, bound, stage_);
+    const exec::Parcels parcels(*seat_, bound, sequence_.stage());
     operation.info.planned = parcels.traffic();
     auto execution = GDRX_TRY(exec::ParcelExecution::create(parcels, flows));
     operation.info.registered = execution->registered();
@@ -298,7 +294,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.program = GDRX_TRY(program_for(spec));
   bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
                    {call.output, cut_of(call, traits.output, shape.output_chunks)}};
-  bound.word = word_;
+  bound.word = sequence_.word();
   bound.element = size_of(call.type);
   bound.finish_over = size();
   bound.track = track_.get();

@@ -73,9 +73,9 @@ Waiting Communicator::look_at_waiting() {
     const Operation& front = *queue_.front();
     all.behind = queue_.size() - 1;
     if (front.execution) {
-      all.calls.push_back(
-          {fmt::format("{}: waits for {}", exec::describe(word_), front.execution->waiting_for()),
-           now - front.began});
+      all.calls.push_back({fmt::format("{}: waits for {}", exec::describe(sequence_.word()),
+                                       front.execution->waiting_for()),
+                           now - front.began});
       all.ranks = front.execution->awaited();
     } else {
       ++all.behind;  // its stream has not come to it
