@@ -117,7 +117,7 @@ Error Communicator::stop(Error error, bool announce, Blame blame) noexcept {
     if (announce) mesh_->announce({error.code, rank_, rank_, told(error)});
     if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
     if (track_) track_->write(log_);           // before on_error_, which may end the process
-  } catch (const std::exception&) {  // peers see the connections end
+  } catch (const std::exception&) {            // peers see the connections end
   }
   return error;
 }
