@@ -4,16 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <optional>
 
-#include "collectives/comm/insist.hpp"
 #include "collectives/comm/version.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/host_id.hpp"
+#include "transport/bootstrap/insist.hpp"
 #include "transport/bootstrap/mesh_meeting.hpp"
 
 namespace gdrx {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{
+    200};  // with a shortage of memory while the others wait
+
+}  // namespace
 
 Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
                  const Introduce& introduce, Deadline deadline) {
@@ -24,14 +31,17 @@ Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
   MeshMeeting meeting = MeshMeeting::of(options, heritage_name(config));
   const Heritage likely = Heritage::of(meeting.likely_facts(bootstrap.size()));
   const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();
-  const Blob offer = GDRX_TRY(meeting.offer(hello));
+  const Blob offer = say_version(GDRX_VERSION, GDRX_TRY(meeting.offer(hello)));
   std::vector<Blob> offers;
   std::optional<MeshMeeting::Common> common;
   try {
-    offers = GDRX_TRY(check_versions(bootstrap, GDRX_VERSION, offer, deadline));
+    offers = GDRX_TRY(check_versions(bootstrap, offer, deadline));
     // The others do what they have found now: which of the two this rank is to find, too.
-    common = insist(deadline, [&] { return meeting.choose(offers); });
+    const Deadline soon = Deadline::after(steady_clock(), kPatience);
+    common = insist(soon, [&] { return meeting.choose(offers); });
   } catch (const std::bad_alloc&) {
+    // That they have a mesh in common is more likely than that they wait in another round.
+    bootstrap.end();
     meeting.hang_up();
     throw;
   }

@@ -12,6 +12,7 @@ namespace gdrx {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x67647876;  // "gdxv"
+constexpr std::ptrdiff_t kBytes = 8;
 
 /// 0: what came is from a gdrx that does not say.
 std::uint32_t version_in(const Blob& blob) {
@@ -28,12 +29,16 @@ std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::uint32_t mine,
-                                         std::span<const std::byte> more, Deadline deadline) {
+Blob say_version(std::uint32_t mine, std::span<const std::byte> more) {
   const std::array<std::uint32_t, 2> words{kMagic, mine};
   const auto head = std::as_bytes(std::span(words));
   Blob told(head.begin(), head.end());
   told.insert(told.end(), more.begin(), more.end());
+  return told;
+}
+
+Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::span<const std::byte> told,
+                                         Deadline deadline) {
   std::vector<Blob> all = GDRX_TRY(bootstrap.all_gather(told, deadline));
   const std::uint32_t first = version_in(all.front());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -44,7 +49,7 @@ Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::uint32_t min
                                             "same version everywhere",
                                             version_text(first), rank, version_text(other)));
   }
-  for (Blob& blob : all) blob.erase(blob.begin(), blob.begin() + sizeof words);
+  for (Blob& blob : all) blob.erase(blob.begin(), blob.begin() + kBytes);
   return all;
 }
 

@@ -17,10 +17,13 @@ namespace gdrx {
 /// "0.1.0" of a GDRX_VERSION.
 std::string version_text(std::uint32_t version);
 
-/// Collective, and the first thing that goes over a bootstrap: its 8 bytes stay as they are in
-/// every version. Errc::mismatch, with the same line on every rank, names two ranks and what they
-/// run. Behind them each rank says `more`, which all ranks have when the versions are the same.
-Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::uint32_t mine,
-                                         std::span<const std::byte> more, Deadline deadline);
+/// The first thing that goes over a bootstrap: its first 8 bytes stay as they are in every version.
+/// Behind them a rank says `more`.
+Blob say_version(std::uint32_t mine, std::span<const std::byte> more);
+
+/// Collective. `told`: by say_version(). Returns what each rank said behind its version.
+/// Errc::mismatch, with the same line on every rank, names two ranks and what they run.
+Result<std::vector<Blob>> check_versions(Bootstrap& bootstrap, std::span<const std::byte> told,
+                                         Deadline deadline);
 
 }  // namespace gdrx

@@ -23,7 +23,8 @@ class Bootstrap {
   virtual Rank rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
   /// Every rank's blob (lengths may differ), indexed by rank. Errc::timeout names the missing ranks
-  /// where the implementation can know them.
+  /// where the implementation can know them. std::bad_alloc leaves only where the others may have
+  /// this rank's blob, and go on.
   virtual Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
                                                Deadline deadline) = 0;
   /// Nothing more is gathered, on any rank: what fails from here on the others hear elsewhere, or

@@ -74,15 +74,17 @@ struct Maker {
   int calls = 0;
   long fails_at = 0;    // which allocation from then on; 0: none
   int fails_after = 0;  // calls
+  bool for_good = false;
 
   static int call(const void* mine, void* all, std::size_t bytes, void* user) {
     auto& self = *static_cast<Maker*>(user);
     const bool done = self.page.gather(self.rank, mine, all, bytes);
-    if (++self.calls == self.fails_after) Shortage::begin(self.fails_at);
+    if (++self.calls == self.fails_after) Shortage::begin(self.fails_at, self.for_good);
     return done ? 0 : 1;
   }
   gdrxComm_t make(int after = 0, long allocation = 0) {
     calls = 0;
+    if (after == 0) Shortage::begin(allocation, for_good);
     fails_after = after;
     fails_at = allocation;
     gdrxComm_t comm = nullptr;
@@ -105,9 +107,11 @@ bool is_whole(gdrxComm_t comm) {
 /// What each rank does with the communicator that it has. `allocation` fails on the victim; true:
 /// it did, or would have.
 using Step = std::function<bool(Maker& maker, gdrxComm_t comm, long allocation)>;
+/// And what becomes of the one that it has.
+enum class Other : std::uint8_t { may_fail, stays };
 
 // Exit status; nobody frees what he shares with others that have failed.
-int live(Page& page, int rank, const Step& step) {
+int live(Page& page, int rank, const Step& step, Other other) {
   Maker maker{page, rank};
   gdrxComm_t comm = nullptr;
   bool more = true;
@@ -129,12 +133,17 @@ int live(Page& page, int rank, const Step& step) {
       std::fprintf(stderr, "rank %d waits where allocation %ld fails: %s\n", rank, allocation,
                    gdrxGetLastError(nullptr));
     if (maker.any(late)) return 1;
+    const bool fails = other == Other::stays && !is_whole(comm);
+    if (fails)
+      std::fprintf(stderr, "rank %d loses another where allocation %ld fails: %s\n", rank,
+                   allocation, gdrxGetLastError(comm));
+    if (maker.any(fails)) return 4;
     more = maker.any(rank == kVictim && came);
   }
   return gdrxCommDestroy(comm) == gdrxSuccess ? 0 : 3;
 }
 
-void expect_that_none_waits(const Step& step) {
+void expect_that_none_waits(const Step& step, Other other = Other::may_fail) {
   setenv("GDRX_INIT_TIMEOUT", "8", 1);
   setenv("GDRX_TIMEOUT", "8", 1);
   Page* const page = Page::create();
@@ -143,7 +152,7 @@ void expect_that_none_waits(const Step& step) {
   std::array<pid_t, kRanks> ranks{};
   for (int rank = 0; rank < kRanks; ++rank) {
     const pid_t pid = fork();
-    if (pid == 0) std::_Exit(live(*page, rank, step));
+    if (pid == 0) std::_Exit(live(*page, rank, step, other));
     ranks[static_cast<std::size_t>(rank)] = pid;
   }
   for (const pid_t pid : ranks) {
@@ -152,6 +161,33 @@ void expect_that_none_waits(const Step& step) {
     EXPECT_EQ(status, 0);
   }
   munmap(page, sizeof(Page));
+}
+
+// By the mesh that they share.
+bool make_another(Maker& maker, gdrxComm_t, long allocation) {
+  gdrxComm_t made = maker.make(0, allocation);
+  const bool came = allocation > 0 && Shortage::came();
+  Shortage::begin(0);
+  if (made != nullptr) gdrxCommDestroy(made);
+  return came;
+}
+
+TEST(NoMemory, WhereRanksMeetEndsNoOtherCommunicator) {
+  constexpr long kOfTheMeeting = 120;  // allocations; those behind it are of what is made then
+  const Step step = [](Maker& maker, gdrxComm_t comm, long allocation) {
+    return make_another(maker, comm, allocation) && allocation < kOfTheMeeting;
+  };
+  expect_that_none_waits(step, Other::stays);
+}
+
+// Not even for words.
+TEST(NoMemory, ForGoodIsToldToThoseInAnAllGatherThatHasNoDeadline) {
+  expect_that_none_waits([](Maker& maker, gdrxComm_t comm, long allocation) {
+    maker.for_good = true;
+    const bool came = make_another(maker, comm, allocation);
+    maker.for_good = false;
+    return came;
+  });
 }
 
 // They share a mesh, and meet in one round of two calls.

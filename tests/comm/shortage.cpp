@@ -10,12 +10,18 @@
 
 namespace {
 
-thread_local long fails_at = 0;  // which allocation of this thread from now on; 0: none
+thread_local long fails_at = 0;   // which allocation of this thread from now on; 0: none
+thread_local bool lasts = false;  // all behind it fail, too
+thread_local bool has_come = false;
 
 thread_local int thread_refused = 0;
 
 void* allocate(std::size_t bytes, std::size_t alignment = 0) {
-  if (fails_at > 0 && --fails_at == 0) throw std::bad_alloc();
+  if (lasts && has_come) throw std::bad_alloc();
+  if (fails_at > 0 && --fails_at == 0) {
+    has_come = true;
+    throw std::bad_alloc();
+  }
   const std::size_t whole = alignment == 0 ? 0 : (bytes + alignment - 1) / alignment * alignment;
   void* memory = alignment == 0 ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
   if (memory == nullptr) throw std::bad_alloc();
@@ -27,7 +33,11 @@ void* allocate(std::size_t bytes, std::size_t alignment = 0) {
 namespace gdrx::test {
 
 bool Shortage::came() { return fails_at == 0; }
-void Shortage::begin(long allocation) { fails_at = allocation; }
+void Shortage::begin(long allocation, bool for_good) {
+  fails_at = allocation;
+  lasts = for_good;
+  has_come = false;
+}
 void refuse_thread(int nth) { thread_refused = nth; }
 
 }  // namespace gdrx::test

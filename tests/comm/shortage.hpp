@@ -12,8 +12,9 @@ class Shortage {
   Shortage(const Shortage&) = delete;
   Shortage& operator=(const Shortage&) = delete;
   static bool came();
-  /// 0: none fails. For whoever begins it in the middle of a call.
-  static void begin(long allocation);
+  /// 0: none fails. For whoever begins it in the middle of a call. `for_good`: none behind it
+  /// works.
+  static void begin(long allocation, bool for_good = false);
 };
 
 /// The nth thread that this one makes from now on is refused; 0: none.

@@ -73,7 +73,8 @@ void MeshWire::remove(MeshGroup& group, bool gave_up) {
   if (at == groups_.end()) return;
   try {
     if (!group.said_goodbye) say_goodbye(group, gave_up);
-  } catch (const std::bad_alloc&) {  // the peers take it for a death, when the connections end
+  } catch (const std::bad_alloc&) {
+    for (const GroupPeer& peer : group.peers) ::shutdown(peer.link->socket.fd(), SHUT_RDWR);
   }
   groups_.erase(at);
 }

@@ -179,6 +179,7 @@ const MeshMeeting::Mesh* MeshMeeting::find(const std::array<std::byte, 16>& id) 
 }
 
 std::optional<MeshMeeting::Common> MeshMeeting::choose(const std::vector<Blob>& blobs) const {
+  if (meshes_.empty()) return {};  // no memory is needed for that
   const auto offers = read(blobs);
   if (!offers || offers->empty()) return {};
   for (const Card& wanted : offers->front().cards) {

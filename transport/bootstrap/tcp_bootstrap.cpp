@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "transport/bootstrap/host_socket.hpp"
+#include "transport/bootstrap/insist.hpp"
 #include "transport/bootstrap/star.hpp"
 #include "transport/bootstrap/text.hpp"
 
@@ -124,7 +126,7 @@ Result<Frame> TcpBootstrap::receive(Deadline deadline) {
   Waits until_asked(root_.fd(), ask, "the root"), to_the_end(root_.fd(), deadline, "the root");
   bool asked = false;
   while (true) {
-    auto frame = GDRX_TRY(reader_.next());
+    auto frame = GDRX_TRY(insist(deadline, [&] { return reader_.next(); }));
     if (frame && frame->kind == FrameKind::missing) {
       missing = printable(frame->payload);
       continue;
@@ -134,7 +136,7 @@ Result<Frame> TcpBootstrap::receive(Deadline deadline) {
       return std::move(*frame);
     }
     const std::size_t received = GDRX_TRY(root_.receive_some(piece));
-    reader_.feed(std::span(piece).first(received));
+    insist(deadline, [&] { reader_.feed(std::span(piece).first(received)); });
     const auto ready = (asked ? to_the_end : until_asked).go_on(received, POLLIN);
     if (ready) continue;
     if (ready.error().code != Errc::timeout) return tl::unexpected(ready.error());
@@ -151,14 +153,21 @@ Result<std::vector<Blob>> TcpBootstrap::all_gather(std::span<const std::byte> mi
                 fmt::format("rank {} gathers {} bytes where {} are the most", index(rank_),
                             mine.size(), kMostGatheredBlob));
   }
-  if (const auto sent = root_.send_all(encode_frame(FrameKind::data, mine), deadline); !sent) {
+  Blob frame;
+  try {
+    frame = encode_frame(FrameKind::data, mine);
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(no_memory());
+  }
+  if (const auto sent = root_.send_all(frame, deadline); !sent) {
     // The root may have said why before it hung up.
     const auto last = receive(Deadline::after(steady_clock(), kReadRefusal));
     return tl::unexpected(last || last.error().code == Errc::timeout ? sent.error() : last.error());
   }
   const Frame answer = GDRX_TRY(receive(deadline));
   if (answer.kind != FrameKind::data) return fail(Errc::protocol, "the root answered out of turn");
-  return split_blobs(answer.payload, static_cast<std::size_t>(size_));
+  return insist(deadline,
+                [&] { return split_blobs(answer.payload, static_cast<std::size_t>(size_)); });
 }
 
 }  // namespace gdrx

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <optional>
 
 #include "transport/bootstrap/text.hpp"
@@ -68,7 +69,11 @@ class ThreadRank final : public Bootstrap {
       return shared_->changed.wait_until(lock, deadline.at(), condition);
     };
     if (!wait([&] { return shared_->round == round && shared_->taken == 0; })) return late();
-    shared_->blobs[static_cast<std::size_t>(index(rank_))].emplace(mine.begin(), mine.end());
+    try {
+      shared_->blobs[static_cast<std::size_t>(index(rank_))].emplace(mine.begin(), mine.end());
+    } catch (const std::bad_alloc&) {
+      return tl::unexpected(no_memory());
+    }
     gave_ = true;
     if (++shared_->came == shared_->blobs.size()) finish_round();
     shared_->changed.notify_all();

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <utility>
 
 #include "gdrx/clock.hpp"
@@ -26,11 +28,23 @@ inline std::chrono::milliseconds g_at_once{1000};
 /// The session, initialised, as preparation.
 inline Result<void> ready(Session& session) { return prepared(session.init()); }
 
+/// How long this thread has been kept from a processor that it could have used; 0 where the kernel
+/// does not say.
+inline Duration kept_waiting() {
+  std::ifstream file("/proc/thread-self/schedstat");
+  std::int64_t ran = 0;
+  std::int64_t waited = 0;
+  return file >> ran >> waited ? Duration(std::chrono::nanoseconds(waited)) : Duration();
+}
+
+/// What the call took, less what others on a busy machine took of it.
 template <class F>
 Duration timed(F&& call) {
+  const Duration before = kept_waiting();
   const Instant start = steady_clock().now();
   call();
-  return steady_clock().now() - start;
+  const Duration took = steady_clock().now() - start;
+  return std::max(Duration(), took - (kept_waiting() - before));
 }
 
 inline long long ms(Duration duration) {
