@@ -38,7 +38,14 @@ void Backend::set_reproducible(bool on) {
   next.wishes.reproducible = on;
   const auto before = std::exchange(engine_, Engine::create(next, engine_->timeout()));
   options_->wishes = next.wishes;
+  named(options_->group_name, options_->global_ranks_in_group);
   before->shutdown(std::min(before->timeout(), kGrace));
+}
+
+void Backend::named(const std::string& name, const std::vector<std::uint64_t>& ranks) {
+  options_->group_name = name;
+  options_->global_ranks_in_group = ranks;
+  Record::of_process().name_group(engine_->number(), name, ranks);
 }
 
 void Backend::share(PoolId pool, const std::vector<Segment>& segments) {
@@ -50,6 +57,8 @@ void Backend::setTimeout(Milliseconds timeout) {
   options_->timeout = timeout;
   engine_->set_timeout(timeout);
 }
+
+void Backend::addEphemeralTimeout(const Milliseconds& timeout) { engine_->extend_timeout(timeout); }
 
 #if GDRX_TORCH_AT_LEAST(7)
 c10d::ErrorType Backend::getError() {
@@ -81,7 +90,7 @@ Place Backend::place_of(const at::Tensor& tensor, bool async) {
 
 c10dWork Backend::post(const Place& place, Call call, const Poster& poster) {
   if (!place.on_gpu()) return engine_->post(std::move(call), poster);
-  call.timeout = limit_of(call.timeout);
+  call.timeout = limit_of(call.timeout) + engine_->take_extended();
   return engine_->gpu().launch(place, std::move(call), poster, engine_->next_number());
 }
 
@@ -111,8 +120,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const StorePtr& store,
                                            static_cast<int>(ranks.size()), timeout,
                                            asked ? asked->wishes : options_->wishes);
   if (opts) {
-    made->options_->group_name = opts->group_name;
-    made->options_->global_ranks_in_group = opts->global_ranks_in_group;
+    made->named(opts->group_name, opts->global_ranks_in_group);
   }
   split_store_ = store;
   split_ = c10::weak_intrusive_ptr<c10d::Backend>(c10::intrusive_ptr<c10d::Backend>(made));

@@ -116,6 +116,7 @@ class Backend : public c10d::Backend {
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
 #endif
   void setTimeout(Milliseconds timeout) GDRX_FROM_2_9;
+  void addEphemeralTimeout(const Milliseconds& timeout) GDRX_FROM_2_14;
   void abort() GDRX_FROM_2_7 { engine_->abort("the group was aborted"); }
   void shutdown() GDRX_FROM_2_7;
 #if GDRX_TORCH_AT_LEAST(7)
@@ -124,6 +125,8 @@ class Backend : public c10d::Backend {
   // For Python alone.
   const c10::intrusive_ptr<GroupOptions>& options() const { return options_; }
   std::string failure() { return engine_->failure(); }
+  /// `ranks`: those of the job that it has.
+  void named(const std::string& name, const std::vector<std::uint64_t>& ranks);
   std::string explain(std::size_t bytes, bool cuda);
   /// Collective: the group goes on with communicators of other wishes, and what graphs recorded of
   /// the old ones does nothing. No call of the group is in flight.

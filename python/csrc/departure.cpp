@@ -41,6 +41,16 @@ std::shared_ptr<Engine> enlist(std::shared_ptr<Engine> group) {
   return group;
 }
 
+std::vector<std::shared_ptr<Engine>> all_groups() {
+  Departures& all = departures();
+  const std::lock_guard lock(all.mutex);
+  std::vector<std::shared_ptr<Engine>> groups;
+  for (const auto& group : all.groups) {
+    if (auto here = group.lock()) groups.push_back(std::move(here));
+  }
+  return groups;
+}
+
 bool leave_all(Milliseconds grace, Milliseconds most) {
   Departures& all = departures();
   std::unique_lock lock(all.mutex);

@@ -88,7 +88,8 @@ std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds time
 
 Engine::Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout)
     : comm_(comm),
-      gpu_(std::make_shared<Gpu>(std::move(meeting))),
+      number_(Record::of_process().add_group(meeting.rank, meeting.size)),
+      gpu_(std::make_shared<Gpu>(std::move(meeting), number_)),
       mailbox_(comm, rank(), size()),
       timeout_(timeout.count()),
       process_(getpid()) {}
@@ -128,7 +129,7 @@ void Engine::check_usable(const char* call) const {
 
 WorkPtr Engine::begin(Call call,
                       const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
-                      std::uint64_t number) {
+                      std::uint64_t number, Peer peer) {
   bool async = call.async;
   auto work = c10::make_intrusive<Work>(shared_from_this(), rank(), std::move(call), number);
   std::vector<WorkPtr> ended;
@@ -137,6 +138,8 @@ WorkPtr Engine::begin(Call call,
     const std::lock_guard lock(mutex_);
     check_usable(work->call.title);
     calls_[work->call.title].add(work->call);
+    const std::uint64_t sequence = peer.rank == Peer::kNone ? number : ++messages_;
+    work->recorded = Record::of_process().begin(number_, work->call, sequence, peer, false);
     start(work, ended);
     if (coalesced_) {
       coalesced_->push_back(work);
@@ -150,40 +153,37 @@ WorkPtr Engine::begin(Call call,
 }
 
 WorkPtr Engine::post(Call call, const Poster& poster) {
-  return begin(
-      std::move(call),
-      [&](const WorkPtr& work, std::vector<WorkPtr>&) {
-        // Of messages the mailbox keeps time: a packet may be waited for without end.
-        const TimeLimit limit(comm_, work->call.timeout);
-        try {
-          poster({comm_, gdrxStreamNone, work.get()});
-        } catch (...) {
-          // What was posted before runs all the same, on memory that must stay.
-          work->error = "gdrx: a part of the call was refused";
-          collectives_.push_back(work);
-          throw;
-        }
-        collectives_.push_back(work);
-      },
-      next_number());
+  return begin(std::move(call),
+               [&](const WorkPtr& work, std::vector<WorkPtr>&) {
+                 // Of messages the mailbox keeps time: a packet may be waited for without end.
+                 const TimeLimit limit(comm_, work->call.timeout);
+                 try {
+                   poster({comm_, gdrxStreamNone, work.get()});
+                 } catch (...) {
+                   // What was posted before runs all the same, on memory that must stay.
+                   work->error = "gdrx: a part of the call was refused";
+                   collectives_.push_back(work);
+                   throw;
+                 }
+                 collectives_.push_back(work);
+               },
+               next_number(), {});
 }
 
 WorkPtr Engine::send(Call call, int peer, Key key) {
-  return begin(
-      std::move(call),
-      [&](const WorkPtr& work, std::vector<WorkPtr>& ended) {
-        mailbox_.send(work, peer, key, ended);
-      },
-      sequence_.load());
+  return begin(std::move(call),
+               [&](const WorkPtr& work, std::vector<WorkPtr>& ended) {
+                 mailbox_.send(work, peer, key, ended);
+               },
+               sequence_.load(), {peer, true});
 }
 
 WorkPtr Engine::receive(Call call, int peer, Key key) {
-  return begin(
-      std::move(call),
-      [&](const WorkPtr& work, std::vector<WorkPtr>& ended) {
-        mailbox_.receive(work, peer, key, ended);
-      },
-      sequence_.load());
+  return begin(std::move(call),
+               [&](const WorkPtr& work, std::vector<WorkPtr>& ended) {
+                 mailbox_.receive(work, peer, key, ended);
+               },
+               sequence_.load(), {peer < 0 ? Peer::kAny : peer, false});
 }
 
 void Engine::start_coalescing() {
@@ -230,6 +230,7 @@ void Engine::fail(const std::string& why) {
 
 void Engine::advance(std::vector<WorkPtr>& ended) {
   if (comm_ == nullptr || !busy()) return;
+  const std::size_t before = ended.size();
   while (!collectives_.empty() && advance(*collectives_.front())) {
     ended.push_back(std::move(collectives_.front()));
     collectives_.pop_front();
@@ -238,6 +239,10 @@ void Engine::advance(std::vector<WorkPtr>& ended) {
   mailbox_.advance(ended, now);
   if (!mailbox_.failure().empty() && failure_.empty()) failure_ = mailbox_.failure();
   if (!failure_.empty()) mailbox_.fail(failure_, ended);
+  for (std::size_t i = before; i < ended.size(); ++i) {
+    calls_[ended[i]->call.title].seconds += ended[i]->age(now);
+    if (ended[i]->extended) extended_ = 0;
+  }
 }
 
 void Engine::turn() {
@@ -317,12 +322,17 @@ std::string Engine::failure() {
   check_process("failure");
   if (std::string of_gpu = gpu_->failure(); !of_gpu.empty()) return of_gpu;
   const std::lock_guard lock(mutex_);
+  look_for_failure();
+  return failure_;
+}
+
+// One that no call has told.
+void Engine::look_for_failure() {
   gdrxResult_t result = gdrxSuccess;
   if (failure_.empty() && comm_ != nullptr &&
       gdrxCommGetAsyncError(comm_, &result) == gdrxSuccess && result != gdrxSuccess) {
     failure_ = gdrxGetLastError(comm_);
   }
-  return failure_;
 }
 
 std::string Engine::describe(std::size_t bytes) {
@@ -334,13 +344,8 @@ std::string Engine::describe(std::size_t bytes) {
   return text.data();
 }
 
-Stats Engine::stats() {
-  check_process("stats");
-  const auto on_gpu = gpu_->counts();
-  const std::lock_guard lock(mutex_);
-  Stats stats{.calls = calls_, .gpu_memory = gpu_->memory()};
-  for (const auto& [title, seen] : on_gpu) stats.calls[title].add(seen);
-  if (comm_ == nullptr) return stats;
+// With the lock held, and a communicator.
+void Engine::ask_waiting(Stats& stats) {
   std::vector<char> text(16384);
   stats.late.resize(static_cast<std::size_t>(size()));
   gdrxWaiting_t waiting{};
@@ -355,7 +360,34 @@ Stats Engine::stats() {
   stats.behind = waiting.behind;
   stats.seconds = waiting.seconds;
   stats.text = text.data();
+}
+
+Stats Engine::stats() {
+  check_process("stats");
+  const auto on_gpu = gpu_->counts();
+  const std::lock_guard lock(mutex_);
+  Stats stats{.calls = calls_, .waited = watched_.waited(), .gpu_memory = gpu_->memory()};
+  for (const auto& [title, seen] : on_gpu) stats.calls[title].add(seen);
+  if (comm_ != nullptr) ask_waiting(stats);
   return stats;
+}
+
+Seen Engine::look(Clock::time_point now) {
+  Seen seen{.group = number_, .rank = rank()};
+  if (getpid() != process_) return seen;
+  seen.failure = gpu_->failure();
+  const std::lock_guard lock(mutex_);
+  if (comm_ == nullptr || leaving_) return seen;
+  look_for_failure();
+  if (seen.failure.empty()) seen.failure = failure_;
+  Stats stats;
+  if (busy() && failure_.empty()) ask_waiting(stats);
+  if (watched_.look(stats.late, stats.seconds, now)) {
+    seen.late = std::move(stats.late);
+    seen.seconds = stats.seconds;
+    seen.text = std::move(stats.text);
+  }
+  return seen;
 }
 
 }  // namespace gdrx_torch

@@ -25,6 +25,8 @@
 
 #include "gpu.hpp"
 #include "mailbox.hpp"
+#include "record.hpp"
+#include "watch.hpp"
 #include "work.hpp"
 
 namespace gdrx_torch {
@@ -44,6 +46,7 @@ struct Stats {
   int running = 0, behind = 0;           // calls; behind: that wait for those to end
   double seconds = 0;                    // for which the oldest has run
   std::string text;                      // a line for each running call
+  std::map<int, double> waited;          // seconds for which calls have waited for a rank, in looks
   std::uint64_t gpu_memory = 0;          // bytes of the GPU that the group holds
 };
 
@@ -78,12 +81,20 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   Milliseconds timeout() const { return Milliseconds(timeout_.load()); }
   void set_timeout(Milliseconds timeout) { timeout_ = timeout.count(); }
+  /// For calls from now on, until the first of them has ended.
+  void extend_timeout(Milliseconds by) { extended_ += by.count(); }
+  Milliseconds extended() const { return Milliseconds(extended_.load()); }
+  /// For one call whose end nobody sees.
+  Milliseconds take_extended() { return Milliseconds(extended_.exchange(0)); }
   std::uint64_t sequence() const { return sequence_.load(); }
   std::uint64_t next_number() { return ++sequence_; }
   /// Why the group has failed; empty: it has not.
   std::string failure();
   std::string describe(std::size_t bytes);
   Stats stats();
+  /// Whether calls hang, and on whom. By the thread that watches, from time to time.
+  Seen look(Clock::time_point now);
+  int number() const { return number_; }
   const Wishes& wishes() const { return gpu_->meeting().wishes; }
   int rank() const { return gpu_->meeting().rank; }
   int size() const { return gpu_->meeting().size; }
@@ -91,10 +102,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
  private:
   Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout);
   WorkPtr begin(Call call, const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
-                std::uint64_t number);
+                std::uint64_t number, Peer peer);
   void advance(std::vector<WorkPtr>& ended);
   bool advance(Work& work);
   bool busy() const;
+  void ask_waiting(Stats& stats);
+  void look_for_failure();
   void check_process(const char* call) const;
   void check_usable(const char* call) const;
   void fail(const std::string& why);
@@ -105,6 +118,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void part(bool met, std::vector<WorkPtr> ended);
 
   gdrxComm_t comm_;
+  const int number_;  // among the groups of this process
   const std::shared_ptr<Gpu> gpu_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -117,13 +131,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::optional<std::vector<WorkPtr>> coalesced_;
   std::string failure_;
   std::map<std::string, Counted> calls_;
-  std::atomic<std::int64_t> timeout_;
+  Watched watched_;
+  std::atomic<std::int64_t> timeout_, extended_{0};
   std::atomic<std::uint64_t> sequence_{0};
+  std::uint64_t messages_ = 0;
   const int process_;  // a forked child owns nothing of this
 };
 
 /// Remembers a group for the end of the process.
 std::shared_ptr<Engine> enlist(std::shared_ptr<Engine> group);
+/// Those that live.
+std::vector<std::shared_ptr<Engine>> all_groups();
 /// The process ends: shuts all groups down, and waits for those that are on their way out, too.
 /// False: not all are out.
 bool leave_all(Milliseconds grace, Milliseconds most);

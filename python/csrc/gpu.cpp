@@ -33,7 +33,8 @@ gdrxConfig_t config_of(const Wishes& wishes) {
   return config;
 }
 
-Gpu::Gpu(Meeting meeting) : meeting_(std::move(meeting)), process_(getpid()) {}
+Gpu::Gpu(Meeting meeting, int number)
+    : meeting_(std::move(meeting)), number_(number), process_(getpid()) {}
 
 void Gpu::check_process(const char* call) const {
   TORCH_CHECK(getpid() == process_, "gdrx: ", call,
@@ -132,6 +133,7 @@ c10::intrusive_ptr<c10d::Work> Gpu::launch(const Place& place, Call call, const 
   auto work =
       c10::make_intrusive<GpuWork>(shared_from_this(), meeting_.rank, std::move(call), number);
   if (barrier) work->block_host();
+  Record::of_process().begin(number_, work->call, number, {}, true);
   run(place, *work, kAll, poster);
   const std::lock_guard lock(lock_);
   if (bracket_) bracket_->works.push_back(work);
@@ -164,6 +166,18 @@ c10::intrusive_ptr<c10d::Work> Gpu::exchange(Call call, Message message, std::ui
   return work;
 }
 
+void Gpu::record(const Message& message) {
+  Call call;
+  call.title = message.sends ? "gdrx:send" : "gdrx:recv";
+  (message.sends ? call.inputs : call.outputs).push_back(message.tensor);
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(lock_);
+    number = ++messages_;
+  }
+  Record::of_process().begin(number_, call, number, {message.peer, message.sends}, true);
+}
+
 void Gpu::run_messages(const std::vector<Message>& messages, GpuWork& work, int peer) {
   const Place place(*this, messages.front().tensor.device(), true);
   Call& call = work.call;
@@ -171,6 +185,7 @@ void Gpu::run_messages(const std::vector<Message>& messages, GpuWork& work, int 
     const at::Tensor buffer = dense(message.tensor);
     call.inputs.push_back(buffer);
     if (!message.sends) call.after = both(std::move(call.after), copy_back(message.tensor, buffer));
+    record(message);
   }
   run(place, work, peer, [&](const Target& to) {
     int ranks = 0;

@@ -73,7 +73,8 @@ struct Message {
 
 class Gpu : public std::enable_shared_from_this<Gpu> {
  public:
-  explicit Gpu(Meeting meeting);
+  /// `number`: of the group, in the record.
+  Gpu(Meeting meeting, int number);
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
   const Meeting& meeting() const { return meeting_; }
@@ -129,6 +130,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   void bind(c10::Device device);
   void run(const Place& place, GpuWork& work, int peer, const Poster& poster);
   void run_messages(const std::vector<Message>& messages, GpuWork& work, int peer);
+  void record(const Message& message);
   Comm& comm_of(int peer, Milliseconds timeout);
   Comm make(int peer, Milliseconds timeout);
   void free_shelf(const c10::Stream& stream);
@@ -136,6 +138,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   void check_process(const char* call) const;
 
   const Meeting meeting_;
+  const int number_;
   const int process_;     // a forked child owns nothing of this
   std::mutex launching_;  // a communicator takes one thread at a time; taken before lock_
   std::mutex lock_;       // for moments, of all below
@@ -146,6 +149,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   std::map<PoolId, std::vector<gdrxRegistration_t>> shared_;  // with launching_ held
   std::optional<Bracket> bracket_;
   std::map<const char*, Counted> calls_;
+  std::uint64_t messages_ = 0;
   std::string failure_;
   bool left_ = false;
 };

@@ -19,21 +19,41 @@ using Held = c10::intrusive_ptr<T>;
 
 namespace {
 
+py::dict dict_of(const gdrx_torch::Stats& stats) {
+  py::dict calls;
+  for (const auto& [title, seen] : stats.calls) {
+    calls[py::str(title.substr(title.find(':') + 1))] =
+        py::dict(py::arg("count") = seen.count, py::arg("bytes") = seen.bytes,
+                 py::arg("seconds") = seen.seconds);
+  }
+  return py::dict(py::arg("calls") = calls, py::arg("late") = stats.late,
+                  py::arg("running") = stats.running, py::arg("behind") = stats.behind,
+                  py::arg("seconds") = stats.seconds, py::arg("text") = stats.text,
+                  py::arg("waited") = stats.waited, py::arg("gpu_memory") = stats.gpu_memory);
+}
+
 py::dict stats_of(Backend& backend) {
   gdrx_torch::Stats stats;
   {
     const py::gil_scoped_release free;
     stats = backend.stats();
   }
-  py::dict calls;
-  for (const auto& [title, seen] : stats.calls) {
-    calls[py::str(title.substr(title.find(':') + 1))] =
-        py::dict(py::arg("count") = seen.count, py::arg("bytes") = seen.bytes);
+  return dict_of(stats);
+}
+
+// (number, this rank, stats) of each group that lives.
+py::list all_stats() {
+  std::vector<std::tuple<int, int, gdrx_torch::Stats>> all;
+  {
+    const py::gil_scoped_release free;
+    for (const auto& group : gdrx_torch::all_groups())
+      all.emplace_back(group->number(), group->rank(), group->stats());
   }
-  return py::dict(py::arg("calls") = calls, py::arg("late") = stats.late,
-                  py::arg("running") = stats.running, py::arg("behind") = stats.behind,
-                  py::arg("seconds") = stats.seconds, py::arg("text") = stats.text,
-                  py::arg("gpu_memory") = stats.gpu_memory);
+  py::list list;
+  for (const auto& [number, rank, stats] : all) {
+    list.append(py::make_tuple(number, rank, dict_of(stats)));
+  }
+  return list;
 }
 
 Held<GroupOptions> options_of(int gpu_blocks, bool reproducible, bool urgent_stream) {
@@ -41,6 +61,67 @@ Held<GroupOptions> options_of(int gpu_blocks, bool reproducible, bool urgent_str
                     ": give 1 to 1024 multiprocessors, or 0 for the default");
   return c10::make_intrusive<GroupOptions>(
       Milliseconds(-1), gdrx_torch::Wishes{gpu_blocks, reproducible, urgent_stream});
+}
+
+// What the thread that watches hears of all groups of the process.
+py::list look() {
+  std::vector<gdrx_torch::Seen> all;
+  {
+    const py::gil_scoped_release free;
+    const auto now = gdrx_torch::Clock::now();
+    for (const auto& group : gdrx_torch::all_groups()) all.push_back(group->look(now));
+  }
+  py::list list;
+  for (const auto& seen : all) {
+    list.append(py::dict(py::arg("group") = seen.group, py::arg("rank") = seen.rank,
+                         py::arg("late") = seen.late, py::arg("seconds") = seen.seconds,
+                         py::arg("text") = seen.text, py::arg("failure") = seen.failure));
+  }
+  return list;
+}
+
+// Of one list of all tensors' sizes, a tuple for each.
+py::list shapes(const gdrx_torch::Recorded& call, std::size_t from, std::size_t to) {
+  py::list all;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < to; ++i) {
+    py::list sizes;
+    for (std::size_t j = 0; j < call.dims[i]; ++j) sizes.append(call.sizes[at++]);
+    if (i >= from) all.append(sizes);
+  }
+  return all;
+}
+
+py::list types(const gdrx_torch::Recorded& call, std::size_t from, std::size_t to) {
+  py::list all;
+  for (std::size_t i = from; i < to; ++i) all.append(c10::toString(call.types[i]));
+  return all;
+}
+
+py::list record() {
+  py::list all;
+  for (const auto& call : gdrx_torch::Record::of_process().calls()) {
+    const std::size_t tensors = call.dims.size();
+    all.append(py::dict(py::arg("number") = call.number, py::arg("group") = call.group,
+                        py::arg("sequence") = call.sequence, py::arg("title") = call.title,
+                        py::arg("peer") = call.peer.rank, py::arg("sends") = call.peer.sends,
+                        py::arg("on_gpu") = call.on_gpu,
+                        py::arg("input_sizes") = shapes(call, 0, call.inputs),
+                        py::arg("input_dtypes") = types(call, 0, call.inputs),
+                        py::arg("output_sizes") = shapes(call, call.inputs, tensors),
+                        py::arg("output_dtypes") = types(call, call.inputs, tensors),
+                        py::arg("created") = call.created, py::arg("ended") = call.ended,
+                        py::arg("timeout") = call.timeout, py::arg("failed") = call.failed));
+  }
+  return all;
+}
+
+py::dict recorded_groups() {
+  py::dict all;
+  for (const auto& [number, group] : gdrx_torch::Record::of_process().groups()) {
+    all[py::int_(number)] = py::make_tuple(group.name, group.ranks, group.rank);
+  }
+  return all;
 }
 
 py::object pools() { return py::module_::import("gdrx.pools"); }
@@ -120,6 +201,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
           "perform_nocolor_split", [](const Backend&, const py::object&) {},
           "Nothing to do: a group is made by its members alone.")
       .def("_is_initialized", [](const Backend&) { return true; })
+      .def("named", &Backend::named, NoGil(), py::arg("name"), py::arg("ranks"),
+           "Its name, and the ranks of the job that it has, for what is told of it.")
+      .def("_add_ephemeral_timeout", &Backend::addEphemeralTimeout, NoGil(), py::arg("timeout"))
       .def("_set_default_timeout", &Backend::setTimeout, NoGil(), py::arg("timeout"));
   bind_pools(backend);
 #if GDRX_TORCH_AT_LEAST(7)
@@ -129,5 +213,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         "The number of this allocation among those of gdrx_pool_alloc; -1: it is none of them.");
   m.def("leave_all", &gdrx_torch::leave_all, NoGil(), py::arg("grace"), py::arg("most"),
         "The process ends: shuts all groups down.");
+  m.def("look", &look, "Of each group: whom its calls wait for, and why it has failed.");
+  m.def("all_stats", &all_stats, "Of each group that lives: its number, this rank, its stats.");
+  m.def("record", &record, "The last calls of this process.");
+  m.def("recorded_groups", &recorded_groups,
+        "Number: name, ranks of the job, and which of them this is.");
   m.attr("torch_version") = TORCH_VERSION;
 }

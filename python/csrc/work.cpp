@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine.hpp"
+#include "record.hpp"
 
 namespace gdrx_torch {
 namespace {
@@ -50,7 +51,9 @@ Work::Work(std::shared_ptr<Engine> engine, int rank, Call given, std::uint64_t n
       call(std::move(given)),
       sequence(number),
       engine_(std::move(engine)) {
-  const Milliseconds limit = call.timeout.count() > 0 ? call.timeout : engine_->timeout();
+  const Milliseconds more = engine_->extended();
+  const Milliseconds limit = (call.timeout.count() > 0 ? call.timeout : engine_->timeout()) + more;
+  extended = more.count() > 0;
   call.timeout = limit;
   deadline = begun_ + limit;
 }
@@ -106,6 +109,10 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFutureResult() {
       c10::IntType::get());
 }
 
+double Work::age(Clock::time_point now) const {
+  return std::chrono::duration<double>(now - begun_).count();
+}
+
 float Work::getDuration() const {
   return std::chrono::duration<float, std::milli>(ended_ - begun_).count();
 }
@@ -126,6 +133,7 @@ void Work::complete() {
   call.inputs.clear();
   call.shown.clear();
   ended_ = Clock::now();
+  Record::of_process().end(recorded, problem != nullptr);
   finish(problem);
   done_.store(true, std::memory_order_release);
   c10::intrusive_ptr<c10::ivalue::Future> future;

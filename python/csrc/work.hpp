@@ -36,8 +36,11 @@ struct Call {
 /// How often a call was made, and the bytes of this rank's tensors.
 struct Counted {
   std::uint64_t count = 0, bytes = 0;
+  double seconds = 0;  // from its start to its end, of those that have ended; a GPU's are not known
   void add(const Call& call);
-  void add(const Counted& others) { count += others.count, bytes += others.bytes; }
+  void add(const Counted& others) {
+    count += others.count, bytes += others.bytes, seconds += others.seconds;
+  }
 };
 
 class Work;
@@ -77,6 +80,7 @@ class Work : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence; }
 
   bool done() const { return done_.load(std::memory_order_acquire); }  // any thread
+  double age(Clock::time_point now) const;                             // seconds
   /// By the thread that found the end, once, without the lock.
   void complete();
 
@@ -86,6 +90,8 @@ class Work : public c10d::Work {
   std::string error;       // empty: none
   Clock::time_point deadline;
   std::uint64_t sequence;
+  std::uint64_t recorded = 0;  // its number in the record
+  bool extended = false;       // its time limit was, for this once
   int source = -1;
 
  private:

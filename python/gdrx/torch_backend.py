@@ -37,8 +37,7 @@ def register():
 def create(options, pg_options=None):
     """A group's backend. `options`: what PyTorch hands over; the user's pg_options may be of any type."""
     backend = make(options.store, options.group_rank, options.group_size, options.timeout, asked_by(pg_options))
-    backend.options.global_ranks_in_group = list(options.global_ranks_in_group)
-    backend.options.group_name = options.group_id
+    backend.named(options.group_id, list(options.global_ranks_in_group))
     return backend
 
 
@@ -56,9 +55,10 @@ def asked_by(pg_options):
 
 def make(store, rank: int, size: int, timeout: datetime.timedelta, options=None):
     """The backend itself, for who keeps its own groups. options: gdrx.Options."""
-    from gdrx import shim
+    from gdrx import shim, watch
 
     _leave_at_exit()
+    watch.start()
     return shim.load().Backend(store, rank, size, timeout, options)
 
 
@@ -69,9 +69,11 @@ def _leave_at_exit():
 
 def _leave(process):
     """The process ends. After an error the other ranks are told at once; else they are waited for."""
-    from gdrx import shim
+    from gdrx import shim, summary, watch
 
     if os.getpid() != process:
         return  # a forked child: the groups are its parent's
     failed = getattr(sys, "last_value", None) is not None
+    watch.stop()
+    summary.print_if_asked()
     shim.load().leave_all(datetime.timedelta(0) if failed else GRACE, GRACE)

@@ -101,6 +101,55 @@ def late(rank, size):
     _report(time.monotonic(), lambda: dist.all_reduce(torch.ones(4)))
 
 
+def extended(rank, size):
+    """A call that may take longer, for once: rank 1 is late by more than the group's time."""
+    from torch.distributed import distributed_c10d as c10d
+
+    ranks.join(timeout=datetime.timedelta(seconds=1))
+    _ready()
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    group._add_ephemeral_timeout(datetime.timedelta(seconds=3))
+    if rank == 1:
+        time.sleep(2)
+    _report(time.monotonic(), lambda: dist.all_reduce(torch.ones(4)))
+    c10d._add_ephemeral_timeout_for_all_pgs(datetime.timedelta(seconds=0.5))  # whichever PyTorch this is
+    dist.all_reduce(torch.ones(4))
+    if rank == 1:
+        time.sleep(3)
+    _report(time.monotonic(), lambda: dist.all_reduce(torch.ones(4)))
+
+
+def stopped(rank, size):
+    """Rank 1 is stopped for two seconds in the middle of things, and all goes on after it."""
+    import gdrx
+
+    ranks.join(timeout=datetime.timedelta(seconds=20))
+    for _ in range(3):
+        dist.all_reduce(torch.ones(8))
+    dist.all_gather_into_tensor(torch.ones(2 * size), torch.ones(2))
+    if rank == 0:
+        dist.send(torch.ones(3), 1)
+    if rank == 1:
+        dist.recv(torch.ones(3), 0)
+    _ready()
+    if rank == 1:
+        if os.fork() == 0:  # who wakes it up
+            time.sleep(2)
+            os.kill(os.getppid(), signal.SIGCONT)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    begun = time.monotonic()
+    work = dist.all_reduce(torch.ones(5), async_op=True)
+    if rank != 1:
+        time.sleep(max(0.0, begun + 1 - time.monotonic()))
+        asked = gdrx.stats()
+        print(f"ASKED {asked['late']} {asked['seconds']:.2f}", flush=True)
+    work.wait()
+    told = gdrx.stats()
+    print(f"STATS {told['waited'].get(1, 0):.2f} {told['calls']['all_reduce']['count']} "
+          f"{told['calls']['all_reduce']['seconds']:.2f}", flush=True)
+
+
 def aborted(rank, size):
     """Rank 1 aborts: the others hear of it, and finally runs."""
     ranks.join()

@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import ranks
 from counted import Failure, alone, count
@@ -67,6 +68,41 @@ def test_a_late_rank_ends_the_call_at_its_deadline():
     seconds, message = raised(text)[0]
     if not 0.9 < seconds < 2.5 or "waits for rank(s) 1" not in message:
         raise Failure(f"{seconds} s: {message}")
+
+
+def test_a_timeout_is_extended_for_one_call():
+    text = outputs(2, "extended")[0]
+    if "PASSED" not in text.splitlines():
+        raise Failure(text)
+    seconds, _ = raised(text)[0]
+    if not 0.9 < seconds < 2:  # the group's own again
+        raise Failure(text)
+
+
+def test_a_stopped_rank_is_named_within_a_second():
+    for size in SIZES:
+        texts = outputs(size, "stopped", env={"TORCH_GDRX_SUMMARY": "1"})
+        for rank in (r for r in range(size) if r != 1):
+            lines = re.findall(r"^gdrx: rank (\d) of group \S+ waits for rank 1 since ([0-9.]+) s: allReduce.* 5 float.*$",
+                               texts[rank], re.M)
+            if len(lines) != 1 or int(lines[0][0]) != rank or not 0.5 < float(lines[0][1]) <= 1.0:
+                raise Failure(texts[rank])
+            if not re.search(r"^ASKED \[1\] (0\.9|1\.)", texts[rank], re.M):
+                raise Failure(texts[rank])
+            waited, count, seconds = re.search(r"^STATS (\S+) (\S+) (\S+)$", texts[rank], re.M).groups()
+            if not 1.0 < float(waited) < 2.6 or int(count) != 4 or not 1.5 < float(seconds) < 3:
+                raise Failure(texts[rank])
+            if not re.search(r"^  all_reduce +4 +116 .*\n(.*\n)*  waited for rank 1: [12]\.\d s", texts[rank], re.M):
+                raise Failure(texts[rank])
+
+
+def test_torchfrtrace_reads_the_record_of_a_late_rank():
+    with tempfile.TemporaryDirectory() as folder:
+        outputs(2, "late", env={"TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
+        status, text = python("from torch.distributed.flight_recorder.fr_trace import main; main()", arguments=(folder,))
+    found = re.findall(r"^missing ranks: .*$", text, re.M)
+    if status != 0 or found != ["missing ranks: {1}"] or "collective: nccl:all_reduce" not in text:
+        raise Failure(text)
 
 
 def test_an_abort_reaches_all():
@@ -130,8 +166,8 @@ def test_launchers():
         raise Failure("ranks of several hosts, and no word of where")
 
 
-def python(code, **env):
-    done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, OMP_NUM_THREADS="1", **env),
+def python(code, arguments=(), **env):
+    done = subprocess.run([sys.executable, "-c", code, *arguments], env=dict(os.environ, OMP_NUM_THREADS="1", **env),
                           capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout + done.stderr
 
