@@ -91,6 +91,7 @@ inline constexpr const Trait& trait_of(Kind kind) {
 enum class Verdict : std::uint8_t {
   taken,
   alone,      // one rank, or an intercommunicator
+  worlds,     // ranks of several MPI_COMM_WORLDs, which may have other settings
   hosts,      // several, between which gdrx is not known to be faster
   broken,     // gdrx could not make its communicator
   early,      // the first calls of a communicator are not worth one of gdrx's

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "mpi/agree.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/waiting.hpp"
 
@@ -88,8 +89,8 @@ bool begin() noexcept {
   int initialized = 0;
   int finalized = 0;
   if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return false;
-  const bool works = real::Finalized(&finalized) == MPI_SUCCESS && finalized == 0 &&
-                     number_of(MPI_COMM_WORLD) != 0 &&
+  const bool works = ranks_agree() && real::Finalized(&finalized) == MPI_SUCCESS &&
+                     finalized == 0 && number_of(MPI_COMM_WORLD) != 0 &&
                      real::Comm_create_keyval(on_copy, on_free, &keyval, nullptr) == MPI_SUCCESS;
   phase = works ? Phase::on : Phase::off;
   return works;
@@ -147,6 +148,14 @@ State* state_of(MPI_Comm comm) noexcept {
   State* const state = recent_of(handle).load(std::memory_order_acquire);
   const bool is_it = state != nullptr && state->handle.load(std::memory_order_relaxed) == handle;
   return is_it ? state : look_up(comm);
+}
+
+State* look_again(State* state, MPI_Comm comm) noexcept {
+  void* attribute = nullptr;
+  int found = 0;
+  const bool is_still = real::Comm_get_attr(comm, keyval, &attribute, &found) == MPI_SUCCESS &&
+                        found != 0 && attribute == state;
+  return is_still ? state : look_up(comm);
 }
 
 int raise(State& state, const char* why) noexcept {

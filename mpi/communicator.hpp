@@ -73,6 +73,9 @@ class Freeing {
 /// Null: MPI is to have the call, whatever it is: before MPI_Init, in MPI_Finalize and after, with
 /// GDRX_MPI=off, or of no communicator, or of one that is being freed.
 State* state_of(MPI_Comm comm) noexcept;
+/// The same by MPI's attribute, 11 ns: a free that MPI should have told, and did not, leaves
+/// `state` behind, and its handle is another's.
+State* look_again(State* state, MPI_Comm comm) noexcept;
 /// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike.
 void make(State& state) noexcept;
 /// Calls the program's error handler for what went wrong; MPI's code of it.

@@ -19,6 +19,7 @@ std::array<std::array<Cell, kVerdicts>, kKinds> cells;
 constexpr std::array<const char*, kVerdicts> kWhy{{
     "taken",
     "passed on: one rank alone, or between two groups",
+    "passed on: ranks of several MPI_COMM_WORLDs",
     "passed on: ranks on several hosts",
     "passed on: gdrx has no communicator for them (a line says why)",
     "passed on: the first calls of a communicator",

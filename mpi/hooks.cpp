@@ -2,6 +2,7 @@
 // What the program calls instead of MPI's: a row for each collective, and the ends. Both names are
 // ours: Open MPI's Fortran calls PMPI_X, and so do tools that stand before this library. Each
 // passes on to the same name behind it.
+#include "mpi/agree.hpp"
 #include "mpi/call.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/explain.hpp"
@@ -53,6 +54,20 @@ GDRX_HOOK(Scatterv, (const void* s, const int* sn, const int* sd, MPI_Datatype s
           .kind = Kind::scatterv, .comm = c, .send = s, .recv = r, .recv_count = rn, .send_type = st, .recv_type = rt, .send_counts = sn, .send_places = sd, .root = root)
 GDRX_HOOK(Barrier, (MPI_Comm c), (c), .kind = Kind::barrier, .comm = c)
 // clang-format on
+
+#define GDRX_INIT_AS(name, PARAMETERS, ARGUMENTS)            \
+  int name PARAMETERS {                                      \
+    static constinit Real<decltype(::name)> real_one(#name); \
+    const int result = real_one ARGUMENTS;                   \
+    if (result == MPI_SUCCESS) agree_in_init();              \
+    return result;                                           \
+  }
+GDRX_INIT_AS(MPI_Init, (int* argc, char*** argv), (argc, argv))
+GDRX_INIT_AS(PMPI_Init, (int* argc, char*** argv), (argc, argv))
+GDRX_INIT_AS(MPI_Init_thread, (int* argc, char*** argv, int wanted, int* got),
+             (argc, argv, wanted, got))
+GDRX_INIT_AS(PMPI_Init_thread, (int* argc, char*** argv, int wanted, int* got),
+             (argc, argv, wanted, got))
 
 #define GDRX_FREE_AS(name)                                   \
   int name(MPI_Comm* comm) {                                 \

@@ -4,9 +4,8 @@
 // decline because of its own. So do blocks that overlap or lie before the buffer's address, which
 // gdrx does not have: MPI lets them be sent, and MPIs let them be received.
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
 
+#include "mpi/pack.hpp"
 #include "mpi/run.hpp"
 
 namespace gdrx::mpi {
@@ -62,63 +61,26 @@ Bytes bytes_of(const Side& side, Scratch& scratch, std::size_t* lists) {
   return bytes;
 }
 
-/// A block of the program's type and its bytes, in pieces that MPI's int can count.
-template <class Body>
-void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
-  if (side.type.size == 0) return;
-  constexpr std::size_t kMost = std::size_t{1} << 30;
-  const std::size_t most = std::max<std::size_t>(1, kMost / side.type.size);
-  if (side.type.size > std::size_t{std::numeric_limits<int>::max()}) {
-    throw std::runtime_error("one element of a type has over 2 GiB, more than MPI_Pack can count");
-  }
-  std::byte* at = side.at + side.place(block);
-  for (std::size_t left = side.elements(block); left > 0;) {
-    const std::size_t count = std::min(left, most);
-    const std::size_t bytes = count * side.type.size;
-    int used = 0;
-    const int result = body(at, static_cast<int>(count), packed, static_cast<int>(bytes), &used);
-    if (result != MPI_SUCCESS) {
-      throw std::runtime_error("MPI does not pack or unpack a type of the program's");
-    }
-    if (static_cast<std::size_t>(used) != bytes) {
-      throw std::runtime_error("MPI packs a type to another size than it says");
-    }
-    at += static_cast<std::ptrdiff_t>(count) * side.type.extent;
-    packed += bytes;
-    left -= count;
-  }
+void pack(const Side& side, const Bytes& bytes, int first, int end) {
+  if (!bytes.packed) return;
+  for (int i = first; i < end; ++i) pack_block(side, i, bytes.begin_of(i));
 }
 
-void pack(const Side& side, const Bytes& bytes, int first, int end, MPI_Comm comm) {
+void unpack(const Side& side, const Bytes& bytes) {
   if (!bytes.packed) return;
-  for (int i = first; i < end; ++i) {
-    each_piece(side, i, bytes.begin_of(i),
-               [&](void* from, int count, void* to, int size, int* used) {
-                 return real::Pack(from, count, side.handle, to, size, used, comm);
-               });
-  }
-}
-
-void unpack(const Side& side, const Bytes& bytes, MPI_Comm comm) {
-  if (!bytes.packed) return;
-  for (int i = 0; i < side.blocks; ++i) {
-    each_piece(side, i, bytes.begin_of(i),
-               [&](void* to, int count, void* from, int size, int* used) {
-                 return real::Unpack(from, size, used, to, count, side.handle, comm);
-               });
-  }
+  for (int i = 0; i < side.blocks; ++i) unpack_block(side, i, bytes.begin_of(i));
 }
 
 // What MPI_IN_PLACE stands for.
 void place_in(const Call& call, const Plan& plan, const State& state, Bytes& in, Bytes& out) {
   if (call.kind == Kind::alltoall || call.kind == Kind::alltoallv) {
     in = out;
-    pack(plan.out, out, 0, plan.out.blocks, state.comm);
+    pack(plan.out, out, 0, plan.out.blocks);
   } else if (call.kind == Kind::scatter || call.kind == Kind::scatterv) {
     out.at = in.begin_of(state.rank);
   } else {  // the gathers
     in.at = out.begin_of(state.rank);
-    pack(plan.out, out, state.rank, state.rank + 1, state.comm);
+    pack(plan.out, out, state.rank, state.rank + 1);
   }
 }
 
@@ -171,10 +133,10 @@ gdrxResult_t move(const Call& call, const Plan& plan, State& state) {
   Bytes in = bytes_of(plan.in, state.packed_in, lists);
   Bytes out =
       bytes_of(plan.out, state.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
-  pack(plan.in, in, 0, plan.in.blocks, state.comm);
+  pack(plan.in, in, 0, plan.in.blocks);
   if (plan.in_place) place_in(call, plan, state, in, out);
   const gdrxResult_t result = send_off(call, in, out, state);
-  if (result == gdrxSuccess) unpack(plan.out, out, state.comm);
+  if (result == gdrxSuccess) unpack(plan.out, out);
   return result;
 }
 

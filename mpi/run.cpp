@@ -73,13 +73,22 @@ std::uint64_t now() noexcept {
 
 // Equal on every rank: from the settings, the collective, the communicator and what every rank
 // knows of the call's size.
-Verdict judge(const Call& call, const Plan& plan, State& state) noexcept {
+Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
+  if (state.stage == State::Stage::declined) return state.why;
   const Trait& trait = trait_of(call.kind);
   const bool all = settings().all;
+  if (trait.least == kNever && !all) return Verdict::size;
+  const Verdict looked = look(call, state.rank, state.size, plan);
+  if (looked != Verdict::taken) return looked;
   const bool nothing = trait.sized && plan.bytes == 0 && call.kind != Kind::barrier;
   if (all ? nothing : plan.bytes < trait.least || plan.bytes > trait.most) return Verdict::size;
+  return Verdict::taken;
+}
+
+// Of a call that could be taken.
+Verdict judge(State& state) noexcept {
   if (state.stage == State::Stage::fresh) {
-    if (!all && ++state.seen < kFirstCalls) return Verdict::early;
+    if (!settings().all && ++state.seen < kFirstCalls) return Verdict::early;
     make(state);
   }
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
@@ -100,23 +109,21 @@ gdrxResult_t run(const Call& call, const Plan& plan, State& state) {
 
 Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
   if (Passing::on()) return;
-  State* const state = state_of(call.comm);
+  State* state = state_of(call.comm);
   if (state == nullptr) return;
   explained_ = settings().explain;
   if (explained_) [[unlikely]]
     began_ = now();
-  if (state->stage == State::Stage::declined) {
-    verdict_ = state->why;
-    return;
-  }
-  if (trait_of(kind_).least == kNever && !settings().all) {
-    verdict_ = Verdict::size;
-    return;
-  }
   Plan plan;
-  verdict_ = look(call, state->rank, state->size, plan);
+  verdict_ = glance(call, *state, plan);
+  if (verdict_ != Verdict::size) {
+    State* const again = look_again(state, call.comm);
+    if (again != state)
+      verdict_ = again == nullptr ? Verdict::argument : glance(call, *again, plan);
+    state = again;
+  }
   bytes_ = plan.bytes;
-  if (verdict_ == Verdict::taken) verdict_ = judge(call, plan, *state);
+  if (verdict_ == Verdict::taken) verdict_ = judge(*state);
   if (verdict_ != Verdict::taken) return;
   try {
     const bool done = run(call, plan, *state) == gdrxSuccess;
