@@ -95,12 +95,19 @@ enum class Verdict : std::uint8_t {
   hosts,      // several, between which gdrx is not known to be faster
   broken,     // gdrx could not make its communicator
   early,      // the first calls of a communicator are not worth one of gdrx's
-  size,       // MPI is as fast, or there is nothing to do
+  size,       // MPI is as fast
+  nothing,    // no bytes
   type,       // gdrx does not reduce it
   operator_,  // the program's own
   argument,   // not right: MPI says how
 };
 inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::argument) + 1;
+
+/// Whether gdrx is meant to have such a call: what is not is no work, or MPI's by its nature.
+inline constexpr bool is_eligible(Verdict verdict) {
+  return verdict != Verdict::alone && verdict != Verdict::nothing &&
+         verdict != Verdict::operator_ && verdict != Verdict::argument;
+}
 
 /// While MPI, or a tool behind this library, has a call: what it calls by the other name is the
 /// same call, and goes on uncounted, as on ranks without that tool.

@@ -24,6 +24,7 @@ constexpr std::array<const char*, kVerdicts> kWhy{{
     "passed on: gdrx has no communicator for them (a line says why)",
     "passed on: the first calls of a communicator",
     "passed on: of a size at which MPI is as fast",
+    "passed on: no bytes",
     "passed on: gdrx does not reduce this type",
     "passed on: an operator of the program's",
     "passed on: arguments that MPI refuses",
@@ -46,6 +47,7 @@ void explain() noexcept {
   int rank = 0;
   if (real::Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
   std::uint64_t all = 0;
+  std::uint64_t eligible = 0;
   std::uint64_t taken = 0;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t why = 0; why < kVerdicts; ++why) {
@@ -53,6 +55,7 @@ void explain() noexcept {
       const std::uint64_t calls = cell.calls.load();
       if (calls == 0) continue;
       all += calls;
+      if (is_eligible(static_cast<Verdict>(why))) eligible += calls;
       if (why == 0) taken += calls;
       std::fprintf(stderr, "gdrx: MPI_%s: %llu %s, %llu bytes, %.3f ms\n", kTraits[kind].name,
                    static_cast<unsigned long long>(calls), kWhy[why],
@@ -60,8 +63,10 @@ void explain() noexcept {
                    static_cast<double>(cell.nanoseconds.load()) / 1e6);
     }
   }
-  std::fprintf(stderr, "gdrx: rank 0: %llu of %llu collective calls were taken\n",
-               static_cast<unsigned long long>(taken), static_cast<unsigned long long>(all));
+  std::fprintf(stderr,
+               "gdrx: rank 0: %llu of %llu collective calls were taken, %llu were eligible\n",
+               static_cast<unsigned long long>(taken), static_cast<unsigned long long>(all),
+               static_cast<unsigned long long>(eligible));
 }
 
 }  // namespace gdrx::mpi
