@@ -48,6 +48,8 @@ struct Call {
   const int* recv_places = nullptr;
   MPI_Op op{};
   int root = 0;
+  bool nonblocking = false;
+  MPI_Request* request = nullptr;  // of a nonblocking one
 };
 
 struct Trait {
@@ -94,7 +96,7 @@ enum class Verdict : std::uint8_t {
   worlds,     // ranks of several MPI_COMM_WORLDs, which may have other settings
   hosts,      // several, between which gdrx is not known to be faster
   broken,     // gdrx could not make its communicator
-  early,      // the first calls of a communicator are not worth one of gdrx's
+  early,      // gdrx's communicator is made in a later, blocking call
   size,       // MPI is as fast
   nothing,    // no bytes
   type,       // gdrx does not reduce it
@@ -140,6 +142,7 @@ class Hook {
   void note() const noexcept;
 
   Kind kind_;
+  bool nonblocking_;
   Verdict verdict_ = Verdict::argument;
   bool explained_ = false;
   int result_ = 0;

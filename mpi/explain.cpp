@@ -2,6 +2,7 @@
 #include "mpi/explain.hpp"
 
 #include <cstdio>
+#include <string>
 
 #include "mpi/settings.hpp"
 
@@ -14,7 +15,7 @@ struct Cell {
   std::atomic<std::uint64_t> nanoseconds{0};
 };
 
-std::array<std::array<Cell, kVerdicts>, kKinds> cells;
+std::array<std::array<Cell, kVerdicts>, 2 * kKinds> cells;  // the nonblocking ones behind
 
 constexpr std::array<const char*, kVerdicts> kWhy{{
     "taken",
@@ -30,10 +31,19 @@ constexpr std::array<const char*, kVerdicts> kWhy{{
     "passed on: arguments that MPI refuses",
 }};
 
+std::string name_of(std::size_t cell) {
+  if (cell < kKinds) return kTraits[cell].name;
+  std::string name = kTraits[cell - kKinds].name;
+  name[0] = static_cast<char>(name[0] - 'A' + 'a');
+  return "I" + name;
+}
+
 }  // namespace
 
-void note_call(Kind kind, Verdict verdict, std::size_t bytes, std::uint64_t nanoseconds) noexcept {
-  Cell& cell = cells[static_cast<std::size_t>(kind)][static_cast<std::size_t>(verdict)];
+void note_call(Kind kind, bool nonblocking, Verdict verdict, std::size_t bytes,
+               std::uint64_t nanoseconds) noexcept {
+  Cell& cell = cells[static_cast<std::size_t>(kind) + (nonblocking ? kKinds : 0)]
+                    [static_cast<std::size_t>(verdict)];
   cell.calls.fetch_add(1, std::memory_order_relaxed);
   cell.bytes.fetch_add(bytes, std::memory_order_relaxed);
   cell.nanoseconds.fetch_add(nanoseconds, std::memory_order_relaxed);
@@ -49,7 +59,7 @@ void explain() noexcept {
   std::uint64_t all = 0;
   std::uint64_t eligible = 0;
   std::uint64_t taken = 0;
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+  for (std::size_t kind = 0; kind < 2 * kKinds; ++kind) {
     for (std::size_t why = 0; why < kVerdicts; ++why) {
       const Cell& cell = cells[kind][why];
       const std::uint64_t calls = cell.calls.load();
@@ -57,7 +67,7 @@ void explain() noexcept {
       all += calls;
       if (is_eligible(static_cast<Verdict>(why))) eligible += calls;
       if (why == 0) taken += calls;
-      std::fprintf(stderr, "gdrx: MPI_%s: %llu %s, %llu bytes, %.3f ms\n", kTraits[kind].name,
+      std::fprintf(stderr, "gdrx: MPI_%s: %llu %s, %llu bytes, %.3f ms\n", name_of(kind).c_str(),
                    static_cast<unsigned long long>(calls), kWhy[why],
                    static_cast<unsigned long long>(cell.bytes.load()),
                    static_cast<double>(cell.nanoseconds.load()) / 1e6);

@@ -3,23 +3,11 @@
 // ours: Open MPI's Fortran calls PMPI_X, and so do tools that stand before this library. Each
 // passes on to the same name behind it.
 #include "mpi/agree.hpp"
-#include "mpi/call.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/explain.hpp"
+#include "mpi/hook.hpp"
 
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
-
-#define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...)       \
-  int name PARAMETERS {                                      \
-    static constinit Real<decltype(::name)> real_one(#name); \
-    const Hook hook({__VA_ARGS__});                          \
-    if (hook.taken()) return hook.result();                  \
-    const Passing passing;                                   \
-    return hook.passed(real_one ARGUMENTS);                  \
-  }
-#define GDRX_HOOK(name, PARAMETERS, ARGUMENTS, ...)            \
-  GDRX_HOOK_AS(MPI_##name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
-  GDRX_HOOK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, __VA_ARGS__)
 
 // clang-format off
 GDRX_HOOK(Allreduce, (const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c), (s, r, n, t, op, c),

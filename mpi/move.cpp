@@ -11,20 +11,6 @@
 namespace gdrx::mpi {
 namespace {
 
-/// A side as gdrx gets it.
-struct Bytes {
-  std::byte* at = nullptr;
-  std::size_t block = 0;                // bytes of each block
-  const std::size_t* counts = nullptr;  // or of each its own
-  const std::size_t* places = nullptr;
-  bool packed = false;  // `at` is not the program's
-
-  std::byte* begin_of(int block_number) const noexcept {
-    const auto i = static_cast<std::size_t>(block_number);
-    return at + (places != nullptr ? places[i] : i * block);
-  }
-};
-
 // One block behind another, from the buffer's address on. In another order they may be as well
 // apart, and are copied all the same.
 bool ascends(const Side& side) noexcept {
@@ -66,11 +52,6 @@ void pack(const Side& side, const Bytes& bytes, int first, int end) {
   for (int i = first; i < end; ++i) pack_block(side, i, bytes.begin_of(i));
 }
 
-void unpack(const Side& side, const Bytes& bytes) {
-  if (!bytes.packed) return;
-  for (int i = 0; i < side.blocks; ++i) unpack_block(side, i, bytes.begin_of(i));
-}
-
 // What MPI_IN_PLACE stands for.
 void place_in(const Call& call, const Plan& plan, const State& state, Bytes& in, Bytes& out) {
   if (call.kind == Kind::alltoall || call.kind == Kind::alltoallv) {
@@ -84,7 +65,8 @@ void place_in(const Call& call, const Plan& plan, const State& state, Bytes& in,
   }
 }
 
-gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const State& state) {
+gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const State& state,
+                      gdrxRequest_t* request) {
   const Engine& gdrx = *engine();
   const gdrxComm_t comm = state.gdrx;
   const std::size_t block = std::max(in.block, out.block);  // in place one side alone has it
@@ -92,28 +74,28 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
   switch (call.kind) {
     case Kind::bcast:
       return gdrx.Broadcast(in.at, in.at != nullptr ? in.at : out.at, block, gdrxByte, call.root,
-                            comm, nullptr, nullptr);
+                            comm, nullptr, request);
     case Kind::allgather:
-      return gdrx.AllGather(in.at, out.at, block, gdrxByte, comm, nullptr, nullptr);
+      return gdrx.AllGather(in.at, out.at, block, gdrxByte, comm, nullptr, request);
     case Kind::allgatherv:
       return gdrx.AllGatherv(in.at, out.at, out.counts, out.places, gdrxByte, comm, nullptr,
-                             nullptr);
+                             request);
     case Kind::alltoall:
-      return gdrx.AllToAll(in.at, out.at, block, gdrxByte, comm, nullptr, nullptr);
+      return gdrx.AllToAll(in.at, out.at, block, gdrxByte, comm, nullptr, request);
     case Kind::alltoallv:
       return gdrx.AllToAllv(in.at, in.counts, in.places, out.at, out.counts, out.places, gdrxByte,
-                            comm, nullptr, nullptr);
+                            comm, nullptr, request);
     case Kind::gather:
-      return gdrx.Gather(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, nullptr);
+      return gdrx.Gather(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, request);
     case Kind::gatherv:
       return gdrx.Gatherv(in.at, out.counts != nullptr ? out.counts[own] : block, out.at,
-                          out.counts, out.places, gdrxByte, call.root, comm, nullptr, nullptr);
+                          out.counts, out.places, gdrxByte, call.root, comm, nullptr, request);
     case Kind::scatter:
-      return gdrx.Scatter(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, nullptr);
+      return gdrx.Scatter(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, request);
     case Kind::scatterv:
       return gdrx.Scatterv(in.at, in.counts, in.places, out.at,
                            in.counts != nullptr ? in.counts[own] : block, gdrxByte, call.root, comm,
-                           nullptr, nullptr);
+                           nullptr, request);
     case Kind::allreduce:
     case Kind::reduce:
     case Kind::reduce_scatter_block:
@@ -128,16 +110,17 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
 
 }  // namespace
 
-gdrxResult_t move(const Call& call, const Plan& plan, State& state) {
-  std::size_t* const lists = state.lists.data();
-  Bytes in = bytes_of(plan.in, state.packed_in, lists);
+gdrxResult_t move(const Call& call, const Plan& plan, State& state, Work& work,
+                  gdrxRequest_t* request) {
+  std::size_t* const lists = work.lists.data();
+  Bytes in = bytes_of(plan.in, work.packed_in, lists);
   Bytes out =
-      bytes_of(plan.out, state.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
+      bytes_of(plan.out, work.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
   pack(plan.in, in, 0, plan.in.blocks);
   if (plan.in_place) place_in(call, plan, state, in, out);
-  const gdrxResult_t result = send_off(call, in, out, state);
-  if (result == gdrxSuccess) unpack(plan.out, out);
-  return result;
+  work.out = plan.out;
+  work.bytes = out;
+  return send_off(call, in, out, state, request);
 }
 
 }  // namespace gdrx::mpi
