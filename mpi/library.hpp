@@ -64,6 +64,7 @@ GDRX_REAL(Comm_create_keyval);
 GDRX_REAL(Comm_get_attr);
 GDRX_REAL(Comm_group);
 GDRX_REAL(Comm_rank);
+GDRX_REAL(Comm_remote_size);
 GDRX_REAL(Comm_set_attr);
 GDRX_REAL(Comm_size);
 GDRX_REAL(Comm_split);
@@ -88,6 +89,7 @@ GDRX_REAL(Type_create_struct);
 GDRX_REAL(Type_dup);
 GDRX_REAL(Type_free);
 GDRX_REAL(Type_get_extent);
+GDRX_REAL(Type_get_true_extent);
 GDRX_REAL(Type_size_x);
 GDRX_REAL(Unpack);
 }  // namespace real
