@@ -48,6 +48,8 @@ struct Call {
   const int* recv_places = nullptr;
   MPI_Op op{};
   int root = 0;
+  bool nonblocking = false;
+  MPI_Request* request = nullptr;  // of a nonblocking one
 };
 
 struct Trait {
@@ -91,15 +93,23 @@ inline constexpr const Trait& trait_of(Kind kind) {
 enum class Verdict : std::uint8_t {
   taken,
   alone,      // one rank, or an intercommunicator
+  worlds,     // ranks of several MPI_COMM_WORLDs, which may have other settings
   hosts,      // several, between which gdrx is not known to be faster
   broken,     // gdrx could not make its communicator
-  early,      // the first calls of a communicator are not worth one of gdrx's
-  size,       // MPI is as fast, or there is nothing to do
+  early,      // gdrx's communicator is made in a later, blocking call
+  size,       // MPI is as fast
+  nothing,    // no bytes
   type,       // gdrx does not reduce it
   operator_,  // the program's own
   argument,   // not right: MPI says how
 };
 inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::argument) + 1;
+
+/// Whether gdrx is meant to have such a call: what is not is no work, or MPI's by its nature.
+inline constexpr bool is_eligible(Verdict verdict) {
+  return verdict != Verdict::alone && verdict != Verdict::nothing &&
+         verdict != Verdict::operator_ && verdict != Verdict::argument;
+}
 
 /// While MPI, or a tool behind this library, has a call: what it calls by the other name is the
 /// same call, and goes on uncounted, as on ranks without that tool.
@@ -132,6 +142,7 @@ class Hook {
   void note() const noexcept;
 
   Kind kind_;
+  bool nonblocking_;
   Verdict verdict_ = Verdict::argument;
   bool explained_ = false;
   int result_ = 0;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "mpi/agree.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/waiting.hpp"
 
@@ -30,6 +32,7 @@ std::atomic<State*>& recent_of(std::uintptr_t handle) noexcept {
 
 // Between the free of a communicator and the meeting of its ranks.
 struct Leaving {
+  const State* state;  // while calls of it are pending, else null
   gdrxComm_t comm;
   gdrxRequest_t request;
 };
@@ -38,6 +41,7 @@ std::vector<Leaving> leaving;
 // mutex held. Never waits.
 void look_at_leaving() noexcept {
   const auto has_left = [](Leaving& one) {
+    if (one.state != nullptr && one.state->pending > 0) return false;
     if (engine()->Test(&one.request) == gdrxInProgress) return false;
     engine()->CommDestroy(one.comm);
     return true;
@@ -48,7 +52,8 @@ void look_at_leaving() noexcept {
 // mutex held. The ranks meet on their own.
 void leave(State& state) noexcept {
   if (state.gdrx == nullptr) return;
-  Leaving one{std::exchange(state.gdrx, nullptr), nullptr};
+  const std::lock_guard lock(pending_mutex());
+  Leaving one{state.pending > 0 ? &state : nullptr, std::exchange(state.gdrx, nullptr), nullptr};
   if (engine()->CommFinalize(one.comm, &one.request) == gdrxSuccess) {
     leaving.push_back(one);
   } else {
@@ -64,9 +69,8 @@ int on_free(MPI_Comm, int, void* attribute, void*) {
   recent_of(state.handle).compare_exchange_strong(expected, nullptr);
   state.handle = 0;
   leave(state);
-  state.packed_in = {};
-  state.packed_out = {};
-  state.next = std::exchange(unused, &state);
+  state.work = {};
+  if (state.pending == 0) state.next = std::exchange(unused, &state);
   if (phase == Phase::on) look_at_leaving();
   return MPI_SUCCESS;
 }
@@ -88,8 +92,8 @@ bool begin() noexcept {
   int initialized = 0;
   int finalized = 0;
   if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return false;
-  const bool works = real::Finalized(&finalized) == MPI_SUCCESS && finalized == 0 &&
-                     number_of(MPI_COMM_WORLD) != 0 &&
+  const bool works = ranks_agree() && real::Finalized(&finalized) == MPI_SUCCESS &&
+                     finalized == 0 && number_of(MPI_COMM_WORLD) != 0 &&
                      real::Comm_create_keyval(on_copy, on_free, &keyval, nullptr) == MPI_SUCCESS;
   phase = works ? Phase::on : Phase::off;
   return works;
@@ -120,7 +124,7 @@ State* meet(MPI_Comm comm) noexcept {
   state->rank = rank;
   state->size = size;
   state->seen = state->error = 0;
-  if (!alone) state->lists.resize(4 * static_cast<std::size_t>(size));
+  if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
   if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;
   on_free(comm, keyval, state, nullptr);
@@ -149,6 +153,14 @@ State* state_of(MPI_Comm comm) noexcept {
   return is_it ? state : look_up(comm);
 }
 
+State* look_again(State* state, MPI_Comm comm) noexcept {
+  void* attribute = nullptr;
+  int found = 0;
+  const bool is_still = real::Comm_get_attr(comm, keyval, &attribute, &found) == MPI_SUCCESS &&
+                        found != 0 && attribute == state;
+  return is_still ? state : look_up(comm);
+}
+
 int raise(State& state, const char* why) noexcept {
   static int kind = MPI_ERR_OTHER;
   static const bool known = real::Add_error_class(&kind) == MPI_SUCCESS;
@@ -161,7 +173,7 @@ int raise(State& state, const char* why) noexcept {
     }
     std::fprintf(stderr, "%s\n", text);
   }
-  real::Comm_call_errhandler(state.comm, state.error);
+  if (state.handle != 0) real::Comm_call_errhandler(state.comm, state.error);
   return state.error;
 }
 
@@ -171,6 +183,7 @@ void end_communicators() noexcept {
   for (State* const state : states) leave(*state);
   // All ranks are in MPI_Finalize, or dead: then gdrx says so.
   for (std::uint64_t rounds = 0; !leaving.empty(); ++rounds) {
+    drive_all();
     look_at_leaving();
     while_waiting(nullptr, rounds);
   }

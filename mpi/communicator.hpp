@@ -3,30 +3,11 @@
 // the communicator is freed; a small table beside it answers faster.
 #pragma once
 
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "mpi/call.hpp"
 #include "mpi/engine.hpp"
+#include "mpi/work.hpp"
 
 namespace gdrx::mpi {
-
-/// Memory of a side that is packed: grown when it must be, kept with its communicator.
-class Scratch {
- public:
-  std::byte* of(std::size_t bytes) {
-    if (bytes > size_) {
-      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-      size_ = bytes;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<std::byte[]> memory_;
-  std::size_t size_ = 0;
-};
 
 struct State {
   enum class Stage : std::uint8_t { fresh, live, declined };
@@ -40,10 +21,9 @@ struct State {
   int seen = 0;   // calls that gdrx would have taken
   int error = 0;  // MPI's code of gdrx's failure, once it has failed
   gdrxComm_t gdrx = nullptr;
-  Scratch packed_in;
-  Scratch packed_out;
-  std::vector<std::size_t> lists;  // four of `size`
-  State* next = nullptr;           // in the list of those that are free
+  Work work;                    // of a blocking call
+  std::atomic<int> pending{0};  // nonblocking calls that are not done
+  State* next = nullptr;        // in the list of those that are free
 };
 
 /// While this thread frees a communicator. MPI ends the program's attributes of it meanwhile, and
@@ -73,6 +53,9 @@ class Freeing {
 /// Null: MPI is to have the call, whatever it is: before MPI_Init, in MPI_Finalize and after, with
 /// GDRX_MPI=off, or of no communicator, or of one that is being freed.
 State* state_of(MPI_Comm comm) noexcept;
+/// The same by MPI's attribute, 11 ns: a free that MPI should have told, and did not, leaves
+/// `state` behind, and its handle is another's.
+State* look_again(State* state, MPI_Comm comm) noexcept;
 /// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike.
 void make(State& state) noexcept;
 /// Calls the program's error handler for what went wrong; MPI's code of it.

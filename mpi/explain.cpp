@@ -2,6 +2,7 @@
 #include "mpi/explain.hpp"
 
 #include <cstdio>
+#include <string>
 
 #include "mpi/settings.hpp"
 
@@ -14,24 +15,35 @@ struct Cell {
   std::atomic<std::uint64_t> nanoseconds{0};
 };
 
-std::array<std::array<Cell, kVerdicts>, kKinds> cells;
+std::array<std::array<Cell, kVerdicts>, 2 * kKinds> cells;  // the nonblocking ones behind
 
 constexpr std::array<const char*, kVerdicts> kWhy{{
     "taken",
     "passed on: one rank alone, or between two groups",
+    "passed on: ranks of several MPI_COMM_WORLDs",
     "passed on: ranks on several hosts",
     "passed on: gdrx has no communicator for them (a line says why)",
     "passed on: the first calls of a communicator",
     "passed on: of a size at which MPI is as fast",
+    "passed on: no bytes",
     "passed on: gdrx does not reduce this type",
     "passed on: an operator of the program's",
     "passed on: arguments that MPI refuses",
 }};
 
+std::string name_of(std::size_t cell) {
+  if (cell < kKinds) return kTraits[cell].name;
+  std::string name = kTraits[cell - kKinds].name;
+  name[0] = static_cast<char>(name[0] - 'A' + 'a');
+  return "I" + name;
+}
+
 }  // namespace
 
-void note_call(Kind kind, Verdict verdict, std::size_t bytes, std::uint64_t nanoseconds) noexcept {
-  Cell& cell = cells[static_cast<std::size_t>(kind)][static_cast<std::size_t>(verdict)];
+void note_call(Kind kind, bool nonblocking, Verdict verdict, std::size_t bytes,
+               std::uint64_t nanoseconds) noexcept {
+  Cell& cell = cells[static_cast<std::size_t>(kind) + (nonblocking ? kKinds : 0)]
+                    [static_cast<std::size_t>(verdict)];
   cell.calls.fetch_add(1, std::memory_order_relaxed);
   cell.bytes.fetch_add(bytes, std::memory_order_relaxed);
   cell.nanoseconds.fetch_add(nanoseconds, std::memory_order_relaxed);
@@ -45,22 +57,26 @@ void explain() noexcept {
   int rank = 0;
   if (real::Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
   std::uint64_t all = 0;
+  std::uint64_t eligible = 0;
   std::uint64_t taken = 0;
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+  for (std::size_t kind = 0; kind < 2 * kKinds; ++kind) {
     for (std::size_t why = 0; why < kVerdicts; ++why) {
       const Cell& cell = cells[kind][why];
       const std::uint64_t calls = cell.calls.load();
       if (calls == 0) continue;
       all += calls;
+      if (is_eligible(static_cast<Verdict>(why))) eligible += calls;
       if (why == 0) taken += calls;
-      std::fprintf(stderr, "gdrx: MPI_%s: %llu %s, %llu bytes, %.3f ms\n", kTraits[kind].name,
+      std::fprintf(stderr, "gdrx: MPI_%s: %llu %s, %llu bytes, %.3f ms\n", name_of(kind).c_str(),
                    static_cast<unsigned long long>(calls), kWhy[why],
                    static_cast<unsigned long long>(cell.bytes.load()),
                    static_cast<double>(cell.nanoseconds.load()) / 1e6);
     }
   }
-  std::fprintf(stderr, "gdrx: rank 0: %llu of %llu collective calls were taken\n",
-               static_cast<unsigned long long>(taken), static_cast<unsigned long long>(all));
+  std::fprintf(stderr,
+               "gdrx: rank 0: %llu of %llu collective calls were taken, %llu were eligible\n",
+               static_cast<unsigned long long>(taken), static_cast<unsigned long long>(all),
+               static_cast<unsigned long long>(eligible));
 }
 
 }  // namespace gdrx::mpi

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "mpi/agree.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/waiting.hpp"
@@ -73,6 +74,10 @@ bool init(State& state) {
 
 void make(State& state) noexcept {
   state.stage = State::Stage::declined;
+  if (!is_of_this_world(state.comm, state.size)) {
+    state.why = Verdict::worlds;
+    return;
+  }
   static const std::uint64_t kHost = host_number();
   const Least all = least_of_all(state.comm, {kHost, ~kHost, engine() != nullptr ? 1U : 0U});
   if (all.good == 0) {

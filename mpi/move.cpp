@@ -4,27 +4,12 @@
 // decline because of its own. So do blocks that overlap or lie before the buffer's address, which
 // gdrx does not have: MPI lets them be sent, and MPIs let them be received.
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
 
+#include "mpi/pack.hpp"
 #include "mpi/run.hpp"
 
 namespace gdrx::mpi {
 namespace {
-
-/// A side as gdrx gets it.
-struct Bytes {
-  std::byte* at = nullptr;
-  std::size_t block = 0;                // bytes of each block
-  const std::size_t* counts = nullptr;  // or of each its own
-  const std::size_t* places = nullptr;
-  bool packed = false;  // `at` is not the program's
-
-  std::byte* begin_of(int block_number) const noexcept {
-    const auto i = static_cast<std::size_t>(block_number);
-    return at + (places != nullptr ? places[i] : i * block);
-  }
-};
 
 // One block behind another, from the buffer's address on. In another order they may be as well
 // apart, and are copied all the same.
@@ -62,67 +47,26 @@ Bytes bytes_of(const Side& side, Scratch& scratch, std::size_t* lists) {
   return bytes;
 }
 
-/// A block of the program's type and its bytes, in pieces that MPI's int can count.
-template <class Body>
-void each_piece(const Side& side, int block, std::byte* packed, Body&& body) {
-  if (side.type.size == 0) return;
-  constexpr std::size_t kMost = std::size_t{1} << 30;
-  const std::size_t most = std::max<std::size_t>(1, kMost / side.type.size);
-  if (side.type.size > std::size_t{std::numeric_limits<int>::max()}) {
-    throw std::runtime_error("one element of a type has over 2 GiB, more than MPI_Pack can count");
-  }
-  std::byte* at = side.at + side.place(block);
-  for (std::size_t left = side.elements(block); left > 0;) {
-    const std::size_t count = std::min(left, most);
-    const std::size_t bytes = count * side.type.size;
-    int used = 0;
-    const int result = body(at, static_cast<int>(count), packed, static_cast<int>(bytes), &used);
-    if (result != MPI_SUCCESS) {
-      throw std::runtime_error("MPI does not pack or unpack a type of the program's");
-    }
-    if (static_cast<std::size_t>(used) != bytes) {
-      throw std::runtime_error("MPI packs a type to another size than it says");
-    }
-    at += static_cast<std::ptrdiff_t>(count) * side.type.extent;
-    packed += bytes;
-    left -= count;
-  }
-}
-
-void pack(const Side& side, const Bytes& bytes, int first, int end, MPI_Comm comm) {
+void pack(const Side& side, const Bytes& bytes, int first, int end) {
   if (!bytes.packed) return;
-  for (int i = first; i < end; ++i) {
-    each_piece(side, i, bytes.begin_of(i),
-               [&](void* from, int count, void* to, int size, int* used) {
-                 return real::Pack(from, count, side.handle, to, size, used, comm);
-               });
-  }
-}
-
-void unpack(const Side& side, const Bytes& bytes, MPI_Comm comm) {
-  if (!bytes.packed) return;
-  for (int i = 0; i < side.blocks; ++i) {
-    each_piece(side, i, bytes.begin_of(i),
-               [&](void* to, int count, void* from, int size, int* used) {
-                 return real::Unpack(from, size, used, to, count, side.handle, comm);
-               });
-  }
+  for (int i = first; i < end; ++i) pack_block(side, i, bytes.begin_of(i));
 }
 
 // What MPI_IN_PLACE stands for.
 void place_in(const Call& call, const Plan& plan, const State& state, Bytes& in, Bytes& out) {
   if (call.kind == Kind::alltoall || call.kind == Kind::alltoallv) {
     in = out;
-    pack(plan.out, out, 0, plan.out.blocks, state.comm);
+    pack(plan.out, out, 0, plan.out.blocks);
   } else if (call.kind == Kind::scatter || call.kind == Kind::scatterv) {
     out.at = in.begin_of(state.rank);
   } else {  // the gathers
     in.at = out.begin_of(state.rank);
-    pack(plan.out, out, state.rank, state.rank + 1, state.comm);
+    pack(plan.out, out, state.rank, state.rank + 1);
   }
 }
 
-gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const State& state) {
+gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const State& state,
+                      gdrxRequest_t* request) {
   const Engine& gdrx = *engine();
   const gdrxComm_t comm = state.gdrx;
   const std::size_t block = std::max(in.block, out.block);  // in place one side alone has it
@@ -130,28 +74,28 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
   switch (call.kind) {
     case Kind::bcast:
       return gdrx.Broadcast(in.at, in.at != nullptr ? in.at : out.at, block, gdrxByte, call.root,
-                            comm, nullptr, nullptr);
+                            comm, nullptr, request);
     case Kind::allgather:
-      return gdrx.AllGather(in.at, out.at, block, gdrxByte, comm, nullptr, nullptr);
+      return gdrx.AllGather(in.at, out.at, block, gdrxByte, comm, nullptr, request);
     case Kind::allgatherv:
       return gdrx.AllGatherv(in.at, out.at, out.counts, out.places, gdrxByte, comm, nullptr,
-                             nullptr);
+                             request);
     case Kind::alltoall:
-      return gdrx.AllToAll(in.at, out.at, block, gdrxByte, comm, nullptr, nullptr);
+      return gdrx.AllToAll(in.at, out.at, block, gdrxByte, comm, nullptr, request);
     case Kind::alltoallv:
       return gdrx.AllToAllv(in.at, in.counts, in.places, out.at, out.counts, out.places, gdrxByte,
-                            comm, nullptr, nullptr);
+                            comm, nullptr, request);
     case Kind::gather:
-      return gdrx.Gather(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, nullptr);
+      return gdrx.Gather(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, request);
     case Kind::gatherv:
       return gdrx.Gatherv(in.at, out.counts != nullptr ? out.counts[own] : block, out.at,
-                          out.counts, out.places, gdrxByte, call.root, comm, nullptr, nullptr);
+                          out.counts, out.places, gdrxByte, call.root, comm, nullptr, request);
     case Kind::scatter:
-      return gdrx.Scatter(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, nullptr);
+      return gdrx.Scatter(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, request);
     case Kind::scatterv:
       return gdrx.Scatterv(in.at, in.counts, in.places, out.at,
                            in.counts != nullptr ? in.counts[own] : block, gdrxByte, call.root, comm,
-                           nullptr, nullptr);
+                           nullptr, request);
     case Kind::allreduce:
     case Kind::reduce:
     case Kind::reduce_scatter_block:
@@ -166,16 +110,17 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
 
 }  // namespace
 
-gdrxResult_t move(const Call& call, const Plan& plan, State& state) {
-  std::size_t* const lists = state.lists.data();
-  Bytes in = bytes_of(plan.in, state.packed_in, lists);
+gdrxResult_t move(const Call& call, const Plan& plan, State& state, Work& work,
+                  gdrxRequest_t* request) {
+  std::size_t* const lists = work.lists.data();
+  Bytes in = bytes_of(plan.in, work.packed_in, lists);
   Bytes out =
-      bytes_of(plan.out, state.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
-  pack(plan.in, in, 0, plan.in.blocks, state.comm);
+      bytes_of(plan.out, work.packed_out, lists + 2 * static_cast<std::ptrdiff_t>(state.size));
+  pack(plan.in, in, 0, plan.in.blocks);
   if (plan.in_place) place_in(call, plan, state, in, out);
-  const gdrxResult_t result = send_off(call, in, out, state);
-  if (result == gdrxSuccess) unpack(plan.out, out, state.comm);
-  return result;
+  work.out = plan.out;
+  work.bytes = out;
+  return send_off(call, in, out, state, request);
 }
 
 }  // namespace gdrx::mpi

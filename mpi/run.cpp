@@ -9,62 +9,71 @@
 #include <new>
 
 #include "mpi/explain.hpp"
+#include "mpi/pack.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
 
 namespace gdrx::mpi {
 namespace {
 
-// Making gdrx's communicator takes 4 to 16 ms on two ranks: what a hundred calls or so may save.
+// Making gdrx's communicator takes 0.5 ms on two ranks, and an Allreduce of 8 KiB is 5 to 8 us
+// quicker then: a hundred calls save as much. docs/how-to/mpi-programs.md has more of it.
 constexpr int kFirstCalls = 100;
 
 // In place the input is the whole vector at recv, and the result is to be at its beginning. gdrx
 // leaves it where this rank's part is.
-gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state) {
+gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state, Work& work,
+                            gdrxRequest_t* request) {
   const Engine& gdrx = *engine();
   const auto extent = static_cast<std::size_t>(plan.type->extent);
   std::size_t before = 0;  // elements
   std::size_t own = static_cast<std::size_t>(call.recv_count);
   const bool lists = call.kind == Kind::reduce_scatter;
   if (lists) {
-    std::copy_n(call.recv_counts, state.size, state.lists.begin());
-    own = state.lists[static_cast<std::size_t>(state.rank)];
-    for (int i = 0; i < state.rank; ++i) before += state.lists[static_cast<std::size_t>(i)];
+    std::copy_n(call.recv_counts, state.size, work.lists.begin());
+    own = work.lists[static_cast<std::size_t>(state.rank)];
+    for (int i = 0; i < state.rank; ++i) before += work.lists[static_cast<std::size_t>(i)];
   } else {
     before = own * static_cast<std::size_t>(state.rank);
   }
   const void* const from = plan.in_place ? call.recv : call.send;
   void* to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
-  if (to == nullptr) to = state.lists.data();  // nothing comes, and MPI lets it be no memory at all
+  if (to == nullptr) to = work.lists.data();  // nothing comes, and MPI lets it be no memory at all
   const gdrxResult_t result =
-      lists ? gdrx.ReduceScatterv(from, to, state.lists.data(), plan.type->gdrx, plan.op,
-                                  state.gdrx, nullptr, nullptr)
+      lists ? gdrx.ReduceScatterv(from, to, work.lists.data(), plan.type->gdrx, plan.op, state.gdrx,
+                                  nullptr, request)
             : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, nullptr,
-                                 nullptr);
-  if (plan.in_place && own > 0) std::memmove(call.recv, to, own * extent);
+                                 request);
+  if (plan.in_place) {
+    work.moved_from = to;
+    work.moved_to = call.recv;
+    work.moved = own * extent;
+  }
   return result;
 }
 
-gdrxResult_t reduce(const Call& call, const Plan& plan, State& state) {
+gdrxResult_t reduce(const Call& call, const Plan& plan, State& state, Work& work,
+                    gdrxRequest_t* request) {
   const Engine& gdrx = *engine();
   const void* const from = plan.in_place ? call.recv : call.send;
   const gdrxDataType_t type = plan.type->gdrx;
   void* const to = call.recv;
   const gdrxComm_t comm = state.gdrx;
   if (call.kind == Kind::allreduce) {
-    return gdrx.AllReduce(from, to, plan.elements, type, plan.op, comm, nullptr, nullptr);
+    return gdrx.AllReduce(from, to, plan.elements, type, plan.op, comm, nullptr, request);
   }
   if (call.kind == Kind::reduce) {
-    return gdrx.Reduce(from, to, plan.elements, type, plan.op, call.root, comm, nullptr, nullptr);
+    return gdrx.Reduce(from, to, plan.elements, type, plan.op, call.root, comm, nullptr, request);
   }
   if (call.kind == Kind::scan) {
-    return gdrx.Scan(from, to, plan.elements, type, plan.op, comm, nullptr, nullptr);
+    return gdrx.Scan(from, to, plan.elements, type, plan.op, comm, nullptr, request);
   }
   if (call.kind == Kind::exscan) {
     // Rank 0's is left as it is, and MPI lets it be no memory at all.
     void* const none = state.rank == 0 ? const_cast<void*>(from) : to;
-    return gdrx.Exscan(from, none, plan.elements, type, plan.op, comm, nullptr, nullptr);
+    return gdrx.Exscan(from, none, plan.elements, type, plan.op, comm, nullptr, request);
   }
-  return reduce_scatter(call, plan, state);
+  return reduce_scatter(call, plan, state, work, request);
 }
 
 std::uint64_t now() noexcept {
@@ -73,16 +82,37 @@ std::uint64_t now() noexcept {
 
 // Equal on every rank: from the settings, the collective, the communicator and what every rank
 // knows of the call's size.
-Verdict judge(const Call& call, const Plan& plan, State& state) noexcept {
+Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
+  if (state.stage == State::Stage::declined) return state.why;
   const Trait& trait = trait_of(call.kind);
   const bool all = settings().all;
+  if ((trait.least == kNever || call.nonblocking) && !all) return Verdict::size;
+  if (call.nonblocking && call.request == nullptr) return Verdict::argument;
+  const Verdict looked = look(call, state.rank, state.size, plan);
+  if (looked != Verdict::taken) return looked;
   const bool nothing = trait.sized && plan.bytes == 0 && call.kind != Kind::barrier;
-  if (all ? nothing : plan.bytes < trait.least || plan.bytes > trait.most) return Verdict::size;
+  if (nothing) return Verdict::nothing;
+  if (!all && (plan.bytes < trait.least || plan.bytes > trait.most)) return Verdict::size;
+  return Verdict::taken;
+}
+
+// Of a call that could be taken. A nonblocking one waits for nobody, so it cannot make gdrx's
+// communicator; all ranks are alike, as calls of a communicator have one order.
+Verdict judge(const Call& call, State& state) noexcept {
   if (state.stage == State::Stage::fresh) {
-    if (!all && ++state.seen < kFirstCalls) return Verdict::early;
+    if (call.nonblocking) return Verdict::early;
+    if (!settings().all && ++state.seen < kFirstCalls) return Verdict::early;
     make(state);
   }
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
+}
+
+int run(const Call& call, const Plan& plan, State& state) {
+  const gdrxResult_t result = state.pending == 0 ? start(call, plan, state, state.work, nullptr)
+                                                 : run_behind_pending(call, plan, state);
+  if (result != gdrxSuccess) return raise(state, engine()->GetLastError(state.gdrx));
+  finish(state.work);
+  return MPI_SUCCESS;
 }
 
 // The others are in the call already: they are told.
@@ -93,34 +123,47 @@ int give_up(State& state, const char* why) noexcept {
 
 }  // namespace
 
-gdrxResult_t run(const Call& call, const Plan& plan, State& state) {
-  if (call.kind == Kind::barrier) return engine()->Barrier(state.gdrx, nullptr, nullptr);
-  return trait_of(call.kind).reduces ? reduce(call, plan, state) : move(call, plan, state);
+gdrxResult_t start(const Call& call, const Plan& plan, State& state, Work& work,
+                   gdrxRequest_t* request) {
+  work.bytes.packed = false;
+  work.moved = 0;
+  if (call.kind == Kind::barrier) return engine()->Barrier(state.gdrx, nullptr, request);
+  return trait_of(call.kind).reduces ? reduce(call, plan, state, work, request)
+                                     : move(call, plan, state, work, request);
 }
 
-Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
+void finish(const Work& work) {
+  if (work.moved > 0) std::memmove(work.moved_to, work.moved_from, work.moved);
+  if (!work.bytes.packed) return;
+  for (int i = 0; i < work.out.blocks; ++i) unpack_block(work.out, i, work.bytes.begin_of(i));
+}
+
+Hook::Hook(const Call& call) noexcept : kind_(call.kind), nonblocking_(call.nonblocking) {
   if (Passing::on()) return;
-  State* const state = state_of(call.comm);
+  State* state = state_of(call.comm);
   if (state == nullptr) return;
   explained_ = settings().explain;
   if (explained_) [[unlikely]]
     began_ = now();
+  if (state->stage == State::Stage::declined) state = look_again(state, call.comm);
+  if (state == nullptr) return;
   if (state->stage == State::Stage::declined) {
     verdict_ = state->why;
     return;
   }
-  if (trait_of(kind_).least == kNever && !settings().all) {
-    verdict_ = Verdict::size;
-    return;
-  }
   Plan plan;
-  verdict_ = look(call, state->rank, state->size, plan);
+  verdict_ = glance(call, *state, plan);
+  if (verdict_ == Verdict::taken) {
+    State* const again = look_again(state, call.comm);
+    if (again == nullptr) return;
+    if (again != state) verdict_ = glance(call, *again, plan);
+    state = again;
+  }
   bytes_ = plan.bytes;
-  if (verdict_ == Verdict::taken) verdict_ = judge(call, plan, *state);
+  if (verdict_ == Verdict::taken) verdict_ = judge(call, *state);
   if (verdict_ != Verdict::taken) return;
   try {
-    const bool done = run(call, plan, *state) == gdrxSuccess;
-    result_ = done ? MPI_SUCCESS : raise(*state, engine()->GetLastError(state->gdrx));
+    result_ = nonblocking_ ? hand_out(call, plan, *state) : run(call, plan, *state);
   } catch (const std::bad_alloc&) {
     result_ = give_up(*state, "no memory to pack a call's data in");
   } catch (const std::exception& error) {
@@ -130,6 +173,8 @@ Hook::Hook(const Call& call) noexcept : kind_(call.kind) {
     note();
 }
 
-void Hook::note() const noexcept { note_call(kind_, verdict_, bytes_, now() - began_); }
+void Hook::note() const noexcept {
+  note_call(kind_, nonblocking_, verdict_, bytes_, now() - began_);
+}
 
 }  // namespace gdrx::mpi

@@ -7,9 +7,14 @@
 
 namespace gdrx::mpi {
 
-/// Blocks until it is done. `state` is live.
-gdrxResult_t run(const Call& call, const Plan& plan, State& state);
+/// `state` is live. Without `request` it blocks until the call is done, but for finish().
+gdrxResult_t start(const Call& call, const Plan& plan, State& state, Work& work,
+                   gdrxRequest_t* request);
 /// The half of it that moves data alone.
-gdrxResult_t move(const Call& call, const Plan& plan, State& state);
+gdrxResult_t move(const Call& call, const Plan& plan, State& state, Work& work,
+                  gdrxRequest_t* request);
+/// When gdrx is done with it, without an error. Throws std::runtime_error where MPI does not
+/// unpack.
+void finish(const Work& work);
 
 }  // namespace gdrx::mpi

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks that are in MPI_Init together look whether GDRX_MPI is the same on all of them. Later
+// there is no call in which a rank that has gdrx off could tell.
+#include "mpi/agree.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+#include "mpi/library.hpp"
+#include "mpi/settings.hpp"
+
+namespace gdrx::mpi {
+namespace {
+
+enum Mode : char { kAuto, kAll, kOff };
+
+std::atomic<bool> asked{false};
+std::atomic<bool> agreed{false};
+
+const char* word_of(char mode) noexcept {
+  return mode == kOff ? "off" : mode == kAll ? "all" : "auto";
+}
+
+// Equal on every rank, but for who prints.
+bool agree(MPI_Comm world, int rank, int size) {
+  const char mine = settings().off ? kOff : settings().all ? kAll : kAuto;
+  std::vector<char> all(static_cast<std::size_t>(size));
+  if (real::Allgather(&mine, 1, MPI_BYTE, all.data(), 1, MPI_BYTE, world) != MPI_SUCCESS) {
+    return false;
+  }
+  for (int other = 1; other < size; ++other) {
+    const char theirs = all[static_cast<std::size_t>(other)];
+    if (theirs == all[0]) continue;
+    if (rank == 0) {
+      std::fprintf(stderr,
+                   "gdrx: GDRX_MPI is %s on rank 0 and %s on rank %d, so MPI keeps all "
+                   "collectives: give every rank the same (mpirun -x GDRX_MPI)\n",
+                   word_of(all[0]), word_of(theirs), other);
+    }
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void agree_in_init() noexcept {
+  if (asked.exchange(true)) return;  // MPI_Init of a tool's, and the other name's
+  const MPI_Comm world = MPI_COMM_WORLD;
+  int rank = 0;
+  int size = 0;
+  if (number_of(world) == 0 || real::Comm_rank(world, &rank) != MPI_SUCCESS ||
+      real::Comm_size(world, &size) != MPI_SUCCESS) {
+    return;  // another MPI, of which nothing is taken
+  }
+  agreed = size == 1 || agree(world, rank, size);
+}
+
+bool ranks_agree() noexcept { return agreed; }
+
+bool is_of_this_world(MPI_Comm comm, int size) noexcept {
+  MPI_Group ours{};
+  MPI_Group theirs{};
+  if (real::Comm_group(MPI_COMM_WORLD, &ours) != MPI_SUCCESS) return false;
+  bool is = real::Comm_group(comm, &theirs) == MPI_SUCCESS;
+  if (is) {
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::vector<int> in_world(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    is = real::Group_translate_ranks(theirs, size, ranks.data(), ours, in_world.data()) ==
+             MPI_SUCCESS &&
+         std::find(in_world.begin(), in_world.end(), MPI_UNDEFINED) == in_world.end();
+    real::Group_free(&theirs);
+  }
+  real::Group_free(&ours);
+  return is;
+}
+
+}  // namespace gdrx::mpi

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/cuda.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace gdrx::mpi {
+namespace {
+
+using Address = unsigned long long;  // CUdeviceptr
+using Context = void*;
+constexpr int kMemoryType = 2;   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int kOrdinal = 9;      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr unsigned kDevice = 2;  // CU_MEMORYTYPE_DEVICE
+constexpr int kMostGpus = 64;
+
+struct Driver {
+  int (*attribute)(void*, int, Address) = nullptr;
+  int (*retain)(Context*, int) = nullptr;
+  int (*push)(Context) = nullptr;
+  int (*pop)(Context*) = nullptr;
+  int (*synchronize)(void*) = nullptr;
+  int (*from_gpu)(void*, Address, std::size_t) = nullptr;
+  int (*to_gpu)(Address, const void*, std::size_t) = nullptr;
+};
+Driver driver;
+std::atomic<bool> found{false};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) noexcept {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+bool load() noexcept {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return library != nullptr && find(library, "cuPointerGetAttribute", driver.attribute) &&
+         find(library, "cuDevicePrimaryCtxRetain", driver.retain) &&
+         find(library, "cuCtxPushCurrent_v2", driver.push) &&
+         find(library, "cuCtxPopCurrent_v2", driver.pop) &&
+         find(library, "cuStreamSynchronize", driver.synchronize) &&
+         find(library, "cuMemcpyDtoH_v2", driver.from_gpu) &&
+         find(library, "cuMemcpyHtoD_v2", driver.to_gpu);
+}
+
+// The loader appends what it loads: as long as nothing is behind the last library, none has come.
+// It is held, so that it stays.
+std::mutex mutex;
+std::atomic<link_map*> last{nullptr};
+
+bool look_again() noexcept {
+  const std::lock_guard lock(mutex);
+  if (found) return true;
+  link_map* end = last.load();
+  if (end == nullptr) {
+    void* const program = dlopen(nullptr, RTLD_LAZY);
+    if (program == nullptr || dlinfo(program, RTLD_DI_LINKMAP, &end) != 0) return false;
+  }
+  while (end->l_next != nullptr) end = end->l_next;
+  dlopen(end->l_name, RTLD_LAZY | RTLD_NOLOAD);
+  last = end;
+  found = load();
+  return found;
+}
+
+[[noreturn]] void die(const char* what, int code) noexcept {
+  std::fprintf(stderr, "gdrx: CUDA does not %s a buffer of a collective call (error %d)\n", what,
+               code);
+  std::abort();
+}
+
+// The primary context of the GPU whose memory that is, current on this thread for a while.
+class Current {
+ public:
+  explicit Current(const void* memory) noexcept {
+    static std::array<std::atomic<Context>, kMostGpus> contexts{};
+    int gpu = 0;
+    int code = driver.attribute(&gpu, kOrdinal, reinterpret_cast<Address>(memory));
+    if (code != 0 || gpu < 0 || gpu >= kMostGpus) die("find the GPU of", code);
+    Context context = contexts[static_cast<std::size_t>(gpu)];
+    if (context == nullptr) {
+      code = driver.retain(&context, gpu);
+      if (code != 0) die("open the GPU of", code);
+      contexts[static_cast<std::size_t>(gpu)] = context;
+    }
+    code = driver.push(context);
+    if (code != 0) die("use the GPU of", code);
+  }
+  ~Current() {
+    Context old = nullptr;
+    driver.pop(&old);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+};
+
+}  // namespace
+
+bool has_cuda() noexcept {
+  if (found.load(std::memory_order_acquire)) return true;
+  link_map* const end = last.load(std::memory_order_acquire);
+  return (end == nullptr || end->l_next != nullptr) && look_again();
+}
+
+bool is_on_gpu(const void* at) noexcept {
+  unsigned type = 0;
+  return at != nullptr &&
+         driver.attribute(&type, kMemoryType, reinterpret_cast<Address>(at)) == 0 &&
+         type == kDevice;
+}
+
+void copy_from_gpu(void* to, const void* from, std::size_t bytes) noexcept {
+  const Current current(from);
+  const int code = driver.from_gpu(to, reinterpret_cast<Address>(from), bytes);
+  if (code != 0) die("read", code);
+}
+
+void copy_to_gpu(void* to, const void* from, std::size_t bytes) noexcept {
+  const Current current(to);
+  int code = driver.to_gpu(reinterpret_cast<Address>(to), from, bytes);
+  if (code == 0) code = driver.synchronize(nullptr);  // a copy of other memory may return before
+  if (code != 0) die("write", code);
+}
+
+}  // namespace gdrx::mpi

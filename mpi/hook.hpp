@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective's hook, by both of its names. Each passes on to the same name behind it.
+#pragma once
+
+#include "mpi/call.hpp"
+#include "mpi/staging.hpp"
+
+// The arguments that are passed on are those of `call`, where it has them: its buffers may be
+// copies.
+#define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...)       \
+  int name PARAMETERS {                                      \
+    static constinit Real<decltype(::name)> real_one(#name); \
+    Call call{__VA_ARGS__};                                  \
+    Staging staging(call);                                   \
+    const Hook hook(call);                                   \
+    if (hook.taken()) return staging.done(hook.result());    \
+    const Passing passing;                                   \
+    return staging.done(hook.passed(real_one ARGUMENTS));    \
+  }
+#define GDRX_HOOK(name, PARAMETERS, ARGUMENTS, ...)            \
+  GDRX_HOOK_AS(MPI_##name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
+  GDRX_HOOK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, __VA_ARGS__)

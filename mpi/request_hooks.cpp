@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What asks for requests: ours of a list are driven, then MPI has the call. It does not know how to
+// go on with ours, so what would wait for any of them waits here.
+#include <thread>
+
+#include "mpi/requests.hpp"
+#include "mpi/waiting.hpp"
+
+using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
+
+#define GDRX_ASK_AS(name, PARAMETERS, ARGUMENTS, DRIVE)      \
+  int name PARAMETERS {                                      \
+    static constinit Real<decltype(::name)> real_one(#name); \
+    if (any_pending()) DRIVE;                                \
+    return real_one ARGUMENTS;                               \
+  }
+#define GDRX_ASK(name, PARAMETERS, ARGUMENTS, DRIVE)    \
+  GDRX_ASK_AS(MPI_##name, PARAMETERS, ARGUMENTS, DRIVE) \
+  GDRX_ASK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, DRIVE)
+
+namespace {
+
+// Until `test`, one of MPI's that does not block, has found something, or an error.
+template <class Test>
+int until(const MPI_Request* list, int count, Test&& test) {
+  for (std::uint64_t rounds = 0;; ++rounds) {
+    drive(list, count);
+    bool found = false;
+    const int result = test(found);
+    if (found || result != MPI_SUCCESS) return result;
+    std::this_thread::yield();
+    while_waiting(nullptr, rounds);
+  }
+}
+
+int wait_any(int n, MPI_Request* q, int* index, MPI_Status* status) {
+  return until(q, n, [&](bool& found) {
+    int flag = 0;
+    const int result = real::Testany(n, q, index, &flag, status);
+    found = flag != 0;
+    return result;
+  });
+}
+
+int wait_some(int n, MPI_Request* q, int* found_count, int* indices, MPI_Status* statuses) {
+  return until(q, n, [&](bool& found) {
+    const int result = real::Testsome(n, q, found_count, indices, statuses);
+    found = *found_count != 0;
+    return result;
+  });
+}
+
+}  // namespace
+
+// clang-format off
+GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), wait_for(q, 1))
+GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), wait_for(q, n))
+GDRX_ASK(Waitany, (int n, MPI_Request* q, int* i, MPI_Status* s), (n, q, i, s), if (drive(q, n)) return wait_any(n, q, i, s))
+GDRX_ASK(Waitsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), if (drive(q, n)) return wait_some(n, q, c, i, s))
+GDRX_ASK(Test, (MPI_Request* q, int* f, MPI_Status* s), (q, f, s), drive(q, 1))
+GDRX_ASK(Testall, (int n, MPI_Request* q, int* f, MPI_Status* s), (n, q, f, s), drive(q, n))
+GDRX_ASK(Testany, (int n, MPI_Request* q, int* i, int* f, MPI_Status* s), (n, q, i, f, s), drive(q, n))
+GDRX_ASK(Testsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), drive(q, n))
+GDRX_ASK(Request_get_status, (MPI_Request q, int* f, MPI_Status* s), (q, f, s), drive(&q, 1))
+// clang-format on
