@@ -4,8 +4,10 @@
 #include "mpi/agree.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "mpi/library.hpp"
@@ -19,6 +21,33 @@ enum Mode : char { kAuto, kAll, kOff };
 std::atomic<bool> asked{false};
 std::atomic<bool> agreed{false};
 
+// Ranks are in MPI_Init together, so one that does not answer for as long has not got this library.
+constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::microseconds kNap{200};
+
+// A rank without the library would never come: that is told, and not waited for.
+bool gather(const char* mine, std::vector<char>& all, MPI_Comm world, int rank) {
+  MPI_Request request{};
+  if (real::Iallgather(mine, 1, MPI_BYTE, all.data(), 1, MPI_BYTE, world, &request) !=
+      MPI_SUCCESS) {
+    return false;
+  }
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  int done = 0;
+  while (real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) {
+    if (std::chrono::steady_clock::now() > limit) {
+      std::fprintf(stderr,
+                   "gdrx: rank %d waits in MPI_Init for ranks that have not loaded this library: "
+                   "give it to every rank of the job, or to none (mpirun -x LD_PRELOAD, or gdrx "
+                   "mpirun)\n",
+                   rank);
+      real::Abort(world, 1);
+    }
+    std::this_thread::sleep_for(kNap);
+  }
+  return done != 0;
+}
+
 const char* word_of(char mode) noexcept {
   return mode == kOff ? "off" : mode == kAll ? "all" : "auto";
 }
@@ -27,9 +56,7 @@ const char* word_of(char mode) noexcept {
 bool agree(MPI_Comm world, int rank, int size) {
   const char mine = settings().off ? kOff : settings().all ? kAll : kAuto;
   std::vector<char> all(static_cast<std::size_t>(size));
-  if (real::Allgather(&mine, 1, MPI_BYTE, all.data(), 1, MPI_BYTE, world) != MPI_SUCCESS) {
-    return false;
-  }
+  if (!gather(&mine, all, world, rank)) return false;
   for (int other = 1; other < size; ++other) {
     const char theirs = all[static_cast<std::size_t>(other)];
     if (theirs == all[0]) continue;

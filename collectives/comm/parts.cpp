@@ -30,20 +30,14 @@ exec::Parts equal_parts(const Call& call, Rank self, int ranks) {
   const std::vector<Part> with_root{{call.root, {0, call.count}}};
   const std::vector<Part> all = blocks(call.count, ranks);
   const std::vector<Part> of_root = root ? all : std::vector<Part>{};
-  switch (call.collective) {
-    case Collective::all_to_all:
-    case Collective::all_to_all_v:
-      return {all, all};
-    case Collective::gather:
-    case Collective::gather_v:
-      return {with_root, of_root};
-    case Collective::all_gather_v:
-      return {{}, all};
-    case Collective::reduce_scatter_v:
-      return {all, {}};
-    default:  // scatter
-      return {of_root, with_root};
-  }
+  const auto is = [&](Collective one, Collective other) {
+    return call.collective == one || call.collective == other;
+  };
+  if (is(Collective::all_to_all, Collective::all_to_all_v)) return {all, all};
+  if (is(Collective::gather, Collective::gather_v)) return {with_root, of_root};
+  if (call.collective == Collective::all_gather_v) return {{}, all};
+  if (call.collective == Collective::reduce_scatter_v) return {all, {}};
+  return {of_root, with_root};  // scatter
 }
 
 void add_parts(Call& call, Rank self, int ranks) {
