@@ -43,7 +43,10 @@ Communicator::~Communicator() {
   endings_.tell();
   plan_.end();
   network_.close();
-  if (pinned_) give_pinned_back();
+  if (pinned_) {
+    streams_.forget_registrations(network_.registrations());
+    rails_.give_pinned_back(network_.registrations());
+  }
   if (gpu_spans_) gpu_spans_->show(Instant::max());
   try {
     if (track_) track_->write(log_);

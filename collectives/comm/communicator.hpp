@@ -254,8 +254,6 @@ class Communicator final {
                                                                    exec::Word word,
                                                                    std::span<std::byte> part);
   Result<std::byte*> pinned_of(std::uint64_t bytes);
-  void give_pinned_back();
-  void free_pinned();
   Machine rail_machine() const;
   Result<bool> reached(Operation& operation);
   void finish(Operation& operation) noexcept;

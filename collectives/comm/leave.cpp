@@ -73,7 +73,6 @@ Result<void> Communicator::finalize() {
     return tl::unexpected(left_alone());
   }
   mute();
-  free_pinned();
   return {};
 }
 

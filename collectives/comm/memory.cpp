@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "collectives/comm/communicator.hpp"
-#include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx {
 
@@ -51,24 +50,6 @@ Result<void> Communicator::free_memory(const std::byte* memory) {
   network_.registrations().remove(found->second.registration.get());
   allocations_.erase(found);
   return {};
-}
-
-// Before it is another communicator's, whose network knows nothing of it.
-void Communicator::give_pinned_back() {
-  streams_.give_pinned_back(network_.registrations());
-  rails_.give_pinned_back(network_.registrations());
-  pinned_->give_back();
-}
-
-// Where nothing is called any more. CUDA may let who frees it wait for kernels of this process: not
-// by a communicator that goes without a word.
-void Communicator::free_pinned() {
-  {
-    const Driving driving(*this);
-    give_pinned_back();
-  }
-  if (gpu_) gpu_->free_pinned();
-  if (cuda::is_loaded()) cuda::PinnedBuffer::free_kept();
 }
 
 MemoryHeld Communicator::memory_held() const {

@@ -6,16 +6,11 @@
 
 namespace gdrx {
 
-StagingPool::~StagingPool() { give_back(); }
-
 // Another communicator's memory is not this one's network's.
-void StagingPool::give_back() noexcept {
-  const std::lock_guard lock(mutex_);
-  blocks_.remove_if([this](Block& block) {
-    if (block.taken) return false;
+StagingPool::~StagingPool() {
+  for (const Block& block : blocks_) {
     if (block.registration) cache_.remove(block.registration.get());
-    return true;
-  });
+  }
 }
 
 StagingPool::Block* StagingPool::find(std::size_t bytes, bool& outgrown) noexcept {

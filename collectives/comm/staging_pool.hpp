@@ -40,8 +40,6 @@ class StagingPool {
   Result<Lease> share(Turn turn, std::size_t bytes, const void* device);
   /// By who drives, before the network has it.
   Result<void> enroll(Block& block);
-  /// What nobody has taken is the process's again.
-  void give_back() noexcept;
   /// Bytes: less than twice what was taken at once at most, rounded up to powers of two.
   std::size_t held() const noexcept;
 

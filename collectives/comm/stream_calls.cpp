@@ -112,13 +112,9 @@ void StreamCalls::register_pinned(RegistrationCache& cache) {
   }
 }
 
-void StreamCalls::give_pinned_back(RegistrationCache& cache) {
+void StreamCalls::forget_registrations(RegistrationCache& cache) {
   for (const RegistrationRef& one : registrations_) cache.remove(one.get());
   registrations_.clear();
-  const std::lock_guard lock(mutex_);
-  pinned_ = {};
-  pinned_is_new_ = false;
-  pinned_bytes_ = 0;
 }
 
 bool Communicator::idle() const noexcept {

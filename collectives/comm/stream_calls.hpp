@@ -63,7 +63,7 @@ class StreamCalls {
   /// Pinned memory, once for all calls. What is not registered is copied once more.
   void register_pinned(RegistrationCache& cache);
   /// Before the memory is another's.
-  void give_pinned_back(RegistrationCache& cache);
+  void forget_registrations(RegistrationCache& cache);
 
   bool running = false;                           // one that began has not ended
   std::uint64_t begun = 0;                        // so many ever did

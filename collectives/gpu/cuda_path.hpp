@@ -53,7 +53,6 @@ class CudaPath final : public Path {
   Result<bool> relay(const Work& what, const Relay& between, void* stream) override;
   Result<std::span<std::byte>> staging(std::uint64_t bytes) override;
   Result<std::span<std::byte>> pinned(std::uint64_t bytes) override;
-  void free_pinned() noexcept override;
   Result<void> stage(const Staged& what) override;
   Flags& flags() noexcept override { return *held_->flags; }
   std::uint64_t memory() const noexcept override { return kArenaBytes; }

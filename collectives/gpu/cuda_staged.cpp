@@ -28,13 +28,6 @@ Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
   return staging_;
 }
 
-void CudaPath::free_pinned() noexcept {
-  const AnyCapture beside;
-  staging_ = {};
-  held_->staging.clear();
-  PooledMemory::free_pinned();
-}
-
 Result<void> CudaPath::stage(const Staged& what) {
   const OnDevice here(device_);
   cudaStream_t const stream = GDRX_TRY(join_all(what.streams, what.capture));

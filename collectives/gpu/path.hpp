@@ -255,9 +255,6 @@ class Path {
   virtual Result<std::span<std::byte>> staging(std::uint64_t bytes) = 0;
   /// The same, for whoever has asked alone.
   virtual Result<std::span<std::byte>> pinned(std::uint64_t bytes) = 0;
-  /// After close(): frees what these two gave, and all such memory that the process has kept. CUDA
-  /// may let that wait for whatever this process runs on its GPUs.
-  virtual void free_pinned() noexcept = 0;
   /// Enqueues as launch() does: copies in, tells this process that all lies there, waits for it as
   /// step_flags(), copies out and tells it that. Errc::unsupported: nothing was enqueued.
   virtual Result<void> stage(const Staged& what) = 0;
@@ -274,7 +271,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 22;
+inline constexpr int kModuleAbi = 21;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -79,23 +79,6 @@ Result<PooledMemory> PooledMemory::borrow_pinned(std::uint64_t bytes) {
   return made;
 }
 
-void PooledMemory::free_pinned() noexcept {
-  while (true) {
-    std::byte* data = nullptr;
-    {
-      const std::lock_guard lock(pool().mutex);
-      std::vector<Idle>& idle = pool().idle;
-      const auto one = std::find_if(idle.begin(), idle.end(),
-                                    [](const Idle& kept) { return kept.device == kPinned; });
-      if (one == idle.end()) return;
-      data = one->data;
-      idle.erase(one);
-    }
-    cudaFreeHost(data);
-    cudaGetLastError();  // not the user's next call's
-  }
-}
-
 PooledMemory::~PooledMemory() {
   if (!lent_) return;
   const std::lock_guard lock(pool().mutex);

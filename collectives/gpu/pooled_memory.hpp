@@ -10,17 +10,15 @@
 
 namespace gdrx::gpu {
 
-/// Borrowed from a pool of the process, which frees nothing by itself: to free what a peer still
-/// maps is undefined in CUDA, and to free anything waits for all kernels of the GPU, of which some
-/// may be waiting for whoever frees. Given back when the object goes.
+/// Borrowed from a pool of the process, which never frees: to free what a peer still maps is
+/// undefined in CUDA, and to free anything waits for all kernels of the GPU, of which some may be
+/// waiting for whoever frees. Given back when the object goes.
 class PooledMemory {
  public:
   /// Of the current device; what it holds is whatever its last owner left.
   static Result<PooledMemory> borrow(std::uint64_t bytes);
   /// Of the host, pinned for every GPU: at least so many bytes, more than 0, or a quarter more.
   static Result<PooledMemory> borrow_pinned(std::uint64_t bytes);
-  /// Frees what the process has kept of pinned memory and nobody has. May wait, see above.
-  static void free_pinned() noexcept;
   PooledMemory() = default;
   PooledMemory(PooledMemory&& other) noexcept { swap(other); }
   PooledMemory& operator=(PooledMemory&& other) noexcept {

@@ -147,7 +147,7 @@ GDRX_API gdrxResult_t gdrxCommShrink(gdrxComm_t comm, const int* exclude, int co
  * each take a request. Once, before gdrxCommDestroy. From the call on only requests, what any
  * thread may call, and gdrxCommDestroy are left, which then waits for no other rank, and returns
  * gdrxSuccess though ranks that have met may be gone. Errors as of gdrxCommDestroy; gdrxCommAbort
- * ends it. At its end pinned memory is freed, which may wait for what GPUs run for this process. */
+ * ends it. */
 GDRX_API gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request);
 /* Every rank calls it, those of several communicators in any order. Waits until every operation
  * posted here is done; then frees, whatever it returns. Without gdrxCommFinalize other ranks may

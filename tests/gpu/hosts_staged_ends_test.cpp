@@ -260,40 +260,6 @@ TEST_P(GpuHostStagedEnds, PinnedMemoryOfRanksThatShareNoGpusIsNotKept) {
   EXPECT_EQ(held.registered, 0U);
 }
 
-std::uint64_t used_memory() {
-  std::size_t free = 0, total = 0;
-  must(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  return total - free;
-}
-
-// In their streams, by who waits, and in a graph that is there still.
-TEST_P(GpuHostStagedEnds, PinnedMemoryOfAFinalizedCommunicatorIsFreed) {
-  Hosts world(2, 1, settings_of(GetParam()));
-  world.for_each([&](int rank) { world.end(rank); });
-  const std::uint64_t before = used_memory();
-  world.make(settings_of(GetParam()));
-  const StagedCase what{Collective::all_gather, 100'000};
-  launch_all(world, what);
-  auto graphs = capture_all(world, what);
-  launch_graphs(world, graphs);
-  world.for_each([&](int rank) {
-    synchronize(world, rank);
-    gdrx::Call call = call_of(world, what, rank);
-    call.stream = nullptr;
-    must(call_api(world.comm(rank), call));
-  });
-  EXPECT_GE(world.comm(0).memory_held().pinned, 100'000U * 12);
-  world.for_each([&](int rank) { must(world.comm(rank).finalize()); });
-  EXPECT_EQ(world.comm(0).memory_held().pinned, 0U);
-  if (kEmulated) {  // real drivers do not count it; the first communicator's was kept until here
-    EXPECT_LE(used_memory(), before + (64 << 10));
-  }
-  launch_graphs(world, graphs);
-  world.for_each([&](int rank) { synchronize(world, rank); });
-  end(graphs);
-  world.for_each([&](int rank) { world.destroy(rank); });
-}
-
 INSTANTIATE_TEST_SUITE_P(Fabrics, GpuHostStagedEnds, testing::Values("tcp", "pinned"));
 
 }  // namespace

@@ -43,7 +43,6 @@ class NoPath : public Path {
   Result<bool> relay(const Work&, const Relay&, void*) override { return false; }
   Result<std::span<std::byte>> staging(std::uint64_t) override { return cannot(); }
   Result<std::span<std::byte>> pinned(std::uint64_t) override { return cannot(); }
-  void free_pinned() noexcept override {}
   Result<void> stage(const Staged&) override { return cannot(); }
   Flags& flags() noexcept override { return flags_; }
   std::uint64_t memory() const noexcept override { return 0; }

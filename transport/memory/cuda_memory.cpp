@@ -108,19 +108,6 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   return *this;
 }
 
-void PinnedBuffer::free_kept() noexcept {
-  std::list<PinnedBuffer> kept;
-  {
-    Idle& idle = Idle::instance();
-    const std::lock_guard lock(idle.mutex);
-    kept.swap(idle.all);
-  }
-  for (PinnedBuffer& one : kept) {
-    const Current current(one.context_.raw());
-    driver().free_host(std::exchange(one.data_, nullptr));
-  }
-}
-
 PinnedBuffer::~PinnedBuffer() {
   if (data_ == nullptr) return;
   try {

@@ -24,7 +24,7 @@ bool is_loaded() noexcept;
 MemoryKind kind_of(const void* pointer) noexcept;
 
 /// Host memory that the GPU copies to and from at full speed. The process keeps it for later ones:
-/// to free it may wait for every kernel of the GPU.
+/// to free it would wait for every kernel of the GPU.
 class PinnedBuffer {
  public:
   /// At least so many bytes, more than 0, or a quarter more. CUDA may let this wait for a thread
@@ -37,8 +37,6 @@ class PinnedBuffer {
   ~PinnedBuffer();
   std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  /// Frees what the process has kept.
-  static void free_kept() noexcept;
 
  private:
   struct Idle;
