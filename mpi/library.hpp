@@ -54,10 +54,11 @@ class Real {
 // What we call ourselves: never a hook of ours, nor another tool's.
 #define GDRX_REAL(name) inline constinit Real<decltype(::MPI_##name)> name("PMPI_" #name)
 namespace real {
+GDRX_REAL(Abort);
 GDRX_REAL(Add_error_class);
 GDRX_REAL(Add_error_code);
 GDRX_REAL(Add_error_string);
-GDRX_REAL(Abort);
+GDRX_REAL(Allgather);
 GDRX_REAL(Allreduce);
 GDRX_REAL(Comm_call_errhandler);
 GDRX_REAL(Comm_create_keyval);

@@ -28,7 +28,7 @@ void Communicator::look_at_stream(const Operation& operation, StreamPatience& pa
     patience = {what, streams_.begun,
                 what == nullptr ? Deadline::never() : waiters_deadline(operation.timeout)};
   }
-  if (!patience.deadline.passed(steady_clock().now())) return;
+  if (what == nullptr || !patience.deadline.passed(steady_clock().now())) return;
   stop_late(operation, what == &operation
                            ? "its stream has not come to it: what was put there before it does not "
                              "end"
@@ -72,7 +72,7 @@ Result<void> Communicator::wait_on_gpu(Operation& operation) {
 
 Result<Progress> Communicator::test(Operation& operation, StreamPatience& patience) {
   const Progress state = GDRX_TRY(test(operation));
-  if (state == Progress::done || operation.aside) return state;
+  if (state == Progress::done || operation.aside || !gpu_) return state;
   if (operation.mark) {
     look_at_mark(operation, patience);
   } else if (const std::unique_lock lock(driver_, std::try_to_lock); lock.owns_lock()) {

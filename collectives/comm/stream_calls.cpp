@@ -144,7 +144,6 @@ void Communicator::hear_streams() {
   take_posted();  // after that look: what has begun was posted before
   if (!begun) return;
   streams_.running = true;
-  ++streams_.begun;
   const gpu::CallRecord record = flags_->take();
   std::shared_ptr<Operation> operation;
   if (record.captured != 0) {
@@ -159,6 +158,7 @@ void Communicator::hear_streams() {
   } else {
     operation = std::move(streams_.awaited.front());
     streams_.awaited.pop_front();
+    ++streams_.begun;  // a graph's are not before anybody's
   }
   operation->begun = true;
   if (operation->messages) begin_messages(std::move(operation));

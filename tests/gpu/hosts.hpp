@@ -29,7 +29,7 @@ class Hosts {
     bool pinned = false;  // though the NICs reach the GPUs' memory
     bool flush = false;   // as if the GPU did not order what NICs write
     bool reproducible = false;
-    std::string trace;                           // a file's name
+    std::string trace{};                         // a file's name
     std::chrono::milliseconds timeout{100'000};  // emulated, under sanitizers
   };
 
