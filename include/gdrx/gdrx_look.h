@@ -65,7 +65,8 @@ GDRX_API gdrxResult_t gdrxCommExplainCall(gdrxComm_t comm, const gdrxCallShape_t
 /* The route that such a call takes by itself, outside a group and in a stream of the program's own,
  * static text: "host"; "GPU kernel": of one host; "GPUs and network"; "staged in its stream": the
  * host makes it on pinned memory while the stream waits; "nothing". A trace has the collective's
- * part there as "plan", "launch", "plan of hosts" or "staged plan". Errors: gdrxCommExplainCall's. */
+ * part there as "plan", "launch", "plan of hosts" or "staged plan". Errors: gdrxCommExplainCall's.
+ */
 GDRX_API gdrxResult_t gdrxCommRouteOfCall(gdrxComm_t comm, const gdrxCallShape_t* call,
                                           const char** route);
 
