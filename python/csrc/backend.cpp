@@ -36,9 +36,9 @@ void Backend::set_reproducible(bool on) {
   Meeting next = engine_->gpu().meeting();
   next.name += "/again";
   next.wishes.reproducible = on;
-  const auto before = std::exchange(engine_, Engine::create(next, engine_->timeout()));
+  const auto before =
+      std::exchange(engine_, Engine::create(next, engine_->timeout(), engine_.get()));
   options_->wishes = next.wishes;
-  named(options_->group_name, options_->global_ranks_in_group);
   before->shutdown(std::min(before->timeout(), kGrace));
 }
 
@@ -58,7 +58,11 @@ void Backend::setTimeout(Milliseconds timeout) {
   engine_->set_timeout(timeout);
 }
 
-void Backend::addEphemeralTimeout(const Milliseconds& timeout) { engine_->extend_timeout(timeout); }
+void Backend::addEphemeralTimeout(const Milliseconds& timeout) {
+  TORCH_CHECK(timeout.count() >= 0, "gdrx: a timeout longer by ", timeout.count(),
+              " ms: give 0 or more");
+  engine_->extend_timeout(timeout);
+}
 
 #if GDRX_TORCH_AT_LEAST(7)
 c10d::ErrorType Backend::getError() {
@@ -133,6 +137,11 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t>& ra
                                                   const c10::intrusive_ptr<Options>& opts) {
   const std::vector<int> ranks(ranks_to_exclude.begin(), ranks_to_exclude.end());
   auto made = c10::make_intrusive<Backend>(store_, engine_->without(ranks));
+  std::vector<std::uint64_t> left = options_->global_ranks_in_group;
+  for (int rank = static_cast<int>(left.size()); rank-- > 0;) {
+    if (std::count(ranks.begin(), ranks.end(), rank) > 0) left.erase(left.begin() + rank);
+  }
+  made->named(options_->group_name + "/without " + c10::str(ranks), left);
   if (opts) made->setTimeout(opts->timeout);
   return made;
 }
@@ -167,7 +176,7 @@ c10dWork Backend::recv(Tensors& tensors, int peer, int tag) {
 }
 
 c10dWork Backend::exchange(Call call, Message message) {
-  call.timeout = limit_of(call.timeout);
+  call.timeout = limit_of(call.timeout) + engine_->take_extended();
   return engine_->gpu().exchange(std::move(call), std::move(message), engine_->sequence());
 }
 

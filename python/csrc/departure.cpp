@@ -23,6 +23,7 @@ struct Departures {
   std::condition_variable changed;
   int open = 0;
   std::vector<std::weak_ptr<Engine>> groups;  // of this process
+  std::vector<Seen> last_words;               // of groups that failed, and are gone
 };
 
 // Never destroyed: a thread may outlive the end of main.
@@ -46,9 +47,35 @@ std::vector<std::shared_ptr<Engine>> all_groups() {
   const std::lock_guard lock(all.mutex);
   std::vector<std::shared_ptr<Engine>> groups;
   for (const auto& group : all.groups) {
-    if (auto here = group.lock()) groups.push_back(std::move(here));
+    if (auto here = group.lock(); here && here->is_mine()) groups.push_back(std::move(here));
   }
   return groups;
+}
+
+std::vector<Seen> look_at_groups() {
+  const auto now = Clock::now();
+  std::vector<Seen> seen;
+  {
+    Departures& all = departures();
+    const std::lock_guard lock(all.mutex);
+    seen.swap(all.last_words);
+  }
+  for (const auto& group : all_groups()) seen.push_back(group->look(now));
+  for (Seen& one : seen) {
+    if (!one.late.empty() || !one.failure.empty()) {
+      one.name = Record::of_process().name_of(one.group);
+    }
+  }
+  return seen;
+}
+
+// A program that destroys its group as soon as a call has raised leaves nothing to look at.
+void Engine::say_last_word() {
+  Seen seen = look(Clock::now());
+  if (seen.failure.empty()) return;
+  Departures& all = departures();
+  const std::lock_guard lock(all.mutex);
+  all.last_words.push_back(std::move(seen));
 }
 
 bool leave_all(Milliseconds grace, Milliseconds most) {
@@ -86,7 +113,9 @@ void Engine::shutdown(Milliseconds grace) {
     if (driver_.joinable()) driver_.detach();  // the parent's
     return;
   }
+  say_last_word();
   if (!stop_driver()) return;
+  Record::of_process().end_group(number_);
   gpu_->shutdown(grace);
   const auto now = Clock::now();
   const auto limit = now + grace;

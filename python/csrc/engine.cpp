@@ -73,7 +73,8 @@ gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, const std
   return id;
 }
 
-std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds timeout) {
+std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds timeout,
+                                       const Engine* before) {
   const gdrxUniqueId id = exchange_id(meeting.store, meeting.name, meeting.rank);
   gdrxConfig_t config = config_of(meeting.wishes);
   config.timeout_seconds = -1;  // each call has a deadline of its own here
@@ -83,15 +84,17 @@ std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds time
     C10_THROW_ERROR(DistBackendError,
                     std::string("gdrx: no communicator: ") + gdrxGetLastError(nullptr));
   }
-  return enlist(std::shared_ptr<Engine>(new Engine(comm, meeting, timeout)));
+  return enlist(std::shared_ptr<Engine>(new Engine(comm, meeting, timeout, before)));
 }
 
-Engine::Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout)
+Engine::Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout, const Engine* before)
     : comm_(comm),
-      number_(Record::of_process().add_group(meeting.rank, meeting.size)),
+      number_(before != nullptr ? before->number_
+                                : Record::of_process().add_group(meeting.rank, meeting.size)),
       gpu_(std::make_shared<Gpu>(std::move(meeting), number_)),
       mailbox_(comm, rank(), size()),
       timeout_(timeout.count()),
+      sequence_(before != nullptr ? before->sequence() : 0),
       process_(getpid()) {}
 
 std::shared_ptr<Engine> Engine::without(const std::vector<int>& ranks) {
@@ -105,6 +108,7 @@ std::shared_ptr<Engine> Engine::without(const std::vector<int>& ranks) {
           comm_, "shrink");
     gdrxCommUserRank(made, &left.rank);
     gdrxCommCount(made, &left.size);
+    shrunk_ = true;
     fail("the group was shrunk: use the new one");
   }
   turn();
@@ -138,8 +142,7 @@ WorkPtr Engine::begin(Call call,
     const std::lock_guard lock(mutex_);
     check_usable(work->call.title);
     calls_[work->call.title].add(work->call);
-    const std::uint64_t sequence = peer.rank == Peer::kNone ? number : ++messages_;
-    work->recorded = Record::of_process().begin(number_, work->call, sequence, peer, false);
+    work->recorded = Record::of_process().begin(number_, work->call, number, peer, false);
     start(work, ended);
     if (coalesced_) {
       coalesced_->push_back(work);
@@ -241,7 +244,6 @@ void Engine::advance(std::vector<WorkPtr>& ended) {
   if (!failure_.empty()) mailbox_.fail(failure_, ended);
   for (std::size_t i = before; i < ended.size(); ++i) {
     calls_[ended[i]->call.title].seconds += ended[i]->age(now);
-    if (ended[i]->extended) extended_ = 0;
   }
 }
 
@@ -344,7 +346,7 @@ std::string Engine::describe(std::size_t bytes) {
   return text.data();
 }
 
-// With the lock held, and a communicator.
+// With the lock held, and a communicator. Nothing is seen if who drives has no time to answer.
 void Engine::ask_waiting(Stats& stats) {
   std::vector<char> text(16384);
   stats.late.resize(static_cast<std::size_t>(size()));
@@ -354,11 +356,16 @@ void Engine::ask_waiting(Stats& stats) {
   waiting.rank_capacity = size();
   waiting.text = text.data();
   waiting.text_capacity = text.size();
-  check(gdrxCommGetWaiting(comm_, &waiting), comm_, "stats");
-  stats.late.resize(static_cast<std::size_t>(std::min(waiting.rank_count, size())));
+  const bool answered = gdrxCommGetWaiting(comm_, &waiting) == gdrxSuccess;
+  stats.late.resize(answered ? static_cast<std::size_t>(std::min(waiting.rank_count, size())) : 0);
+  if (!answered) return;
+  std::erase_if(stats.late, [&](int rank) { return mailbox_.only_listens_to(rank); });
+  const auto now = Clock::now();
+  double oldest = mailbox_.oldest(now);
+  if (!collectives_.empty()) oldest = std::max(oldest, collectives_.front()->age(now));
   stats.running = waiting.calls;
   stats.behind = waiting.behind;
-  stats.seconds = waiting.seconds;
+  stats.seconds = std::min(waiting.seconds, oldest);
   stats.text = text.data();
 }
 
@@ -374,17 +381,15 @@ Stats Engine::stats() {
 
 Seen Engine::look(Clock::time_point now) {
   Seen seen{.group = number_, .rank = rank()};
-  if (getpid() != process_) return seen;
   seen.failure = gpu_->failure();
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr || leaving_) return seen;
   look_for_failure();
-  if (seen.failure.empty()) seen.failure = failure_;
+  if (seen.failure.empty() && !shrunk_) seen.failure = failure_;
   Stats stats;
   if (busy() && failure_.empty()) ask_waiting(stats);
   if (watched_.look(stats.late, stats.seconds, now)) {
     seen.late = std::move(stats.late);
-    seen.seconds = stats.seconds;
     seen.text = std::move(stats.text);
   }
   return seen;

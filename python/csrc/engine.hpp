@@ -9,8 +9,10 @@
 
 #include <gdrx/gdrx.h>
 
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -53,7 +55,9 @@ struct Stats {
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   /// Collective over the ranks of `store`: rank 0 puts the unique id there.
-  static std::shared_ptr<Engine> create(const Meeting& meeting, Milliseconds timeout);
+  /// `before`: the group's until now, whose place and numbers it takes.
+  static std::shared_ptr<Engine> create(const Meeting& meeting, Milliseconds timeout,
+                                        const Engine* before = nullptr);
   /// The same without these ranks, of the ranks that stay, and they alone call it. This one is then
   /// of no more use, and whoever still waits in it has an error.
   std::shared_ptr<Engine> without(const std::vector<int>& ranks);
@@ -84,6 +88,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// For calls from now on, until the first of them has ended.
   void extend_timeout(Milliseconds by) { extended_ += by.count(); }
   Milliseconds extended() const { return Milliseconds(extended_.load()); }
+  void end_extension(Milliseconds by) { extended_ -= std::min(by.count(), extended_.load()); }
   /// For one call whose end nobody sees.
   Milliseconds take_extended() { return Milliseconds(extended_.exchange(0)); }
   std::uint64_t sequence() const { return sequence_.load(); }
@@ -95,12 +100,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Whether calls hang, and on whom. By the thread that watches, from time to time.
   Seen look(Clock::time_point now);
   int number() const { return number_; }
+  bool is_mine() const { return getpid() == process_; }
   const Wishes& wishes() const { return gpu_->meeting().wishes; }
   int rank() const { return gpu_->meeting().rank; }
   int size() const { return gpu_->meeting().size; }
 
  private:
-  Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout);
+  Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout, const Engine* before = nullptr);
   WorkPtr begin(Call call, const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
                 std::uint64_t number, Peer peer);
   void advance(std::vector<WorkPtr>& ended);
@@ -108,6 +114,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool busy() const;
   void ask_waiting(Stats& stats);
   void look_for_failure();
+  void say_last_word();
   void check_process(const char* call) const;
   void check_usable(const char* call) const;
   void fail(const std::string& why);
@@ -124,6 +131,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::condition_variable wake_;
   std::thread driver_;
   bool leaving_ = false;
+  bool shrunk_ = false;
   gdrxRequest_t departure_ = nullptr;  // the barrier in which all leave
   int waiting_ = 0;                    // threads in wait_for: they drive
   std::deque<WorkPtr> collectives_;
@@ -133,8 +141,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::map<std::string, Counted> calls_;
   Watched watched_;
   std::atomic<std::int64_t> timeout_, extended_{0};
-  std::atomic<std::uint64_t> sequence_{0};
-  std::uint64_t messages_ = 0;
+  std::atomic<std::uint64_t> sequence_;
   const int process_;  // a forked child owns nothing of this
 };
 
@@ -142,6 +149,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
 std::shared_ptr<Engine> enlist(std::shared_ptr<Engine> group);
 /// Those that live.
 std::vector<std::shared_ptr<Engine>> all_groups();
+/// What the thread that watches hears of all groups; of those that have failed and were destroyed,
+/// once.
+std::vector<Seen> look_at_groups();
 /// The process ends: shuts all groups down, and waits for those that are on their way out, too.
 /// False: not all are out.
 bool leave_all(Milliseconds grace, Milliseconds most);

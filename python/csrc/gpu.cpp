@@ -170,12 +170,7 @@ void Gpu::record(const Message& message) {
   Call call;
   call.title = message.sends ? "gdrx:send" : "gdrx:recv";
   (message.sends ? call.inputs : call.outputs).push_back(message.tensor);
-  std::uint64_t number = 0;
-  {
-    const std::lock_guard lock(lock_);
-    number = ++messages_;
-  }
-  Record::of_process().begin(number_, call, number, {message.peer, message.sends}, true);
+  Record::of_process().begin(number_, call, 0, {message.peer, message.sends}, true);
 }
 
 void Gpu::run_messages(const std::vector<Message>& messages, GpuWork& work, int peer) {

@@ -149,7 +149,6 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   std::map<PoolId, std::vector<gdrxRegistration_t>> shared_;  // with launching_ held
   std::optional<Bracket> bracket_;
   std::map<const char*, Counted> calls_;
-  std::uint64_t messages_ = 0;
   std::string failure_;
   bool left_ = false;
 };

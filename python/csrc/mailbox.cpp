@@ -243,6 +243,17 @@ void Mailbox::advance_arrivals(std::vector<WorkPtr>& ended, Clock::time_point no
   }
 }
 
+double Mailbox::oldest(Clock::time_point now) const {
+  double oldest = 0;
+  const auto look = [&](const WorkPtr& work) {
+    if (work) oldest = std::max(oldest, work->age(now));
+  };
+  for (const auto& out : outgoing_) look(out.work);
+  for (const auto& receipt : receipts_) look(receipt.work);
+  for (const auto& arrival : arrivals_) look(arrival.work);
+  return oldest;
+}
+
 void Mailbox::fail(const std::string& why, std::vector<WorkPtr>& ended) {
   if (failure_.empty()) failure_ = why;
   const auto end = [&](WorkPtr& work) {

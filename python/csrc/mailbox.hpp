@@ -47,6 +47,10 @@ class Mailbox {
   bool idle() const { return quiet() && listening_ == 0; }
   /// Nobody waits for anything.
   bool quiet() const { return outgoing_.empty() && receipts_.empty() && arriving_ == 0; }
+  /// Nobody waits for this peer: a packet of his would be kept.
+  bool only_listens_to(int peer) const { return peer_of(peer).listening && !wanted(peer); }
+  /// Seconds for which the oldest call has waited here.
+  double oldest(Clock::time_point now) const;
   /// Why the communicator failed; empty: it has not.
   const std::string& failure() const { return failure_; }
   /// Ends every call with this error.
@@ -91,6 +95,7 @@ class Mailbox {
     WorkPtr work;  // whom it is for
   };
 
+  const Peer& peer_of(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   void listen(int peer);
   void listen_to(int source);
   bool wanted(int peer) const;

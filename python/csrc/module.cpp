@@ -68,13 +68,12 @@ py::list look() {
   std::vector<gdrx_torch::Seen> all;
   {
     const py::gil_scoped_release free;
-    const auto now = gdrx_torch::Clock::now();
-    for (const auto& group : gdrx_torch::all_groups()) all.push_back(group->look(now));
+    all = gdrx_torch::look_at_groups();
   }
   py::list list;
   for (const auto& seen : all) {
     list.append(py::dict(py::arg("group") = seen.group, py::arg("rank") = seen.rank,
-                         py::arg("late") = seen.late, py::arg("seconds") = seen.seconds,
+                         py::arg("name") = seen.name, py::arg("late") = seen.late,
                          py::arg("text") = seen.text, py::arg("failure") = seen.failure));
   }
   return list;

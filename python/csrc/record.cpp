@@ -47,8 +47,12 @@ Record::Record() : ring_(calls_to_keep()) {}
 
 int Record::add_group(int rank, int size) {
   const std::lock_guard lock(lock_);
-  const int group = groups_.empty() ? 0 : groups_.rbegin()->first + 1;
-  RecordedGroup made{rank, "gdrx " + std::to_string(group), {}};
+  const std::uint64_t oldest = made_ - std::min<std::uint64_t>(made_, ring_.size());
+  std::erase_if(groups_, [&](const auto& known) {
+    return known.second.ended && known.second.last <= oldest;
+  });
+  const int group = next_group_++;
+  RecordedGroup made{.rank = rank, .name = "gdrx " + std::to_string(group)};
   made.ranks.resize(static_cast<std::size_t>(size));
   std::iota(made.ranks.begin(), made.ranks.end(), 0);
   groups_.emplace(group, std::move(made));
@@ -66,10 +70,11 @@ std::uint64_t Record::begin(int group, const Call& call, std::uint64_t sequence,
                             bool on_gpu) {
   if (ring_.empty()) return 0;
   const std::lock_guard lock(lock_);
+  RecordedGroup& known = groups_[group];
   Recorded& entry = ring_[made_ % ring_.size()];
-  entry.number = ++made_;
+  entry.number = known.last = ++made_;
   entry.group = group;
-  entry.sequence = sequence;
+  entry.sequence = peer.rank == Peer::kNone ? sequence : ++known.messages;
   entry.title = call.title;
   entry.peer = peer;
   entry.on_gpu = on_gpu;
@@ -86,13 +91,24 @@ std::uint64_t Record::begin(int group, const Call& call, std::uint64_t sequence,
   return made_;
 }
 
-void Record::end(std::uint64_t number, bool failed) {
+void Record::end(std::uint64_t number, int source, bool failed) {
   if (number == 0) return;
   const std::lock_guard lock(lock_);
   Recorded& entry = ring_[(number - 1) % ring_.size()];
   if (entry.number != number) return;  // a later call has its place
   entry.ended = now();
   entry.failed = failed;
+  if (entry.peer.rank == Peer::kAny && source >= 0) entry.peer.rank = source;
+}
+
+void Record::end_group(int group) {
+  const std::lock_guard lock(lock_);
+  groups_[group].ended = true;
+}
+
+std::string Record::name_of(int group) {
+  const std::lock_guard lock(lock_);
+  return groups_[group].name;
 }
 
 std::vector<Recorded> Record::calls() {

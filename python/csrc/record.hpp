@@ -42,6 +42,8 @@ struct Recorded {
 
 struct RecordedGroup {
   int rank = 0;  // of this process
+  bool ended = false;
+  std::uint64_t messages = 0, last = 0;  // last: the number of its latest call
   std::string name;
   std::vector<std::uint64_t> ranks;  // of the job, in the order of the group's
 };
@@ -52,10 +54,15 @@ class Record {
   static Record& of_process();
 
   int add_group(int rank, int size);
+  /// It is of no more use; its calls stay for a while.
+  void end_group(int group);
+  std::string name_of(int group);
   void name_group(int group, std::string name, std::vector<std::uint64_t> ranks);
-  /// The call's number, for its end; 0: nothing is recorded.
+  /// The call's number, for its end; 0: nothing is recorded. `sequence`: among collectives;
+  /// messages are counted here.
   std::uint64_t begin(int group, const Call& call, std::uint64_t sequence, Peer peer, bool on_gpu);
-  void end(std::uint64_t number, bool failed);
+  /// `source`: of a message that was received, or negative.
+  void end(std::uint64_t number, int source, bool failed);
   /// In the order in which they were made.
   std::vector<Recorded> calls();
   std::map<int, RecordedGroup> groups();
@@ -66,6 +73,7 @@ class Record {
   std::mutex lock_;
   std::vector<Recorded> ring_;
   std::uint64_t made_ = 0;
+  int next_group_ = 0;
   std::map<int, RecordedGroup> groups_;
 };
 

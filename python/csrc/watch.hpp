@@ -14,9 +14,9 @@ namespace gdrx_torch {
 /// What the thread that watches tells of a group. Empty: nothing new.
 struct Seen {
   int group = 0, rank = 0;
-  std::vector<int> late;  // whom the oldest running call waits for, told once a call
-  double seconds = 0;     // for which it has run
-  std::string text;       // a line for each running call
+  std::string name;       // the group's
+  std::vector<int> late;  // whom running calls wait for, told once
+  std::string text;       // a line for each of those
   std::string failure;    // why the group has failed, in each look
 };
 

@@ -53,7 +53,7 @@ Work::Work(std::shared_ptr<Engine> engine, int rank, Call given, std::uint64_t n
       engine_(std::move(engine)) {
   const Milliseconds more = engine_->extended();
   const Milliseconds limit = (call.timeout.count() > 0 ? call.timeout : engine_->timeout()) + more;
-  extended = more.count() > 0;
+  extended = more;
   call.timeout = limit;
   deadline = begun_ + limit;
 }
@@ -133,7 +133,8 @@ void Work::complete() {
   call.inputs.clear();
   call.shown.clear();
   ended_ = Clock::now();
-  Record::of_process().end(recorded, problem != nullptr);
+  Record::of_process().end(recorded, source, problem != nullptr);
+  if (extended.count() > 0) engine_->end_extension(extended);
   finish(problem);
   done_.store(true, std::memory_order_release);
   c10::intrusive_ptr<c10::ivalue::Future> future;

@@ -91,7 +91,7 @@ class Work : public c10d::Work {
   Clock::time_point deadline;
   std::uint64_t sequence;
   std::uint64_t recorded = 0;  // its number in the record
-  bool extended = false;       // its time limit was, for this once
+  Milliseconds extended{0};    // of its time limit, for this once
   int source = -1;
 
  private:

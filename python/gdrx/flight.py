@@ -12,7 +12,8 @@ VERSION = "2.10"  # of the form
 
 # What `torchfrtrace` calls these, by the titles that a profiler shows.
 NAMES = {"all_gather_into_tensor": "_all_gather_base", "all_reduce_coalesced": "allreduce_coalesced",
-         "all_to_all_single": "all_to_all", "monitored_barrier": "barrier", "reduce_scatter_tensor": "_reduce_scatter_base"}
+         "all_to_all_single": "all_to_all", "barrier": "all_reduce_barrier",
+         "reduce_scatter_tensor": "_reduce_scatter_base"}
 LIBRARY = "nccl"  # up to PyTorch 2.13 `torchfrtrace` reads no other's calls, and later it warns of each
 ANY = -2  # a receive from whoever sends
 
@@ -22,8 +23,8 @@ def record() -> dict:
     from gdrx import shim
 
     module = shim.load()
-    groups = module.recorded_groups()
     calls = module.record()
+    groups = module.recorded_groups()  # after the calls: a group is made before it calls
     return {"version": VERSION, "comm_lib_version": f"gdrx {_version()}",
             "pg_config": {name: {"name": name, "desc": "undefined", "ranks": str(list(ranks))}
                           for name, ranks, _ in groups.values()},
@@ -33,16 +34,18 @@ def record() -> dict:
 
 def write(path) -> None:
     """record() into a file, as `torchfrtrace` reads it."""
-    with open(path, "wb") as file:
-        pickle.dump(record(), file)
+    data = pickle.dumps(record())
+    unfinished = f"{path}.tmp"
+    with open(unfinished, "wb") as file:
+        file.write(data)
+    os.replace(unfinished, path)
 
 
-def write_if_asked() -> None:
+def write_if_asked(rank: int) -> None:
+    """Where a variable says. `rank`: of the job."""
     prefix = next(filter(None, map(os.environ.get, ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"))), "")
     if prefix:
-        import torch.distributed as dist
-
-        write(f"{prefix}{dist.get_rank() if dist.is_initialized() else os.environ.get('RANK', 0)}")
+        write(f"{prefix}{rank}")
 
 
 def _version() -> str:
@@ -56,7 +59,7 @@ def _name(call: dict, me: int) -> str:
     title = call["title"].split(":")[1]
     if call["peer"] == -1:
         return f"{LIBRARY}:{NAMES.get(title, title)}"
-    other = "?" if call["peer"] == ANY else call["peer"]
+    other = me if call["peer"] == ANY else call["peer"]  # nobody knows yet; the form has no word for that
     return f"{LIBRARY}:send {me}->{other}" if call["sends"] else f"{LIBRARY}:recv {me}<-{other}"
 
 

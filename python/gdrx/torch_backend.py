@@ -57,14 +57,15 @@ def make(store, rank: int, size: int, timeout: datetime.timedelta, options=None)
     """The backend itself, for who keeps its own groups. options: gdrx.Options."""
     from gdrx import shim, watch
 
-    _leave_at_exit()
+    _leave_at_exit(os.getpid())
     watch.start()
     return shim.load().Backend(store, rank, size, timeout, options)
 
 
 @functools.cache
-def _leave_at_exit():
-    atexit.register(_leave, os.getpid())
+def _leave_at_exit(process):
+    """Once a process: a forked child has its own."""
+    atexit.register(_leave, process)
 
 
 def _leave(process):
@@ -74,6 +75,8 @@ def _leave(process):
     if os.getpid() != process:
         return  # a forked child: the groups are its parent's
     failed = getattr(sys, "last_value", None) is not None
-    watch.stop()
-    summary.print_if_asked()
-    shim.load().leave_all(datetime.timedelta(0) if failed else GRACE, GRACE)
+    try:
+        watch.stop()
+        summary.print_if_asked()
+    finally:
+        shim.load().leave_all(datetime.timedelta(0) if failed else GRACE, GRACE)

@@ -10,7 +10,15 @@ log = logging.getLogger("gdrx")
 _thread = None
 _ended = threading.Event()
 _looking = threading.Lock()  # a fork between two looks: a child would inherit locks that nobody opens
-os.register_at_fork(before=_looking.acquire, after_in_parent=_looking.release, after_in_child=_looking.release)
+
+
+def _in_child() -> None:
+    global _thread, _ended, _looking  # pylint: disable=global-statement
+    _thread, _ended, _looking = None, threading.Event(), threading.Lock()
+
+
+os.register_at_fork(before=lambda: _looking.acquire(), after_in_parent=lambda: _looking.release(),
+                    after_in_child=_in_child)
 
 
 def start() -> None:
@@ -38,34 +46,28 @@ def _watch() -> None:
     last = False
     while not last:
         last = _ended.wait(BETWEEN_LOOKS)
-        with _looking:
-            all_seen = module.look()
-        for seen in all_seen:
-            if seen["late"]:
-                log.warning(_late(module, seen))
-            if seen["failure"] and seen["group"] not in failed:
-                failed.add(seen["group"])
-                _tell_failure(module, seen)
+        try:
+            with _looking:
+                all_seen = module.look()
+            for seen in all_seen:
+                _tell(module, seen, failed)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("gdrx: a look at the groups went wrong; the next one is in %s s", BETWEEN_LOOKS)
 
 
-def _who(module, seen) -> str:
-    name, _, _ = module.recorded_groups()[seen["group"]]
-    return f"gdrx: rank {seen['rank']} of group {name}"
+def _tell(module, seen: dict, failed: set) -> None:
+    who = f"gdrx: rank {seen['rank']} of group {seen['name']}"
+    if seen["late"]:
+        ranks = ", ".join(str(rank) for rank in seen["late"])
+        plural = "s" if len(seen["late"]) > 1 else ""
+        call = seen["text"].split("\n", 1)[0]  # it begins with its seconds
+        log.warning("%s waits for rank%s %s since %s", who, plural, ranks, call)
+    if seen["failure"] and seen["group"] not in failed:
+        # Who calls or waits gets the exception. This is for a job that does neither, and for who looks later.
+        log.warning("%s has failed: %s", who, seen["failure"])
+        if not failed:  # the first: what fails after it, fails of it
+            from gdrx import flight
 
-
-def _late(module, seen) -> str:
-    ranks = ", ".join(str(rank) for rank in seen["late"])
-    plural = "s" if len(seen["late"]) > 1 else ""
-    call = seen["text"].split("\n", 1)[0]  # it begins with its seconds
-    return f"{_who(module, seen)} waits for rank{plural} {ranks} since {call}"
-
-
-def _tell_failure(module, seen) -> None:
-    """Who calls or waits gets the exception. This is for a job that does neither, and for who looks later."""
-    from gdrx import flight
-
-    log.warning("%s has failed: %s", _who(module, seen), seen["failure"])
-    try:
-        flight.write_if_asked()
-    except OSError as error:
-        log.warning("gdrx: the record of the last calls was not written: %s", error)
+            _, ranks, _ = module.recorded_groups()[seen["group"]]
+            flight.write_if_asked(ranks[seen["rank"]])
+        failed.add(seen["group"])

@@ -101,6 +101,34 @@ def late(rank, size):
     _report(time.monotonic(), lambda: dist.all_reduce(torch.ones(4)))
 
 
+def late_of_many(rank, size):
+    """Every kind of call before it, one group more, and the group is destroyed as soon as the call has raised."""
+    ranks.join(timeout=datetime.timedelta(seconds=1))
+    other = dist.new_group(list(range(size)))
+    parts = [torch.empty(2) for _ in range(size)]
+    for group in (None, other):
+        dist.all_reduce(torch.ones(4), group=group)
+        dist.barrier(group)
+        dist.all_gather(parts, torch.ones(2), group=group)
+        dist.reduce_scatter_tensor(torch.ones(2), torch.ones(2 * size), group=group)
+        dist.all_to_all_single(torch.ones(size), torch.ones(size), group=group)
+        dist.broadcast(torch.ones(3), 0, group=group)
+        dist.gather(torch.ones(2), parts if rank == 0 else None, 0, group=group)
+    if rank == 0:
+        dist.send(torch.ones(3), 1)
+        dist.send(torch.ones(300), 1)
+    if rank == 1:
+        dist.recv(torch.ones(3))
+        dist.recv(torch.ones(300), 0)
+    _ready()
+    if rank == 1:
+        time.sleep(2.5)
+    try:
+        _report(time.monotonic(), lambda: dist.all_reduce(torch.ones(4)))
+    finally:
+        dist.destroy_process_group()
+
+
 def extended(rank, size):
     """A call that may take longer, for once: rank 1 is late by more than the group's time."""
     from torch.distributed import distributed_c10d as c10d

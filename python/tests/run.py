@@ -98,7 +98,7 @@ def test_a_stopped_rank_is_named_within_a_second():
 
 def test_torchfrtrace_reads_the_record_of_a_late_rank():
     with tempfile.TemporaryDirectory() as folder:
-        outputs(2, "late", env={"TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
+        outputs(2, "late_of_many", env={"TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
         status, text = python("from torch.distributed.flight_recorder.fr_trace import main; main()", arguments=(folder,))
     found = re.findall(r"^missing ranks: .*$", text, re.M)
     if status != 0 or found != ["missing ranks: {1}"] or "collective: nccl:all_reduce" not in text:
