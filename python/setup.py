@@ -31,7 +31,8 @@ class Build(build_py):
         super().run()
         package = pathlib.Path(self.build_lib) / "gdrx"
         for folder in ("lib", "include/gdrx", "csrc"):
-            (package / folder).mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(package / folder, ignore_errors=True)  # a build before this may have left others there
+            (package / folder).mkdir(parents=True)
         for file in libraries():
             shutil.copy(file, package / "lib" / file.name)  # follows links
         for file in sorted((TREE / "include/gdrx").glob("gdrx*.h")):

@@ -115,7 +115,7 @@ void Engine::shutdown(Milliseconds grace) {
   }
   say_last_word();
   if (!stop_driver()) return;
-  Record::of_process().end_group(number_);
+  Record::of_process().end_group(number());
   gpu_->shutdown(grace);
   const auto now = Clock::now();
   const auto limit = now + grace;

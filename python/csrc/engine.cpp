@@ -87,11 +87,11 @@ std::shared_ptr<Engine> Engine::create(const Meeting& meeting, Milliseconds time
   return enlist(std::shared_ptr<Engine>(new Engine(comm, meeting, timeout, before)));
 }
 
-Engine::Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout, const Engine* before)
+Engine::Engine(gdrxComm_t comm, const Meeting& meeting, Milliseconds timeout, const Engine* before)
     : comm_(comm),
-      number_(before != nullptr ? before->number_
-                                : Record::of_process().add_group(meeting.rank, meeting.size)),
-      gpu_(std::make_shared<Gpu>(std::move(meeting), number_)),
+      gpu_(std::make_shared<Gpu>(
+          meeting, before != nullptr ? before->number()
+                                     : Record::of_process().add_group(meeting.rank, meeting.size))),
       mailbox_(comm, rank(), size()),
       timeout_(timeout.count()),
       sequence_(before != nullptr ? before->sequence() : 0),
@@ -108,7 +108,7 @@ std::shared_ptr<Engine> Engine::without(const std::vector<int>& ranks) {
           comm_, "shrink");
     gdrxCommUserRank(made, &left.rank);
     gdrxCommCount(made, &left.size);
-    shrunk_ = true;
+    account_.close();
     fail("the group was shrunk: use the new one");
   }
   turn();
@@ -141,8 +141,8 @@ WorkPtr Engine::begin(Call call,
   {
     const std::lock_guard lock(mutex_);
     check_usable(work->call.title);
-    calls_[work->call.title].add(work->call);
-    work->recorded = Record::of_process().begin(number_, work->call, number, peer, false);
+    account_.begin(work->call);
+    work->recorded = Record::of_process().begin(this->number(), work->call, number, peer, false);
     start(work, ended);
     if (coalesced_) {
       coalesced_->push_back(work);
@@ -243,7 +243,7 @@ void Engine::advance(std::vector<WorkPtr>& ended) {
   if (!mailbox_.failure().empty() && failure_.empty()) failure_ = mailbox_.failure();
   if (!failure_.empty()) mailbox_.fail(failure_, ended);
   for (std::size_t i = before; i < ended.size(); ++i) {
-    calls_[ended[i]->call.title].seconds += ended[i]->age(now);
+    account_.end(ended[i]->call, ended[i]->age(now));
   }
 }
 
@@ -373,22 +373,22 @@ Stats Engine::stats() {
   check_process("stats");
   const auto on_gpu = gpu_->counts();
   const std::lock_guard lock(mutex_);
-  Stats stats{.calls = calls_, .waited = watched_.waited(), .gpu_memory = gpu_->memory()};
+  Stats stats{.calls = account_.calls(), .waited = account_.waited(), .gpu_memory = gpu_->memory()};
   for (const auto& [title, seen] : on_gpu) stats.calls[title].add(seen);
   if (comm_ != nullptr) ask_waiting(stats);
   return stats;
 }
 
 Seen Engine::look(Clock::time_point now) {
-  Seen seen{.group = number_, .rank = rank()};
+  Seen seen{.group = number(), .rank = rank()};
   seen.failure = gpu_->failure();
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr || leaving_) return seen;
   look_for_failure();
-  if (seen.failure.empty() && !shrunk_) seen.failure = failure_;
+  if (seen.failure.empty() && !account_.closed()) seen.failure = failure_;
   Stats stats;
   if (busy() && failure_.empty()) ask_waiting(stats);
-  if (watched_.look(stats.late, stats.seconds, now)) {
+  if (account_.look(stats.late, stats.seconds, now)) {
     seen.late = std::move(stats.late);
     seen.text = std::move(stats.text);
   }

@@ -25,10 +25,10 @@
 #include <thread>
 #include <vector>
 
+#include "account.hpp"
 #include "gpu.hpp"
 #include "mailbox.hpp"
 #include "record.hpp"
-#include "watch.hpp"
 #include "work.hpp"
 
 namespace gdrx_torch {
@@ -99,14 +99,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Stats stats();
   /// Whether calls hang, and on whom. By the thread that watches, from time to time.
   Seen look(Clock::time_point now);
-  int number() const { return number_; }
+  int number() const { return gpu_->number(); }
   bool is_mine() const { return getpid() == process_; }
   const Wishes& wishes() const { return gpu_->meeting().wishes; }
   int rank() const { return gpu_->meeting().rank; }
   int size() const { return gpu_->meeting().size; }
 
  private:
-  Engine(gdrxComm_t comm, Meeting meeting, Milliseconds timeout, const Engine* before = nullptr);
+  Engine(gdrxComm_t comm, const Meeting& meeting, Milliseconds timeout,
+         const Engine* before = nullptr);
   WorkPtr begin(Call call, const std::function<void(const WorkPtr&, std::vector<WorkPtr>&)>& start,
                 std::uint64_t number, Peer peer);
   void advance(std::vector<WorkPtr>& ended);
@@ -125,21 +126,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void part(bool met, std::vector<WorkPtr> ended);
 
   gdrxComm_t comm_;
-  const int number_;  // among the groups of this process
   const std::shared_ptr<Gpu> gpu_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::thread driver_;
   bool leaving_ = false;
-  bool shrunk_ = false;
   gdrxRequest_t departure_ = nullptr;  // the barrier in which all leave
   int waiting_ = 0;                    // threads in wait_for: they drive
   std::deque<WorkPtr> collectives_;
   Mailbox mailbox_;
   std::optional<std::vector<WorkPtr>> coalesced_;
   std::string failure_;
-  std::map<std::string, Counted> calls_;
-  Watched watched_;
+  Account account_;
   std::atomic<std::int64_t> timeout_, extended_{0};
   std::atomic<std::uint64_t> sequence_;
   const int process_;  // a forked child owns nothing of this

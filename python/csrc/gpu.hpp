@@ -78,6 +78,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
   const Meeting& meeting() const { return meeting_; }
+  int number() const { return number_; }
 
   /// Makes the communicator now. Collective.
   void connect(c10::Device device, Milliseconds timeout);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a group waits for, over time: from looks a tenth of a second apart.
+// What a group has done, and for whom it has waited: that from looks a tenth of a second apart.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,26 @@ struct Seen {
   std::string failure;    // why the group has failed, in each look
 };
 
-class Watched {
+class Account {
  public:
+  void begin(const Call& call) { calls_[call.title].add(call); }
+  void end(const Call& call, double seconds) { calls_[call.title].seconds += seconds; }
+  /// By the name that a profiler shows.
+  const std::map<std::string, Counted>& calls() const { return calls_; }
   /// A look: whom running calls wait for, and how long the oldest has run. True: it is to be told.
   bool look(const std::vector<int>& late, double seconds, Clock::time_point now);
   const std::map<int, double>& waited() const { return waited_; }
+  /// The group ends as its user wants: that is no failure.
+  void close() { closed_ = true; }
+  bool closed() const { return closed_; }
 
  private:
+  std::map<std::string, Counted> calls_;
   std::map<int, double> waited_;
   Clock::time_point looked_{};
   Clock::time_point told_at_{};
   std::vector<int> told_;  // the ranks
+  bool closed_ = false;
 };
 
 }  // namespace gdrx_torch

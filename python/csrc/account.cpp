@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "watch.hpp"
+#include "account.hpp"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kAgain{60};
 
 }  // namespace
 
-bool Watched::look(const std::vector<int>& late, double seconds, Clock::time_point now) {
+bool Account::look(const std::vector<int>& late, double seconds, Clock::time_point now) {
   const double since = std::chrono::duration<double>(now - looked_).count();
   looked_ = now;
   for (const int rank : late) waited_[rank] += std::min({since, seconds, kBetween});
