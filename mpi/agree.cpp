@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "mpi/library.hpp"
@@ -16,7 +17,7 @@
 namespace gdrx::mpi {
 namespace {
 
-enum Mode : char { kAuto, kAll, kOff };
+enum Mode { kAuto, kAll, kOff };
 
 std::atomic<bool> asked{false};
 std::atomic<bool> agreed{false};
@@ -25,50 +26,56 @@ std::atomic<bool> agreed{false};
 constexpr std::chrono::seconds kPatience{60};
 constexpr std::chrono::microseconds kNap{200};
 
-// A rank without the library would never come: that is told, and not waited for.
-bool gather(const char* mine, std::vector<char>& all, MPI_Comm world, int rank) {
+/// A mode, and the least rank that has it.
+struct Ballot {
+  int mode;
+  int rank;
+};
+
+// The least mode and the greatest, by its negative. A rank without the library never comes: that is
+// told, and MPI may be waited for by a debugger, too.
+bool compare(const Ballot (&mine)[2], Ballot (&all)[2], MPI_Comm world, int rank) {
   MPI_Request request{};
-  if (real::Iallgather(mine, 1, MPI_BYTE, all.data(), 1, MPI_BYTE, world, &request) !=
-      MPI_SUCCESS) {
+  if (real::Iallreduce(mine, all, 2, MPI_2INT, MPI_MINLOC, world, &request) != MPI_SUCCESS) {
     return false;
   }
   const auto limit = std::chrono::steady_clock::now() + kPatience;
+  bool told = false;
   int done = 0;
   while (real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) {
-    if (std::chrono::steady_clock::now() > limit) {
+    if (!told && std::chrono::steady_clock::now() > limit) {
+      told = true;
       std::fprintf(stderr,
-                   "gdrx: rank %d waits in MPI_Init for ranks that have not loaded this library: "
-                   "give it to every rank of the job, or to none (mpirun -x LD_PRELOAD, or gdrx "
-                   "mpirun)\n",
+                   "gdrx: rank %d waits in MPI_Init for ranks that do not come. If they have not "
+                   "loaded this library, give it to every rank of the job, or to none (mpirun -x "
+                   "LD_PRELOAD, or gdrx mpirun)\n",
                    rank);
-      real::Abort(world, 1);
     }
     std::this_thread::sleep_for(kNap);
   }
   return done != 0;
 }
 
-const char* word_of(char mode) noexcept {
+const char* word_of(int mode) noexcept {
   return mode == kOff ? "off" : mode == kAll ? "all" : "auto";
 }
 
 // Equal on every rank, but for who prints.
-bool agree(MPI_Comm world, int rank, int size) {
-  const char mine = settings().off ? kOff : settings().all ? kAll : kAuto;
-  std::vector<char> all(static_cast<std::size_t>(size));
-  if (!gather(&mine, all, world, rank)) return false;
-  for (int other = 1; other < size; ++other) {
-    const char theirs = all[static_cast<std::size_t>(other)];
-    if (theirs == all[0]) continue;
-    if (rank == 0) {
-      std::fprintf(stderr,
-                   "gdrx: GDRX_MPI is %s on rank 0 and %s on rank %d, so MPI keeps all "
-                   "collectives: give every rank the same (mpirun -x GDRX_MPI)\n",
-                   word_of(all[0]), word_of(theirs), other);
-    }
-    return false;
-  }
-  return true;
+bool agree(MPI_Comm world, int rank) {
+  const int mode = settings().off ? kOff : settings().all ? kAll : kAuto;
+  const Ballot mine[2] = {{mode, rank}, {-mode, rank}};
+  Ballot all[2] = {};
+  if (!compare(mine, all, world, rank)) return false;
+  Ballot one = all[0];
+  Ballot other{-all[1].mode, all[1].rank};
+  if (one.mode == other.mode) return true;
+  if (rank != 0) return false;
+  if (other.rank < one.rank) std::swap(one, other);
+  std::fprintf(stderr,
+               "gdrx: GDRX_MPI is %s on rank %d and %s on rank %d, so MPI keeps all collectives: "
+               "give every rank the same (mpirun -x GDRX_MPI)\n",
+               word_of(one.mode), one.rank, word_of(other.mode), other.rank);
+  return false;
 }
 
 }  // namespace
@@ -82,7 +89,7 @@ void agree_in_init() noexcept {
       real::Comm_size(world, &size) != MPI_SUCCESS) {
     return;  // another MPI, of which nothing is taken
   }
-  agreed = size == 1 || agree(world, rank, size);
+  agreed = size == 1 || agree(world, rank);
 }
 
 bool ranks_agree() noexcept { return agreed; }

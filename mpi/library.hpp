@@ -54,7 +54,6 @@ class Real {
 // What we call ourselves: never a hook of ours, nor another tool's.
 #define GDRX_REAL(name) inline constinit Real<decltype(::MPI_##name)> name("PMPI_" #name)
 namespace real {
-GDRX_REAL(Abort);
 GDRX_REAL(Add_error_class);
 GDRX_REAL(Add_error_code);
 GDRX_REAL(Add_error_string);
@@ -75,7 +74,7 @@ GDRX_REAL(Grequest_complete);
 GDRX_REAL(Grequest_start);
 GDRX_REAL(Group_free);
 GDRX_REAL(Group_translate_ranks);
-GDRX_REAL(Iallgather);
+GDRX_REAL(Iallreduce);
 GDRX_REAL(Initialized);
 GDRX_REAL(Iprobe);
 GDRX_REAL(Pack);
@@ -89,7 +88,6 @@ GDRX_REAL(Testsome);
 GDRX_REAL(Type_commit);
 GDRX_REAL(Type_contiguous);
 GDRX_REAL(Type_create_struct);
-GDRX_REAL(Type_dup);
 GDRX_REAL(Type_free);
 GDRX_REAL(Type_get_extent);
 GDRX_REAL(Type_get_true_extent);

@@ -16,8 +16,13 @@ struct Pending {
   gdrxRequest_t request = nullptr;
   Work work;
   MPI_Datatype own_type = MPI_DATATYPE_NULL;  // the program may free its type before the end
+  const char* why = nullptr;                  // it failed
   int error = MPI_SUCCESS;
 };
+
+void free_type(Pending& one) noexcept {
+  if (one.own_type != MPI_DATATYPE_NULL) real::Type_free(&one.own_type);
+}
 
 std::mutex mutex;  // of what follows, and of gdrx's communicators that have calls pending
 std::unordered_map<std::uintptr_t, Pending*> pending;  // by the request's handle
@@ -39,34 +44,40 @@ int on_free(void* extra) {
 }
 int on_cancel(void*, int) { return MPI_SUCCESS; }
 
-// mutex held. True: it is done, and MPI knows.
-bool look_at(MPI_Request handle, Pending& one) noexcept {
+// mutex held. True: it is done, and nobody else finds it any more.
+bool has_ended(MPI_Request handle, Pending& one) noexcept {
   const gdrxComm_t comm = one.state->gdrx;  // null: the program has freed its communicator
   const gdrxResult_t result = engine()->Test(&one.request);
   if (result == gdrxInProgress) return false;
-  const char* why = comm == nullptr ? "a call of a communicator that was freed failed"
-                                    : engine()->GetLastError(comm);
-  bool right = result == gdrxSuccess;
-  try {
-    if (right) finish(one.work);
-  } catch (const std::exception& error) {
-    why = error.what();
-    right = false;
+  if (result != gdrxSuccess) {
+    one.why = comm == nullptr ? "a call of a communicator that was freed failed"
+                              : engine()->GetLastError(comm);
   }
-  if (!right) one.error = raise(*one.state, why);
-  if (one.own_type != MPI_DATATYPE_NULL) real::Type_free(&one.own_type);
   pending.erase(number_of(handle));
   --one.state->pending;
   --count;
-  real::Grequest_complete(handle);  // `one` may be gone
   return true;
 }
 
-// A type of the program's as it is now, if it may be needed in the end.
+// Without the mutex: the program's error handler may wait for other requests.
+void tell_mpi(MPI_Request handle, Pending& one) noexcept {
+  try {
+    if (one.why == nullptr) finish(one.work);
+  } catch (const std::exception&) {
+    one.why = "what has come could not be unpacked";
+  }
+  if (one.why != nullptr) one.error = raise(*one.state, one.why);
+  free_type(one);
+  real::Grequest_complete(handle);  // `one` may be gone
+}
+
+// A type of the program's as it is now, if it may be needed in the end. Made anew: a duplicate
+// would have the program's attributes, and call it for each of them.
 Plan with_own_type(Plan plan, Pending& one) {
   if (plan.out.blocks == 0 || predefined(plan.out.handle) != nullptr) return plan;
-  if (real::Type_dup(plan.out.handle, &one.own_type) != MPI_SUCCESS) {
-    throw std::runtime_error("MPI does not duplicate a type of the program's");
+  if (real::Type_contiguous(1, plan.out.handle, &one.own_type) != MPI_SUCCESS ||
+      real::Type_commit(&one.own_type) != MPI_SUCCESS) {
+    throw std::runtime_error("MPI makes no type like one of the program's");
   }
   plan.out.handle = one.own_type;
   return plan;
@@ -83,7 +94,8 @@ MPI_Request make_request(std::unique_ptr<Pending> one) {
 }
 
 // mutex held. Of one that did not begin.
-void drop(MPI_Request handle) noexcept {
+void drop(MPI_Request handle, Pending& one) noexcept {
+  free_type(one);
   pending.erase(number_of(handle));
   real::Grequest_complete(handle);
   real::Request_free(&handle);
@@ -100,21 +112,25 @@ int hand_out(const Call& call, const Plan& plan, State& state) {
   one.state = &state;
   one.work.lists.resize(4 * static_cast<std::size_t>(state.size));
   const Plan own = with_own_type(plan, one);
-  const std::lock_guard lock(mutex);
-  const MPI_Request handle = make_request(std::move(made));
-  try {
-    if (start(call, own, state, one.work, &one.request) != gdrxSuccess) {
-      drop(handle);
-      return raise(state, engine()->GetLastError(state.gdrx));
+  {
+    const std::lock_guard lock(mutex);
+    const MPI_Request handle = make_request(std::move(made));
+    bool begun = false;
+    try {
+      begun = start(call, own, state, one.work, &one.request) == gdrxSuccess;
+    } catch (...) {
+      drop(handle, one);
+      throw;
     }
-  } catch (...) {
-    drop(handle);
-    throw;
+    if (begun) {
+      ++state.pending;
+      ++count;
+      *call.request = handle;
+      return MPI_SUCCESS;
+    }
+    drop(handle, one);
   }
-  ++state.pending;
-  ++count;
-  *call.request = handle;
-  return MPI_SUCCESS;
+  return raise(state, engine()->GetLastError(state.gdrx));
 }
 
 gdrxResult_t run_behind_pending(const Call& call, const Plan& plan, State& state) {
@@ -140,19 +156,38 @@ gdrxResult_t run_behind_pending(const Call& call, const Plan& plan, State& state
 bool drive(const MPI_Request* list, int length) noexcept {
   if (list == nullptr) return false;
   bool waits = false;
-  const std::lock_guard lock(mutex);
   for (int i = 0; i < length; ++i) {
-    const auto found = pending.find(number_of(list[i]));
-    if (found != pending.end() && !look_at(list[i], *found->second)) waits = true;
+    Pending* one = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      const auto found = pending.find(number_of(list[i]));
+      if (found == pending.end()) continue;
+      one = found->second;
+      if (!has_ended(list[i], *one)) {
+        waits = true;
+        continue;
+      }
+    }
+    tell_mpi(list[i], *one);
   }
   return waits;
 }
 
 void drive_all() noexcept {
-  const std::lock_guard lock(mutex);
-  for (auto next = pending.begin(); next != pending.end();) {
-    const auto one = next++;
-    look_at(reinterpret_cast<MPI_Request>(one->first), *one->second);
+  for (;;) {
+    std::pair<std::uintptr_t, Pending*> ended{};
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto& entry : pending) {
+        const std::pair<std::uintptr_t, Pending*> one = entry;  // it goes when it has ended
+        if (has_ended(reinterpret_cast<MPI_Request>(one.first), *one.second)) {
+          ended = one;
+          break;
+        }
+      }
+    }
+    if (ended.second == nullptr) return;
+    tell_mpi(reinterpret_cast<MPI_Request>(ended.first), *ended.second);
   }
 }
 

@@ -49,6 +49,7 @@ void add(Span& span, const Shape& shape, std::ptrdiff_t place, std::ptrdiff_t co
 }
 
 struct Ranks {
+  int group = 0;   // in this rank's
   int others = 0;  // blocks that a side with one a rank has
   int own = 0;
   bool root = false;
@@ -60,7 +61,10 @@ bool ask(const Call& call, Ranks& ranks) noexcept {
   if (real::Comm_test_inter(call.comm, &between) != MPI_SUCCESS) return false;
   const int asked = between != 0 ? real::Comm_remote_size(call.comm, &ranks.others)
                                  : real::Comm_size(call.comm, &ranks.others);
-  if (asked != MPI_SUCCESS || real::Comm_rank(call.comm, &ranks.own) != MPI_SUCCESS) return false;
+  if (asked != MPI_SUCCESS || real::Comm_rank(call.comm, &ranks.own) != MPI_SUCCESS ||
+      real::Comm_size(call.comm, &ranks.group) != MPI_SUCCESS) {
+    return false;
+  }
   ranks.root = between != 0 ? call.root == MPI_ROOT : call.root == ranks.own;
   ranks.takes_part = between == 0 || call.root != MPI_PROC_NULL;
   return true;
@@ -96,10 +100,11 @@ void spans_of(const Call& call, const Ranks& ranks, Span* send, Span* recv) {
     const bool lists = call.kind == Kind::reduce_scatter;
     const bool blocks = call.kind == Kind::reduce_scatter_block;
     const Span whole = span_of(call.recv_type, call.recv_count, lists ? call.recv_counts : nullptr,
-                               nullptr, lists || blocks ? all : 1);
+                               nullptr, lists || blocks ? ranks.group : 1);
     const int own = lists ? call.recv_counts[ranks.own] : call.recv_count;
     if (send != nullptr) *send = whole;
-    if (recv == nullptr || (call.kind == Kind::reduce && !ranks.root)) return;
+    const bool exscan_first = call.kind == Kind::exscan && ranks.own == 0;
+    if (recv == nullptr || exscan_first || (call.kind == Kind::reduce && !ranks.root)) return;
     *recv = in_place ? whole : span_of(call.recv_type, own, nullptr, nullptr, 1);
     return;
   }
@@ -140,6 +145,8 @@ void Staging::begin(Call& call) noexcept {
     // What is received is read as well: not all of it is written, where a type has gaps.
     if (sends && send.to > send.from) call.send = stage(call.send, send.from, send.to, send_);
     if (gets && recv.to > recv.from) call.recv = stage(call.recv, recv.from, recv.to, recv_);
+    if (call.kind == Kind::bcast && ranks.root)
+      send_ = std::move(recv_);  // nothing is written there
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "gdrx: no memory for the copy of a buffer on a GPU\n");
     std::abort();
