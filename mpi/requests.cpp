@@ -54,8 +54,6 @@ bool has_ended(MPI_Request handle, Pending& one) noexcept {
                               : engine()->GetLastError(comm);
   }
   pending.erase(number_of(handle));
-  --one.state->pending;
-  --count;
   return true;
 }
 
@@ -68,6 +66,11 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
   }
   if (one.why != nullptr) one.error = raise(*one.state, one.why);
   free_type(one);
+  {
+    const std::lock_guard lock(mutex);
+    --one.state->pending;  // from here on it may be another communicator's
+    --count;
+  }
   real::Grequest_complete(handle);  // `one` may be gone
 }
 
