@@ -100,10 +100,12 @@ def test_explain(rank, size):
 def test_stats(rank, size):
     import gdrx
 
-    before = gdrx.stats()["calls"].get("all_reduce", {"count": 0, "bytes": 0})
+    before = gdrx.stats()["calls"].get("all_reduce", {"count": 0, "bytes": 0, "seconds": 0})
     dist.all_reduce(torch.ones(1000))
     after = gdrx.stats()
-    assert after["calls"]["all_reduce"] == {"count": before["count"] + 1, "bytes": before["bytes"] + 4000}, after
+    made = after["calls"]["all_reduce"]
+    assert (made["count"], made["bytes"]) == (before["count"] + 1, before["bytes"] + 4000), after
+    assert before["seconds"] < made["seconds"] < before["seconds"] + 60, after
     dist.barrier()
     if rank != 0:
         dist.recv(torch.empty(1), 0)
