@@ -179,11 +179,13 @@ int raise(State& state, const char* why) noexcept {
 
 void end_communicators() noexcept {
   if (phase.exchange(Phase::off) != Phase::on) return;
-  const std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   for (State* const state : states) leave(*state);
   // All ranks are in MPI_Finalize, or dead: then gdrx says so.
   for (std::uint64_t rounds = 0; !leaving.empty(); ++rounds) {
-    drive_all();
+    lock.unlock();
+    drive_all();  // may call the program's error handler, which may call MPI
+    lock.lock();
     look_at_leaving();
     while_waiting(nullptr, rounds);
   }
