@@ -16,6 +16,7 @@ NAMES = {"all_gather_into_tensor": "_all_gather_base", "all_reduce_coalesced": "
          "reduce_scatter_tensor": "_reduce_scatter_base"}
 LIBRARY = "nccl"  # up to PyTorch 2.13 `torchfrtrace` reads no other's calls, and later it warns of each
 ANY = -2  # a receive from whoever sends
+NOBODY = -1  # of a collective
 
 
 def record() -> dict:
@@ -57,7 +58,7 @@ def _version() -> str:
 def _name(call: dict, me: int) -> str:
     """Of a message with both ranks, as its group numbers them."""
     title = call["title"].split(":")[1]
-    if call["peer"] == -1:
+    if call["peer"] == NOBODY:
         return f"{LIBRARY}:{NAMES.get(title, title)}"
     other = me if call["peer"] == ANY else call["peer"]  # nobody knows yet; the form has no word for that
     return f"{LIBRARY}:send {me}->{other}" if call["sends"] else f"{LIBRARY}:recv {me}<-{other}"
@@ -71,7 +72,7 @@ def _state(call: dict) -> str:
 
 def _entry(call: dict, groups: dict) -> dict:
     name, _, me = groups[call["group"]]
-    message = call["peer"] != -1
+    message = call["peer"] != NOBODY
     return {"record_id": call["number"] - 1, "pg_id": call["group"], "process_group": (name, "undefined"),
             "thread_id": "", "thread_name": "",
             "collective_seq_id": 0 if message else call["sequence"], "p2p_seq_id": call["sequence"] if message else 0,
@@ -87,7 +88,7 @@ def _status(groups: dict, calls: list) -> dict:
     """The last collective of each group that was made, and that ended."""
     all_groups = {}
     for number in groups:
-        own = [call for call in calls if call["group"] == number and call["peer"] == -1]
+        own = [call for call in calls if call["group"] == number and call["peer"] == NOBODY]
         made = max((call["sequence"] for call in own), default=-1)
         ended = max((call["sequence"] for call in own if _state(call) == "completed"), default=-1)
         all_groups[str(number)] = {"last_enqueued_collective": made, "last_started_collective": made,
