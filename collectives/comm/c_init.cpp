@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <thread>
@@ -108,10 +109,17 @@ Result<std::optional<std::chrono::milliseconds>> timeout_of(double seconds, cons
 
 Result<void> keep(gdrxComm_t* comm, Result<std::unique_ptr<Communicator>> made,
                   const Communicator::Options& options) {
-  auto whole = std::make_unique<gdrxComm>();
-  whole->impl = GDRX_TRY(std::move(made));
-  whole->options = options;
-  *comm = whole.release();
+  std::unique_ptr<Communicator> impl = GDRX_TRY(std::move(made));
+  try {
+    auto whole = std::make_unique<gdrxComm>();
+    whole->options = options;
+    whole->impl = std::move(impl);
+    *comm = whole.release();
+  } catch (const std::bad_alloc&) {  // the others have theirs, and would wait for this rank
+    impl->mute();
+    impl->fail_for_memory();
+    throw;
+  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "collectives/comm/choose_fabric.hpp"
 #include "collectives/comm/communicator.hpp"
@@ -83,8 +84,13 @@ class CommunicatorBuilder {
     // Who has his communicator uses the others' memory: none of them fails any more and frees it.
     GDRX_TRY(meet_at_the_end(*comm.mesh_, told_, deadline_));
     if (comm.memory_.segment) comm.memory_.segment->seal();
-    comm.watch_peers();
-    comm.mesh_->share(heritage_name(comm.config_), comm.heritage(comm.config_).facts());
+    try {
+      comm.watch_peers();
+      comm.mesh_->share(heritage_name(comm.config_), comm.heritage(comm.config_).facts());
+    } catch (const std::bad_alloc&) {  // they would wait for this rank
+      comm.mesh_->announce({no_memory().code, rank, rank, no_memory().what});
+      throw;
+    }
     return std::move(comm_);
   }
 

@@ -24,8 +24,8 @@ Error Communicator::left_alone() const {
   return {
       Errc::timeout,
       late.empty()
-          ? fmt::format("rank {} leaves without the others: some rank has given up waiting for "
-                        "those that had not destroyed their communicator",
+          ? fmt::format("rank {} leaves without the others: some rank has gone without "
+                        "waiting for those that had not destroyed their communicator",
                         index(rank_))
           : fmt::format("rank {} leaves without the others: {}, or a rank that it waits for, "
                         "has not destroyed its communicator within {:g} s",

@@ -163,31 +163,33 @@ void expect_that_none_waits(const Step& step, Other other = Other::may_fail) {
   munmap(page, sizeof(Page));
 }
 
-// By the mesh that they share.
-bool make_another(Maker& maker, gdrxComm_t, long allocation) {
+// From the first word of the meeting to the last when they part.
+bool live_through_another(Maker& maker, long allocation) {
   gdrxComm_t made = maker.make(0, allocation);
-  const bool came = allocation > 0 && Shortage::came();
-  Shortage::begin(0);
-  if (made != nullptr) gdrxCommDestroy(made);
-  return came;
+  float data = 1.0F;
+  if (made != nullptr) {
+    gdrxAllReduce(&data, &data, 1, gdrxFloat32, gdrxSum, made, nullptr, nullptr);
+    gdrxCommDestroy(made);
+  }
+  return allocation > 0 && Shortage::came();
 }
 
-TEST(NoMemory, WhereRanksMeetEndsNoOtherCommunicator) {
-  constexpr long kOfTheMeeting = 120;  // allocations; those behind it are of what is made then
-  const Step step = [](Maker& maker, gdrxComm_t comm, long allocation) {
-    return make_another(maker, comm, allocation) && allocation < kOfTheMeeting;
+TEST(NoMemory, InTheLifeOfACommunicatorEndsNoOther) {
+  const Step step = [](Maker& maker, gdrxComm_t, long allocation) {
+    return live_through_another(maker, allocation);
   };
   expect_that_none_waits(step, Other::stays);
 }
 
-// Not even for words.
-TEST(NoMemory, ForGoodIsToldToThoseInAnAllGatherThatHasNoDeadline) {
-  expect_that_none_waits([](Maker& maker, gdrxComm_t comm, long allocation) {
+// Not even for words. Those in the all-gather have no deadline.
+TEST(NoMemory, ForGoodInTheLifeOfACommunicatorIsToldToTheOthers) {
+  const Step step = [](Maker& maker, gdrxComm_t, long allocation) {
     maker.for_good = true;
-    const bool came = make_another(maker, comm, allocation);
+    const bool came = live_through_another(maker, allocation);
     maker.for_good = false;
     return came;
-  });
+  };
+  expect_that_none_waits(step);
 }
 
 // They share a mesh, and meet in one round of two calls.

@@ -34,7 +34,7 @@ class GroupMesh final : public ControlMesh {
       const std::lock_guard lock(group_->calling);
       group_->handlers = {};
     }
-    wire().remove(*group_, gave_up_);
+    wire().remove(*group_);
   }
 
   Rank rank() const noexcept override { return group_->self; }
@@ -69,11 +69,7 @@ class GroupMesh final : public ControlMesh {
   }
 
   void announce(const Notice& notice) noexcept override {
-    try {
-      wire().announce(*group_, notice);
-    } catch (...) {
-      wire().hang_up();
-    }
+    wire().announce(*group_, notice);
     wake();
   }
 
@@ -98,9 +94,7 @@ class GroupMesh final : public ControlMesh {
   }
 
   bool leave(Deadline deadline) override {
-    const MeshGroup::Leave left = wire().leave(*group_, deadline);
-    gave_up_ = left == MeshGroup::Leave::waiting || left == MeshGroup::Leave::alone;
-    return left == MeshGroup::Leave::together;
+    return wire().leave(*group_, deadline) == MeshGroup::Leave::together;
   }
 
   std::string awaited() const override { return wire().awaited(*group_); }
@@ -143,7 +137,6 @@ class GroupMesh final : public ControlMesh {
   std::shared_ptr<MeshThread> mesh_;
   MeshWire::Group group_;
   Key key_;
-  bool gave_up_ = false;  // of whoever calls leave() and destroys
 };
 
 Result<MeshAbout> about(const MeshLinks& links, Rank rank, const ControlMesh::Options& options) {

@@ -13,8 +13,12 @@ constexpr std::uint16_t kVersion = 3;
 
 }  // namespace
 
+FrameHeader header_of(FrameKind kind, std::size_t length) noexcept {
+  return {kMagic, kVersion, kind, static_cast<std::uint32_t>(length)};
+}
+
 Blob encode_frame(FrameKind kind, std::span<const std::byte> payload) {
-  const FrameHeader header{kMagic, kVersion, kind, static_cast<std::uint32_t>(payload.size())};
+  const FrameHeader header = header_of(kind, payload.size());
   Blob out(sizeof header + payload.size());
   std::memcpy(out.data(), &header, sizeof header);
   if (!payload.empty()) std::memcpy(out.data() + sizeof header, payload.data(), payload.size());

@@ -19,7 +19,7 @@ enum class FrameKind : std::uint16_t {
   refused,  // with the reason; the connection ends
   data,
   notice,
-  goodbye,  // with a byte: after having waited in vain for others to leave, too
+  goodbye,  // with a byte: without having met the others who leave
   query,    // a rank that waits asks the root whom for
   missing,  // the root's answer to it
   broken,   // the round cannot be completed; with the reason
@@ -44,6 +44,7 @@ struct Frame {
   Blob payload;
 };
 
+FrameHeader header_of(FrameKind kind, std::size_t length) noexcept;
 Blob encode_frame(FrameKind kind, std::span<const std::byte> payload);
 
 /// Puts frames together from a stream's pieces. Refuses garbage at its first header.

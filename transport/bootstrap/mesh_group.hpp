@@ -19,9 +19,8 @@ struct GroupPeer {
   std::int32_t rank = 0;  // of the communicator
   MeshLink* link = nullptr;
   bool left = false;         // the communicator, by a goodbye, or the mesh
-  bool gave_up = false;      // its goodbye says that it has waited in vain for others
+  bool gave_up = false;      // its goodbye says that it has not met the others
   bool fenced = false;       // it and all below it, or of the parent: all ranks want to leave
-  bool told_fence = false;   // of the children: has been told that all want to
   Blob partial;              // of what it tells to be gathered
   std::optional<Blob> told;  // all of that, and nobody has taken it
 };

@@ -54,6 +54,8 @@ Result<void> MeshWire::add(const Group& group) {
   for (const Group& other : groups_) {
     if (other->id == group->id) return fail(Errc::protocol, "a communicator's id is there already");
   }
+  groups_.reserve(groups_.size() + 1);
+  promise_last_words(*group);
   groups_.push_back(group);
   take_held(*group);
   for (GroupPeer& peer : group->peers) {
@@ -66,16 +68,26 @@ Result<void> MeshWire::add(const Group& group) {
   return {};
 }
 
-void MeshWire::remove(MeshGroup& group, bool gave_up) {
+// What is said when all ends must not need memory, of which the lack may be the reason.
+void MeshWire::promise_last_words(MeshGroup& group) {
+  std::size_t promised = 0;
+  try {
+    for (; promised < group.peers.size(); ++promised) {
+      group.peers[promised].link->unsent.promise(kLastWords);
+    }
+  } catch (const std::bad_alloc&) {
+    while (promised > 0) group.peers[--promised].link->unsent.release(kLastWords);
+    throw;
+  }
+}
+
+void MeshWire::remove(MeshGroup& group) noexcept {
   const std::lock_guard lock(mutex_);
   const auto is_it = [&](const Group& one) { return one.get() == &group; };
   const auto at = std::find_if(groups_.begin(), groups_.end(), is_it);
   if (at == groups_.end()) return;
-  try {
-    if (!group.said_goodbye) say_goodbye(group, gave_up);
-  } catch (const std::bad_alloc&) {
-    for (const GroupPeer& peer : group.peers) ::shutdown(peer.link->socket.fd(), SHUT_RDWR);
-  }
+  if (!group.said_goodbye) say_goodbye(group, true);
+  for (const GroupPeer& peer : group.peers) peer.link->unsent.release(kLastWords);
   groups_.erase(at);
 }
 
@@ -192,29 +204,24 @@ std::optional<std::string> MeshWire::take_place(MeshGroup& group,
 
 // --- notices
 
-bool MeshWire::hear(MeshGroup& group, const Notice& notice, const MeshLink* from) {
+bool MeshWire::hear(MeshGroup& group, const Notice& notice, const MeshLink* from) noexcept {
   if (group.notice) return false;
-  const Blob frame = encode_mesh_frame(FrameKind::notice, group.id, encode_notice(notice));
+  const MeshWord word = MeshWord::notice(group.id, notice);
   group.notice = notice;
   if (group.leave == Leave::waiting) group.leave = Leave::told;
   for (const GroupPeer& peer : group.peers) {
-    if (peer.link == from) continue;
-    try {
-      send(*peer.link, frame);
-    } catch (const std::bad_alloc&) {
-      ::shutdown(peer.link->socket.fd(), SHUT_RDWR);  // an end is news, too
-    }
+    if (peer.link != from) send(*peer.link, word);
   }
   return true;
 }
 
-void MeshWire::announce(MeshGroup& group, const Notice& notice) {
+void MeshWire::announce(MeshGroup& group, const Notice& notice) noexcept {
   const std::lock_guard lock(mutex_);
   hear(group, notice, nullptr);
   changed_.notify_all();
 }
 
-void MeshWire::fail_all(const Text& why) {
+void MeshWire::fail_all(const Text& why) noexcept {
   const std::lock_guard lock(mutex_);
   for (const Group& group : groups_) {
     group->news |= hear(*group, {Errc::system, group->self, group->self, why}, nullptr);
@@ -352,25 +359,21 @@ void MeshWire::go_on_leaving(MeshGroup& group) {
   if (!group.anyone_left()) {
     if (!group.all_below_want_to_leave()) return;
     if (group.parent != nullptr && !group.said_fence) {
-      send(*group.parent->link, encode_mesh_frame(FrameKind::fence, group.id, {}));
-      group.said_fence = true;  // unless there was no memory for it
+      send(*group.parent->link, MeshWord::fence(group.id));
+      group.said_fence = true;
     }
     if (group.parent != nullptr && !group.parent->fenced) return;
   }
-  const Blob fence = encode_mesh_frame(FrameKind::fence, group.id, {});
-  for (GroupPeer* const child : group.children) {
-    if (child->told_fence) continue;  // there was no memory for the others then
-    send(*child->link, fence);
-    child->told_fence = true;
-  }
+  const MeshWord fence = MeshWord::fence(group.id);
+  for (GroupPeer* const child : group.children) send(*child->link, fence);
   say_goodbye(group, false);
   group.leave = Leave::together;
 }
 
 // After they have met this process may end without another word.
-void MeshWire::say_goodbye(MeshGroup& group, bool gave_up) {
-  const Blob frame = encode_mesh_frame(FrameKind::goodbye, group.id, Blob(gave_up ? 1 : 0));
-  for (const GroupPeer& peer : group.peers) send(*peer.link, frame);
+void MeshWire::say_goodbye(MeshGroup& group, bool gave_up) noexcept {
+  const MeshWord goodbye = MeshWord::goodbye(group.id, gave_up);
+  for (const GroupPeer& peer : group.peers) send(*peer.link, goodbye);
   group.said_goodbye = true;
 }
 

@@ -12,6 +12,7 @@
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/bootstrap/frame.hpp"
 #include "transport/bootstrap/mesh_held.hpp"
+#include "transport/bootstrap/mesh_outbox.hpp"
 #include "transport/bootstrap/secure_socket.hpp"
 #include "transport/bootstrap/shortage.hpp"
 
@@ -24,7 +25,7 @@ struct MeshLink {
   Socket process;  // of the peer: readable once it has ended; invalid where it cannot be watched
   FrameReader reader;
   HeldFrames held;
-  Blob unsent;        // what the socket had no room for
+  Outbox unsent;      // what the socket had no room for
   bool shut = false;  // it takes nothing more
   int broken = 0;     // why, as errno: the kernel says it once, and then that the stream has ended
   Shortage shortage;  // of what the kernel needs to send it

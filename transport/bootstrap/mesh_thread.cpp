@@ -40,33 +40,19 @@ void MeshThread::wake() noexcept {
 }
 
 // Nobody could take an exception: out of memory is the end of every communicator here, on every
-// rank.
+// rank. The turns go on: who destroys a communicator that has failed waits for one.
 void MeshThread::run() noexcept {
   wire_.belong_here();
-  const char* broken = nullptr;  // what nobody has been told yet
   while (!stop_.load()) {
     try {
-      if (broken != nullptr && has_told(broken)) broken = nullptr;
       turn();
+      continue;
     } catch (const std::bad_alloc&) {
-      broken = "out of memory";
+      wire_.fail_all("out of memory");
     } catch (...) {
-      broken = "an exception on the thread of the control connections";
+      wire_.fail_all("an exception on the thread of the control connections");
     }
-    if (broken == nullptr) continue;
     std::this_thread::sleep_for(milliseconds(1));  // there may be memory at the next turn
-  }
-}
-
-// Where there is no memory for it the peers see the connections end. The turns go on: who destroys
-// a communicator that has failed waits for one.
-bool MeshThread::has_told(const char* why) noexcept {
-  try {
-    wire_.fail_all(why);
-    return true;
-  } catch (...) {
-    wire_.hang_up();
-    return false;
   }
 }
 

@@ -44,7 +44,6 @@ class MeshThread {
 
  private:
   void run() noexcept;
-  bool has_told(const char* why) noexcept;
   void turn();
   Duration tick();
   void tell_news();

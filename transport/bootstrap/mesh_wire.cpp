@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "transport/bootstrap/mesh_frame.hpp"
 #include "transport/bootstrap/notice.hpp"
@@ -177,23 +178,23 @@ void MeshWire::beat() {
   const Instant now = steady_clock().now();
   if (now < next_beat_) return;
   next_beat_ = now + heartbeat_;
-  const Blob frame = encode_frame(FrameKind::heartbeat, {});
+  const FrameHeader frame = header_of(FrameKind::heartbeat, 0);
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
     if (link.left) continue;
     // From here on the data path is asked for what it has heard since.
     if (++link.missed == 1) (void)data_path_hears(link);
-    if (link.unsent.empty()) send(link, frame);
+    if (link.unsent.empty()) send(link, std::as_bytes(std::span(&frame, 1)));
   }
 }
 
 void MeshWire::refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Rank self,
                       const Error& why) {
-  const Notice notice{why.code, self, self, why.what};
-  const Blob frame = encode_mesh_frame(FrameKind::notice, group, encode_notice(notice));
+  const MeshWord word = MeshWord::notice(group, {why.code, self, self, why.what});
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
-    if (std::find(ranks.begin(), ranks.end(), link.peer) != ranks.end()) send(link, frame);
+    const bool of_it = std::find(ranks.begin(), ranks.end(), link.peer) != ranks.end();
+    if (ranks.empty() || of_it) send(link, word.bytes());
   }
 }
 
@@ -206,7 +207,22 @@ void MeshWire::hang_up() noexcept {
 // the thread, which sleeps and does not know.
 void MeshWire::send(MeshLink& link, std::span<const std::byte> frame) {
   if (link.left || link.shut) return;
-  link.unsent.insert(link.unsent.end(), frame.begin(), frame.end());
+  link.unsent.put(frame);
+  push_or_ring(link);
+}
+
+// By what was promised to its communicator.
+void MeshWire::send(MeshLink& link, const MeshWord& word) noexcept {
+  if (link.left || link.shut) return;
+  link.unsent.put_promised(word.bytes());
+  try {
+    push_or_ring(link);
+  } catch (const std::bad_alloc&) {  // for words about the socket: the thread tries again
+    ring();
+  }
+}
+
+void MeshWire::push_or_ring(MeshLink& link) {
   push(link);
   if (!link.shut && (!link.unsent.empty() || link.socket.unsent())) ring();
 }
@@ -217,7 +233,7 @@ void MeshWire::shut(MeshLink& link, const Error& why) noexcept {
 }
 
 void MeshWire::push(MeshLink& link) {
-  std::span<const std::byte> rest(link.unsent);
+  std::span<const std::byte> rest = link.unsent.bytes();
   while (!rest.empty()) {
     const auto sent = link.socket.send_some(rest);
     if (!sent) shut(link, sent.error());
@@ -229,8 +245,7 @@ void MeshWire::push(MeshLink& link) {
     if (const auto flushed = link.socket.flush(); !flushed) shut(link, flushed.error());
   }
   if (link.shut) rest = {};
-  link.unsent.erase(link.unsent.begin(),
-                    link.unsent.end() - static_cast<std::ptrdiff_t>(rest.size()));
+  link.unsent.drop(link.unsent.bytes().size() - rest.size());
 }
 
 Duration MeshWire::prepare_poll(std::vector<pollfd>& entries) {
@@ -255,7 +270,7 @@ void MeshWire::close() {
   const std::lock_guard lock(mutex_);
   std::array<std::byte, 4096> unread;
   for (MeshLink& link : links_) {
-    (void)link.socket.send_all(link.unsent, deadline);
+    (void)link.socket.send_all(link.unsent.bytes(), deadline);
     // Closing over unread bytes is a reset, and a reset can overtake the goodbye.
     for (int i = 0; i < kPiecesAtOnce; ++i) {
       const auto received = link.socket.receive_some(unread);

@@ -17,6 +17,8 @@
 
 namespace gdrx {
 
+class MeshWord;
+
 /// Threads: what has a group is anybody's, everything else belongs to the mesh's thread.
 class MeshWire {
  public:
@@ -33,22 +35,22 @@ class MeshWire {
   /// From now on its frames are heard, and those that have come. Errc::protocol: its id is another
   /// one's.
   Result<void> add(const Group& group);
-  /// Leaves it in order; in its own words if it has not met the others.
-  void remove(MeshGroup& group, bool gave_up);
+  /// Says so to those whom it has not met in leave().
+  void remove(MeshGroup& group) noexcept;
   Result<std::vector<Blob>> all_gather(MeshGroup& group, std::span<const std::byte> mine,
                                        Deadline deadline);
   /// Nothing is gathered any more; what `data_path` says counts for a rank that is silent.
   void start(MeshGroup& group, std::function<bool(Rank)> data_path);
   /// Sends the first notice of the group to all; later ones are no news.
-  void announce(MeshGroup& group, const Notice& notice);
+  void announce(MeshGroup& group, const Notice& notice) noexcept;
   void tell_place(MeshGroup& group, std::uint32_t number, std::span<const std::byte> place);
   std::optional<Blob> place(const MeshGroup& group, std::uint32_t number) const;
   MeshGroup::Leave leave(MeshGroup& group, Deadline deadline);
   std::string awaited(const MeshGroup& group) const;
   /// Of a group that this rank was to join and cannot: those who have joined hear why. `ranks` and
-  /// `self` as in MeshGroup.
+  /// `self` as in MeshGroup; no ranks: they are not known. It hardly ever needs memory.
   void refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Rank self, const Error& why);
-  /// Where there is no memory for a notice: the peers see the connections end.
+  /// Where what they are to be told is not known: the peers see the connections end.
   void hang_up() noexcept;
   /// Wakes the mesh's thread.
   void ring() noexcept;
@@ -61,7 +63,7 @@ class MeshWire {
   /// has been when this returns.
   void pump();
   /// Tells every group the same: this process cannot go on.
-  void fail_all(const Text& why);
+  void fail_all(const Text& why) noexcept;
   struct News {
     Group group;
     Notice notice;
@@ -94,6 +96,7 @@ class MeshWire {
   std::optional<std::string> take(MeshLink& link, const Frame& frame);
   std::optional<std::string> take(MeshGroup& group, GroupPeer& peer, FrameKind kind,
                                   std::span<const std::byte> payload);
+  static void promise_last_words(MeshGroup& group);
   void take_held(MeshGroup& group);
   static std::optional<std::string> take_data(MeshGroup& group, GroupPeer& peer,
                                               std::span<const std::byte> payload);
@@ -117,11 +120,13 @@ class MeshWire {
   Result<Blob> await(std::unique_lock<std::mutex>& lock, MeshGroup& group, GroupPeer& peer,
                      Deadline deadline);
   void send_data(const MeshGroup& group, GroupPeer& peer, std::span<const std::byte> payload);
-  bool hear(MeshGroup& group, const Notice& notice, const MeshLink* from);
+  bool hear(MeshGroup& group, const Notice& notice, const MeshLink* from) noexcept;
   void pass_place(MeshGroup& group, std::uint32_t number, std::span<const std::byte> place);
   void go_on_leaving(MeshGroup& group);
-  void say_goodbye(MeshGroup& group, bool gave_up);
+  void say_goodbye(MeshGroup& group, bool gave_up) noexcept;
   void send(MeshLink& link, std::span<const std::byte> frame);
+  void send(MeshLink& link, const MeshWord& word) noexcept;
+  void push_or_ring(MeshLink& link);
   static void shut(MeshLink& link, const Error& why) noexcept;
   static void push(MeshLink& link);
 

@@ -18,14 +18,13 @@ static_assert(sizeof(NoticeHead) == 12 && std::is_trivially_copyable_v<NoticeHea
 
 }  // namespace
 
-Blob encode_notice(const Notice& notice) {
+EncodedNotice::EncodedNotice(const Notice& notice) noexcept {
   const NoticeHead head{static_cast<std::int32_t>(notice.code), index(notice.origin),
                         index(notice.subject)};
   const std::size_t text = std::min(notice.text.size(), kMostNotice - sizeof head);
-  Blob out(sizeof head + text);
-  std::memcpy(out.data(), &head, sizeof head);
-  std::memcpy(out.data() + sizeof head, notice.text.data(), text);
-  return out;
+  size_ = sizeof head + text;
+  std::memcpy(bytes_.data(), &head, sizeof head);
+  std::memcpy(bytes_.data() + sizeof head, notice.text.data(), text);
 }
 
 Result<Notice> decode_notice(std::span<const std::byte> bytes, std::int32_t size) {
