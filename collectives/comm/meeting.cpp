@@ -28,8 +28,8 @@ Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
       config.socket_ifname, config.heartbeat,
       host_id(config),      GDRX_TRY(Secret::load(config.secret_file)),
       config.silence,       config.port_range};
-  MeshMeeting meeting = MeshMeeting::of(options, heritage_name(config));
-  const Heritage likely = Heritage::of(meeting.likely_facts(bootstrap.size()));
+  MeshMeeting meeting = MeshMeeting::of(options, heritage_name(config), bootstrap.size());
+  const Heritage likely = Heritage::of(meeting.likely_facts());
   const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();
   const Blob offer = say_version(GDRX_VERSION, GDRX_TRY(meeting.offer(hello)));
   std::vector<Blob> offers;
@@ -40,9 +40,10 @@ Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
     const Deadline soon = Deadline::after(steady_clock(), kPatience);
     common = insist(soon, [&] { return meeting.choose(offers); });
   } catch (const std::bad_alloc&) {
-    // That they have a mesh in common is more likely than that they wait in another round.
-    bootstrap.end();
-    meeting.hang_up();
+    const bool heard = !offers.empty();
+    if (!heard) meeting.hang_up();
+    // That they join a mesh in common is more likely than that they wait in another round.
+    if (!heard || meeting.refuse(offers, bootstrap.rank(), no_memory())) bootstrap.end();
     throw;
   }
   if (!common) return Met{GDRX_TRY(ControlMesh::create(bootstrap, options, log, deadline))};

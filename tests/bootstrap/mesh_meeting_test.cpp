@@ -63,11 +63,11 @@ class MeshMeetingTest : public testing::Test {
   bool joins(const std::vector<Blob>& offers) { return join(offers).has_value(); }
 
   std::array<std::unique_ptr<ControlMesh>, kRanks> meshes_;
-  MeshMeeting meeting_ = MeshMeeting::of(kOptions, "config");
+  MeshMeeting meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
 };
 
 TEST_F(MeshMeetingTest, SharesWhatAllHave) {
-  meeting_ = MeshMeeting::of(kOptions, "config");
+  meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
   const std::vector<Blob> offers = offers_of_all();
   const auto joined = join(offers);
   ASSERT_TRUE(joined);
@@ -76,7 +76,7 @@ TEST_F(MeshMeetingTest, SharesWhatAllHave) {
 }
 
 TEST_F(MeshMeetingTest, BelievesNobodyWhomTheMeshDoesNotKnow) {
-  meeting_ = MeshMeeting::of(kOptions, "config");
+  meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
   const auto joined = join(offers_of_all());
   ASSERT_TRUE(joined);
   // The processes of the mesh take no part: nobody can speak for them.
@@ -88,7 +88,7 @@ TEST_F(MeshMeetingTest, BelievesNobodyWhomTheMeshDoesNotKnow) {
 }
 
 TEST_F(MeshMeetingTest, MakesANewOneWhereOffersDoNotFit) {
-  meeting_ = MeshMeeting::of(kOptions, "config");
+  meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
   const std::vector<Blob> good = offers_of_all();
   EXPECT_TRUE(joins(good));
   std::vector<std::function<void(std::vector<Blob>&)>> lies{
@@ -114,8 +114,8 @@ TEST_F(MeshMeetingTest, MakesANewOneWhereOffersDoNotFit) {
 TEST_F(MeshMeetingTest, OffersNothingOfOtherOptionsAndNoFactsOfAnotherConfiguration) {
   ControlMesh::Options other = kOptions;
   other.silence = 7s;
-  EXPECT_EQ(MeshMeeting::of(other, "config").offer().value().at(kIdAt + 1), std::byte{0});
-  meeting_ = MeshMeeting::of(kOptions, "another");
+  EXPECT_EQ(MeshMeeting::of(other, "config", kRanks).offer().value().at(kIdAt + 1), std::byte{0});
+  meeting_ = MeshMeeting::of(kOptions, "another", kRanks);
   const auto common = meeting_.choose(offers_of_all());
   ASSERT_TRUE(common);
   EXPECT_EQ(common->facts, 0U);
@@ -124,16 +124,16 @@ TEST_F(MeshMeetingTest, OffersNothingOfOtherOptionsAndNoFactsOfAnotherConfigurat
 // Which of them meets is not known.
 TEST_F(MeshMeetingTest, OffersNoMeshOfWhichTheProcessHasTwoRanks) {
   meshes_[1]->share("config", 3);
-  meeting_ = MeshMeeting::of(kOptions, "config");
+  meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
   EXPECT_FALSE(joins(offers_of_all()));
 }
 
 TEST_F(MeshMeetingTest, OffersNoneThatHasEnded) {
-  meeting_ = MeshMeeting::of(kOptions, "config");
+  meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
   meshes_[0].reset();
   EXPECT_TRUE(joins(offers_of_all())) << "who meets keeps it";
   meeting_ = MeshMeeting();
-  meeting_ = MeshMeeting::of(kOptions, "config");
+  meeting_ = MeshMeeting::of(kOptions, "config", kRanks);
   EXPECT_FALSE(joins(offers_of_all()));
 }
 

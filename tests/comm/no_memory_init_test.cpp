@@ -182,14 +182,14 @@ TEST(NoMemory, InTheLifeOfACommunicatorEndsNoOther) {
 }
 
 // Not even for words. Those in the all-gather have no deadline.
-TEST(NoMemory, ForGoodInTheLifeOfACommunicatorIsToldToTheOthers) {
+TEST(NoMemory, ForGoodInTheLifeOfACommunicatorIsToldToTheOthersAndEndsNoOther) {
   const Step step = [](Maker& maker, gdrxComm_t, long allocation) {
     maker.for_good = true;
     const bool came = live_through_another(maker, allocation);
     maker.for_good = false;
     return came;
   };
-  expect_that_none_waits(step);
+  expect_that_none_waits(step, Other::stays);
 }
 
 // They share a mesh, and meet in one round of two calls.

@@ -14,8 +14,9 @@
 namespace gdrx {
 namespace {
 
-constexpr std::size_t kMostMeshes = 4;  // that a rank offers, the newest first
-constexpr std::size_t kMostGone = 8;    // ranks that it has no connection to any more
+constexpr std::size_t kMostMeshes = 4;      // that a rank offers, the newest first
+constexpr std::size_t kMostGone = 8;        // ranks that it has no connection to any more
+constexpr std::size_t kMoreOfOthers = 512;  // bytes that an offer has more than this rank's
 
 /// A mesh in an offer. Unused places have no id.
 struct Card {
@@ -72,11 +73,19 @@ std::optional<Card> card_of(MeshThread& mesh, std::uint32_t facts) {
   return card;
 }
 
+std::optional<Offer> read(const Blob& blob) {
+  if (blob.size() < sizeof(Offer)) return {};
+  Offer offer;
+  std::memcpy(&offer, blob.data(), sizeof offer);
+  return offer;
+}
+
 std::optional<std::vector<Offer>> read(const std::vector<Blob>& blobs) {
-  std::vector<Offer> offers(blobs.size());
-  for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
-    if (blobs[rank].size() < sizeof(Offer)) return {};
-    std::memcpy(&offers[rank], blobs[rank].data(), sizeof(Offer));
+  std::vector<Offer> offers;
+  for (const Blob& blob : blobs) {
+    const auto offer = read(blob);
+    if (!offer) return {};
+    offers.push_back(*offer);
   }
   return offers;
 }
@@ -132,8 +141,10 @@ void share_in_process(SharedMesh mesh) { Shared::here().add(std::move(mesh)); }
 
 // Of ranks that are threads of this process each has a connection of its own to the same mesh:
 // which of them meets is not known, and they make a new one.
-MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_view knows) {
+MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_view knows,
+                            int ranks) {
   MeshMeeting meeting;
+  meeting.ranks_ = static_cast<std::size_t>(ranks);
   std::vector<Mesh> found;
   for (const SharedMesh& shared : Shared::here().newest_first()) {
     auto thread = shared.thread.lock();
@@ -149,11 +160,11 @@ MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_vie
   return meeting;
 }
 
-std::uint32_t MeshMeeting::likely_facts(int ranks) const {
+std::uint32_t MeshMeeting::likely_facts() const {
   std::uint32_t facts = 0;
   for (const Mesh& mesh : meshes_) {
     const auto members = mesh.thread->wire().members().size();
-    if (members >= static_cast<std::size_t>(ranks)) facts |= mesh.facts;
+    if (members >= ranks_) facts |= mesh.facts;
   }
   return facts;
 }
@@ -169,6 +180,7 @@ Result<Blob> MeshMeeting::offer(std::span<const std::byte> more) {
   const auto bytes = std::as_bytes(std::span(&offer, 1));
   Blob whole(bytes.begin(), bytes.end());
   whole.insert(whole.end(), more.begin(), more.end());
+  if (!meshes_.empty()) said_.reserve(ranks_, ranks_ * (whole.size() + kMoreOfOthers));
   return whole;
 }
 
@@ -194,23 +206,23 @@ std::optional<MeshMeeting::Common> MeshMeeting::choose(const std::vector<Blob>& 
 }
 
 Result<MeshMeeting::Joined> MeshMeeting::join(const Common& common, const std::vector<Blob>& offers,
-                                              Rank self) const {
+                                              Rank self) {
   const Mesh* const mesh = find(common.mesh);
   if (mesh == nullptr) return fail(Errc::internal, "a mesh that was not offered here");
   try {
     auto joined = try_to_join(*mesh, common, offers, self);
-    if (!joined) refuse(*mesh, common, offers, self, joined.error());
+    if (!joined) refuse(*mesh, common.ranks, offers, self, joined.error());
     return joined;
   } catch (const std::bad_alloc&) {
-    refuse(*mesh, common, offers, self, no_memory());
+    refuse(*mesh, common.ranks, offers, self, no_memory());
     throw;
   }
 }
 
 Result<Key> MeshMeeting::key_of(const Mesh& mesh, const std::vector<Blob>& offers) {
-  KeyContext meeting;
-  for (const Blob& offer : offers) meeting.add(std::span(offer));
-  return derive(mesh.thread->about().key, "gdrx meeting", meeting);
+  said_.clear();
+  for (const Blob& offer : offers) said_.add(std::span(offer));
+  return derive(mesh.thread->about().key, "gdrx meeting", said_);
 }
 
 Result<MeshMeeting::Joined> MeshMeeting::try_to_join(const Mesh& mesh, const Common& common,
@@ -223,12 +235,27 @@ Result<MeshMeeting::Joined> MeshMeeting::try_to_join(const Mesh& mesh, const Com
   return joined;
 }
 
-void MeshMeeting::refuse(const Mesh& mesh, const Common& common, const std::vector<Blob>& offers,
-                         Rank self, const Error& why) noexcept {
+bool MeshMeeting::refuse(const std::vector<Blob>& offers, Rank self, const Error& why) noexcept {
+  bool common = false;
+  for (const Mesh& mesh : meshes_) {
+    const Card wanted{mesh.thread->about().id};
+    const auto has_it = [&](const Blob& blob) {
+      const auto offer = read(blob);
+      return offer && gdrx::find(*offer, wanted) != nullptr;
+    };
+    if (!std::all_of(offers.begin(), offers.end(), has_it)) continue;
+    common = true;
+    refuse(mesh, {}, offers, self, why);
+  }
+  return common;
+}
+
+void MeshMeeting::refuse(const Mesh& mesh, std::span<const std::int32_t> ranks,
+                         const std::vector<Blob>& offers, Rank self, const Error& why) noexcept {
   MeshWire& wire = mesh.thread->wire();
   try {
     const auto id = key_of(mesh, offers).and_then(id_of);
-    if (id) return wire.refuse(*id, common.ranks, self, why);
+    if (id) return wire.refuse(*id, ranks, self, why);
   } catch (const std::bad_alloc&) {  // as where there is no id  NOLINT(bugprone-empty-catch)
   }
   wire.hang_up();

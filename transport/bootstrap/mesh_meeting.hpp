@@ -20,10 +20,10 @@ namespace gdrx {
 class MeshMeeting {
  public:
   /// Those of this process whose options are the same. `knows` is as in ControlMesh::share().
-  static MeshMeeting of(const ControlMesh::Options& options, std::string_view knows);
+  static MeshMeeting of(const ControlMesh::Options& options, std::string_view knows, int ranks);
 
-  /// What may hold for all of so many ranks.
-  std::uint32_t likely_facts(int ranks) const;
+  /// What may hold for all of the ranks.
+  std::uint32_t likely_facts() const;
   /// What all ranks are to hear from this one; `more`: of it that is none of the meshes'.
   Result<Blob> offer(std::span<const std::byte> more = {});
   /// A mesh that all ranks have in common.
@@ -40,9 +40,11 @@ class MeshMeeting {
   };
   /// This rank is `self`. What others say in it that have joined before is heard. They hear of a
   /// failure.
-  Result<Joined> join(const Common& common, const std::vector<Blob>& offers, Rank self) const;
-  /// Where there is no memory to find out what they have in common: the others may join it, and see
-  /// the connections end.
+  Result<Joined> join(const Common& common, const std::vector<Blob>& offers, Rank self);
+  /// Where there is no memory to choose: those who do, and join, hear why this rank does not.
+  /// False: the ranks have no mesh in common. It needs no memory.
+  bool refuse(const std::vector<Blob>& offers, Rank self, const Error& why) noexcept;
+  /// The same where the offers are not known: they see the connections end.
   void hang_up() const noexcept;
 
  private:
@@ -51,13 +53,15 @@ class MeshMeeting {
     std::uint32_t facts = 0;
   };
   /// What all say makes one of it that no other has.
-  static Result<Key> key_of(const Mesh& mesh, const std::vector<Blob>& offers);
-  static Result<Joined> try_to_join(const Mesh& mesh, const Common& common,
-                                    const std::vector<Blob>& offers, Rank self);
-  static void refuse(const Mesh& mesh, const Common& common, const std::vector<Blob>& offers,
-                     Rank self, const Error& why) noexcept;
+  Result<Key> key_of(const Mesh& mesh, const std::vector<Blob>& offers);
+  Result<Joined> try_to_join(const Mesh& mesh, const Common& common,
+                             const std::vector<Blob>& offers, Rank self);
+  void refuse(const Mesh& mesh, std::span<const std::int32_t> ranks,
+              const std::vector<Blob>& offers, Rank self, const Error& why) noexcept;
   const Mesh* find(const std::array<std::byte, 16>& id) const;
   std::vector<Mesh> meshes_;
+  std::size_t ranks_ = 0;
+  KeyContext said_;  // by all; it has the room before they say it
 };
 
 /// What a process keeps of a mesh that meetings may offer, while it lives.

@@ -66,9 +66,19 @@ bool operator==(const Key& a, const Key& b) noexcept {
 
 KeyContext& KeyContext::append(std::uint64_t length, std::span<const std::byte> bytes) {
   const auto size = std::as_bytes(std::span(&length, 1));
-  bytes_.insert(bytes_.end(), size.begin(), size.end());
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  append(size);
+  append(bytes);
   return *this;
+}
+
+void KeyContext::append(std::span<const std::byte> bytes) {
+  if (many_.empty() && bytes.size() <= few_.size() - size_) {
+    std::copy(bytes.begin(), bytes.end(), few_.begin() + size_);
+    size_ += bytes.size();
+    return;
+  }
+  if (many_.empty()) many_.assign(few_.begin(), few_.begin() + size_);
+  many_.insert(many_.end(), bytes.begin(), bytes.end());
 }
 
 namespace {

@@ -37,7 +37,7 @@ class Key {
 };
 
 /// What a derived key is for, beside its label: numbers and texts, in order. No two lists of
-/// different parts have the same bytes.
+/// different parts have the same bytes. A short one needs no memory.
 class KeyContext {
  public:
   template <class T>
@@ -46,11 +46,24 @@ class KeyContext {
   }
   KeyContext& add(std::span<const std::byte> bytes) { return append(bytes.size(), bytes); }
   KeyContext& add(std::string_view text) { return add(std::as_bytes(std::span(text))); }
-  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  std::span<const std::byte> bytes() const noexcept {
+    return many_.empty() ? std::span(few_).first(size_) : std::span(many_);
+  }
+  /// Nor does one of at most so many parts, which have so many bytes together.
+  void reserve(std::size_t parts, std::size_t bytes) {
+    many_.reserve(parts * sizeof(std::uint64_t) + bytes);
+  }
+  void clear() noexcept {
+    many_.clear();
+    size_ = 0;
+  }
 
  private:
   KeyContext& append(std::uint64_t length, std::span<const std::byte> bytes);
-  std::vector<std::byte> bytes_;
+  void append(std::span<const std::byte> bytes);
+  std::array<std::byte, 1280> few_;
+  std::size_t size_ = 0;         // of them
+  std::vector<std::byte> many_;  // in place of them
 };
 
 /// HKDF (RFC 5869) with SHA-256. Keys of different labels or contexts say nothing of each other,
