@@ -249,5 +249,31 @@ TEST(SecretMesh, LinksRanksOfOneSecretAndNoOthers) {
   }
 }
 
+TEST(PortRange, BoundsARootAndAMesh) {
+  const PortRange ports{28150, 28151};
+  std::vector<std::unique_ptr<BootstrapRoot>> roots;
+  for (int i = 0; i < 2; ++i) {
+    auto root = BootstrapRoot::start(loopback_address(), Log(), {}, ports);
+    ASSERT_TRUE(root) << root.error().what;
+    const std::uint16_t port = (*root)->id().root.port;
+    EXPECT_TRUE(port == 28150 || port == 28151) << port;
+    roots.push_back(std::move(*root));
+  }
+  const auto third = BootstrapRoot::start(loopback_address(), Log(), {}, ports);
+  ASSERT_FALSE(third);
+  EXPECT_NE(third.error().what.find("GDRX_PORT_RANGE=28150-28151"), std::string::npos);
+  auto bootstraps = ThreadBootstrap::create_all(2);
+  std::vector<std::jthread> ranks;
+  for (auto& bootstrap : bootstraps) {
+    ranks.emplace_back([&bootstrap, ports] {
+      const ControlMesh::Options options{"lo", 1s, "here", {}, 30s, ports};
+      const auto mesh = ControlMesh::create(*bootstrap, options, Log(), in(5s));
+      ASSERT_FALSE(mesh);
+      EXPECT_NE(mesh.error().what.find("GDRX_PORT_RANGE=28150-28151"), std::string::npos)
+          << mesh.error().what;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace gdrx

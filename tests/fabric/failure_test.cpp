@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rails that fail, one named fault at a time. The mixes are the swarm's.
 #include "tests/fabric/traffic.hpp"
+#include "tests/transport/device_rules.hpp"
+#include "transport/verbs/wire.hpp"
 
 namespace gdrx::sim {
 namespace {
@@ -324,6 +326,11 @@ TEST(Objects, NothingIsLeftBehind) {
   EXPECT_GT(cluster->network.live_objects(), 0U);
   cluster->hosts.clear();
   EXPECT_EQ(cluster->network.live_objects(), 0U);
+}
+
+TEST(Regions, ThatHaveEndedGiveTheirPlacesToOthers) {
+  Cluster cluster(rails(1));
+  test::expect_places_to_be_used_again<verbs::RegionKey>(*cluster[0].device);
 }
 
 // A communicator's connections close one by one, while others of the same peer go on.

@@ -41,6 +41,10 @@ TEST(LyingTcpPeer, EndsAloneWhereTheDeviceIsolatesItsPeers) {
                     [&] { return pair.region->bytes()[0] == std::byte{0x77}; }));
 }
 
+TEST(TcpRegions, ThatHaveEndedGiveTheirPlacesToOthers) {
+  expect_places_to_be_used_again<RegionKey>(*TcpPair(false).receiver);
+}
+
 TEST(LateTcpWrite, ToARegionThatHasEndedIsDroppedByAnIsolatingDevice) {
   TcpPair pair(false);
   pair.receiver->isolate_peers();

@@ -78,6 +78,20 @@ TEST(TcpStranger, WhoRepeatsAnHonestKnockIsClosed) {
   EXPECT_TRUE(pair.untouched());
 }
 
+TEST(TcpPorts, AreOfTheRangeAndOfTheInterface) {
+  Config config = tcp_config(false);
+  config.port_range = {28140, 28141};
+  const TcpPair pair(config);
+  for (const Device* const device : {pair.sender.get(), pair.receiver.get()}) {
+    const SocketAddress at = address_of(*device).at;
+    EXPECT_TRUE(at.port == 28140 || at.port == 28141) << at.port;
+    EXPECT_EQ(to_string(at).rfind("127.0.0.1:", 0), 0U) << to_string(at);
+  }
+  const auto third = open_fabric("tcp", config, Log()).value()->open_device(Rank{2}, config, Log());
+  ASSERT_FALSE(third);
+  EXPECT_NE(third.error().what.find("GDRX_PORT_RANGE=28140-28141"), std::string::npos);
+}
+
 TEST(TcpStranger, ThousandSilentOnesKeepNobodyOut) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

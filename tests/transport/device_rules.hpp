@@ -31,6 +31,19 @@ inline void expect_writes_where_they_belong(DevicePair& pair, std::size_t length
   }
 }
 
+/// What is registered and ended for weeks takes no more room than what there is at once. `Key` as
+/// in Lie.
+template <class Key>
+void expect_places_to_be_used_again(Device& device) {
+  for (int i = 0; i < 100; ++i) {
+    const auto region = device.allocate_memory(4096);
+    ASSERT_TRUE(region) << region.error().what;
+    Key head;
+    std::memcpy(&head, (*region)->export_key().data(), sizeof head);
+    ASSERT_LT(head.region, 8U);
+  }
+}
+
 /// A peer that lies about where it may write. `Key`: how the fabric's exported keys begin.
 template <class Key>
 struct Lie {

@@ -19,6 +19,10 @@ TEST_P(LyingPeer, IsRefusedAndWritesNothing) {
 INSTANTIATE_TEST_SUITE_P(Kinds, LyingPeer, lies<KeyHead>(),
                          [](const auto& info) { return info.param.name; });
 
+TEST(UcxRegions, ThatHaveEndedGiveTheirPlacesToOthers) {
+  expect_places_to_be_used_again<KeyHead>(*Pair().receiver);
+}
+
 class MangledKey : public testing::Test {};
 
 TEST_F(MangledKey, IsRefusedByTheImporter) {
