@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "collectives/comm/c_struct.hpp"
@@ -184,7 +185,8 @@ Result<std::unique_ptr<Bootstrap>> meet(const Joining& joining) {
 // By a thread that has no GPU of its own, for the one that calls this.
 Result<Joining> joining_by_a_thread(const gdrxUniqueId& id, int nranks, int rank,
                                     const gdrxConfig_t* config) {
-  Joining joining{from_c(id), Rank{rank}, nranks, GDRX_TRY(make_options(config))};
+  Communicator::Options options = GDRX_TRY(make_options(config));
+  Joining joining{from_c(id), Rank{rank}, nranks, std::move(options)};
   choose_gpus(config, std::span(&joining.options, 1));
   return joining;
 }
@@ -233,8 +235,10 @@ gdrxResult_t gdrxCommInitRank(gdrxComm_t* comm, int nranks, gdrxUniqueId id, int
   const auto result = guarded_call(nullptr, [&]() -> Result<void> {
     const trace::Span mark = init_mark("gdrxCommInitRank");
     GDRX_TRY(check_place(comm, nranks, rank));
-    if (!in_group())
-      return init_rank(comm, {from_c(id), Rank{rank}, nranks, GDRX_TRY(make_options(config))});
+    if (!in_group()) {
+      Communicator::Options options = GDRX_TRY(make_options(config));
+      return init_rank(comm, {from_c(id), Rank{rank}, nranks, std::move(options)});
+    }
     const auto joining = GDRX_TRY(joining_by_a_thread(id, nranks, rank, config));
     make_in_group(nullptr, [comm, joining] {
       return retired_if_failed(joining.id, contained([&] { return init_rank(comm, joining); }));

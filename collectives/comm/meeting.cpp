@@ -7,6 +7,7 @@
 #include <chrono>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "collectives/comm/version.hpp"
 #include "gdrx/gdrx.h"
@@ -24,10 +25,9 @@ constexpr std::chrono::milliseconds kPatience{
 
 Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
                  const Introduce& introduce, Deadline deadline) {
-  const ControlMesh::Options options{
-      config.socket_ifname, config.heartbeat,
-      host_id(config),      GDRX_TRY(Secret::load(config.secret_file)),
-      config.silence,       config.port_range};
+  Secret secret = GDRX_TRY(Secret::load(config.secret_file));
+  const ControlMesh::Options options{config.socket_ifname, config.heartbeat, host_id(config),
+                                     std::move(secret),    config.silence,   config.port_range};
   MeshMeeting meeting = MeshMeeting::of(options, heritage_name(config), bootstrap.size());
   const Heritage likely = Heritage::of(meeting.likely_facts());
   const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();

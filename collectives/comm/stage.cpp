@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/stage.hpp"
 
+#include <utility>
+
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/side.hpp"
 #include "gdrx/traits.hpp"
@@ -62,8 +64,9 @@ Result<Stage> stage_of(std::span<const Call* const> calls, int ranks, Rank self,
   }
   for (const Call* call : calls) {
     if (call->collective == Collective::send_recv && call->root == self) continue;
-    Placed one{*call, GDRX_TRY(side_of(*call, false, ranks, self)),
-               GDRX_TRY(side_of(*call, true, ranks, self))};
+    Side input = GDRX_TRY(side_of(*call, false, ranks, self));
+    Side output = GDRX_TRY(side_of(*call, true, ranks, self));
+    Placed one{*call, std::move(input), std::move(output)};
     one.input_at = place(one.input, size_of(call->type), end);
     one.output_at = one.input_at;
     if (keeps_buffer(*call, one.input)) {

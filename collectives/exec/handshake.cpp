@@ -20,7 +20,8 @@ Result<Handshake> Handshake::create(const Word& word, const std::vector<Rank>& p
   Handshake made(word, links);
   for (const Rank rank : peers) {
     if (rank == links.self()) continue;
-    made.peers_.push_back({rank, GDRX_TRY(links.to(rank))});
+    Outbox* const outbox = GDRX_TRY(links.to(rank));
+    made.peers_.push_back({rank, outbox});
   }
   made.credits_.make_room(made.peers_.size());
   return made;

@@ -93,7 +93,8 @@ Result<void> Sender::on_frame(const Frame& frame) {
   if (given.magic != kMagic || given.id != last_given_ + 1) {
     return fail(Errc::protocol, peer_name_ + " gives a region out of turn");
   }
-  given_.push_back({given.id, GDRX_TRY(endpoint_->import_region(parts[1])), given.bytes});
+  const RemoteRegionId region = GDRX_TRY(endpoint_->import_region(parts[1]));
+  given_.push_back({given.id, region, given.bytes});
   last_given_ = given.id;
   return {};
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/comm/processes.hpp"
@@ -136,6 +137,11 @@ int pass_on_to_the_dead(int rank, gdrxComm_t comm) {
 class DeathOnALoadedMachine : public testing::TestWithParam<const char*> {
  protected:
   void expect_named(int ranks, const Life& life) {
+#if defined(__SANITIZE_ADDRESS__)
+    if (std::string_view(GetParam()) == "ucx") {
+      GTEST_SKIP() << "of a peer that died UCX keeps memory, which the leak checker reports";
+    }
+#endif
     gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
     config.transport = GetParam();
     config.algorithm = "ring";

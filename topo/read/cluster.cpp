@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <utility>
 
 #include "topo/read/text.hpp"
 
@@ -222,7 +223,8 @@ class Builder {
 
 Result<Cluster> parse_cluster(std::string_view text) {
   const Words said = GDRX_TRY(understand(text));
-  return Cluster{said.hosts, GDRX_TRY(Topology::make(Builder(said).build()))};
+  Topology topology = GDRX_TRY(Topology::make(Builder(said).build()));
+  return Cluster{said.hosts, std::move(topology)};
 }
 
 }  // namespace gdrx::topo

@@ -79,8 +79,9 @@ Result<Progress> ShortHandshake::step() {
 }
 
 Result<Handshake::Outcome> ShortHandshake::outcome() const {
-  return Outcome{TlsSuite::aes_128_gcm, GDRX_TRY(made(kClientSecret)),
-                 GDRX_TRY(made(kServerSecret))};
+  const Key of_client = GDRX_TRY(made(kClientSecret));
+  const Key of_server = GDRX_TRY(made(kServerSecret));
+  return Outcome{TlsSuite::aes_128_gcm, of_client, of_server};
 }
 
 }  // namespace gdrx
