@@ -18,7 +18,7 @@ const Operation* Communicator::behind_stream(const Operation& operation) const n
   const bool messages = operation.messages || operation.call.collective == Collective::send_recv;
   if (messages) return operation.on_hosts ? &operation : nullptr;  // beside the queue
   if (queue_.empty()) return nullptr;
-  const Operation& front = *queue_.front();
+  const Operation& front = queue_.front();
   return front.on_hosts && !front.begun ? &front : nullptr;
 }
 
@@ -72,10 +72,10 @@ Result<void> Communicator::wait_on_gpu(Operation& operation) {
 
 Result<Progress> Communicator::test(Operation& operation, StreamPatience& patience) {
   const Progress state = GDRX_TRY(test(operation));
-  if (state == Progress::done || operation.aside || !gpu_) return state;
+  if (state == Progress::done || operation.aside || !gpu_.path) return state;
   if (operation.mark) {
     look_at_mark(operation, patience);
-  } else if (const std::unique_lock lock(driver_, std::try_to_lock); lock.owns_lock()) {
+  } else if (const std::unique_lock lock(driver_.mutex, std::try_to_lock); lock.owns_lock()) {
     look_at_stream(operation, patience);
   }
   return state;
