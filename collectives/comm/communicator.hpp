@@ -111,8 +111,6 @@ class Communicator final {
   WaitHook wait_hook;  // set before the first call
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
   void mute() { failure_.handler.mute(); }
-  /// Whether this thread is in on_error, for which the communicator waits before it ends.
-  bool is_telling() const noexcept { return failure_.handler.is_telling(); }
   void abort();  // any thread
   /// Of calls that are posted later and have none of their own. 0: none. Any thread.
   void set_timeout(std::chrono::milliseconds timeout) noexcept { settings_.timeout = timeout; }

@@ -27,7 +27,7 @@ class CommunicatorBuilder {
     comm_->settings_.config = std::move(options.config);
     comm_->settings_.timeout = config().timeout;
     comm_->settings_.log = std::move(options.log);
-    comm_->failure_.handler.set(std::move(options.on_error));
+    comm_->failure_.handler.set(comm_.get(), std::move(options.on_error));
     asked_gpu_ = options.gpu;
     needs_gpu_ = options.needs_gpu && config().gpu;
   }
