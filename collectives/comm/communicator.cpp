@@ -21,9 +21,9 @@ constexpr std::uint64_t kSpinsShared = 8;
 // While shared memory is waited for, the fabric is looked at this seldom.
 constexpr std::uint64_t kFabricEvery = 32;
 
-// The kernels of a communicator that has failed end by themselves, and soon. What else the GPU runs
-// may never end: behind it the path has what they use.
-constexpr milliseconds kLastKernels{100};
+// The kernels of a communicator that has failed end by themselves, and at once. What else the GPU
+// runs may never end: behind it the path has what they use.
+constexpr milliseconds kLastKernels{10};
 
 }  // namespace
 
