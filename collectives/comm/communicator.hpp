@@ -153,6 +153,8 @@ class Communicator final {
   std::string_view path_name(PathKind path) const {
     return gdrx::path_name(choices_.machine, path);
   }
+  /// Whether a call of this shape can be made at all.
+  Result<void> check_shape(const Call& call, MemoryKind memory) const;
   Result<std::string> explain(Bytes bytes) const;
   Result<std::string> explain(const Call& call, MemoryKind memory) const;  // and its route
   std::string describe() const;
@@ -184,7 +186,7 @@ class Communicator final {
   class Turn;  // of a small call
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
-  Result<std::string> explain_ways(const Call& call, MemoryKind memory) const;
+  std::string explain_ways(const Call& call, MemoryKind memory) const;
   void make_flows();
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();

@@ -79,12 +79,24 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
          gdrx::explain(choices_.machine, Collective::all_reduce, bytes, *choice) + routes;
 }
 
+Result<void> Communicator::check_shape(const Call& call, MemoryKind memory) const {
+  const bool cuda = memory == MemoryKind::cuda;
+  if (cuda && is_host_only(call.type)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{}: GPU memory has no such type", to_string(call.type)));
+  }
+  if ((cuda && !why_staged(call)) || choices_.can_carry(call)) return {};
+  return fail(Errc::unsupported,
+              fmt::format("nothing carries {} here", to_string(call.collective)));
+}
+
 Result<std::string> Communicator::explain(const Call& call, MemoryKind memory) const {
-  return GDRX_TRY(explain_ways(call, memory)) +
+  GDRX_TRY(check_shape(call, memory));
+  return explain_ways(call, memory) +
          fmt::format("  route: {}\n", row_of(route_of(call, memory)).name);
 }
 
-Result<std::string> Communicator::explain_ways(const Call& call, MemoryKind memory) const {
+std::string Communicator::explain_ways(const Call& call, MemoryKind memory) const {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const std::uint64_t elements = traits.has_parts()
                                      ? call.count * static_cast<std::uint64_t>(size())
@@ -93,15 +105,7 @@ Result<std::string> Communicator::explain_ways(const Call& call, MemoryKind memo
   const Explanation explanation(*this);
   const bool cuda = memory == MemoryKind::cuda;
   const auto staged = cuda ? why_staged(call) : std::nullopt;
-  if (cuda && is_host_only(call.type)) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{}: GPU memory has no such type", to_string(call.type)));
-  }
   if (cuda && !staged) return explanation.of_kernel(call, bytes);
-  if (!choices_.can_carry(call)) {
-    return fail(Errc::unsupported,
-                fmt::format("nothing carries {} here", to_string(call.collective)));
-  }
   std::string text;
   if (staged) {
     text = fmt::format("GPU buffers go through pinned host memory: {}\n",
