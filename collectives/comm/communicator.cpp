@@ -104,13 +104,15 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   const std::uint64_t spins = share_cores() ? kSpinsShared : kSpinsAlone;
   Driving driving(*this);
   StreamPatience patience;
+  std::uint64_t rounds = 0;
   driver_.pace.restart();
   while (!operation.end.done()) {
     if (endings_.due()) driving.tell();
     if (driver_.question.asked()) answer_question();
     const std::uint64_t idle = driver_.pace.count(GDRX_TRY(progress()));
+    // Something may move all the time: calls of graphs.
+    if (idle > spins || ++rounds % kClockEvery == 0) look_at_stream(operation, patience);
     if (idle > spins) {
-      look_at_stream(operation, patience);
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
         driver_.suspicion.turn();
