@@ -7,6 +7,7 @@
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
 #include "collectives/comm/departures.hpp"
+#include "collectives/comm/in_handler.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -72,7 +73,7 @@ gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request) {
   return guarded(comm, [&]() -> Result<void> {
     GDRX_TRY(check_comm(comm));
     GDRX_TRY(check_open(comm));
-    if (Ending::is_telling(comm->impl.get())) {
+    if (InHandler::of_operation(comm->impl.get())) {
       return fail(Errc::invalid_argument,
                   "a communicator is not finalized from a handler of its own");
     }
@@ -87,10 +88,12 @@ gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request) {
 gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
   if (comm == nullptr) return gdrxSuccess;
   if (!comm->birthplace.here()) return gdrxSuccess;  // it is the parent's, which goes on
-  if (is_made(comm) && (comm->impl->is_telling() || Ending::is_telling(comm->impl.get()))) {
+  const Destruction destruction(is_made(comm) ? comm->impl.get() : nullptr);
+  if (destruction.waits_for_itself()) {
     return guarded(comm, []() -> Result<void> {
       return fail(Errc::invalid_argument,
-                  "a communicator is not destroyed from a handler of its own");
+                  "a communicator is not destroyed from a handler of its own, nor from one that "
+                  "such a handler waits for");
     });
   }
   if (comm->starting) {

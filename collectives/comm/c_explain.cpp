@@ -58,7 +58,7 @@ gdrxResult_t gdrxCommRouteOfCall(gdrxComm_t comm, const gdrxCallShape_t* call, c
     if (route == nullptr) return fail(Errc::invalid_argument, "route is NULL");
     const Call asked = GDRX_TRY(call_of(comm, call));
     const MemoryKind memory = call->cuda != 0 ? MemoryKind::cuda : MemoryKind::host;
-    GDRX_TRY(comm->impl->explain(asked, memory));  // with the errors of a call that nothing carries
+    GDRX_TRY(comm->impl->check_shape(asked, memory));
     *route = row_of(comm->impl->route_of(asked, memory)).name;
     return {};
   });

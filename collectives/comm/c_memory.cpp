@@ -68,7 +68,7 @@ gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes, gdrxRegis
     if (comm->impl->shares(memory)) {
       const auto* window =
           GDRX_TRY(comm->impl->open_window({static_cast<std::byte*>(memory), bytes}));
-      *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Communicator::Window*>(window));
+      *handle = reinterpret_cast<gdrxRegistration_t>(const_cast<Window*>(window));
       return {};
     }
     const RegistrationRef made =

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collectives/comm/c_state.hpp"
+#include "collectives/comm/in_handler.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -31,7 +32,7 @@ Result<void> result_of(const Operation& operation) {
 }
 
 // Where the error goes for gdrxGetLastError: a handler runs beside the communicator's own thread.
-gdrxComm* reporter(gdrxComm* comm) { return Ending::is_telling(nullptr) ? nullptr : comm; }
+gdrxComm* reporter(gdrxComm* comm) { return InHandler::of_operation(nullptr) ? nullptr : comm; }
 
 /// `body` has ended the call that a request stands for, whatever it returned.
 template <class Body>

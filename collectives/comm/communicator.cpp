@@ -21,47 +21,45 @@ constexpr std::uint64_t kSpinsShared = 8;
 // While shared memory is waited for, the fabric is looked at this seldom.
 constexpr std::uint64_t kFabricEvery = 32;
 
-// The kernels of a communicator that has failed end by themselves, and soon. What else the GPU runs
-// may never end: behind it the path has what they use.
-constexpr milliseconds kLastKernels{100};
+// The kernels of a communicator that has failed end by themselves, and at once. What else the GPU
+// runs may never end: behind it the path has what they use.
+constexpr milliseconds kLastKernels{10};
 
 }  // namespace
 
 Communicator::~Communicator() {
   if (failure_.happened()) {  // the handler is called before its communicator is gone
     mesh_->wake();
-    on_error_.await(mesh_->is_own_thread(), [this] { tell_failure(); });
+    failure_.handler.await(mesh_->is_own_thread(), [this] { tell_failure(); });
   }
   // First: its thread uses everything else, and mesh_ until it has ended, which reset() would have
   // cleared by then.
   delete mesh_.get();
   static_cast<void>(mesh_.release());
-  // A request may hold its operation on.
-  for (const auto& operation : queue_) operation->let_go();
-  queue_.clear();
+  queue_.let_go();
   if (pairs_) pairs_->stop();
   endings_.tell();
-  plan_.end();
+  trace_.end();
   network_.close();
-  if (pinned_) {
+  if (network_.has_registrations()) {
     streams_.forget_registrations(network_.registrations());
-    rails_.give_pinned_back(network_.registrations());
+    gpu_.rails.give_pinned_back(network_.registrations());
   }
-  if (gpu_spans_) gpu_spans_->show(Instant::max());
+  if (gpu_.spans) gpu_.spans->show(Instant::max());
   try {
-    if (track_) track_->write(log_);
+    trace_.write(settings_.log);
   } catch (const std::bad_alloc&) {  // there is no trace
   }
 }
 
 Communicator::Driving::Driving(const Communicator& comm) : comm_(comm) {
-  ++comm_.callers_;
-  lock_ = std::unique_lock(comm_.driver_);
+  ++comm_.driver_.callers;
+  lock_ = std::unique_lock(comm_.driver_.mutex);
 }
 
 Communicator::Driving::~Driving() {
   lock_.unlock();
-  --comm_.callers_;
+  --comm_.driver_.callers;
   if (comm_.expects_streams()) comm_.mesh_->wake();
   comm_.endings_.tell();
 }
@@ -73,14 +71,14 @@ void Communicator::Driving::tell() {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Operation> operation) {
-  auto prepared = Staging::prepare(operation->call, size(), rank_, *pinned_);
+  auto prepared = Staging::prepare(operation->call, size(), rank_, network_.pinned());
   if (!prepared) {
     if (prepared.error().code == Errc::unsupported) return tl::unexpected(prepared.error());
     return tl::unexpected(stop(std::move(prepared).error(), true));  // peers would wait for it
   }
   operation->staging = std::move(*prepared);
   if (!operation->own && operation->call.collective != Collective::send_recv) {
-    posted_on_gpu_ = false;
+    last_.was_posted(false);
   }
   const Driving driving(*this);
   take_posted();
@@ -88,8 +86,8 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
     start_pair(operation);
     return operation;
   }
-  queue_.push_back(operation);  // if the communicator has failed since, whoever waits finds it
-  if (queue_.size() > 1 || suspicion_.kept()) return operation;
+  queue_.push(operation);  // if the communicator has failed since, whoever waits finds it
+  if (queue_.size() > 1 || driver_.suspicion.kept()) return operation;
   if (auto started = start(*operation); !started) fail_by(std::move(started).error());
   return operation;
 }
@@ -106,16 +104,18 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   const std::uint64_t spins = share_cores() ? kSpinsShared : kSpinsAlone;
   Driving driving(*this);
   StreamPatience patience;
-  pace_.restart();
+  std::uint64_t rounds = 0;
+  driver_.pace.restart();
   while (!operation.end.done()) {
     if (endings_.due()) driving.tell();
-    if (waiting_question_.asked()) answer_question();
-    const std::uint64_t idle = pace_.count(GDRX_TRY(progress()));
+    if (driver_.question.asked()) answer_question();
+    const std::uint64_t idle = driver_.pace.count(GDRX_TRY(progress()));
+    // Something may move all the time: calls of graphs.
+    if (idle > spins || ++rounds % kClockEvery == 0) look_at_stream(operation, patience);
     if (idle > spins) {
-      look_at_stream(operation, patience);
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
-        suspicion_.turn();
+        driver_.suspicion.turn();
       }
       if (wait_hook.run != nullptr) wait_hook.run(wait_hook.user, idle);
       sched_yield();
@@ -128,8 +128,8 @@ Result<Progress> Communicator::test(Operation& operation) {
   if (operation.mark) {
     GDRX_TRY(reached(operation));
   } else if (!operation.aside && !operation.end.done()) {
-    const std::unique_lock lock(driver_, std::try_to_lock);
-    if (lock.owns_lock()) pace_.count(GDRX_TRY(progress()));
+    const std::unique_lock lock(driver_.mutex, std::try_to_lock);
+    if (lock.owns_lock()) driver_.pace.count(GDRX_TRY(progress()));
   }
   endings_.tell();
   if (!operation.end.done()) return Progress::pending;
@@ -153,12 +153,13 @@ Result<void> Communicator::drain() {
   }
   look_at_gpu();
   Result<void> ended;
-  if (gpu_ && !failure_.happened()) ended = gpu_->finish(waiters_deadline(timeout_));
+  if (gpu_.path && !failure_.happened())
+    ended = gpu_.path->finish(waiters_deadline(settings_.timeout));
   // It may have failed meanwhile.
-  if (gpu_ && failure_.happened())
-    ended = gpu_->finish(Deadline::after(steady_clock(), kLastKernels));
+  if (gpu_.path && failure_.happened())
+    ended = gpu_.path->finish(Deadline::after(steady_clock(), kLastKernels));
   // Before a peer hears of the end: no graph here waits for one that has gone.
-  if (gpu_ && ended) gpu_->close();
+  if (gpu_.path && ended) gpu_.path->close();
   look_at_gpu();  // a kernel that gave up has ended like any other
   if (failure_.happened()) return tl::unexpected(failure_.error());
   return ended;
@@ -173,25 +174,25 @@ Result<bool> Communicator::progress() {
   }
 }
 
-// One round: the failure, the fabric, the running operation. driver_ is held.
+// One round: the failure, the fabric, the running operation. driver_.mutex is held.
 Result<bool> Communicator::make_progress() {
-  if (flags_ && (hierarchy_ || streams_.expected())) {
+  if (gpu_.flags && (gpu_.rails.hierarchy() || streams_.expected())) {
     look_at_gpu();
     hear_streams();
   }
   if (failure_.happened()) fail_queue();
-  if (suspicion_.kept()) {
-    if (still_suspected(*suspicion_.kept())) return false;
-    fail_by(*suspicion_.take());
+  if (driver_.suspicion.kept()) {
+    if (still_suspected(*driver_.suspicion.kept())) return false;
+    fail_by(*driver_.suspicion.take());
     return true;
   }
   const bool pairs = pairs_ && pairs_->busy();
-  if (queue_.empty() || (queue_.front()->on_hosts && !queue_.front()->begun)) {
+  if (queue_.empty() || (queue_.front().on_hosts && !queue_.front().begun)) {
     serve_fabric();
     const bool moved = pairs && step_pairs();
     return step_messages() || moved;
   }
-  Operation& front = *queue_.front();
+  Operation& front = queue_.front();
   if (front.on_hosts && !front.execution) {
     auto started = start(front);
     if (!started) fail_by(std::move(started).error());  // its kernels are in the stream
@@ -199,7 +200,7 @@ Result<bool> Communicator::make_progress() {
   }
   const bool on_fabric = (pairs && pairs_->on_fabric()) || front.info.path == PathKind::fabric;
   // A rank that is alone has nobody to hear from.
-  if (network_.device() && size() > 1 && (on_fabric || pace_.is_time(kFabricEvery))) {
+  if (network_.device() && size() > 1 && (on_fabric || driver_.pace.is_time(kFabricEvery))) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
       fail_by(std::move(polled).error());
@@ -233,7 +234,7 @@ bool Communicator::step_front(Operation& front) {
     case exec::Step::idle:
       break;
   }
-  if (pace_.is_time(kClockEvery)) {
+  if (driver_.pace.is_time(kClockEvery)) {
     if (auto looked = look_at_clock(front); !looked) {
       fail_by(std::move(looked).error());
       return true;
@@ -246,8 +247,8 @@ Result<void> Communicator::poll_device() {
   for (const Completion& completion : GDRX_TRY(network_.poll())) {
     switch (completion.kind) {
       case CompletionKind::immediate:
-        if (rails_.direct() != nullptr && exec::Rail::is_mine(completion.immediate)) {
-          GDRX_TRY(rails_.direct()->arrived(completion.peer, completion.immediate));
+        if (gpu_.rails.direct() != nullptr && exec::Rail::is_mine(completion.immediate)) {
+          GDRX_TRY(gpu_.rails.direct()->arrived(completion.peer, completion.immediate));
         } else {
           GDRX_TRY(network_.inbox().arrived(completion.peer, completion.immediate));
         }
@@ -256,8 +257,8 @@ Result<void> Communicator::poll_device() {
         if (pairs_ && pairs_->flows().is_mine(completion.cookie)) {
           pairs_->flows().on_write_done(completion.cookie);
         } else if (completion.cookie != exec::kNoCookie && !queue_.empty() &&
-                   queue_.front()->execution) {
-          queue_.front()->execution->on_write_done(completion.cookie);
+                   queue_.front().execution) {
+          queue_.front().execution->on_write_done(completion.cookie);
         }
         break;
     }
@@ -268,22 +269,24 @@ Result<void> Communicator::poll_device() {
 Result<void> Communicator::look_at_clock(const Operation& front) {
   GDRX_TRY(look_for_strays());
   if (!front.deadline.passed(steady_clock().now())) return {};
-  return fail(Errc::timeout,
-              fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "
-                          "alive: slow, stopped, or in another call ({})",
-                          index(rank_), exec::describe(sequence_.word()), seconds(front.timeout),
-                          front.execution->waiting_for(), whose_limit(front.call)));
+  return fail(
+      Errc::timeout,
+      fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "
+                  "alive: slow, stopped, or in another call ({})",
+                  index(rank_), exec::describe(queue_.sequence.word()), seconds(front.timeout),
+                  front.execution->waiting_for(), whose_limit(front.call)));
 }
 
 // A peer that made another call may leave us waiting for ever: look at what it published, or sent
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
-  if (seat_) GDRX_TRY(seat_->look_for_others());
+  if (memory_.seat) GDRX_TRY(memory_.seat->look_for_others());
   if (network_.has_inbox()) {
     Rank peer{};
-    if (const exec::MessageHeader* stray = network_.inbox().find_stray(sequence_.word(), peer);
+    if (const exec::MessageHeader* stray =
+            network_.inbox().find_stray(queue_.sequence.word(), peer);
         stray != nullptr) {
-      return exec::check_word(stray->word, peer, sequence_.word(), rank_);
+      return exec::check_word(stray->word, peer, queue_.sequence.word(), rank_);
     }
   }
   return {};
@@ -291,26 +294,25 @@ Result<void> Communicator::look_for_strays() {
 
 // The front operation is done: start what waits behind it.
 void Communicator::finish_front() {
-  const std::shared_ptr<Operation> front = queue_.front();
-  queue_.pop_front();
+  const std::shared_ptr<Operation> front = queue_.take();
   if (front->execution) {
     front->info.counters = front->execution->counters();
-    sequence_.end_stage(front->execution->end_stage(sequence_.stage()));
+    queue_.sequence.end_stage(front->execution->end_stage(queue_.sequence.stage()));
     front->execution.reset();
   }
   front->staging.reset();
-  plan_.end();
+  trace_.end();
   end_of_stream_call(*front);
   if (!front->own) last_.was_host(front->info);
   finish(*front);  // publishes info
-  pace_.stir();
-  if (queue_.empty() || queue_.front()->on_hosts) return;  // a stream begins the next
-  if (auto started = start(*queue_.front()); !started) fail_by(std::move(started).error());
+  driver_.pace.stir();
+  if (queue_.empty() || queue_.front().on_hosts) return;  // a stream begins the next
+  if (auto started = start(queue_.front()); !started) fail_by(std::move(started).error());
 }
 
 OperationInfo Communicator::last_operation() const {
   {
-    const std::lock_guard lock(gpu_mutex_);
+    const std::lock_guard lock(gpu_.mutex);
     if (const auto info = last_.gpu()) return *info;
   }
   const Driving driving(*this);

@@ -2,44 +2,33 @@
 // The communicator: a queue of operations, each run by an Execution, driven by whoever waits.
 #pragma once
 
-#include <atomic>
-#include <deque>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "collectives/comm/call.hpp"
+#include "collectives/comm/call_trace.hpp"
+#include "collectives/comm/choices.hpp"
+#include "collectives/comm/drivers.hpp"
 #include "collectives/comm/endings.hpp"
 #include "collectives/comm/failure.hpp"
-#include "collectives/comm/failure_handler.hpp"
 #include "collectives/comm/gpu_messages.hpp"
-#include "collectives/comm/gpu_spans.hpp"
+#include "collectives/comm/heritage.hpp"
 #include "collectives/comm/last_call.hpp"
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/memory_share.hpp"
 #include "collectives/comm/network.hpp"
-#include "collectives/comm/pace.hpp"
+#include "collectives/comm/own_gpu.hpp"
 #include "collectives/comm/point_to_point.hpp"
-#include "collectives/comm/rails.hpp"
-#include "collectives/comm/sequence.hpp"
-#include "collectives/comm/staging_pool.hpp"
+#include "collectives/comm/queue.hpp"
+#include "collectives/comm/settings.hpp"
 #include "collectives/comm/stream_calls.hpp"
-#include "collectives/comm/suspicion.hpp"
 #include "collectives/comm/waiting.hpp"
-#include "collectives/comm/ways.hpp"
-#include "collectives/comm/why_staged.hpp"
-#include "collectives/exec/arena_seat.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/plan_execution.hpp"
-#include "collectives/gpu/choose.hpp"
-#include "collectives/gpu/path.hpp"
-#include "collectives/trace/span.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/log.hpp"
@@ -72,8 +61,8 @@ class Communicator final {
   Communicator& operator=(const Communicator&) = delete;
 
   Rank rank() const noexcept { return rank_; }
-  int size() const noexcept { return machine_.ranks; }
-  bool share_cores() const noexcept { return machine_.share_cores(); }
+  int size() const noexcept { return choices_.machine.ranks; }
+  bool share_cores() const noexcept { return choices_.machine.share_cores(); }
   /// Why no rank can make this call now, which then leaves the communicator as it is. What goes
   /// wrong with a call after this ends the communicator, and with it what peers wait for.
   Result<void> check(const Call& call) const;
@@ -90,7 +79,7 @@ class Communicator final {
   /// The same for the sends and receives of a group that streams carry: all start at once.
   Result<void> start_messages(std::span<GroupMessage> all);
   /// Whether the messages of a group keep one order, those of host memory among them.
-  bool orders_messages() const noexcept { return hierarchy_.has_value(); }
+  bool orders_messages() const noexcept { return gpu_.rails.hierarchy().has_value(); }
   /// Of a message to oneself: a stream may, in a group that has as many sends of these as receives.
   bool keeps_own(const Call& call) const;
   /// Of sends and receives that are waited for: so many, the first of them, are done at once.
@@ -121,12 +110,10 @@ class Communicator final {
   std::shared_ptr<Operation> operation_aside() const;
   WaitHook wait_hook;  // set before the first call
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
-  void mute() { on_error_.mute(); }
-  /// Whether this thread is in on_error, for which the communicator waits before it ends.
-  bool is_telling() const noexcept { return on_error_.is_telling(); }
+  void mute() { failure_.handler.mute(); }
   void abort();  // any thread
   /// Of calls that are posted later and have none of their own. 0: none. Any thread.
-  void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
+  void set_timeout(std::chrono::milliseconds timeout) noexcept { settings_.timeout = timeout; }
   /// An exception has passed through a call: no operation goes on, as its caller has the buffers.
   void fail_for_memory() noexcept;
   std::optional<Error> failure() const noexcept;
@@ -148,27 +135,26 @@ class Communicator final {
   /// Whether gdrxRegister of this memory is for the GPUs, and then collective.
   bool shares(const void* memory) const;
   /// GPU memory that every rank reaches, until close_window(). Collective, as that.
-  struct Window {
-    gpu::WindowId id{};
-    std::unique_ptr<gpu::Memory> memory;  // of allocate_gpu_memory(); null: the caller's
-    std::uint64_t bytes = 0;              // that were asked for
-  };
   Result<const Window*> open_window(std::span<std::byte> memory);
-  bool has_windows() const noexcept { return !windows_.empty(); }
+  bool has_windows() const noexcept { return !gpu_.windows.empty(); }
   /// Null: the handle is none of them.
-  const Window* window_of(const void* handle) const noexcept;
+  const Window* window_of(const void* handle) const noexcept { return gpu_.windows.of(handle); }
   /// Of memory that allocate_gpu_memory() gave: freed, too.
   Result<void> close_window(const Window* window);
   /// GPU memory in a window, until close_window(window_with(it)). Collective; null: of 0 bytes.
   Result<std::byte*> allocate_gpu_memory(std::size_t bytes);
   /// Null: it is not from allocate_gpu_memory().
-  const Window* window_with(const void* memory) const noexcept;
+  const Window* window_with(const void* memory) const noexcept { return gpu_.windows.with(memory); }
   /// Registered pages, zero at first, until free_memory().
   Result<std::byte*> allocate_memory(std::size_t bytes);
   Result<void> free_memory(const std::byte* memory);
 
   OperationInfo last_operation() const;
-  std::string_view path_name(PathKind path) const { return gdrx::path_name(machine_, path); }
+  std::string_view path_name(PathKind path) const {
+    return gdrx::path_name(choices_.machine, path);
+  }
+  /// Whether a call of this shape can be made at all.
+  Result<void> check_shape(const Call& call, MemoryKind memory) const;
   Result<std::string> explain(Bytes bytes) const;
   Result<std::string> explain(const Call& call, MemoryKind memory) const;  // and its route
   std::string describe() const;
@@ -176,14 +162,14 @@ class Communicator final {
   Result<Waiting> waiting();
   MemoryHeld memory_held() const;
   /// Null where nobody watches.
-  trace::Track* track() const noexcept { return track_.get(); }
+  trace::Track* track() const noexcept { return trace_.track(); }
 
  private:
   friend class CommunicatorBuilder;
   friend class Explanation;
   Communicator() = default;
 
-  /// Holds driver_ for a caller's thread, to which the mesh's thread gives way.
+  /// Holds driver_.mutex for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:
     explicit Driving(const Communicator& comm);
@@ -200,7 +186,7 @@ class Communicator final {
   class Turn;  // of a small call
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
-  Result<std::string> explain_ways(const Call& call, MemoryKind memory) const;
+  std::string explain_ways(const Call& call, MemoryKind memory) const;
   void make_flows();
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();
@@ -231,7 +217,7 @@ class Communicator final {
   Result<std::shared_ptr<Operation>> post_on_hosts(Call call);
   Result<std::shared_ptr<Operation>> queue_on_hosts(Call call);
   Result<void> enqueue_on_hosts(const Call& call, bool captured);
-  Pieces pieces_of(Bytes bytes) const { return rails_.cut(bytes, gpu_host_.ranks); }
+  Pieces pieces_of(Bytes bytes) const { return gpu_.rails.cut(bytes, gpu_.host.ranks); }
   bool expects_streams() const noexcept;
   bool is_staged_in_stream(const Call& call, const Buffers& buffers) const;
   /// Null: it is captured.
@@ -246,8 +232,6 @@ class Communicator final {
   void end_of_stream_call(const Operation& operation) noexcept;
   Result<std::shared_ptr<Operation>> post_on_gpu(Call call);
   gpu::Prediction gpu_choice(const Call& call) const;
-  /// Two-shot has as few bytes as any other, and the fewest latencies.
-  plan::Algorithm rail_algorithm() const { return fixed_.value_or(plan::Algorithm::two_shot); }
   Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_hierarchical_direct(Operation& operation);
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
@@ -263,10 +247,7 @@ class Communicator final {
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
   void scale_input(Operation& operation);
-  void mark_plan(const OperationInfo& info, Bytes bytes);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
-  Ways::Way* way_of(const Question& question);
-  Question question_of(const Call& call) const noexcept;
   void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
@@ -278,22 +259,17 @@ class Communicator final {
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation);
-  Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec);
   Result<void> drive_to_end_of(const Operation& operation);
   Result<bool> progress();  // true if something moved; driver_ held
   Result<bool> make_progress();
   bool step_front(Operation& front);
   Result<void> poll_device();  // driver_ held
   void serve_fabric();         // driver_ held
-  void look_at_spans();
-  Waiting look_at_waiting();  // driver_ held, as for the next
+  Waiting look_at_waiting();   // driver_ held, as for the next
   void answer_question() noexcept;
   Result<void> look_at_clock(const Operation& front);
   /// How often a waiting thread looks at the clock, and for calls that do not match: in rounds.
   static constexpr std::uint64_t kClockEvery = 128;
-  std::chrono::milliseconds timeout_of(const Call& call) const noexcept {
-    return call.timeout.value_or(timeout_.load());
-  }
   std::shared_ptr<Operation> operation_of(Call call) const;
   static void begin(Operation& operation);                              // its time runs from now on
   static Deadline waiters_deadline(std::chrono::milliseconds timeout);  // for what a stream begins
@@ -320,55 +296,22 @@ class Communicator final {
   Duration tick();
   void watch_peers();  // starts the mesh's thread
 
-  Config config_;
-  std::atomic<std::chrono::milliseconds> timeout_{};  // of calls that have none of their own
-  Log log_;
+  Settings settings_;
   Rank rank_{};
-  Machine machine_;
-  std::optional<plan::Algorithm> fixed_;
-  Ways ways_;
-  std::vector<ProcessTicket> processes_;  // by rank, where they may be written and read
-  WriteGate gate_;                        // through which they come into this one
+  Choices choices_;
   Failure failure_;
-  FailureHandler on_error_;  // called by the mesh's thread
-
-  mutable std::mutex driver_;  // who drives: the caller's thread, or the mesh's while nobody does
-  mutable std::atomic<int> callers_{0};  // callers' threads that have or want it
-  std::deque<std::shared_ptr<Operation>> queue_;
+  Drivers driver_;
+  Queue queue_;
   StreamCalls streams_;
-  std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
-      programs_;
   mutable Endings endings_;
-  WaitingQuestion waiting_question_;
-  std::mutex marks_mutex_;  // of those who look at an operation's mark
-  Sequence sequence_;
   LastCall last_;
-  Pace pace_;
-  std::unique_ptr<trace::Track> track_;  // null: nobody watches
-  trace::Span plan_;                     // of the front operation
-  Suspicion suspicion_;
+  CallTrace trace_;
 
   // In this order: the mesh's thread stops before what it uses is gone.
   HostMemory memory_;
-  std::optional<exec::ArenaSeat> seat_;
   Network network_{failure_};
-  std::optional<StagingPool> pinned_;  // with its registrations
-  std::map<const std::byte*, Allocation> allocations_;
-  std::optional<PointToPoint> pairs_;          // with an inbox
-  std::optional<exec::Flows> exchange_flows_;  // as that, for the running operation
-  mutable std::mutex gpu_mutex_;
-  std::unique_ptr<gpu::Path> gpu_;
-  std::unique_ptr<GpuSpans> gpu_spans_;  // null: no trace file
-  std::string no_gpu_;                   // why gpu_ is null
-  bool own_queue_ = false;               // gpu_'s stream stands for the default one
-  std::uint32_t said_staged_ = 0;        // reasons that the log has, a bit each
-  gpu::Host gpu_host_;                   // of this rank's host
-  std::optional<Hierarchy> hierarchy_;   // with gpu_ on several hosts
-  std::optional<GpuFlags> flags_;        // with gpu_
-  Rails rails_;                          // with hierarchy_
-  std::string gpu_measured_by_;
-  std::list<Window> windows_;               // handles: their addresses stay
-  std::atomic<bool> posted_on_gpu_{false};  // the last collective, which all ranks call
+  std::optional<PointToPoint> pairs_;  // with an inbox
+  OwnGpu gpu_;
   std::unique_ptr<ControlMesh> mesh_;
 };
 

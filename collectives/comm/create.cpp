@@ -25,17 +25,17 @@ class CommunicatorBuilder {
   CommunicatorBuilder(Communicator::Options options, std::unique_ptr<gpu::Path> gpu,
                       const Heritage& heritage = {})
       : comm_(new Communicator), given_gpu_(std::move(gpu)), heritage_(heritage) {
-    comm_->config_ = std::move(options.config);
-    comm_->timeout_ = comm_->config_.timeout;
-    comm_->log_ = std::move(options.log);
-    comm_->on_error_.set(std::move(options.on_error));
+    comm_->settings_.config = std::move(options.config);
+    comm_->settings_.timeout = config().timeout;
+    comm_->settings_.log = std::move(options.log);
+    comm_->failure_.handler.set(comm_.get(), std::move(options.on_error));
     asked_gpu_ = options.gpu;
-    needs_gpu_ = options.needs_gpu && comm_->config_.gpu;
+    needs_gpu_ = options.needs_gpu && config().gpu;
   }
 
   // Some peer may have its communicator all the same, and kernels that write to this GPU.
   ~CommunicatorBuilder() {
-    if (comm_ && comm_->gpu_) comm_->gpu_->abort();
+    if (comm_ && comm_->gpu_.path) comm_->gpu_.path->abort();
   }
   CommunicatorBuilder(const CommunicatorBuilder&) = delete;
   CommunicatorBuilder& operator=(const CommunicatorBuilder&) = delete;
@@ -48,7 +48,7 @@ class CommunicatorBuilder {
       heritage_ = likely;
       return introduce_self();
     };
-    Met met = GDRX_TRY(meet(bootstrap, comm_->config_, comm_->log_, introduce, deadline));
+    Met met = GDRX_TRY(meet(bootstrap, config(), comm_->settings_.log, introduce, deadline));
     heritage_ = std::move(met.heritage);
     hellos_ = std::move(met.hellos);
     return std::move(met.mesh);
@@ -58,13 +58,13 @@ class CommunicatorBuilder {
   Result<std::unique_ptr<Communicator>> run(Rank rank, int size, const Meet& meet) {
     Communicator& comm = *comm_;
     comm.rank_ = rank;
-    comm.machine_.ranks = size;
-    if (comm.config_.algo != "auto") comm.fixed_ = plan::parse_algorithm(comm.config_.algo);
-    GDRX_TRY(check_reproducible(comm.config_.reproducible, comm.fixed_));
-    tuning_ = GDRX_TRY(Tuning::load(comm.config_.tune_file));
+    comm.choices_.machine.ranks = size;
+    if (config().algo != "auto") comm.choices_.fixed = plan::parse_algorithm(config().algo);
+    GDRX_TRY(check_reproducible(config().reproducible, comm.choices_.fixed));
+    tuning_ = GDRX_TRY(Tuning::load(config().tune_file));
     GDRX_TRY(choose_shape());
     open_gpu();
-    deadline_ = Deadline::after(steady_clock(), comm.config_.init_timeout);
+    deadline_ = Deadline::after(steady_clock(), config().init_timeout);
     comm.mesh_ = GDRX_TRY(meet(deadline_));
     if (!heritage_.memory) GDRX_TRY(open_fabric_and_inbox());
     GDRX_TRY(exchange_hellos());
@@ -73,20 +73,19 @@ class CommunicatorBuilder {
     describe_machine();
     GDRX_TRY(share_host_memory());
     comm.network_.open_registrations();
-    comm.pinned_.emplace(comm.network_.registrations());
     GDRX_TRY(share_gpu());
     if (comm.network_.has_inbox()) comm.make_flows();
-    comm.track_ = trace::Track::create(comm.config_.trace, comm.rank_);
-    if (comm.gpu_ && !comm.hierarchy_) {
-      comm.gpu_spans_ = GpuSpans::create(*comm.gpu_, comm.track_.get(), comm.log_);
+    comm.trace_.watch(trace::Track::create(config().trace, comm.rank_));
+    if (comm.gpu_.path && !comm.gpu_.rails.hierarchy()) {
+      comm.gpu_.spans = GpuSpans::create(*comm.gpu_.path, comm.trace_.track(), comm.settings_.log);
     }
-    comm.log_.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
+    comm.settings_.log.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     // Who has his communicator uses the others' memory: none of them fails any more and frees it.
     GDRX_TRY(meet_at_the_end(*comm.mesh_, told_, deadline_));
     if (comm.memory_.segment) comm.memory_.segment->seal();
     try {
       comm.watch_peers();
-      comm.mesh_->share(heritage_name(comm.config_), comm.heritage(comm.config_).facts());
+      comm.mesh_->share(heritage_name(config()), comm.heritage(config()).facts());
     } catch (const std::bad_alloc&) {  // they would wait for this rank
       comm.mesh_->announce({no_memory().code, rank, rank, no_memory().what});
       throw;
@@ -95,6 +94,8 @@ class CommunicatorBuilder {
   }
 
  private:
+  const Config& config() const noexcept { return comm_->settings_.config; }
+
   Result<void> choose_shape() {
     Communicator& comm = *comm_;
     constexpr int kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
@@ -103,28 +104,29 @@ class CommunicatorBuilder {
                   fmt::format("{} ranks; at most {} are possible", comm.size(), kMaxRanks));
     }
     exec::InboxShape shape;
-    shape.ranks = static_cast<std::uint32_t>(comm.machine_.ranks);
-    if (comm.config_.lanes > 0) shape.window = static_cast<std::uint32_t>(comm.config_.lanes);
+    shape.ranks = static_cast<std::uint32_t>(comm.choices_.machine.ranks);
+    if (config().lanes > 0) shape.window = static_cast<std::uint32_t>(config().lanes);
     shape.lanes = std::max(shape.window, plan::kMostChannels) + exec::kFlowLanes;
-    if (comm.config_.slice > 0) shape.slice = comm.config_.slice;
+    if (config().slice > 0) shape.slice = config().slice;
     comm.network_.describe_self(comm.rank_, shape);
-    comm.machine_.arena_block = exec::ArenaLayout::block_for(comm.size(), comm.config_.arena_block);
+    comm.choices_.machine.arena_block =
+        exec::ArenaLayout::block_for(comm.size(), config().arena_block);
     return {};
   }
 
   Result<void> open_fabric_and_inbox() {
     Communicator& comm = *comm_;
     auto fabric = GDRX_TRY(
-        choose_fabric(host_id(comm.config_), comm.config_, *comm.mesh_, comm.log_, deadline_));
+        choose_fabric(host_id(config()), config(), *comm.mesh_, comm.settings_.log, deadline_));
     if (!fabric) {
       // Without a fabric the shared memory may still do; whether it does is known later.
-      if (comm.config_.transport != "auto") return tl::unexpected(std::move(fabric).error());
-      comm.log_.info("no fabric: {}", describe(fabric.error()));
+      if (config().transport != "auto") return tl::unexpected(std::move(fabric).error());
+      comm.settings_.log.info("no fabric: {}", describe(fabric.error()));
       return {};
     }
     comm.network_.use(*fabric);
     return comm.network_.open(
-        GDRX_TRY((*fabric)->open_device(comm.rank_, comm.config_, comm.log_)));
+        GDRX_TRY((*fabric)->open_device(comm.rank_, config(), comm.settings_.log)));
   }
 
   // For the heritage as it is known now.
@@ -136,14 +138,14 @@ class CommunicatorBuilder {
     offered.needs_memory = heritage_.memory;
     offered.process = shm_wanted() && writes_processes();
     Introduction own = GDRX_TRY(
-        introduce(comm.config_, host_id(comm.config_), tuning_.fingerprint(), offered, comm.log_));
+        introduce(config(), host_id(config()), tuning_.fingerprint(), offered, comm.settings_.log));
     offer_gpu(own.hello);
     if (const Device* const device = comm.network_.device()) {
       own.hello.device_address = device->address();
       own.hello.inbox_key = comm.network_.inbox().key();
     }
     comm.memory_.segment = std::move(own.memory);
-    comm.gate_ = std::move(own.gate);
+    comm.memory_.gate = std::move(own.gate);
     return encode(own.hello);
   }
 
@@ -171,20 +173,20 @@ class CommunicatorBuilder {
   }
 
   bool shm_wanted() const {
-    const std::string& transport = comm_->config_.transport;
-    return comm_->config_.shared_memory && (transport == "auto" || transport == "shm") &&
-           comm_->machine_.ranks > 1;
+    const std::string& transport = config().transport;
+    return config().shared_memory && (transport == "auto" || transport == "shm") &&
+           comm_->choices_.machine.ranks > 1;
   }
 
   bool writes_processes() const {
-    return comm_->config_.cma > 0 && (!heritage_.memory || heritage_.processes);
+    return config().cma > 0 && (!heritage_.memory || heritage_.processes);
   }
 
   // With inboxes and mailboxes in it where it is known that the ranks share memory.
   shm::CommonLayout memory_layout() const {
     const Communicator& comm = *comm_;
     const std::size_t arena =
-        shm_wanted() ? exec::ArenaLayout::bytes(comm.size(), comm.machine_.arena_block) : 0;
+        shm_wanted() ? exec::ArenaLayout::bytes(comm.size(), comm.choices_.machine.arena_block) : 0;
     if (!heritage_.memory) return {0, arena, 0};
     const exec::InboxShape& shape = comm.network_.shape();
     return {shape.ranks, arena, shape.bytes()};
@@ -193,51 +195,51 @@ class CommunicatorBuilder {
   // Before the clock runs: a GPU newer than the kernels has them compiled for it, once.
   void open_gpu() {
     Communicator& comm = *comm_;
-    if (!comm.config_.gpu) {
-      comm.no_gpu_ = "GDRX_GPU=0";
+    if (!config().gpu) {
+      comm.gpu_.why_not = "GDRX_GPU=0";
       return;
     }
     const Instant begin = steady_clock().now();
     auto path = given_gpu_ ? Result<std::unique_ptr<gpu::Path>>(std::move(given_gpu_))
-                           : gpu::open_path(comm.config_, asked_gpu_);
+                           : gpu::open_path(config(), asked_gpu_);
     if (!path) {
-      comm.no_gpu_ = describe(path.error());
-      comm.log_.info("no GPU: {}", comm.no_gpu_);
+      comm.gpu_.why_not = describe(path.error());
+      comm.settings_.log.info("no GPU: {}", comm.gpu_.why_not);
       return;
     }
-    comm.gpu_ = std::move(*path);
+    comm.gpu_.path = std::move(*path);
     const std::chrono::duration<double> took = steady_clock().now() - begin;
     if (took > std::chrono::seconds(5)) {
-      comm.log_.warn("opening {} took {:.0f} s: its kernels were compiled for it, which CUDA keeps",
-                     comm.gpu_->device_name(), took.count());
+      comm.settings_.log.warn(
+          "opening {} took {:.0f} s: its kernels were compiled for it, which CUDA keeps",
+          comm.gpu_.path->device_name(), took.count());
     }
   }
 
   void offer_gpu(Hello& mine) const {
-    mine.no_gpu = comm_->no_gpu_;
+    mine.no_gpu = comm_->gpu_.why_not;
     mine.needs_gpu = needs_gpu_;
-    if (!comm_->gpu_) return;
-    mine.gpu = comm_->gpu_->ticket();
-    mine.gpu_name = comm_->gpu_->device_name();
+    if (!comm_->gpu_.path) return;
+    mine.gpu = comm_->gpu_.path->ticket();
+    mine.gpu_name = comm_->gpu_.path->device_name();
   }
 
   Hierarchy arrange(std::span<const std::string> hosts, bool one_host) const {
     const Communicator& comm = *comm_;
     auto by_host = hierarchy_of(hosts, comm.rank_);
     // Added up host by host is not the order of ranks.
-    if (by_host && (one_host || !comm.config_.reproducible)) return std::move(*by_host);
+    if (by_host && (one_host || !config().reproducible)) return std::move(*by_host);
     if (!by_host && index(comm.rank_) == 0) {
-      comm.log_.info("between hosts each GPU is by itself: {}", by_host.error().what);
+      comm.settings_.log.info("between hosts each GPU is by itself: {}", by_host.error().what);
     }
     return each_alone(comm.size(), comm.rank_);
   }
 
   Result<void> share_gpu() {
     Communicator& comm = *comm_;
-    const bool one_host = comm.machine_.hosts == 1;
-    if (one_host && comm.config_.transport != "auto") {  // it carries what it can
-      comm.no_gpu_ = fmt::format("{} is to carry all calls", comm.config_.transport);
-      comm.gpu_.reset();
+    const bool one_host = comm.choices_.machine.hosts == 1;
+    if (one_host && config().transport != "auto") {  // it carries what it can
+      comm.gpu_.give_up(fmt::format("{} is to carry all calls", config().transport));
       return {};
     }
     std::vector<gpu::Ticket> tickets;
@@ -247,31 +249,32 @@ class CommunicatorBuilder {
       hosts.push_back(peer.host_id);
     }
     Hierarchy hierarchy = arrange(hosts, one_host);
-    if (!one_host && comm.gpu_) {
-      if (auto memory = comm.rails_.take_pinned(*comm.gpu_, comm.network_.registrations());
+    if (!one_host && comm.gpu_.path) {
+      if (auto memory = comm.gpu_.rails.take_pinned(*comm.gpu_.path, comm.network_.registrations());
           !memory) {
-        comm.no_gpu_ = fmt::format("no pinned memory: {}", describe(memory.error()));
-        comm.gpu_.reset();  // then nobody uses GPUs between hosts
+        // Then nobody uses GPUs between hosts.
+        comm.gpu_.give_up(fmt::format("no pinned memory: {}", describe(memory.error())));
       }
     }
-    comm.no_gpu_ = GDRX_TRY(share_gpus({comm.gpu_.get(), comm.no_gpu_}, comm.network_.peers(),
-                                       hierarchy, *comm.mesh_, deadline_));
-    if (!comm.no_gpu_.empty()) {
-      comm.rails_.give_pinned_back(comm.network_.registrations());
-      comm.gpu_.reset();
+    comm.gpu_.why_not =
+        GDRX_TRY(share_gpus({comm.gpu_.path.get(), comm.gpu_.why_not}, comm.network_.peers(),
+                            hierarchy, *comm.mesh_, deadline_));
+    if (!comm.gpu_.why_not.empty()) {
+      comm.gpu_.rails.give_pinned_back(comm.network_.registrations());
+      comm.gpu_.path.reset();
       return {};
     }
     // In one default stream kernels that wait for each other would stand one behind the other.
-    comm.own_queue_ = ranks_on_gpu(comm.network_.peers(), comm.gpu_->ticket()) > 1;
-    comm.flags_.emplace(comm.gpu_->flags());
-    if (comm.config_.gpu_staging > 0) (void)comm.pinned_of(comm.config_.gpu_staging);
-    const int budget = comm.config_.gpu_blocks > 0 ? comm.config_.gpu_blocks : 1024;
-    comm.gpu_host_ = {static_cast<int>(hierarchy.host.size()),
-                      gpu::co_resident_blocks(tickets, budget), comm.config_.reproducible};
+    comm.gpu_.own_queue = ranks_on_gpu(comm.network_.peers(), comm.gpu_.path->ticket()) > 1;
+    comm.gpu_.flags.emplace(comm.gpu_.path->flags());
+    if (config().gpu_staging > 0) (void)comm.pinned_of(config().gpu_staging);
+    const int budget = config().gpu_blocks > 0 ? config().gpu_blocks : 1024;
+    comm.gpu_.host = {static_cast<int>(hierarchy.host.size()),
+                      gpu::co_resident_blocks(tickets, budget), config().reproducible};
     if (one_host) {
-      comm.gpu_measured_by_ = tuning_.gpu(comm.network_.peers(), comm.gpu_host_);
+      comm.gpu_.measured_by = tuning_.gpu(comm.network_.peers(), comm.gpu_.host);
     } else {
-      comm.hierarchy_ = std::move(hierarchy);
+      comm.gpu_.rails.stand(std::move(hierarchy));
       GDRX_TRY(share_rail());
     }
     return {};
@@ -279,22 +282,23 @@ class CommunicatorBuilder {
 
   Result<void> share_rail() {
     Communicator& comm = *comm_;
-    auto plan = exec::RailPlan::create(comm.rail_algorithm(), comm.rail_machine().ranks,
-                                       comm.hierarchy_->own_host);
+    auto plan = exec::RailPlan::create(comm.choices_.of_rail(), comm.rail_machine().ranks,
+                                       comm.gpu_.rails.hierarchy()->own_host);
     if (!plan) {  // on every rank
-      comm.log_.info("no GPUDirect RDMA between hosts: {}", gdrx::describe(plan.error()));
+      comm.settings_.log.info("no GPUDirect RDMA between hosts: {}", gdrx::describe(plan.error()));
       return {};
     }
-    exec::RailAdder& adder = comm.rails_.plan(std::move(*plan), *comm.flags_);
-    const RailOffer offer{comm.gpu_.get(), comm.network_.device(), comm.config_.gpu_direct, &adder};
-    comm.rails_.use(GDRX_TRY(
-        share_rails(offer, *comm.hierarchy_, comm.rank_, *comm.mesh_, comm.log_, deadline_)));
+    exec::RailAdder& adder = comm.gpu_.rails.plan(std::move(*plan), *comm.gpu_.flags);
+    const RailOffer offer{comm.gpu_.path.get(), comm.network_.device(), config().gpu_direct,
+                          &adder};
+    comm.gpu_.rails.use(GDRX_TRY(share_rails(offer, *comm.gpu_.rails.hierarchy(), comm.rank_,
+                                             *comm.mesh_, comm.settings_.log, deadline_)));
     return {};
   }
 
   void describe_machine() {
-    Machine& machine = comm_->machine_;
-    machine.reproducible = comm_->config_.reproducible;
+    Machine& machine = comm_->choices_.machine;
+    machine.reproducible = config().reproducible;
     std::map<std::string, CpuSet> hosts;
     machine.fabric = true;
     for (const Hello& peer : comm_->network_.peers()) {
@@ -309,7 +313,7 @@ class CommunicatorBuilder {
     if (heritage_.memory) comm_->network_.use(shm::make_fabric(comm_->network_.shape().ranks));
     const auto& fabric = comm_->network_.fabric();
     machine.fabric_name = fabric ? std::string(fabric->name()) : "none";
-    const Log log = index(comm_->rank_) == 0 ? comm_->log_ : Log({}, nullptr);  // once
+    const Log log = index(comm_->rank_) == 0 ? comm_->settings_.log : Log({}, nullptr);  // once
     auto measured = tuning_.host(comm_->network_.peers(), machine, log);
     machine.measured = std::move(measured.curves);
     machine.measured_by = std::move(measured.by);
@@ -318,7 +322,7 @@ class CommunicatorBuilder {
 
   Result<void> share_host_memory() {
     Communicator& comm = *comm_;
-    Machine& machine = comm.machine_;
+    Machine& machine = comm.choices_.machine;
     const shm::CommonLayout layout = memory_layout();
     HostMemory& memory = comm.memory_;
     SharedMemory shared =
@@ -329,11 +333,11 @@ class CommunicatorBuilder {
     machine.shm = memory.segment != nullptr && shm_wanted();
     if (machine.shm) {
       memory.arena = memory.segment->bytes().first(layout.before);
-      comm.seat_.emplace(
+      comm.memory_.seat.emplace(
           exec::ArenaLayout(memory.arena, comm.size(), machine.arena_block, machine.share_cores()),
           index(comm.rank_));
     } else if (machine.hosts == 1 && shm_wanted()) {
-      comm.log_.warn("shared memory between ranks is not used: {}", shared.why_not);
+      comm.settings_.log.warn("shared memory between ranks is not used: {}", shared.why_not);
     }
     if (!machine.shm && !machine.fabric && machine.ranks > 1) {
       return fail(Errc::unsupported,
@@ -344,10 +348,11 @@ class CommunicatorBuilder {
     const std::string why_not =
         GDRX_TRY(share_processes(comm.network_.peers(), heritage_, *comm.mesh_, deadline_));
     if (why_not.empty()) {
-      machine.cma = comm.config_.cma;
-      for (const Hello& peer : comm.network_.peers()) comm.processes_.push_back(peer.process);
+      machine.cma = config().cma;
+      for (const Hello& peer : comm.network_.peers())
+        comm.memory_.processes.push_back(peer.process);
     } else if (index(comm.rank_) == 0) {
-      comm.log_.info("ranks do not write each other's memory: {}", why_not);
+      comm.settings_.log.info("ranks do not write each other's memory: {}", why_not);
     }
     return {};
   }
@@ -387,11 +392,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(std::unique_ptr<Contr
 }
 
 Heritage Communicator::heritage(const Config& config) const noexcept {
-  const bool alike = config.transport == config_.transport &&
-                     config.shared_memory == config_.shared_memory && config.cma == config_.cma;
+  const bool alike = config.transport == settings_.config.transport &&
+                     config.shared_memory == settings_.config.shared_memory &&
+                     config.cma == settings_.config.cma;
   const bool memory =
-      alike && machine_.shm && network_.fabric() && network_.fabric()->name() == "shm";
-  return {memory, memory && machine_.cma > 0, {}};
+      alike && choices_.machine.shm && network_.fabric() && network_.fabric()->name() == "shm";
+  return {memory, memory && choices_.machine.cma > 0, {}};
 }
 
 }  // namespace gdrx

@@ -34,8 +34,6 @@ class Ending {
   /// Until it is over(). If it is not done: until somebody finishes it and calls wake().
   void await_over() const noexcept;
   void wake() noexcept { state_.notify_all(); }
-  /// Whether a handler calls this, of whatever operation of `owner`; null: of any.
-  static bool is_telling(const void* owner) noexcept;
   /// Whose operation it is; before it is shared.
   void set_owner(const void* owner) noexcept { owner_ = owner; }
 
@@ -43,12 +41,10 @@ class Ending {
   static constexpr std::uint32_t kDone = 1;
   static constexpr std::uint32_t kArmed = 2;
   static constexpr std::uint32_t kTold = 4;
-  struct Telling;
 
   bool is_over(std::uint32_t now) const noexcept;
   std::uint32_t state() const noexcept { return state_.load(std::memory_order_acquire); }
 
-  static thread_local const Telling* telling_;  // the innermost of this thread
   std::atomic<std::uint32_t> state_{0};
   const void* owner_ = nullptr;
   Handler handler_;

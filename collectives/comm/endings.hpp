@@ -32,6 +32,8 @@ class Endings {
   /// Looks at those that are watched. True: some have not ended. By one thread at a time.
   bool look(const std::function<bool(Operation&)>& has_ended);
 
+  std::mutex marks;  // of those who look at an operation's mark
+
  private:
   void tell_all() noexcept;
 

@@ -50,13 +50,14 @@ class Explanation {
 };
 
 Result<std::string> Communicator::explain(Bytes bytes) const {
-  const bool by_gpus = gpu_ && (hierarchy_ || !fixed_ || gpu::kernel_of(*fixed_));
-  const auto choice = choose(machine_, Collective::all_reduce, bytes, fixed_);
+  const bool by_gpus =
+      gpu_.path && (gpu_.rails.hierarchy() || !choices_.fixed || gpu::kernel_of(*choices_.fixed));
+  const auto choice = choose(choices_.machine, Collective::all_reduce, bytes, choices_.fixed);
   const Explanation explanation(*this);
   std::string text;
   if (by_gpus) {
-    text = hierarchy_ ? explanation.of_hosts(bytes)
-                      : explanation.of_sums(Collective::all_reduce, bytes);
+    text = gpu_.rails.hierarchy() ? explanation.of_hosts(bytes)
+                                  : explanation.of_sums(Collective::all_reduce, bytes);
   }
   if (!choice && !by_gpus) return fail(Errc::unsupported, "nothing carries an allReduce here");
   if (!choice) return text + "host buffers: nothing carries an allReduce of them here\n";
@@ -75,15 +76,27 @@ Result<std::string> Communicator::explain(Bytes bytes) const {
   return text +
          (staged ? "host buffers, and GPU buffers, which are copied to the host: "
                  : "host buffers: ") +
-         gdrx::explain(machine_, Collective::all_reduce, bytes, *choice) + routes;
+         gdrx::explain(choices_.machine, Collective::all_reduce, bytes, *choice) + routes;
+}
+
+Result<void> Communicator::check_shape(const Call& call, MemoryKind memory) const {
+  const bool cuda = memory == MemoryKind::cuda;
+  if (cuda && is_host_only(call.type)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{}: GPU memory has no such type", to_string(call.type)));
+  }
+  if ((cuda && !why_staged(call)) || choices_.can_carry(call)) return {};
+  return fail(Errc::unsupported,
+              fmt::format("nothing carries {} here", to_string(call.collective)));
 }
 
 Result<std::string> Communicator::explain(const Call& call, MemoryKind memory) const {
-  return GDRX_TRY(explain_ways(call, memory)) +
+  GDRX_TRY(check_shape(call, memory));
+  return explain_ways(call, memory) +
          fmt::format("  route: {}\n", row_of(route_of(call, memory)).name);
 }
 
-Result<std::string> Communicator::explain_ways(const Call& call, MemoryKind memory) const {
+std::string Communicator::explain_ways(const Call& call, MemoryKind memory) const {
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const std::uint64_t elements = traits.has_parts()
                                      ? call.count * static_cast<std::uint64_t>(size())
@@ -92,20 +105,12 @@ Result<std::string> Communicator::explain_ways(const Call& call, MemoryKind memo
   const Explanation explanation(*this);
   const bool cuda = memory == MemoryKind::cuda;
   const auto staged = cuda ? why_staged(call) : std::nullopt;
-  if (cuda && is_host_only(call.type)) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{}: GPU memory has no such type", to_string(call.type)));
-  }
   if (cuda && !staged) return explanation.of_kernel(call, bytes);
-  if (!can_carry(machine_, call.collective, call.needs_rank_order() ? std::nullopt : fixed_)) {
-    return fail(Errc::unsupported,
-                fmt::format("nothing carries {} here", to_string(call.collective)));
-  }
   std::string text;
   if (staged) {
-    text =
-        fmt::format("GPU buffers go through pinned host memory: {}\n", text_of(*staged, no_gpu_));
-    if (gpu_)
+    text = fmt::format("GPU buffers go through pinned host memory: {}\n",
+                       text_of(*staged, gpu_.why_not));
+    if (gpu_.path)
       text += "  in the order of their stream, and in graphs; without a stream the caller waits\n";
   }
   return text + explanation.of_host_memory(call, bytes);
@@ -113,8 +118,8 @@ Result<std::string> Communicator::explain_ways(const Call& call, MemoryKind memo
 
 // As make_execution() has it.
 std::string Explanation::of_host_memory(const Call& call, Bytes bytes) const {
-  const Machine& machine = comm_.machine_;
-  const Question question = comm_.question_of(call);
+  const Machine& machine = comm_.choices_.machine;
+  const Question question = comm_.choices_.question_of(call);
   const bool messages = plan::traits_of(call.collective).by_messages();
   const auto one = choose_one_block(machine, question);
   if (!one && !messages) {
@@ -139,13 +144,14 @@ std::string Explanation::of_host_memory(const Call& call, Bytes bytes) const {
 
 std::string Explanation::on_gpus(Collective collective, Bytes bytes) const {
   return fmt::format("GPU buffers: {} of {} bytes, {} on each of {} ranks, {} blocks\n",
-                     to_string(collective), bytes, comm_.gpu_->device_name(), comm_.size(),
-                     comm_.gpu_host_.blocks);
+                     to_string(collective), bytes, comm_.gpu_.path->device_name(), comm_.size(),
+                     comm_.gpu_.host.blocks);
 }
 
 std::string Explanation::of_kernel(const Call& call, Bytes bytes) const {
-  if (comm_.hierarchy_) return of_hosts(bytes);
-  if (by_moves(call.collective) || (!comm_.fixed_ && reduces_by_moves(call, comm_.size()))) {
+  if (comm_.gpu_.rails.hierarchy()) return of_hosts(bytes);
+  if (by_moves(call.collective) ||
+      (!comm_.choices_.fixed && reduces_by_moves(call, comm_.size()))) {
     return on_gpus(call.collective, bytes) + of_moves(call, bytes);
   }
   if (call.collective == Collective::send_recv) {
@@ -166,7 +172,7 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
   const bool split = traits.has_blocks() || traits.has_parts();
   const auto parts = static_cast<Bytes>(in_pieces || in_two ? ranks - 1 : split ? ranks : 1);
   const gpu::Run run{0, bytes / parts};
-  const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_host_.blocks);
+  const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_.host.blocks);
   const gpu::Move move = gpu::move_of(run, channels);
   const bool adds = traits.reduces;
   if (!adds && (in_pieces || run.bytes >= gpu::kLeastInBulk)) return of_bulk(in_pieces);
@@ -187,7 +193,7 @@ std::string Explanation::of_bulk(bool in_pieces) const {
 }
 
 std::string Explanation::of_message(Bytes bytes) const {
-  const gpu::MessageShape shape = gpu::shape_of_message(comm_.gpu_host_, bytes);
+  const gpu::MessageShape shape = gpu::shape_of_message(comm_.gpu_.host, bytes);
   return fmt::format("  * {:<17} {:>3} warp(s) of {} packs on each side; no prediction\n",
                      "send and receive", shape.warps, shape.packs);
 }
@@ -196,44 +202,44 @@ std::string Explanation::of_blocks(const Call& call) const {
   const bool gathers = call.collective == Collective::all_gather;
   const gpu::Shape shape =
       gpu::shape_of_blocks(gathers ? gpu::Kernel::all_gather : gpu::Kernel::reduce_scatter,
-                           comm_.gpu_host_, call.count * size_of(call.type));
+                           comm_.gpu_.host, call.count * size_of(call.type));
   return fmt::format("  * {:<17} {:>3} x {:<3} threads, {} packs each{}; no prediction\n",
                      gpu::to_string(shape.kernel), shape.blocks, shape.threads, shape.unroll,
                      shape.whole ? ", in tiles" : "");
 }
 
 std::string Explanation::of_hosts(Bytes bytes) const {
-  const bool direct = comm_.rails_.direct() != nullptr;
+  const bool direct = comm_.gpu_.rails.direct() != nullptr;
   const Pieces pieces = comm_.pieces_of(std::max<Bytes>(bytes, 1));
   const Machine rail = comm_.rail_machine();
   const std::string_view memory = direct ? "memory of its own (GPUDirect RDMA)" : "pinned memory";
-  std::string text =
-      fmt::format("GPU buffers: allReduce of {} bytes, {} on each of {} ranks on {} hosts\n", bytes,
-                  comm_.gpu_->device_name(), comm_.machine_.ranks, comm_.machine_.hosts);
-  if (comm_.gpu_host_.ranks > 1) {
+  std::string text = fmt::format(
+      "GPU buffers: allReduce of {} bytes, {} on each of {} ranks on {} hosts\n", bytes,
+      comm_.gpu_.path->device_name(), comm_.choices_.machine.ranks, comm_.choices_.machine.hosts);
+  if (comm_.gpu_.host.ranks > 1) {
     text += fmt::format(
         "  {} piece(s); of each the GPUs of a host reduce-scatter {} bytes a rank, each into {}, "
         "rails of {} ranks sum these over {}, the GPUs gather\n",
-        pieces.count(), pieces.part, memory, rail.ranks, comm_.machine_.fabric_name);
+        pieces.count(), pieces.part, memory, rail.ranks, comm_.choices_.machine.fabric_name);
   } else {
     text += fmt::format(
         "  {} piece(s) of {} bytes; each GPU copies them into {}, all ranks sum them over {}, each "
         "GPU copies the sums\n",
-        pieces.count(), pieces.part, memory, comm_.machine_.fabric_name);
+        pieces.count(), pieces.part, memory, comm_.choices_.machine.fabric_name);
   }
   text += "  times of the network for all pieces, from the model\n";
   if (direct) {
     for (const Candidate& way : direct_rail_ways(rail, pieces)) {
-      const bool chosen = way.algorithm == comm_.rail_algorithm();
+      const bool chosen = way.algorithm == comm_.choices_.of_rail();
       text += explain_row(rail, way, chosen,
-                          !chosen        ? ""
-                          : comm_.fixed_ ? "  <- asked for, by GPUDirect RDMA"
-                                         : "  <- chosen, by GPUDirect RDMA");
+                          !chosen                ? ""
+                          : comm_.choices_.fixed ? "  <- asked for, by GPUDirect RDMA"
+                                                 : "  <- chosen, by GPUDirect RDMA");
     }
-  } else if (const auto choice = choose_rail(rail, pieces, comm_.fixed_)) {
+  } else if (const auto choice = choose_rail(rail, pieces, comm_.choices_.fixed)) {
     text += explain_rows(rail, *choice);
   }
-  return text + explain_pieces(comm_.gpu_host_, pieces);
+  return text + explain_pieces(comm_.gpu_.host, pieces);
 }
 
 std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
@@ -244,10 +250,10 @@ std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
         chosen ? "*" : " ", gpu::to_string(candidate.shape.kernel), candidate.shape.blocks,
         candidate.shape.threads, candidate.shape.unroll, candidate.us, remark);
   };
-  const auto all = gpu::candidates(comm_.gpu_host_, bytes);
+  const auto all = gpu::candidates(comm_.gpu_.host, bytes);
   text +=
-      fmt::format("  times from {}\n", all.front().measured ? comm_.gpu_measured_by_ : "the model");
-  const auto asked = gpu::asked_for(comm_.fixed_, comm_.gpu_host_, bytes);
+      fmt::format("  times from {}\n", all.front().measured ? comm_.gpu_.measured_by : "the model");
+  const auto asked = gpu::asked_for(comm_.choices_.fixed, comm_.gpu_.host, bytes);
   if (asked) text += line(*asked, true, "  <- asked for");
   for (const gpu::Prediction& candidate : all) {
     if (asked && candidate.shape.kernel == asked->shape.kernel) continue;
@@ -255,9 +261,9 @@ std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
     text += line(candidate, chosen, chosen ? "  <- chosen" : "");
   }
   const bool others = collective != Collective::all_reduce;
-  if (others || comm_.windows_.empty() || comm_.fixed_) return text;
-  const auto with_direct = gpu::candidates(comm_.gpu_host_, bytes, true);
-  const bool only = comm_.config_.algo == "direct";
+  if (others || comm_.gpu_.windows.empty() || comm_.choices_.fixed) return text;
+  const auto with_direct = gpu::candidates(comm_.gpu_.host, bytes, true);
+  const bool only = comm_.settings_.config.algo == "direct";
   for (const gpu::Prediction& candidate : with_direct) {
     if (candidate.shape.kernel != gpu::Kernel::direct) continue;
     const bool chosen = only || &candidate == &with_direct.front();
@@ -272,19 +278,20 @@ std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
 std::string Communicator::describe() const {
   const Driving driving(*this);  // counters of the fabric and of the cache
   const Device* const device = network_.device();
-  const double inbox = static_cast<double>(network_.inbox_bytes()) / machine_.ranks;
+  const double inbox = static_cast<double>(network_.inbox_bytes()) / choices_.machine.ranks;
   const RegistrationCache::Counters& registered = network_.registrations().counters();
-  const double arena = seat_ ? static_cast<double>(memory_.arena.size()) : 0;
+  const double arena = memory_.seat ? static_cast<double>(memory_.arena.size()) : 0;
   return fmt::format(
       "{} ranks on {} host(s), {} cpu(s) each; shared memory {}{}; fabric {}; arena "
       "{:.1f} MiB, at most {:.1f} MiB of messages from each active peer; {} registered buffer(s), "
       "{} hits, {} misses, {} evicted; GPU memory {:.1f} MiB, pinned {:.1f} MiB{}{}",
-      machine_.ranks, machine_.hosts, machine_.cpus, machine_.shm ? "yes" : "no",
-      machine_.cma > 0 ? " (CMA)" : "", machine_.fabric ? machine_.fabric_name : "none",
-      arena / (1 << 20), inbox / (1 << 20), network_.registrations().size(), registered.hits,
-      registered.misses, registered.evictions,
-      gpu_ ? static_cast<double>(gpu_->memory()) / (1 << 20) : 0,
-      static_cast<double>(pinned_->held() + rails_.pinned_bytes() + streams_.pinned_bytes()) /
+      choices_.machine.ranks, choices_.machine.hosts, choices_.machine.cpus,
+      choices_.machine.shm ? "yes" : "no", choices_.machine.cma > 0 ? " (CMA)" : "",
+      choices_.machine.fabric ? choices_.machine.fabric_name : "none", arena / (1 << 20),
+      inbox / (1 << 20), network_.registrations().size(), registered.hits, registered.misses,
+      registered.evictions, gpu_.path ? static_cast<double>(gpu_.path->memory()) / (1 << 20) : 0,
+      static_cast<double>(network_.pinned().held() + gpu_.rails.pinned_bytes() +
+                          streams_.pinned_bytes()) /
           (1 << 20),
       device != nullptr ? "; " : "", device != nullptr ? device->describe() : "");
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "collectives/comm/failure_handler.hpp"
 #include "gdrx/result.hpp"
 
 namespace gdrx {
@@ -27,6 +28,8 @@ class Failure {
   Error error() const noexcept;
   /// Of nobody before it.
   Blame blame() const noexcept;
+
+  FailureHandler handler;  // called by the mesh's thread
 
  private:
   std::atomic<bool> happened_{false};

@@ -18,7 +18,10 @@ class FailureHandler {
   using Handler = std::function<void(const Error&)>;
 
   /// Before there is another thread.
-  void set(Handler handler) { handler_ = std::move(handler); }
+  void set(const void* owner, Handler handler) {
+    owner_ = owner;
+    handler_ = std::move(handler);
+  }
   // Any thread, as all that follows.
   /// The failure is known, and all else that it asks for was done.
   void make_due() noexcept { due_ = true; }
@@ -30,10 +33,9 @@ class FailureHandler {
   /// Until it has been called. `tells_itself`: this thread is the one that tells, and `tell` is to
   /// be called here: a handler of another communicator may be what calls this.
   void await(bool tells_itself, const std::function<void()>& tell);
-  /// Whether this thread is in it.
-  bool is_telling() const noexcept;
 
  private:
+  const void* owner_ = nullptr;  // whose failure it is
   Handler handler_;
   std::mutex mutex_;
   std::condition_variable changed_;

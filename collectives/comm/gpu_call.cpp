@@ -70,34 +70,34 @@ bool differ_in_count(const gpu::Called& mine, gpu::Called theirs) {
 // Empty: its kernels run it, if its buffers are of GPU memory. The same on every rank.
 std::optional<WhyStaged> Communicator::why_staged(const Call& call) const {
   const Collective collective = call.collective;
-  if (!gpu_) return WhyStaged::no_gpu;
-  if (hierarchy_ && collective != Collective::all_reduce) return WhyStaged::between_hosts;
+  if (!gpu_.path) return WhyStaged::no_gpu;
+  if (gpu_.rails.hierarchy() && collective != Collective::all_reduce)
+    return WhyStaged::between_hosts;
   if (collective == Collective::send_recv) return {};
   if (!by_all_reduce(collective) && !by_blocks(collective) && !by_moves(collective)) {
     return WhyStaged::no_kernel;
   }
   if (!kernels_know(call)) return WhyStaged::no_arithmetic;
-  if (hierarchy_ || collective == Collective::barrier || !by_all_reduce(collective)) return {};
-  if (fixed_ && !gpu::kernel_of(*fixed_)) return WhyStaged::algorithm;
+  if (gpu_.rails.hierarchy() || collective == Collective::barrier || !by_all_reduce(collective))
+    return {};
+  if (choices_.fixed && !gpu::kernel_of(*choices_.fixed)) return WhyStaged::algorithm;
   return {};
 }
 
-// Once a reason. Of a send or receive, rank 0 may have no part.
+// Of a send or receive, rank 0 may have no part.
 void Communicator::say_why_staged(const Call& call) {
   const bool pair = call.collective == Collective::send_recv;
   const WhyStaged why =
       why_staged(call).value_or(pair ? WhyStaged::no_stream : WhyStaged::host_buffer);
-  const std::uint32_t bit = 1U << static_cast<unsigned>(why);
-  if ((said_staged_ & bit) != 0) return;
-  said_staged_ |= bit;
+  if (!gpu_.is_new(why)) return;
   if (index(rank_) != 0 && call.collective != Collective::send_recv) return;
-  log_.warn("{} of GPU buffers goes through host memory: {}", to_string(call.collective),
-            gdrx::text_of(why, no_gpu_));
+  settings_.log.warn("{} of GPU buffers goes through host memory: {}", to_string(call.collective),
+                     gdrx::text_of(why, gpu_.why_not));
 }
 
 // Refused here alone, peers would wait for it in their kernels.
 Result<void> Communicator::reach(const void* input, const void* output) {
-  auto reached = gpu_->check_buffers(input, output);
+  auto reached = gpu_.path->check_buffers(input, output);
   if (!reached) return tl::unexpected(stop(std::move(reached).error(), true));
   return {};
 }
@@ -119,11 +119,12 @@ bool Communicator::on_gpu(const Call& call, const Buffers& buffers) const {
 
 // The answer is the same on every rank as long as all give buffers of one kind, as they must.
 bool Communicator::runs_on_gpu(const Call& call, const Buffers& buffers) const {
-  if (hierarchy_ || why_staged(call)) return false;
+  if (gpu_.rails.hierarchy() || why_staged(call)) return false;
   // To oneself is for a group to match.
   if (call.collective == Collective::send_recv)
     return call.root != rank_ && is_gpu_message(call, buffers);
-  if (by_moves(call.collective)) return moves_on_gpu(call, rank_, size(), posted_on_gpu_, buffers);
+  if (by_moves(call.collective))
+    return moves_on_gpu(call, rank_, size(), last_.posted_on_gpu(), buffers);
   if (call.collective == Collective::barrier) return call.stream != nullptr;
   return call.count == 0 || on_gpu(call, buffers);
 }
@@ -131,19 +132,19 @@ bool Communicator::runs_on_gpu(const Call& call, const Buffers& buffers) const {
 gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   const Bytes bytes = call.count * size_of(call.type);
   if (call.collective == Collective::reduce_scatter) {
-    return {gpu::shape_of_blocks(gpu::Kernel::reduce_scatter, gpu_host_, bytes)};
+    return {gpu::shape_of_blocks(gpu::Kernel::reduce_scatter, gpu_.host, bytes)};
   }
   if (call.collective == Collective::all_gather) {
-    return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_host_, bytes)};
+    return {gpu::shape_of_blocks(gpu::Kernel::all_gather, gpu_.host, bytes)};
   }
-  const bool direct = !fixed_ && call.collective == Collective::all_reduce &&
-                      gpu_->reaches(call.input, call.output, bytes);
-  if (direct && config_.algo == "direct") {
-    if (const auto only = gpu::prediction_of(gpu::Kernel::direct, gpu_host_, bytes)) return *only;
+  const bool direct = !choices_.fixed && call.collective == Collective::all_reduce &&
+                      gpu_.path->reaches(call.input, call.output, bytes);
+  if (direct && settings_.config.algo == "direct") {
+    if (const auto only = gpu::prediction_of(gpu::Kernel::direct, gpu_.host, bytes)) return *only;
   }
-  const auto asked = gpu::asked_for(fixed_, gpu_host_, bytes);
+  const auto asked = gpu::asked_for(choices_.fixed, gpu_.host, bytes);
   // An algorithm that was asked for and cannot carry this size gives way, as on the host.
-  return asked ? *asked : gpu::best(gpu_host_, bytes, direct);
+  return asked ? *asked : gpu::best(gpu_.host, bytes, direct);
 }
 
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
@@ -152,7 +153,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
     const Call* const one = &call;
     return launch_messages(std::span(&one, 1));
   }
-  if (by_moves(call.collective) || (!fixed_ && reduces_by_moves(call, size()))) {
+  if (by_moves(call.collective) || (!choices_.fixed && reduces_by_moves(call, size()))) {
     return launch_moves(call, stream);
   }
   if (call.collective == Collective::barrier) return launch_barrier(call, stream);
@@ -174,7 +175,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
     launch.work.parts = static_cast<std::uint32_t>(digest_of(parts_alike(call)));
   }
   launch.work.root = call.root;
-  launch.work.timeout = timeout_of(call);
+  launch.work.timeout = settings_.timeout_of(call);
   launch.shape = choice.shape;
   return enqueue_launch(launch, stream);
 }
@@ -189,27 +190,27 @@ Result<void> Communicator::launch_barrier(const Call& call, void* stream) {
   launch.work = {nullptr, nullptr, sizeof(std::uint32_t), word.type, ReduceOp::max};
   launch.work.collective = Collective::barrier;
   launch.work.stores = gpu::Run{};
-  launch.work.timeout = timeout_of(call);
+  launch.work.timeout = settings_.timeout_of(call);
   launch.shape = choice.shape;
   return enqueue_launch(launch, stream);
 }
 
-// The host's part has a span here; the GPU's is gpu_spans_'.
+// The host's part has a span here; the GPU's is gpu_.spans'.
 Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
-  const std::uint32_t number = gpu_spans_ ? gpu_spans_->next_call() : trace::kNoIndex;
-  const trace::Span span(track_.get(), trace::Row::plans, trace::Kind::plan,
+  const std::uint32_t number = gpu_.spans ? gpu_.spans->next_call() : trace::kNoIndex;
+  const trace::Span span(trace_.track(), trace::Row::plans, trace::Kind::plan,
                          row_of(Route::gpu_kernel).mark,
                          {what.bytes, trace::kNobody, number, what.kernel});
-  std::unique_lock lock(gpu_mutex_);
-  const bool timed = gpu_spans_ && what.bytes > 0 && gpu_spans_->begin(stream);
+  std::unique_lock lock(gpu_.mutex);
+  const bool timed = gpu_.spans && what.bytes > 0 && gpu_.spans->begin(stream);
   Result<void> enqueued;
   if (what.messages != nullptr) {
-    enqueued = gpu_->exchange(*what.messages, gpu_host_.blocks);
+    enqueued = gpu_.path->exchange(*what.messages, gpu_.host.blocks);
   } else if (what.moves.empty()) {
-    enqueued = gpu_->launch(what.work, what.shape, stream);
+    enqueued = gpu_.path->launch(what.work, what.shape, stream);
   }
   for (const gpu::Moves& step : what.moves) {
-    if (enqueued) enqueued = gpu_->move(step, gpu_host_.blocks, stream);
+    if (enqueued) enqueued = gpu_.path->move(step, gpu_.host.blocks, stream);
   }
   if (!enqueued) {
     lock.unlock();
@@ -218,7 +219,7 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
     // Peers would wait for this kernel, and take the next for it.
     return tl::unexpected(stop(std::move(enqueued).error(), true));
   }
-  if (timed) gpu_spans_->end(stream, what.kernel, what.bytes, number);
+  if (timed) gpu_.spans->end(stream, what.kernel, what.bytes, number);
   OperationInfo info;
   info.algorithm = what.algorithm;
   info.path = PathKind::gpu;
@@ -227,28 +228,28 @@ Result<void> Communicator::enqueue_launch(const GpuLaunch& what, void* stream) {
   info.registered =
       what.moves.empty() && what.messages == nullptr && what.shape.kernel == gpu::Kernel::direct;
   last_.was_gpu(info);
-  if (what.messages == nullptr) posted_on_gpu_ = true;
+  if (what.messages == nullptr) last_.was_posted(true);
   return {};
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_on_gpu(Call call) {
-  GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
+  GDRX_TRY(gpu_.path->check_mark(call.stream));  // before anything is in the graph
   void* stream = call.stream;
-  if (stream == nullptr && own_queue_) {
-    const auto before = GDRX_TRY(gpu_->mark(nullptr));
-    stream = gpu_->own_stream();
+  if (stream == nullptr && gpu_.own_queue) {
+    const auto before = GDRX_TRY(gpu_.path->mark(nullptr));
+    stream = gpu_.path->own_stream();
     GDRX_TRY(before->hold(stream));
   }
   GDRX_TRY(launch_on_gpu(call, stream));
   auto operation = operation_of(std::move(call));
-  auto mark = gpu_->mark(stream);
+  auto mark = gpu_.path->mark(stream);
   if (!mark) return tl::unexpected(stop(std::move(mark).error(), true));
   operation->mark = std::move(*mark);
   return operation;
 }
 
 Result<bool> Communicator::reached(Operation& operation) {
-  const std::lock_guard lock(marks_mutex_);
+  const std::lock_guard lock(endings_.marks);
   if (operation.end.done()) return true;
   auto reached = operation.mark->reached();
   if (!reached) {
@@ -262,13 +263,6 @@ Result<bool> Communicator::reached(Operation& operation) {
   if (failure_.happened()) operation.error = failure_.error();
   finish(operation);
   return true;
-}
-
-// Not while a launch is under way: it may hold locks of the driver's, and wait for this thread.
-void Communicator::look_at_spans() {
-  if (!gpu_spans_ || failure_.happened()) return;
-  const std::unique_lock lock(gpu_mutex_, std::try_to_lock);
-  if (lock.owns_lock()) gpu_spans_->look();
 }
 
 Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const {
@@ -299,7 +293,8 @@ Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const 
                         "same",
                         index(other), to_string(trouble.mine.collective), index(rank_))};
   }
-  const int ranks = hierarchy_ ? static_cast<int>(hierarchy_->host.size()) : size();
+  const int ranks =
+      gpu_.rails.hierarchy() ? static_cast<int>(gpu_.rails.hierarchy()->host.size()) : size();
   return {Errc::mismatch,
           fmt::format("rank {} called {} on its GPU while rank {} called {}: all ranks must make "
                       "the same calls with the same arguments",
@@ -308,12 +303,13 @@ Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const 
 }
 
 void Communicator::look_at_gpu() {
-  if (!gpu_ || failure_.happened()) return;
-  const gpu::Trouble trouble = gpu_->trouble();
+  if (!gpu_.path || failure_.happened()) return;
+  const gpu::Trouble trouble = gpu_.path->trouble();
   if (!trouble.happened) return;
   const auto peer = static_cast<std::size_t>(index(trouble.peer));
-  const Rank late =
-      hierarchy_ && peer < hierarchy_->host.size() ? hierarchy_->host[peer] : trouble.peer;
+  const Rank late = gpu_.rails.hierarchy() && peer < gpu_.rails.hierarchy()->host.size()
+                        ? gpu_.rails.hierarchy()->host[peer]
+                        : trouble.peer;
   if (trouble.disagrees) {
     stop(disagreement(trouble, late), true);
     return;

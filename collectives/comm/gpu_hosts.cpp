@@ -25,14 +25,14 @@ bool Communicator::is_empty(const Call& call) noexcept {
 
 // As with runs_on_gpu(), the same on every rank.
 bool Communicator::runs_on_hosts(const Call& call, const Buffers& buffers) const {
-  return hierarchy_ && call.collective == Collective::all_reduce && call.count > 0 &&
+  return gpu_.rails.hierarchy() && call.collective == Collective::all_reduce && call.count > 0 &&
          has_kernels(call.type, call.op) && on_gpu(call, buffers);
 }
 
 Result<void> Communicator::launch_on_hosts(const Call& call) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (call.count > 0) GDRX_TRY(reach(call.input, call.output));
-  if (!GDRX_TRY(gpu_->is_captured(call.stream))) {
+  if (!GDRX_TRY(gpu_.path->is_captured(call.stream))) {
     GDRX_TRY(queue_on_hosts(call));  // the queue keeps it
     return {};
   }
@@ -43,7 +43,7 @@ Result<void> Communicator::launch_on_hosts(const Call& call) {
 }
 
 Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
-  GDRX_TRY(gpu_->check_mark(call.stream));  // before anything is in the graph
+  GDRX_TRY(gpu_.path->check_mark(call.stream));  // before anything is in the graph
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (call.count > 0) GDRX_TRY(reach(call.input, call.output));
   return queue_on_hosts(std::move(call));
@@ -52,7 +52,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_on_hosts(Call call) {
 // In the queue before it is in the stream: a long call needs its driver while it is enqueued. The
 // driver is left alone, which runs the call before this one.
 Result<std::shared_ptr<Operation>> Communicator::queue_on_hosts(Call call) {
-  GDRX_TRY(gpu_->check_launch(call.stream != nullptr ? call.stream : gpu_->own_stream()));
+  GDRX_TRY(gpu_.path->check_launch(call.stream != nullptr ? call.stream : gpu_.path->own_stream()));
   if (failure_.happened()) return tl::unexpected(failure_.error());
   auto operation = operation_of(std::move(call));
   operation->on_hosts = true;
@@ -68,40 +68,41 @@ Result<std::shared_ptr<Operation>> Communicator::queue_on_hosts(Call call) {
 Result<void> Communicator::enqueue_on_hosts(const Call& call, bool captured) {
   const Bytes bytes = call.count * size_of(call.type);
   GpuPieces what;
-  what.path = gpu_.get();
-  what.host = gpu_host_;
+  what.path = gpu_.path.get();
+  what.host = gpu_.host;
   what.work = {call.input, call.output, bytes, call.type, call.op};
-  what.work.timeout = timeout_of(call);
+  what.work.timeout = settings_.timeout_of(call);
   what.record = {call.count, static_cast<std::int32_t>(call.type),
-                 static_cast<std::int32_t>(call.op), captured ? 1 : 0, in_record(timeout_of(call))};
+                 static_cast<std::int32_t>(call.op), captured ? 1 : 0,
+                 in_record(settings_.timeout_of(call))};
   what.pieces = pieces_of(bytes);
-  if (exec::Rail* const rail = rails_.direct()) {
-    const exec::RailPlan& plan = rails_.plan();
+  if (exec::Rail* const rail = gpu_.rails.direct()) {
+    const exec::RailPlan& plan = gpu_.rails.plan();
     what.part = [rail](std::uint64_t piece) { return rail->part(piece); };
     what.levels = plan.levels;
     what.sums = levels_of(plan);
     what.sum = [&, rail, this](std::uint64_t piece, std::uint32_t sum) {
       const int over = call.op == ReduceOp::avg ? size() : 0;
-      const exec::Rail::Call how{call.type, call.op, over, &rails_.plan()};
-      const Bytes part = what.pieces.piece(piece).part_of(hierarchy_->local);
-      return host_sum(rail->sum(piece, part, how, rails_.plan().sums[sum]), gpu_host_.blocks);
+      const exec::Rail::Call how{call.type, call.op, over, &gpu_.rails.plan()};
+      const Bytes part = what.pieces.piece(piece).part_of(gpu_.rails.hierarchy()->local);
+      return host_sum(rail->sum(piece, part, how, gpu_.rails.plan().sums[sum]), gpu_.host.blocks);
     };
   } else {
     what.part = [this, &what](std::uint64_t piece) {
-      return rails_.pinned() + Hierarchical::offset(piece, what.pieces);
+      return gpu_.rails.pinned() + Hierarchical::offset(piece, what.pieces);
     };
   }
-  const std::lock_guard lock(gpu_mutex_);
+  const std::lock_guard lock(gpu_.mutex);
   if (call.stream != nullptr) return enqueue(what, call.stream);
   // The legacy default stream would wait for all others, and others for it.
-  const auto before = GDRX_TRY(gpu_->mark(nullptr));
-  GDRX_TRY(before->hold(gpu_->own_stream()));
-  return enqueue(what, gpu_->own_stream());
+  const auto before = GDRX_TRY(gpu_.path->mark(nullptr));
+  GDRX_TRY(before->hold(gpu_.path->own_stream()));
+  return enqueue(what, gpu_.path->own_stream());
 }
 
 Machine Communicator::rail_machine() const {
-  Machine rail = machine_;
-  rail.ranks = static_cast<int>(hierarchy_->rail.size());
+  Machine rail = choices_.machine;
+  rail.ranks = static_cast<int>(gpu_.rails.hierarchy()->rail.size());
   rail.measured.clear();  // these are of all ranks
   return rail;
 }
@@ -109,26 +110,26 @@ Machine Communicator::rail_machine() const {
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
     Operation& operation) {
   const Call& call = operation.call;
-  operation.info.algorithm = rail_algorithm();
+  operation.info.algorithm = choices_.of_rail();
   operation.info.path = PathKind::fabric;
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);
-  operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, rail_algorithm());
-  mark_plan(operation.info, bytes);
-  GDRX_TRY(rails_.direct()->connect(network_, track_.get()));
-  const exec::Word& word = sequence_.begin({.collective = call.collective,
-                                            .type = call.type,
-                                            .op = call.op,
-                                            .algorithm = rail_algorithm(),
-                                            .count = call.count});
+  operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, choices_.of_rail());
+  trace_.begin(operation.info, bytes, queue_.sequence.calls());
+  GDRX_TRY(gpu_.rails.direct()->connect(network_, trace_.track()));
+  const exec::Word& word = queue_.sequence.begin({.collective = call.collective,
+                                                  .type = call.type,
+                                                  .op = call.op,
+                                                  .algorithm = choices_.of_rail(),
+                                                  .count = call.count});
   HierarchicalDirect::Setup setup;
-  setup.flags = &*flags_;
+  setup.flags = &*gpu_.flags;
   setup.pieces = pieces;
-  setup.track = track_.get();
-  setup.local = hierarchy_->local;
-  setup.rail = rails_.direct();
-  setup.plan = &rails_.plan();
-  setup.adder = &rails_.adder();
+  setup.track = trace_.track();
+  setup.local = gpu_.rails.hierarchy()->local;
+  setup.rail = gpu_.rails.direct();
+  setup.plan = &gpu_.rails.plan();
+  setup.adder = &gpu_.rails.adder();
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
   setup.word = word;
   setup.links = &network_;
@@ -138,51 +139,51 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operation& operation) {
-  if (rails_.direct() != nullptr) return make_hierarchical_direct(operation);
+  if (gpu_.rails.direct() != nullptr) return make_hierarchical_direct(operation);
   const Call& call = operation.call;
   const Bytes bytes = call.count * size_of(call.type);
   const Pieces pieces = pieces_of(bytes);
-  const auto choice = choose_rail(rail_machine(), pieces, fixed_);
+  const auto choice = choose_rail(rail_machine(), pieces, choices_.fixed);
   if (!choice) return fail(Errc::unsupported, "no fabric reaches the other hosts: install UCX");
   operation.info.algorithm = choice->chosen.algorithm;
   operation.info.path = PathKind::fabric;
   operation.info.predicted_us = choice->chosen.predicted_us;
   operation.info.staged = true;
-  mark_plan(operation.info, bytes);
+  trace_.begin(operation.info, bytes, queue_.sequence.calls());
   // A number a piece, of those too whose part of this rank is empty: ranks count alike.
-  const std::uint64_t first = sequence_.calls();
-  sequence_.begin({.collective = call.collective,
-                   .type = call.type,
-                   .op = call.op,
-                   .algorithm = choice->chosen.algorithm,
-                   .count = call.count},
-                  pieces.count());
+  const std::uint64_t first = queue_.sequence.calls();
+  queue_.sequence.begin({.collective = call.collective,
+                         .type = call.type,
+                         .op = call.op,
+                         .algorithm = choice->chosen.algorithm,
+                         .count = call.count},
+                        pieces.count());
   Hierarchical::Setup setup;
-  setup.flags = &*flags_;
+  setup.flags = &*gpu_.flags;
   setup.pieces = pieces;
-  setup.track = track_.get();
-  setup.local = hierarchy_->local;
-  setup.staging = rails_.pinned();
+  setup.track = trace_.track();
+  setup.local = gpu_.rails.hierarchy()->local;
+  setup.staging = gpu_.rails.pinned();
   setup.network = [this, &operation, first](std::uint64_t piece, std::span<std::byte> part) {
-    return make_rail_execution(operation.info, sequence_.come_to(first + piece), part);
+    return make_rail_execution(operation.info, queue_.sequence.come_to(first + piece), part);
   };
   return std::make_unique<Hierarchical>(std::move(setup));
 }
 
 Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
     OperationInfo& info, exec::Word word, std::span<std::byte> part) {
-  const auto ranks = static_cast<int>(hierarchy_->rail.size());
+  const auto ranks = static_cast<int>(gpu_.rails.hierarchy()->rail.size());
   const plan::Spec spec{Collective::all_reduce, word.algorithm, ranks, Rank{}};
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   const std::uint64_t elements = part.size() / size_of(word.type);
   exec::PlanCall bound;
-  bound.program = GDRX_TRY(rails_.program(word.algorithm, *hierarchy_));
+  bound.program = GDRX_TRY(gpu_.rails.program(word.algorithm));
   bound.buffers = {{part.data(), {elements, shape.input_chunks}},
                    {part.data(), {elements, shape.output_chunks}}};
   bound.word = word;
   bound.element = size_of(word.type);
   bound.finish_over = size();
-  bound.track = track_.get();
+  bound.track = trace_.track();
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));
   info.planned = execution->planned();
   info.registered = execution->registered();

@@ -88,7 +88,8 @@ Result<void> Communicator::launch_messages(std::span<const Call* const> calls) {
     GDRX_TRY(reach(call->input, call->output));
     bytes += call->count * size_of(call->type);
   }
-  what->timeout = timeout_of(*calls.front());  // start_messages() gives all of a group the same
+  what->timeout =
+      settings_.timeout_of(*calls.front());  // start_messages() gives all of a group the same
   GpuLaunch launch{"send and receive", bytes};
   launch.messages = &*what;
   return enqueue_launch(launch, what->streams.front());
@@ -96,19 +97,19 @@ Result<void> Communicator::launch_messages(std::span<const Call* const> calls) {
 
 Result<void> Communicator::start_messages(std::span<GroupMessage> all) {
   std::vector<const Call*> calls;
-  std::chrono::milliseconds timeout = timeout_of(all.front().call);
-  for (const GroupMessage& one : all) timeout = longer(timeout, timeout_of(one.call));
+  std::chrono::milliseconds timeout = settings_.timeout_of(all.front().call);
+  for (const GroupMessage& one : all) timeout = longer(timeout, settings_.timeout_of(one.call));
   for (GroupMessage& one : all) {
     one.call.timeout = timeout;  // one kernel has all of them
-    if (one.waited && !hierarchy_)
-      GDRX_TRY(gpu_->check_mark(one.call.stream));  // before anything is in the graph
+    if (one.waited && !gpu_.rails.hierarchy())
+      GDRX_TRY(gpu_.path->check_mark(one.call.stream));  // before anything is in the graph
     calls.push_back(&one.call);
   }
-  if (hierarchy_) return stage_messages(all, calls);
+  if (gpu_.rails.hierarchy()) return stage_messages(all, calls);
   GDRX_TRY(launch_messages(calls));
   for (GroupMessage& one : all) {
     if (!one.waited) continue;
-    auto mark = gpu_->mark(one.call.stream);
+    auto mark = gpu_.path->mark(one.call.stream);
     if (!mark) return tl::unexpected(stop(std::move(mark).error(), true));
     one.operation = operation_of(one.call);
     one.operation->mark = std::move(*mark);
@@ -132,7 +133,8 @@ Result<void> Communicator::stage_messages(std::span<GroupMessage> all,
 }
 
 bool Communicator::keeps_own(const Call& call) const {
-  if (!gpu_ || call.with_host_memory || call.root != rank_ || !is_gpu_message(call)) return false;
+  if (!gpu_.path || call.with_host_memory || call.root != rank_ || !is_gpu_message(call))
+    return false;
   return !pairs_ || pairs_->own_matched();
 }
 

@@ -175,7 +175,7 @@ Result<void> Communicator::launch_moves(const Call& call, void* stream) {
   } else {
     steps.push_back(moves_of(call, rank_, size()));
   }
-  for (Moves& step : steps) step.timeout = timeout_of(call);
+  for (Moves& step : steps) step.timeout = settings_.timeout_of(call);
   GDRX_TRY(reach(steps[0].input, steps[0].output));
   GpuLaunch launch{steps[0].adds ? "add" : "move", bytes};
   launch.moves = steps;

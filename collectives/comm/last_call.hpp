@@ -23,6 +23,10 @@ class LastCall {
     was_host();
   }
 
+  /// Any thread, of a collective that all ranks call: whether it went to the GPU.
+  void was_posted(bool on_gpu) noexcept { posted_on_gpu_ = on_gpu; }
+  bool posted_on_gpu() const noexcept { return posted_on_gpu_; }
+
   // With the lock of launches.
   void was_gpu(const OperationInfo& info) noexcept {
     gpu_ = info;
@@ -37,6 +41,7 @@ class LastCall {
  private:
   OperationInfo host_, gpu_;
   std::atomic<bool> was_gpu_{false};
+  std::atomic<bool> posted_on_gpu_{false};
 };
 
 }  // namespace gdrx

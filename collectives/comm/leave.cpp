@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kLeaveTime{60};
 }  // namespace
 
 Duration Communicator::leave_time() const noexcept {
-  const std::chrono::milliseconds timeout = timeout_;
+  const std::chrono::milliseconds timeout = settings_.timeout;
   return timeout.count() > 0 ? std::min<Duration>(timeout, kLeaveTime) : kLeaveTime;
 }
 
@@ -36,13 +36,13 @@ Error Communicator::left_alone() const {
 Result<Progress> Communicator::leave_within(Duration most) {
   close_windows();  // whoever frees such memory after this knows that nobody maps it
   if (mesh_->leave(Deadline::after(steady_clock(), most))) {
-    if (gpu_) gpu_->all_left();
+    if (gpu_.path) gpu_.path->all_left();
     return Progress::done;
   }
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (!mesh_->awaited().empty()) return Progress::pending;
   if (mesh_->leave(Deadline::after(steady_clock(), Duration::zero()))) {  // they came meanwhile
-    if (gpu_) gpu_->all_left();
+    if (gpu_.path) gpu_.path->all_left();
     return Progress::done;
   }
   return tl::unexpected(left_alone());
@@ -59,7 +59,8 @@ bool Communicator::has_left(Deadline deadline) noexcept {
     const auto left = leave_within(Duration::zero());
     if (left && *left == Progress::done) return true;
     if (left && !deadline.passed(steady_clock().now())) return false;
-    log_.warn("after gdrxCommDestroy: {}", gdrx::describe(left ? left_alone() : left.error()));
+    settings_.log.warn("after gdrxCommDestroy: {}",
+                       gdrx::describe(left ? left_alone() : left.error()));
   } catch (const std::bad_alloc&) {  // to say so
   }
   return true;
@@ -68,7 +69,7 @@ bool Communicator::has_left(Deadline deadline) noexcept {
 // Whoever has met is free to go without a word.
 Result<void> Communicator::finalize() {
   GDRX_TRY(drain());
-  const bool endless = timeout_.load().count() <= 0;  // whoever comes hours later is right
+  const bool endless = settings_.timeout.load().count() <= 0;  // whoever comes hours later is right
   if (GDRX_TRY(leave_within(endless ? Duration::max() : leave_time())) != Progress::done) {
     return tl::unexpected(left_alone());
   }

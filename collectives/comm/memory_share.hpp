@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/heritage.hpp"
+#include "collectives/exec/arena_seat.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
 #include "transport/shm/common.hpp"
 
@@ -17,6 +20,9 @@ namespace gdrx {
 struct HostMemory {
   std::shared_ptr<shm::Segment> segment;  // null: nobody has it
   std::span<std::byte> arena;             // its first bytes
+  std::optional<exec::ArenaSeat> seat;    // in the arena
+  std::vector<ProcessTicket> processes;   // by rank, where they may be written and read
+  WriteGate gate;                         // through which they come into this one
 };
 struct MemoryOffer {
   std::shared_ptr<shm::Segment> own;  // of rank 0

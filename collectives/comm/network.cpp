@@ -50,4 +50,25 @@ Result<exec::Links::Scratch> Network::scratch(std::size_t bytes) {
   return Scratch{scratch_.pages.bytes(), scratch_.registration};
 }
 
+Result<std::byte*> Network::allocate(std::size_t bytes) {
+  Allocation fresh;
+  fresh.pages = GDRX_TRY(Pages::create(bytes));
+  fresh.registration = GDRX_TRY(registrations_->acquire_new(fresh.pages.bytes(), MemoryKind::host));
+  std::byte* memory = fresh.pages.data();
+  allocations_.emplace(memory, std::move(fresh));
+  return memory;
+}
+
+void Network::free(const std::byte* memory) {
+  const auto found = allocations_.find(memory);
+  registrations_->remove(found->second.registration.get());
+  allocations_.erase(found);
+}
+
+std::uint64_t Network::allocated_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& [memory, allocation] : allocations_) bytes += allocation.pages.bytes().size();
+  return bytes;
+}
+
 }  // namespace gdrx

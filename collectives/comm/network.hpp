@@ -2,6 +2,7 @@
 // A communicator's side of its fabric: the device, what it is registered with and the connections.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/memory_held.hpp"
+#include "collectives/comm/staging_pool.hpp"
 #include "collectives/exec/outbox.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/fabric/hearing.hpp"
@@ -18,7 +20,7 @@
 
 namespace gdrx {
 
-/// Used by the thread that drives the communicator, but for hears().
+/// Used by the thread that drives the communicator, but for hears() and pinned().
 class Network final : public exec::Links {
  public:
   /// `failure`: of the communicator, which makes no connection after it. Outlives this object.
@@ -31,7 +33,10 @@ class Network final : public exec::Links {
   }
   void use(std::shared_ptr<Fabric> fabric) { fabric_ = std::move(fabric); }
   Result<void> open(std::shared_ptr<Device> device);
-  void open_registrations() { registrations_.emplace(device_); }
+  void open_registrations() {
+    registrations_.emplace(device_);
+    pinned_.emplace(*registrations_);
+  }
   /// What every rank has said of itself, by rank.
   std::vector<Hello>& peers() noexcept { return peers_; }
 
@@ -41,9 +46,19 @@ class Network final : public exec::Links {
   bool has_inbox() const noexcept { return inbox_ != nullptr; }
   std::uint64_t inbox_bytes() const noexcept { return inbox_ ? inbox_->shape().bytes() : 0; }
   const std::vector<Hello>& peers() const noexcept { return peers_; }
+  bool has_registrations() const noexcept { return registrations_.has_value(); }
   RegistrationCache& registrations() noexcept { return *registrations_; }
   const RegistrationCache& registrations() const noexcept { return *registrations_; }
   std::size_t scratch_bytes() const noexcept { return scratch_.pages.bytes().size(); }
+
+  StagingPool& pinned() noexcept { return *pinned_; }
+  const StagingPool& pinned() const noexcept { return *pinned_; }
+
+  /// Registered pages, zero at first, until free().
+  Result<std::byte*> allocate(std::size_t bytes);
+  bool has_allocated(const std::byte* memory) const { return allocations_.contains(memory); }
+  void free(const std::byte* memory);
+  std::uint64_t allocated_bytes() const noexcept;
 
   /// What the device has completed since. There is a device.
   Result<std::span<const Completion>> poll();
@@ -75,6 +90,8 @@ class Network final : public exec::Links {
   std::unique_ptr<exec::Inbox> inbox_;
   std::vector<std::unique_ptr<exec::Outbox>> outboxes_;  // made when they are first needed
   std::vector<Completion> completions_;
+  std::optional<StagingPool> pinned_;  // with registrations_
+  std::map<const std::byte*, Allocation> allocations_;
 };
 
 }  // namespace gdrx

@@ -10,14 +10,13 @@
 namespace gdrx {
 
 void Communicator::make_flows() {
-  exec::Neighbours here{.processes = processes_};
-  if (seat_) here.rings = seat_->layout().rings(seat_->self());
+  exec::Neighbours here{.processes = memory_.processes};
+  if (memory_.seat) here.rings = memory_.seat->layout().rings(memory_.seat->self());
   if (here.rings) {
-    here.lends =
-        machine_.cma == 2 || machine_.share_cores() || here.rings->room() < exec::kMostRoom;
+    here.lends = choices_.machine.cma == 2 || choices_.machine.share_cores() ||
+                 here.rings->room() < exec::kMostRoom;
   }
   pairs_.emplace(network_, here);
-  exchange_flows_.emplace(network_, exec::FlowLanes::of_plans(network_.shape()));
 }
 
 // If the communicator has failed since, whoever waits finds it; so does he if this goes wrong.
@@ -25,7 +24,7 @@ void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
   begin(*operation);
   pairs_->add(operation);
   if (failure_.happened()) return fail_queue();
-  if (suspicion_.kept()) return;
+  if (driver_.suspicion.kept()) return;
   if (auto started = pairs_->start(*operation); !started) {
     return fail_by(std::move(started).error());
   }
@@ -40,10 +39,10 @@ bool Communicator::step_pairs() {
       moved = true;
       last_.was_host(ended->info);
       finish(*ended);  // publishes info
-      pace_.stir();
+      driver_.pace.stir();
       if (ended->error) return tl::unexpected(*ended->error);
     }
-    if (!moved && pace_.is_time(kClockEvery)) GDRX_TRY(look_at_pairs_clock());
+    if (!moved && driver_.pace.is_time(kClockEvery)) GDRX_TRY(look_at_pairs_clock());
     return {};
   }();
   if (went_on) return moved;

@@ -10,6 +10,14 @@
 #include "collectives/comm/communicator.hpp"
 
 namespace gdrx {
+namespace {
+
+// Of the timeout. Calls of graphs that run meanwhile may stand before the awaited one in its
+// stream, and then each gives it time anew; or beside it, and then they may come for ever. Which,
+// nobody tells: as long as this they are believed to stand before it.
+constexpr int kMostGraphs = 100;
+
+}  // namespace
 
 // What a stream has to begin before the operation can go on; null: nothing. A call that has begun
 // has a deadline of its own, and those behind it wait for that.
@@ -18,17 +26,22 @@ const Operation* Communicator::behind_stream(const Operation& operation) const n
   const bool messages = operation.messages || operation.call.collective == Collective::send_recv;
   if (messages) return operation.on_hosts ? &operation : nullptr;  // beside the queue
   if (queue_.empty()) return nullptr;
-  const Operation& front = *queue_.front();
+  const Operation& front = queue_.front();
   return front.on_hosts && !front.begun ? &front : nullptr;
 }
 
 void Communicator::look_at_stream(const Operation& operation, StreamPatience& patience) {
   const Operation* const what = behind_stream(operation);
-  if (what != patience.what || streams_.begun != patience.begun) {
-    patience = {what, streams_.begun,
-                what == nullptr ? Deadline::never() : waiters_deadline(operation.timeout)};
+  if (streams_.begun != patience.begun) patience = {nullptr, streams_.begun, Deadline::never(), {}};
+  if (what != patience.what) {
+    patience.what = what;
+    if (what != nullptr) patience.deadline = waiters_deadline(operation.timeout);
+    if (what != nullptr && !patience.last) {
+      patience.last = waiters_deadline(operation.timeout * kMostGraphs);
+    }
   }
-  if (what == nullptr || !patience.deadline.passed(steady_clock().now())) return;
+  const Instant now = steady_clock().now();
+  if (what == nullptr || !(patience.deadline.passed(now) || patience.last->passed(now))) return;
   stop_late(operation, what == &operation
                            ? "its stream has not come to it: what was put there before it does not "
                              "end"
@@ -39,7 +52,7 @@ void Communicator::look_at_stream(const Operation& operation, StreamPatience& pa
 
 void Communicator::look_at_mark(Operation& operation, StreamPatience& patience) {
   if (patience.what != &operation) {
-    patience = {&operation, 0, waiters_deadline(operation.timeout)};
+    patience = {&operation, 0, waiters_deadline(operation.timeout), {}};
   }
   if (!patience.deadline.passed(steady_clock().now())) return;
   const Error late = stop_late(operation,
@@ -72,10 +85,10 @@ Result<void> Communicator::wait_on_gpu(Operation& operation) {
 
 Result<Progress> Communicator::test(Operation& operation, StreamPatience& patience) {
   const Progress state = GDRX_TRY(test(operation));
-  if (state == Progress::done || operation.aside || !gpu_) return state;
+  if (state == Progress::done || operation.aside || !gpu_.path) return state;
   if (operation.mark) {
     look_at_mark(operation, patience);
-  } else if (const std::unique_lock lock(driver_, std::try_to_lock); lock.owns_lock()) {
+  } else if (const std::unique_lock lock(driver_.mutex, std::try_to_lock); lock.owns_lock()) {
     look_at_stream(operation, patience);
   }
   return state;

@@ -19,7 +19,9 @@ class PointToPoint {
 
   /// All that these are or point to outlives it.
   PointToPoint(exec::Links& links, const exec::Neighbours& here)
-      : flows_(links, exec::FlowLanes::of_pairs(links.shape()), here), self_(links.self()) {}
+      : flows_(links, exec::FlowLanes::of_pairs(links.shape()), here),
+        exchange_(links, exec::FlowLanes::of_plans(links.shape())),
+        self_(links.self()) {}
   /// Of a send_recv: from now on one of the running, which stop() ends, started or not.
   void add(const std::shared_ptr<Operation>& operation);
   /// Its stream has been waited for. Blocks for the copy of a GPU's buffer.
@@ -37,6 +39,8 @@ class PointToPoint {
   bool own_matched() const noexcept { return own_unmatched_ == 0; }
   exec::Flows& flows() noexcept { return flows_; }
   const exec::Flows& flows() const noexcept { return flows_; }
+  /// Of the collective that runs.
+  exec::Flows& exchange() noexcept { return exchange_; }
   /// Of those that have not ended, the oldest first.
   const Running& running() const noexcept { return running_; }
   /// Forgets all, and returns them, whose buffers are the callers' again.
@@ -44,6 +48,7 @@ class PointToPoint {
 
  private:
   exec::Flows flows_;
+  exec::Flows exchange_;
   Rank self_;
   std::atomic<int> own_unmatched_{0};
   Running running_;

@@ -45,17 +45,17 @@ exec::Message message_of(const Call& call) noexcept {
 /// gives way; then that goes on a step, as nobody else drives it while such calls are made.
 class Communicator::Turn {
  public:
-  explicit Turn(Communicator& comm) : lock_(comm.driver_, std::try_to_lock) {
+  explicit Turn(Communicator& comm) : lock_(comm.driver_.mutex, std::try_to_lock) {
     if (!lock_.owns_lock() || !comm.idle()) {
       if (lock_.owns_lock()) lock_.unlock();
       driving_.emplace(comm);
       if (!comm.idle()) {
         const auto moved = comm.progress();
         if (!moved) return;
-        comm.pace_.count(*moved);
+        comm.driver_.pace.count(*moved);
       }
     }
-    may_go_on_ = !comm.failure_.happened() && !comm.suspicion_.kept();
+    may_go_on_ = !comm.failure_.happened() && !comm.driver_.suspicion.kept();
   }
   bool may_go_on() const noexcept { return may_go_on_; }
 
@@ -82,8 +82,8 @@ bool Communicator::may_be_quick(const Call& call) const noexcept {
   const bool known =
       exec::has_one_block(call.collective) || call.collective == Collective::barrier ||
       call.collective == Collective::send_recv || exec::goes_by_parcels(call.collective, size());
-  return known && (seat_ || size() == 1) && call.stream == nullptr && !call.made && !gpu_ &&
-         !track_ && !cuda::is_loaded();
+  return known && (memory_.seat || size() == 1) && call.stream == nullptr && !call.made &&
+         !gpu_.path && !trace_.track() && !cuda::is_loaded();
 }
 
 // True: it has ended. Else `late` is what has become of it; null: nothing was begun.
@@ -94,17 +94,17 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
     return false;
   }
   if (exec::goes_by_parcels(call.collective, size())) return run_parcels(call, late);
-  const Question question = question_of(call);
+  const Question question = choices_.question_of(call);
   const Bytes bytes = question.bytes;
   if (network_.registrations().size() > 0 &&
       network_.registrations().find({call.input, bytes}) != nullptr) {
     return false;  // an operation says whether all of its buffers are
   }
-  const Ways::Way* const way = ways_.find(question);
+  const Ways::Way* const way = choices_.known(question);
   if (way == nullptr) return false;
   if (size() == 1) {
-    if (!way->planned || bytes > machine_.arena_block) return false;
-    sequence_.skip();
+    if (!way->planned || bytes > choices_.machine.arena_block) return false;
+    queue_.sequence.skip();
     if (call.output != call.input) reduce::copy(call.output, call.input, bytes);
     set_way(last_.host(), way->chosen, *way->planned);
     end_quickly({.slices = 1});
@@ -113,13 +113,13 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   if (!is_one_block(question, way->chosen)) return false;
   const Candidate chosen = way->chosen;
   begin_word(call, chosen.algorithm);
-  exec::OneBlock block(*seat_, arena_call(call));
-  const int most = looks_of(machine_);
+  exec::OneBlock block(*memory_.seat, arena_call(call));
+  const int most = looks_of(choices_.machine);
   for (int looks = 0; looks < most; ++looks) {
     if (!block.ready()) continue;
     if (!block.agrees()) break;  // an operation says how
     block.end();
-    sequence_.end_stage(block.end_stage());
+    queue_.sequence.end_stage(block.end_stage());
     set_way(last_.host(), chosen, block.traffic());
     end_quickly(block.counters());
     return true;
@@ -129,7 +129,7 @@ bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& lat
   late->execution = std::move(execution);
   set_way(late->info, chosen, block.traffic());
   begin(*late);
-  queue_.push_back(late);
+  queue_.push(late);
   return false;
 }
 
@@ -137,7 +137,7 @@ std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
   if (!pairs_ || !may_be_quick(*messages.front())) return 0;
   const Turn turn(*this);
   if (!turn.may_go_on()) return 0;
-  const int looks = looks_of(machine_);
+  const int looks = looks_of(choices_.machine);
   std::size_t done = 0;
   for (const Call* call : messages) {
     if (!pairs_->flows().run_now(message_of(*call), looks)) break;
@@ -152,13 +152,13 @@ std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
 bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& late) {
   if (network_.registrations().size() > 0)
     return false;  // an operation says whether its buffers are
-  exec::Parcels parcels(*seat_, begin_exchange(call), sequence_.stage());
-  const int most = looks_of(machine_);
+  exec::Parcels parcels(*memory_.seat, begin_exchange(call), queue_.sequence.stage());
+  const int most = looks_of(choices_.machine);
   for (int looks = parcels.by_messages() ? most : 0; looks < most; ++looks) {
     if (!parcels.ready()) continue;
     if (!parcels.all_here()) break;
     parcels.end();
-    sequence_.end_stage(parcels.end_stage());
+    queue_.sequence.end_stage(parcels.end_stage());
     set_way(last_.host(), {Algorithm::one_shot, PathKind::shm, 0}, parcels.traffic());
     end_quickly(parcels.counters());
     return true;
@@ -167,8 +167,8 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
   // Others may send messages.
   set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, parcels.traffic());
   begin(*late);
-  queue_.push_back(late);
-  auto execution = exec::ParcelExecution::create(parcels, &*exchange_flows_);
+  queue_.push(late);
+  auto execution = exec::ParcelExecution::create(parcels, &pairs_->exchange());
   if (execution) {
     late->execution = std::move(*execution);
   } else {
@@ -183,7 +183,7 @@ void Communicator::end_quickly(const exec::Counters& counters) noexcept {
   info.route = Route::host;
   info.staged = info.registered = false;
   last_.was_host();
-  pace_.stir();
+  driver_.pace.stir();
 }
 
 }  // namespace gdrx

@@ -37,14 +37,13 @@ Pieces Rails::cut(Bytes bytes, int ranks) const {
                      rail_ ? plan_.most_part(rail_->layout()) : Hierarchical::kMostPart);
 }
 
-Result<std::shared_ptr<const exec::Program>> Rails::program(plan::Algorithm algorithm,
-                                                            const Hierarchy& hierarchy) {
+Result<std::shared_ptr<const exec::Program>> Rails::program(plan::Algorithm algorithm) {
   auto& program = programs_[algorithm];
   if (!program) {
-    const auto ranks = static_cast<int>(hierarchy.rail.size());
+    const auto ranks = static_cast<int>(hierarchy_->rail.size());
     const plan::Spec spec{Collective::all_reduce, algorithm, ranks, Rank{}};
-    plan::RankProgram own = GDRX_TRY(plan::build_rank(spec, Rank{hierarchy.own_host}));
-    rename_peers(own, hierarchy.rail);
+    plan::RankProgram own = GDRX_TRY(plan::build_rank(spec, Rank{hierarchy_->own_host}));
+    rename_peers(own, hierarchy_->rail);
     program = std::make_shared<const exec::Program>(exec::compile(own));
   }
   return program;

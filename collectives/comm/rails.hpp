@@ -21,6 +21,7 @@ namespace gdrx {
 class Rails {
  public:
   // As the communicator is made.
+  void stand(Hierarchy hierarchy) { hierarchy_ = std::move(hierarchy); }
   /// With the communicator: later, the driver might wait for kernels that wait for this rank.
   Result<void> take_pinned(gpu::Path& path, RegistrationCache& cache);
   /// What adds on the GPU, for the rail that use() is given.
@@ -30,6 +31,8 @@ class Rails {
   /// Before the memory is another's.
   void give_pinned_back(RegistrationCache& cache) noexcept;
 
+  /// Where this rank stands. Empty: all are on one host.
+  const std::optional<Hierarchy>& hierarchy() const noexcept { return hierarchy_; }
   /// Null: pinned memory is between them.
   exec::Rail* direct() const noexcept { return rail_.get(); }
   // With direct().
@@ -42,10 +45,10 @@ class Rails {
   /// How a call of so many bytes is cut, of as many ranks on each host.
   Pieces cut(Bytes bytes, int ranks) const;
   /// Over pinned memory, between the ranks of a rail.
-  Result<std::shared_ptr<const exec::Program>> program(plan::Algorithm algorithm,
-                                                       const Hierarchy& hierarchy);
+  Result<std::shared_ptr<const exec::Program>> program(plan::Algorithm algorithm);
 
  private:
+  std::optional<Hierarchy> hierarchy_;
   std::span<std::byte> pinned_;  // the path's
   RegistrationRef registration_;
   exec::RailPlan plan_;

@@ -16,7 +16,7 @@ Route Communicator::route_of(const Call& call, const Buffers& buffers) const {
   if (call.route != Route::undecided) return call.route;
   if (runs_on_gpu(call, buffers)) return Route::gpu_kernel;
   if (runs_on_hosts(call, buffers)) return Route::gpu_hosts;
-  if (hierarchy_ && is_empty(call)) return Route::nothing;
+  if (gpu_.rails.hierarchy() && is_empty(call)) return Route::nothing;
   return is_staged_in_stream(call, buffers) ? Route::staged : Route::host;
 }
 

@@ -40,21 +40,22 @@ std::vector<void*> streams_of(std::span<const Call* const> calls) {
 
 // Others may make the call in another way: to the network it is the same.
 bool Communicator::is_staged_in_stream(const Call& call, const Buffers& buffers) const {
-  if (!gpu_ || call.stream == nullptr || call.with_host_memory || !why_staged(call)) return false;
-  if (!can_carry(machine_, call.collective, call.needs_rank_order() ? std::nullopt : fixed_)) {
+  if (!gpu_.path || call.stream == nullptr || call.with_host_memory || !why_staged(call))
+    return false;
+  if (!choices_.can_carry(call)) {
     return false;
   }
   if (call.collective == Collective::send_recv && call.root == rank_) return false;
   // There other ranks' copies would stand behind this one's wait for them.
-  if (own_queue_ && call.stream == gdrxStreamDefault) return false;
-  return lies_on_gpu(call, buffers, *gpu_, size(), rank_);
+  if (gpu_.own_queue && call.stream == gdrxStreamDefault) return false;
+  return lies_on_gpu(call, buffers, *gpu_.path, size(), rank_);
 }
 
 // CUDA may let it wait for a thread of this process that copies to memory which is not pinned, and
 // so for the stream of that one: no lock of ours is held. Where it fails when the communicator is
 // made, the first staged call says why.
 Result<std::byte*> Communicator::pinned_of(std::uint64_t bytes) {
-  const std::span<std::byte> pinned = GDRX_TRY(gpu_->staging(bytes));
+  const std::span<std::byte> pinned = GDRX_TRY(gpu_.path->staging(bytes));
   streams_.use_pinned(pinned);
   return pinned.data();
 }
@@ -67,23 +68,23 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
   const Call& first = *calls.front();
   const bool messages = first.collective == Collective::send_recv;
   const std::vector<void*> streams = streams_of(calls);
-  const std::uint64_t capture = GDRX_TRY(gpu_->capture_of_all(streams));
+  const std::uint64_t capture = GDRX_TRY(gpu_.path->capture_of_all(streams));
   const bool captured = capture != 0;
-  if (captured && is_waited_for) GDRX_TRY(gpu_->check_mark(first.stream));
+  if (captured && is_waited_for) GDRX_TRY(gpu_.path->check_mark(first.stream));
   const auto take = [this](std::uint64_t bytes) { return pinned_of(bytes); };
   auto made = stage_of(calls, size(), rank_, take);
   if (!made) return tl::unexpected(captured ? made.error() : stop(std::move(made).error(), true));
   Stage& stage = *made;
   stage.work.streams = streams;
   stage.work.capture = capture;
-  std::unique_lock lock(gpu_mutex_);
+  std::unique_lock lock(gpu_.mutex);
   std::shared_ptr<Operation> operation;
   if (captured) {
     stage.work.record.captured = 1;
     stage.work.record.staged = streams_.next_kept();
   } else {
     operation = std::make_shared<Operation>(messages ? first : std::move(stage.calls.front()),
-                                            timeout_of(first));
+                                            settings_.timeout_of(first));
     operation->on_hosts = operation->staged = true;
     if (messages) {
       operation->messages = std::make_unique<StagedMessages>(
@@ -91,15 +92,15 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
     }
     streams_.post(operation);
   }
-  if (!messages) posted_on_gpu_ = false;
+  if (!messages) last_.was_posted(false);
   mesh_->wake();
-  if (auto enqueued = gpu_->stage(stage.work); !enqueued) {
+  if (auto enqueued = gpu_.path->stage(stage.work); !enqueued) {
     lock.unlock();
     if (captured) return tl::unexpected(std::move(enqueued).error());
     return tl::unexpected(stop(std::move(enqueued).error(), true));
   }
   if (captured) {
-    streams_.keep({messages, std::move(stage.calls), timeout_of(first)});
+    streams_.keep({messages, std::move(stage.calls), settings_.timeout_of(first)});
     streams_.in_graphs = true;
   }
   return operation;
@@ -110,7 +111,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& op
   operation.info.staged = true;
   say_why_staged(operation.call);
   if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
-  return std::make_unique<StagedExecution>(GDRX_TRY(make_execution(operation)), *flags_);
+  return std::make_unique<StagedExecution>(GDRX_TRY(make_execution(operation)), *gpu_.flags);
 }
 
 void Communicator::begin_messages(std::shared_ptr<Operation> group) {
@@ -138,11 +139,11 @@ bool Communicator::step_messages() {
   if (!messages.ended) {
     messages.ended = std::all_of(messages.running.begin(), messages.running.end(),
                                  [](const auto& message) { return message->end.done(); });
-    if (messages.ended) flags_->allow(gpu::Allowed::gather);
+    if (messages.ended) gpu_.flags->allow(gpu::Allowed::gather);
     return messages.ended;
   }
-  if (flags_->count(gpu::Told::gathered) == 0) {
-    if (!pace_.is_time(kClockEvery)) return false;
+  if (gpu_.flags->count(gpu::Told::gathered) == 0) {
+    if (!driver_.pace.is_time(kClockEvery)) return false;
     if (!group->deadline.passed(steady_clock().now())) return false;
     fail_by({Errc::timeout,
              fmt::format("rank {}: the GPU did not take what messages brought within {:g} s ({})",
@@ -150,7 +151,7 @@ bool Communicator::step_messages() {
              0});
     return true;
   }
-  flags_->end();
+  gpu_.flags->end();
   streams_.messages.reset();
   end_of_stream_call(*group);
   last_.was_host(group->info);

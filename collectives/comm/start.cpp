@@ -31,17 +31,6 @@ const reduce::UserOperator* user_of(const Call& call) {
   return call.op == ReduceOp::user ? &call.made->user : nullptr;
 }
 
-// Not chosen by its length alone: parts may be longer than others, and a scan's plan rounds narrow
-// types at each rank.
-bool may_be_one_block(const Machine& machine, const Call& call) noexcept {
-  if (!exec::has_one_block(call.collective)) return false;
-  if (exec::is_scan(call.collective)) return !machine.reproducible;
-  // Who asks about a call has no parts: they are alike.
-  if (!plan::traits_of(call.collective).has_parts() || !call.parts) return true;
-  return exec::longest_of(parts_alike(call), size_of(call.type)) <=
-         exec::ArenaLayout::shelf_bytes(machine.arena_block);
-}
-
 Result<void> check_host_memory(const Call& call) {
   for (const void* buffer :
        {static_cast<const void*>(call.input), static_cast<const void*>(call.output)}) {
@@ -60,8 +49,7 @@ Result<void> check_host_memory(const Call& call) {
 Result<void> Communicator::check(const Call& call) const {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   if (is_host_only(call.type)) GDRX_TRY(check_host_memory(call));
-  const auto fixed = call.needs_rank_order() ? std::nullopt : fixed_;
-  if (can_carry(machine_, call.collective, fixed) || runs_in_stream(call)) return {};
+  if (choices_.can_carry(call) || runs_in_stream(call)) return {};
   const bool pair = call.collective == Collective::send_recv;
   return fail(
       Errc::unsupported,
@@ -72,12 +60,12 @@ Result<void> Communicator::check(const Call& call) const {
 }
 
 Result<void> Communicator::check_wait(const Call& call) const {
-  if (!gpu_ || call.stream == nullptr) return {};
-  return gpu_->check_mark(call.stream);
+  if (!gpu_.path || call.stream == nullptr) return {};
+  return gpu_.path->check_mark(call.stream);
 }
 
 std::shared_ptr<Operation> Communicator::operation_of(Call call) const {
-  const std::chrono::milliseconds timeout = timeout_of(call);
+  const std::chrono::milliseconds timeout = settings_.timeout_of(call);
   return std::make_shared<Operation>(std::move(call), timeout);
 }
 
@@ -144,70 +132,43 @@ void Communicator::scale_input(Operation& operation) {
   call.input = to;
 }
 
-Ways::Way* Communicator::way_of(const Question& question) {
-  if (Ways::Way* const way = ways_.find(question)) return way;
-  if (const auto one = choose_one_block(machine_, question)) return &ways_.keep(question, *one);
-  if (plan::traits_of(question.collective).by_messages()) return nullptr;
-  const auto choice =
-      choose(machine_, question.collective, question.bytes, question.fixed, question.in_rank_order);
-  return choice ? &ways_.keep(question, choice->chosen) : nullptr;
-}
-
-// A barrier over shared memory is an allReduce of nothing, whatever algorithm was asked for.
-Question Communicator::question_of(const Call& call) const noexcept {
-  if (call.collective == Collective::barrier && machine_.shm) {
-    return {Collective::all_reduce, 0, Algorithm::one_shot, false, false};
-  }
-  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const Bytes bytes = plan::vector_elements(traits, call.count, size()) * size_of(call.type);
-  const Collective asked = traits.by_messages() ? call.collective : traits.plans;
-  return {asked, bytes, fixed_, call.needs_rank_order(), may_be_one_block(machine_, call)};
-}
-
 // Peers may read it from now on.
 void Communicator::begin_word(const Call& call, Algorithm algorithm) noexcept {
   const bool has_parts = plan::traits_of(call.collective).has_parts();
   const exec::Word& word =
-      sequence_.begin({.collective = call.collective,
-                       .type = call.type,
-                       .op = call.op,
-                       .algorithm = algorithm,
-                       .user_op = call.made ? call.made->number : std::uint16_t{0},
-                       .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
-                       .count = call.count});
-  if (seat_) seat_->begin(word);
+      queue_.sequence.begin({.collective = call.collective,
+                             .type = call.type,
+                             .op = call.op,
+                             .algorithm = algorithm,
+                             .user_op = call.made ? call.made->number : std::uint16_t{0},
+                             .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
+                             .count = call.count});
+  if (memory_.seat) memory_.seat->begin(word);
 }
 
 bool Communicator::is_one_block(const Question& question, const Candidate& chosen) const noexcept {
   if (chosen.path != PathKind::shm || chosen.algorithm != Algorithm::one_shot) return false;
   const plan::CollectiveTraits& traits = plan::traits_of(question.collective);
-  return exec::given_of(traits, question.bytes, size()) <= seat_->layout().block();
+  return exec::given_of(traits, question.bytes, size()) <= memory_.seat->layout().block();
 }
 
 exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
-  return {.word = sequence_.word(),
-          .base = sequence_.stage(),
+  return {.word = queue_.sequence.word(),
+          .base = queue_.sequence.stage(),
           .input = call.input,
           .output = call.output,
-          .gate = &gate_,
-          .track = track_.get(),
+          .gate = &memory_.gate,
+          .track = trace_.track(),
           .user = user_of(call),
           .parts = plan::traits_of(call.collective).has_parts() ? &parts_alike(call) : nullptr};
-}
-
-void Communicator::mark_plan(const OperationInfo& info, Bytes bytes) {
-  if (!track_) return;
-  plan_ = trace::Span(track_.get(), trace::Row::plans, trace::Kind::plan, row_of(info.route).mark,
-                      {bytes, trace::kNobody, static_cast<std::uint32_t>(sequence_.calls()),
-                       plan::to_string(info.algorithm)});
 }
 
 Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation& operation) {
   const Call& call = operation.call;
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const Question question = question_of(call);
+  const Question question = choices_.question_of(call);
   const Bytes bytes = question.bytes;
-  Ways::Way* const way = way_of(question);
+  Ways::Way* const way = choices_.way_of(question);
   if (way == nullptr && traits.by_messages()) return make_exchange(operation);
   if (way == nullptr) {
     return fail(Errc::internal, "nothing carries a call that check() has let through");
@@ -216,10 +177,10 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.algorithm = algorithm;
   operation.info.path = way->chosen.path;
   operation.info.predicted_us = way->chosen.predicted_us;
-  mark_plan(operation.info, bytes);
+  trace_.begin(operation.info, bytes, queue_.sequence.calls());
   begin_word(call, algorithm);
   if (operation.info.path == PathKind::fabric) {
-    if (seat_) GDRX_TRY(look_for_strays());
+    if (memory_.seat) GDRX_TRY(look_for_strays());
     auto execution = GDRX_TRY(make_plan_execution(operation));
     way->planned = operation.info.planned;
     return execution;
@@ -229,24 +190,24 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
                               network_.registrations().find({call.output, bytes}) != nullptr;
   exec::ArenaCall arena = arena_call(call);
   if (is_one_block(question, way->chosen)) {
-    const exec::OneBlock block(*seat_, arena);
+    const exec::OneBlock block(*memory_.seat, arena);
     operation.info.planned = block.traffic();
-    return std::make_unique<exec::OneBlockExecution>(block, track_.get());
+    return std::make_unique<exec::OneBlockExecution>(block, trace_.track());
   }
   const plan::Spec spec{Collective::all_reduce, algorithm, size(), Rank{}};
-  operation.info.planned = GDRX_TRY(program_for(spec))->traffic;
-  if (writes_results(machine_, bytes)) arena.processes = processes_;
-  return std::make_unique<exec::ArenaExecution>(*seat_, arena);
+  operation.info.planned = GDRX_TRY(choices_.program_for(spec, rank_))->traffic;
+  if (writes_results(choices_.machine, bytes)) arena.processes = memory_.processes;
+  return std::make_unique<exec::ArenaExecution>(*memory_.seat, arena);
 }
 
 exec::ExchangeCall Communicator::begin_exchange(const Call& call) noexcept {
   const bool known = !plan::traits_of(call.collective).has_parts();
-  const exec::Word& word = sequence_.begin({.collective = call.collective,
-                                            .type = call.type,
-                                            .algorithm = Algorithm::one_shot,
-                                            .root = index(call.root),
-                                            .count = known ? call.count : 0});
-  if (seat_) seat_->begin(word);
+  const exec::Word& word = queue_.sequence.begin({.collective = call.collective,
+                                                  .type = call.type,
+                                                  .algorithm = Algorithm::one_shot,
+                                                  .root = index(call.root),
+                                                  .count = known ? call.count : 0});
+  if (memory_.seat) memory_.seat->begin(word);
   return {.word = word,
           .element = size_of(call.type),
           .input = call.input,
@@ -259,12 +220,13 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
   const Call& call = operation.call;
   operation.info.algorithm = Algorithm::one_shot;
   operation.info.path = PathKind::fabric;
-  mark_plan(operation.info, elements_of(call.parts->sends) * size_of(call.type));
+  trace_.begin(operation.info, elements_of(call.parts->sends) * size_of(call.type),
+               queue_.sequence.calls());
   const exec::ExchangeCall bound = begin_exchange(call);
-  if (seat_) GDRX_TRY(look_for_strays());
-  exec::Flows* const flows = size() > 1 ? &exchange_flows_.value() : nullptr;
-  if (seat_ && exec::goes_by_parcels(call.collective, size())) {
-    const exec::Parcels parcels(*seat_, bound, sequence_.stage());
+  if (memory_.seat) GDRX_TRY(look_for_strays());
+  exec::Flows* const flows = size() > 1 ? &pairs_->exchange() : nullptr;
+  if (memory_.seat && exec::goes_by_parcels(call.collective, size())) {
+    const exec::Parcels parcels(*memory_.seat, bound, queue_.sequence.stage());
     operation.info.planned = parcels.traffic();
     auto execution = GDRX_TRY(exec::ParcelExecution::create(parcels, flows));
     operation.info.registered = execution->registered();
@@ -291,27 +253,18 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   const plan::Spec spec{traits.plans, operation.info.algorithm, size(), call.root};
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   exec::PlanCall bound;
-  bound.program = GDRX_TRY(program_for(spec));
+  bound.program = GDRX_TRY(choices_.program_for(spec, rank_));
   bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
                    {call.output, cut_of(call, traits.output, shape.output_chunks)}};
-  bound.word = sequence_.word();
+  bound.word = queue_.sequence.word();
   bound.element = size_of(call.type);
   bound.finish_over = size();
-  bound.track = track_.get();
+  bound.track = trace_.track();
   bound.user = user_of(call);
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));
   operation.info.planned = execution->planned();
   operation.info.registered = execution->registered();
   return execution;
-}
-
-Result<std::shared_ptr<const exec::Program>> Communicator::program_for(const plan::Spec& spec) {
-  const auto key = std::tuple(spec.collective, spec.algorithm, spec.root);
-  if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
-  const plan::RankProgram program = GDRX_TRY(plan::build_rank(spec, rank_));
-  auto compiled = std::make_shared<const exec::Program>(exec::compile(program));
-  programs_.emplace(key, compiled);
-  return std::shared_ptr<const exec::Program>(compiled);
 }
 
 }  // namespace gdrx

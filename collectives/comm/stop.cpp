@@ -46,7 +46,7 @@ Result<void> Communicator::on_done(Operation& operation, Ending::Handler handler
 void Communicator::end(Operation& operation, const Result<void>& ended) noexcept {
   if (operation.end.over()) return;
   {
-    const std::lock_guard lock(marks_mutex_);
+    const std::lock_guard lock(endings_.marks);
     if (!operation.end.done()) {
       if (!ended) operation.error = ended.error();
       finish(operation);
@@ -59,10 +59,9 @@ void Communicator::end(Operation& operation, const Result<void>& ended) noexcept
 
 void Communicator::fail_queue() {
   while (!queue_.empty()) {
-    const std::shared_ptr<Operation> front = queue_.front();
-    queue_.pop_front();
+    const std::shared_ptr<Operation> front = queue_.take();
     front->let_go();
-    plan_.end();
+    trace_.end();
     end_of_stream_call(*front);
     fail_operation(*front);
   }
@@ -72,14 +71,14 @@ void Communicator::fail_queue() {
 }
 
 bool Communicator::still_suspected(const Error& error) {
-  return suspicion_.lasts(error, [this] { mesh_->wake(); });
+  return driver_.suspicion.lasts(error, [this] { mesh_->wake(); });
 }
 
 // Until the mesh has spoken nothing is begun or gone on with: what failed would fail again. It ends
 // in a failure, the mesh's or this one.
 void Communicator::fail_by(Error error) {
   if (still_suspected(error)) {
-    suspicion_.keep(std::move(error));
+    driver_.suspicion.keep(std::move(error));
     return;
   }
   stop(std::move(error), true);
@@ -97,7 +96,7 @@ void Communicator::fail_for_memory() noexcept {
 }
 
 void Communicator::tell_failure() {
-  if (on_error_.is_due()) on_error_.tell(failure_.error());
+  if (failure_.handler.is_due()) failure_.handler.tell(failure_.error());
 }
 
 Error Communicator::stop(Error error, bool announce, Blame blame) noexcept {
@@ -105,18 +104,18 @@ Error Communicator::stop(Error error, bool announce, Blame blame) noexcept {
   // However it ends: the destructor waits until the failure was told.
   struct Due {
     ~Due() {
-      comm.on_error_.make_due();
+      comm.failure_.handler.make_due();
       comm.mesh_->wake();
     }
     Communicator& comm;
   };
   const Due due{*this};
   const Instant failed = steady_clock().now();
-  if (gpu_) gpu_->abort();
+  if (gpu_.path) gpu_.path->abort();
   try {
     if (announce) mesh_->announce({error.code, rank_, rank_, told(error)});
-    if (gpu_spans_) gpu_spans_->show(failed);  // the kernels that hang end by the abort
-    if (track_) track_->write(log_);           // before on_error_, which may end the process
+    if (gpu_.spans) gpu_.spans->show(failed);  // the kernels that hang end by the abort
+    trace_.write(settings_.log);               // before failure_.handler, which may end the process
   } catch (const std::exception&) {            // peers see the connections end
   }
   return error;

@@ -130,28 +130,26 @@ void Communicator::take_posted() {
   if (!streams_.has_posted()) return;
   try {
     streams_.take_posted([this](const std::shared_ptr<Operation>& operation) {
-      if (!operation->messages) queue_.push_back(operation);
+      if (!operation->messages) queue_.push(operation);
     });
   } catch (const std::bad_alloc&) {
     end_for_memory();
   }
-  pace_.move(steady_clock().now());  // they may begin at once
+  driver_.pace.move(steady_clock().now());  // they may begin at once
 }
 
 // The GPU comes to its calls one after another, whoever put them into its stream.
 void Communicator::hear_streams() {
-  const bool begun = !streams_.running && !failure_.happened() && flags_->begun();
+  const bool begun = !streams_.running && !failure_.happened() && gpu_.flags->begun();
   take_posted();  // after that look: what has begun was posted before
   if (!begun) return;
   streams_.running = true;
-  const gpu::CallRecord record = flags_->take();
+  const gpu::CallRecord record = gpu_.flags->take();
   std::shared_ptr<Operation> operation;
   if (record.captured != 0) {
     operation = streams_.operation_of(record);
     ++streams_.pending;
-    const auto next = std::find_if(queue_.begin(), queue_.end(),
-                                   [](const auto& one) { return one->on_hosts && !one->begun; });
-    if (!operation->messages) queue_.insert(next, operation);
+    if (!operation->messages) queue_.push_begun(operation);
   } else if (streams_.awaited.empty()) {
     stop(Error{Errc::internal, "a stream began a call that nobody posted", 0}, true);
     return;

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct StreamPatience {
   const Operation* what = nullptr;
   std::uint64_t begun = 0;  // calls that streams had begun until then
   Deadline deadline = Deadline::never();
+  std::optional<Deadline> last{};  // however many calls of graphs come first
 };
 
 class StreamCalls {

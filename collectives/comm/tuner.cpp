@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "collectives/exec/one_block.hpp"
+#include "gdrx/plan_effort.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx {
@@ -72,46 +73,14 @@ double shm_us(const Machine& machine, Algorithm algorithm, double bytes) {
   return syncs * sync_us(machine) + sharing(machine) * (work + far_us);
 }
 
-struct Shape {
-  double hops;   // messages one after another
-  double moved;  // bytes sent by the busiest rank / S
-  double reduced;
-};
-
-Shape shape_of(Algorithm algorithm, Collective collective, int ranks) {
-  const double n = ranks;
-  const double log = log2_ceil(ranks);
-  const bool half = plan::traits_of(collective).has_blocks();
-  if (collective == Collective::scan || collective == Collective::exscan) {
-    // One after another, or all to all behind them: the last rank adds all.
-    return algorithm == Algorithm::ring ? Shape{n - 1, 1, 1} : Shape{1, n - 1, n};
-  }
-  switch (algorithm) {
-    case Algorithm::ring:
-      if (collective == Collective::broadcast || collective == Collective::reduce) {
-        return {n - 1, 1, 1};
-      }
-      return half ? Shape{n - 1, (n - 1) / n, 1} : Shape{2 * (n - 1), 2 * (n - 1) / n, 1};
-    case Algorithm::tree:
-      return {2 * log, 2, 2};
-    case Algorithm::halving_doubling:
-      return {2 * log, 2 * (n - 1) / n, 1};
-    case Algorithm::one_shot:
-      return {n - 1, n - 1, n};
-    case Algorithm::two_shot:
-      return half ? Shape{n - 1, (n - 1) / n, 1} : Shape{2 * (n - 1), 2 * (n - 1) / n, 1};
-  }
-  return {};
-}
-
 double fabric_us(const Machine& machine, bool stores, Algorithm algorithm, Collective collective,
                  double bytes) {
-  const Shape shape = shape_of(algorithm, collective, machine.ranks);
+  const plan::Effort effort = plan::effort_of(collective, algorithm, machine.ranks);
   const double turns = sharing(machine);
   const Costs& costs = stores ? kStores : kFabric;
   const double hop = stores && turns > 1 ? kStoresShared : costs.message;
-  return shape.hops * hop * turns +
-         turns * bytes * (shape.moved * costs.wire + shape.reduced * costs.reduce);
+  return effort.hops * hop * turns +
+         turns * bytes * (effort.moved * costs.wire + effort.reduced * costs.reduce);
 }
 
 // A measured time is compared with measured times, the model's with the model's: where one way was

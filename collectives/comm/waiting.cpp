@@ -49,17 +49,17 @@ void WaitingQuestion::answer(Waiting waiting) {
 }
 
 Result<Waiting> Communicator::waiting() {
-  return waiting_question_.ask(Deadline::after(steady_clock(), kPatience),
-                               [this]() -> std::optional<Waiting> {
-                                 const std::unique_lock lock(driver_, std::try_to_lock);
-                                 if (!lock.owns_lock()) return std::nullopt;
-                                 return look_at_waiting();
-                               });
+  return driver_.question.ask(Deadline::after(steady_clock(), kPatience),
+                              [this]() -> std::optional<Waiting> {
+                                const std::unique_lock lock(driver_.mutex, std::try_to_lock);
+                                if (!lock.owns_lock()) return std::nullopt;
+                                return look_at_waiting();
+                              });
 }
 
 void Communicator::answer_question() noexcept {
   try {
-    waiting_question_.answer(look_at_waiting());
+    driver_.question.answer(look_at_waiting());
   } catch (const std::bad_alloc&) {  // who asked gives up, or asks again
   }
 }
@@ -70,10 +70,10 @@ Waiting Communicator::look_at_waiting() {
   const Instant now = steady_clock().now();
   streams_.look(all, now);
   if (!queue_.empty()) {
-    const Operation& front = *queue_.front();
+    const Operation& front = queue_.front();
     all.behind = queue_.size() - 1;
     if (front.execution) {
-      all.calls.push_back({fmt::format("{}: waits for {}", exec::describe(sequence_.word()),
+      all.calls.push_back({fmt::format("{}: waits for {}", exec::describe(queue_.sequence.word()),
                                        front.execution->waiting_for()),
                            now - front.began});
       all.ranks = front.execution->awaited();

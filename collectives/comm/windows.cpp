@@ -24,37 +24,24 @@ Result<bool> somebody_offers(const std::vector<Blob>& tickets) {
 }  // namespace
 
 bool Communicator::shares(const void* memory) const {
-  return gpu_ && !hierarchy_ && cuda::kind_of(memory) == MemoryKind::cuda;
+  return gpu_.path && !gpu_.rails.hierarchy() && cuda::kind_of(memory) == MemoryKind::cuda;
 }
 
-const Communicator::Window* Communicator::window_of(const void* handle) const noexcept {
-  const auto found = std::find_if(windows_.begin(), windows_.end(),
-                                  [&](const Window& window) { return &window == handle; });
-  return found == windows_.end() ? nullptr : &*found;
-}
-
-const Communicator::Window* Communicator::window_with(const void* memory) const noexcept {
-  const auto found = std::find_if(windows_.begin(), windows_.end(), [&](const Window& window) {
-    return window.memory && window.memory->data() == memory;
-  });
-  return found == windows_.end() ? nullptr : &*found;
-}
-
-Result<const Communicator::Window*> Communicator::open_window(std::span<std::byte> memory) {
-  return share(memory.size(), [&] { return gpu_->offer(memory.data(), memory.size()); });
+Result<const Window*> Communicator::open_window(std::span<std::byte> memory) {
+  return share(memory.size(), [&] { return gpu_.path->offer(memory.data(), memory.size()); });
 }
 
 // The same on every rank: nobody has to be told.
 Result<void> Communicator::check_gpu_memory() const {
-  if (hierarchy_) {
+  if (gpu_.rails.hierarchy()) {
     return fail(Errc::unsupported,
                 "between hosts GPU memory is not registered: use memory of cudaMalloc as it is");
   }
-  if (gpu_) return {};
+  if (gpu_.path) return {};
   return fail(Errc::unsupported,
               fmt::format("the ranks share no GPU memory: {}; gdrxMemAlloc gives host memory, and "
                           "cudaMalloc's is taken, too",
-                          no_gpu_));
+                          gpu_.why_not));
 }
 
 // What was allocated ends with its window, or here if there is none.
@@ -63,8 +50,8 @@ Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
   std::unique_ptr<gpu::Memory> memory;
   Window* const window = GDRX_TRY(share(bytes, [&]() -> Result<std::unique_ptr<gpu::Offer>> {
     if (bytes == 0) return nullptr;
-    memory = GDRX_TRY(gpu_->allocate(bytes));
-    return gpu_->offer(memory->data(), bytes);
+    memory = GDRX_TRY(gpu_.path->allocate(bytes));
+    return gpu_.path->offer(memory->data(), bytes);
   }));
   if (window == nullptr) return nullptr;
   window->memory = std::move(memory);
@@ -73,35 +60,34 @@ Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
 
 // Two rounds: what each rank offers, and whether each could map all of it. Between ranks that do
 // not agree nothing stays open, and the communicator goes on as before. Null: nobody offers any.
-Result<Communicator::Window*> Communicator::share(
+Result<Window*> Communicator::share(
     std::uint64_t bytes, const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
   std::unique_ptr<gpu::Offer> offer;  // until everybody has mapped it
   const auto offered = [&]() -> Result<Blob> {
-    const std::lock_guard lock(gpu_mutex_);
+    const std::lock_guard lock(gpu_.mutex);
     offer = GDRX_TRY(make_offer());
     return offer ? offer->ticket() : Blob();
   }();
   const std::vector<Blob> tickets = GDRX_TRY(agree(offered));
   if (!GDRX_TRY(somebody_offers(tickets))) return nullptr;
   const auto opened = [&] {
-    const std::lock_guard lock(gpu_mutex_);
-    return gpu_->open_window(tickets, Deadline::after(steady_clock(), config_.init_timeout));
+    const std::lock_guard lock(gpu_.mutex);
+    return gpu_.path->open_window(tickets,
+                                  Deadline::after(steady_clock(), settings_.config.init_timeout));
   }();
   const auto agreed = agree(opened ? Result<Blob>(Blob()) : tl::unexpected(opened.error()));
   if (!agreed) {
-    const std::lock_guard lock(gpu_mutex_);
-    if (opened) gpu_->close_window(*opened);
+    const std::lock_guard lock(gpu_.mutex);
+    if (opened) gpu_.path->close_window(*opened);
     return tl::unexpected(agreed.error());
   }
-  return &windows_.emplace_back(Window{*opened, nullptr, bytes});
+  return &gpu_.windows.add(*opened, bytes);
 }
 
 // Memory of ours does not end under a registration of the user's.
 Result<void> Communicator::check_sole_use(const Window& window) const {
-  const auto uses = std::count_if(windows_.begin(), windows_.end(),
-                                  [&](const Window& other) { return other.id == window.id; });
-  if (!window.memory || uses == 1) return {};
+  if (!window.memory || !gpu_.windows.is_shared(window)) return {};
   return fail(Errc::invalid_argument,
               "this memory is registered (gdrxRegister), too: deregister it before it is freed");
 }
@@ -111,10 +97,10 @@ Result<void> Communicator::check_sole_use(const Window& window) const {
 Result<void> Communicator::close_window(const Window* window) {
   const auto ended = [&]() -> Result<Blob> {
     GDRX_TRY(check_sole_use(*window));
-    const Deadline deadline = waiters_deadline(timeout_);
-    auto finished = gpu_->finish(deadline);
+    const Deadline deadline = waiters_deadline(settings_.timeout);
+    auto finished = gpu_.path->finish(deadline);
     // Of a failure it has looked up. What kernels use is unmapped behind them all the same.
-    if (!finished && failure_.happened()) finished = gpu_->finish(deadline);
+    if (!finished && failure_.happened()) finished = gpu_.path->finish(deadline);
     GDRX_TRY(std::move(finished));
     const auto bytes = std::as_bytes(std::span(&window->id, 1));
     return Blob(bytes.begin(), bytes.end());
@@ -131,12 +117,11 @@ Result<void> Communicator::close_window(const Window* window) {
     }
   }
   {
-    const std::lock_guard lock(gpu_mutex_);
-    gpu_->close_window(window->id);
+    const std::lock_guard lock(gpu_.mutex);
+    gpu_.path->close_window(window->id);
   }
-  // Ends memory of ours, or this rank's hold on it (gpu/exportable_memory.hpp): between the two
-  // agreements, where no rank launches anything that the end might wait for.
-  windows_.remove_if([&](const Window& other) { return &other == window; });
+  // Between the two agreements, where no rank launches anything that the end might wait for.
+  gpu_.windows.remove(*window);
   if (!agreed) return tl::unexpected(agreed.error());
   GDRX_TRY(agree(Blob()));
   return {};
@@ -145,9 +130,8 @@ Result<void> Communicator::close_window(const Window* window) {
 // At the end, when this rank's kernels have ended. The barrier is leave()'s. Memory of ours that a
 // peer still maps lives until he has come as far.
 void Communicator::close_windows() noexcept {
-  const std::lock_guard lock(gpu_mutex_);
-  for (const Window& window : windows_) gpu_->close_window(window.id);
-  windows_.clear();
+  const std::lock_guard lock(gpu_.mutex);
+  if (gpu_.path) gpu_.windows.close(*gpu_.path);
 }
 
 }  // namespace gdrx

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::microseconds kBetweenLooks{50};
 // Within which the kernels of a communicator that failed end, unless the GPU is given to others.
-constexpr std::chrono::milliseconds kAbortTime{100};
+constexpr std::chrono::milliseconds kAbortTime{10};
 
 }  // namespace
 

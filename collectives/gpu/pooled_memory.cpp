@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "gdrx/pinned_size.hpp"
+
 namespace gdrx::gpu {
 namespace {
 
@@ -29,22 +31,19 @@ Pool& pool() {
   return instance;
 }
 
-// Of no memory: there is none. Lent is what the caller then makes. The smallest, of at most so
-// many bytes, so that what is held is about what was asked for.
-Idle from_pool(std::uint64_t bytes, std::uint64_t most, int device) {
+// Of no memory: there is none. Lent is what the caller then makes.
+Idle from_pool(std::uint64_t bytes, int device) {
   const std::lock_guard lock(pool().mutex);
   std::vector<Idle>& idle = pool().idle;
   idle.reserve(idle.size() + pool().lent + 1);
   ++pool().lent;
-  auto best = idle.end();
-  for (auto one = idle.begin(); one != idle.end(); ++one) {
-    if (one->device != device || one->bytes < bytes || one->bytes > most) continue;
-    if (best == idle.end() || one->bytes < best->bytes) best = one;
-  }
-  if (best == idle.end()) return {nullptr, bytes, device};
-  const Idle found = *best;
-  idle.erase(best);
-  return found;
+  const auto found = std::find_if(idle.begin(), idle.end(), [&](const Idle& one) {
+    return one.device == device && one.bytes == bytes;
+  });
+  if (found == idle.end()) return {nullptr, bytes, device};
+  const Idle taken = *found;
+  idle.erase(found);
+  return taken;
 }
 
 }  // namespace
@@ -53,7 +52,7 @@ Result<PooledMemory> PooledMemory::borrow(std::uint64_t bytes) {
   PooledMemory made;
   GDRX_TRY(check(cudaGetDevice(&made.device_), "cudaGetDevice"));
   made.bytes_ = bytes;
-  made.data_ = from_pool(bytes, bytes, made.device_).data;
+  made.data_ = from_pool(bytes, made.device_).data;
   made.lent_ = true;
   if (made.data_ == nullptr) {
     void* data = nullptr;
@@ -66,14 +65,14 @@ Result<PooledMemory> PooledMemory::borrow(std::uint64_t bytes) {
 
 Result<PooledMemory> PooledMemory::borrow_pinned(std::uint64_t bytes) {
   PooledMemory made;
-  const Idle found = from_pool(bytes, bytes + bytes / 4, kPinned);
+  const Idle found = from_pool(pinned_size(bytes), kPinned);
   made.device_ = kPinned;
   made.data_ = found.data;
   made.bytes_ = found.bytes;
   made.lent_ = true;
   if (made.data_ == nullptr) {
     void* data = nullptr;
-    GDRX_TRY(check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "cudaHostAlloc"));
+    GDRX_TRY(check(cudaHostAlloc(&data, found.bytes, cudaHostAllocPortable), "cudaHostAlloc"));
     made.data_ = static_cast<std::byte*>(data);
   }
   return made;

@@ -17,7 +17,7 @@ class PooledMemory {
  public:
   /// Of the current device; what it holds is whatever its last owner left.
   static Result<PooledMemory> borrow(std::uint64_t bytes);
-  /// Of the host, pinned for every GPU: at least so many bytes, more than 0, or a quarter more.
+  /// Of the host, pinned for every GPU: pinned_size(bytes).
   static Result<PooledMemory> borrow_pinned(std::uint64_t bytes);
   PooledMemory() = default;
   PooledMemory(PooledMemory&& other) noexcept { swap(other); }

@@ -4,13 +4,38 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 
 #include "collectives/plan/builders/builders.hpp"
 #include "gdrx/plan.hpp"
+#include "gdrx/plan_effort.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
+namespace builders {
+
+RankProgram ring_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram ring_reduce_scatter(std::int32_t n, std::int32_t rank);
+RankProgram ring_all_gather(std::int32_t n, std::int32_t rank);
+RankProgram tree_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram halving_doubling_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram one_shot_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram two_shot_all_reduce(std::int32_t n, std::int32_t rank);
+RankProgram direct_reduce_scatter(std::int32_t n, std::int32_t rank);
+RankProgram direct_all_gather(std::int32_t n, std::int32_t rank);
+RankProgram direct_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram chain_scan(std::int32_t n, std::int32_t rank);
+RankProgram direct_scan(std::int32_t n, std::int32_t rank);
+RankProgram chain_exscan(std::int32_t n, std::int32_t rank);
+RankProgram direct_exscan(std::int32_t n, std::int32_t rank);
+RankProgram chain_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram chain_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram binomial_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root);
+RankProgram binomial_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
+
+}  // namespace builders
+
 namespace {
 
 Result<void> check(const Spec& spec) {
@@ -50,10 +75,22 @@ std::int32_t one(std::int32_t) noexcept { return 1; }
 std::int32_t two(std::int32_t) noexcept { return 2; }
 std::int32_t each(std::int32_t n) noexcept { return n; }
 
+// What it costs `n` ranks.
+using Cost = Effort (*)(double n);
+double rounds(double n) { return std::ceil(std::log2(n)); }
+Effort once_around(double n) { return {n - 1, (n - 1) / n, 1}; }
+Effort twice_around(double n) { return {2 * (n - 1), 2 * (n - 1) / n, 1}; }
+Effort in_a_chain(double n) { return {n - 1, 1, 1}; }
+Effort up_and_down(double n) { return {2 * rounds(n), 2, 2}; }
+Effort by_halves(double n) { return {2 * rounds(n), 2 * (n - 1) / n, 1}; }
+Effort one_by_one(double n) { return {n - 1, n - 1, n}; }
+Effort all_at_once(double n) { return {1, n - 1, n}; }
+
 struct Row {
   Collective collective;
   Algorithm algorithm;
   Builder build;
+  Cost cost;
   Chunks chunks = one;  // buffers with a block for each rank have a chunk a block
   std::uint32_t channels = 1;
 };
@@ -61,28 +98,36 @@ struct Row {
 // Every plan that there is. Rows of one collective stand together. A barrier is an allReduce of
 // nothing.
 constexpr std::array kRows{
-    Row{Collective::all_reduce, Algorithm::ring, no_root<builders::ring_all_reduce>, each},
-    Row{Collective::all_reduce, Algorithm::tree, no_root<builders::tree_all_reduce>, two, 2},
+    Row{Collective::all_reduce, Algorithm::ring, no_root<builders::ring_all_reduce>, twice_around,
+        each},
+    Row{Collective::all_reduce, Algorithm::tree, no_root<builders::tree_all_reduce>, up_and_down,
+        two, 2},
     Row{Collective::all_reduce, Algorithm::halving_doubling,
-        no_root<builders::halving_doubling_all_reduce>, builders::power_of_two_below},
-    Row{Collective::all_reduce, Algorithm::one_shot, no_root<builders::one_shot_all_reduce>},
-    Row{Collective::all_reduce, Algorithm::two_shot, no_root<builders::two_shot_all_reduce>, each},
-    Row{Collective::reduce_scatter, Algorithm::ring, no_root<builders::ring_reduce_scatter>},
-    Row{Collective::reduce_scatter, Algorithm::two_shot, no_root<builders::direct_reduce_scatter>},
-    Row{Collective::all_gather, Algorithm::ring, no_root<builders::ring_all_gather>},
-    Row{Collective::all_gather, Algorithm::one_shot, no_root<builders::direct_all_gather>},
-    Row{Collective::broadcast, Algorithm::ring, builders::chain_broadcast},
-    Row{Collective::broadcast, Algorithm::tree, builders::binomial_broadcast},
-    Row{Collective::reduce, Algorithm::ring, builders::chain_reduce},
-    Row{Collective::reduce, Algorithm::tree, builders::binomial_reduce},
-    Row{Collective::reduce, Algorithm::one_shot, builders::direct_reduce},
-    Row{Collective::barrier, Algorithm::tree, no_root<builders::tree_all_reduce>, two, 2},
+        no_root<builders::halving_doubling_all_reduce>, by_halves, builders::power_of_two_below},
+    Row{Collective::all_reduce, Algorithm::one_shot, no_root<builders::one_shot_all_reduce>,
+        one_by_one},
+    Row{Collective::all_reduce, Algorithm::two_shot, no_root<builders::two_shot_all_reduce>,
+        twice_around, each},
+    Row{Collective::reduce_scatter, Algorithm::ring, no_root<builders::ring_reduce_scatter>,
+        once_around},
+    Row{Collective::reduce_scatter, Algorithm::two_shot, no_root<builders::direct_reduce_scatter>,
+        once_around},
+    Row{Collective::all_gather, Algorithm::ring, no_root<builders::ring_all_gather>, once_around},
+    Row{Collective::all_gather, Algorithm::one_shot, no_root<builders::direct_all_gather>,
+        one_by_one},
+    Row{Collective::broadcast, Algorithm::ring, builders::chain_broadcast, in_a_chain},
+    Row{Collective::broadcast, Algorithm::tree, builders::binomial_broadcast, up_and_down},
+    Row{Collective::reduce, Algorithm::ring, builders::chain_reduce, in_a_chain},
+    Row{Collective::reduce, Algorithm::tree, builders::binomial_reduce, up_and_down},
+    Row{Collective::reduce, Algorithm::one_shot, builders::direct_reduce, one_by_one},
+    Row{Collective::barrier, Algorithm::tree, no_root<builders::tree_all_reduce>, up_and_down, two,
+        2},
     Row{Collective::barrier, Algorithm::halving_doubling,
-        no_root<builders::halving_doubling_all_reduce>, builders::power_of_two_below},
-    Row{Collective::scan, Algorithm::ring, no_root<builders::chain_scan>},
-    Row{Collective::scan, Algorithm::one_shot, no_root<builders::direct_scan>},
-    Row{Collective::exscan, Algorithm::ring, no_root<builders::chain_exscan>},
-    Row{Collective::exscan, Algorithm::one_shot, no_root<builders::direct_exscan>},
+        no_root<builders::halving_doubling_all_reduce>, by_halves, builders::power_of_two_below},
+    Row{Collective::scan, Algorithm::ring, no_root<builders::chain_scan>, in_a_chain},
+    Row{Collective::scan, Algorithm::one_shot, no_root<builders::direct_scan>, all_at_once},
+    Row{Collective::exscan, Algorithm::ring, no_root<builders::chain_exscan>, in_a_chain},
+    Row{Collective::exscan, Algorithm::one_shot, no_root<builders::direct_exscan>, all_at_once},
 };
 
 constexpr auto kAlgorithms = [] {
@@ -124,6 +169,13 @@ std::int32_t builders::power_of_two_below(std::int32_t n) noexcept {
   std::int32_t p = 1;
   while (p <= n / 2) p *= 2;
   return p;
+}
+
+Effort effort_of(Collective collective, Algorithm algorithm, int ranks) noexcept {
+  for (const Row& row : rows_of(collective)) {
+    if (row.algorithm == algorithm) return row.cost(ranks);
+  }
+  return {};
 }
 
 Result<Shape> shape_of(const Spec& spec) {

@@ -296,6 +296,49 @@ TEST(ErrorHandler, ThatDestroysAnotherWhoseHandlerDestroysThisOneReturns) {
   for (auto& comm : comms) gdrxCommDestroy(comm);
 }
 
+struct Opposite {
+  static inline std::array<std::atomic<gdrxComm_t>, 2> comms;
+  static inline std::array<std::thread::id, 2> threads;
+  static inline std::atomic<int> inside{0}, refused{0}, done{0};
+
+  static void destroy_other(gdrxResult_t, const char*, void* user) {
+    const std::size_t self = *static_cast<const std::size_t*>(user);
+    threads[self] = std::this_thread::get_id();
+    ++inside;
+    while (inside < 2) std::this_thread::sleep_for(1ms);
+    if (gdrxCommDestroy(comms[1 - self]) == gdrxInvalidArgument) {
+      ++refused;
+    } else {
+      comms[1 - self] = nullptr;
+    }
+    ++done;
+  }
+};
+
+// As there, but they are set differently, so that each has a thread of its own: of the two that
+// would wait for each other the later one is refused.
+TEST(ErrorHandler, ThatDestroysAnotherWhoseHandlerDestroysThisOneOnItsThreadReturns) {
+  static constexpr std::array<std::size_t, 2> kSelves{0, 1};
+  for (const std::size_t& self : kSelves) {
+    gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
+    config.on_error = Opposite::destroy_other;
+    config.on_error_user = const_cast<std::size_t*>(&self);
+    gdrxUniqueId id{};
+    ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);
+    gdrxComm_t comm = nullptr;
+    setenv("GDRX_HEARTBEAT", self == 0 ? "901" : "902", 1);
+    ASSERT_EQ(gdrxCommInitRank(&comm, 1, id, 0, &config), gdrxSuccess);
+    unsetenv("GDRX_HEARTBEAT");
+    Opposite::comms[self] = comm;
+  }
+  for (auto& comm : Opposite::comms) ASSERT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+  for (int i = 0; i < 2000 && Opposite::done < 2; ++i) std::this_thread::sleep_for(10ms);
+  ASSERT_EQ(Opposite::done, 2) << (std::abort(), "they wait for each other");
+  EXPECT_NE(Opposite::threads[0], Opposite::threads[1]);
+  EXPECT_EQ(Opposite::refused, 1);
+  for (auto& comm : Opposite::comms) gdrxCommDestroy(comm);
+}
+
 TEST(LastError, OfACommunicatorThatFailedByItselfIsWhy) {
   const World world(2);
   EXPECT_STREQ(gdrxGetLastError(world[1]), "");

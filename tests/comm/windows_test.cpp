@@ -124,7 +124,7 @@ class Windows : public ThreadRanks {
     EXPECT_EQ(world_.memory_alive, 0);
   }
   auto open(std::size_t rank) { return comms_[rank]->open_window(std::span(memory_)); }
-  const Communicator::Window* must_open(std::size_t rank) {
+  const Window* must_open(std::size_t rank) {
     const auto opened = open(rank);
     EXPECT_TRUE(opened) << opened.error().what;
     return opened ? *opened : nullptr;
@@ -178,7 +178,7 @@ TEST_F(Windows, WhatOneRankCannotMapIsClosedByTheOthers) {
 
 TEST_F(Windows, ARankThatCannotDeregisterYetKeepsAllOpen) {
   world_.cannot_finish = 3;
-  std::vector<const Communicator::Window*> windows(kRanks);
+  std::vector<const Window*> windows(kRanks);
   for_each([&](std::size_t rank) {
     windows[rank] = must_open(rank);
     ASSERT_NE(windows[rank], nullptr);
@@ -197,7 +197,7 @@ TEST_F(Windows, WhatIsLeftOpenEndsBeforeAnyRankHasLeft) {
 }
 
 TEST_F(Windows, EndWithAFailedCommunicatorAndSayWhy) {
-  std::vector<const Communicator::Window*> windows(kRanks);
+  std::vector<const Window*> windows(kRanks);
   for_each([&](std::size_t rank) { windows[rank] = must_open(rank); });
   ASSERT_EQ(std::count(windows.begin(), windows.end(), nullptr), 0);
   for_each([&](std::size_t rank) {

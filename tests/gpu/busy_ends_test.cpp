@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends beside what the GPU runs for others, which does not end. Skipped without a GPU.
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -41,27 +42,35 @@ TEST_F(GpuBusyEnds, AGroupOfSeveralCommunicatorsIsGivenUp) {
   cudaFree(data);
 }
 
-// Its kernels have ended, which nobody has told it.
+// Its kernels have ended, which nobody has told it. The least of several: others may have the
+// processor.
 TEST_F(GpuBusyEnds, AFailedCommunicatorIsGoneAtOnce) {
-  World world(2);
-  std::array<cudaStream_t, 2> busy{};
-  world.each([&](Member& self) {
-    cudaStream_t& stream = busy[static_cast<std::size_t>(self.rank)];
-    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    EXPECT_EQ(gdrxAllReduce(self.in, self.out, 1000, gdrxUint32, gdrxSum, self.comm,
-                            self.gdrx_stream(), nullptr),
-              gdrxSuccess);
-    must(cudaStreamSynchronize(self.stream), "synchronize");
-    enqueue_delay(4'000'000'000, stream);
-  });
-  world.each([&](Member& self) {
-    EXPECT_EQ(gdrxCommAbort(self.comm), gdrxSuccess);
-    const auto begin = Clock::now();
-    EXPECT_EQ(gdrxCommDestroy(self.comm), gdrxAborted);
-    EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(350));
-    self.comm = nullptr;
-    must(cudaStreamDestroy(busy[static_cast<std::size_t>(self.rank)]), "stream");
-  });
+  std::array<Clock::duration, 2> least{Clock::duration::max(), Clock::duration::max()};
+  constexpr std::chrono::milliseconds kMost{95};
+  for (int round = 0; round < 10 && *std::max_element(least.begin(), least.end()) >= kMost;
+       ++round) {
+    World world(2);
+    std::array<cudaStream_t, 2> busy{};
+    world.each([&](Member& self) {
+      cudaStream_t& stream = busy[static_cast<std::size_t>(self.rank)];
+      must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+      EXPECT_EQ(gdrxAllReduce(self.in, self.out, 1000, gdrxUint32, gdrxSum, self.comm,
+                              self.gdrx_stream(), nullptr),
+                gdrxSuccess);
+      must(cudaStreamSynchronize(self.stream), "synchronize");
+      enqueue_delay(1'500'000'000, stream);
+    });
+    world.each([&](Member& self) {
+      const auto rank = static_cast<std::size_t>(self.rank);
+      EXPECT_EQ(gdrxCommAbort(self.comm), gdrxSuccess);
+      const auto begin = Clock::now();
+      EXPECT_EQ(gdrxCommDestroy(self.comm), gdrxAborted);
+      least[rank] = std::min<Clock::duration>(least[rank], Clock::now() - begin);
+      self.comm = nullptr;
+      must(cudaStreamDestroy(busy[rank]), "stream");
+    });
+  }
+  for (const Clock::duration took : least) EXPECT_LT(took, kMost);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How staged calls between hosts end: late ranks, aborts, calls that differ, communicators that go.
 // Skipped without a GPU.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -203,6 +204,44 @@ TEST_P(GpuHostStagedEnds, WhoWaitsForALaterCallIsPatientWithThoseBeforeIt) {
     }
     synchronize(world, rank);
   });
+}
+
+// Each launch of the graph gives who waits for the stream time anew, but not for ever.
+TEST_P(GpuHostStagedEnds, AGraphThatIsReplayedBesideAHangingStreamDoesNotKeepWhoWaitsForIt) {
+  if (GetParam() != std::string("tcp")) GTEST_SKIP() << "the same over every fabric";
+  Hosts world(2, 1, settings_of(GetParam()));
+  auto graphs = capture_all(world, {Collective::all_gather, 1000});
+  std::atomic<bool> over{false};
+  world.for_each([&](int rank) {
+    cudaStream_t hangs = nullptr;
+    std::thread waits;
+    if (rank == 0) {
+      must(cudaStreamCreateWithFlags(&hangs, cudaStreamNonBlocking), "stream");
+      enqueue_delay(24'000'000'000, hangs);
+      gdrx::Call call = call_of(world, {Collective::all_gather, 1000}, 0);
+      call.stream = hangs;
+      call.timeout = std::chrono::milliseconds(30);
+      waits = std::thread([&over, &world, posted = must(world.comm(0).post(call))] {
+        const auto begin = Clock::now();
+        const auto ended = world.comm(0).wait(*posted);
+        EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+        EXPECT_FALSE(ended);
+        if (!ended) {
+          EXPECT_NE(ended.error().what.find("its stream has not come to it"), std::string::npos)
+              << ended.error().what;
+        }
+        over = true;
+      });
+    }
+    while (!over) {
+      must(cudaGraphLaunch(graphs[static_cast<std::size_t>(rank)], world.stream(rank)), "launch");
+      synchronize(world, rank);
+    }
+    if (rank > 0) return;
+    waits.join();
+    must(cudaStreamDestroy(hangs), "stream");
+  });
+  end(graphs);
 }
 
 // As when a communicator is destroyed while there is no memory: a request holds its operation on.

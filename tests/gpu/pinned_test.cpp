@@ -23,10 +23,7 @@ class GpuPinned : public testing::Test {
     if (gpu_count() == 0) GTEST_SKIP() << "no GPU on this machine";
     must(cudaSetDevice(0), "cudaSetDevice");
     must(cudaFree(nullptr), "context");
-    auto bootstraps = ThreadBootstrap::create_all(1);
-    Communicator::Options options;
-    options.config.gpu = false;
-    comm_ = must(Communicator::create(*bootstraps[0], std::move(options)));
+    make();
     for (std::byte*& memory : memory_) memory = allocate<std::byte>(kMost);
     before_ = used();
   }
@@ -35,6 +32,12 @@ class GpuPinned : public testing::Test {
     for (std::byte* memory : memory_) cudaFree(memory);
   }
 
+  void make() {
+    auto bootstraps = ThreadBootstrap::create_all(1);
+    Communicator::Options options;
+    options.config.gpu = false;
+    comm_ = must(Communicator::create(*bootstraps[0], std::move(options)));
+  }
   void all_reduce(std::uint64_t bytes) {
     gdrx::Call call;
     call.collective = Collective::all_reduce;
@@ -59,6 +62,11 @@ class GpuPinned : public testing::Test {
     must(comm_->wait(*must(comm_->post(call))));
     must(comm_->wait(*sent));
   }
+  static std::uint64_t used() {
+    std::size_t free = 0, total = 0;
+    must(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return total - free;
+  }
   std::uint64_t held() const {
     const std::uint64_t held = comm_->memory_held().pinned;
     if (kEmulated) {  // real drivers do not count it; here in whole pages
@@ -71,11 +79,6 @@ class GpuPinned : public testing::Test {
   std::array<std::byte*, 2> memory_{};
 
  private:
-  static std::uint64_t used() {
-    std::size_t free = 0, total = 0;
-    must(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return total - free;
-  }
   std::uint64_t before_ = 0;
 };
 
@@ -98,6 +101,17 @@ TEST_F(GpuPinned, IsBoundedWithSizesThatRiseAndFallAndKindsThatTakeTurns) {
 TEST_F(GpuPinned, IsWhatCallsOfOneSizeNeed) {
   for (int call = 0; call < 10; ++call) all_reduce(5'000'000);
   EXPECT_LE(held(), 2 * 5'000'000 * 5 / 4);  // what the process has kept may be larger
+}
+
+// The process keeps what a communicator has had, and the next ones use it.
+TEST_F(GpuPinned, OfCommunicatorsOneAfterAnotherIsUsedAgainThoughEachNeedsALittleMore) {
+  if (!kEmulated) GTEST_SKIP() << "real drivers do not count it";
+  const std::uint64_t before = used();
+  for (std::uint64_t bytes = 4 << 20; bytes < kMost; bytes += 192 << 10) {
+    make();
+    all_reduce(bytes);
+  }
+  EXPECT_LE(used() - before, (2 * (4 + 5 + 6 + 7 + 8)) << 20);  // of two buffers
 }
 
 // The thread that drives may be what a stream waits for, and CUDA may let who allocates wait for

@@ -20,7 +20,6 @@ constexpr std::uint64_t kBytes = 8 << 20;  // where direct is the best by the mo
 
 class GpuRegister : public testing::Test {
  protected:
-  using Window = Communicator::Window;
   struct Member {
     std::unique_ptr<Communicator> comm;
     std::byte* in = nullptr;

@@ -22,7 +22,6 @@ LONG = {
     "transport/verbs/outgoing.cpp Outgoing::post": 62,
 }
 LARGE = {
-    "collectives/comm/communicator.hpp Communicator": 46,
     "collectives/exec/arena_execution.hpp ArenaExecution": 16,
     "mpi-tests/net_perf/bandwidth.cpp Stream": 19,
     "plugin/core/receiver.hpp Receiver": 25,

@@ -20,6 +20,7 @@
 #include "tools/commands.hpp"
 #include "tools/support.hpp"
 #include "tools/tune/rows.hpp"
+#include "tools/tune/runs.hpp"
 #include "tools/units.hpp"
 
 namespace gdrx::tools {
@@ -152,8 +153,9 @@ void run_program(const std::vector<std::string>& words) {
 }
 
 /// `way`: what allreduce_test is told of it.
-void measure(const Options& options, int ranks, bool cuda, const std::vector<std::string>& way,
+void measure(const Options& options, int ranks, const RouteRow& route, const Words& way,
              tune::Table& table) {
+  const bool cuda = is_of_gpus(route.route);
   const TemporaryFile rows;
   std::vector<std::string> words = split(options.mpirun, ' ');
   const std::vector<std::string> more{"-np",
@@ -172,7 +174,7 @@ void measure(const Options& options, int ranks, bool cuda, const std::vector<std
                                       rows.name()};
   words.insert(words.end(), more.begin(), more.end());
   words.insert(words.end(), way.begin(), way.end());
-  fmt::print("# {}\n", fmt::join(words, " "));
+  fmt::print("# route {}: {}\n", route.name, fmt::join(words, " "));
   std::fflush(stdout);
   run_program(words);
   const std::string json = value_or_fail(read_input(rows.name(), std::size_t{64} << 20), kFailed);
@@ -194,20 +196,15 @@ void run(const Options& options) {
   }
   value_or_fail(check_output(options.output));
   tune::Table table{{tune::cpu_model(), usable_cpus(), {}}, {}};
-  if (both || options.memory == "host") {
-    for (const int ranks : ranks_of(options, false)) {
-      for (const std::string& transport : split(options.transports, ',')) {
-        measure(options, ranks, false, {"--transport", transport, "--algo", "all"}, table);
-      }
-    }
-  }
-  if (options.memory == "cuda" || (both && gpus() > 1)) {
-    for (const int ranks : ranks_of(options, true)) {
-      measure(options, ranks, true,
-              {"--memory", "cuda", "--mode", "graph", "--algo", "one-shot,two-shot,ring,tree"},
-              table);
-      measure(options, ranks, true,
-              {"--memory", "cuda", "--mode", "graph", "--algo", "direct", "--register"}, table);
+  const bool hosts = both || options.memory == "host";
+  const bool cuda = options.memory == "cuda" || (both && gpus() > 1);
+  const std::vector<std::string> transports = split(options.transports, ',');
+  for (const RouteRow& row : kRoutes) {
+    const std::vector<Words> runs = runs_of(row.route, transports);
+    const bool of_gpus = is_of_gpus(row.route);
+    if (runs.empty() || !(of_gpus ? cuda : hosts)) continue;
+    for (const int ranks : ranks_of(options, of_gpus)) {
+      for (const Words& way : runs) measure(options, ranks, row, way, table);
     }
   }
   if (table.curves.empty())

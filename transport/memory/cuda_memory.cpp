@@ -10,15 +10,13 @@
 #include <new>
 #include <utility>
 
+#include "gdrx/pinned_size.hpp"
+
 namespace gdrx::cuda {
 namespace {
 
 constexpr int kAttributeMemoryType = 2;
 constexpr unsigned kMemoryTypeDevice = 2;
-
-// What is kept is used again by what is about as large, so that it is bounded by what was ever
-// held.
-constexpr std::size_t most_of(std::size_t bytes) { return bytes + bytes / 4; }
 
 }  // namespace
 
@@ -64,14 +62,12 @@ struct PinnedBuffer::Idle {
     static Idle& idle = *new Idle;
     return idle;
   }
-  /// Of no memory: there is none.
+  /// Of exactly so many. Of no memory: there is none.
   PinnedBuffer take(std::size_t bytes, Context context) {
     const std::lock_guard lock(mutex);
     auto found = all.end();
     for (auto one = all.begin(); one != all.end(); ++one) {
-      if (one->context_.raw() != context || one->size_ < bytes) continue;
-      if (one->size_ > most_of(bytes)) continue;
-      if (found == all.end() || one->size_ < found->size_) found = one;
+      if (one->context_.raw() == context && one->size_ == bytes) found = one;
     }
     if (found == all.end()) return {};
     PinnedBuffer taken = std::move(*found);
@@ -84,6 +80,7 @@ struct PinnedBuffer::Idle {
 
 Result<PinnedBuffer> PinnedBuffer::create(std::size_t bytes, const void* device_pointer) {
   PinnedBuffer buffer;
+  bytes = pinned_size(bytes);
   buffer.context_ = GDRX_TRY(PrimaryContext::of(device_pointer));
   if (PinnedBuffer idle = Idle::instance().take(bytes, buffer.context_.raw()); idle.size_ > 0) {
     return idle;

@@ -27,7 +27,7 @@ MemoryKind kind_of(const void* pointer) noexcept;
 /// to free it would wait for every kernel of the GPU.
 class PinnedBuffer {
  public:
-  /// At least so many bytes, more than 0, or a quarter more. CUDA may let this wait for a thread
+  /// Of pinned_size(bytes). CUDA may let this wait for a thread
   /// that copies to memory which is not pinned, and so for that one's stream.
   static Result<PinnedBuffer> create(std::size_t bytes, const void* device_pointer);
   PinnedBuffer(PinnedBuffer&& other) noexcept;

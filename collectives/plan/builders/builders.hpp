@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function an algorithm: the program of one rank. `n` >= 2; n == 1 is build.cpp's.
+// What builders are made of: one function an algorithm, the program of one rank. `n` >= 2; n == 1
+// is build.cpp's, which declares them, each with its row.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +9,6 @@
 #include "gdrx/plan.hpp"
 
 namespace gdrx::plan::builders {
-
-RankProgram ring_all_reduce(std::int32_t n, std::int32_t rank);
-RankProgram ring_reduce_scatter(std::int32_t n, std::int32_t rank);
-RankProgram ring_all_gather(std::int32_t n, std::int32_t rank);
-RankProgram tree_all_reduce(std::int32_t n, std::int32_t rank);
-RankProgram halving_doubling_all_reduce(std::int32_t n, std::int32_t rank);
-RankProgram one_shot_all_reduce(std::int32_t n, std::int32_t rank);
-RankProgram two_shot_all_reduce(std::int32_t n, std::int32_t rank);
-RankProgram direct_reduce_scatter(std::int32_t n, std::int32_t rank);
-RankProgram direct_all_gather(std::int32_t n, std::int32_t rank);
-RankProgram direct_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
-RankProgram chain_scan(std::int32_t n, std::int32_t rank);
-RankProgram direct_scan(std::int32_t n, std::int32_t rank);
-RankProgram chain_exscan(std::int32_t n, std::int32_t rank);
-RankProgram direct_exscan(std::int32_t n, std::int32_t rank);
-RankProgram chain_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root);
-RankProgram chain_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
-RankProgram binomial_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root);
-RankProgram binomial_reduce(std::int32_t n, std::int32_t rank, std::int32_t root);
 
 /// The largest power of two that is not greater than n.
 std::int32_t power_of_two_below(std::int32_t n) noexcept;
