@@ -21,23 +21,19 @@ namespace {
 constexpr int kFirstCalls = 100;
 
 // In place the input is the whole vector at recv, and the result is to be at its beginning. gdrx
-// leaves it where this rank's part is.
+// would leave it where this rank's part is, which MPIs leave as it was, and programs look there.
 gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state, Work& work,
                             gdrxRequest_t* request) {
   const Engine& gdrx = *engine();
   const auto extent = static_cast<std::size_t>(plan.type->extent);
-  std::size_t before = 0;  // elements
   std::size_t own = static_cast<std::size_t>(call.recv_count);
   const bool lists = call.kind == Kind::reduce_scatter;
   if (lists) {
     std::copy_n(call.recv_counts, state.size, work.lists.begin());
     own = work.lists[static_cast<std::size_t>(state.rank)];
-    for (int i = 0; i < state.rank; ++i) before += work.lists[static_cast<std::size_t>(i)];
-  } else {
-    before = own * static_cast<std::size_t>(state.rank);
   }
   const void* const from = plan.in_place ? call.recv : call.send;
-  void* to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
+  void* to = plan.in_place ? work.packed_out.of(own * extent) : call.recv;
   if (to == nullptr) to = work.lists.data();  // nothing comes, and MPI lets it be no memory at all
   const gdrxResult_t result =
       lists ? gdrx.ReduceScatterv(from, to, work.lists.data(), plan.type->gdrx, plan.op, state.gdrx,
