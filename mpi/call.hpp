@@ -125,10 +125,13 @@ class Passing {
   [[gnu::tls_model("initial-exec")]] static inline thread_local constinit int depth_ = 0;
 };
 
+class Staging;
+
 /// A call on its way through a hook: taken at once, or for MPI.
 class Hook {
  public:
-  explicit Hook(const Call& call) noexcept;
+  /// Of a call that is taken `staging` has what it copied from GPUs.
+  Hook(Call& call, Staging& staging) noexcept;
   bool taken() const noexcept { return verdict_ == Verdict::taken; }
   int result() const noexcept { return result_; }
   /// Of what MPI did, for the table of GDRX_MPI=explain.

@@ -12,6 +12,7 @@
 #include "mpi/pack.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
+#include "mpi/staging.hpp"
 
 namespace gdrx::mpi {
 namespace {
@@ -134,7 +135,8 @@ void finish(const Work& work) {
   for (int i = 0; i < work.out.blocks; ++i) unpack_block(work.out, i, work.bytes.begin_of(i));
 }
 
-Hook::Hook(const Call& call) noexcept : kind_(call.kind), nonblocking_(call.nonblocking) {
+Hook::Hook(Call& call, Staging& staging) noexcept
+    : kind_(call.kind), nonblocking_(call.nonblocking) {
   if (Passing::on()) return;
   State* state = state_of(call.comm);
   if (state == nullptr) return;
@@ -158,6 +160,7 @@ Hook::Hook(const Call& call) noexcept : kind_(call.kind), nonblocking_(call.nonb
   bytes_ = plan.bytes;
   if (verdict_ == Verdict::taken) verdict_ = judge(call, *state);
   if (verdict_ != Verdict::taken) return;
+  if (staging.for_gdrx(call)) look(call, state->rank, state->size, plan);  // of the copies
   try {
     result_ = nonblocking_ ? hand_out(call, plan, *state) : run(call, plan, *state);
   } catch (const std::bad_alloc&) {
