@@ -17,9 +17,17 @@
 namespace gdrx::mpi {
 namespace {
 
-// Making gdrx's communicator takes 0.5 ms on two ranks, and an Allreduce of 8 KiB is 5 to 8 us
-// quicker then: a hundred calls save as much. docs/how-to/mpi-programs.md has more of it.
-constexpr int kFirstCalls = 100;
+// Making gdrx's communicator takes 0.2 to 0.35 ms a rank, which calls have to save first. A call
+// that gdrx has is 4 us quicker at least, and more so the larger it is: some 20 us at 128 KiB on
+// two ranks. docs/how-to/mpi-programs.md has the figures.
+constexpr std::size_t kCostOfARank = 250'000;  // nanoseconds
+constexpr std::size_t kSavedByACall = 4'000;
+constexpr std::size_t kBytesOfANanosecond = 8;
+
+bool pays(State& state, std::size_t bytes) noexcept {
+  state.saved += kSavedByACall + bytes / kBytesOfANanosecond;
+  return state.saved >= kCostOfARank * static_cast<std::size_t>(state.size);
+}
 
 // In place the input is the whole vector at recv, and the result is to be at its beginning. gdrx
 // would leave it where this rank's part is, which MPIs leave as it was, and programs look there.
@@ -81,24 +89,23 @@ std::uint64_t now() noexcept {
 // knows of the call's size.
 Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
   if (state.stage == State::Stage::declined) return state.why;
-  const Trait& trait = trait_of(call.kind);
   const bool all = settings().all;
-  if ((trait.least == kNever || call.nonblocking) && !all) return Verdict::size;
+  if (!all && (call.nonblocking || !state.choice->has(call.kind))) return Verdict::size;
   if (call.nonblocking && call.request == nullptr) return Verdict::argument;
   const Verdict looked = look(call, state.rank, state.size, plan);
   if (looked != Verdict::taken) return looked;
-  const bool nothing = trait.sized && plan.bytes == 0 && call.kind != Kind::barrier;
+  const bool nothing = trait_of(call.kind).sized && plan.bytes == 0 && call.kind != Kind::barrier;
   if (nothing) return Verdict::nothing;
-  if (!all && (plan.bytes < trait.least || plan.bytes > trait.most)) return Verdict::size;
+  if (!all && !state.choice->takes(call.kind, plan.bytes)) return Verdict::size;
   return Verdict::taken;
 }
 
 // Of a call that could be taken. A nonblocking one waits for nobody, so it cannot make gdrx's
 // communicator; all ranks are alike, as calls of a communicator have one order.
-Verdict judge(const Call& call, State& state) noexcept {
+Verdict judge(const Call& call, State& state, std::size_t bytes) noexcept {
   if (state.stage == State::Stage::fresh) {
     if (call.nonblocking) return Verdict::early;
-    if (!settings().all && ++state.seen < kFirstCalls) return Verdict::early;
+    if (!settings().all && !pays(state, bytes)) return Verdict::early;
     make(state);
   }
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
@@ -158,7 +165,7 @@ Hook::Hook(Call& call, Staging& staging) noexcept
     state = again;
   }
   bytes_ = plan.bytes;
-  if (verdict_ == Verdict::taken) verdict_ = judge(call, *state);
+  if (verdict_ == Verdict::taken) verdict_ = judge(call, *state, bytes_);
   if (verdict_ != Verdict::taken) return;
   if (staging.for_gdrx(call)) look(call, state->rank, state->size, plan);  // of the copies
   try {
