@@ -11,8 +11,8 @@
 namespace gdrx::mpi {
 namespace {
 
-// Open MPI 4.1.4 on a host of 2 CPUs, by scripts/mpi-beside: results/mpi-beside-all.json has the times.
-// Two ranks with a CPU each stand for all that have one, four for those that share some.
+// Open MPI 4.1.4 on a host of 2 CPUs, by scripts/mpi-beside: results/mpi-beside-all.json has the
+// times. Two ranks with a CPU each stand for all that have one, four for those that share some.
 constexpr const char* kRoomy = R"(
 2 Allreduce 1024 16384
 2 Allreduce 131072 -

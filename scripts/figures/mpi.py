@@ -18,8 +18,8 @@ def programs():
     said = {row["program"]: f"- {row['program']} {row['version']}: {row['what']}" for row in run["rows"]}
     return ["## Programs", "",
             "Programs of the distribution, as they are installed (`scripts/mpi-programs`): seconds by their own clocks, medians of runs",
-            "in turns, and medians of the runs' ratios to those without gdrx. Other work had most of both CPUs, and Open MPI spins while",
-            f"it waits. Results are the same if they agree to {run['tolerance']:g} of their value.", ""] + list(said.values()) + [""] + \
+            "in turns, and medians of the runs' ratios to those without gdrx. Other work had most of both CPUs: these are no times of a quiet",
+            f"host, and Open MPI, which spins while it waits, suffers most. Results are the same if they agree to {run['tolerance']:g} of their value.", ""] + list(said.values()) + [""] + \
         table(["<program", "ranks", "without (s)", "auto (s)", "all (s)", "auto / without", "all / without", "<same results"], rows) + \
         ["Collectives that were taken, of those that gdrx is meant to have:", ""] + \
         table(["<program", "ranks", "auto", "all"], counts) + sources("mpi-programs")
@@ -52,7 +52,8 @@ def small():
     return ["## What a call costs that is passed on", "",
             "Nanoseconds of a call that MPI ends at once (`mpi_passed cost`), two ranks.", ""] + \
         table(["<call", "without gdrx", "with", "more"], [(row["call"], row["without_ns"], row["with_ns"], row["more_ns"]) for row in run["passed_on"]]) + \
-        ["## The first call of a communicator", "", "It makes gdrx's. Milliseconds of the slowest rank; the program's first one loads gdrx as well.", ""] + \
+        ["## The first call of a communicator", "", "It makes gdrx's. Milliseconds of the slowest rank; the program's first one loads gdrx as well. The ranks meet",
+             "many times, and each time waited for a CPU here.", ""] + \
         table(["ranks", "a communicator's (ms)", "the program's (ms)"],
               [(row["ranks"], row["communicator_ms"], row["program_ms"]) for row in run["first_calls"]]) + sources("mpi-beside")
 
