@@ -4,15 +4,18 @@
 #include "mpi/agree.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "mpi/library.hpp"
 #include "mpi/settings.hpp"
+#include "mpi/table.hpp"
 
 namespace gdrx::mpi {
 namespace {
@@ -26,17 +29,19 @@ std::atomic<bool> agreed{false};
 constexpr std::chrono::seconds kPatience{60};
 constexpr std::chrono::microseconds kNap{200};
 
-/// A mode, and the least rank that has it.
+/// A mode or a table's number, and the least rank that has it.
 struct Ballot {
-  int mode;
+  int value;
   int rank;
 };
+using Ballots = std::array<Ballot, 4>;  // the least mode, the greatest by its negative; the tables'
 
-// The least mode and the greatest, by its negative. A rank without the library never comes: that is
+// A rank without the library never comes: that is
 // told, and MPI may be waited for by a debugger, too.
-bool compare(const Ballot (&mine)[2], Ballot (&all)[2], MPI_Comm world, int rank) {
+bool compare(const Ballots& mine, Ballots& all, MPI_Comm world, int rank) {
   MPI_Request request{};
-  if (real::Iallreduce(mine, all, 2, MPI_2INT, MPI_MINLOC, world, &request) != MPI_SUCCESS) {
+  if (real::Iallreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_2INT, MPI_MINLOC,
+                       world, &request) != MPI_SUCCESS) {
     return false;
   }
   const auto limit = std::chrono::steady_clock::now() + kPatience;
@@ -63,18 +68,25 @@ const char* word_of(int mode) noexcept {
 // Equal on every rank, but for who prints.
 bool agree(MPI_Comm world, int rank) {
   const int mode = settings().off ? kOff : settings().all ? kAll : kAuto;
-  const Ballot mine[2] = {{mode, rank}, {-mode, rank}};
-  Ballot all[2] = {};
-  if (!compare(mine, all, world, rank)) return false;
-  Ballot one = all[0];
-  Ballot other{-all[1].mode, all[1].rank};
-  if (one.mode == other.mode) return true;
+  const int table = number_of_table();
+  Ballots all{};
+  if (!compare({{{mode, rank}, {-mode, rank}, {table, rank}, {-table, rank}}}, all, world, rank)) {
+    return false;
+  }
+  const bool same_mode = all[0].value == -all[1].value;
+  if (same_mode && all[2].value == -all[3].value) return true;
   if (rank != 0) return false;
+  Ballot one = same_mode ? all[2] : all[0];
+  Ballot other = same_mode ? all[3] : all[1];
+  other.value = -other.value;
   if (other.rank < one.rank) std::swap(one, other);
+  const std::string values =
+      same_mode ? "GDRX_MPI_TABLE is one" : std::string("GDRX_MPI is ") + word_of(one.value);
   std::fprintf(stderr,
-               "gdrx: GDRX_MPI is %s on rank %d and %s on rank %d, so MPI keeps all collectives: "
-               "give every rank the same (mpirun -x GDRX_MPI)\n",
-               word_of(one.mode), one.rank, word_of(other.mode), other.rank);
+               "gdrx: %s on rank %d and %s on rank %d, so MPI keeps all collectives: give every "
+               "rank the same (mpirun -x %s)\n",
+               values.c_str(), one.rank, same_mode ? "another" : word_of(other.value), other.rank,
+               same_mode ? "GDRX_MPI_TABLE" : "GDRX_MPI");
   return false;
 }
 

@@ -56,33 +56,28 @@ struct Trait {
   const char* name;
   bool reduces;
   bool rooted;
-  bool sized;         // every rank knows how much the call moves: it may decide by that
-  std::size_t least;  // bytes from which auto takes it, and up to which
-  std::size_t most;
+  bool sized;  // every rank knows how much the call moves: it may decide by that
 };
 
 inline constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-inline constexpr std::size_t kNever = kAny;  // as `least`
 
-/// Auto's sizes are those at which gdrx was faster than Open MPI 4.1.4 on two ranks with a core
-/// each and on four that share two: docs/how-to/mpi-programs.md has the figures.
 inline constexpr std::array<Trait, kKinds> kTraits{{
-    {"Allreduce", true, false, true, 8192, kAny},
-    {"Reduce", true, true, true, kNever, 0},
-    {"Reduce_scatter_block", true, false, true, 8192, kAny},
-    {"Reduce_scatter", true, false, true, 8192, kAny},
-    {"Scan", true, false, true, kNever, 0},
-    {"Exscan", true, false, true, kNever, 0},
-    {"Bcast", false, true, true, kNever, 0},
-    {"Allgather", false, false, true, 8192, 16384},
-    {"Allgatherv", false, false, true, 8192, 16384},
-    {"Alltoall", false, false, true, kNever, 0},
-    {"Alltoallv", false, false, false, kNever, 0},
-    {"Gather", false, true, true, kNever, 0},
-    {"Gatherv", false, true, false, kNever, 0},
-    {"Scatter", false, true, true, kNever, 0},
-    {"Scatterv", false, true, false, kNever, 0},
-    {"Barrier", false, false, true, kNever, 0},
+    {"Allreduce", true, false, true},
+    {"Reduce", true, true, true},
+    {"Reduce_scatter_block", true, false, true},
+    {"Reduce_scatter", true, false, true},
+    {"Scan", true, false, true},
+    {"Exscan", true, false, true},
+    {"Bcast", false, true, true},
+    {"Allgather", false, false, true},
+    {"Allgatherv", false, false, true},
+    {"Alltoall", false, false, true},
+    {"Alltoallv", false, false, false},
+    {"Gather", false, true, true},
+    {"Gatherv", false, true, false},
+    {"Scatter", false, true, true},
+    {"Scatterv", false, true, false},
+    {"Barrier", false, false, true},
 }};
 
 inline constexpr const Trait& trait_of(Kind kind) {
@@ -125,10 +120,13 @@ class Passing {
   [[gnu::tls_model("initial-exec")]] static inline thread_local constinit int depth_ = 0;
 };
 
+class Staging;
+
 /// A call on its way through a hook: taken at once, or for MPI.
 class Hook {
  public:
-  explicit Hook(const Call& call) noexcept;
+  /// Of a call that is taken `staging` has what it copied from GPUs.
+  Hook(Call& call, Staging& staging) noexcept;
   bool taken() const noexcept { return verdict_ == Verdict::taken; }
   int result() const noexcept { return result_; }
   /// Of what MPI did, for the table of GDRX_MPI=explain.

@@ -123,7 +123,9 @@ State* meet(MPI_Comm comm) noexcept {
   state->comm = comm;
   state->rank = rank;
   state->size = size;
-  state->seen = state->error = 0;
+  state->choice = &choice_for(size);
+  state->saved = 0;
+  state->error = 0;
   if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
   if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;

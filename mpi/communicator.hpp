@@ -5,6 +5,7 @@
 
 #include "mpi/call.hpp"
 #include "mpi/engine.hpp"
+#include "mpi/table.hpp"
 #include "mpi/work.hpp"
 
 namespace gdrx::mpi {
@@ -18,8 +19,9 @@ struct State {
   MPI_Comm comm{};
   int rank = 0;
   int size = 0;
-  int seen = 0;   // calls that gdrx would have taken
-  int error = 0;  // MPI's code of gdrx's failure, once it has failed
+  const Choice* choice = nullptr;  // what auto takes
+  std::size_t saved = 0;           // nanoseconds, had gdrx taken the calls that it would have
+  int error = 0;                   // MPI's code of gdrx's failure, once it has failed
   gdrxComm_t gdrx = nullptr;
   Work work;                    // of a blocking call
   std::atomic<int> pending{0};  // nonblocking calls that are not done

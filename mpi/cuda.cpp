@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 namespace gdrx::mpi {
@@ -55,17 +56,31 @@ bool load() noexcept {
 std::mutex mutex;
 std::atomic<link_map*> last{nullptr};
 
+/// The end of the loader's list, by its name: another thread may close that library meanwhile.
+struct End {
+  link_map* at = nullptr;
+  std::array<char, 4096> name{};
+};
+
+// The loader's, which holds its lock: nothing comes or goes.
+int walk(dl_phdr_info*, std::size_t, void* found_end) {
+  auto& end = *static_cast<End*>(found_end);
+  while (end.at->l_next != nullptr) end.at = end.at->l_next;
+  const std::size_t length = std::strlen(end.at->l_name);
+  if (length < end.name.size()) std::memcpy(end.name.data(), end.at->l_name, length + 1);
+  return 1;  // the first of them is enough
+}
+
 bool look_again() noexcept {
   const std::lock_guard lock(mutex);
   if (found) return true;
-  link_map* end = last.load();
-  if (end == nullptr) {
+  End end{last.load(), {}};
+  if (end.at == nullptr) {
     void* const program = dlopen(nullptr, RTLD_LAZY);
-    if (program == nullptr || dlinfo(program, RTLD_DI_LINKMAP, &end) != 0) return false;
+    if (program == nullptr || dlinfo(program, RTLD_DI_LINKMAP, &end.at) != 0) return false;
   }
-  while (end->l_next != nullptr) end = end->l_next;
-  dlopen(end->l_name, RTLD_LAZY | RTLD_NOLOAD);
-  last = end;
+  dl_iterate_phdr(walk, &end);
+  if (dlopen(end.name.data(), RTLD_LAZY | RTLD_NOLOAD) == end.at) last = end.at;
   found = load();
   return found;
 }

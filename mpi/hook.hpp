@@ -6,15 +6,16 @@
 #include "mpi/staging.hpp"
 
 // The arguments that are passed on are those of `call`, where it has them: its buffers may be
-// copies.
+// copies, in host memory, of what is on a GPU.
 #define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...)       \
   int name PARAMETERS {                                      \
     static constinit Real<decltype(::name)> real_one(#name); \
     Call call{__VA_ARGS__};                                  \
-    Staging staging(call);                                   \
-    const Hook hook(call);                                   \
+    Staging staging;                                         \
+    const Hook hook(call, staging);                          \
     if (hook.taken()) return staging.done(hook.result());    \
     const Passing passing;                                   \
+    staging.for_mpi(call);                                   \
     return staging.done(hook.passed(real_one ARGUMENTS));    \
   }
 #define GDRX_HOOK(name, PARAMETERS, ARGUMENTS, ...)            \

@@ -16,6 +16,7 @@ struct Pending {
   gdrxRequest_t request = nullptr;
   Work work;
   MPI_Datatype own_type = MPI_DATATYPE_NULL;  // the program may free its type before the end
+  std::vector<int> own_lists;                 // counts and places, which Fortran's binding may free
   const char* why = nullptr;                  // it failed
   int error = MPI_SUCCESS;
 };
@@ -74,9 +75,22 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
   real::Grequest_complete(handle);  // `one` may be gone
 }
 
+// What is unpacked in the end needs the counts and places until then. MPI forbids the program to
+// change them before (3.1, section 5.12), but they are not always the program's: where Fortran's
+// integers are no C int, Open MPI's binding frees its own copies as soon as the call is posted.
+void keep_lists(Side& side, Pending& one) {
+  if (side.counts == nullptr) return;
+  const auto blocks = static_cast<std::size_t>(side.blocks);
+  one.own_lists.assign(side.counts, side.counts + blocks);
+  one.own_lists.insert(one.own_lists.end(), side.places, side.places + blocks);
+  side.counts = one.own_lists.data();
+  side.places = side.counts + blocks;
+}
+
 // A type of the program's as it is now, if it may be needed in the end. Made anew: a duplicate
 // would have the program's attributes, and call it for each of them.
-Plan with_own_type(Plan plan, Pending& one) {
+Plan with_own(Plan plan, Pending& one) {
+  keep_lists(plan.out, one);
   if (plan.out.blocks == 0 || predefined(plan.out.handle) != nullptr) return plan;
   if (real::Type_contiguous(1, plan.out.handle, &one.own_type) != MPI_SUCCESS ||
       real::Type_commit(&one.own_type) != MPI_SUCCESS) {
@@ -114,7 +128,7 @@ int hand_out(const Call& call, const Plan& plan, State& state) {
   Pending& one = *made;
   one.state = &state;
   one.work.lists.resize(4 * static_cast<std::size_t>(state.size));
-  const Plan own = with_own_type(plan, one);
+  const Plan own = with_own(plan, one);
   {
     const std::lock_guard lock(mutex);
     const MPI_Request handle = make_request(std::move(made));

@@ -12,32 +12,37 @@
 #include "mpi/pack.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
+#include "mpi/staging.hpp"
 
 namespace gdrx::mpi {
 namespace {
 
-// Making gdrx's communicator takes 0.5 ms on two ranks, and an Allreduce of 8 KiB is 5 to 8 us
-// quicker then: a hundred calls save as much. docs/how-to/mpi-programs.md has more of it.
-constexpr int kFirstCalls = 100;
+// Making gdrx's communicator takes 0.2 to 0.35 ms a rank, which calls have to save first. A call
+// that gdrx has is 4 us quicker at least, and more so the larger it is: some 20 us at 128 KiB on
+// two ranks. docs/how-to/mpi-programs.md has the figures.
+constexpr std::size_t kCostOfARank = 250'000;  // nanoseconds
+constexpr std::size_t kSavedByACall = 4'000;
+constexpr std::size_t kBytesOfANanosecond = 8;
+
+bool pays(State& state, std::size_t bytes) noexcept {
+  state.saved += kSavedByACall + bytes / kBytesOfANanosecond;
+  return state.saved >= kCostOfARank * static_cast<std::size_t>(state.size);
+}
 
 // In place the input is the whole vector at recv, and the result is to be at its beginning. gdrx
-// leaves it where this rank's part is.
+// would leave it where this rank's part is, which MPIs leave as it was, and programs look there.
 gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state, Work& work,
                             gdrxRequest_t* request) {
   const Engine& gdrx = *engine();
   const auto extent = static_cast<std::size_t>(plan.type->extent);
-  std::size_t before = 0;  // elements
   std::size_t own = static_cast<std::size_t>(call.recv_count);
   const bool lists = call.kind == Kind::reduce_scatter;
   if (lists) {
     std::copy_n(call.recv_counts, state.size, work.lists.begin());
     own = work.lists[static_cast<std::size_t>(state.rank)];
-    for (int i = 0; i < state.rank; ++i) before += work.lists[static_cast<std::size_t>(i)];
-  } else {
-    before = own * static_cast<std::size_t>(state.rank);
   }
   const void* const from = plan.in_place ? call.recv : call.send;
-  void* to = plan.in_place ? static_cast<std::byte*>(call.recv) + before * extent : call.recv;
+  void* to = plan.in_place ? work.packed_out.of(own * extent) : call.recv;
   if (to == nullptr) to = work.lists.data();  // nothing comes, and MPI lets it be no memory at all
   const gdrxResult_t result =
       lists ? gdrx.ReduceScatterv(from, to, work.lists.data(), plan.type->gdrx, plan.op, state.gdrx,
@@ -84,24 +89,23 @@ std::uint64_t now() noexcept {
 // knows of the call's size.
 Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
   if (state.stage == State::Stage::declined) return state.why;
-  const Trait& trait = trait_of(call.kind);
   const bool all = settings().all;
-  if ((trait.least == kNever || call.nonblocking) && !all) return Verdict::size;
+  if (!all && (call.nonblocking || !state.choice->has(call.kind))) return Verdict::size;
   if (call.nonblocking && call.request == nullptr) return Verdict::argument;
   const Verdict looked = look(call, state.rank, state.size, plan);
   if (looked != Verdict::taken) return looked;
-  const bool nothing = trait.sized && plan.bytes == 0 && call.kind != Kind::barrier;
+  const bool nothing = trait_of(call.kind).sized && plan.bytes == 0 && call.kind != Kind::barrier;
   if (nothing) return Verdict::nothing;
-  if (!all && (plan.bytes < trait.least || plan.bytes > trait.most)) return Verdict::size;
+  if (!all && !state.choice->takes(call.kind, plan.bytes)) return Verdict::size;
   return Verdict::taken;
 }
 
 // Of a call that could be taken. A nonblocking one waits for nobody, so it cannot make gdrx's
 // communicator; all ranks are alike, as calls of a communicator have one order.
-Verdict judge(const Call& call, State& state) noexcept {
+Verdict judge(const Call& call, State& state, std::size_t bytes) noexcept {
   if (state.stage == State::Stage::fresh) {
     if (call.nonblocking) return Verdict::early;
-    if (!settings().all && ++state.seen < kFirstCalls) return Verdict::early;
+    if (!settings().all && !pays(state, bytes)) return Verdict::early;
     make(state);
   }
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
@@ -138,7 +142,8 @@ void finish(const Work& work) {
   for (int i = 0; i < work.out.blocks; ++i) unpack_block(work.out, i, work.bytes.begin_of(i));
 }
 
-Hook::Hook(const Call& call) noexcept : kind_(call.kind), nonblocking_(call.nonblocking) {
+Hook::Hook(Call& call, Staging& staging) noexcept
+    : kind_(call.kind), nonblocking_(call.nonblocking) {
   if (Passing::on()) return;
   State* state = state_of(call.comm);
   if (state == nullptr) return;
@@ -160,8 +165,9 @@ Hook::Hook(const Call& call) noexcept : kind_(call.kind), nonblocking_(call.nonb
     state = again;
   }
   bytes_ = plan.bytes;
-  if (verdict_ == Verdict::taken) verdict_ = judge(call, *state);
+  if (verdict_ == Verdict::taken) verdict_ = judge(call, *state, bytes_);
   if (verdict_ != Verdict::taken) return;
+  if (staging.for_gdrx(call)) look(call, state->rank, state->size, plan);  // of the copies
   try {
     result_ = nonblocking_ ? hand_out(call, plan, *state) : run(call, plan, *state);
   } catch (const std::bad_alloc&) {

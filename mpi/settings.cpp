@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "mpi/table.hpp"
+
 namespace gdrx::mpi {
 namespace {
 
@@ -35,7 +37,9 @@ Settings read(std::string_view text) {
 const Settings& settings() noexcept {
   static const Settings kSettings = [] {
     const char* const text = std::getenv("GDRX_MPI");
-    return read(text == nullptr ? "" : text);
+    Settings found = read(text == nullptr ? "" : text);
+    found.off = found.off || !load_table();
+    return found;
   }();
   return kSettings;
 }

@@ -130,16 +130,24 @@ void* Staging::stage(const void* at, std::ptrdiff_t from, std::ptrdiff_t to, Cop
   return copy.host.get() - from;
 }
 
-void Staging::begin(Call& call) noexcept {
-  if (settings().off) return;
+bool Staging::mpi_knows_gpus() noexcept {
+  static const bool kKnows = [] {
+    const auto query = reinterpret_cast<int (*)()>(find_function("MPIX_Query_cuda_support"));
+    return query != nullptr && query() == 1;
+  }();
+  return kKnows;
+}
+
+bool Staging::begin(Call& call) noexcept {
+  if (settings().off) return false;
   const bool sends = call.send != MPI_IN_PLACE && is_on_gpu(call.send);
   const bool gets = call.recv != MPI_IN_PLACE && is_on_gpu(call.recv);
   static const MPI_Comm kNone = MPI_COMM_NULL;
-  if ((!sends && !gets) || call.nonblocking || call.comm == kNone) return;
+  if ((!sends && !gets) || call.nonblocking || call.comm == kNone) return false;
   Ranks ranks;
   Span send;
   Span recv;
-  if (!ask(call, ranks)) return;  // MPI says what is wrong
+  if (!ask(call, ranks)) return false;  // MPI says what is wrong
   try {
     spans_of(call, ranks, sends ? &send : nullptr, gets ? &recv : nullptr);
     // What is received is read as well: not all of it is written, where a type has gaps.
@@ -151,6 +159,7 @@ void Staging::begin(Call& call) noexcept {
     std::fprintf(stderr, "gdrx: no memory for the copy of a buffer on a GPU\n");
     std::abort();
   }
+  return true;
 }
 
 }  // namespace gdrx::mpi

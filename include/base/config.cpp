@@ -152,8 +152,8 @@ Result<void> parse_gpu_flush(Config& config, std::string_view text) {
 }
 
 // What they name is loaded, read or written.
-constexpr std::array<std::string_view, 4> kPaths{"GDRX_MODULE_PATH", "GDRX_SECRET_FILE",
-                                                 "GDRX_TRACE", "GDRX_TUNE_FILE"};
+constexpr std::array<std::string_view, 5> kPaths{
+    "GDRX_MODULE_PATH", "GDRX_MPI_TABLE", "GDRX_SECRET_FILE", "GDRX_TRACE", "GDRX_TUNE_FILE"};
 
 std::string seconds(milliseconds value) {
   return fmt::format("{:g}", static_cast<double>(value.count()) / 1000.0);
@@ -310,6 +310,7 @@ const std::vector<Knob>& table() {
   static const std::vector<Knob> kTable = [] {
     std::vector<Knob> all = own_knobs();
     all.push_back(mpi_knob());
+    all.push_back(mpi_table_knob());
     const std::vector<Knob> ib = nccl_knobs();
     all.insert(all.end(), ib.begin(), ib.end());
     return all;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GDRX_MPI, so that it is known and checked. mpi/settings.cpp acts on it, without this library.
+// GDRX_MPI and GDRX_MPI_TABLE, so that they are known and checked. mpi/settings.cpp and
+// mpi/table.cpp act on them, without this library.
 #include "config_mpi.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace gdrx {
 namespace {
@@ -29,6 +31,16 @@ Knob mpi_knob() {
           "which collectives an MPI program gets from gdrx: off, auto (where it is faster), all; "
           "explain: a table at the end",
           parse, [](const Config& c) { return c.mpi; }};
+}
+
+Knob mpi_table_knob() {
+  return {"GDRX_MPI_TABLE", "",
+          "table of `gdrx tune --mpi` by which GDRX_MPI=auto takes calls; empty: gdrx's own",
+          [](Config&, std::string_view) -> Result<void> { return {}; },
+          [](const Config&) {  // nothing here has a use for it
+            const char* const name = secure_getenv("GDRX_MPI_TABLE");
+            return std::string(name == nullptr ? "" : name);
+          }};
 }
 
 }  // namespace gdrx

@@ -5,7 +5,8 @@
 
 namespace gdrx {
 
-/// The row for GDRX_MPI.
+/// The rows for GDRX_MPI and GDRX_MPI_TABLE.
 Knob mpi_knob();
+Knob mpi_table_knob();
 
 }  // namespace gdrx

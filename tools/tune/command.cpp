@@ -33,6 +33,7 @@ constexpr const char* kExamples =
     "  gdrx tune --ranks 2,4 -b 4 -e 64M -f 2 --iters 50 -o host.json\n"
     "  gdrx tune --memory cuda -o gpu.json    the GPU kernels, a rank a GPU\n"
     "  gdrx tune --show host.json             the best way of each size in a table\n"
+    "  gdrx tune --mpi --ranks 2,8 -o mpi.txt where gdrx is faster than the MPI, for gdrx mpirun\n"
     "It measures this host as it is: nothing else should run. mpirun, allreduce_test and their\n"
     "environment are those of env.sh. Exit status: 0, 1 if a run fails, 2 for bad usage.\n";
 
@@ -52,6 +53,7 @@ struct Options {
   int iterations = 20;
   std::string output = "gdrx-tune.json";
   std::string show;
+  bool mpi = false;
 };
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -103,11 +105,11 @@ std::string end_of(const Options& options, bool cuda) {
 }
 
 // The one of this build or this installation, before any other.
-std::string allreduce_test() {
+std::string program_of_gdrx(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto beside = self.parent_path() / "allreduce_test";
-  return !error && std::filesystem::exists(beside) ? beside.string() : "allreduce_test";
+  const auto beside = self.parent_path() / name;
+  return !error && std::filesystem::exists(beside) ? beside.string() : name;
 }
 
 /// A name in the temporary folder that is removed at the end.
@@ -160,7 +162,7 @@ void measure(const Options& options, int ranks, const RouteRow& route, const Wor
   std::vector<std::string> words = split(options.mpirun, ' ');
   const std::vector<std::string> more{"-np",
                                       std::to_string(ranks),
-                                      allreduce_test(),
+                                      program_of_gdrx("allreduce_test"),
                                       "-b",
                                       options.begin,
                                       "-e",
@@ -182,7 +184,28 @@ void measure(const Options& options, int ranks, const RouteRow& route, const Wor
   if (cuda) table.platform.gpu = nlohmann::json::parse(json).value("gpu", "");
 }
 
+// For programs of MPI: each collective beside the MPI's own.
+void measure_mpi(const Options& options) {
+  value_or_fail(check_output(options.output));
+  value_or_fail(write_output(options.output, "# ranks, collective, least and most bytes of it\n"),
+                kFailed);
+  setenv("GDRX_MPI", "all", 1);
+  for (const int ranks : ranks_of(options, false)) {
+    const std::vector<std::string> words{program_of_gdrx("gdrx"), "mpirun",
+                                         "--oversubscribe",       "-np",
+                                         std::to_string(ranks),   program_of_gdrx("mpi_beside"),
+                                         options.output};
+    fmt::print("# {}\n", fmt::join(words, " "));
+    std::fflush(stdout);
+    run_program(words);
+  }
+  fmt::print("{}# written to {}: GDRX_MPI_TABLE={} makes gdrx mpirun take calls by it\n",
+             value_or_fail(read_input(options.output, std::size_t{1} << 20), kFailed),
+             options.output, options.output);
+}
+
 void run(const Options& options) {
+  if (options.mpi) return measure_mpi(options);
   if (!options.show.empty()) {
     fmt::print("{}", to_text(value_or_fail(tune::load(options.show), kFailed).table));
     return;
@@ -242,6 +265,9 @@ void add_tune(CLI::App& app) {
       ->check(CLI::IsMember({"host", "cuda"}));
   command->add_option("--mpirun", o.mpirun, "the launcher and its options")->capture_default_str();
   command->add_option("-o,--output", o.output, "the table")->capture_default_str();
+  command->add_flag("--mpi", o.mpi,
+                    "collectives of MPI programs beside the MPI's own instead, for "
+                    "GDRX_MPI_TABLE; of the others it takes --ranks and -o");
   command->add_option("--show", o.show, "print this table instead of measuring");
   command->footer(kExamples);
   command->callback([options] { run(*options); });

@@ -148,6 +148,31 @@ static void freed_meanwhile(void) {
   free(buffer);
 }
 
+/* Lists that are gone before the end, as those of Fortran's binding where its integers are no C int. */
+static void lists_meanwhile(void) {
+  MPI_Datatype gaps;
+  MPI_Request request;
+  int sum = 0, wrong_ones = 0, *lists = malloc(2 * (size_t)size * sizeof *lists);
+  MPI_Type_vector(2, 1, 2, MPI_INT, &gaps);
+  MPI_Type_commit(&gaps);
+  int* buffer = calloc((size_t)size * 4, sizeof *buffer);
+  for (int i = 0; i < size; ++i) lists[i] = 1, lists[size + i] = size - 1 - i;
+  int own[3] = {rank + 1, 0, rank + 2};
+  if (rank == 0) MPI_Recv(&sum, 1, MPI_INT, size - 1, 98, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Iallgatherv(own, 1, gaps, buffer, lists, lists + size, gaps, MPI_COMM_WORLD, &request);
+  memset(lists, 0, 2 * (size_t)size * sizeof *lists);
+  if (rank == size - 1) MPI_Send(&sum, 1, MPI_INT, 0, 98, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int i = 0; i < size; ++i) {
+    const int* of = buffer + (size_t)(size - 1 - i) * 3;
+    wrong_ones += of[0] != i + 1 || of[2] != i + 2;
+  }
+  check("lists that were freed", wrong_ones == 0);
+  free(buffer);
+  free(lists);
+  MPI_Type_free(&gaps);
+}
+
 int main(int argc, char** argv) {
   begin(argc, argv);
   MPI_Comm copy;
@@ -167,6 +192,7 @@ int main(int argc, char** argv) {
   every_way(MPI_COMM_WORLD, 0);
   every_way(copy, 1);
   freed_meanwhile();
+  if (argc > 1) lists_meanwhile();
   MPI_Type_free(&gaps);
   MPI_Comm_free(&copy);
   return end();

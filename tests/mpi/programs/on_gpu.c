@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Blocking collectives whose buffers are on a GPU on some ranks and in host memory on others, beside MPI's own result in
- * host memory alone. The driver is loaded after MPI_Init: on_gpu DRIVER. */
+ * host memory alone. The driver is loaded after MPI_Init: on_gpu DRIVER. `on_gpu DRIVER once`: a broadcast alone. */
 #include "both.h"
 
 enum { kPart = 1 << 16, kMost = 64, kN = 300 };
@@ -50,6 +50,10 @@ int main(int argc, char** argv) {
   int sum = 0;
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, world); /* the driver comes after gdrx's first look */
   load(argv[1]);
+  if (argc > 2) {
+    MPI_Bcast((void*)gpu_in, 1, MPI_INT, 0, world);
+    return end();
+  }
   MPI_Datatype gaps;
   MPI_Type_vector(2, 1, 3, MPI_INT, &gaps);
   MPI_Type_commit(&gaps);

@@ -59,6 +59,11 @@ static void check(const char* call, const char* name, MPI_Datatype type, int cou
   if (!same(type, count)) differs(call, what);
 }
 
+/* In place: what is behind the result stays as it was. */
+static void check_rest(const char* call, int in_place, size_t done, size_t whole) {
+  if (in_place && memcmp(got + done, in + done, whole - done) != 0) differs(call, "what is behind the result");
+}
+
 static void reduce_all(MPI_Datatype type, const char* name, MPI_Op op, int count) {
   MPI_Aint lowest, extent;
   MPI_Type_get_extent(type, &lowest, &extent);
@@ -76,10 +81,12 @@ static void reduce_all(MPI_Datatype type, const char* name, MPI_Op op, int count
     if (rank > 0) check("Exscan", name, type, count);
     MAKE_BOTH(Reduce_scatter_block, BEFORE, s, r, count, type, op, MPI_COMM_WORLD);
     check("Reduce_scatter_block", name, type, count);
-    int counts[64];
-    for (int i = 0; i < size; ++i) counts[i] = i == 1 ? 0 : (count + i) / 2;
+    check_rest("Reduce_scatter_block", in_place, (size_t)count * extent, (size_t)count * size * extent);
+    int counts[64], sum = 0;
+    for (int i = 0; i < size; ++i) sum += counts[i] = i == 1 ? 0 : (count + i) / 2;
     MAKE_BOTH(Reduce_scatter, BEFORE, s, r, counts, type, op, MPI_COMM_WORLD);
     check("Reduce_scatter", name, type, counts[rank]);
+    check_rest("Reduce_scatter", in_place, (size_t)counts[rank] * extent, (size_t)sum * extent);
   }
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/table.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace gdrx::mpi {
+namespace {
+
+// Open MPI 4.1.4 on a host of 2 CPUs, by scripts/mpi-beside: results/mpi-beside-all.json has the
+// times. Two ranks with a CPU each stand for all that have one, four for those that share some.
+constexpr const char* kRoomy = R"(
+2 Allreduce 1024 16384
+2 Allreduce 131072 -
+2 Reduce_scatter_block 1024 -
+2 Reduce_scatter 1024 -
+2 Scan 1024 4096
+2 Exscan 1024 4096
+2 Allgather 8192 8192
+2 Allgatherv 8192 8192
+2 Alltoall 8192 8192
+2 Gather 8192 8192
+2 Scatter 8192 16384
+)";
+constexpr const char* kCrowded = R"(
+4 Allreduce 4096 -
+4 Reduce_scatter_block 8192 -
+4 Reduce_scatter 8192 32768
+4 Reduce_scatter 262144 1048576
+4 Bcast 512 32768
+4 Allgather 8192 131072
+4 Allgatherv 8192 131072
+4 Scatter 1024 -
+)";
+
+constexpr int kMostRanks = 1 << 20;
+std::vector<Choice> given;  // of GDRX_MPI_TABLE
+int number = 0;
+
+Choice& of_ranks(std::vector<Choice>& table, int ranks) {
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [ranks](const Choice& one) { return one.ranks == ranks; });
+  return found != table.end() ? *found : table.emplace_back(Choice{ranks, {}});
+}
+
+// False: it is no such line.
+bool read_line(const std::string& line, std::vector<Choice>& table) {
+  std::istringstream words(line);
+  int ranks = 0;
+  std::string name;
+  std::string end;
+  std::string more;
+  Range range{};
+  if (!(words >> ranks >> name >> range.least >> end) || words >> more) return false;
+  std::istringstream most(end);
+  if (end == "-") {
+    range.most = kAny;
+  } else if (!(most >> range.most) || !most.eof()) {
+    return false;
+  }
+  const auto kind = std::find_if(kTraits.begin(), kTraits.end(),
+                                 [&name](const Trait& trait) { return name == trait.name; });
+  const bool is_right = ranks > 0 && ranks <= kMostRanks && range.least <= range.most &&
+                        kind != kTraits.end() && kind->sized;
+  if (!is_right) return false;
+  of_ranks(table, ranks).of[static_cast<std::size_t>(kind - kTraits.begin())].push_back(range);
+  return true;
+}
+
+const Choice& nearest(const std::vector<Choice>& table, int ranks) noexcept {
+  const Choice* best = &table.front();
+  for (const Choice& one : table) {
+    const bool fits = one.ranks <= ranks;
+    const bool best_fits = best->ranks <= ranks;
+    if (fits ? !best_fits || one.ranks > best->ranks : !best_fits && one.ranks < best->ranks) {
+      best = &one;
+    }
+  }
+  return *best;
+}
+
+std::vector<Choice> known(const char* text) {
+  std::vector<Choice> table;
+  read_table(text, table);
+  return table;
+}
+
+}  // namespace
+
+std::string read_table(std::string_view text, std::vector<Choice>& table) {
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  for (int count = 1; std::getline(lines, line); ++count) {
+    line.resize(std::min(line.find('#'), line.size()));
+    if (line.find_first_not_of(" \t\r") == line.npos || read_line(line, table)) continue;
+    return "line " + std::to_string(count) +
+           " is not: ranks, a collective whose size all ranks know, least and most bytes";
+  }
+  return table.empty() ? "there is no line in it" : "";
+}
+
+bool load_table() {
+  const char* const name = secure_getenv("GDRX_MPI_TABLE");
+  if (name == nullptr || *name == 0) return true;
+  std::ifstream file(name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string wrong = file ? read_table(text.str(), given) : "it cannot be read";
+  for (const char letter : text.str()) {
+    number = static_cast<int>(
+        (static_cast<unsigned>(number) * 31U + static_cast<unsigned char>(letter)) & 0x7FFFFFFFU);
+  }
+  if (wrong.empty()) return true;
+  std::fprintf(stderr,
+               "gdrx: GDRX_MPI_TABLE=%s: %s, so MPI keeps all collectives: gdrx tune --mpi "
+               "measures such a table\n",
+               name, wrong.c_str());
+  return false;
+}
+
+int number_of_table() noexcept { return number; }
+
+const Choice& choice_for(int ranks) noexcept {
+  static const std::vector<Choice> kShared = known(kCrowded);
+  static const std::vector<Choice> kEach = known(kRoomy);
+  if (!given.empty()) return nearest(given, ranks);
+  // As configured: what a rank may use is not the same on all, and they must decide alike.
+  return nearest(ranks > sysconf(_SC_NPROCESSORS_CONF) ? kShared : kEach, ranks);
+}
+
+}  // namespace gdrx::mpi
