@@ -19,7 +19,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 SOON = 1.0
 
 
-def outputs(size, function, survivors=None, seconds=60.0, env=None):
+def outputs(size, function, survivors=None, seconds=180.0, env=None):
     """The text of each rank; those that should live must have ended well."""
     results = ranks.finish(ranks.start(size, "faults", function, env=env), seconds)
     for rank in range(size) if survivors is None else survivors:
@@ -246,6 +246,8 @@ def whole_groups():
             names = re.findall(r"^ok (\w+)", results[0][1], re.M)
             for name in names:
                 yield f"{module}.{name} with {size} ranks", ""
+            for name, why in re.findall(r"^skip (\w+): (.*)", results[0][1], re.M):
+                print(f"skip {module}.{name} with {size} ranks: {why}", flush=True)
             bad = [text for status, text in results if status != 0]
             if bad or not names:
                 yield f"{module} with {size} ranks", "\n".join(text for _, text in results)
