@@ -129,7 +129,9 @@ def test_an_end_without_destroy_harms_nobody():
 
 
 def test_the_others_go_on_after_a_death():
-    for scenario in ("goes_on", "shrinks"):
+    import torch.distributed as dist
+
+    for scenario in ("goes_on", "shrinks")[:2 if hasattr(dist, "shrink_group") else 1]:
         texts = outputs(3, scenario, [0, 2])
         for rank in (0, 2):
             if "SUM 2" not in texts[rank]:
@@ -185,7 +187,7 @@ def test_import_torch_finds_gdrx_and_survives_its_errors():
     if status != 0 or "alive" not in text or "gdrx is not among" not in text:
         raise Failure(text)
     status, text = python("from torch.distributed import distributed_c10d as c; "
-                          "c.Backend._plugins.pop('GDRX'); from gdrx import torch_backend as t; "
+                          "c.Backend._plugins.pop('GDRX'); 'GDRX' in vars(c.Backend) and delattr(c.Backend, 'GDRX'); from gdrx import torch_backend as t; "
                           "t.register(); t.register(); print('GDRX' in c.Backend._plugins)",
                           TORCH_DEVICE_BACKEND_AUTOLOAD="1")
     if status != 0 or "True" not in text:
