@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts libgdrx, its header and the shim's sources into the package; builds the shim if torch is here.
+"""Puts libgdrx, its header and the shim's sources into the package.
 
-TORCH_GDRX_LIBRARY names the folder with libgdrx.so; else the build of this tree is taken.
+TORCH_GDRX_LIBRARY names the folder with libgdrx.so; else the build of this tree is taken. TORCH_GDRX_MODULES names
+modules of the shim that are ready, as scripts/package makes them.
 """
 import os
 import pathlib
+import platform
 import shutil
 import sys
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # setuptools before 70.1
+    from wheel.bdist_wheel import bdist_wheel
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent
@@ -39,6 +46,21 @@ class Build(build_py):
             shutil.copy(file, package / "include/gdrx")
         for file in sorted((HERE / "csrc").iterdir()):
             shutil.copy(file, package / "csrc")
+        for file in package.glob("gdrx_torch_*.so"):
+            file.unlink()
+        for file in filter(None, os.environ.get("TORCH_GDRX_MODULES", "").split(os.pathsep)):
+            shutil.copy(file, package)
+
+
+class Wheel(bdist_wheel):
+    """For every Python, as its modules are found by name; of one machine, with this glibc or a newer one."""
+
+    def get_tag(self):
+        libc, version = platform.libc_ver()
+        *_, machine = super().get_tag()
+        if libc == "glibc":
+            machine = f"manylinux_{version.replace('.', '_')}_{platform.machine()}"
+        return "py3", "none", machine
 
 
 class Native(Distribution):
@@ -48,5 +70,5 @@ class Native(Distribution):
         return True
 
 
-setup(packages=["gdrx"], package_data={"gdrx": ["py.typed"]}, cmdclass={"build_py": Build}, distclass=Native,
-      zip_safe=False)
+setup(packages=["gdrx"], package_data={"gdrx": ["py.typed"]}, distclass=Native,
+      cmdclass={"build_py": Build, "bdist_wheel": Wheel}, zip_safe=False)

@@ -52,6 +52,10 @@ struct GroupOptions : c10d::Backend::Options {
   explicit GroupOptions(Milliseconds timeout, Wishes asked = {})
       : Options("gdrx", timeout), wishes(asked) {}
   Wishes wishes;
+#if !GDRX_TORCH_AT_LEAST(9)
+  std::string group_name;
+  std::vector<std::uint64_t> global_ranks_in_group;
+#endif
 };
 
 class Backend : public c10d::Backend {

@@ -207,6 +207,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   bind_pools(backend);
 #if GDRX_TORCH_AT_LEAST(7)
   backend.def("get_error", &Backend::getError, NoGil());
+#else  // later ones bind them for every backend
+  backend.def("abort", &Backend::abort, NoGil()).def("shutdown", &Backend::shutdown, NoGil());
 #endif
   m.def("allocated_as", &gdrx_torch::allocated_as, py::arg("address"),
         "The number of this allocation among those of gdrx_pool_alloc; -1: it is none of them.");

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ part: a c10d backend, which is of one version of PyTorch and of Python.
 
-A module that was built with the package is taken if it is of this PyTorch; else the sources, which
-are in the package, are compiled once and kept in the user's cache.
+A module that came with the package (scripts/package wheel) is taken if it is of this PyTorch and Python; else the
+sources, which are in the package, are compiled once and kept in the user's cache.
 """
+import ctypes
 import fcntl
 import functools
 import hashlib
 import importlib.util
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 import tempfile
@@ -17,11 +19,13 @@ import tempfile
 from gdrx import library
 
 SOURCES = library.HERE / "csrc"
+CFLAGS = ["-O2", "-std=c++20", "-fvisibility=hidden"]
 
 
-def tag(version: str) -> str:
-    """2.15.0+cu132 -> 2_15: one module serves a minor version."""
-    return "_".join(version.split("+")[0].split(".")[:2])
+def tag(version: str, new_abi: bool = True) -> str:
+    """2.15.0+cu132 -> 2_15: one module serves a minor version. PyTorch 2.6 is also built with the strings of
+    before C++11: 2_6_old."""
+    return "_".join(version.split("+")[0].split(".")[:2]) + ("" if new_abi else "_old")
 
 
 def _import(name: str, file: pathlib.Path):
@@ -52,7 +56,7 @@ def flags() -> dict:
     """What the compiler and the linker are told, for a build now or with the package."""
     lib = library.path().parent
     return {
-        "cflags": ["-O2", "-std=c++20", "-fvisibility=hidden"],
+        "cflags": CFLAGS,
         "include": [str(library.include()), str(SOURCES)],
         "ldflags": [*_standard_library(), f"-L{lib}", f"-l:{library.NAME}", f"-Wl,-rpath,{lib}"],
     }
@@ -81,8 +85,8 @@ def _compile(name: str, torch_version: str):
         fcntl.flock(lock, fcntl.LOCK_EX)  # the ranks of a host: one compiles, the kernel lets go of it
         if built.exists():
             return _import(name, built)
-        print(f"gdrx: compiling the part for PyTorch {torch_version}, once, in {folder} "
-              "(half a minute)", file=sys.stderr)
+        print(f"gdrx: this package has no ready part for PyTorch {torch_version} and Python {sys.version.split()[0]}: "
+              f"compiling it, once, in {folder} (half a minute)", file=sys.stderr)
         try:
             return _build(name, folder)
         except Exception as error:
@@ -91,13 +95,31 @@ def _compile(name: str, torch_version: str):
                 f"compiling one failed: {error}. It needs g++ and ninja (pip install ninja)") from error
 
 
+def name(torch) -> str:
+    return f"gdrx_torch_{tag(torch.__version__, torch.compiled_with_cxx11_abi())}"
+
+
+def ready(module: str) -> pathlib.Path:
+    """Where the module lies, if it came with the package."""
+    return library.HERE / f"{module}{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+def _load_ready(module: str, torch_version: str):
+    """None if there is none. One of a release is not tried on a PyTorch between releases."""
+    file = ready(module)
+    if not file.exists() or not re.fullmatch(r"\d+\.\d+\.\d+(\+.*)?", torch_version):
+        return None
+    ctypes.CDLL(str(library.path()))  # the one library of this process, whichever was named for it
+    try:
+        return _import(module, file)
+    except ImportError as error:
+        print(f"gdrx: the ready part {file.name} does not load: {error}", file=sys.stderr)
+        return None
+
+
 @functools.cache
 def load():
     """The module. Raises ImportError or OSError with what to do."""
     import torch
 
-    name = f"gdrx_torch_{tag(torch.__version__)}"
-    ready = library.HERE / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-    if ready.exists():
-        return _import(name, ready)
-    return _compile(name, torch.__version__)
+    return _load_ready(name(torch), torch.__version__) or _compile(name(torch), torch.__version__)

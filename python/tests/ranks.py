@@ -10,6 +10,8 @@ import tempfile
 import time
 import traceback
 
+from counted import Skip
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -51,6 +53,14 @@ def finish(processes: list, seconds: float) -> list:
     return results
 
 
+def since(version: str, what: str):
+    """Skips the test where PyTorch is older and does not do `what` for a backend like ours."""
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < tuple(map(int, version.split("."))):
+        raise Skip(f"PyTorch before {version}: {what}")
+
+
 def _all_tests(module, rank: int, size: int) -> int:
     import torch.distributed as dist
 
@@ -60,6 +70,9 @@ def _all_tests(module, rank: int, size: int) -> int:
         try:
             function(rank, size)
             dist.barrier()
+        except Skip as why:
+            print(f"skip {name}: {why}", flush=True)
+            continue
         except BaseException:  # pylint: disable=broad-except
             print(f"FAILED {name}\n{traceback.format_exc()}", flush=True)
             os._exit(1)  # the group is out of step: the others find that this rank is gone

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 import ranks
-from counted import Failure, alone, count
+from counted import Failure, Skip, alone, count
 
 SIZES = (2, 3)
 GROUPS = ("collectives", "elements", "messages", "groups")
@@ -19,7 +19,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 SOON = 1.0
 
 
-def outputs(size, function, survivors=None, seconds=60.0, env=None):
+def outputs(size, function, survivors=None, seconds=180.0, env=None):
     """The text of each rank; those that should live must have ended well."""
     results = ranks.finish(ranks.start(size, "faults", function, env=env), seconds)
     for rank in range(size) if survivors is None else survivors:
@@ -97,6 +97,8 @@ def test_a_stopped_rank_is_named_within_a_second():
 
 
 def test_torchfrtrace_reads_the_record_of_a_late_rank():
+    if python("import torch.distributed.flight_recorder")[0] != 0:
+        raise Skip("this PyTorch's wheel has no torchfrtrace")
     with tempfile.TemporaryDirectory() as folder:
         outputs(2, "late_of_many", env={"TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
         status, text = python("from torch.distributed.flight_recorder.fr_trace import main; main()", arguments=(folder,))
@@ -127,7 +129,9 @@ def test_an_end_without_destroy_harms_nobody():
 
 
 def test_the_others_go_on_after_a_death():
-    for scenario in ("goes_on", "shrinks"):
+    import torch.distributed as dist
+
+    for scenario in ("goes_on", "shrinks")[:2 if hasattr(dist, "shrink_group") else 1]:
         texts = outputs(3, scenario, [0, 2])
         for rank in (0, 2):
             if "SUM 2" not in texts[rank]:
@@ -183,7 +187,7 @@ def test_import_torch_finds_gdrx_and_survives_its_errors():
     if status != 0 or "alive" not in text or "gdrx is not among" not in text:
         raise Failure(text)
     status, text = python("from torch.distributed import distributed_c10d as c; "
-                          "c.Backend._plugins.pop('GDRX'); from gdrx import torch_backend as t; "
+                          "c.Backend._plugins.pop('GDRX'); 'GDRX' in vars(c.Backend) and delattr(c.Backend, 'GDRX'); from gdrx import torch_backend as t; "
                           "t.register(); t.register(); print('GDRX' in c.Backend._plugins)",
                           TORCH_DEVICE_BACKEND_AUTOLOAD="1")
     if status != 0 or "True" not in text:
@@ -246,6 +250,8 @@ def whole_groups():
             names = re.findall(r"^ok (\w+)", results[0][1], re.M)
             for name in names:
                 yield f"{module}.{name} with {size} ranks", ""
+            for name, why in re.findall(r"^skip (\w+): (.*)", results[0][1], re.M):
+                print(f"skip {module}.{name} with {size} ranks: {why}", flush=True)
             bad = [text for status, text in results if status != 0]
             if bad or not names:
                 yield f"{module} with {size} ranks", "\n".join(text for _, text in results)
