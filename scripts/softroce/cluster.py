@@ -7,6 +7,7 @@ from softroce.client import Agent
 from softroce.common import AGENT_PORT, CTL, MGMT, NET, RAIL, SELF, Failure, Unable, ctl_ip, kept_environment, mac, mgmt_ip, say
 from softroce.initramfs import initramfs
 from softroce.kernel import find_kernel, need_programs
+from softroce.tsc import khz
 
 # What costs an emulated machine more than a packet: a clock that is a device (it takes the TSCs of its processors for
 # different ones, which they are not), and an interrupt for packets that have left, taken by one processor while another holds
@@ -93,6 +94,8 @@ class Cluster:
             file.write(initramfs(modules, version, config))
         accel, why = choose_accel(options.accel, self, image)
         self.facts["accel"] = accel
+        # Told, as a guest that measures it while this machine is busy may be wrong by a factor.
+        self.facts["clock"] = f"tsc_early_khz={rate}" if accel == "tcg" and (rate := khz()) else ""
         self.save()
         say(f"{options.n} guests, {options.cpus} CPUs and {options.memory} MiB each, {options.rails} rails, kernel {version}, {why}")
         try:
@@ -146,7 +149,8 @@ class Cluster:
         argv = ["qemu-system-x86_64", "-name", f"gdrx-{self.name}-g{guest}", "-nodefaults", "-no-user-config", "-display", "none",
                 "-machine", "q35,usb=off", "-accel", accel, "-cpu", cpu, "-smp", str(facts["cpus"]), "-m", str(facts["memory"]),
                 "-no-reboot", "-kernel", facts["image"], "-initrd", self.path("initramfs"),
-                "-append", f"earlyprintk=serial,ttyS0 console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {CHEAP} gdrx.guest={guest}",
+                "-append", f"earlyprintk=serial,ttyS0 console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {CHEAP} {facts['clock']} "
+                           f"gdrx.guest={guest}",
                 "-serial", f"file:{self.path(f'g{guest}.console')}",
                 "-qmp", f"unix:{self.path(f'g{guest}.qmp')},server=on,wait=off",
                 "-device", "virtio-rng-pci",
