@@ -319,4 +319,13 @@ OperationInfo Communicator::last_operation() const {
   return last_.host();
 }
 
+Heritage Communicator::heritage(const Config& config) const noexcept {
+  const bool alike = config.transport == settings_.config.transport &&
+                     config.shared_memory == settings_.config.shared_memory &&
+                     config.cma == settings_.config.cma;
+  const bool memory =
+      alike && choices_.machine.shm && network_.fabric() && network_.fabric()->name() == "shm";
+  return {memory, memory && choices_.machine.cma > 0, {}};
+}
+
 }  // namespace gdrx
