@@ -18,7 +18,9 @@ TEST(Runs, OfTheRoutesMeasureHostMemoryOverEachTransportAndGpusByTheirKernels) {
       const bool cuda = std::find(words.begin(), words.end(), "cuda") != words.end();
       EXPECT_EQ(cuda, is_of_gpus(row.route)) << row.name;
       ++(cuda ? of_gpus : of_host);
-      if (!cuda) EXPECT_EQ(words[1], transports[of_host - 1]);
+      if (!cuda) {
+        EXPECT_EQ(words[1], transports[of_host - 1]);
+      }
     }
   }
   EXPECT_EQ(of_host, 2U);
