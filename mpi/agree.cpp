@@ -34,7 +34,8 @@ struct Ballot {
   int value;
   int rank;
 };
-using Ballots = std::array<Ballot, 4>;  // the least mode, the greatest by its negative; the tables'
+// The least mode, the greatest by its negative; the tables'; the fewest processors of a host.
+using Ballots = std::array<Ballot, 5>;
 
 // A rank without the library never comes: that is
 // told, and MPI may be waited for by a debugger, too.
@@ -70,9 +71,10 @@ bool agree(MPI_Comm world, int rank) {
   const int mode = settings().off ? kOff : settings().all ? kAll : kAuto;
   const int table = number_of_table();
   Ballots all{};
-  if (!compare({{{mode, rank}, {-mode, rank}, {table, rank}, {-table, rank}}}, all, world, rank)) {
-    return false;
-  }
+  const Ballots mine{
+      {{mode, rank}, {-mode, rank}, {table, rank}, {-table, rank}, {processors(), rank}}};
+  if (!compare(mine, all, world, rank)) return false;
+  set_processors(all[4].value);
   const bool same_mode = all[0].value == -all[1].value;
   if (same_mode && all[2].value == -all[3].value) return true;
   if (rank != 0) return false;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -38,8 +39,14 @@ constexpr const char* kCrowded = R"(
 )";
 
 constexpr int kMostRanks = 1 << 20;
-std::vector<Choice> given;  // of GDRX_MPI_TABLE
 int number = 0;
+std::atomic<int> fewest{0};
+
+// Of GDRX_MPI_TABLE.
+std::vector<Choice>& given() {
+  static auto& table = *new std::vector<Choice>;
+  return table;
+}
 
 Choice& of_ranks(std::vector<Choice>& table, int ranks) {
   const auto found = std::find_if(table.begin(), table.end(),
@@ -109,7 +116,7 @@ bool load_table() {
   std::ifstream file(name);
   std::ostringstream text;
   text << file.rdbuf();
-  const std::string wrong = file ? read_table(text.str(), given) : "it cannot be read";
+  const std::string wrong = file ? read_table(text.str(), given()) : "it cannot be read";
   for (const char letter : text.str()) {
     number = static_cast<int>(
         (static_cast<unsigned>(number) * 31U + static_cast<unsigned char>(letter)) & 0x7FFFFFFFU);
@@ -124,12 +131,18 @@ bool load_table() {
 
 int number_of_table() noexcept { return number; }
 
+int processors() noexcept {
+  const int agreed = fewest.load(std::memory_order_relaxed);
+  return agreed > 0 ? agreed : static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_CONF)));
+}
+void set_processors(int count) noexcept { fewest = count; }
+
+// Never destroyed: destructors of a program's globals may call MPI.
 const Choice& choice_for(int ranks) noexcept {
-  static const std::vector<Choice> kShared = known(kCrowded);
-  static const std::vector<Choice> kEach = known(kRoomy);
-  if (!given.empty()) return nearest(given, ranks);
-  // As configured: what a rank may use is not the same on all, and they must decide alike.
-  return nearest(ranks > sysconf(_SC_NPROCESSORS_CONF) ? kShared : kEach, ranks);
+  static const auto& shared = *new std::vector<Choice>(known(kCrowded));
+  static const auto& each = *new std::vector<Choice>(known(kRoomy));
+  if (!given().empty()) return nearest(given(), ranks);
+  return nearest(ranks > processors() ? shared : each, ranks);
 }
 
 }  // namespace gdrx::mpi

@@ -42,6 +42,10 @@ std::string read_table(std::string_view text, std::vector<Choice>& table);
 bool load_table();
 /// The same on every rank whose table is.
 int number_of_table() noexcept;
+/// Of this host, until the ranks have said how many the smallest of theirs has: they must decide
+/// alike.
+int processors() noexcept;
+void set_processors(int count) noexcept;
 /// The one of the most ranks that are not more than these.
 const Choice& choice_for(int ranks) noexcept;
 

@@ -190,6 +190,7 @@ void measure_mpi(const Options& options) {
   value_or_fail(write_output(options.output, "# ranks, collective, least and most bytes of it\n"),
                 kFailed);
   setenv("GDRX_MPI", "all", 1);
+  unsetenv("GDRX_MPI_TABLE");  // it may be the file that is written
   for (const int ranks : ranks_of(options, false)) {
     const std::vector<std::string> words{program_of_gdrx("gdrx"), "mpirun",
                                          "--oversubscribe",       "-np",
