@@ -166,8 +166,10 @@ Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, cudaStr
   } else {
     std::copy(launch.messages.begin(), launch.messages.end(), call.messages);
   }
-  return check(launch_pairs(call, grid_of_pairs(call.tasks, launch.copied, blocks), stream),
-               "kernel launch");
+  PairGrid grid = grid_of_pairs(call.tasks, launch.copied, blocks);
+  grid.in_bulk = std::any_of(launch.messages.begin(), launch.messages.begin() + call.first_copy,
+                             [](const Message& message) { return message.goes_in_bulk(); });
+  return check(launch_pairs(call, grid, stream), "kernel launch");
 }
 
 }  // namespace gdrx::gpu

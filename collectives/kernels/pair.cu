@@ -19,13 +19,16 @@ __global__ void place_messages(const __grid_constant__ MessageBatch batch, std::
 
 }  // namespace
 
-static const Loadable kLoadable(send_receive<1>);
+static const Loadable kLoadable(send_receive<1, false>);
 
 cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {
     return enqueue_grid(kernel, grid.blocks, grid.threads, false, stream, call);
   };
-  return grid.by_turns ? launch(send_receive<kPairTurns>) : launch(send_receive<1>);
+  if (grid.in_bulk) {
+    return grid.by_turns ? launch(send_receive<kPairTurns, true>) : launch(send_receive<1, true>);
+  }
+  return grid.by_turns ? launch(send_receive<kPairTurns, false>) : launch(send_receive<1, false>);
 }
 
 cudaError_t launch_messages(const MessageBatch& batch, const Call& call, cudaStream_t stream) {

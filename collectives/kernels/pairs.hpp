@@ -39,12 +39,19 @@ struct alignas(16) PairWords {
 /// In a sender's arena: how many slots its receiver has emptied, as far as it has told.
 inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeof(PairWords);
 
+/// A message of which a channel carries at least so many packs goes in bulk, behind its header:
+/// plain tiles in a ring, and a word that says how many have come. Its sender waits until all are
+/// taken: the ring is empty between kernels, and the collectives that go in bulk have it, too.
+inline constexpr std::uint64_t kLeastWidthInBulk = 3072;
+
 /// What one side of a message knows of it. A copy from a rank to itself: `word` is where to.
 struct Message {
   std::uint8_t* at = nullptr;
   std::uint64_t bytes = 0;
   std::uint64_t word = 0;   // the header's first, which says the type; its second are the bytes
   std::uint64_t width = 0;  // packs of a channel
+
+  constexpr bool goes_in_bulk() const noexcept { return width >= kLeastWidthInBulk; }
 };
 
 /// Messages of a call that are too many for its arguments lie in the arena.
@@ -54,10 +61,37 @@ static_assert(kMessagesAt % sizeof(Pack) == 0);
 static_assert(kMessagesAt + kMessages * sizeof(Message) <= kSlotsAt);
 inline constexpr std::uint32_t kMessagesAtOnce = 64;
 
+inline constexpr int kBulkTileUnroll = 16;
+inline constexpr std::uint32_t kBulkTile = kBulkTileUnroll * 32;
+/// A fence is as long as some tiles.
+inline constexpr std::uint32_t kTilesToTell = 2;
+/// In an arena, of each channel of each peer, how many tiles went through it, over all calls: of
+/// what its owner gets how many have come, of what it sends how many are taken.
+using Tiles = std::uint64_t;
+inline constexpr std::uint64_t kTilesComeAt = kMessagesAt + kMessages * sizeof(Message);
+inline constexpr std::uint64_t kTilesTakenAt = kTilesComeAt + kPairChannels * sizeof(Tiles);
+/// As its owner counts them, and the next one's place in the ring: of what it sends and gets.
+struct alignas(8) TilesKept {
+  std::uint32_t count;
+  std::uint32_t at;
+};
+inline constexpr std::uint64_t kTilesSentAt = kTilesTakenAt + kPairChannels * sizeof(Tiles);
+inline constexpr std::uint64_t kTilesGotAt = kTilesSentAt + kPairChannels * sizeof(TilesKept);
+inline constexpr std::uint64_t kTilesEnd = kTilesGotAt + kPairChannels * sizeof(TilesKept);
+static_assert(kTilesEnd <= kSlotsAt);
+
+/// An ordered pair of ranks has so much of the rings for what goes in bulk.
+constexpr std::uint64_t bulk_bytes_of_pair(int ranks) noexcept {
+  constexpr std::uint64_t kLine = kLineSlots * sizeof(Pack);
+  const auto peers = static_cast<std::uint64_t>(ranks > 1 ? ranks - 1 : 1);
+  return (kArenaBytes - kBulkAt) / peers / kLine * kLine;
+}
+
 /// What all ordered pairs of a communicator have in common: the same on every rank.
 struct PairChannels {
   std::uint32_t count = 1;
   std::uint32_t ring = kShortestRing;  // slots of each, a power of two
+  std::uint32_t tiles = 1;             // of each, in bulk
 };
 
 /// `blocks`: multiprocessors that a call may keep busy. They carry every channel of every peer, so
@@ -69,9 +103,14 @@ constexpr PairChannels channels_of_pair(int ranks, int blocks) noexcept {
   PairChannels made;
   made.count = std::min(kPairChannels, warps / 2) / peers;
   while (made.count * made.ring * 2 <= slots) made.ring *= 2;
+  made.tiles = static_cast<std::uint32_t>(bulk_bytes_of_pair(ranks) /
+                                          (made.count * kBulkTile * sizeof(Pack)));
   return made;
 }
 static_assert(channels_of_pair(kMaxRanks, 1).count == 1);
+static_assert(channels_of_pair(2, 1024).tiles >= 2 * kTilesToTell);
+static_assert(channels_of_pair(4, 1024).tiles >= 2 * kTilesToTell);
+static_assert(channels_of_pair(kMaxRanks, 1024).tiles >= 2 * kTilesToTell);
 
 /// Packs of a message that a channel carries, one run of it: small ones go over many channels, too,
 /// but not by less than a pack a thread.
@@ -114,6 +153,7 @@ struct PairGrid {
   int blocks = 1;
   int threads = 32;
   bool by_turns = false;  // a warp may have more than one task
+  bool in_bulk = false;   // a message may go so
 };
 constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int blocks) noexcept {
   constexpr std::uint64_t kCopiedByBlock = 64 << 10;
