@@ -163,7 +163,7 @@ class BulkRest {
 
   __device__ __forceinline__ Pack* ring(int receiver, int sender, std::uint32_t channel,
                                         std::uint32_t round) const {
-    const std::uint64_t lane = lane_of(receiver, sender) * bulk_bytes_of_pair(call_.ranks);
+    const std::uint64_t lane = lane_of(receiver, sender) * call_.bulk.bytes;
     const std::uint64_t chunk = channel * call_.bulk.chunks + round % call_.bulk.chunks;
     return reinterpret_cast<Pack*>(call_.arena[receiver] + kBulkAt + lane) + chunk * kBulkChunk +
            threadIdx.x;

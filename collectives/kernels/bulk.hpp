@@ -21,6 +21,7 @@ inline constexpr std::uint32_t kBulkChunk = kBulkUnroll * kMovers;
 struct BulkChannels {
   std::uint32_t count = 1;   // chunk k of a run is channel k % count's
   std::uint32_t chunks = 1;  // of a channel's ring
+  std::uint64_t bytes = 0;   // of a pair's rings
 };
 
 /// All pairs together keep about 100 blocks busy. More chunks of a ring than eight fill the cache
@@ -28,7 +29,8 @@ struct BulkChannels {
 constexpr BulkChannels bulk_channels_of(int ranks) noexcept {
   BulkChannels made;
   made.count = ranks <= 2 ? 32 : ranks <= 4 ? 16 : ranks <= 8 ? 8 : 4;
-  const std::uint64_t room = bulk_bytes_of_pair(ranks) / (made.count * kBulkChunk * sizeof(Pack));
+  made.bytes = bulk_bytes_of_pair(ranks);
+  const std::uint64_t room = made.bytes / (made.count * kBulkChunk * sizeof(Pack));
   made.chunks = room < 8 ? static_cast<std::uint32_t>(room) : 8;
   return made;
 }

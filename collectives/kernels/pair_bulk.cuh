@@ -42,7 +42,7 @@ class TileRing {
   /// The thread's packs of the next tile, 32 apart.
   __device__ __forceinline__ Pack* next(const PairCall& call, int receiver, int sender,
                                         std::uint32_t channel) const {
-    const std::uint64_t lane = lane_of(receiver, sender) * bulk_bytes_of_pair(call.ranks);
+    const std::uint64_t lane = lane_of(receiver, sender) * call.channels.bulk_bytes;
     const std::uint32_t tile = channel * call.channels.tiles + at_;
     return reinterpret_cast<Pack*>(call.arena[receiver] + kBulkAt + lane) + tile * kBulkTile +
            threadIdx.x % 32;

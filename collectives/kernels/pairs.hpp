@@ -92,6 +92,7 @@ struct PairChannels {
   std::uint32_t count = 1;
   std::uint32_t ring = kShortestRing;  // slots of each, a power of two
   std::uint32_t tiles = 1;             // of each, in bulk
+  std::uint64_t bulk_bytes = 0;        // of a pair: here, since to divide takes a GPU long
 };
 
 /// `blocks`: multiprocessors that a call may keep busy. They carry every channel of every peer, so
@@ -103,8 +104,9 @@ constexpr PairChannels channels_of_pair(int ranks, int blocks) noexcept {
   PairChannels made;
   made.count = std::min(kPairChannels, warps / 2) / peers;
   while (made.count * made.ring * 2 <= slots) made.ring *= 2;
-  made.tiles = static_cast<std::uint32_t>(bulk_bytes_of_pair(ranks) /
-                                          (made.count * kBulkTile * sizeof(Pack)));
+  made.bulk_bytes = bulk_bytes_of_pair(ranks);
+  made.tiles =
+      static_cast<std::uint32_t>(made.bulk_bytes / (made.count * kBulkTile * sizeof(Pack)));
   return made;
 }
 static_assert(channels_of_pair(kMaxRanks, 1).count == 1);
