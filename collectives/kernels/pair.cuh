@@ -15,8 +15,8 @@
 
 namespace gdrx::gpu {
 
-/// A channel's part in the messages of a direction, as far as it has got. `kBulk`: some may go so.
-template <bool kBulk>
+/// A channel's part in the messages of a direction, as far as it has got.
+template <InBulk kBulk>
 class Channel {
  public:
   __device__ __forceinline__ void begin(const PairCall& call, std::uint32_t task) {
@@ -31,12 +31,12 @@ class Channel {
     const PairWords words = *words_of(call);
     position_ = sends_ ? words.sent : words.taken;
     known_ = sends_ ? words.emptied : words.told;
-    if constexpr (kBulk) tiles_.begin(call, peer_, sends_, channel_);
+    bulk_.begin(call, peer_, sends_, channel_);
     find(call);
   }
 
   __device__ __forceinline__ bool done() const {
-    return message_ == end_ && (!sends_ || tiles_.is_empty());
+    return message_ == end_ && (!sends_ || bulk_.is_empty());
   }
   __device__ __forceinline__ int peer() const { return peer_; }
   __device__ __forceinline__ Stage stage() const {
@@ -46,9 +46,12 @@ class Channel {
 
   /// The next tile, unless that has to wait: then false.
   __device__ __forceinline__ bool step(const PairCall& call, Patience& patience) {
-    if constexpr (kBulk) {
-      if (message_ == end_) return tiles_.is_empty(call, peer_, channel_);
-      if (begun_ && message_of(call, message_).goes_in_bulk()) return move_in_bulk(call);
+    if constexpr (kBulk != InBulk::none) {
+      if (message_ != end_ && begun_ && message_of(call, message_).goes_in_bulk()) {
+        return move_in_bulk(call);
+      }
+      bulk_.tell_of_put(call);
+      if (message_ == end_) return bulk_.is_empty(call);
     }
     return sends_ ? send_tile(call) : receive_tile(call, patience);
   }
@@ -61,7 +64,7 @@ class Channel {
     PairWords* const words = words_of(call);
     (sends_ ? words->sent : words->taken) = position_;
     (sends_ ? words->emptied : words->told) = known_;
-    if constexpr (kBulk) tiles_.keep(call, peer_, sends_, channel_);
+    bulk_.keep(call);
   }
 
  private:
@@ -106,7 +109,7 @@ class Channel {
     }
   };
   __device__ __forceinline__ Tile tile(const PairCall& call) const {
-    const bool bulk = kBulk && message_of(call, message_).goes_in_bulk();
+    const bool bulk = kBulk != InBulk::none && message_of(call, message_).goes_in_bulk();
     const std::uint64_t rest = bulk ? 0 : packs_ - done_;
     return {rest < kPairTile ? static_cast<std::uint32_t>(rest) : kPairTile,
             begun_ ? 0 : kLineSlots, first_ + done_};
@@ -245,18 +248,9 @@ class Channel {
 
   __device__ __forceinline__ bool move_in_bulk(const PairCall& call) {
     const Message& what = message_of(call, message_);
-    const UserBuffer buffer(what.at, what.bytes);
-    const std::uint64_t rest = packs_ - done_;
-    const std::uint32_t packs = rest < kBulkTile ? static_cast<std::uint32_t>(rest) : kBulkTile;
-    const BulkPart part{first_ + done_, first_ + done_ + packs};
-    if (sends_) {
-      if (!tiles_.has_room(call, peer_, channel_)) return false;
-      fill_tile(tiles_.next(call, peer_, call.rank, channel_), buffer, part);
-    } else {
-      if (!tiles_.has_come(call, peer_, channel_)) return false;
-      take_tile(tiles_.next(call, call.rank, peer_, channel_), buffer, part);
-    }
-    tiles_.go_on(call, peer_, sends_, channel_, packs == rest);
+    const std::uint32_t packs =
+        bulk_.move(call, UserBuffer(what.at, what.bytes), first_ + done_, packs_ - done_);
+    if (packs == 0) return false;
     go_on(call, packs);
     return true;
   }
@@ -306,7 +300,7 @@ class Channel {
   bool sends_;
   bool begun_;          // the header of its message has gone, or come
   bool waits_ = false;  // for room, or for data
-  std::conditional_t<kBulk, TileRing, NoTiles> tiles_;
+  BulkSide<kBulk> bulk_;
   std::uint32_t channel_;
   std::uint32_t message_;
   std::uint32_t end_;
@@ -318,7 +312,7 @@ class Channel {
 };
 
 /// The channels of a warp.
-template <int kTurns, bool kBulk>
+template <int kTurns, InBulk kBulk>
 class Carrier {
  public:
   /// Reads, and changes nothing.
@@ -385,15 +379,17 @@ class Carrier {
 
 /// Of a communicator that is gone nothing is done, as of one that gave up: peers must not take for
 /// data what a kernel ahead of this one did not receive.
-template <int kTurns, bool kBulk>
-__global__ void __launch_bounds__(kPairWarps * 32, 2)
+template <int kTurns, InBulk kBulk>
+__global__ void __launch_bounds__(kPairWarps * 32, kBulk == InBulk::staged ? 1 : 2)
     send_receive(const __grid_constant__ PairCall call) {
   const volatile Control* const control = control_of(call, call.rank);
   const std::uint32_t owner = control->owner;
   const std::uint32_t aborted = control->aborted;
   Carrier<kTurns, kBulk> carrier(call);  // what it reads comes with these two
   if (!all_of_warp(is_of(owner, call.owner) && aborted == 0)) return;
-  if (carrier.run()) copy_own(call);
+  const bool whole = carrier.run();
+  if (kBulk == InBulk::staged) await_copies_out();  // before the block's memory is another's
+  if (whole) copy_own(call);
 }
 
 }  // namespace gdrx::gpu

@@ -30,12 +30,12 @@ constexpr int kFew = 3;
 
 std::uint64_t ring_of(int ranks) {
   const PairChannels channels = channels_of_pair(ranks, kFew);
-  return std::uint64_t{channels.count} * channels.tiles * kBulkTile * sizeof(Pack);
+  return std::uint64_t{channels.bulk} * channels.tiles * kBulkTile * sizeof(Pack);
 }
 /// The least that goes so.
 std::uint64_t least_of(int ranks, int blocks = kFew) {
-  const std::uint64_t channels = channels_of_pair(ranks, blocks).count;
-  return (channels * (kLeastWidthInBulk - kLineSlots) + 1) * sizeof(Pack);
+  const std::uint64_t channels = channels_of_pair(ranks, blocks).bulk;
+  return (channels * (kLeastWidthInBulk - 1) + 1) * sizeof(Pack);
 }
 
 TEST_F(GpuBulkMessages, OfAnySizeArrive) {
@@ -68,6 +68,19 @@ TEST_F(GpuBulkMessages, GoBesideSmallOnesInTheOrderOfTheirCalls) {
       deliver(ranks, mail, 9, blocks);
     }
   }
+}
+
+// What is on its way is told of before anything else is waited for: room in the slots, here.
+TEST_F(GpuBulkMessages, SmallOnesBehindOneMayBeMoreThanTheirSlots) {
+  const Ranks ranks(2, kRoom);
+  const PairChannels channels = channels_of_pair(2, kFew);
+  const std::uint64_t small = least_of(2) - 8 * sizeof(Pack);
+  ASSERT_LT(width_of_message(small, channels), kLeastWidthInBulk);
+  Mail mail;
+  mail.add(0, 1, least_of(2));
+  const std::uint64_t slots = std::uint64_t{channels.count} * channels.ring * sizeof(Pack);
+  for (std::uint64_t bytes = 0; bytes < slots + small; bytes += small) mail.add(0, 1, small);
+  deliver(ranks, mail, 3, kFew);
 }
 
 // One rank gives in one call what the other takes in many, and the other way round.
@@ -120,13 +133,13 @@ TEST_F(GpuBulkMessages, CountersWrapAround) {
   const std::uint32_t near = ~0U - 1;
   for (int r = 0; r < 2; ++r) {
     auto* const arena = reinterpret_cast<std::uint8_t*>(ranks.path(r).ticket().pointer);
-    const std::vector<TilesKept> kept(channels.count, {near, channels.tiles - 1});
-    const std::vector<Tiles> told(channels.count, near);
+    const std::vector<TilesKept> kept(channels.bulk, {near, channels.tiles - 1});
+    const std::vector<Tiles> told(channels.bulk, near);
     for (const std::uint64_t at : {kTilesSentAt, kTilesGotAt}) {
-      copy_to(ranks, r, arena + at, kept.data(), channels.count * sizeof(TilesKept));
+      copy_to(ranks, r, arena + at, kept.data(), channels.bulk * sizeof(TilesKept));
     }
     for (const std::uint64_t at : {kTilesComeAt, kTilesTakenAt}) {
-      copy_to(ranks, r, arena + at, told.data(), channels.count * sizeof(Tiles));
+      copy_to(ranks, r, arena + at, told.data(), channels.bulk * sizeof(Tiles));
     }
   }
   for (std::uint64_t round = 0; round < 6; ++round) {
