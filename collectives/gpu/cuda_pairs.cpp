@@ -36,7 +36,7 @@ void add_lines(PairLaunch& launch, const std::vector<Messages::One>& all, bool s
     for (const Messages::One& one : all) {
       if (index(one.peer) != peer) continue;
       const Message message{bytes_at(one.at), one.bytes, signature_of_message(one.type),
-                            width_of_message(one.bytes, call.channels.count)};
+                            width_of_message(one.bytes, call.channels)};
       channels = std::max(channels, channels_of_message(message));
       launch.messages.push_back(message);
     }
@@ -166,8 +166,12 @@ Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, cudaStr
   } else {
     std::copy(launch.messages.begin(), launch.messages.end(), call.messages);
   }
-  return check(launch_pairs(call, grid_of_pairs(call.tasks, launch.copied, blocks), stream),
-               "kernel launch");
+  const bool in_bulk =
+      std::any_of(launch.messages.begin(), launch.messages.begin() + call.first_copy,
+                  [](const Message& message) { return message.goes_in_bulk(); });
+  const PairGrid grid = grid_of_pairs(call.tasks, launch.copied, blocks, in_bulk);
+  call.tiles_at_once = grid.tiles_at_once(call.channels);
+  return check(launch_pairs(call, grid, stream), "kernel launch");
 }
 
 }  // namespace gdrx::gpu

@@ -17,7 +17,7 @@ struct MessageShape {
 inline MessageShape shape_of_message(const Host& host, std::uint64_t bytes) noexcept {
   Message message;
   message.bytes = bytes;
-  message.width = width_of_message(bytes, channels_of_pair(host.ranks, host.blocks).count);
+  message.width = width_of_message(bytes, channels_of_pair(host.ranks, host.blocks));
   return {channels_of_message(message), message.width};
 }
 

@@ -163,9 +163,9 @@ class BulkRest {
 
   __device__ __forceinline__ Pack* ring(int receiver, int sender, std::uint32_t channel,
                                         std::uint32_t round) const {
-    const std::uint32_t number = lane_of(receiver, sender) * call_.bulk.count + channel;
-    const std::uint64_t chunk = number * call_.bulk.chunks + round % call_.bulk.chunks;
-    return reinterpret_cast<Pack*>(call_.arena[receiver] + kBulkAt) + chunk * kBulkChunk +
+    const std::uint64_t lane = lane_of(receiver, sender) * call_.bulk.bytes;
+    const std::uint64_t chunk = channel * call_.bulk.chunks + round % call_.bulk.chunks;
+    return reinterpret_cast<Pack*>(call_.arena[receiver] + kBulkAt + lane) + chunk * kBulkChunk +
            threadIdx.x;
   }
   __device__ __forceinline__ static UserBuffer user(const void* buffer, const BulkRun& run) {

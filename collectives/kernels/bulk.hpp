@@ -21,15 +21,17 @@ inline constexpr std::uint32_t kBulkChunk = kBulkUnroll * kMovers;
 struct BulkChannels {
   std::uint32_t count = 1;   // chunk k of a run is channel k % count's
   std::uint32_t chunks = 1;  // of a channel's ring
+  std::uint64_t bytes = 0;   // of a pair's rings
 };
 
-/// All pairs together keep about 100 blocks busy.
+/// All pairs together keep about 100 blocks busy. More chunks of a ring than eight fill the cache
+/// and not the link.
 constexpr BulkChannels bulk_channels_of(int ranks) noexcept {
-  const auto peers = static_cast<std::uint64_t>(ranks > 1 ? ranks - 1 : 1);
   BulkChannels made;
   made.count = ranks <= 2 ? 32 : ranks <= 4 ? 16 : ranks <= 8 ? 8 : 4;
-  made.chunks = static_cast<std::uint32_t>((kArenaBytes - kBulkAt) /
-                                           (peers * made.count * kBulkChunk * sizeof(Pack)));
+  made.bytes = bulk_bytes_of_pair(ranks);
+  const std::uint64_t room = made.bytes / (made.count * kBulkChunk * sizeof(Pack));
+  made.chunks = room < 8 ? static_cast<std::uint32_t>(room) : 8;
   return made;
 }
 static_assert(bulk_channels_of(2).chunks >= 4 && bulk_channels_of(kMaxRanks).chunks >= 4);
@@ -40,7 +42,7 @@ inline constexpr std::uint32_t kBulkWords = 64;
 inline constexpr std::uint64_t kBulkWordBytes = 128;
 inline constexpr std::uint64_t kBulkComeAt = kSlotsAt - kBulkWords * kBulkWordBytes;
 inline constexpr std::uint64_t kBulkTakenAt = kBulkComeAt - kBulkWords * kBulkWordBytes;
-static_assert(kMessagesAt + kMessages * sizeof(Message) <= kBulkTakenAt);
+static_assert(kTilesEnd <= kBulkTakenAt);
 static_assert(bulk_channels_of(2).count * 2 <= kBulkWords);
 static_assert(bulk_channels_of(kMaxRanks).count * kMaxRanks <= kBulkWords);
 

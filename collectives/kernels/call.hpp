@@ -60,7 +60,7 @@ inline constexpr std::uint64_t kEscapesAt = 4096;
 inline constexpr std::uint64_t kSlotsAt = 2 << 20;
 inline constexpr std::uint64_t kPairSlotsAt = 17 << 20;
 inline constexpr std::uint64_t kBulkAt = 24 << 20;
-inline constexpr std::uint64_t kArenaBytes = 32 << 20;
+inline constexpr std::uint64_t kArenaBytes = 48 << 20;
 inline constexpr std::uint32_t kSlots =
     static_cast<std::uint32_t>((kPairSlotsAt - kSlotsAt) / sizeof(Pack));
 inline constexpr std::uint32_t kAllSlots =

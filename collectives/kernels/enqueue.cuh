@@ -36,6 +36,24 @@ cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, 
   return enqueue_grid(kernel, shape.blocks, shape.threads, early, stream, call, arguments...);
 }
 
+/// Whether its blocks may have so much memory of the kind that staged.cuh is about, on this GPU.
+template <class... Parameters>
+bool has_room_for(void (*kernel)(Parameters...), int bytes) {
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
+      cudaSuccess) {
+    return true;
+  }
+  (void)cudaGetLastError();  // is said once
+  return false;
+}
+template <class... Parameters, class... Arguments>
+cudaError_t enqueue_staged(void (*kernel)(Parameters...), int blocks, int threads, int bytes,
+                           cudaStream_t stream, const Arguments&... arguments) {
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
+           static_cast<std::size_t>(bytes), stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
 /// Behind all that is ahead of it in the stream.
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_alone(void (*kernel)(Parameters...), int blocks, int threads,

@@ -19,13 +19,23 @@ __global__ void place_messages(const __grid_constant__ MessageBatch batch, std::
 
 }  // namespace
 
-static const Loadable kLoadable(send_receive<1>);
+static const Loadable kLoadable(send_receive<1, InBulk::none>);
 
 cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {
     return enqueue_grid(kernel, grid.blocks, grid.threads, false, stream, call);
   };
-  return grid.by_turns ? launch(send_receive<kPairTurns>) : launch(send_receive<1>);
+  if (!grid.in_bulk) {
+    return grid.by_turns ? launch(send_receive<kPairTurns, InBulk::none>)
+                         : launch(send_receive<1, InBulk::none>);
+  }
+  if (grid.by_turns) return launch(send_receive<kPairTurns, InBulk::by_threads>);
+  if (!grid.is_staged) return launch(send_receive<1, InBulk::by_threads>);
+  constexpr int kStaged = kStagedTiles * kBulkTile * sizeof(Pack);
+  static_assert(kStaged <= kStagedBytes && kWarpsOfStaged == kStagedWarps);
+  const auto staged = send_receive<1, InBulk::staged>;
+  if (!has_room_for(staged, kStaged)) return launch(send_receive<1, InBulk::by_threads>);
+  return enqueue_staged(staged, grid.blocks, grid.threads, kStaged, stream, call);
 }
 
 cudaError_t launch_messages(const MessageBatch& batch, const Call& call, cudaStream_t stream) {

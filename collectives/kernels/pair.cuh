@@ -6,26 +6,17 @@
 // Data is its own flag, as everywhere: a slot is full when it holds no sentinel. A sender writes a
 // slot again when its receiver has told that it is empty. Both count what went through a channel in
 // memory of their own, from call to call: so a graph may repeat its arguments, and a message may be
-// sent in full before anybody receives it, as far as there is room.
+// sent in full before anybody receives it, as far as there is room. Of a large message only the
+// header goes so: see pair_bulk.cuh.
 #pragma once
 
-#include "collectives/kernels/copy.cuh"
-#include "collectives/kernels/exchange.cuh"
-#include "collectives/kernels/pairs.hpp"
+#include "collectives/kernels/pair_bulk.cuh"
+#include "collectives/kernels/pair_messages.cuh"
 
 namespace gdrx::gpu {
 
-__device__ __forceinline__ bool all_of_warp(bool mine) {
-  return __reduce_min_sync(~0U, mine ? 1U : 0U) != 0;
-}
-
-/// Of those of a call, wherever they lie.
-__device__ __forceinline__ const Message& message_of(const PairCall& call, std::uint32_t i) {
-  if (call.in_arena == 0) return call.messages[i];
-  return reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
-}
-
 /// A channel's part in the messages of a direction, as far as it has got.
+template <InBulk kBulk>
 class Channel {
  public:
   __device__ __forceinline__ void begin(const PairCall& call, std::uint32_t task) {
@@ -40,10 +31,13 @@ class Channel {
     const PairWords words = *words_of(call);
     position_ = sends_ ? words.sent : words.taken;
     known_ = sends_ ? words.emptied : words.told;
+    bulk_.begin(call, peer_, sends_, channel_);
     find(call);
   }
 
-  __device__ __forceinline__ bool done() const { return message_ == end_; }
+  __device__ __forceinline__ bool done() const {
+    return message_ == end_ && (!sends_ || bulk_.is_empty());
+  }
   __device__ __forceinline__ int peer() const { return peer_; }
   __device__ __forceinline__ Stage stage() const {
     return sends_ ? Stage::sending : Stage::receiving;
@@ -52,6 +46,13 @@ class Channel {
 
   /// The next tile, unless that has to wait: then false.
   __device__ __forceinline__ bool step(const PairCall& call, Patience& patience) {
+    if constexpr (kBulk != InBulk::none) {
+      if (message_ != end_ && begun_ && message_of(call, message_).goes_in_bulk()) {
+        return move_in_bulk(call);
+      }
+      bulk_.tell_of_put(call);
+      if (message_ == end_) return bulk_.is_empty(call);
+    }
     return sends_ ? send_tile(call) : receive_tile(call, patience);
   }
 
@@ -63,6 +64,7 @@ class Channel {
     PairWords* const words = words_of(call);
     (sends_ ? words->sent : words->taken) = position_;
     (sends_ ? words->emptied : words->told) = known_;
+    bulk_.keep(call);
   }
 
  private:
@@ -106,8 +108,9 @@ class Channel {
       return header + (packs + kLineSlots - 1) / kLineSlots * kLineSlots;
     }
   };
-  __device__ __forceinline__ Tile tile() const {
-    const std::uint64_t rest = packs_ - done_;
+  __device__ __forceinline__ Tile tile(const PairCall& call) const {
+    const bool bulk = kBulk != InBulk::none && message_of(call, message_).goes_in_bulk();
+    const std::uint64_t rest = bulk ? 0 : packs_ - done_;
     return {rest < kPairTile ? static_cast<std::uint32_t>(rest) : kPairTile,
             begun_ ? 0 : kLineSlots, first_ + done_};
   }
@@ -121,7 +124,10 @@ class Channel {
   __device__ __forceinline__ void go_on(const PairCall& call, const Tile& tile) {
     position_ += tile.slots();
     begun_ = true;
-    done_ += tile.packs;
+    go_on(call, tile.packs);
+  }
+  __device__ __forceinline__ void go_on(const PairCall& call, std::uint32_t packs) {
+    done_ += packs;
     if (done_ < packs_) return;
     ++message_;
     find(call);
@@ -181,7 +187,7 @@ class Channel {
 
   // The first look at the room is at what begin() has read: the user's bytes are on their way then.
   __device__ __forceinline__ bool send_tile(const PairCall& call) {
-    const Tile now = tile();
+    const Tile now = tile(call);
     if (waits_) {
       ask(call);
       if (!has_room(call, now)) return false;
@@ -208,7 +214,7 @@ class Channel {
   }
 
   __device__ __forceinline__ bool receive_tile(const PairCall& call, Patience& patience) {
-    const Tile now = tile();
+    const Tile now = tile(call);
     if (waits_ && now.packs > kPairTile / 2 && !comes(call, now, patience)) return wait(call);
     std::uint8_t* const arena = call.arena[call.rank];
     const std::uint32_t header = slot(call, call.rank, peer_, 0);
@@ -237,6 +243,15 @@ class Channel {
     // Where this call ends, the next one tells, unless the sender may need it to go on.
     const std::uint32_t ring = call.channels.ring;
     if (position_ - known_ > (done() ? ring - kMostOfStep : ring / 2)) tell(call);
+    return true;
+  }
+
+  __device__ __forceinline__ bool move_in_bulk(const PairCall& call) {
+    const Message& what = message_of(call, message_);
+    const std::uint32_t packs =
+        bulk_.move(call, UserBuffer(what.at, what.bytes), first_ + done_, packs_ - done_);
+    if (packs == 0) return false;
+    go_on(call, packs);
     return true;
   }
 
@@ -285,6 +300,7 @@ class Channel {
   bool sends_;
   bool begun_;          // the header of its message has gone, or come
   bool waits_ = false;  // for room, or for data
+  BulkSide<kBulk> bulk_;
   std::uint32_t channel_;
   std::uint32_t message_;
   std::uint32_t end_;
@@ -295,18 +311,8 @@ class Channel {
   std::uint64_t done_;      // of these
 };
 
-/// What a rank sends to itself.
-__device__ __forceinline__ void copy_own(const PairCall& call) {
-  for (std::uint32_t i = call.first_copy; i < call.end_copy; ++i) {
-    const Message& copy = message_of(call, i);
-    if (reinterpret_cast<std::uint64_t>(copy.at) == copy.word) continue;
-    copy_bytes(reinterpret_cast<void*>(copy.word), copy.at, copy.bytes,
-               blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
-  }
-}
-
 /// The channels of a warp.
-template <int kTurns>
+template <int kTurns, InBulk kBulk>
 class Carrier {
  public:
   /// Reads, and changes nothing.
@@ -361,27 +367,29 @@ class Carrier {
     return task < (blockIdx.x + 1) * call.tasks / gridDim.x ? task : call.tasks;
   }
   // One thread's clock is enough.
-  static __device__ __forceinline__ bool goes_on(Patience& patience, const Channel& waits) {
+  static __device__ __forceinline__ bool goes_on(Patience& patience, const Channel<kBulk>& waits) {
     if (threadIdx.x % 32 != 0) return !patience.over();
     return patience.more(waits.peer(), waits.stage(), waits.number());
   }
 
   const PairCall& call_;
   int count_ = 0;
-  Channel channels_[kTurns];
+  Channel<kBulk> channels_[kTurns];
 };
 
 /// Of a communicator that is gone nothing is done, as of one that gave up: peers must not take for
 /// data what a kernel ahead of this one did not receive.
-template <int kTurns>
-__global__ void __launch_bounds__(kPairWarps * 32, 2)
+template <int kTurns, InBulk kBulk>
+__global__ void __launch_bounds__(kPairWarps * 32, kBulk == InBulk::staged ? 1 : 2)
     send_receive(const __grid_constant__ PairCall call) {
   const volatile Control* const control = control_of(call, call.rank);
   const std::uint32_t owner = control->owner;
   const std::uint32_t aborted = control->aborted;
-  Carrier<kTurns> carrier(call);  // what it reads comes with these two
+  Carrier<kTurns, kBulk> carrier(call);  // what it reads comes with these two
   if (!all_of_warp(is_of(owner, call.owner) && aborted == 0)) return;
-  if (carrier.run()) copy_own(call);
+  const bool whole = carrier.run();
+  if (kBulk == InBulk::staged) await_copies_out();  // before the block's memory is another's
+  if (whole) copy_own(call);
 }
 
 }  // namespace gdrx::gpu

@@ -39,12 +39,28 @@ struct alignas(16) PairWords {
 /// In a sender's arena: how many slots its receiver has emptied, as far as it has told.
 inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeof(PairWords);
 
+/// A message of which a channel carries at least so many packs goes in bulk, behind its header:
+/// plain tiles in a ring, and a word that says how many have come. Its sender waits until all are
+/// taken: the ring is empty between kernels, and the collectives that go in bulk have it, too.
+inline constexpr std::uint64_t kLeastWidthInBulk = 3072;
+inline constexpr std::uint32_t kBulkTile = 1024;
+/// A ring's. A side moves some at once and tells of them by one fence, which is as long as some
+/// tiles; meanwhile the other has as many.
+inline constexpr std::uint32_t kLeastTiles = 8, kMostTiles = 16;
+/// A GPU that moves tiles by itself has memory for so many in a block, shared by so many warps.
+inline constexpr std::uint32_t kStagedTiles = 12;
+inline constexpr std::uint32_t kWarpsOfStaged = 4;
+/// More blocks are no faster then, and take the room of other communicators' kernels.
+inline constexpr std::uint32_t kMostStagedBlocks = 64;
+
 /// What one side of a message knows of it. A copy from a rank to itself: `word` is where to.
 struct Message {
   std::uint8_t* at = nullptr;
   std::uint64_t bytes = 0;
   std::uint64_t word = 0;   // the header's first, which says the type; its second are the bytes
   std::uint64_t width = 0;  // packs of a channel
+
+  constexpr bool goes_in_bulk() const noexcept { return width >= kLeastWidthInBulk; }
 };
 
 /// Messages of a call that are too many for its arguments lie in the arena.
@@ -54,10 +70,35 @@ static_assert(kMessagesAt % sizeof(Pack) == 0);
 static_assert(kMessagesAt + kMessages * sizeof(Message) <= kSlotsAt);
 inline constexpr std::uint32_t kMessagesAtOnce = 64;
 
+/// In an arena, of each channel of each peer, how many tiles went through it, over all calls: of
+/// what its owner gets how many have come, of what it sends how many are taken.
+using Tiles = std::uint64_t;
+inline constexpr std::uint64_t kTilesComeAt = kMessagesAt + kMessages * sizeof(Message);
+inline constexpr std::uint64_t kTilesTakenAt = kTilesComeAt + kPairChannels * sizeof(Tiles);
+/// As its owner counts them, and the next one's place in the ring: of what it sends and gets.
+struct alignas(8) TilesKept {
+  std::uint32_t count;
+  std::uint32_t at;
+};
+inline constexpr std::uint64_t kTilesSentAt = kTilesTakenAt + kPairChannels * sizeof(Tiles);
+inline constexpr std::uint64_t kTilesGotAt = kTilesSentAt + kPairChannels * sizeof(TilesKept);
+inline constexpr std::uint64_t kTilesEnd = kTilesGotAt + kPairChannels * sizeof(TilesKept);
+static_assert(kTilesEnd <= kSlotsAt);
+
+/// An ordered pair of ranks has so much of the rings for what goes in bulk.
+constexpr std::uint64_t bulk_bytes_of_pair(int ranks) noexcept {
+  constexpr std::uint64_t kLine = kLineSlots * sizeof(Pack);
+  const auto peers = static_cast<std::uint64_t>(ranks > 1 ? ranks - 1 : 1);
+  return (kArenaBytes - kBulkAt) / peers / kLine * kLine;
+}
+
 /// What all ordered pairs of a communicator have in common: the same on every rank.
 struct PairChannels {
   std::uint32_t count = 1;
   std::uint32_t ring = kShortestRing;  // slots of each, a power of two
+  std::uint32_t bulk = 1;              // channels, the first, that carry what goes in bulk
+  std::uint32_t tiles = 1;             // of each of those
+  std::uint64_t bulk_bytes = 0;        // of a pair: here, since to divide takes a GPU long
 };
 
 /// `blocks`: multiprocessors that a call may keep busy. They carry every channel of every peer, so
@@ -69,15 +110,27 @@ constexpr PairChannels channels_of_pair(int ranks, int blocks) noexcept {
   PairChannels made;
   made.count = std::min(kPairChannels, warps / 2) / peers;
   while (made.count * made.ring * 2 <= slots) made.ring *= 2;
+  made.bulk_bytes = bulk_bytes_of_pair(ranks);
+  const auto tiles = static_cast<std::uint32_t>(made.bulk_bytes / (kBulkTile * sizeof(Pack)));
+  const auto most = static_cast<std::uint32_t>(std::max(blocks, 1));
+  const std::uint32_t bulk = std::min(most, kMostStagedBlocks) * kWarpsOfStaged / 2;
+  made.bulk = std::clamp(bulk / peers, 1U, std::min(made.count, tiles / kLeastTiles));
+  made.tiles = std::min(kMostTiles, tiles / made.bulk);
   return made;
 }
 static_assert(channels_of_pair(kMaxRanks, 1).count == 1);
+static_assert(channels_of_pair(2, 1024).tiles >= kLeastTiles);
+static_assert(channels_of_pair(kMaxRanks, 1024).tiles >= kLeastTiles);
 
 /// Packs of a message that a channel carries, one run of it: small ones go over many channels, too,
 /// but not by less than a pack a thread.
-constexpr std::uint64_t width_of_message(std::uint64_t bytes, std::uint32_t channels) noexcept {
+constexpr std::uint64_t width_of_message(std::uint64_t bytes,
+                                         const PairChannels& channels) noexcept {
   constexpr std::uint64_t kNarrowest = 32;
-  const std::uint64_t share = (packs_of(bytes) + channels - 1) / channels;
+  const std::uint64_t packs = packs_of(bytes);
+  const std::uint64_t in_bulk = (packs + channels.bulk - 1) / channels.bulk;
+  if (in_bulk >= kLeastWidthInBulk) return (in_bulk + kBulkTile - 1) / kBulkTile * kBulkTile;
+  const std::uint64_t share = (packs + channels.count - 1) / channels.count;
   return std::max(kNarrowest, (share + kLineSlots - 1) / kLineSlots * kLineSlots);
 }
 
@@ -104,6 +157,7 @@ struct PairCall : Call {
   std::uint32_t first_copy = 0;  // among the messages, behind those of all lines
   std::uint32_t end_copy = 0;
   std::uint32_t in_arena = 0;  // 1: the messages lie there, not here
+  std::uint32_t tiles_at_once = 2;
   PairLine lines[2 * kMaxRanks];
   Message messages[kMessagesAtOnce];
 };
@@ -114,19 +168,32 @@ struct PairGrid {
   int blocks = 1;
   int threads = 32;
   bool by_turns = false;  // a warp may have more than one task
+  bool in_bulk = false;   // a message may go so
+  bool is_staged = false;
+
+  constexpr std::uint32_t tiles_at_once(const PairChannels& channels) const noexcept {
+    const std::uint32_t tiles =
+        is_staged ? kStagedTiles * 32 / static_cast<std::uint32_t>(threads) : 2;
+    return std::min(tiles, channels.tiles / 2);
+  }
 };
-constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int blocks) noexcept {
+constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int blocks,
+                                 bool in_bulk) noexcept {
   constexpr std::uint64_t kCopiedByBlock = 64 << 10;
   const auto most = static_cast<std::uint64_t>(std::max(blocks, 1));
   const std::uint64_t copiers = (copied + kCopiedByBlock - 1) / kCopiedByBlock;
   PairGrid grid;
-  grid.blocks =
-      static_cast<int>(std::clamp<std::uint64_t>(std::max<std::uint64_t>(tasks, copiers), 1, most));
-  const std::uint64_t warps = (tasks + most - 1) / most;
+  grid.in_bulk = in_bulk;
+  grid.is_staged =
+      in_bulk && tasks <= std::min<std::uint64_t>(most, kMostStagedBlocks) * kWarpsOfStaged;
+  const std::uint64_t blocks_used =
+      grid.is_staged ? std::min<std::uint64_t>(most, kMostStagedBlocks) : most;
+  grid.blocks = static_cast<int>(
+      std::clamp<std::uint64_t>(std::max<std::uint64_t>(tasks, copiers), 1, blocks_used));
+  const std::uint64_t warps = (tasks + blocks_used - 1) / blocks_used;
   grid.by_turns = warps > kPairWarps;
-  grid.threads =
-      32 *
-      static_cast<int>(copied > 0 ? kPairWarps : std::clamp<std::uint64_t>(warps, 1, kPairWarps));
+  const std::uint64_t all = grid.is_staged ? kWarpsOfStaged : kPairWarps;
+  grid.threads = 32 * static_cast<int>(copied > 0 ? all : std::clamp<std::uint64_t>(warps, 1, all));
   return grid;
 }
 

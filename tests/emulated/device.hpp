@@ -17,6 +17,7 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -161,6 +162,25 @@ T* worked_out(T* value) {
   return value;
 }
 
+// As collectives/kernels/staged.cuh: a copy is done when it is asked for.
+inline std::uint8_t* staged_memory() { return emulated::block->staged(); }
+inline void begin_arrivals(std::uint64_t* word) { *word = 0; }
+inline void expect_bytes(std::uint64_t* word, std::uint32_t bytes) { *word += bytes; }
+inline void copy_in(void* staged, const void* from, std::uint32_t bytes, std::uint64_t* word) {
+  std::memcpy(staged, from, bytes);
+  *word -= bytes;
+}
+inline void await_bytes(std::uint64_t* word, std::uint32_t) {
+  while (*word != 0) rest();
+}
+inline void copy_out(void* to, const void* staged, std::uint32_t bytes) {
+  std::memcpy(to, staged, bytes);
+}
+inline void close_copies_out() {}
+inline void await_read_of_copies_out() {}
+inline void await_copies_out() {}
+inline void show_to_copies() {}
+
 /// As collectives/kernels/enqueue.cuh.
 template <class AnyCall, class... Parameters, class... Arguments>
 cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, cudaStream_t stream,
@@ -170,6 +190,15 @@ cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, 
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_grid(void (*kernel)(Parameters...), int blocks, int threads, bool,
                          cudaStream_t stream, const Arguments&... arguments) {
+  return emulated::launch(stream, blocks, threads, [=] { kernel(arguments...); });
+}
+template <class... Parameters>
+bool has_room_for(void (*)(Parameters...), int bytes) {
+  return bytes <= emulated::Block::kStaged;
+}
+template <class... Parameters, class... Arguments>
+cudaError_t enqueue_staged(void (*kernel)(Parameters...), int blocks, int threads, int,
+                           cudaStream_t stream, const Arguments&... arguments) {
   return emulated::launch(stream, blocks, threads, [=] { kernel(arguments...); });
 }
 template <class... Parameters, class... Arguments>

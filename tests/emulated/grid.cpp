@@ -72,6 +72,11 @@ Block::Block(int threads) : meeting_(threads), said_(static_cast<std::size_t>(th
   }
 }
 
+std::uint8_t* Block::staged() {
+  if (staged_.empty()) staged_.resize(kStaged, 0xa5);
+  return staged_.data();
+}
+
 bool Block::any(bool mine) {
   said_[threadIdx.x] = mine ? 1 : 0;
   meet();

@@ -58,11 +58,15 @@ class Block {
   void leave();
 
   alignas(16) std::byte memory[1024];
+  /// More of it, of a kernel that was given some.
+  static constexpr int kStaged = 227 << 10;
+  std::uint8_t* staged();
 
  private:
   Meeting meeting_;
   std::vector<std::uint8_t> said_;
   std::vector<Warp> warps_;
+  std::vector<std::uint8_t> staged_;
 };
 inline thread_local Block* block = nullptr;
 
