@@ -77,7 +77,7 @@ def _build(name: str, folder: pathlib.Path):
     return module
 
 
-def _compile(name: str, torch_version: str):
+def _compile(name: str, torch_version: str, why: str):
     folder = _cache(name, torch_version)
     built = folder / f"{name}.so"
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,14 +85,12 @@ def _compile(name: str, torch_version: str):
         fcntl.flock(lock, fcntl.LOCK_EX)  # the ranks of a host: one compiles, the kernel lets go of it
         if built.exists():
             return _import(name, built)
-        print(f"gdrx: this package has no ready part for PyTorch {torch_version} and Python {sys.version.split()[0]}: "
-              f"compiling it, once, in {folder} (half a minute)", file=sys.stderr)
+        print(f"gdrx: {why}: compiling one, once, in {folder} (half a minute)", file=sys.stderr)
         try:
             return _build(name, folder)
         except Exception as error:
-            raise ImportError(
-                f"gdrx: no module for PyTorch {torch_version} came with this package, and "
-                f"compiling one failed: {error}. It needs g++ and ninja (pip install ninja)") from error
+            raise ImportError(f"gdrx: {why}, and compiling one failed: {error}. "
+                              "It needs g++ and ninja (pip install ninja)") from error
 
 
 def name(torch) -> str:
@@ -105,16 +103,15 @@ def ready(module: str) -> pathlib.Path:
 
 
 def _load_ready(module: str, torch_version: str):
-    """None if there is none. One of a release is not tried on a PyTorch between releases."""
+    """The module, or None and why. One of a release is not tried on a PyTorch between releases."""
     file = ready(module)
     if not file.exists() or not re.fullmatch(r"\d+\.\d+\.\d+(\+.*)?", torch_version):
-        return None
+        return None, f"this package has no ready part for PyTorch {torch_version} and Python {sys.version.split()[0]}"
     ctypes.CDLL(str(library.path()))  # the one library of this process, whichever was named for it
     try:
-        return _import(module, file)
+        return _import(module, file), ""
     except ImportError as error:
-        print(f"gdrx: the ready part {file.name} does not load: {error}", file=sys.stderr)
-        return None
+        return None, f"the ready part {file.name} does not load with PyTorch {torch_version}: {error}"
 
 
 @functools.cache
@@ -122,4 +119,5 @@ def load():
     """The module. Raises ImportError or OSError with what to do."""
     import torch
 
-    return _load_ready(name(torch), torch.__version__) or _compile(name(torch), torch.__version__)
+    module, why = _load_ready(name(torch), torch.__version__)
+    return module or _compile(name(torch), torch.__version__, why)

@@ -44,11 +44,15 @@ def test_beside_gloo(rank, size):
         same(tensor, sum(of(r, 3) for r in range(size)))
 
 
+SPLITS_GPUS_ALONE = ("2.6", "2.9")  # seen by methods.py; of another version it would be news, and fails
+
+
 def split(**how):
     try:
         return dist.split_group(**how)
     except RuntimeError as error:
-        if "No device associated" in str(error):
+        minor = ".".join(torch.__version__.split(".")[:2])
+        if "No device associated" in str(error) and minor in SPLITS_GPUS_ALONE:
             raise Skip(f"PyTorch {torch.__version__}: split_group takes groups with a GPU alone") from error
         raise
 

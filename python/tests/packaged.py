@@ -64,5 +64,16 @@ def test_no_ready_part_and_no_compiler_is_one_clear_error_of_ours_alone():
                 raise Failure(f"{status} {out} {said}")
 
 
+def test_a_ready_part_that_does_not_load_is_named_with_the_reason():
+    with tempfile.TemporaryDirectory() as cache:
+        part = pathlib.Path(cache, "part.so")
+        part.write_text("no module" * 100)
+        broken = f"import pathlib; from gdrx import shim; shim.ready = lambda name: pathlib.Path('{part}')\n"
+        status, out, said = python(broken + "try:\n    shim.load()\nexcept ImportError as error: print(error)", cache, PATH=cache, CXX="")
+        for text in (out, said):
+            if status != 0 or "part.so does not load" not in text or "invalid ELF header" not in text or "no ready part" in text:
+                raise Failure(f"{status} {out} {said}")
+
+
 if __name__ == "__main__":
     sys.exit(count(alone(globals(), sys.argv[1:])))

@@ -22,14 +22,14 @@ class Torch:
     new_abi: bool
 
 
-def of(minor, work):
-    """A minor version's newest wheel, or None if there is none."""
+def of(minor, pythons, work):
+    """A minor version's newest wheel for one of these Pythons, whose headers are the same, or None if pip finds none."""
     folder = work / minor
     facts = folder / "facts.json"  # written last
     if not facts.exists():
         shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=_made(work)) as place:
-            wheel = _download(minor, place)
+            wheel = next(filter(None, (_download(minor, python, place) for python in pythons)), None)
             if wheel is None:
                 return None
             facts.write_text(json.dumps(_unpack(wheel, _made(folder))))
@@ -42,9 +42,11 @@ def _made(folder):
     return folder
 
 
-def _download(minor, place):
+def _download(minor, python, place):
+    """None if pip finds no such wheel, which it also says where it cannot reach the index."""
     done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--only-binary=:all:",
-                           "-d", place, f"torch=={minor}.*"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+                           "--python-version", ".".join(python.version.split(".")[:2]), "-d", place, f"torch=={minor}.*"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return next(pathlib.Path(place).glob("torch-*.whl"))
     if "No matching distribution" in done.stderr:
