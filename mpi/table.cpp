@@ -12,30 +12,47 @@
 namespace gdrx::mpi {
 namespace {
 
-// Open MPI 4.1.4 on a host of 2 CPUs, by scripts/mpi-beside: results/mpi-beside-all.json has the
-// times. Two ranks with a CPU each stand for all that have one, four for those that share some.
+// Open MPI 4.1.4 on an idle host of 2 CPUs: what scripts/mpi-beside --table prints of
+// results/mpi-beside-all.json, from 512 bytes on. Two ranks with a CPU each stand for all that have
+// one, four for those that share some.
 constexpr const char* kRoomy = R"(
-2 Allreduce 1024 16384
+2 Allreduce 512 32768
 2 Allreduce 131072 -
+2 Reduce 512 4096
 2 Reduce_scatter_block 1024 -
 2 Reduce_scatter 1024 -
-2 Scan 1024 4096
-2 Exscan 1024 4096
-2 Allgather 8192 8192
-2 Allgatherv 8192 8192
+2 Scan 512 4096
+2 Scan 1048576 -
+2 Exscan 512 4096
+2 Bcast 512 4096
+2 Allgather 1024 8192
+2 Allgatherv 1024 8192
+2 Alltoall 1024 2048
 2 Alltoall 8192 8192
+2 Gather 1024 1024
 2 Gather 8192 8192
-2 Scatter 8192 16384
+2 Scatter 1024 8192
 )";
 constexpr const char* kCrowded = R"(
-4 Allreduce 4096 -
-4 Reduce_scatter_block 8192 -
+4 Allreduce 4096 65536
+4 Allreduce 262144 262144
+4 Allreduce 1048576 -
+4 Reduce 4096 32768
+4 Reduce_scatter_block 8192 32768
+4 Reduce_scatter_block 4194304 -
 4 Reduce_scatter 8192 32768
-4 Reduce_scatter 262144 1048576
-4 Bcast 512 32768
-4 Allgather 8192 131072
-4 Allgatherv 8192 131072
-4 Scatter 1024 -
+4 Reduce_scatter 262144 -
+4 Scan 4096 4096
+4 Scan 2097152 -
+4 Exscan 4096 16384
+4 Exscan 131072 -
+4 Bcast 512 16384
+4 Bcast 1048576 -
+4 Allgather 8192 65536
+4 Allgatherv 2048 65536
+4 Alltoall 16384 16384
+4 Gather 16384 32768
+4 Scatter 1024 65536
 )";
 
 constexpr int kMostRanks = 1 << 20;
