@@ -29,13 +29,15 @@ cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_
     return grid.by_turns ? launch(send_receive<kPairTurns, InBulk::none>)
                          : launch(send_receive<1, InBulk::none>);
   }
-  if (grid.by_turns) return launch(send_receive<kPairTurns, InBulk::by_threads>);
-  if (!grid.is_staged) return launch(send_receive<1, InBulk::by_threads>);
+  const auto staged =
+      grid.by_turns ? send_receive<kPairTurns, InBulk::staged> : send_receive<1, InBulk::staged>;
   constexpr int kStaged = kStagedTiles * kBulkTile * sizeof(Pack);
   static_assert(kStaged <= kStagedBytes && kWarpsOfStaged == kStagedWarps);
-  const auto staged = send_receive<1, InBulk::staged>;
-  if (!has_room_for(staged, kStaged)) return launch(send_receive<1, InBulk::by_threads>);
-  return enqueue_staged(staged, grid.blocks, grid.threads, kStaged, stream, call);
+  if (grid.is_staged && has_room_for(staged, kStaged)) {
+    return enqueue_staged(staged, grid.blocks, grid.threads, kStaged, stream, call);
+  }
+  return grid.by_turns ? launch(send_receive<kPairTurns, InBulk::by_threads>)
+                       : launch(send_receive<1, InBulk::by_threads>);
 }
 
 cudaError_t launch_messages(const MessageBatch& batch, const Call& call, cudaStream_t stream) {

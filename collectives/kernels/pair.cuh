@@ -6,8 +6,7 @@
 // Data is its own flag, as everywhere: a slot is full when it holds no sentinel. A sender writes a
 // slot again when its receiver has told that it is empty. Both count what went through a channel in
 // memory of their own, from call to call: so a graph may repeat its arguments, and a message may be
-// sent in full before anybody receives it, as far as there is room. Of a large message only the
-// header goes so: see pair_bulk.cuh.
+// sent in full before anybody receives it, as far as there is room. A large one: see pair_bulk.cuh.
 #pragma once
 
 #include "collectives/kernels/pair_bulk.cuh"
@@ -19,6 +18,8 @@ namespace gdrx::gpu {
 template <InBulk kBulk>
 class Channel {
  public:
+  using Memory = typename BulkSide<kBulk>::Memory;
+
   __device__ __forceinline__ void begin(const PairCall& call, std::uint32_t task) {
     std::uint32_t at = 0;
     while (call.lines[at].end_task <= task) ++at;
@@ -45,10 +46,10 @@ class Channel {
   __device__ __forceinline__ std::uint32_t number() const { return channel_; }
 
   /// The next tile, unless that has to wait: then false.
-  __device__ __forceinline__ bool step(const PairCall& call, Patience& patience) {
+  __device__ __forceinline__ bool step(const PairCall& call, Memory& memory, Patience& patience) {
     if constexpr (kBulk != InBulk::none) {
       if (message_ != end_ && begun_ && message_of(call, message_).goes_in_bulk()) {
-        return move_in_bulk(call);
+        return move_in_bulk(call, memory);
       }
       bulk_.tell_of_put(call);
       if (message_ == end_) return bulk_.is_empty(call);
@@ -246,10 +247,10 @@ class Channel {
     return true;
   }
 
-  __device__ __forceinline__ bool move_in_bulk(const PairCall& call) {
+  __device__ __forceinline__ bool move_in_bulk(const PairCall& call, Memory& memory) {
     const Message& what = message_of(call, message_);
     const std::uint32_t packs =
-        bulk_.move(call, UserBuffer(what.at, what.bytes), first_ + done_, packs_ - done_);
+        bulk_.move(call, memory, UserBuffer(what.at, what.bytes), first_ + done_, packs_ - done_);
     if (packs == 0) return false;
     go_on(call, packs);
     return true;
@@ -311,12 +312,15 @@ class Channel {
   std::uint64_t done_;      // of these
 };
 
-/// The channels of a warp.
+/// A warp's channels.
 template <int kTurns, InBulk kBulk>
 class Carrier {
  public:
   /// Reads, and changes nothing.
   __device__ __forceinline__ explicit Carrier(const PairCall& call) : call_(call) {
+    if constexpr (kBulk == InBulk::staged) {
+      memory_.begin(call.tiles_at_once * kBulkTile * sizeof(Pack));
+    }
 #pragma unroll 1
     for (int i = 0; i < kTurns; ++i) {
       const std::uint32_t task = task_of(call, static_cast<std::uint32_t>(i));
@@ -335,7 +339,7 @@ class Carrier {
 #pragma unroll 1
       for (int i = 0; i < kTurns; ++i) {
         if (i >= count_ || channels_[i].done()) continue;
-        if (channels_[i].step(call_, patience)) {
+        if (channels_[i].step(call_, memory_, patience)) {
           moved = true;
         } else {
           waits = i;
@@ -374,6 +378,7 @@ class Carrier {
 
   const PairCall& call_;
   int count_ = 0;
+  typename Channel<kBulk>::Memory memory_;
   Channel<kBulk> channels_[kTurns];
 };
 

@@ -122,19 +122,20 @@ struct BulkPart {
 /// Whether messages of a call may go in bulk, and how.
 enum class InBulk { none, by_threads, staged };
 
-/// A side of a channel, as far as tiles go. A warp's.
+struct NoStaging {};
+
+/// A side of a channel, as far as tiles go. A warp's, as is the staging that it is given.
 template <InBulk kBulk>
 class BulkSide {
  public:
+  using Memory = std::conditional_t<kBulk == InBulk::staged, Staging, NoStaging>;
+
   __device__ __forceinline__ void begin(const PairCall& call, int peer, bool sends,
                                         std::uint32_t channel) {
     peer_ = peer;
     sends_ = sends;
     channel_ = channel;
     tiles_.begin(call, peer, sends, channel);
-    if constexpr (kBulk == InBulk::staged) {
-      staging_.begin(call.tiles_at_once * kBulkTile * sizeof(Pack));
-    }
   }
   __device__ __forceinline__ void keep(const PairCall& call) const {
     tiles_.keep(call, peer_, sends_, channel_);
@@ -147,8 +148,9 @@ class BulkSide {
   }
 
   /// Some of a buffer's `rest` packs from `first` on: how many, 0 where it has to wait.
-  __device__ __forceinline__ std::uint32_t move(const PairCall& call, const UserBuffer& buffer,
-                                                std::uint64_t first, std::uint64_t rest) {
+  __device__ __forceinline__ std::uint32_t move(const PairCall& call, Memory& memory,
+                                                const UserBuffer& buffer, std::uint64_t first,
+                                                std::uint64_t rest) {
     std::uint32_t tiles = call.tiles_at_once;
     if (rest < tiles * kBulkTile) {
       tiles = (static_cast<std::uint32_t>(rest) + kBulkTile - 1) / kBulkTile;
@@ -161,14 +163,16 @@ class BulkSide {
     const std::uint32_t most = tiles * kBulkTile;
     const std::uint32_t packs = rest < most ? static_cast<std::uint32_t>(rest) : most;
     const BulkPart part{first, first + packs};
-    if (kBulk == InBulk::staged && buffer.is_plain(part.end - 1)) {
-      move_staged(call, buffer, part);
-    } else {
-      tell_of_put(call);
-      move_in_threads(call, buffer, part);
-      tiles_.go_on(call, tiles);
-      tiles_.tell(call, peer_, sends_, channel_);
+    if constexpr (kBulk == InBulk::staged) {
+      if (buffer.is_plain(part.end - 1)) {
+        move_staged(call, memory, buffer, part);
+        return packs;
+      }
     }
+    tell_of_put(call);
+    move_in_threads(call, buffer, part);
+    tiles_.go_on(call, tiles);
+    tiles_.tell(call, peer_, sends_, channel_);
     return packs;
   }
 
@@ -196,8 +200,8 @@ class BulkSide {
     }
   }
   /// What is sent, or goes to the user, is on its way then; what is sent is told of later.
-  __device__ __forceinline__ void move_staged(const PairCall& call, const UserBuffer& buffer,
-                                              const BulkPart& part) {
+  __device__ __forceinline__ void move_staged(const PairCall& call, Staging& staging,
+                                              const UserBuffer& buffer, const BulkPart& part) {
     const auto place = [&](std::uint32_t i, bool in_user) {
       return in_user ? const_cast<Pack*>(buffer.place(part.at(i))) : in_ring(call, i);
     };
@@ -205,16 +209,16 @@ class BulkSide {
     const bool does_it = threadIdx.x % 32 == 0;
     if (does_it) {
       if (!sends_) show_to_copies();
-      staging_.expect(static_cast<std::uint32_t>((part.end - part.first) * sizeof(Pack)));
+      staging.expect(static_cast<std::uint32_t>((part.end - part.first) * sizeof(Pack)));
       for (std::uint32_t i = 0; i < part.tiles(); ++i) {
-        staging_.fetch(i * kBytes, place(i, sends_), part.bytes(i));
+        staging.fetch(i * kBytes, place(i, sends_), part.bytes(i));
       }
     }
     tell_of_put(call);
     if (does_it) {
-      staging_.await();
+      staging.await();
       for (std::uint32_t i = 0; i < part.tiles(); ++i) {
-        staging_.put(place(i, !sends_), i * kBytes, part.bytes(i));
+        staging.put(place(i, !sends_), i * kBytes, part.bytes(i));
       }
       close_copies_out();
     }
@@ -232,17 +236,18 @@ class BulkSide {
   bool put_ = false;  // tiles, of which the peer has not been told
   std::uint32_t channel_;
   TileRing tiles_;
-  Staging staging_;
 };
 
 /// Nothing goes so.
 template <>
 class BulkSide<InBulk::none> {
  public:
+  using Memory = NoStaging;
+
   __device__ __forceinline__ void begin(const PairCall&, int, bool, std::uint32_t) {}
   __device__ __forceinline__ void keep(const PairCall&) const {}
   __device__ __forceinline__ static constexpr bool is_empty() { return true; }
-  __device__ __forceinline__ static std::uint32_t move(const PairCall&, const UserBuffer&,
+  __device__ __forceinline__ static std::uint32_t move(const PairCall&, Memory&, const UserBuffer&,
                                                        std::uint64_t, std::uint64_t) {
     return 0;
   }

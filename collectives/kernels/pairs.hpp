@@ -42,7 +42,7 @@ inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeo
 /// A message of which a channel carries at least so many packs goes in bulk, behind its header:
 /// plain tiles in a ring, and a word that says how many have come. Its sender waits until all are
 /// taken: the ring is empty between kernels, and the collectives that go in bulk have it, too.
-inline constexpr std::uint64_t kLeastWidthInBulk = 3072;
+inline constexpr std::uint64_t kLeastWidthInBulk = 2048;
 inline constexpr std::uint32_t kBulkTile = 1024;
 /// A ring's. A side moves some at once and tells of them by one fence, which is as long as some
 /// tiles; meanwhile the other has as many.
@@ -114,7 +114,7 @@ constexpr PairChannels channels_of_pair(int ranks, int blocks) noexcept {
   const auto tiles = static_cast<std::uint32_t>(made.bulk_bytes / (kBulkTile * sizeof(Pack)));
   const auto most = static_cast<std::uint32_t>(std::max(blocks, 1));
   const std::uint32_t bulk = std::min(most, kMostStagedBlocks) * kWarpsOfStaged / 2;
-  made.bulk = std::clamp(bulk / peers, 1U, std::min(made.count, tiles / kLeastTiles));
+  made.bulk = std::clamp(bulk, 1U, std::min(made.count, tiles / kLeastTiles));
   made.tiles = std::min(kMostTiles, tiles / made.bulk);
   return made;
 }
@@ -182,17 +182,16 @@ constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int 
   constexpr std::uint64_t kCopiedByBlock = 64 << 10;
   const auto most = static_cast<std::uint64_t>(std::max(blocks, 1));
   const std::uint64_t copiers = (copied + kCopiedByBlock - 1) / kCopiedByBlock;
+  const std::uint64_t staged = std::min<std::uint64_t>(most, kMostStagedBlocks);
   PairGrid grid;
   grid.in_bulk = in_bulk;
-  grid.is_staged =
-      in_bulk && tasks <= std::min<std::uint64_t>(most, kMostStagedBlocks) * kWarpsOfStaged;
-  const std::uint64_t blocks_used =
-      grid.is_staged ? std::min<std::uint64_t>(most, kMostStagedBlocks) : most;
+  grid.is_staged = in_bulk && tasks <= staged * kWarpsOfStaged * kPairTurns;
+  const std::uint64_t blocks_used = grid.is_staged ? staged : most;
   grid.blocks = static_cast<int>(
       std::clamp<std::uint64_t>(std::max<std::uint64_t>(tasks, copiers), 1, blocks_used));
   const std::uint64_t warps = (tasks + blocks_used - 1) / blocks_used;
-  grid.by_turns = warps > kPairWarps;
   const std::uint64_t all = grid.is_staged ? kWarpsOfStaged : kPairWarps;
+  grid.by_turns = warps > all;
   grid.threads = 32 * static_cast<int>(copied > 0 ? all : std::clamp<std::uint64_t>(warps, 1, all));
   return grid;
 }
