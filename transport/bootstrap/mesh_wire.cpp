@@ -194,7 +194,7 @@ void MeshWire::refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Ra
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
     const bool of_it = std::find(ranks.begin(), ranks.end(), link.peer) != ranks.end();
-    if (ranks.empty() || of_it) send(link, word.bytes());
+    if (of_it) send(link, word.bytes());
   }
 }
 
