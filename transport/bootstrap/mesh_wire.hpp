@@ -129,6 +129,7 @@ class MeshWire {
   void push_or_ring(MeshLink& link);
   static void shut(MeshLink& link, const Error& why) noexcept;
   static void push(MeshLink& link);
+  static void push_all(MeshLink& link);
 
   std::vector<MeshLink> links_;
   std::vector<MeshMember> members_;
