@@ -4,25 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "collectives/comm/version.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/host_id.hpp"
-#include "transport/bootstrap/insist.hpp"
 #include "transport/bootstrap/mesh_meeting.hpp"
 
 namespace gdrx {
-namespace {
-
-constexpr std::chrono::milliseconds kPatience{
-    200};  // with a shortage of memory while the others wait
-
-}  // namespace
-
 Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
                  const Introduce& introduce, Deadline deadline) {
   Secret secret = GDRX_TRY(Secret::load(config.secret_file));
@@ -33,19 +23,15 @@ Result<Met> meet(Bootstrap& bootstrap, const Config& config, const Log& log,
   const Blob hello = likely.memory ? GDRX_TRY(introduce(likely)) : Blob();
   const Blob offer = say_version(GDRX_VERSION, GDRX_TRY(meeting.offer(hello)));
   std::vector<Blob> offers;
-  std::optional<MeshMeeting::Common> common;
   try {
     offers = GDRX_TRY(check_versions(bootstrap, offer, deadline));
-    // The others do what they have found now: which of the two this rank is to find, too.
-    const Deadline soon = Deadline::after(steady_clock(), kPatience);
-    common = insist(soon, [&] { return meeting.choose(offers); });
   } catch (const std::bad_alloc&) {
-    const bool heard = !offers.empty();
-    if (!heard) meeting.hang_up();
-    // That they join a mesh in common is more likely than that they wait in another round.
-    if (!heard || meeting.refuse(offers, bootstrap.rank(), no_memory())) bootstrap.end();
+    // That the others join a mesh in common is more likely than that they wait in another round.
+    meeting.hang_up();
+    bootstrap.end();
     throw;
   }
+  const auto common = meeting.choose(offers);
   if (!common) return Met{GDRX_TRY(ControlMesh::create(bootstrap, options, log, deadline))};
   const Heritage heritage = Heritage::of(common->facts);
   if (heritage.memory) bootstrap.end();

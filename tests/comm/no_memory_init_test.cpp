@@ -143,7 +143,9 @@ int live(Page& page, int rank, const Step& step, Other other) {
   return gdrxCommDestroy(comm) == gdrxSuccess ? 0 : 3;
 }
 
-void expect_that_none_waits(const Step& step, Other other = Other::may_fail) {
+void expect_that_none_waits(const Step& step, Other other = Other::may_fail,
+                            const char* transport = "auto") {
+  setenv("GDRX_TRANSPORT", transport, 1);
   setenv("GDRX_INIT_TIMEOUT", "8", 1);
   setenv("GDRX_TIMEOUT", "8", 1);
   Page* const page = Page::create();
@@ -193,14 +195,29 @@ TEST(NoMemory, ForGoodInTheLifeOfACommunicatorIsToldToTheOthersAndEndsNoOther) {
 }
 
 // They share a mesh, and meet in one round of two calls.
+bool live_behind_the_round(Maker& maker, long allocation) {
+  gdrxComm_t made = maker.make(2, allocation);
+  const bool came = Shortage::came();
+  Shortage::begin(0);
+  if (made != nullptr) gdrxCommDestroy(made);
+  return came;
+}
+
 TEST(NoMemory, BehindTheRoundInWhichRanksMeetIsToldToThem) {
   expect_that_none_waits([](Maker& maker, gdrxComm_t, long allocation) {
-    gdrxComm_t made = maker.make(2, allocation);
-    const bool came = Shortage::came();
-    Shortage::begin(0);
-    if (made != nullptr) gdrxCommDestroy(made);
-    return came;
+    return live_behind_the_round(maker, allocation);
   });
+}
+
+// Where they share no memory there is a second round, in which the others would be for ever.
+TEST(NoMemory, ForGoodBehindTheFirstOfTwoRoundsIsToldToTheOthers) {
+  const Step step = [](Maker& maker, gdrxComm_t, long allocation) {
+    maker.for_good = true;
+    const bool came = live_behind_the_round(maker, allocation);
+    maker.for_good = false;
+    return came;
+  };
+  expect_that_none_waits(step, Other::stays, "tcp");
 }
 
 TEST(NoMemory, BetweenTheTwoCallsOfARoundIsWaitedFor) {

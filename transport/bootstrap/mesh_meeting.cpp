@@ -80,20 +80,12 @@ std::optional<Offer> read(const Blob& blob) {
   return offer;
 }
 
-std::optional<std::vector<Offer>> read(const std::vector<Blob>& blobs) {
-  std::vector<Offer> offers;
-  for (const Blob& blob : blobs) {
-    const auto offer = read(blob);
-    if (!offer) return {};
-    offers.push_back(*offer);
-  }
-  return offers;
-}
-
-const Card* find(const Offer& offer, const Card& wanted) {
-  const auto at = std::find_if(offer.cards.begin(), offer.cards.end(),
-                               [&](const Card& card) { return card.id == wanted.id; });
-  return at == offer.cards.end() ? nullptr : &*at;
+std::optional<Card> find(const Blob& blob, const std::array<std::byte, 16>& id) {
+  const auto offer = read(blob);
+  if (!offer) return {};
+  const auto at = std::find_if(offer->cards.begin(), offer->cards.end(),
+                               [&](const Card& card) { return card.id == id; });
+  return at == offer->cards.end() ? std::nullopt : std::optional(*at);
 }
 
 bool has_lost_any(const Card& card, const std::vector<std::int32_t>& ranks) {
@@ -103,27 +95,22 @@ bool has_lost_any(const Card& card, const std::vector<std::int32_t>& ranks) {
   });
 }
 
-std::optional<MeshMeeting::Common> common_of(const std::vector<Offer>& offers, const Card& wanted) {
-  MeshMeeting::Common common;
-  common.mesh = wanted.id;
-  std::vector<const Card*> cards;
-  for (const Offer& offer : offers) {
-    const Card* const card = find(offer, wanted);
-    if (card == nullptr || card->gone_count < 0 ||
-        static_cast<std::size_t>(card->gone_count) > kMostGone) {
-      return {};
+// Fills in what the ranks say of it. False: they cannot share it.
+bool take_all(const std::vector<Blob>& offers, MeshMeeting::Common& common) {
+  for (const Blob& offer : offers) {
+    const auto card = find(offer, common.mesh);
+    if (!card || card->gone_count < 0 || static_cast<std::size_t>(card->gone_count) > kMostGone) {
+      return false;
     }
     if (std::find(common.ranks.begin(), common.ranks.end(), card->rank) != common.ranks.end()) {
-      return {};  // two cannot be the same
+      return false;  // two cannot be the same
     }
-    cards.push_back(card);
     common.ranks.push_back(card->rank);
     common.facts &= card->facts;
   }
-  const bool parted = std::any_of(cards.begin(), cards.end(), [&](const Card* card) {
-    return has_lost_any(*card, common.ranks);
+  return std::none_of(offers.begin(), offers.end(), [&](const Blob& offer) {
+    return has_lost_any(*find(offer, common.mesh), common.ranks);
   });
-  return parted ? std::nullopt : std::optional(common);
 }
 
 Result<MeshGroupId> id_of(const Key& key) {
@@ -181,6 +168,10 @@ Result<Blob> MeshMeeting::offer(std::span<const std::byte> more) {
   Blob whole(bytes.begin(), bytes.end());
   whole.insert(whole.end(), more.begin(), more.end());
   if (!meshes_.empty()) said_.reserve(ranks_, ranks_ * (whole.size() + kMoreOfOthers));
+  room_for_ranks_.reserve(ranks_);
+  for (const Mesh& mesh : meshes_) {
+    room_for_tree_.reserve(mesh.thread->wire().members().size());
+  }
   return whole;
 }
 
@@ -190,17 +181,22 @@ const MeshMeeting::Mesh* MeshMeeting::find(const std::array<std::byte, 16>& id) 
   return mesh == meshes_.end() ? nullptr : &*mesh;
 }
 
-std::optional<MeshMeeting::Common> MeshMeeting::choose(const std::vector<Blob>& blobs) const {
-  if (meshes_.empty()) return {};  // no memory is needed for that
-  const auto offers = read(blobs);
-  if (!offers || offers->empty()) return {};
-  for (const Card& wanted : offers->front().cards) {
-    if (wanted.id == Card{}.id) continue;
-    auto common = common_of(*offers, wanted);
-    const Mesh* const mesh = common ? find(wanted.id) : nullptr;
+std::optional<MeshMeeting::Common> MeshMeeting::choose(const std::vector<Blob>& offers) {
+  const auto first = offers.empty() ? std::nullopt : read(offers.front());
+  if (!first) return {};
+  Common common;
+  common.ranks.swap(room_for_ranks_);
+  for (const Card& wanted : first->cards) {
+    const Mesh* const mesh = wanted.id == Card{}.id ? nullptr : find(wanted.id);
     if (mesh == nullptr) continue;
+    common.mesh = wanted.id;
+    common.ranks.clear();
+    common.facts = ~0U;
     const auto size = static_cast<std::int32_t>(mesh->thread->wire().members().size());
-    if (are_of(common->ranks, size) && mesh_outlives_any(common->ranks, size)) return common;
+    if (take_all(offers, common) && are_of(common.ranks, size) &&
+        mesh_outlives_any(common.ranks, size, room_for_tree_)) {
+      return common;
+    }
   }
   return {};
 }
@@ -233,21 +229,6 @@ Result<MeshMeeting::Joined> MeshMeeting::try_to_join(const Mesh& mesh, const Com
   for (const Blob& offer : offers)
     joined.more.emplace_back(offer.begin() + sizeof(Offer), offer.end());
   return joined;
-}
-
-bool MeshMeeting::refuse(const std::vector<Blob>& offers, Rank self, const Error& why) noexcept {
-  bool common = false;
-  for (const Mesh& mesh : meshes_) {
-    const Card wanted{mesh.thread->about().id};
-    const auto has_it = [&](const Blob& blob) {
-      const auto offer = read(blob);
-      return offer && gdrx::find(*offer, wanted) != nullptr;
-    };
-    if (!std::all_of(offers.begin(), offers.end(), has_it)) continue;
-    common = true;
-    refuse(mesh, {}, offers, self, why);
-  }
-  return common;
 }
 
 void MeshMeeting::refuse(const Mesh& mesh, std::span<const std::int32_t> ranks,

@@ -32,8 +32,9 @@ class MeshMeeting {
     std::vector<std::int32_t> ranks;  // of the mesh, by rank of the meeting
     std::uint32_t facts = ~0U;        // that hold for all of its ranks
   };
-  /// `offers`: by rank. Nothing in them is trusted. All ranks choose the same, or nothing.
-  std::optional<Common> choose(const std::vector<Blob>& offers) const;
+  /// `offers`: by rank. Nothing in them is trusted. All ranks choose the same, or nothing. After
+  /// offer(), and once, it needs no memory: the others do what they have chosen.
+  std::optional<Common> choose(const std::vector<Blob>& offers);
   struct Joined {
     std::unique_ptr<ControlMesh> mesh;
     std::vector<Blob> more;  // by rank
@@ -41,10 +42,7 @@ class MeshMeeting {
   /// This rank is `self`. What others say in it that have joined before is heard. They hear of a
   /// failure.
   Result<Joined> join(const Common& common, const std::vector<Blob>& offers, Rank self);
-  /// Where there is no memory to choose: those who do, and join, hear why this rank does not.
-  /// False: the ranks have no mesh in common. It needs no memory.
-  bool refuse(const std::vector<Blob>& offers, Rank self, const Error& why) noexcept;
-  /// The same where the offers are not known: they see the connections end.
+  /// Where the offers are not known: those who join see the connections end. It needs no memory.
   void hang_up() const noexcept;
 
  private:
@@ -61,7 +59,9 @@ class MeshMeeting {
   const Mesh* find(const std::array<std::byte, 16>& id) const;
   std::vector<Mesh> meshes_;
   std::size_t ranks_ = 0;
-  KeyContext said_;  // by all; it has the room before they say it
+  KeyContext said_;  // by all; this and what is below has the room before they say it
+  std::vector<std::int32_t> room_for_ranks_;
+  std::vector<std::int32_t> room_for_tree_;
 };
 
 /// What a process keeps of a mesh that meetings may offer, while it lives.

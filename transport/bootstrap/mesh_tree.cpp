@@ -12,6 +12,15 @@ constexpr std::int32_t kNotReached = -2;
 
 using Links = std::vector<std::vector<std::int32_t>>;
 
+// Some twice.
+template <class Body>
+void for_each_neighbour(std::int32_t rank, std::int32_t n, const Body& body) {
+  for (std::int64_t step = 1; step < n; step *= 2) {
+    body(static_cast<std::int32_t>((rank + step) % n));
+    body(static_cast<std::int32_t>((rank + n - step) % n));
+  }
+}
+
 // Those among them, by their places in `ranks`.
 Links links_among(std::span<const std::int32_t> ranks, std::int32_t n) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(n), kNobody);
@@ -45,12 +54,16 @@ std::vector<std::int32_t> parents_of(const Links& links) {
 }
 
 /// Tarjan's search for what holds two parts together: depth first, with the least depth to which
-/// what is below a place has a link.
+/// what is below a rank has a link.
 class Joints {
  public:
-  explicit Joints(const Links& links) : links_(links), depth_(links.size(), kNotReached) {}
+  Joints(std::span<const std::int32_t> ranks, std::int32_t n, std::vector<std::int32_t>& room)
+      : ranks_(ranks), n_(n), depth_(room) {
+    depth_.assign(static_cast<std::size_t>(n), kNobody);
+    for (const std::int32_t rank : ranks) depth_[static_cast<std::size_t>(rank)] = kNotReached;
+  }
 
-  bool none() { return visit(0, 0) >= 0 && reached_ == links_.size() && !found_; }
+  bool none() { return visit(ranks_[0], 0) >= 0 && reached_ == ranks_.size() && !found_; }
 
  private:
   std::int32_t visit(std::int32_t at, std::int32_t depth) {
@@ -58,21 +71,22 @@ class Joints {
     ++reached_;
     std::int32_t least = depth;
     int below = 0;
-    for (const std::int32_t to : links_[static_cast<std::size_t>(at)]) {
+    for_each_neighbour(at, n_, [&](std::int32_t to) {
       const std::int32_t known = depth_[static_cast<std::size_t>(to)];
       if (known == kNotReached) {
         const std::int32_t of_it = visit(to, depth + 1);
         found_ |= depth > 0 ? of_it >= depth : ++below > 1;
         least = std::min(least, of_it);
-      } else {
+      } else if (known != kNobody) {
         least = std::min(least, known);
       }
-    }
+    });
     return least;
   }
 
-  const Links& links_;
-  std::vector<std::int32_t> depth_;
+  std::span<const std::int32_t> ranks_;
+  std::int32_t n_;
+  std::vector<std::int32_t>& depth_;  // by rank of the mesh
   std::size_t reached_ = 0;
   bool found_ = false;
 };
@@ -81,10 +95,7 @@ class Joints {
 
 std::vector<std::int32_t> mesh_neighbours(std::int32_t rank, std::int32_t n) {
   std::set<std::int32_t> neighbours;
-  for (std::int64_t step = 1; step < n; step *= 2) {
-    neighbours.insert(static_cast<std::int32_t>((rank + step) % n));
-    neighbours.insert(static_cast<std::int32_t>((rank + n - step) % n));
-  }
+  for_each_neighbour(rank, n, [&](std::int32_t peer) { neighbours.insert(peer); });
   neighbours.erase(rank);
   return {neighbours.begin(), neighbours.end()};
 }
@@ -115,9 +126,9 @@ std::optional<MeshTree> mesh_tree(std::span<const std::int32_t> ranks, std::int3
   return tree;
 }
 
-bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n) {
-  const Links links = links_among(ranks, n);
-  return Joints(links).none();
+bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n,
+                       std::vector<std::int32_t>& room) {
+  return Joints(ranks, n, room).none();
 }
 
 }  // namespace gdrx

@@ -24,7 +24,13 @@ struct MeshTree {
 /// which there is no link.
 std::optional<MeshTree> mesh_tree(std::span<const std::int32_t> ranks, std::int32_t n);
 
-/// Whether they are in one part, and the others still are when any one of them is gone.
-bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n);
+/// Whether they are in one part, and the others still are when any one of them is gone. Needs no
+/// memory but `n` places in `room`.
+bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n,
+                       std::vector<std::int32_t>& room);
+inline bool mesh_outlives_any(std::span<const std::int32_t> ranks, std::int32_t n) {
+  std::vector<std::int32_t> room;
+  return mesh_outlives_any(ranks, n, room);
+}
 
 }  // namespace gdrx

@@ -194,7 +194,7 @@ void MeshWire::refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Ra
   const std::lock_guard lock(mutex_);
   for (MeshLink& link : links_) {
     const bool of_it = std::find(ranks.begin(), ranks.end(), link.peer) != ranks.end();
-    if (ranks.empty() || of_it) send(link, word.bytes());
+    if (of_it) send(link, word.bytes());
   }
 }
 
@@ -217,7 +217,7 @@ void MeshWire::send(MeshLink& link, const MeshWord& word) noexcept {
   link.unsent.put_promised(word.bytes());
   try {
     push_or_ring(link);
-  } catch (const std::bad_alloc&) {  // for words about the socket: the thread tries again
+  } catch (const std::bad_alloc&) {  // for words about the socket: the thread reads its end
     ring();
   }
 }
@@ -232,7 +232,19 @@ void MeshWire::shut(MeshLink& link, const Error& why) noexcept {
   link.broken = why.native;
 }
 
+// Of what was half said nobody knows how much went out: none of it goes out twice.
 void MeshWire::push(MeshLink& link) {
+  try {
+    push_all(link);
+  } catch (...) {
+    link.shut = true;
+    link.unsent.drop(link.unsent.bytes().size());
+    ::shutdown(link.socket.fd(), SHUT_RDWR);
+    throw;
+  }
+}
+
+void MeshWire::push_all(MeshLink& link) {
   std::span<const std::byte> rest = link.unsent.bytes();
   while (!rest.empty()) {
     const auto sent = link.socket.send_some(rest);

@@ -48,7 +48,7 @@ class MeshWire {
   MeshGroup::Leave leave(MeshGroup& group, Deadline deadline);
   std::string awaited(const MeshGroup& group) const;
   /// Of a group that this rank was to join and cannot: those who have joined hear why. `ranks` and
-  /// `self` as in MeshGroup; no ranks: they are not known. It hardly ever needs memory.
+  /// `self` as in MeshGroup. It hardly ever needs memory.
   void refuse(MeshGroupId group, std::span<const std::int32_t> ranks, Rank self, const Error& why);
   /// Where what they are to be told is not known: the peers see the connections end.
   void hang_up() noexcept;
@@ -129,6 +129,7 @@ class MeshWire {
   void push_or_ring(MeshLink& link);
   static void shut(MeshLink& link, const Error& why) noexcept;
   static void push(MeshLink& link);
+  static void push_all(MeshLink& link);
 
   std::vector<MeshLink> links_;
   std::vector<MeshMember> members_;

@@ -117,13 +117,16 @@ Result<Key> derive(std::span<const std::byte> from, std::string_view label,
 
 Result<void> expand_label(const Key& secret, std::string_view label, std::span<std::byte> out) {
   static constexpr std::string_view kPrefix = "tls13 ";
-  std::vector<std::byte> info{std::byte{0}, static_cast<std::byte>(out.size()),
-                              static_cast<std::byte>(kPrefix.size() + label.size())};
+  std::array<std::byte, 64> room{};  // no memory: a key that has been announced is to come
+  const std::size_t size = 4 + kPrefix.size() + label.size();
+  if (size > room.size()) return fail(Errc::internal, "a TLS label that is too long");
+  room[1] = static_cast<std::byte>(out.size());
+  room[2] = static_cast<std::byte>(kPrefix.size() + label.size());
+  auto at = room.begin() + 3;
   for (const std::string_view text : {kPrefix, label}) {
-    const auto bytes = std::as_bytes(std::span(text));
-    info.insert(info.end(), bytes.begin(), bytes.end());
+    at = std::ranges::copy(std::as_bytes(std::span(text)), at).out;
   }
-  info.push_back(std::byte{0});  // the context's length
+  const auto info = std::span<const std::byte>(room).first(size);  // the last: no context
   char digest[] = "SHA256";
   int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
   const OSSL_PARAM parameters[] = {
