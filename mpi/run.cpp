@@ -17,9 +17,9 @@
 namespace gdrx::mpi {
 namespace {
 
-// Making gdrx's communicator takes 0.2 to 0.35 ms a rank, which calls have to save first. A call
-// that gdrx has is 4 us quicker at least, and more so the larger it is: some 20 us at 128 KiB on
-// two ranks. docs/how-to/mpi-programs.md has the figures.
+// Making gdrx's communicator takes 0.2 ms a rank, which calls have to save first: counted as 4 us
+// a call, and more of large ones, of which small ones save less. docs/performance/mpi.md has the
+// figures.
 constexpr std::size_t kCostOfARank = 250'000;  // nanoseconds
 constexpr std::size_t kSavedByACall = 4'000;
 constexpr std::size_t kBytesOfANanosecond = 8;
