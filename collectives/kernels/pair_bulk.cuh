@@ -208,7 +208,7 @@ class BulkSide {
     constexpr std::uint32_t kBytes = kBulkTile * sizeof(Pack);
     const bool does_it = threadIdx.x % 32 == 0;
     if (does_it) {
-      if (!sends_) show_to_copies();
+      show_to_copies();
       staging.expect(static_cast<std::uint32_t>((part.end - part.first) * sizeof(Pack)));
       for (std::uint32_t i = 0; i < part.tiles(); ++i) {
         staging.fetch(i * kBytes, place(i, sends_), part.bytes(i));
