@@ -49,18 +49,19 @@ bool has_room_for(void (*kernel)(Parameters...), int bytes) {
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_staged(void (*kernel)(Parameters...), int blocks, int threads, int bytes,
                            cudaStream_t stream, const Arguments&... arguments) {
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads),
-           static_cast<std::size_t>(bytes), stream>>>(arguments...);
-  return cudaGetLastError();
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
 /// Behind all that is ahead of it in the stream.
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_alone(void (*kernel)(Parameters...), int blocks, int threads,
                           cudaStream_t stream, const Arguments&... arguments) {
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
-      arguments...);
-  return cudaGetLastError();
+  return enqueue_staged(kernel, blocks, threads, 0, stream, arguments...);
 }
 
 }  // namespace gdrx::gpu

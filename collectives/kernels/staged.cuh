@@ -77,10 +77,10 @@ __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
 
-#else  // not launched there
+#else  // is not launched there
 
 __device__ __forceinline__ std::uint8_t* staged_memory() { return nullptr; }
-__device__ __forceinline__ void begin_arrivals(std::uint64_t*) {}
+__device__ __forceinline__ void begin_arrivals(std::uint64_t*) { __trap(); }
 __device__ __forceinline__ void expect_bytes(std::uint64_t*, std::uint32_t) {}
 __device__ __forceinline__ void await_bytes(std::uint64_t*, std::uint32_t) {}
 __device__ __forceinline__ void copy_in(void*, const void*, std::uint32_t, std::uint64_t*) {}

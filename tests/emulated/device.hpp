@@ -17,6 +17,7 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -162,23 +163,36 @@ T* worked_out(T* value) {
   return value;
 }
 
-// As collectives/kernels/staged.cuh: a copy is done when it is asked for.
+// As collectives/kernels/staged.cuh. A copy comes when it is waited for, and no sooner.
 inline std::uint8_t* staged_memory() { return emulated::block->staged(); }
 inline void begin_arrivals(std::uint64_t* word) { *word = 0; }
 inline void expect_bytes(std::uint64_t* word, std::uint32_t bytes) { *word += bytes; }
-inline void copy_in(void* staged, const void* from, std::uint32_t bytes, std::uint64_t* word) {
-  std::memcpy(staged, from, bytes);
-  *word -= bytes;
+inline void copy_in(void* staged, const void* from, std::uint32_t bytes, std::uint64_t*) {
+  emulated::block->copies().in.push_back({staged, from, bytes, {}});
 }
-inline void await_bytes(std::uint64_t* word, std::uint32_t) {
-  while (*word != 0) rest();
+/// The word's upper half counts the turns that have ended.
+inline void await_bytes(std::uint64_t* word, std::uint32_t turn) {
+  if ((*word >> 32 & 1) != turn) std::abort();
+  for (const emulated::Copy& copy : std::exchange(emulated::block->copies().in, {})) {
+    std::memcpy(copy.to, copy.from, copy.bytes);
+    *word -= copy.bytes;
+  }
+  if (static_cast<std::uint32_t>(*word) != 0) std::abort();
+  *word += std::uint64_t{1} << 32;
 }
 inline void copy_out(void* to, const void* staged, std::uint32_t bytes) {
-  std::memcpy(to, staged, bytes);
+  emulated::block->copies().out.push_back({to, staged, bytes, {}});
 }
 inline void close_copies_out() {}
-inline void await_read_of_copies_out() {}
-inline void await_copies_out() {}
+inline void await_read_of_copies_out() {
+  for (emulated::Copy& copy : emulated::block->copies().out) copy.read();
+}
+inline void await_copies_out() {
+  for (emulated::Copy& copy : std::exchange(emulated::block->copies().out, {})) {
+    copy.read();
+    std::memcpy(copy.to, copy.read_bytes.data(), copy.bytes);
+  }
+}
 inline void show_to_copies() {}
 
 /// As collectives/kernels/enqueue.cuh.

@@ -65,7 +65,10 @@ std::uint32_t Warp::least(std::uint32_t mine) {
   return found;
 }
 
-Block::Block(int threads) : meeting_(threads), said_(static_cast<std::size_t>(threads), 0) {
+Block::Block(int threads)
+    : meeting_(threads),
+      said_(static_cast<std::size_t>(threads), 0),
+      copies_(static_cast<std::size_t>(threads)) {
   std::memset(memory, 0xa5, sizeof memory);  // as a GPU: what was there before
   for (int first = 0; first < threads; first += 32) {
     warps_.emplace_back(std::min(32, threads - first));

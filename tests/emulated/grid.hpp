@@ -48,6 +48,23 @@ class Warp {
 /// Thrown through a kernel: its thread ends.
 struct Ended {};
 
+/// That a GPU makes by itself, asked for by a thread.
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+  std::vector<std::uint8_t> read_bytes;
+
+  void read() {
+    if (!read_bytes.empty()) return;
+    const auto* const first = static_cast<const std::uint8_t*>(from);
+    read_bytes.assign(first, first + bytes);
+  }
+};
+struct Copies {
+  std::vector<Copy> in, out;
+};
+
 class Block {
  public:
   explicit Block(int threads);
@@ -61,12 +78,15 @@ class Block {
   /// More of it, of a kernel that was given some.
   static constexpr int kStaged = 227 << 10;
   std::uint8_t* staged();
+  /// The thread's own, which have not been made.
+  Copies& copies() { return copies_[threadIdx.x]; }
 
  private:
   Meeting meeting_;
   std::vector<std::uint8_t> said_;
   std::vector<Warp> warps_;
   std::vector<std::uint8_t> staged_;
+  std::vector<Copies> copies_;
 };
 inline thread_local Block* block = nullptr;
 
