@@ -33,7 +33,7 @@ constexpr const char* kExamples =
     "  gdrx tune --ranks 2,4 -b 4 -e 64M -f 2 --iters 50 -o host.json\n"
     "  gdrx tune --memory cuda -o gpu.json    the GPU kernels, a rank a GPU\n"
     "  gdrx tune --show host.json             the best way of each size in a table\n"
-    "  gdrx tune --mpi --ranks 2,8 -o mpi.txt where gdrx is faster than the MPI, for gdrx mpirun\n"
+    "  gdrx tune --mpi --ranks 2,8 -o mpi.txt where it beats the MPI (GDRX_MPI_TABLE)\n"
     "It measures this host as it is: nothing else should run. mpirun, allreduce_test and their\n"
     "environment are those of env.sh. Exit status: 0, 1 if a run fails, 2 for bad usage.\n";
 
