@@ -32,7 +32,6 @@ cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_
   const auto staged =
       grid.by_turns ? send_receive<kPairTurns, InBulk::staged> : send_receive<1, InBulk::staged>;
   constexpr int kStaged = kStagedTiles * kBulkTile * sizeof(Pack);
-  static_assert(kStaged <= kStagedBytes && kWarpsOfStaged == kStagedWarps);
   if (grid.is_staged && has_room_for(staged, kStaged)) {
     return enqueue_staged(staged, grid.blocks, grid.threads, kStaged, stream, call);
   }

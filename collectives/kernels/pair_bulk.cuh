@@ -249,10 +249,6 @@ class BulkSide<InBulk::none> {
   __device__ __forceinline__ void begin(const PairCall&, int, bool, std::uint32_t) {}
   __device__ __forceinline__ void keep(const PairCall&) const {}
   __device__ __forceinline__ static constexpr bool is_empty() { return true; }
-  __device__ __forceinline__ static std::uint32_t move(const PairCall&, Memory&, const UserBuffer&,
-                                                       std::uint64_t, std::uint64_t) {
-    return 0;
-  }
 };
 
 }  // namespace gdrx::gpu

@@ -4,14 +4,10 @@
 #pragma once
 
 #include "collectives/kernels/pack.cuh"
+#include "collectives/kernels/pairs.hpp"
 #include "collectives/kernels/staged.cuh"
 
 namespace gdrx::gpu {
-
-/// A kernel that goes so has this much of it a block, and so many of its warps have a part: one
-/// alone would wait for what comes, and then for what goes.
-inline constexpr std::uint32_t kStagedBytes = 192 << 10;
-inline constexpr std::uint32_t kStagedWarps = 4;
 
 class Staging {
  public:
@@ -19,7 +15,7 @@ class Staging {
   __device__ __forceinline__ void begin(std::uint32_t bytes) {
     const std::uint32_t warp = threadIdx.x / 32;
     memory_ = staged_memory() + warp * bytes;
-    arrivals_ = block_memory<std::uint64_t, kStagedWarps>() + warp;
+    arrivals_ = block_memory<std::uint64_t, kWarpsOfStaged>() + warp;
     if (threadIdx.x % 32 == 0) begin_arrivals(arrivals_);
     __syncwarp();
   }
