@@ -4,6 +4,7 @@
 
 #include "collectives/gpu/cuda_path.hpp"
 #include "collectives/gpu/error.hpp"
+#include "collectives/gpu/moved.hpp"
 #include "collectives/gpu/on_device.hpp"
 #include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/launch.hpp"
@@ -20,7 +21,7 @@ bool is_in_place(const Moves& what, std::size_t peer) {
 }
 
 bool is_large(const Moves& what, const Run& run) {
-  if (what.adds || run.bytes == 0) return false;
+  if (what.adds || run.bytes == 0 || goes_as_message(what, run)) return false;
   return what.passes_on || run.bytes >= kLeastInBulk;
 }
 
@@ -66,10 +67,19 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.channels = channels_of(call_.ranks, blocks);
   std::uint32_t grid =
       std::clamp<std::uint32_t>(call.tasks, 1, static_cast<std::uint32_t>(std::max(blocks, 1)));
+  call.type = static_cast<std::int32_t>(what.type);
+  call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
+  if (what.adds == ReduceOp::avg) call.finish_over = call_.ranks;
+  call.signature = signature_of_move(call, what);
+  MovedMessages large = messages_of_move(what, call, blocks);
+  const bool goes = large.tasks + large.relays > 0;
+  bool small = false;
   for (int rank = 0; rank < call_.ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     const bool own = rank == call_.rank;
     const auto laid_out = [&](const Run& run) {
+      if (goes_as_message(what, run) || (own && goes)) return Move{run.at, run.bytes};
+      if (!own && run.bytes > 0) small = true;
       const bool bulk = own ? call.runs_used > 0 : is_large(what, run);
       return bulk ? Move{run.at, run.bytes} : move_of(run, call.channels);
     };
@@ -80,15 +90,16 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
       if (!own) call.tiles = std::max(call.tiles, run.tiles());
     }
   }
-  call.type = static_cast<std::int32_t>(what.type);
-  call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
-  if (what.adds == ReduceOp::avg) call.finish_over = call_.ranks;
-  call.signature = signature_of_move(call, what);
+  if (goes && !small) {
+    return check(enqueue_moved(large, true, blocks, to), "kernel launch");
+  }
   if (call.runs_used > 0) {
     return check(launch_bulk(call, static_cast<int>(grid), to), "kernel launch");
   }
   const LaunchMove launch = what.adds ? add_of(what.type) : launch_move;
-  return check(launch(call, static_cast<int>(grid), to), "kernel launch");
+  GDRX_TRY(check(launch(call, static_cast<int>(grid), to), "kernel launch"));
+  if (!goes) return {};
+  return check(enqueue_moved(large, false, blocks, to), "kernel launch");
 }
 
 }  // namespace gdrx::gpu

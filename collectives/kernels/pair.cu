@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/kernels/pair.cuh"
+#include "collectives/kernels/pair_carrier.cuh"
 
 #include "collectives/kernels/enqueue.cuh"
 #include "collectives/kernels/launch.hpp"

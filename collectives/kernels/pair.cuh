@@ -14,8 +14,11 @@
 
 namespace gdrx::gpu {
 
-/// A channel's part in the messages of a direction, as far as it has got.
-template <InBulk kBulk>
+inline constexpr std::uint64_t kAllPacks = ~std::uint64_t{0};
+
+/// A channel's part in the messages of a direction, as far as it has got. `kInSlots`: else all go
+/// in bulk, without a header.
+template <InBulk kBulk, bool kInSlots = true>
 class Channel {
  public:
   using Memory = typename BulkSide<kBulk>::Memory;
@@ -29,9 +32,11 @@ class Channel {
     channel_ = task - (at > 0 ? call.lines[at - 1].end_task : 0);
     message_ = line.first;
     end_ = line.end;
-    const PairWords words = *words_of(call);
-    position_ = sends_ ? words.sent : words.taken;
-    known_ = sends_ ? words.emptied : words.told;
+    if constexpr (kInSlots) {
+      const PairWords words = *words_of(call);
+      position_ = sends_ ? words.sent : words.taken;
+      known_ = sends_ ? words.emptied : words.told;
+    }
     bulk_.begin(call, peer_, sends_, channel_);
     find(call);
   }
@@ -45,27 +50,36 @@ class Channel {
   }
   __device__ __forceinline__ std::uint32_t number() const { return channel_; }
 
-  /// The next tile, unless that has to wait: then false.
-  __device__ __forceinline__ bool step(const PairCall& call, Memory& memory, Patience& patience) {
+  /// The next tile, unless that has to wait: then false. `most`: packs of its only message that it
+  /// may take in bulk by now.
+  __device__ __forceinline__ bool step(const PairCall& call, Memory& memory, Patience& patience,
+                                       std::uint64_t most = kAllPacks) {
     if constexpr (kBulk != InBulk::none) {
-      if (message_ != end_ && begun_ && message_of(call, message_).goes_in_bulk()) {
-        return move_in_bulk(call, memory);
+      if (message_ != end_ && (!kInSlots || goes_in_bulk(call))) {
+        return move_in_bulk(call, memory, most);
       }
       bulk_.tell_of_put(call);
       if (message_ == end_) return bulk_.is_empty(call);
     }
-    return sends_ ? send_tile(call) : receive_tile(call, patience);
+    if constexpr (kInSlots) return sends_ ? send_tile(call) : receive_tile(call, patience);
+    return false;
+  }
+
+  /// By a sender of one message: packs that have been read.
+  __device__ __forceinline__ std::uint64_t given() const {
+    return message_ == end_ ? kAllPacks : done_;
   }
 
   /// By the warp, when it is done: for the next call. A sender asks for room here, and not when it
   /// needs it: what it sends is on its way.
   __device__ __forceinline__ void keep(const PairCall& call) {
     if (lane() != 0) return;
+    bulk_.keep(call);
+    if constexpr (!kInSlots) return;
     if (sends_ && position_ - known_ > call.channels.ring / 4) ask(call);
     PairWords* const words = words_of(call);
     (sends_ ? words->sent : words->taken) = position_;
     (sends_ ? words->emptied : words->told) = known_;
-    bulk_.keep(call);
   }
 
  private:
@@ -247,10 +261,17 @@ class Channel {
     return true;
   }
 
-  __device__ __forceinline__ bool move_in_bulk(const PairCall& call, Memory& memory) {
+  /// What is behind the header.
+  __device__ __forceinline__ bool goes_in_bulk(const PairCall& call) const {
+    return begun_ && message_of(call, message_).goes_in_bulk();
+  }
+  __device__ __forceinline__ bool move_in_bulk(const PairCall& call, Memory& memory,
+                                               std::uint64_t most) {
+    if (most <= done_) return false;
     const Message& what = message_of(call, message_);
+    const std::uint64_t rest = (most < packs_ ? most : packs_) - done_;
     const std::uint32_t packs =
-        bulk_.move(call, memory, UserBuffer(what.at, what.bytes), first_ + done_, packs_ - done_);
+        bulk_.move(call, memory, UserBuffer(what.at, what.bytes), first_ + done_, rest);
     if (packs == 0) return false;
     go_on(call, packs);
     return true;
@@ -311,90 +332,5 @@ class Channel {
   std::uint64_t packs_;     // of that run
   std::uint64_t done_;      // of these
 };
-
-/// A warp's channels.
-template <int kTurns, InBulk kBulk>
-class Carrier {
- public:
-  /// Reads, and changes nothing.
-  __device__ __forceinline__ explicit Carrier(const PairCall& call) : call_(call) {
-    if constexpr (kBulk == InBulk::staged) {
-      memory_.begin(call.tiles_at_once * kBulkTile * sizeof(Pack));
-    }
-#pragma unroll 1
-    for (int i = 0; i < kTurns; ++i) {
-      const std::uint32_t task = task_of(call, static_cast<std::uint32_t>(i));
-      if (task >= call.tasks) break;
-      channels_[i].begin(call, task);
-      count_ = i + 1;
-    }
-  }
-
-  /// False: its waits have ended, and what it received is void.
-  __device__ __forceinline__ bool run() {
-    Patience patience(call_);
-    while (true) {
-      bool moved = false;
-      int waits = -1;
-#pragma unroll 1
-      for (int i = 0; i < kTurns; ++i) {
-        if (i >= count_ || channels_[i].done()) continue;
-        if (channels_[i].step(call_, memory_, patience)) {
-          moved = true;
-        } else {
-          waits = i;
-        }
-      }
-      if (moved) {
-        patience.arrived();
-      } else if (waits < 0) {
-        break;
-      } else if (!all_of_warp(goes_on(patience, channels_[kTurns == 1 ? 0 : waits]))) {
-        return false;
-      }
-    }
-#pragma unroll 1
-    for (int i = 0; i < kTurns; ++i) {
-      if (i < count_) channels_[i].keep(call_);
-    }
-    return true;
-  }
-
- private:
-  /// A warp that has several has them of both directions. Else a block has tasks that follow each
-  /// other, so it mostly sends or mostly receives: the fences of who receives would wait for all
-  /// that the block's senders have on their way to a peer.
-  static __device__ __forceinline__ std::uint32_t task_of(const PairCall& call, std::uint32_t i) {
-    const std::uint32_t warp = threadIdx.x / 32;
-    if (kTurns > 1) return ((i * blockDim.x / 32) + warp) * gridDim.x + blockIdx.x;
-    const std::uint32_t task = blockIdx.x * call.tasks / gridDim.x + warp;
-    return task < (blockIdx.x + 1) * call.tasks / gridDim.x ? task : call.tasks;
-  }
-  // One thread's clock is enough.
-  static __device__ __forceinline__ bool goes_on(Patience& patience, const Channel<kBulk>& waits) {
-    if (threadIdx.x % 32 != 0) return !patience.over();
-    return patience.more(waits.peer(), waits.stage(), waits.number());
-  }
-
-  const PairCall& call_;
-  int count_ = 0;
-  typename Channel<kBulk>::Memory memory_;
-  Channel<kBulk> channels_[kTurns];
-};
-
-/// Of a communicator that is gone nothing is done, as of one that gave up: peers must not take for
-/// data what a kernel ahead of this one did not receive.
-template <int kTurns, InBulk kBulk>
-__global__ void __launch_bounds__(kPairWarps * 32, kBulk == InBulk::staged ? 1 : 2)
-    send_receive(const __grid_constant__ PairCall call) {
-  const volatile Control* const control = control_of(call, call.rank);
-  const std::uint32_t owner = control->owner;
-  const std::uint32_t aborted = control->aborted;
-  Carrier<kTurns, kBulk> carrier(call);  // what it reads comes with these two
-  if (!all_of_warp(is_of(owner, call.owner) && aborted == 0)) return;
-  const bool whole = carrier.run();
-  if (kBulk == InBulk::staged) await_copies_out();  // before the block's memory is another's
-  if (whole) copy_own(call);
-}
 
 }  // namespace gdrx::gpu

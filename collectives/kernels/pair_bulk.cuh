@@ -61,13 +61,20 @@ class TileRing {
     __syncwarp();
     if (threadIdx.x % 32 != 0) return;
     fence_system();
-    const std::uint64_t at = sends ? kTilesComeAt : kTilesTakenAt;
-    store_shared(word<Tiles>(call, at, peer, call.rank, channel), Tiles{count_});
+    if (sends) {
+      tell_filled(call, peer, channel);
+    } else {
+      tell_fetched(call, peer, channel);
+    }
   }
-  /// A sender, of tiles that are in the block's memory: that needs no fence.
+  /// A receiver, by a thread, behind a fence.
+  __device__ __forceinline__ void tell_filled(const PairCall& call, int peer,
+                                              std::uint32_t channel) const {
+    store_shared(word<Tiles>(call, kTilesComeAt, peer, call.rank, channel), Tiles{count_});
+  }
+  /// A sender, by a thread: of tiles that are in the block's memory that needs no fence.
   __device__ __forceinline__ void tell_fetched(const PairCall& call, int peer,
                                                std::uint32_t channel) const {
-    if (threadIdx.x % 32 != 0) return;
     store_shared(word<Tiles>(call, kTilesTakenAt, peer, call.rank, channel), Tiles{count_});
   }
 
@@ -228,7 +235,7 @@ class BulkSide {
     tiles_.go_on(call, part.tiles());
     if (sends_) {
       put_ = true;
-    } else {
+    } else if (does_it) {
       tiles_.tell_fetched(call, peer_, channel_);
     }
   }

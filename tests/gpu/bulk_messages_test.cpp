@@ -117,7 +117,7 @@ TEST_F(GpuBulkMessages, FollowCollectivesInBulkAndGoBeforeThem) {
         moved.input = ranks.in(r) + (10 << 20);
         moved.output = ranks.out(r) + (10 << 20);
         exchange(ranks, r, mail.of(ranks, r), kFew);
-        must(ranks.path(r).move(moved, ranks.host().blocks, ranks.stream(r)));
+        must(ranks.path(r).move(moved, kFew, ranks.stream(r)));
         exchange(ranks, r, mail.of(ranks, r), kFew);
       }
     }

@@ -2,7 +2,7 @@
 // Runs that are large enough to go in bulk, alone and beside others. Skipped without a GPU.
 #include <random>
 
-#include "collectives/kernels/bulk.hpp"
+#include "collectives/kernels/moved_messages.hpp"
 #include "tests/gpu/delay.hpp"
 #include "tests/gpu/moves.hpp"
 
@@ -10,7 +10,7 @@ namespace gdrx::gpu {
 namespace {
 
 constexpr std::uint64_t kMost = 32 << 20;
-constexpr std::uint64_t kChunkBytes = kBulkChunk * sizeof(Pack);
+constexpr std::uint64_t kTileBytes = kBulkTile * sizeof(Pack);
 
 class GpuBulk : public testing::Test {
  protected:
@@ -21,21 +21,44 @@ class GpuBulk : public testing::Test {
 
 std::vector<int> counts_of_ranks() { return {2, 3, 5}; }
 
-// At the edge of what goes so, of whole chunks and of some packs more; more than a ring holds.
+// At the edge of what goes so, of whole tiles and of some packs more; more than rings hold.
 TEST_F(GpuBulk, EveryRankGetsWhatEachOtherHasForIt) {
   for (const int n : counts_of_ranks()) {
     const Ranks ranks(n, kMost);
-    const BulkChannels channels = bulk_channels_of(n);
-    const std::uint64_t ring = channels.count * channels.chunks * kChunkBytes;
-    for (const std::uint64_t bytes : {kLeastInBulk, kLeastInBulk + 5, ring + 17}) {
+    const std::uint64_t more = std::uint64_t{9 << 20} + 17;
+    for (const std::uint64_t bytes : {kLeastInBulk, kLeastInBulk + 5, more}) {
       if (n * (bytes + 8) > kMost) continue;
       const Matrix even = matrix(n, [&](int, int) { return bytes; });
       move(ranks, {even}, bytes);
       move(ranks, {even, 0, 0, true}, bytes + 1);
-      if (bytes == ring + 17) continue;
+      if (bytes == more) continue;
       move(ranks, {even, 5, 3}, bytes + 2);
       move(ranks, {even, 12, 4, true}, bytes + 3);
     }
+  }
+}
+
+void move_with(const Ranks& ranks, const Traffic& traffic, std::uint64_t seed, int blocks) {
+  for (int r = 0; r < ranks.size(); ++r) prepare(ranks, r, traffic, seed);
+  for (int r = 0; r < ranks.size(); ++r) {
+    ranks.use(r);
+    must(ranks.path(r).move(traffic.moves(ranks, r), std::min(blocks, ranks.host().blocks),
+                            ranks.stream(r)));
+  }
+  ranks.synchronize();
+  for (int r = 0; r < ranks.size(); ++r) check(ranks, r, traffic, seed);
+}
+
+std::uint64_t any_length(std::mt19937_64& random) {
+  switch (random() % 4) {
+    case 0:
+      return 0;
+    case 1:
+      return random() % 9000;
+    case 2:
+      return random() % 300'000;
+    default:
+      return kLeastInBulk + random() % 100'000;
   }
 }
 
@@ -43,29 +66,27 @@ TEST_F(GpuBulk, EveryRankGetsWhatEachOtherHasForIt) {
 TEST_F(GpuBulk, SmallRunsGoBesideLargeOnes) {
   std::mt19937_64 random(3);
   for (const int n : counts_of_ranks()) {
-    const Ranks ranks(n, kMost);
     for (const int blocks : {1, 3, 16, 200}) {
-      const Matrix bytes = matrix(n, [&](int, int) -> std::uint64_t {
-        switch (random() % 4) {
-          case 0:
-            return 0;
-          case 1:
-            return random() % 9000;
-          case 2:
-            return random() % 300'000;
-          default:
-            return kLeastInBulk + random() % 100'000;
+      const Ranks ranks(n, kMost);
+      const Matrix bytes = matrix(n, [&](int, int) { return any_length(random); });
+      move_with(ranks, {bytes, random() % 3, random() % 2 * 8}, 7, blocks);
+    }
+  }
+}
+
+// Who gives and gets at one place reads before it writes, whichever runs are large.
+TEST_F(GpuBulk, InPlaceSmallRunsGoBesideLargeOnes) {
+  std::mt19937_64 random(5);
+  for (const int n : counts_of_ranks()) {
+    for (const int blocks : {1, 3, 200}) {
+      const Ranks ranks(n, kMost);
+      for (std::uint64_t call = 0; call < 2; ++call) {
+        Matrix bytes = matrix(n, [&](int, int) { return any_length(random); });
+        for (std::size_t from = 0; from < bytes.size(); ++from) {
+          for (std::size_t to = 0; to < from; ++to) bytes[from][to] = bytes[to][from];
         }
-      });
-      const Traffic traffic{bytes, random() % 3, random() % 2 * 8};
-      for (int r = 0; r < n; ++r) prepare(ranks, r, traffic, 7);
-      for (int r = 0; r < n; ++r) {
-        ranks.use(r);
-        must(ranks.path(r).move(traffic.moves(ranks, r), std::min(blocks, ranks.host().blocks),
-                                ranks.stream(r)));
+        move_with(ranks, {bytes, random() % 3, call * 8, true}, 3 + call, blocks);
       }
-      ranks.synchronize();
-      for (int r = 0; r < n; ++r) check(ranks, r, traffic, 7);
     }
   }
 }
@@ -99,10 +120,9 @@ TEST_F(GpuBulk, FollowEachOtherAndSmallCalls) {
 // As a large broadcast goes: the root's pieces, each passed on by who gets it.
 TEST_F(GpuBulk, APieceIsPassedOn) {
   for (const int n : {3, 4, 6}) {
-    const Ranks ranks(n, kMost);
-    for (int root = 0; root < n; root += 2) {
-      for (const std::uint64_t piece :
-           {std::uint64_t{100}, kChunkBytes, std::uint64_t{1'500'016}}) {
+    for (const std::uint64_t piece : {std::uint64_t{100}, kTileBytes, std::uint64_t{1'500'016}}) {
+      const Ranks ranks(n, kMost);
+      for (int root = 0; root < n; root += 2) {
         const auto length = static_cast<std::size_t>(n - 1) * piece;
         std::vector<std::byte> data(length);
         for (std::size_t i = 0; i < length; ++i) data[i] = byte_of(root, n, i, piece);
@@ -129,7 +149,7 @@ TEST_F(GpuBulk, APieceIsPassedOn) {
             if (r != root) what.receives[at] = run_of(p == root ? r : p);
           }
           ranks.use(r);
-          const int blocks = piece == kChunkBytes ? 2 : ranks.host().blocks;
+          const int blocks = piece == kTileBytes ? 2 : ranks.host().blocks;
           must(ranks.path(r).move(what, blocks, ranks.stream(r)));
         }
         ranks.synchronize();

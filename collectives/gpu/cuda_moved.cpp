@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+
+#include "collectives/gpu/moved.hpp"
+#include "collectives/kernels/launch.hpp"
+
+namespace gdrx::gpu {
+
+cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaStream_t stream);
+
+namespace {
+
+const std::uint8_t* place_of(const Moves& what, std::size_t peer, bool sends) {
+  const void* const buffer = sends ? what.input : what.output;
+  return static_cast<const std::uint8_t*>(buffer) + (sends ? what.sends : what.receives)[peer].at;
+}
+
+const Run& run_of(const Moves& what, std::size_t peer, bool sends) {
+  return (sends ? what.sends : what.receives)[peer];
+}
+
+Message message_of(const Moves& what, std::size_t peer, bool sends, const PairChannels& channels) {
+  const Run& run = run_of(what, peer, sends);
+  return {const_cast<std::uint8_t*>(place_of(what, peer, sends)), run.bytes, 0,
+          width_in_bulk(run.bytes, channels)};
+}
+
+/// Lines of one direction: those of peers that give and get at the same place, or the others'.
+class Lines {
+ public:
+  Lines(const Moves& what, MovedMessages& call) : what_(what), call_(call) {}
+
+  void add(bool sends, bool paired) {
+    // Who passes on what it gets sends no other way.
+    if (sends && what_.passes_on && call_.rank != index(what_.root)) return;
+    for (int step = 1; step < call_.ranks; ++step) {
+      const bool up = sends || paired;  // in the same order both ways
+      const auto peer =
+          static_cast<std::size_t>((call_.rank + (up ? step : call_.ranks - step)) % call_.ranks);
+      if (!goes_as_message(what_, run_of(what_, peer, sends)) || is_paired(peer) != paired)
+        continue;
+      add(peer, sends);
+    }
+  }
+
+ private:
+  bool is_paired(std::size_t peer) const {
+    return goes_as_message(what_, what_.sends[peer]) &&
+           what_.sends[peer].bytes == what_.receives[peer].bytes &&
+           place_of(what_, peer, true) == place_of(what_, peer, false);
+  }
+  void add(std::size_t peer, bool sends) {
+    Message& message = call_.messages[used_];
+    message = message_of(what_, peer, sends, call_.channels);
+    if (what_.passes_on && !sends && peer == static_cast<std::size_t>(index(what_.root))) {
+      call_.relay_from = static_cast<std::uint32_t>(peer);
+      call_.relayed = message;
+      call_.relays = channels_of_message(message);
+      return;
+    }
+    PairLine& line = call_.lines[call_.lines_used++];
+    line.peer = static_cast<std::uint32_t>(peer);
+    line.sends = sends ? 1 : 0;
+    line.first = used_;
+    line.end = ++used_;
+    line.end_task = call_.tasks += channels_of_message(message);
+  }
+
+  const Moves& what_;
+  MovedMessages& call_;
+  std::uint32_t used_ = 0;
+};
+
+void add_own(const Moves& what, MovedMessages& call) {
+  const auto self = static_cast<std::size_t>(call.rank);
+  call.first_copy = call.end_copy = call.lines_used;
+  if (what.sends[self].bytes == 0) return;
+  call.messages[call.end_copy++] = {
+      const_cast<std::uint8_t*>(place_of(what, self, true)), what.sends[self].bytes,
+      reinterpret_cast<std::uintptr_t>(place_of(what, self, false)), 0};
+}
+
+// For measurements alone.
+std::uint32_t tried(const char* name, std::uint32_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text != nullptr ? static_cast<std::uint32_t>(std::atoi(text)) : otherwise;
+}
+
+}  // namespace
+
+bool goes_as_message(const Moves& what, const Run& run) noexcept {
+  if (what.adds || run.bytes == 0 || tried("TRY_MOVES", 1) == 0) return false;
+  return what.passes_on || run.bytes >= tried("TRY_LEAST", kLeastInBulk);
+}
+
+MovedMessages messages_of_move(const Moves& what, const Call& entered, int blocks) {
+  MovedMessages call;
+  static_cast<Call&>(call) = entered;
+  call.channels = channels_of_pair(call.ranks, blocks);
+  call.channels.bulk = std::min(call.channels.bulk, tried("TRY_CHANNELS", 1000));
+  call.channels.tiles = std::min<std::uint32_t>(
+      tried("TRY_RING", kMostTiles),
+      static_cast<std::uint32_t>(call.channels.bulk_bytes / (kBulkTile * sizeof(Pack))) /
+          call.channels.bulk);
+  Lines lines(what, call);
+  lines.add(true, true);
+  call.paired = call.tasks;
+  lines.add(false, true);
+  lines.add(true, false);
+  lines.add(false, false);
+  if (call.tasks + call.relays == 0) return call;
+  add_own(what, call);
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(call.ranks); ++rank) {
+    call.gives[rank] = what.sends[rank].bytes;
+    call.gets[rank] = what.receives[rank].bytes;
+  }
+  return call;
+}
+
+cudaError_t enqueue_moved(MovedMessages& call, bool alone, int blocks, cudaStream_t stream) {
+  const std::uint64_t copied =
+      call.end_copy == call.first_copy ? 0 : call.messages[call.first_copy].bytes;
+  PairGrid grid = grid_of_pairs(call.tasks + call.relays, copied, blocks, true);
+  if (grid.is_staged) {
+    const auto warps = static_cast<int>(tried("TRY_WARPS", kWarpsOfStaged));
+    grid.threads = std::min(grid.threads, 32 * warps);
+  }
+  call.tiles_at_once = std::min(grid.tiles_at_once(call.channels), tried("TRY_TILES", 1000));
+  call.enters = alone ? 1 : 0;
+  return launch_moved(call, grid, stream);
+}
+
+}  // namespace gdrx::gpu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs of a move that are large enough to go as messages do.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "collectives/gpu/path.hpp"
+#include "collectives/kernels/moved_messages.hpp"
+
+namespace gdrx::gpu {
+
+/// Whether a run between two ranks goes so: they decide alike.
+bool goes_as_message(const Moves& what, const Run& run) noexcept;
+
+/// What of a call goes so; no tasks: nothing. `entered`: the call as peers see it, with its
+/// signature, buffers and timeout.
+MovedMessages messages_of_move(const Moves& what, const Call& entered, int blocks);
+
+/// Enqueues. `alone`: all that the rank gives and gets goes so; else a kernel that enters the call
+/// is ahead of it.
+cudaError_t enqueue_moved(MovedMessages& call, bool alone, int blocks, cudaStream_t stream);
+
+}  // namespace gdrx::gpu

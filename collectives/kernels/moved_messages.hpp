@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective whose large runs go as messages do: see pairs.hpp. Pure.
+#pragma once
+
+#include "collectives/kernels/moves.hpp"
+#include "collectives/kernels/pairs.hpp"
+
+namespace gdrx::gpu {
+
+/// What goes in bulk whatever its length, without a header: the ranks compare what they enter.
+constexpr std::uint64_t width_in_bulk(std::uint64_t bytes, const PairChannels& channels) noexcept {
+  const std::uint64_t share = (packs_of(bytes) + channels.bulk - 1) / channels.bulk;
+  return std::max(kLeastWidthInBulk, (share + kBulkTile - 1) / kBulkTile * kBulkTile);
+}
+
+/// All that a rank gives and gets in it is among its messages, or is `relayed`.
+struct MovedMessages : PairCall {
+  std::uint32_t relays = 0;  // channels of what comes from a rank and goes on to all others
+  std::uint32_t relay_from = 0;
+  Message relayed;
+  std::uint32_t paired = 0;             // tasks, the first: see Carrier
+  std::uint32_t enters = 1;             // 0: a kernel ahead of this one has entered the call
+  std::uint64_t gives[kMaxRanks] = {};  // bytes, as the peers are told, or expected to tell
+  std::uint64_t gets[kMaxRanks] = {};
+};
+static_assert(sizeof(MovedMessages) <= 4096);  // what a kernel may be given
+
+}  // namespace gdrx::gpu
