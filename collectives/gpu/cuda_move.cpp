@@ -78,7 +78,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
     const auto at = static_cast<std::size_t>(rank);
     const bool own = rank == call_.rank;
     const auto laid_out = [&](const Run& run) {
-      if (goes_as_message(what, run) || (own && goes)) return Move{run.at, run.bytes};
+      if (own ? goes : goes_as_message(what, run)) return Move{run.at, run.bytes};
       if (!own && run.bytes > 0) small = true;
       const bool bulk = own ? call.runs_used > 0 : is_large(what, run);
       return bulk ? Move{run.at, run.bytes} : move_of(run, call.channels);

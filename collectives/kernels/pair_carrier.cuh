@@ -75,7 +75,8 @@ class Carrier {
   using Lane = Channel<kBulk, !kRelays>;
 
   /// Reads, and changes nothing. `warps`: of a block, that carry.
-  __device__ __forceinline__ Carrier(const AnyCall& call, std::uint32_t warps) : call_(call) {
+  __device__ __forceinline__ Carrier(const AnyCall& call, std::uint32_t warps)
+      : call_(call), warps_(warps) {
     std::uint32_t warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
     if constexpr (kBulk == InBulk::staged) {
       memory_.begin(call.tiles_at_once * kBulkTile * sizeof(Pack));
@@ -100,7 +101,7 @@ class Carrier {
     if (kBulk == InBulk::staged) {
       await_copies_out();  // before the block's memory is another's
     } else if (whole) {
-      copy_own(call_);
+      copy_own(call_, 32 * warps_);
     }
   }
 
@@ -192,6 +193,7 @@ class Carrier {
   }
 
   const AnyCall& call_;
+  std::uint32_t warps_;  // of a block, that carry
   int count_ = 0;
   int paired_ = 0;
   typename Lane::Memory memory_;

@@ -17,13 +17,13 @@ __device__ __forceinline__ const Message& message_of(const PairCall& call, std::
   return reinterpret_cast<const Message*>(call.arena[call.rank] + kMessagesAt)[i];
 }
 
-/// What a rank sends to itself.
-__device__ __forceinline__ void copy_own(const PairCall& call) {
+/// What a rank sends to itself, by so many threads of each block.
+__device__ __forceinline__ void copy_own(const PairCall& call, std::uint32_t threads) {
   for (std::uint32_t i = call.first_copy; i < call.end_copy; ++i) {
     const Message& copy = message_of(call, i);
     if (reinterpret_cast<std::uint64_t>(copy.at) == copy.word) continue;
     copy_bytes(reinterpret_cast<void*>(copy.word), copy.at, copy.bytes,
-               blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+               blockIdx.x * threads + threadIdx.x, gridDim.x * threads);
   }
 }
 
