@@ -184,11 +184,12 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
 }
 
 std::string Explanation::of_bulk(bool in_pieces) const {
-  const gpu::BulkChannels channels = gpu::bulk_channels_of(comm_.size());
+  const gpu::PairChannels channels = gpu::channels_of_pair(comm_.size(), comm_.gpu_.host.blocks);
   return fmt::format(
-      "  * {:<17} {:>3} channel(s) from each rank to each, {} chunks of {} bytes in "
-      "each; no prediction{}\n",
-      "move in bulk", channels.count, channels.chunks, gpu::kBulkChunk * sizeof(gpu::Pack),
+      "  * {:<17} {:>3} channel(s) from each rank to each, {} tiles of {} bytes in each; no "
+      "prediction{}\n",
+      "move in bulk", gpu::channels_of_moved(comm_.size(), channels), channels.tiles,
+      gpu::kBulkTile * sizeof(gpu::Pack),
       in_pieces ? "; a piece to each rank, which passes it on" : "");
 }
 

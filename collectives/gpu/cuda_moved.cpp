@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstdlib>
-
 #include "collectives/gpu/moved.hpp"
+
+#include <algorithm>
+
 #include "collectives/kernels/launch.hpp"
 
 namespace gdrx::gpu {
-
-cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaStream_t stream);
 
 namespace {
 
@@ -20,10 +18,11 @@ const Run& run_of(const Moves& what, std::size_t peer, bool sends) {
   return (sends ? what.sends : what.receives)[peer];
 }
 
-Message message_of(const Moves& what, std::size_t peer, bool sends, const PairChannels& channels) {
+Message message_of(const Moves& what, std::size_t peer, bool sends, int ranks,
+                   const PairChannels& channels) {
   const Run& run = run_of(what, peer, sends);
   return {const_cast<std::uint8_t*>(place_of(what, peer, sends)), run.bytes, 0,
-          width_in_bulk(run.bytes, channels)};
+          width_in_bulk(run.bytes, channels_of_moved(ranks, channels))};
 }
 
 /// Lines of one direction: those of peers that give and get at the same place, or the others'.
@@ -52,7 +51,7 @@ class Lines {
   }
   void add(std::size_t peer, bool sends) {
     Message& message = call_.messages[used_];
-    message = message_of(what_, peer, sends, call_.channels);
+    message = message_of(what_, peer, sends, call_.ranks, call_.channels);
     if (what_.passes_on && !sends && peer == static_cast<std::size_t>(index(what_.root))) {
       call_.relay_from = static_cast<std::uint32_t>(peer);
       call_.relayed = message;
@@ -81,35 +80,33 @@ void add_own(const Moves& what, MovedMessages& call) {
       reinterpret_cast<std::uintptr_t>(place_of(what, self, false)), 0};
 }
 
-// For measurements alone.
-std::uint32_t tried(const char* name, std::uint32_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text != nullptr ? static_cast<std::uint32_t>(std::atoi(text)) : otherwise;
-}
-
 }  // namespace
 
 bool goes_as_message(const Moves& what, const Run& run) noexcept {
-  if (what.adds || run.bytes == 0 || tried("TRY_MOVES", 1) == 0) return false;
-  return what.passes_on || run.bytes >= tried("TRY_LEAST", kLeastInBulk);
+  if (what.adds || run.bytes == 0) return false;
+  return what.passes_on || run.bytes >= kLeastInBulk;
+}
+
+bool has_messages(const Moves& what, int ranks, int self) noexcept {
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const bool goes =
+        goes_as_message(what, what.sends[at]) || goes_as_message(what, what.receives[at]);
+    if (rank != self && goes) return true;
+  }
+  return false;
 }
 
 MovedMessages messages_of_move(const Moves& what, const Call& entered, int blocks) {
   MovedMessages call;
   static_cast<Call&>(call) = entered;
   call.channels = channels_of_pair(call.ranks, blocks);
-  call.channels.bulk = std::min(call.channels.bulk, tried("TRY_CHANNELS", 1000));
-  call.channels.tiles = std::min<std::uint32_t>(
-      tried("TRY_RING", kMostTiles),
-      static_cast<std::uint32_t>(call.channels.bulk_bytes / (kBulkTile * sizeof(Pack))) /
-          call.channels.bulk);
   Lines lines(what, call);
   lines.add(true, true);
   call.paired = call.tasks;
   lines.add(false, true);
   lines.add(true, false);
   lines.add(false, false);
-  if (call.tasks + call.relays == 0) return call;
   add_own(what, call);
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(call.ranks); ++rank) {
     call.gives[rank] = what.sends[rank].bytes;
@@ -121,12 +118,9 @@ MovedMessages messages_of_move(const Moves& what, const Call& entered, int block
 cudaError_t enqueue_moved(MovedMessages& call, bool alone, int blocks, cudaStream_t stream) {
   const std::uint64_t copied =
       call.end_copy == call.first_copy ? 0 : call.messages[call.first_copy].bytes;
-  PairGrid grid = grid_of_pairs(call.tasks + call.relays, copied, blocks, true);
-  if (grid.is_staged) {
-    const auto warps = static_cast<int>(tried("TRY_WARPS", kWarpsOfStaged));
-    grid.threads = std::min(grid.threads, 32 * warps);
-  }
-  call.tiles_at_once = std::min(grid.tiles_at_once(call.channels), tried("TRY_TILES", 1000));
+  const PairGrid grid =
+      grid_of_pairs(call.tasks + call.relays, copied, blocks, true, kWarpsOfMoved);
+  call.tiles_at_once = grid.tiles_at_once(call.channels);
   call.enters = alone ? 1 : 0;
   return launch_moved(call, grid, stream);
 }

@@ -12,7 +12,10 @@ namespace gdrx::gpu {
 /// Whether a run between two ranks goes so: they decide alike.
 bool goes_as_message(const Moves& what, const Run& run) noexcept;
 
-/// What of a call goes so; no tasks: nothing. `entered`: the call as peers see it, with its
+/// Whether any of a call does, of this rank.
+bool has_messages(const Moves& what, int ranks, int self) noexcept;
+
+/// What of a call goes so. `entered`: the call as peers see it, with its
 /// signature, buffers and timeout.
 MovedMessages messages_of_move(const Moves& what, const Call& entered, int blocks);
 

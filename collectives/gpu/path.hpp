@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collectives/gpu/signature.hpp"
-#include "collectives/kernels/bulk.hpp"
 #include "collectives/kernels/flags.hpp"
+#include "collectives/kernels/moved_messages.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -185,7 +185,8 @@ class Path {
   /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
   /// order of calls even when the stream changes; the stream of the call before must still exist.
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
-  /// As launch(), over at most so many multiprocessors, the same on all ranks.
+  /// As launch(), over at most so many multiprocessors, the same on all ranks and in all calls of
+  /// a communicator, exchange()'s too: large runs share its rings.
   virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
   /// As move(), but only ranks that have messages for each other call it: each whenever it has.
   virtual Result<void> exchange(const Messages& what, int blocks) = 0;

@@ -55,7 +55,7 @@ inline constexpr int kNumberBits = 16;
 /// GPU memory of one rank that its peers write: control page, one escape byte a slot, for each
 /// block and peer the call that it is done with, for each block and peer of a move its Room, what
 /// sends and receives need (see pairs.hpp), slots of collectives, slots of sends and receives, and
-/// rings of what goes in bulk (see bulk.hpp). A slot that nobody has written holds the sentinel.
+/// rings of what goes in bulk (see pairs.hpp). A slot that nobody has written holds the sentinel.
 inline constexpr std::uint64_t kEscapesAt = 4096;
 inline constexpr std::uint64_t kSlotsAt = 2 << 20;
 inline constexpr std::uint64_t kPairSlotsAt = 17 << 20;

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "collectives/kernels/bulk.hpp"
+#include "collectives/kernels/moved_messages.hpp"
 #include "collectives/kernels/pairs.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/types.hpp"
@@ -23,8 +23,8 @@ cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t
 /// `blocks`: the most channels of any run.
 using LaunchMove = cudaError_t (*)(const MoveCall& call, int blocks, cudaStream_t stream);
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
-/// Some of it in bulk.
-cudaError_t launch_bulk(const BulkCall& call, int blocks, cudaStream_t stream);
+/// Its large runs.
+cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaStream_t stream);
 /// Of moves of one length that add up what comes: see add.cuh. The operators that launch_of() has.
 LaunchMove add_of(DataType type);
 

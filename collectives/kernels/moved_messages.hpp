@@ -7,9 +7,21 @@
 
 namespace gdrx::gpu {
 
+/// A run of a pair that has at least so many bytes goes so.
+inline constexpr std::uint64_t kLeastInBulk = 4 << 20;
+/// A warp then has as many tiles for a fence as fill the link.
+inline constexpr std::uint32_t kWarpsOfMoved = 3;
+
+/// Of those that carry what goes in bulk, so many, the first: where all ranks send to all each warp
+/// of a launch has one of a direction. More keep more of the rings in the cache, and are slower.
+constexpr std::uint32_t channels_of_moved(int ranks, const PairChannels& channels) noexcept {
+  const auto peers = static_cast<std::uint32_t>(ranks > 1 ? ranks - 1 : 1);
+  return std::clamp(kMostStagedBlocks * kWarpsOfMoved / (2 * peers), 1U, channels.bulk);
+}
+
 /// What goes in bulk whatever its length, without a header: the ranks compare what they enter.
-constexpr std::uint64_t width_in_bulk(std::uint64_t bytes, const PairChannels& channels) noexcept {
-  const std::uint64_t share = (packs_of(bytes) + channels.bulk - 1) / channels.bulk;
+constexpr std::uint64_t width_in_bulk(std::uint64_t bytes, std::uint32_t channels) noexcept {
+  const std::uint64_t share = (packs_of(bytes) + channels - 1) / channels;
   return std::max(kLeastWidthInBulk, (share + kBulkTile - 1) / kBulkTile * kBulkTile);
 }
 

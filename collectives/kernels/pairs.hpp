@@ -41,7 +41,7 @@ inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeo
 
 /// A message of which a channel carries at least so many packs goes in bulk, behind its header:
 /// plain tiles in a ring, and a word that says how many have come. Its sender waits until all are
-/// taken: the ring is empty between kernels, and the collectives that go in bulk have it, too.
+/// taken: the ring is empty between kernels. Collectives that go in bulk have it, too.
 inline constexpr std::uint64_t kLeastWidthInBulk = 2048;
 inline constexpr std::uint32_t kBulkTile = 1024;
 /// A ring's. A side moves some at once and tells of them by one fence, which is as long as some
@@ -178,19 +178,20 @@ struct PairGrid {
   }
 };
 constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int blocks,
-                                 bool in_bulk) noexcept {
+                                 bool in_bulk,
+                                 std::uint32_t warps_of_staged = kWarpsOfStaged) noexcept {
   constexpr std::uint64_t kCopiedByBlock = 64 << 10;
   const auto most = static_cast<std::uint64_t>(std::max(blocks, 1));
   const std::uint64_t copiers = (copied + kCopiedByBlock - 1) / kCopiedByBlock;
   const std::uint64_t staged = std::min<std::uint64_t>(most, kMostStagedBlocks);
   PairGrid grid;
   grid.in_bulk = in_bulk;
-  grid.is_staged = in_bulk && tasks <= staged * kWarpsOfStaged * kPairTurns;
+  grid.is_staged = in_bulk && tasks <= staged * warps_of_staged * kPairTurns;
   const std::uint64_t blocks_used = grid.is_staged ? staged : most;
   grid.blocks = static_cast<int>(
       std::clamp<std::uint64_t>(std::max<std::uint64_t>(tasks, copiers), 1, blocks_used));
   const std::uint64_t warps = (tasks + blocks_used - 1) / blocks_used;
-  const std::uint64_t all = grid.is_staged ? kWarpsOfStaged : kPairWarps;
+  const std::uint64_t all = grid.is_staged ? warps_of_staged : kPairWarps;
   grid.by_turns = warps > all;
   grid.threads = 32 * static_cast<int>(copied > 0 ? all : std::clamp<std::uint64_t>(warps, 1, all));
   return grid;

@@ -3,7 +3,7 @@
 #include <random>
 #include <thread>
 
-#include "collectives/kernels/bulk.hpp"
+#include "collectives/kernels/moved_messages.hpp"
 #include "tests/gpu/delay.hpp"
 #include "tests/gpu/messages.hpp"
 

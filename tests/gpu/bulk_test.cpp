@@ -193,7 +193,7 @@ TEST_F(GpuBulk, WhoDoesNotPassOnIsTold) {
 TEST_F(GpuBulk, WhoDoesNotTakeIsNamed) {
   const int n = 3;
   const Ranks ranks(n, kMost, 0.4);
-  const Traffic traffic{matrix(n, [](int, int) { return 12 << 20; })};
+  const Traffic traffic{matrix(n, [](int, int) { return 10 << 20; })};
   for (int r = 0; r < 2; ++r) {
     ranks.use(r);
     must(ranks.path(r).move(traffic.moves(ranks, r), ranks.host().blocks, ranks.stream(r)));
