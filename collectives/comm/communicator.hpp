@@ -208,6 +208,7 @@ class Communicator final {
   Result<void> reach(const void* input, const void* output);
   bool runs_on_hosts(const Call& call, const Buffers& buffers) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
+  Result<void> launch_scaled(Call call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
   Result<void> launch_messages(std::span<const Call* const> calls);
   Result<void> stage_messages(std::span<GroupMessage> all, std::span<const Call* const> calls);
@@ -246,7 +247,7 @@ class Communicator final {
   Error disagreement(const gpu::Trouble& trouble, Rank other) const;
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
-  void scale_input(Operation& operation);
+  Result<void> scale_input(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;

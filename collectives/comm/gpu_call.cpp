@@ -2,6 +2,8 @@
 // Calls that the GPUs run by themselves: enqueued on the caller's stream, never queued here.
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_moves.hpp"
@@ -31,8 +33,10 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
 }
 
 // What is not added is bytes to a kernel.
+// What is multiplied first is a sum to them.
 bool kernels_know(const Call& call) {
-  return !plan::traits_of(call.collective).reduces || has_kernels(call.type, call.op);
+  const ReduceOp op = call.op == ReduceOp::premul_sum ? ReduceOp::sum : call.op;
+  return !plan::traits_of(call.collective).reduces || has_kernels(call.type, op);
 }
 
 // "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0", "scan of float, sum".
@@ -147,8 +151,42 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   return asked ? *asked : gpu::best(gpu_.host, bytes, direct);
 }
 
+namespace {
+
+/// Where products may lie: an allReduce's result, or nowhere of the caller's.
+void* room_for_products(const Call& call) {
+  return call.collective == Collective::all_reduce ? call.output : nullptr;
+}
+
+gpu::Scaling scaling_of(const Call& call, std::uint64_t count) {
+  const MadeOperator& made = *call.made;
+  gpu::Scaling what{room_for_products(call), call.input, count, call.type, made.scalar_at};
+  std::memcpy(what.own, made.scalar.data(), sizeof what.own);
+  return what;
+}
+
+}  // namespace
+
+Result<void> Communicator::launch_scaled(Call call, void* stream) {
+  const std::uint64_t count = cut_of(call, plan::traits_of(call.collective).input, 1).elements;
+  if (count > 0) {
+    GDRX_TRY(reach(call.input, room_for_products(call)));
+    const std::lock_guard lock(gpu_.mutex);
+    auto scaled = gpu_.path->scale(scaling_of(call, count), stream);
+    if (!scaled && scaled.error().code == Errc::unsupported) {
+      return tl::unexpected(std::move(scaled).error());  // as enqueue_launch()
+    }
+    if (!scaled) return tl::unexpected(stop(std::move(scaled).error(), true));
+    call.input = *scaled;
+  }
+  call.op = ReduceOp::sum;
+  call.made.reset();
+  return launch_on_gpu(call, stream);
+}
+
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  if (call.op == ReduceOp::premul_sum) return launch_scaled(call, stream);
   if (call.collective == Collective::send_recv) {
     const Call* const one = &call;
     return launch_messages(std::span(&one, 1));

@@ -110,7 +110,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& op
   streams_.register_pinned(network_.registrations());
   operation.info.staged = true;
   say_why_staged(operation.call);
-  if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
+  if (operation.call.op == ReduceOp::premul_sum) GDRX_TRY(scale_input(operation));
   return std::make_unique<StagedExecution>(GDRX_TRY(make_execution(operation)), *gpu_.flags);
 }
 

@@ -28,6 +28,7 @@ class CudaPath final : public Path {
   void all_left() noexcept override { held_->together = true; }
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   Result<void> move(const Moves& what, int blocks, void* stream) override;
+  Result<const std::byte*> scale(Scaling what, void* stream) override;
   Result<void> exchange(const Messages& what, int blocks) override;
   Result<void> check_buffers(const void* input, const void* output) const override;
   void* own_stream() const noexcept override { return held_->own_stream; }
@@ -55,7 +56,7 @@ class CudaPath final : public Path {
   Result<std::span<std::byte>> pinned(std::uint64_t bytes) override;
   Result<void> stage(const Staged& what) override;
   Flags& flags() noexcept override { return *held_->flags; }
-  std::uint64_t memory() const noexcept override { return kArenaBytes; }
+  std::uint64_t memory() const noexcept override { return kArenaBytes + held_->scaled_bytes(); }
   const std::string& device_name() const noexcept override { return device_name_; }
 
  private:

@@ -17,6 +17,7 @@
 #include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/bulk.hpp"
 #include "collectives/kernels/flags.hpp"
+#include "collectives/kernels/scaling.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -187,6 +188,9 @@ class Path {
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
   /// As launch(), over at most so many multiprocessors, the same on all ranks.
   virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
+  /// Enqueues a product that launch() or move() reads next, in the same stream, and returns where
+  /// it lies: at `what.to` or, if that is null, in memory of the path's, until the next of these.
+  virtual Result<const std::byte*> scale(Scaling what, void* stream) = 0;
   /// As move(), but only ranks that have messages for each other call it: each whenever it has.
   virtual Result<void> exchange(const Messages& what, int blocks) = 0;
   /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.
@@ -271,7 +275,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 21;
+inline constexpr int kModuleAbi = 22;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {
