@@ -79,6 +79,7 @@ struct CallConfig {
 };
 
 /// ncclSimInfo_t.
+inline constexpr unsigned kSimMagic = 0x74685283;
 struct SimInfo {
   std::size_t size;
   unsigned magic;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/comm/both_ways.hpp"
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/call_trace.hpp"
 #include "collectives/comm/choices.hpp"
@@ -157,6 +158,10 @@ class Communicator final {
   Result<void> check_shape(const Call& call, MemoryKind memory) const;
   Result<std::string> explain(Bytes bytes) const;
   Result<std::string> explain(const Call& call, MemoryKind memory) const;  // and its route
+  /// What it is predicted to take by itself, by measured times or the model's. For messages that
+  /// start together: in all of them this rank sends and gets so much.
+  double predicted_us(const Call& call) const;
+  double predicted_us(const BothWays& messages) const;
   std::string describe() const;
   /// Any thread. Errc::timeout: who drives the communicator is busy.
   Result<Waiting> waiting();
@@ -187,6 +192,9 @@ class Communicator final {
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
   std::string explain_ways(const Call& call, MemoryKind memory) const;
+  double host_us(const Call& call) const;
+  double kernel_us(const Call& call) const;
+  double between_hosts_us(Bytes bytes) const;
   void make_flows();
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();
