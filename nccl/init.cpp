@@ -188,7 +188,7 @@ GDRX_NCCL(ncclCommSplit, ncclComm* comm, int color, int key, ncclComm** newcomm,
   const Result checked = inherit(kName, use, comm, newcomm, config, chosen);
   if (checked != kSuccess) return checked;
   const Wish wish(chosen, comm->device);
-  join_group(comm);
+  if (!join_group(comm)) return refuse(kName, kSystemError, kNoMemory);
   const Result result = make(kName, newcomm, wish, [&](gdrxComm_t* made) {
     return gdrxCommSplit(comm->gdrx, color, key, made, config != nullptr ? &wish.config : nullptr);
   });

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: allocated, registered, in windows.
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "nccl/comm.hpp"
 #include "nccl/driver.hpp"
 #include "nccl/group.hpp"
-
-/// A range of addresses that all ranks have. Without a registration calls on it are as any others.
-struct ncclWindow_vidmem {
-  gdrxRegistration_t registration = nullptr;
-  void* memory = nullptr;
-};
 
 using namespace gdrx::nccl;  // NOLINT: this file defines its functions
 
@@ -18,6 +14,30 @@ namespace {
 
 /// CUDA maps memory in such pieces, and what has a piece of its own can be shared alone.
 constexpr std::size_t kPiece = std::size_t{2} << 20;
+
+constexpr auto kNoWindow = "win is no open window of comm";
+
+void keep(ncclComm* comm, ncclWindow_vidmem* window) noexcept {
+  const std::lock_guard lock(comm->window_lock);
+  window->next = comm->windows;
+  comm->windows = window;
+}
+
+/// The place in the communicator's list that names the window, which is locked; null: none does.
+ncclWindow_vidmem** place_of(ncclComm* comm, const ncclWindow_vidmem* window) noexcept {
+  for (ncclWindow_vidmem** at = &comm->windows; *at != nullptr; at = &(*at)->next) {
+    if (*at == window) return at;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<ncclWindow_vidmem> take(ncclComm* comm, ncclWindow_vidmem* window) noexcept {
+  const std::lock_guard lock(comm->window_lock);
+  ncclWindow_vidmem** const at = place_of(comm, window);
+  if (at == nullptr) return nullptr;
+  *at = window->next;
+  return std::unique_ptr<ncclWindow_vidmem>(window);
+}
 
 /// What only some ranks' GPUs can do is no error in NCCL: all of them get a plain window.
 Result open_window(ncclComm* comm, std::size_t bytes, ncclWindow_vidmem* window) {
@@ -30,6 +50,13 @@ Result open_window(ncclComm* comm, std::size_t bytes, ncclWindow_vidmem* window)
 }
 
 }  // namespace
+
+// Calls in other threads have returned. What gdrx has of them ends with its communicator.
+void gdrx::nccl::forget_windows(const ncclComm* comm) noexcept {
+  for (const ncclWindow_vidmem* window = comm->windows; window != nullptr;) {
+    delete std::exchange(window, window->next);
+  }
+}
 
 GDRX_NCCL(ncclMemAlloc, void** memory, std::size_t bytes) {
   if (memory == nullptr) return deny("ncclMemAlloc", kInvalidArgument, "ptr is NULL");
@@ -76,8 +103,10 @@ GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t byte
   return when_group_ends(kName, comm, [=]() -> Result {
     auto made = std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{nullptr, memory});
     const Result opened = shared ? open_window(comm, bytes, made.get()) : kSuccess;
-    if (opened == kSuccess) *window = made.release();
-    return opened;
+    if (opened != kSuccess) return opened;
+    keep(comm, made.get());
+    *window = made.release();
+    return kSuccess;
   });
 }
 
@@ -87,7 +116,8 @@ GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
   if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
   if (window == nullptr) return kSuccess;
   return when_group_ends(kName, comm, [=]() -> Result {
-    const std::unique_ptr<ncclWindow_vidmem> closed(window);
+    const auto closed = take(comm, window);
+    if (!closed) return refuse(kName, kInvalidArgument, kNoWindow);
     if (closed->registration == nullptr) return kSuccess;
     return through(kName, comm,
                    [&](gdrxComm_t gdrx) { return gdrxDeregister(gdrx, closed->registration); });
@@ -101,6 +131,8 @@ GDRX_NCCL(ncclWinGetUserPtr, ncclComm* comm, ncclWindow_vidmem* window, void** m
   if (window == nullptr || memory == nullptr) {
     return deny(kName, kInvalidArgument, "win or outUserPtr is NULL");
   }
+  const std::lock_guard lock(comm->window_lock);
+  if (place_of(comm, window) == nullptr) return deny(kName, kInvalidArgument, kNoWindow);
   *memory = window->memory;
   return kSuccess;
 }
