@@ -10,10 +10,23 @@
 
 namespace gdrx::nccl {
 
+struct TypeRow {
+  gdrxDataType_t type;
+  std::size_t size;
+};
 /// By ncclDataType_t.
-inline constexpr std::array<gdrxDataType_t, 12> kTypes{
-    gdrxInt8,    gdrxUint8,   gdrxInt32,   gdrxUint32,   gdrxInt64,      gdrxUint64,
-    gdrxFloat16, gdrxFloat32, gdrxFloat64, gdrxBfloat16, gdrxFloat8e4m3, gdrxFloat8e5m2};
+inline constexpr std::array<TypeRow, 12> kTypes{{{gdrxInt8, 1},
+                                                 {gdrxUint8, 1},
+                                                 {gdrxInt32, 4},
+                                                 {gdrxUint32, 4},
+                                                 {gdrxInt64, 8},
+                                                 {gdrxUint64, 8},
+                                                 {gdrxFloat16, 2},
+                                                 {gdrxFloat32, 4},
+                                                 {gdrxFloat64, 8},
+                                                 {gdrxBfloat16, 2},
+                                                 {gdrxFloat8e4m3, 1},
+                                                 {gdrxFloat8e5m2, 1}}};
 
 inline bool is_type(Type type) noexcept { return static_cast<unsigned>(type) < kTypes.size(); }
 

@@ -93,6 +93,7 @@ gdrxResult_t gdrxRedOpCreatePreMulSum(gdrxRedOp_t* op, const void* scalar, gdrxD
     made->type = GDRX_TRY(data_type(type));
     GDRX_TRY(check_type(made->type, made->kind));
     static_assert(sizeof(long double) <= sizeof made->scalar);
+    if (has_kernels(made->type, ReduceOp::sum)) GDRX_TRY(comm->impl->reserve_products());
     if (cuda::kind_of(scalar) == MemoryKind::cuda) {
       made->scalar_at = static_cast<const std::byte*>(scalar);
     } else {

@@ -124,6 +124,9 @@ class Communicator final {
   Blame blame() const noexcept { return failure_.blame(); }  // after failure()
   ControlMesh& mesh() noexcept { return *mesh_; }            // after a failure, too
 
+  /// Memory for products on this GPU, if its kernels multiply. Later a launch would have to take
+  /// it.
+  Result<void> reserve_products();
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
   Result<void> release_memory(const Registration* registration);
@@ -216,7 +219,9 @@ class Communicator final {
   Result<void> reach(const void* input, const void* output);
   bool runs_on_hosts(const Call& call, const Buffers& buffers) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
-  Result<void> launch_scaled(Call call, void* stream);
+  Result<void> scale(const Call& call, std::uint64_t first, std::uint64_t count, std::byte* to,
+                     void* stream);
+  Result<void> launch_scaled(const Call& call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
   Result<void> launch_messages(std::span<const Call* const> calls);
   Result<void> stage_messages(std::span<GroupMessage> all, std::span<const Call* const> calls);

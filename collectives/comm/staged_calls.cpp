@@ -65,6 +65,10 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
     std::span<const Call* const> calls, bool is_waited_for,
     std::vector<std::shared_ptr<Operation>> waited) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  for (const Call* call : calls) {
+    if (call->made && call->made->scalar_at != nullptr)
+      GDRX_TRY(reach(call->made->scalar_at, nullptr));
+  }
   const Call& first = *calls.front();
   const bool messages = first.collective == Collective::send_recv;
   const std::vector<void*> streams = streams_of(calls);

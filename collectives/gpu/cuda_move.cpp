@@ -84,6 +84,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
   if (what.adds == ReduceOp::avg) call.finish_over = call_.ranks;
   call.signature = signature_of_move(call, what);
+  call.op = static_cast<std::int32_t>(added_by(static_cast<ReduceOp>(call.op)));
   if (call.runs_used > 0) {
     return check(launch_bulk(call, static_cast<int>(grid), to), "kernel launch");
   }

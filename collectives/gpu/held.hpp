@@ -37,12 +37,6 @@ struct Held final : DeviceWait::Kept {
     return {reinterpret_cast<const Control*>(own->data()), owner_of(own->lease())};
   }
 
-  std::uint64_t scaled_bytes() const noexcept {
-    std::uint64_t bytes = 0;
-    for (const PooledMemory& one : scaled) bytes += one.bytes().size();
-    return bytes;
-  }
-
   /// Any thread, as has_failed(): every wait of the path's kernels ends.
   void fail() noexcept {
     std::atomic_ref<std::uint32_t>(report->abort).store(1, std::memory_order_relaxed);
@@ -63,7 +57,7 @@ struct Held final : DeviceWait::Kept {
   Report* report = nullptr;
   Flags* flags = nullptr;
   std::vector<PooledMemory> staging;  // pinned
-  std::vector<PooledMemory> scaled;   // of the GPU: see scale(); the last is the largest
+  PooledMemory products;              // of the GPU; empty: none were made
   cudaEvent_t order = nullptr;
   cudaEvent_t staged = nullptr;  // behind the last call that the host made, if none was captured
   cudaEvent_t never = nullptr;   // never recorded

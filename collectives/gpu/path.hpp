@@ -40,6 +40,13 @@ struct Ticket {
   std::uint64_t names = 0;  // of process ids: the inode of the namespace
 };
 
+/// What is multiplied before it is added has room in so many bytes at once.
+inline constexpr std::uint64_t kProductBytes = 16 << 20;
+/// By what a kernel adds: products have been made before.
+constexpr ReduceOp added_by(ReduceOp op) noexcept {
+  return op == ReduceOp::premul_sum ? ReduceOp::sum : op;
+}
+
 /// What a kernel is to do; which collective it is its Shape says. Memory that this GPU reaches, at
 /// any alignment.
 struct Work {
@@ -188,9 +195,12 @@ class Path {
   virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
   /// As launch(), over at most so many multiprocessors, the same on all ranks.
   virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
-  /// Enqueues a product that launch() or move() reads next, in the same stream, and returns where
-  /// it lies: at `what.to` or, if that is null, in memory of the path's, until the next of these.
-  virtual Result<const std::byte*> scale(Scaling what, void* stream) = 0;
+  /// kProductBytes of this GPU's memory for scale(), until the path goes: the same ones each time.
+  /// Blocks for CUDA alone, the first time.
+  virtual Result<std::byte*> products() = 0;
+  /// Enqueues as launch() does, for what launch() or move() reads next in the same stream. Memory
+  /// that check_buffers() lets through. Errc::unsupported: as launch(), and nothing was enqueued.
+  virtual Result<void> scale(const Scaling& what, void* stream) = 0;
   /// As move(), but only ranks that have messages for each other call it: each whenever it has.
   virtual Result<void> exchange(const Messages& what, int blocks) = 0;
   /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.

@@ -219,7 +219,7 @@ void set_factors(Hosts& world, std::uint32_t round, std::vector<std::uint32_t>& 
   });
 }
 
-/// A reduce to rank 1 of inputs that are multiplied first.
+/// Inputs are multiplied first. Rank 1 gets the sums, by any of the calls.
 gdrx::Call scaled_call(Hosts& world, const StagedCase& what, int rank) {
   gdrx::Call call = call_of(world, what, rank);
   auto made = std::make_shared<MadeOperator>();
@@ -245,11 +245,9 @@ void expect_scaled(Hosts& world, const StagedCase& what, const std::vector<Words
   }
 }
 
-TEST_P(GpuHostStaged, AFactorOnTheGpuIsReadByEachCallInItsStream) {
-  Hosts world(2, 1, settings_of(GetParam()));
+void read_factors(Hosts& world, StagedCase what) {
   std::vector<Words> kept;
   std::vector<std::uint32_t> factors;
-  StagedCase what{Collective::reduce, 1021};
   std::vector<cudaGraphExec_t> graphs(2);
   world.for_each([&](int rank) {
     graphs[static_cast<std::size_t>(rank)] = capture(
@@ -278,6 +276,13 @@ TEST_P(GpuHostStaged, AFactorOnTheGpuIsReadByEachCallInItsStream) {
     must(call_api(world.comm(rank), std::move(call)));
   });
   expect_scaled(world, what, kept, factors);
+}
+
+TEST_P(GpuHostStaged, AFactorOnTheGpuIsReadByEachCallInItsStream) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  for (const Collective collective : {Collective::reduce, Collective::all_reduce}) {
+    read_factors(world, {collective, 1021});
+  }
 }
 
 TEST_P(GpuHostStaged, TwoCommunicatorsWaitForNoneOfTheOther) {
