@@ -7,7 +7,7 @@
 #include <cstdint>
 
 struct ncclComm;           // nccl/comm.hpp
-struct ncclWindow_vidmem;  // nccl/memory.cpp
+struct ncclWindow_vidmem;  // never made: handles are numbers
 struct ncclParamHandle;    // never made
 
 namespace gdrx::nccl {

@@ -22,7 +22,7 @@ bool is_nothing(const ncclComm* comm, std::size_t count, Type type, Stream strea
 template <class Body>
 Result move(const char* function, ncclComm* comm, Type type, Stream stream, Body&& body) noexcept {
   if (!is_type(type)) return refuse(function, kInvalidArgument, "datatype is no ncclDataType_t");
-  const gdrxDataType_t mapped = kTypes[static_cast<std::size_t>(type)];
+  const gdrxDataType_t mapped = kTypes[static_cast<std::size_t>(type)].type;
   return through(function, comm,
                  [&](gdrxComm_t gdrx) { return body(gdrx, mapped, stream_of(stream)); });
 }

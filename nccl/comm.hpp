@@ -4,18 +4,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 
 #include "gdrx/gdrx.h"
 #include "nccl/abi.hpp"
 #include "nccl/errors.hpp"
 
+namespace gdrx::nccl {
 /// A range of addresses that all ranks have. Without a registration calls on it are as any others.
-struct ncclWindow_vidmem {
+struct Window {
   gdrxRegistration_t registration = nullptr;
   void* memory = nullptr;
-  ncclWindow_vidmem* next = nullptr;  // of the communicator's
 };
+}  // namespace gdrx::nccl
 
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x6e63636c67647278;
@@ -32,7 +34,7 @@ struct ncclComm {
   int device = 0;
   bool blocking = true;
   std::mutex window_lock;
-  ncclWindow_vidmem* windows = nullptr;  // that are open
+  std::map<std::uintptr_t, gdrx::nccl::Window> windows;  // that are open, by their handles
   gdrxRequest_t finalizing = nullptr;
   std::atomic<int> finalized{gdrxSuccess};  // gdrxInProgress: ranks are still to come
   ncclComm* older = nullptr;                // of those that programs were given
@@ -99,9 +101,6 @@ inline bool join_group(ncclComm* comm) noexcept {
   return group.depth == 0 || group.last == comm || add_to_group(comm);
 }
 constexpr auto kNoMemory = "no memory";
-
-/// What it has open of windows, when it ends.
-void forget_windows(const ncclComm* comm) noexcept;
 
 /// Calls gdrx, by `body`, which is given its communicator.
 template <class Body>

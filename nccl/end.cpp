@@ -66,7 +66,6 @@ Result state_of(const ncclComm* comm) noexcept {
 gdrxResult_t gdrx::nccl::end(const ncclComm* comm) noexcept {
   std::uint64_t ending = ncclComm::kEnding;
   if (!comm->magic.compare_exchange_strong(ending, ncclComm::kGone)) return gdrxSuccess;
-  forget_windows(comm);
   if (comm->gdrx == nullptr) return gdrxSuccess;  // its group could not make it
   const gdrxResult_t result = gdrxCommDestroy(comm->gdrx);
   gdrxRequest_t finalizing = comm->finalizing;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: allocated, registered, in windows.
-#include <memory>
+#include <atomic>
 #include <mutex>
-#include <utility>
+#include <optional>
 
 #include "nccl/comm.hpp"
 #include "nccl/driver.hpp"
@@ -17,46 +17,39 @@ constexpr std::size_t kPiece = std::size_t{2} << 20;
 
 constexpr auto kNoWindow = "win is no open window of comm";
 
-void keep(ncclComm* comm, ncclWindow_vidmem* window) noexcept {
-  const std::lock_guard lock(comm->window_lock);
-  window->next = comm->windows;
-  comm->windows = window;
+/// Handles are numbers, none of them twice: one that was closed names no other window.
+std::uintptr_t next_handle() noexcept {
+  static std::atomic<std::uintptr_t> last{0};
+  return ++last;
+}
+std::uintptr_t number_of(const ncclWindow_vidmem* window) noexcept {
+  return reinterpret_cast<std::uintptr_t>(window);
 }
 
-/// The place in the communicator's list that names the window, which is locked; null: none does.
-ncclWindow_vidmem** place_of(ncclComm* comm, const ncclWindow_vidmem* window) noexcept {
-  for (ncclWindow_vidmem** at = &comm->windows; *at != nullptr; at = &(*at)->next) {
-    if (*at == window) return at;
-  }
-  return nullptr;
+ncclWindow_vidmem* keep(ncclComm* comm, const Window& window) {
+  const std::uintptr_t handle = next_handle();
+  const std::lock_guard lock(comm->window_lock);
+  comm->windows.emplace(handle, window);
+  return reinterpret_cast<ncclWindow_vidmem*>(handle);
 }
 
-std::unique_ptr<ncclWindow_vidmem> take(ncclComm* comm, ncclWindow_vidmem* window) noexcept {
+std::optional<Window> find(ncclComm* comm, const ncclWindow_vidmem* window) noexcept {
   const std::lock_guard lock(comm->window_lock);
-  ncclWindow_vidmem** const at = place_of(comm, window);
-  if (at == nullptr) return nullptr;
-  *at = window->next;
-  return std::unique_ptr<ncclWindow_vidmem>(window);
+  const auto found = comm->windows.find(number_of(window));
+  return found == comm->windows.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// What only some ranks' GPUs can do is no error in NCCL: all of them get a plain window.
-Result open_window(ncclComm* comm, std::size_t bytes, ncclWindow_vidmem* window) {
+Result open_window(ncclComm* comm, std::size_t bytes, Window& window) {
   gdrxResult_t result = gdrxSuccess;
   const Result told = through("ncclCommWindowRegister", comm, [&](gdrxComm_t gdrx) {
-    result = gdrxRegister(gdrx, window->memory, bytes, &window->registration);
+    result = gdrxRegister(gdrx, window.memory, bytes, &window.registration);
     return result == gdrxUnsupported ? gdrxSuccess : result;
   });
   return told;
 }
 
 }  // namespace
-
-// Calls in other threads have returned. What gdrx has of them ends with its communicator.
-void gdrx::nccl::forget_windows(const ncclComm* comm) noexcept {
-  for (const ncclWindow_vidmem* window = comm->windows; window != nullptr;) {
-    delete std::exchange(window, window->next);
-  }
-}
 
 GDRX_NCCL(ncclMemAlloc, void** memory, std::size_t bytes) {
   if (memory == nullptr) return deny("ncclMemAlloc", kInvalidArgument, "ptr is NULL");
@@ -101,12 +94,10 @@ GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t byte
   *window = nullptr;
   const bool shared = (flags & kWindowSymmetric) != 0;
   return when_group_ends(kName, comm, [=]() -> Result {
-    auto made = std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{nullptr, memory});
-    const Result opened = shared ? open_window(comm, bytes, made.get()) : kSuccess;
-    if (opened != kSuccess) return opened;
-    keep(comm, made.get());
-    *window = made.release();
-    return kSuccess;
+    Window made{nullptr, memory};
+    const Result opened = shared ? open_window(comm, bytes, made) : kSuccess;
+    if (opened == kSuccess) *window = keep(comm, made);
+    return opened;
   });
 }
 
@@ -116,11 +107,16 @@ GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
   if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
   if (window == nullptr) return kSuccess;
   return when_group_ends(kName, comm, [=]() -> Result {
-    const auto closed = take(comm, window);
-    if (!closed) return refuse(kName, kInvalidArgument, kNoWindow);
-    if (closed->registration == nullptr) return kSuccess;
-    return through(kName, comm,
-                   [&](gdrxComm_t gdrx) { return gdrxDeregister(gdrx, closed->registration); });
+    const std::optional<Window> open = find(comm, window);
+    if (!open) return refuse(kName, kInvalidArgument, kNoWindow);
+    if (open->registration != nullptr) {
+      const Result closed = through(
+          kName, comm, [&](gdrxComm_t gdrx) { return gdrxDeregister(gdrx, open->registration); });
+      if (closed != kSuccess) return closed;
+    }
+    const std::lock_guard lock(comm->window_lock);
+    comm->windows.erase(number_of(window));
+    return kSuccess;
   });
 }
 
@@ -131,9 +127,9 @@ GDRX_NCCL(ncclWinGetUserPtr, ncclComm* comm, ncclWindow_vidmem* window, void** m
   if (window == nullptr || memory == nullptr) {
     return deny(kName, kInvalidArgument, "win or outUserPtr is NULL");
   }
-  const std::lock_guard lock(comm->window_lock);
-  if (place_of(comm, window) == nullptr) return deny(kName, kInvalidArgument, kNoWindow);
-  *memory = window->memory;
+  const std::optional<Window> open = find(comm, window);
+  if (!open) return deny(kName, kInvalidArgument, kNoWindow);
+  *memory = open->memory;
   return kSuccess;
 }
 

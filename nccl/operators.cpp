@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of what is first multiplied by a scalar.
+#include <array>
 #include <cstddef>
+#include <cstring>
 
 #include "nccl/comm.hpp"
 #include "nccl/driver.hpp"
@@ -23,9 +25,15 @@ GDRX_NCCL(ncclRedOpCreatePreMulSum, Operator* op, void* scalar, Type type, int r
   if (residence == kScalarDevice && !driver::knows(scalar)) {
     return deny(kName, kInvalidArgument, "scalar is memory that CUDA does not know");
   }
+  const TypeRow& row = kTypes[static_cast<std::size_t>(type)];
+  alignas(8) std::array<std::byte, 8> now{};
+  if (residence == kScalarHost) {  // in whatever memory the program has it
+    std::memcpy(now.data(), scalar, row.size);
+    scalar = now.data();
+  }
   gdrxRedOp_t made = gdrxSum;
   const Result result = at_once(kName, comm, [&](gdrxComm_t gdrx) {
-    return gdrxRedOpCreatePreMulSum(&made, scalar, kTypes[static_cast<std::size_t>(type)], gdrx);
+    return gdrxRedOpCreatePreMulSum(&made, scalar, row.type, gdrx);
   });
   if (result == kSuccess) *op = static_cast<Operator>(made);
   return result;

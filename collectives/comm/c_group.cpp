@@ -226,14 +226,14 @@ void close_scope(Group& group) noexcept {
   if (!group.scopes.empty() && group.scopes.back().depth == group.depth) group.scopes.pop_back();
 }
 
-// What is asked as a whole is refused as a whole.
-Result<double> predict_group(Group& group) {
-  const std::vector<Pending> calls = std::exchange(group.calls, {});
-  group.makings.clear();
-  if (const auto refused = std::exchange(group.refusal, std::nullopt)) {
-    return tl::unexpected(refused->why);
+gdrxResult_t predict(std::vector<Pending>& calls, double& us) {
+  gdrxComm* refuses = nullptr;
+  find_messages(calls);
+  if (const auto checked = check_group(calls, refuses); !checked) {
+    return report(refuses, checked.error());
   }
-  return predicted_us(calls);
+  us = predicted_us(calls);
+  return gdrxSuccess;
 }
 
 }  // namespace
@@ -343,7 +343,8 @@ gdrxResult_t gdrxGroupEnd(void) {
 }
 
 gdrxResult_t gdrxGroupPredict(double* microseconds) {
-  return guarded(nullptr, [&]() -> Result<void> {
+  gdrxResult_t result = gdrxSuccess;
+  const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
     Group& group = the_group;
     if (group.depth != 1) {
       return fail(Errc::invalid_argument, group.depth == 0
@@ -352,9 +353,12 @@ gdrxResult_t gdrxGroupPredict(double* microseconds) {
     }
     close_scope(group);
     group.depth = 0;
-    const double us = GDRX_TRY(predict_group(group));
+    std::vector<Pending> calls = std::exchange(group.calls, {});
+    group.makings.clear();
+    const std::optional<Refusal> refused = std::exchange(group.refusal, std::nullopt);
     if (microseconds == nullptr) return fail(Errc::invalid_argument, "microseconds is NULL");
-    *microseconds = us;
+    result = refused ? report(refused->comm, refused->why) : predict(calls, *microseconds);
     return {};
   });
+  return guard != gdrxSuccess ? guard : result;
 }

@@ -60,6 +60,6 @@ void find_messages(std::vector<Pending>& posted);
 Result<void> start_messages(std::vector<Pending>& posted, gdrxComm* comm);
 std::vector<gdrxComm*> with_messages(const std::vector<Pending>& posted);
 /// Of all of them, one call after another and the messages of a communicator together.
-Result<double> predicted_us(const std::vector<Pending>& calls);
+double predicted_us(const std::vector<Pending>& calls);
 
 }  // namespace gdrx::c_api

@@ -220,6 +220,41 @@ TEST_P(NcclRanks, AFactorOnTheGpuIsReadWhenTheStreamComesToTheCall) {
   });
 }
 
+/// What has no room at once is multiplied and added in pieces.
+TEST_F(Nccl, LargeCallsMultiplyInPieces) {
+  World world(2);
+  world.each([](const Member& self) {
+    constexpr std::size_t kCount = (std::size_t{9} << 20) + 3;  // of each block
+    const Type bytes = kFormats[1].type;
+    auto* const in = gpu::allocate<std::byte>(2 * kCount);
+    auto* const out = gpu::allocate<std::byte>(2 * kCount);
+    const auto own = [&](int rank, std::size_t i) {
+      return (i * 7 + i / 1021) % 11 + 3 * static_cast<std::size_t>(rank);
+    };
+    Bytes_ mine(2 * kCount);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = std::byte(own(self.rank, i));
+    self.upload(in, mine.data(), mine.size());
+    std::uint8_t factor = self.rank == 0 ? 2 : 5;
+    Operator op = 0;
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, bytes, kScalarHost, self.comm), kSuccess);
+    const auto expect_sums = [&](std::size_t first, std::size_t count) {
+      const auto got = self.got<std::uint8_t>(count, out);
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(got[i], 2 * own(0, first + i) + 5 * own(1, first + i)) << i;
+      }
+    };
+    EXPECT_EQ(ncclReduceScatter(in, out, kCount, bytes, op, self.comm, self.stream), kSuccess);
+    expect_on_gpu(self);
+    expect_sums(kCount * static_cast<std::size_t>(self.rank), kCount);
+    EXPECT_EQ(ncclReduce(in, out, 2 * kCount, bytes, op, 0, self.comm, self.stream), kSuccess);
+    if (self.rank == 0) expect_sums(0, 2 * kCount);
+    EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
+    must(cudaStreamSynchronize(self.stream), "stream");
+    cudaFree(in);
+    cudaFree(out);
+  });
+}
+
 TEST_F(Nccl, AFactorThatIsNoMemoryOfCudasIsRefused) {
   World world(1);
   float factor = 1;

@@ -15,7 +15,7 @@ void leave_open();
 void await_a_guest();
 /// gdrxCommDestroy's calls so far.
 int destroyed();
-/// Whether the calling thread can start no others.
-void refuse_threads(bool refused);
+/// How many others the calling thread can still start; negative: any.
+void allow_threads(int most);
 
 }  // namespace gdrx::nccl::door

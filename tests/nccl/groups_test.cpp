@@ -397,23 +397,26 @@ TEST_F(NcclGroups, ASimulatedGroupMakesAndEndsNothing) {
   thread.destroy_in_a_group();
 }
 
-/// Each waits for the others, and no thread can be had: nothing is run, and all can be destroyed.
+/// Each waits for the others, and not all threads can be had: nothing is run, and all that there is
+/// goes on and can be destroyed.
 TEST_F(NcclGroups, WithoutThreadsAGroupsWorkIsRefused) {
   Thread thread(2);
   init_in_a_group(thread);
-  std::array<ncclWindow_t, 2> windows{};
-  ASSERT_EQ(ncclGroupStart(), kSuccess);
-  for (std::size_t r = 0; r < 2; ++r) {
-    const Member& self = thread.members[r];
-    EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r], kWindowSymmetric),
-              kSuccess);
+  for (const int allowed : {0, 1}) {
+    std::array<ncclWindow_t, 2> windows{};
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    for (std::size_t r = 0; r < 2; ++r) {
+      const Member& self = thread.members[r];
+      EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r], kWindowSymmetric),
+                kSuccess);
+    }
+    door::allow_threads(allowed);
+    const Result ended = ncclGroupEnd();
+    door::allow_threads(-1);
+    EXPECT_EQ(ended, kSystemError) << allowed;
+    for (const ncclWindow_t window : windows) EXPECT_EQ(window, nullptr);
+    thread.sum_in_a_group();
   }
-  door::refuse_threads(true);
-  const Result ended = ncclGroupEnd();
-  door::refuse_threads(false);
-  EXPECT_EQ(ended, kSystemError);
-  for (const ncclWindow_t window : windows) EXPECT_EQ(window, nullptr);
-  thread.sum_in_a_group();
   const int before = door::destroyed();
   thread.destroy_in_a_group();
   EXPECT_EQ(door::destroyed(), before + 2) << "somebody still has one";

@@ -120,6 +120,10 @@ TEST_F(NcclMemory, AWindowThatIsClosedIsNoneAnyMore) {
     EXPECT_EQ(ncclCommWindowDeregister(self.comm, windows[0]), kInvalidArgument);
     EXPECT_EQ(ncclWinGetUserPtr(self.comm, windows[0], &found), kInvalidArgument);
     EXPECT_EQ(ncclWinGetUserPtr(self.comm, windows[1], &found), kSuccess);
+    ncclWindow_t another = nullptr;
+    ASSERT_EQ(ncclCommWindowRegister(self.comm, self.in, 4096, &another, 0), kSuccess);
+    EXPECT_EQ(ncclCommWindowDeregister(self.comm, windows[0]), kInvalidArgument) << "again";
+    EXPECT_EQ(ncclWinGetUserPtr(self.comm, another, &found), kSuccess);
     ncclComm_t const comm = std::exchange(self.comm, nullptr);
     EXPECT_EQ(ncclCommDestroy(comm), kSuccess);  // with a window that is open
     EXPECT_EQ(ncclCommWindowDeregister(comm, windows[1]), kInvalidArgument);
