@@ -7,7 +7,7 @@
 #include <cstdint>
 
 struct ncclComm;           // nccl/comm.hpp
-struct ncclWindow_vidmem;  // nccl/memory.cpp
+struct ncclWindow_vidmem;  // never made: handles are numbers
 struct ncclParamHandle;    // never made
 
 namespace gdrx::nccl {
@@ -79,6 +79,7 @@ struct CallConfig {
 };
 
 /// ncclSimInfo_t.
+inline constexpr unsigned kSimMagic = 0x74685283;
 struct SimInfo {
   std::size_t size;
   unsigned magic;

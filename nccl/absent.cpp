@@ -7,6 +7,8 @@ using namespace gdrx::nccl;  // NOLINT: this file defines its functions
 /// Refused whatever its arguments are.
 #define GDRX_NCCL_ABSENT(name, why) \
   GDRX_NCCL(name) { return absent(#name, why); }
+#define GDRX_NCCL_ABSENT_QUESTION(name, why) \
+  GDRX_NCCL(name) { return absent_question(#name, why); }
 
 // One-sided communication.
 GDRX_NCCL_ABSENT(ncclPutSignal, "gdrx puts nothing by itself: use ncclSend and ncclRecv")
@@ -21,8 +23,9 @@ GDRX_NCCL_ABSENT(ncclSetEncryption,
                  "gdrx has its own: give every rank the same GDRX_SECRET_FILE (docs/security.md)")
 
 // Communication out of a program's own kernels.
-#define GDRX_NCCL_DEVICE(name) \
-  GDRX_NCCL_ABSENT(name, "gdrx has nothing to call from kernels: use collectives on streams")
+#define GDRX_NCCL_DEVICE(name)    \
+  GDRX_NCCL_ABSENT_QUESTION(name, \
+                            "gdrx has nothing to call from kernels: use collectives on streams")
 GDRX_NCCL_DEVICE(ncclCommQueryProperties)
 GDRX_NCCL_DEVICE(ncclDevCommCreate)
 GDRX_NCCL_DEVICE(ncclDevCommDestroy)
@@ -32,8 +35,10 @@ GDRX_NCCL_DEVICE(ncclGetMultimemDevicePointer)
 GDRX_NCCL_DEVICE(ncclGetPeerDevicePointer)
 
 // NCCL's parameters. There are none here, which is an answer.
-#define GDRX_NCCL_PARAMETER(name) \
-  GDRX_NCCL_ABSENT(name, "gdrx has no parameters of NCCL's: `gdrx config` prints its own")
+#define GDRX_NCCL_PARAMETER(name)                                                         \
+  GDRX_NCCL_ABSENT_QUESTION(name,                                                         \
+                            "gdrx has no parameters of NCCL's: `gdrx config` prints its " \
+                            "own")
 GDRX_NCCL_PARAMETER(ncclParamBind)
 GDRX_NCCL_PARAMETER(ncclParamGetI8)
 GDRX_NCCL_PARAMETER(ncclParamGetI16)

@@ -4,10 +4,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
 
 #include "gdrx/gdrx.h"
 #include "nccl/abi.hpp"
 #include "nccl/errors.hpp"
+
+namespace gdrx::nccl {
+/// A range of addresses that all ranks have. Without a registration calls on it are as any others.
+struct Window {
+  gdrxRegistration_t registration = nullptr;
+  void* memory = nullptr;
+};
+}  // namespace gdrx::nccl
 
 struct ncclComm {
   static constexpr std::uint64_t kMagic = 0x6e63636c67647278;
@@ -23,8 +33,8 @@ struct ncclComm {
   std::atomic<bool> revoked{false};  // that it has failed since is no news
   int device = 0;
   bool blocking = true;
-  bool in_group = false;  // of the thread that uses it, as the next
-  ncclComm* next_in_group = nullptr;
+  std::mutex window_lock;
+  std::map<std::uintptr_t, gdrx::nccl::Window> windows;  // that are open, by their handles
   gdrxRequest_t finalizing = nullptr;
   std::atomic<int> finalized{gdrxSuccess};  // gdrxInProgress: ranks are still to come
   ncclComm* older = nullptr;                // of those that programs were given
@@ -36,8 +46,8 @@ namespace gdrx::nccl {
 /// call (initial-exec).
 struct Group {
   int depth = 0;
-  Result refusal = kSuccess;  // the first call that this layer refused
-  ncclComm* comms = nullptr;  // with calls
+  Result refusal = kSuccess;       // the first call that this layer refused
+  const ncclComm* last = nullptr;  // of those with calls
 };
 extern thread_local constinit Group group __attribute__((tls_model("initial-exec")));
 
@@ -84,21 +94,20 @@ class Use {
   const char* fault_;
 };
 
+/// False: there is no memory to remember it in.
+bool add_to_group(ncclComm* comm) noexcept;
 /// The thread's group has a call of it from here on.
-inline void join_group(ncclComm* comm) noexcept {
-  if (group.depth == 0 || comm->in_group) return;
-  hold(comm);
-  comm->in_group = true;
-  comm->next_in_group = group.comms;
-  group.comms = comm;
+inline bool join_group(ncclComm* comm) noexcept {
+  return group.depth == 0 || group.last == comm || add_to_group(comm);
 }
+constexpr auto kNoMemory = "no memory";
 
 /// Calls gdrx, by `body`, which is given its communicator.
 template <class Body>
 Result through(const char* function, ncclComm* comm, Body&& body) {
   const Use use(comm);
   if (use.fault() != nullptr) return refuse(function, kInvalidArgument, use.fault());
-  join_group(comm);
+  if (!join_group(comm)) return refuse(function, kSystemError, kNoMemory);
   const gdrxResult_t result = body(comm->gdrx);
   return result == gdrxSuccess ? kSuccess : failed(function, result);
 }

@@ -25,7 +25,7 @@ struct Calls {
   Status (*use)(void*) = nullptr;
   Status (*allocate)(Pointer*, std::size_t) = nullptr;
   Status (*free)(Pointer) = nullptr;
-  Status (*read)(void*, Pointer, std::size_t) = nullptr;
+  Status (*attribute)(void*, int, Pointer) = nullptr;
   bool found = true;
 
   template <class Function>
@@ -49,7 +49,7 @@ Calls load() noexcept {
   calls.find(library, "cuCtxSetCurrent", calls.use);
   calls.find(library, "cuMemAlloc_v2", calls.allocate);
   calls.find(library, "cuMemFree_v2", calls.free);
-  calls.find(library, "cuMemcpyDtoH_v2", calls.read);
+  calls.find(library, "cuPointerGetAttribute", calls.attribute);
   calls.found = calls.found && calls.init(0) == 0;
   return calls;
 }
@@ -121,8 +121,11 @@ bool release(void* memory) noexcept {
   return has_context() && calls().free(reinterpret_cast<std::uintptr_t>(memory)) == 0;
 }
 
-bool read(void* to, const void* from, std::size_t bytes) noexcept {
-  return has_context() && calls().read(to, reinterpret_cast<std::uintptr_t>(from), bytes) == 0;
+bool knows(const void* memory) noexcept {
+  constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  unsigned type = 0;
+  return has_context() &&
+         calls().attribute(&type, kMemoryType, reinterpret_cast<std::uintptr_t>(memory)) == 0;
 }
 
 }  // namespace gdrx::nccl::driver

@@ -14,7 +14,7 @@ int device_count() noexcept;
 /// False: CUDA refused. The thread is given that device's context if it has none.
 bool allocate(void** memory, std::size_t bytes) noexcept;
 bool release(void* memory) noexcept;
-/// From GPU memory, behind what is in CUDA's default stream.
-bool read(void* to, const void* from, std::size_t bytes) noexcept;
+/// Whether kernels can read it: GPU memory, or host memory that CUDA has pinned.
+bool knows(const void* memory) noexcept;
 
 }  // namespace gdrx::nccl::driver

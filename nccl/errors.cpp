@@ -86,7 +86,7 @@ Result failed(const char* function, gdrxResult_t result) noexcept {
   return refuse(function, result_of(result), gdrxGetLastError(nullptr));
 }
 
-Result absent(const char* function, const char* instead) noexcept {
+Result absent_question(const char* function, const char* instead) noexcept {
   keep(function, instead);
   static std::mutex mutex;
   static std::array<const char*, 64> told{};
@@ -98,7 +98,11 @@ Result absent(const char* function, const char* instead) noexcept {
       print();
     }
   }
-  return end_group(kInvalidUsage);
+  return kInvalidUsage;
+}
+
+Result absent(const char* function, const char* instead) noexcept {
+  return end_group(absent_question(function, instead));
 }
 
 }  // namespace gdrx::nccl

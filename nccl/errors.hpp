@@ -21,8 +21,10 @@ Result deny(const char* function, Result result, const char* why) noexcept;
 Result failed(const char* function, gdrxResult_t result) noexcept;
 /// What was kept last on this thread.
 const char* last_line() noexcept;
-/// What gdrx does not have: ncclInvalidUsage, and the line is printed once in any case.
+/// What gdrx does not have: ncclInvalidUsage, and the line is printed once in any case. A call ends
+/// the thread's group as refuse() does; a question leaves it.
 Result absent(const char* function, const char* instead) noexcept;
+Result absent_question(const char* function, const char* instead) noexcept;
 
 /// Runs `body`, which may need memory. No exception leaves it.
 template <class Body>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/group.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +23,7 @@ struct Making {
 };
 thread_local std::vector<Making> makings;
 thread_local std::vector<Later> works;
+thread_local std::vector<const ncclComm*> comms;  // with calls in the group
 
 // A line that a thread of ours leaves is the caller's.
 struct Ended {
@@ -27,38 +31,82 @@ struct Ended {
   std::string why;
 };
 
+void release(Later& work) noexcept {
+  if (std::exchange(work.held, false)) let_go(work.comm, ncclComm::kHolder);
+}
+
 // In order; the first that fails is told.
-Result run_in_order(const std::vector<const Later*>& of_one) {
+Result run_in_order(const std::vector<Later*>& of_one) {
   Result first = kSuccess;
-  for (const Later* work : of_one) {
-    if (work->ends) let_go(work->comm, ncclComm::kHolder);
+  for (Later* work : of_one) {
+    if (work->ends) release(*work);
     const Result result = guarded("ncclGroupEnd", work->run);
-    if (!work->ends) let_go(work->comm, ncclComm::kHolder);
+    release(*work);
     if (first == kSuccess) first = result;
   }
   return first;
 }
 
-Result run_all(const std::vector<Later>& all) {
-  std::map<ncclComm*, std::vector<const Later*>> by_comm;
-  for (const Later& work : all) by_comm[work.comm].push_back(&work);
+/// What threads wait for until all of them are there.
+class Start {
+ public:
+  void tell(bool go) noexcept {
+    state_.store(go ? kGo : kStay);
+    state_.notify_all();
+  }
+  bool await() const noexcept {
+    state_.wait(kNotYet);
+    return state_.load() == kGo;
+  }
+
+ private:
+  enum : int { kNotYet, kGo, kStay };
+  std::atomic<int> state_{kNotYet};
+};
+
+// Communicators wait for each other's ranks: where a thread cannot be had none of them is run.
+Result run_all(std::vector<Later>& all) {
+  std::map<ncclComm*, std::vector<Later*>> by_comm;
+  for (Later& work : all) by_comm[work.comm].push_back(&work);
   if (by_comm.size() == 1) return run_in_order(by_comm.begin()->second);
   std::vector<Ended> ended(by_comm.size());
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(by_comm.size());
+  Start start;
+  std::vector<std::jthread> threads;
+  threads.reserve(by_comm.size());
+  try {
     for (const auto& [comm, of_one] : by_comm) {
       threads.emplace_back([&, &one = ended[threads.size()], &works_of = of_one] {
+        if (!start.await()) return;
         one.result = run_in_order(works_of);
         if (one.result != kSuccess) one.why = last_line();
       });
     }
+  } catch (...) {
+    start.tell(false);
+    throw;  // once they have ended
   }
+  start.tell(true);
+  threads.clear();
   for (const Ended& one : ended) {
     if (one.result != kSuccess) return refuse("ncclGroupEnd", one.result, one.why.c_str());
   }
   return kSuccess;
 }
+
+/// What a group has for its end. What of it is not run lets its communicator go, too.
+class Works {
+ public:
+  explicit Works(std::vector<Later> all) noexcept : all_(std::move(all)) {}
+  ~Works() {
+    for (Later& work : all_) release(work);
+  }
+  Works(const Works&) = delete;
+  Works& operator=(const Works&) = delete;
+  Result run() { return all_.empty() ? kSuccess : run_all(all_); }
+
+ private:
+  std::vector<Later> all_;
+};
 
 Result settle(const std::vector<Making>& made) noexcept {
   Result result = kSuccess;
@@ -75,47 +123,70 @@ Result settle(const std::vector<Making>& made) noexcept {
 }
 
 void release_comms() noexcept {
-  for (ncclComm* comm = std::exchange(group.comms, nullptr); comm != nullptr;) {
-    ncclComm* const next = std::exchange(comm->next_in_group, nullptr);
-    comm->in_group = false;
-    let_go(comm, ncclComm::kHolder);
-    comm = next;
-  }
+  group.last = nullptr;
+  for (const ncclComm* comm : std::exchange(comms, {})) let_go(comm, ncclComm::kHolder);
 }
 
 /// While it runs the group is a call of each of its communicators: their ends wait for it.
 gdrxResult_t run_group() noexcept {
-  for (ncclComm* comm = group.comms; comm != nullptr; comm = comm->next_in_group) {
+  for (const ncclComm* comm : comms) {
     comm->users.fetch_add(ncclComm::kCall, std::memory_order_seq_cst);
   }
   const gdrxResult_t ran = gdrxGroupEnd();
-  for (ncclComm* comm = group.comms; comm != nullptr; comm = comm->next_in_group) {
+  for (const ncclComm* comm : comms)
     let_go(comm, ncclComm::kCall);  // not the last: the group has it
-  }
   return ran;
 }
 
 // Of the outermost group.
 Result end_group() {
   const auto made = std::exchange(makings, {});
-  const auto later = std::exchange(works, {});
+  Works later(std::exchange(works, {}));
   const gdrxResult_t ran = run_group();
   const Result refusal = std::exchange(group.refusal, kSuccess);
   const Result refused =
       refusal != kSuccess || ran == gdrxSuccess ? refusal : failed("ncclGroupEnd", ran);
   const Result making = settle(made);
   release_comms();
-  if (refused != kSuccess) {
-    for (const Later& work : later) let_go(work.comm, ncclComm::kHolder);
-    return refused;
-  }
-  const Result worked = later.empty() ? kSuccess : run_all(later);
+  if (refused != kSuccess) return refused;
+  const Result worked = later.run();
   return worked != kSuccess ? worked : making;
 }
 
 }  // namespace
 
-void add_to_group(Later work) {
+namespace {
+
+Result predict_group(SimInfo* info) {
+  const auto made = std::exchange(makings, {});
+  const Works dropped(std::exchange(works, {}));
+  double us = 0;
+  const gdrxResult_t predicted = gdrxGroupPredict(&us);
+  const Result refusal = std::exchange(group.refusal, kSuccess);
+  settle(made);
+  release_comms();
+  if (refusal != kSuccess) return refusal;
+  if (predicted != gdrxSuccess) return failed("ncclGroupSimulateEnd", predicted);
+  if (info != nullptr) info->estimated_time = static_cast<float>(us);
+  return kSuccess;
+}
+
+}  // namespace
+
+bool add_to_group(ncclComm* comm) noexcept {
+  if (std::find(comms.begin(), comms.end(), comm) == comms.end()) {
+    try {
+      comms.push_back(comm);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    hold(comm);
+  }
+  group.last = comm;
+  return true;
+}
+
+void run_later(Later work) {
   works.push_back(std::move(work));
   hold(works.back().comm);
 }
@@ -128,13 +199,9 @@ void forget_in_group(ncclComm* comm) noexcept {
     let_go(comm, ncclComm::kHolder);
     return true;
   });
-  for (ncclComm** at = &group.comms; *at != nullptr; at = &(*at)->next_in_group) {
-    if (*at != comm) continue;
-    *at = comm->next_in_group;
-    comm->in_group = false;
-    let_go(comm, ncclComm::kHolder);
-    return;
-  }
+  if (std::erase(comms, comm) == 0) return;
+  if (group.last == comm) group.last = nullptr;
+  let_go(comm, ncclComm::kHolder);
 }
 
 }  // namespace gdrx::nccl
@@ -158,11 +225,13 @@ GDRX_NCCL(ncclGroupEnd) {
   return guarded("ncclGroupEnd", end_group);
 }
 
-/// gdrx predicts no group: this one ends, and nothing of it is started.
-GDRX_NCCL(ncclGroupSimulateEnd, SimInfo*) {
-  const Result refused = absent("ncclGroupSimulateEnd",
-                                "gdrx predicts no group: `gdrx plan` and "
-                                "gdrxCommExplainCall predict calls");
-  if (group.depth > 0) ncclGroupEnd();
-  return refused;
+/// Nothing of the group is started. As in NCCL an inner one just ends.
+GDRX_NCCL(ncclGroupSimulateEnd, SimInfo* info) {
+  constexpr auto kName = "ncclGroupSimulateEnd";
+  if (group.depth != 1) return ncclGroupEnd();
+  const bool known = info == nullptr || (info->size >= sizeof *info && info->magic == kSimMagic);
+  if (!known)
+    refuse(kName, kInvalidArgument, "info was not initialised with NCCL_SIM_INFO_INITIALIZER");
+  group.depth = 0;
+  return guarded(kName, [&] { return predict_group(info); });
 }

@@ -14,9 +14,10 @@ struct Later {
   ncclComm* comm = nullptr;
   bool ends = false;  // the communicator is gone then
   std::function<Result()> run;
+  bool held = true;  // the communicator, for this
 };
 
-void add_to_group(Later work);
+void run_later(Later work);
 /// Runs `work` when the thread's group ends, at once if none is open. Those of one communicator run
 /// in the order of their calls; those of several wait for each other's ranks, and each communicator
 /// has a thread then.
@@ -25,7 +26,7 @@ Result when_group_ends(const char* function, ncclComm* comm, Work&& work,
                        bool ends = false) noexcept {
   return guarded(function, [&]() -> Result {
     if (group.depth == 0) return work();
-    add_to_group({comm, ends, std::forward<Work>(work)});
+    run_later({comm, ends, std::forward<Work>(work)});
     return kSuccess;
   });
 }

@@ -100,12 +100,16 @@ Result inherit(const char* function, const Use& use, const ncclComm* parent, ncc
 }
 
 Result shrink(ncclComm* comm, const std::vector<int>& gone, ncclComm** handle, Chosen chosen,
-              bool as_parent) {
+              bool as_parent, bool aborts) {
   constexpr auto kName = "ncclCommShrink";
   return when_group_ends(kName, comm, [=]() -> Result {
     const Wish wish(chosen, comm->device);
     const Use use(comm);
     if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
+    if (aborts) {
+      comm->revoked = true;  // its end is as asked
+      gdrxCommAbort(comm->gdrx);
+    }
     const Result result = make(kName, handle, wish, [&](gdrxComm_t* made) {
       return gdrxCommShrink(comm->gdrx, gone.data(), static_cast<int>(gone.size()), made,
                             as_parent ? nullptr : &wish.config);
@@ -188,7 +192,7 @@ GDRX_NCCL(ncclCommSplit, ncclComm* comm, int color, int key, ncclComm** newcomm,
   const Result checked = inherit(kName, use, comm, newcomm, config, chosen);
   if (checked != kSuccess) return checked;
   const Wish wish(chosen, comm->device);
-  join_group(comm);
+  if (!join_group(comm)) return refuse(kName, kSystemError, kNoMemory);
   const Result result = make(kName, newcomm, wish, [&](gdrxComm_t* made) {
     return gdrxCommSplit(comm->gdrx, color, key, made, config != nullptr ? &wish.config : nullptr);
   });
@@ -208,13 +212,9 @@ GDRX_NCCL(ncclCommShrink, ncclComm* comm, int* exclude, int count, ncclComm** ne
   if (count < 0 || (count > 0 && exclude == nullptr)) {
     return refuse(kName, kInvalidArgument, "excludeRanksList is NULL or its count is negative");
   }
-  if (flags == kShrinkAbort) {
-    comm->revoked = true;  // its end is as asked
-    gdrxCommAbort(comm->gdrx);
-  }
   return guarded(kName, [&] {
     return shrink(comm, std::vector<int>(exclude, exclude + count), newcomm, chosen,
-                  config == nullptr);
+                  config == nullptr, flags == kShrinkAbort);
   });
 }
 

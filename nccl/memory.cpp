@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: allocated, registered, in windows.
-#include <memory>
+#include <atomic>
+#include <mutex>
+#include <optional>
 
 #include "nccl/comm.hpp"
 #include "nccl/driver.hpp"
 #include "nccl/group.hpp"
-
-/// A range of addresses that all ranks have. Without a registration calls on it are as any others.
-struct ncclWindow_vidmem {
-  gdrxRegistration_t registration = nullptr;
-  void* memory = nullptr;
-};
 
 using namespace gdrx::nccl;  // NOLINT: this file defines its functions
 
@@ -19,11 +15,35 @@ namespace {
 /// CUDA maps memory in such pieces, and what has a piece of its own can be shared alone.
 constexpr std::size_t kPiece = std::size_t{2} << 20;
 
+constexpr auto kNoWindow = "win is no open window of comm";
+
+/// Handles are numbers, none of them twice: one that was closed names no other window.
+std::uintptr_t next_handle() noexcept {
+  static std::atomic<std::uintptr_t> last{0};
+  return ++last;
+}
+std::uintptr_t number_of(const ncclWindow_vidmem* window) noexcept {
+  return reinterpret_cast<std::uintptr_t>(window);
+}
+
+ncclWindow_vidmem* keep(ncclComm* comm, const Window& window) {
+  const std::uintptr_t handle = next_handle();
+  const std::lock_guard lock(comm->window_lock);
+  comm->windows.emplace(handle, window);
+  return reinterpret_cast<ncclWindow_vidmem*>(handle);
+}
+
+std::optional<Window> find(ncclComm* comm, const ncclWindow_vidmem* window) noexcept {
+  const std::lock_guard lock(comm->window_lock);
+  const auto found = comm->windows.find(number_of(window));
+  return found == comm->windows.end() ? std::nullopt : std::optional(found->second);
+}
+
 /// What only some ranks' GPUs can do is no error in NCCL: all of them get a plain window.
-Result open_window(ncclComm* comm, std::size_t bytes, ncclWindow_vidmem* window) {
+Result open_window(ncclComm* comm, std::size_t bytes, Window& window) {
   gdrxResult_t result = gdrxSuccess;
   const Result told = through("ncclCommWindowRegister", comm, [&](gdrxComm_t gdrx) {
-    result = gdrxRegister(gdrx, window->memory, bytes, &window->registration);
+    result = gdrxRegister(gdrx, window.memory, bytes, &window.registration);
     return result == gdrxUnsupported ? gdrxSuccess : result;
   });
   return told;
@@ -74,9 +94,9 @@ GDRX_NCCL(ncclCommWindowRegister, ncclComm* comm, void* memory, std::size_t byte
   *window = nullptr;
   const bool shared = (flags & kWindowSymmetric) != 0;
   return when_group_ends(kName, comm, [=]() -> Result {
-    auto made = std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{nullptr, memory});
-    const Result opened = shared ? open_window(comm, bytes, made.get()) : kSuccess;
-    if (opened == kSuccess) *window = made.release();
+    Window made{nullptr, memory};
+    const Result opened = shared ? open_window(comm, bytes, made) : kSuccess;
+    if (opened == kSuccess) *window = keep(comm, made);
     return opened;
   });
 }
@@ -87,10 +107,16 @@ GDRX_NCCL(ncclCommWindowDeregister, ncclComm* comm, ncclWindow_vidmem* window) {
   if (use.fault() != nullptr) return refuse(kName, kInvalidArgument, use.fault());
   if (window == nullptr) return kSuccess;
   return when_group_ends(kName, comm, [=]() -> Result {
-    const std::unique_ptr<ncclWindow_vidmem> closed(window);
-    if (closed->registration == nullptr) return kSuccess;
-    return through(kName, comm,
-                   [&](gdrxComm_t gdrx) { return gdrxDeregister(gdrx, closed->registration); });
+    const std::optional<Window> open = find(comm, window);
+    if (!open) return refuse(kName, kInvalidArgument, kNoWindow);
+    if (open->registration != nullptr) {
+      const Result closed = through(
+          kName, comm, [&](gdrxComm_t gdrx) { return gdrxDeregister(gdrx, open->registration); });
+      if (closed != kSuccess) return closed;
+    }
+    const std::lock_guard lock(comm->window_lock);
+    comm->windows.erase(number_of(window));
+    return kSuccess;
   });
 }
 
@@ -101,7 +127,9 @@ GDRX_NCCL(ncclWinGetUserPtr, ncclComm* comm, ncclWindow_vidmem* window, void** m
   if (window == nullptr || memory == nullptr) {
     return deny(kName, kInvalidArgument, "win or outUserPtr is NULL");
   }
-  *memory = window->memory;
+  const std::optional<Window> open = find(comm, window);
+  if (!open) return deny(kName, kInvalidArgument, kNoWindow);
+  *memory = open->memory;
   return kSuccess;
 }
 

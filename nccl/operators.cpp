@@ -2,6 +2,7 @@
 // Sums of what is first multiplied by a scalar.
 #include <array>
 #include <cstddef>
+#include <cstring>
 
 #include "nccl/comm.hpp"
 #include "nccl/driver.hpp"
@@ -9,7 +10,8 @@
 
 using namespace gdrx::nccl;  // NOLINT: this file defines its functions
 
-// NCCL reads a scalar in GPU memory when a collective runs, gdrx when the operator is made.
+// As in NCCL a collective reads a scalar in GPU memory when it runs. What else CUDA knows is read
+// now.
 GDRX_NCCL(ncclRedOpCreatePreMulSum, Operator* op, void* scalar, Type type, int residence,
           ncclComm* comm) {
   constexpr auto kName = "ncclRedOpCreatePreMulSum";
@@ -17,15 +19,17 @@ GDRX_NCCL(ncclRedOpCreatePreMulSum, Operator* op, void* scalar, Type type, int r
     return deny(kName, kInvalidArgument, "op or scalar is NULL");
   }
   if (!is_type(type)) return deny(kName, kInvalidArgument, "datatype is no ncclDataType_t");
-  const TypeRow& row = kTypes[static_cast<std::size_t>(type)];
-  std::array<std::byte, 8> read{};
-  if (residence == kScalarDevice) {
-    if (!driver::read(read.data(), scalar, row.size)) {
-      return deny(kName, kUnhandledCudaError, "CUDA cannot read the scalar: is it GPU memory?");
-    }
-    scalar = read.data();
-  } else if (residence != kScalarHost) {
+  if (residence != kScalarDevice && residence != kScalarHost) {
     return deny(kName, kInvalidArgument, "residence is no ncclScalarResidence_t");
+  }
+  if (residence == kScalarDevice && !driver::knows(scalar)) {
+    return deny(kName, kInvalidArgument, "scalar is memory that CUDA does not know");
+  }
+  const TypeRow& row = kTypes[static_cast<std::size_t>(type)];
+  alignas(8) std::array<std::byte, 8> now{};
+  if (residence == kScalarHost) {  // in whatever memory the program has it
+    std::memcpy(now.data(), scalar, row.size);
+    scalar = now.data();
   }
   gdrxRedOp_t made = gdrxSum;
   const Result result = at_once(kName, comm, [&](gdrxComm_t gdrx) {

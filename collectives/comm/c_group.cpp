@@ -140,75 +140,6 @@ Result<void> start_entry(Pending& entry) {
   return {};
 }
 
-// What a rank sends to itself needs its receive in the same group, else the host carries it.
-void match_own(std::vector<Pending>& posted, const gdrxComm* comm) {
-  int unmatched = 0;
-  for (const Pending& entry : posted) {
-    if (entry.comm != comm || !comm->impl->keeps_own(entry.call)) continue;
-    unmatched += entry.call.sends ? 1 : -1;
-  }
-  if (unmatched != 0) return;
-  for (Pending& entry : posted) {
-    if (entry.comm != comm || !comm->impl->keeps_own(entry.call)) continue;
-    entry.message = true;
-    entry.stream_ordered = entry.request == nullptr;
-    entry.wait = false;
-  }
-}
-
-// Where messages of any memory keep one order, all of a group go in their streams, or none.
-void keep_order(std::vector<Pending>& posted) {
-  for (const Pending& entry : posted) {
-    const gdrxComm* const comm = entry.comm;
-    if (entry.call.collective != Collective::send_recv || entry.message) continue;
-    if (!comm->impl->orders_messages()) continue;
-    for (Pending& other : posted) {
-      if (other.comm != comm || other.call.collective != Collective::send_recv) continue;
-      other.call.with_host_memory = true;
-      other.message = other.stream_ordered = false;
-      other.wait = other.request == nullptr;
-    }
-  }
-}
-
-void find_messages(std::vector<Pending>& posted) {
-  for (Pending& entry : posted) {
-    if (entry.call.collective != Collective::send_recv || entry.message) continue;
-    entry.message = entry.comm->impl->runs_in_stream(entry.call);
-    if (!entry.message && entry.comm->impl->keeps_own(entry.call)) match_own(posted, entry.comm);
-  }
-  keep_order(posted);
-}
-
-/// Those of one communicator, in the order of their calls.
-Result<void> start_messages(std::vector<Pending>& posted, gdrxComm* comm) {
-  std::vector<GroupMessage> messages;
-  std::vector<Pending*> entries;
-  for (Pending& entry : posted) {
-    if (!entry.message || entry.comm != comm) continue;
-    messages.push_back({std::move(entry.call), !entry.stream_ordered});
-    entries.push_back(&entry);
-  }
-  GDRX_TRY(comm->impl->start_messages(messages));
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    entries[i]->operation = messages[i].operation;
-    if (entries[i]->request == nullptr) continue;
-    hand_out(comm, entries[i]->operation, entries[i]->request);
-  }
-  return {};
-}
-
-std::vector<gdrxComm*> with_messages(const std::vector<Pending>& posted) {
-  std::vector<gdrxComm*> comms;
-  for (const Pending& entry : posted) {
-    if (!entry.message) continue;
-    if (std::find(comms.begin(), comms.end(), entry.comm) == comms.end()) {
-      comms.push_back(entry.comm);
-    }
-  }
-  return comms;
-}
-
 /// First what streams carry, which waits for nothing here: another call may wait for its stream, in
 /// which ranks of this process wait for such calls. A communicator's calls keep their order: its
 /// first one that no stream carries, and those behind it, are given back.
@@ -291,6 +222,20 @@ Result<Scope> scope_of(const Group& group, const gdrxCallOptions_t& given) {
   return scope;
 }
 
+void close_scope(Group& group) noexcept {
+  if (!group.scopes.empty() && group.scopes.back().depth == group.depth) group.scopes.pop_back();
+}
+
+gdrxResult_t predict(std::vector<Pending>& calls, double& us) {
+  gdrxComm* refuses = nullptr;
+  find_messages(calls);
+  if (const auto checked = check_group(calls, refuses); !checked) {
+    return report(refuses, checked.error());
+  }
+  us = predicted_us(calls);
+  return gdrxSuccess;
+}
+
 }  // namespace
 
 bool in_group() noexcept { return the_group.depth > 0; }
@@ -369,7 +314,7 @@ gdrxResult_t gdrxGroupEnd(void) {
       return fail(Errc::invalid_argument, "gdrxGroupEnd without gdrxGroupStart");
     });
   }
-  if (!group.scopes.empty() && group.scopes.back().depth == group.depth) group.scopes.pop_back();
+  close_scope(group);
   if (--group.depth > 0) return gdrxSuccess;
   // Of several communicators, so that no trace file has it; what it waits for their plans show.
   const trace::Span mark(trace::Track::process(), trace::Row::calls, trace::Kind::call,
@@ -392,6 +337,27 @@ gdrxResult_t gdrxGroupEnd(void) {
     } catch (const std::bad_alloc&) {
       result = end_for_memory(calls);
     }
+    return {};
+  });
+  return guard != gdrxSuccess ? guard : result;
+}
+
+gdrxResult_t gdrxGroupPredict(double* microseconds) {
+  gdrxResult_t result = gdrxSuccess;
+  const gdrxResult_t guard = guarded(nullptr, [&]() -> Result<void> {
+    Group& group = the_group;
+    if (group.depth != 1) {
+      return fail(Errc::invalid_argument, group.depth == 0
+                                              ? "gdrxGroupPredict without gdrxGroupStart"
+                                              : "gdrxGroupPredict is for the outermost group");
+    }
+    close_scope(group);
+    group.depth = 0;
+    std::vector<Pending> calls = std::exchange(group.calls, {});
+    group.makings.clear();
+    const std::optional<Refusal> refused = std::exchange(group.refusal, std::nullopt);
+    if (microseconds == nullptr) return fail(Errc::invalid_argument, "microseconds is NULL");
+    result = refused ? report(refused->comm, refused->why) : predict(calls, *microseconds);
     return {};
   });
   return guard != gdrxSuccess ? guard : result;

@@ -7,6 +7,7 @@
 
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
+#include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -92,7 +93,12 @@ gdrxResult_t gdrxRedOpCreatePreMulSum(gdrxRedOp_t* op, const void* scalar, gdrxD
     made->type = GDRX_TRY(data_type(type));
     GDRX_TRY(check_type(made->type, made->kind));
     static_assert(sizeof(long double) <= sizeof made->scalar);
-    std::memcpy(made->scalar.data(), scalar, size_of(made->type));
+    if (has_kernels(made->type, ReduceOp::sum)) GDRX_TRY(comm->impl->reserve_products());
+    if (cuda::kind_of(scalar) == MemoryKind::cuda) {
+      made->scalar_at = static_cast<const std::byte*>(scalar);
+    } else {
+      std::memcpy(made->scalar.data(), scalar, size_of(made->type));
+    }
     keep(comm, std::move(made), op);
     return {};
   });

@@ -54,4 +54,12 @@ inline void run_at_once(std::vector<Pending>& posted) {
   std::erase_if(posted, [](const Pending& entry) { return entry.done; });
 }
 
+/// Which of a group's calls are messages that start together.
+void find_messages(std::vector<Pending>& posted);
+/// Those of one communicator, in the order of their calls.
+Result<void> start_messages(std::vector<Pending>& posted, gdrxComm* comm);
+std::vector<gdrxComm*> with_messages(const std::vector<Pending>& posted);
+/// Of all of them, one call after another and the messages of a communicator together.
+double predicted_us(const std::vector<Pending>& calls);
+
 }  // namespace gdrx::c_api

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/comm/both_ways.hpp"
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/call_trace.hpp"
 #include "collectives/comm/choices.hpp"
@@ -123,6 +124,9 @@ class Communicator final {
   Blame blame() const noexcept { return failure_.blame(); }  // after failure()
   ControlMesh& mesh() noexcept { return *mesh_; }            // after a failure, too
 
+  /// Memory for products on this GPU, if its kernels multiply. Later a launch would have to take
+  /// it.
+  Result<void> reserve_products();
   /// Memory from which is sent without a copy, until release_memory(). It stays the caller's.
   Result<RegistrationRef> register_memory(std::span<std::byte> memory);
   Result<void> release_memory(const Registration* registration);
@@ -157,6 +161,10 @@ class Communicator final {
   Result<void> check_shape(const Call& call, MemoryKind memory) const;
   Result<std::string> explain(Bytes bytes) const;
   Result<std::string> explain(const Call& call, MemoryKind memory) const;  // and its route
+  /// What it is predicted to take by itself, by measured times or the model's. For messages that
+  /// start together: in all of them this rank sends and gets so much.
+  double predicted_us(const Call& call) const;
+  double predicted_us(const BothWays& messages) const;
   std::string describe() const;
   /// Any thread. Errc::timeout: who drives the communicator is busy.
   Result<Waiting> waiting();
@@ -187,6 +195,9 @@ class Communicator final {
 
   Result<std::shared_ptr<Operation>> post_staged(std::shared_ptr<Operation> operation);
   std::string explain_ways(const Call& call, MemoryKind memory) const;
+  double host_us(const Call& call) const;
+  double kernel_us(const Call& call) const;
+  double between_hosts_us(Bytes bytes) const;
   void make_flows();
   void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
   bool step_pairs();
@@ -208,6 +219,9 @@ class Communicator final {
   Result<void> reach(const void* input, const void* output);
   bool runs_on_hosts(const Call& call, const Buffers& buffers) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
+  Result<void> scale(const Call& call, std::uint64_t first, std::uint64_t count, std::byte* to,
+                     void* stream);
+  Result<void> launch_scaled(const Call& call, void* stream);
   Result<void> launch_moves(const Call& call, void* stream);
   Result<void> launch_messages(std::span<const Call* const> calls);
   Result<void> stage_messages(std::span<GroupMessage> all, std::span<const Call* const> calls);
@@ -246,7 +260,7 @@ class Communicator final {
   Error disagreement(const gpu::Trouble& trouble, Rank other) const;
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
-  void scale_input(Operation& operation);
+  Result<void> scale_input(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
   void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;

@@ -2,6 +2,9 @@
 // Calls that the GPUs run by themselves: enqueued on the caller's stream, never queued here.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_moves.hpp"
@@ -31,8 +34,12 @@ plan::Algorithm algorithm_of(gpu::Kernel kernel) {
 }
 
 // What is not added is bytes to a kernel.
-bool kernels_know(const Call& call) {
-  return !plan::traits_of(call.collective).reduces || has_kernels(call.type, call.op);
+// What is multiplied first is a sum to those of one host, but where parts differ.
+bool kernels_know(const Call& call, bool one_host) {
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  if (!traits.reduces) return true;
+  const bool scales = one_host && !traits.has_parts();
+  return has_kernels(call.type, scales ? gpu::added_by(call.op) : call.op);
 }
 
 // "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0", "scan of float, sum".
@@ -77,7 +84,7 @@ std::optional<WhyStaged> Communicator::why_staged(const Call& call) const {
   if (!by_all_reduce(collective) && !by_blocks(collective) && !by_moves(collective)) {
     return WhyStaged::no_kernel;
   }
-  if (!kernels_know(call)) return WhyStaged::no_arithmetic;
+  if (!kernels_know(call, !gpu_.rails.hierarchy())) return WhyStaged::no_arithmetic;
   if (gpu_.rails.hierarchy() || collective == Collective::barrier || !by_all_reduce(collective))
     return {};
   if (choices_.fixed && !gpu::kernel_of(*choices_.fixed)) return WhyStaged::algorithm;
@@ -147,8 +154,74 @@ gpu::Prediction Communicator::gpu_choice(const Call& call) const {
   return asked ? *asked : gpu::best(gpu_.host, bytes, direct);
 }
 
+namespace {
+
+/// What its memory of products has room for, of each of `blocks`, in whole lines of memory.
+std::uint64_t most_products(DataType type, std::uint64_t blocks) {
+  constexpr std::uint64_t kLine = 128;
+  return gpu::kProductBytes / blocks / kLine * kLine / size_of(type);
+}
+
+}  // namespace
+
+Result<void> Communicator::scale(const Call& call, std::uint64_t first, std::uint64_t count,
+                                 std::byte* to, void* stream) {
+  if (count == 0) return {};
+  const MadeOperator& made = *call.made;
+  gpu::Scaling what{to, call.input + first * size_of(call.type), count, call.type, made.scalar_at};
+  std::memcpy(what.own, made.scalar.data(), sizeof what.own);
+  std::unique_lock lock(gpu_.mutex);
+  auto scaled = gpu_.path->scale(what, stream);
+  if (scaled) return {};
+  lock.unlock();
+  // As in enqueue_launch().
+  if (scaled.error().code == Errc::unsupported) return tl::unexpected(std::move(scaled).error());
+  return tl::unexpected(stop(std::move(scaled).error(), true));
+}
+
+Result<void> Communicator::reserve_products() {
+  if (!gpu_.path || gpu_.rails.hierarchy()) return {};
+  const std::lock_guard lock(gpu_.mutex);
+  GDRX_TRY(gpu_.path->products());
+  return {};
+}
+
+// Into an allReduce's result. Of another call in pieces through memory of the path's, cut alike on
+// every rank.
+Result<void> Communicator::launch_scaled(const Call& call, void* stream) {
+  const bool in_output = call.collective == Collective::all_reduce;
+  if (call.count > 0) GDRX_TRY(reach(call.input, in_output ? call.output : nullptr));
+  if (call.made->scalar_at != nullptr) GDRX_TRY(reach(call.made->scalar_at, nullptr));
+  Call sum = call;
+  sum.made.reset();
+  if (in_output) {
+    GDRX_TRY(scale(call, 0, call.count, call.output, stream));
+    sum.input = call.output;
+    return launch_on_gpu(sum, stream);
+  }
+  const bool of_blocks = call.collective == Collective::reduce_scatter;
+  const auto blocks = static_cast<std::uint64_t>(of_blocks ? size() : 1);
+  const std::size_t element = size_of(call.type);
+  std::byte* const products = GDRX_TRY(gpu_.path->products());
+  std::uint64_t begin = 0;
+  do {
+    sum.count = std::min(most_products(call.type, blocks), call.count - begin);
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      GDRX_TRY(scale(call, block * call.count + begin, sum.count,
+                     products + block * sum.count * element, stream));
+    }
+    sum.input = products;
+    if (call.output != nullptr) sum.output = call.output + begin * element;
+    GDRX_TRY(launch_on_gpu(sum, stream));
+    begin += sum.count;
+  } while (begin < call.count);
+  return {};
+}
+
 Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  const bool is_to_be_scaled = call.op == ReduceOp::premul_sum && call.made;
+  if (is_to_be_scaled) return launch_scaled(call, stream);
   if (call.collective == Collective::send_recv) {
     const Call* const one = &call;
     return launch_messages(std::span(&one, 1));

@@ -15,7 +15,10 @@ struct MadeOperator {
   ReduceOp kind{};                                 // premul_sum or user
   DataType type{};                                 // premul_sum, as the next
   alignas(16) std::array<std::byte, 16> scalar{};  // this rank's
-  reduce::UserOperator user;                       // user, as the next
+  /// Of GPU memory each call reads it, in its stream; null: it is above. Of a call that a stream
+  /// has staged it is host memory.
+  const std::byte* scalar_at = nullptr;
+  reduce::UserOperator user;  // user, as the next
   bool in_rank_order = false;
   std::uint16_t number = 0;  // of the communicator's, the same on every rank; from 1 on
 };

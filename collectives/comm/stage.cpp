@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/stage.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "collectives/comm/gpu_messages.hpp"
@@ -16,7 +17,7 @@ constexpr std::uint64_t kAlignment = 256;
 struct Placed {
   Call call;
   Side input, output;
-  std::uint64_t input_at = 0, output_at = 0;
+  std::uint64_t input_at = 0, output_at = 0, scalar_at = 0;
   bool keeps_output = false;
 };
 
@@ -24,6 +25,18 @@ std::uint64_t place(const Side& side, std::size_t element, std::uint64_t& end) {
   const std::uint64_t at = end;
   end += (side.end() * element + kAlignment - 1) / kAlignment * kAlignment;
   return at;
+}
+
+bool has_scalar_on_gpu(const Call& call) noexcept {
+  return call.made && call.made->scalar_at != nullptr;
+}
+
+/// The operator, with a scalar that is copied to the host before each call.
+void stage_scalar(Call& call, std::byte* host, Stage& stage) {
+  auto made = std::make_shared<MadeOperator>(*call.made);
+  stage.work.in.push_back({made->scalar_at, host, size_of(made->type)});
+  made->scalar_at = host;
+  call.made = std::move(made);
 }
 
 /// The root of a broadcast in place has its result already.
@@ -45,6 +58,7 @@ void stage(const Placed& placed, std::byte* host, Stage& stage) {
     if (run.count > 0 && !placed.keeps_output)
       stage.work.out.push_back({output + at, call.output + at, run.count * element});
   }
+  if (has_scalar_on_gpu(call)) stage_scalar(call, host + placed.scalar_at, stage);
   if (placed.input.end() > 0) call.input = input;
   if (placed.output.end() > 0) call.output = output;
   call.stream = nullptr;
@@ -73,6 +87,10 @@ Result<Stage> stage_of(std::span<const Call* const> calls, int ranks, Rank self,
       one.keeps_output = true;
     } else {
       one.output_at = place(one.output, size_of(call->type), end);
+    }
+    if (has_scalar_on_gpu(*call)) {
+      one.scalar_at = end;
+      end += kAlignment;
     }
     placed.push_back(std::move(one));
   }

@@ -65,6 +65,10 @@ Result<std::shared_ptr<Operation>> Communicator::stage(
     std::span<const Call* const> calls, bool is_waited_for,
     std::vector<std::shared_ptr<Operation>> waited) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
+  for (const Call* call : calls) {
+    if (call->made && call->made->scalar_at != nullptr)
+      GDRX_TRY(reach(call->made->scalar_at, nullptr));
+  }
   const Call& first = *calls.front();
   const bool messages = first.collective == Collective::send_recv;
   const std::vector<void*> streams = streams_of(calls);
@@ -110,7 +114,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_staged(Operation& op
   streams_.register_pinned(network_.registrations());
   operation.info.staged = true;
   say_why_staged(operation.call);
-  if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
+  if (operation.call.op == ReduceOp::premul_sum) GDRX_TRY(scale_input(operation));
   return std::make_unique<StagedExecution>(GDRX_TRY(make_execution(operation)), *gpu_.flags);
 }
 

@@ -29,6 +29,8 @@ Result<std::unique_ptr<Staging>> Staging::prepare(const Call& call, int ranks, R
   const bool output = loaded && cuda::kind_of(call.output) == MemoryKind::cuda;
   if (call.stream != nullptr) {
     GDRX_TRY(cuda::synchronize(call.stream));
+  } else if (call.made && call.made->scalar_at != nullptr) {
+    GDRX_TRY(cuda::synchronize_default_stream(call.made->scalar_at));
   } else if ((input || output) && (call.count > 0 || call.parts)) {
     GDRX_TRY(cuda::synchronize_default_stream(input ? call.input : call.output));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -110,15 +111,25 @@ Result<void> Communicator::make_start(Operation& operation) {
     GDRX_TRY(operation.staging->begin(operation.call));
     operation.info.staged = true;
   }
-  if (operation.call.op == ReduceOp::premul_sum) scale_input(operation);
+  if (operation.call.op == ReduceOp::premul_sum) GDRX_TRY(scale_input(operation));
   operation.execution = GDRX_TRY(make_execution(operation));
   return {};
 }
 
 // Into memory that the call may write: its staging, or an allReduce's result; else memory of its
 // own.
-void Communicator::scale_input(Operation& operation) {
+Result<void> Communicator::scale_input(Operation& operation) {
   Call& call = operation.call;
+  const MadeOperator& made = *call.made;
+  auto scalar = made.scalar;
+  if (made.scalar_at != nullptr) {
+    const std::size_t size = size_of(made.type);
+    if (operation.staged) {
+      std::memcpy(scalar.data(), made.scalar_at, size);
+    } else {
+      GDRX_TRY(cuda::copy_aside_to_host(scalar.data(), made.scalar_at, size));
+    }
+  }
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
   const std::uint64_t count = cut_of(call, traits.input, 1).elements;
   std::byte* to = call.output;
@@ -128,8 +139,9 @@ void Communicator::scale_input(Operation& operation) {
     operation.scaled = std::make_unique_for_overwrite<std::byte[]>(count * size_of(call.type));
     to = operation.scaled.get();
   }
-  reduce::scale(to, call.input, call.made->scalar.data(), count, call.type);
+  reduce::scale(to, call.input, scalar.data(), count, call.type);
   call.input = to;
+  return {};
 }
 
 // Peers may read it from now on.

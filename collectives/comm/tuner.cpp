@@ -201,6 +201,11 @@ std::optional<Choice> choose_rail(const Machine& rail, const Pieces& pieces,
   return choice;
 }
 
+double messages_us(const Machine& machine, Bytes bytes) {
+  const Costs& costs = machine.shm ? kStores : kFabric;
+  return sharing(machine) * (costs.message + static_cast<double>(bytes) * costs.wire);
+}
+
 double direct_rail_us(const Machine& rail, const Pieces& pieces, Algorithm algorithm) {
   const double hosts = rail.ranks;
   const std::uint64_t last = pieces.count() - 1;

@@ -70,6 +70,9 @@ struct Question {
 std::optional<Choice> choose(const Machine& machine, Collective collective, Bytes bytes,
                              std::optional<plan::Algorithm> fixed, bool in_rank_order = false);
 
+/// Messages that start together, by the model: of a rank that sends, or gets, so many bytes.
+double messages_us(const Machine& machine, Bytes bytes);
+
 /// One block of shared memory, where the collective and the size are for that: before choose().
 std::optional<Candidate> choose_one_block(const Machine& machine, const Question& question);
 

@@ -53,6 +53,7 @@ constexpr Cost kTwoShot{1.7, 0.8, 325e3};
 constexpr Cost kTwoShotTiled{11.0, 1.0, 330e3};
 constexpr Cost kRing{6.0, 2.0, 352e3};
 constexpr Cost kTree{12.0, 1.0, 330e3};  // a guess, never compared: see predictions()
+constexpr Cost kMove{2.2, 0.3, 310e3};
 // Loads from several peers at once are slower than from one.
 constexpr Cost kDirectOfTwo{5.5, 1.6, 340e3};
 constexpr Cost kDirect{5.5, 1.6, 310e3};
@@ -195,6 +196,10 @@ std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::ui
   const auto shape = shape_of(kernel, host, bytes);
   if (!shape) return std::nullopt;
   return Prediction{*shape, predict(*shape, host.ranks, bytes)};
+}
+
+double move_us(const Host& host, std::uint64_t bytes) noexcept {
+  return kMove.base + kMove.per_rank * host.ranks + static_cast<double>(bytes) / kMove.rate;
 }
 
 std::optional<Kernel> kernel_of(plan::Algorithm algorithm) noexcept {

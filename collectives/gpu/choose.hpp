@@ -59,6 +59,10 @@ inline Shape choose(const Host& host, std::uint64_t bytes) { return best(host, b
 std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::uint64_t bytes);
 std::optional<Shape> shape_of(Kernel kernel, const Host& host, std::uint64_t bytes);
 
+/// Of kernels that only move, by the model: the GPU with the most to send, or to get, has so many
+/// bytes.
+double move_us(const Host& host, std::uint64_t bytes) noexcept;
+
 /// The kernel of an allReduce that is asked for by the name of an algorithm; empty: none has it.
 std::optional<Kernel> kernel_of(plan::Algorithm algorithm) noexcept;
 /// What `algorithm`, if any was asked for, comes to; empty if its kernel cannot carry this size.

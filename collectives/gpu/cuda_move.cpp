@@ -33,6 +33,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
   if (what.adds == ReduceOp::avg) call.finish_over = call_.ranks;
   call.signature = signature_of_move(call, what);
+  call.op = static_cast<std::int32_t>(added_by(static_cast<ReduceOp>(call.op)));
   std::optional<MovedMessages> large;  // 4 KiB, which a small call need not fill
   if (has_messages(what, call_.ranks, call_.rank)) large = messages_of_move(what, call, blocks);
   bool small = false;

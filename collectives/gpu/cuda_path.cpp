@@ -257,6 +257,7 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.signature =
       signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : what.parts,
                    what.collective, what.root);
+  call_.op = static_cast<std::int32_t>(added_by(what.op));
   Shape placed = shape;
   placed.early = last->starts.next(shape);
   return check(launch(call_, placed, static_cast<cudaStream_t>(stream)), "kernel launch");

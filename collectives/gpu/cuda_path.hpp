@@ -28,6 +28,8 @@ class CudaPath final : public Path {
   void all_left() noexcept override { held_->together = true; }
   Result<void> launch(const Work& what, const Shape& shape, void* stream) override;
   Result<void> move(const Moves& what, int blocks, void* stream) override;
+  Result<std::byte*> products() override;
+  Result<void> scale(const Scaling& what, void* stream) override;
   Result<void> exchange(const Messages& what, int blocks) override;
   Result<void> check_buffers(const void* input, const void* output) const override;
   void* own_stream() const noexcept override { return held_->own_stream; }
@@ -55,7 +57,9 @@ class CudaPath final : public Path {
   Result<std::span<std::byte>> pinned(std::uint64_t bytes) override;
   Result<void> stage(const Staged& what) override;
   Flags& flags() noexcept override { return *held_->flags; }
-  std::uint64_t memory() const noexcept override { return kArenaBytes; }
+  std::uint64_t memory() const noexcept override {
+    return kArenaBytes + (has_products_ ? kProductBytes : 0);
+  }
   const std::string& device_name() const noexcept override { return device_name_; }
 
  private:
@@ -98,6 +102,7 @@ class CudaPath final : public Path {
       std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told
   bool whole_device_ = false;     // more may run: of several captures, or what memory is for
   std::span<std::byte> staging_;  // the largest that there is
+  std::atomic<bool> has_products_ = false;
   DeviceWait wait_;
 };
 

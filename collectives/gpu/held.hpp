@@ -57,6 +57,7 @@ struct Held final : DeviceWait::Kept {
   Report* report = nullptr;
   Flags* flags = nullptr;
   std::vector<PooledMemory> staging;  // pinned
+  PooledMemory products;              // of the GPU; empty: none were made
   cudaEvent_t order = nullptr;
   cudaEvent_t staged = nullptr;  // behind the last call that the host made, if none was captured
   cudaEvent_t never = nullptr;   // never recorded

@@ -17,6 +17,7 @@
 #include "collectives/gpu/signature.hpp"
 #include "collectives/kernels/flags.hpp"
 #include "collectives/kernels/moved_messages.hpp"
+#include "collectives/kernels/scaling.hpp"
 #include "collectives/kernels/shape.hpp"
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/clock.hpp"
@@ -38,6 +39,13 @@ struct Ticket {
   std::uint32_t lease = 0;  // of its arena: tells this communicator from earlier ones
   std::uint64_t names = 0;  // of process ids: the inode of the namespace
 };
+
+/// What is multiplied before it is added has room in so many bytes at once.
+inline constexpr std::uint64_t kProductBytes = 16 << 20;
+/// By what a kernel adds: products have been made before.
+constexpr ReduceOp added_by(ReduceOp op) noexcept {
+  return op == ReduceOp::premul_sum ? ReduceOp::sum : op;
+}
 
 /// What a kernel is to do; which collective it is its Shape says. Memory that this GPU reaches, at
 /// any alignment.
@@ -188,6 +196,12 @@ class Path {
   /// As launch(), over at most so many multiprocessors, the same on all ranks and in all calls of
   /// a communicator, exchange()'s too: large runs share its rings.
   virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
+  /// kProductBytes of this GPU's memory for scale(), until the path goes: the same ones each time.
+  /// Blocks for CUDA alone, the first time.
+  virtual Result<std::byte*> products() = 0;
+  /// Enqueues as launch() does, for what launch() or move() reads next in the same stream. Memory
+  /// that check_buffers() lets through. Errc::unsupported: as launch(), and nothing was enqueued.
+  virtual Result<void> scale(const Scaling& what, void* stream) = 0;
   /// As move(), but only ranks that have messages for each other call it: each whenever it has.
   virtual Result<void> exchange(const Messages& what, int blocks) = 0;
   /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.
@@ -272,7 +286,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 21;
+inline constexpr int kModuleAbi = 22;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

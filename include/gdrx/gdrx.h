@@ -240,12 +240,12 @@ GDRX_API gdrxResult_t gdrxRegister(gdrxComm_t comm, void* memory, size_t bytes,
                                    gdrxRegistration_t* handle);
 GDRX_API gdrxResult_t gdrxDeregister(gdrxComm_t comm, gdrxRegistration_t handle);
 
-/* Operators of a program's own. They are of one communicator, and end with gdrxRedOpDestroy or
- * with it: another communicator's, or one that has ended, is gdrxInvalidArgument. Operations that
- * were posted before keep theirs.
+/* Operators of a program's own, of one communicator: they end with gdrxRedOpDestroy or with it.
+ * Another's, or one that has ended, is gdrxInvalidArgument. Operations posted before keep theirs.
  *
  * gdrxRedOpCreatePreMulSum: a sum in which this rank's elements are first multiplied by *scalar, of
- * `type`, which is read now and may differ on every rank. A product is rounded to the type. */
+ * `type`, which may differ on every rank. Of host memory it is read now; of GPU or managed memory
+ * by each operation, in its stream, until the last has ended. A product is rounded to the type. */
 GDRX_API gdrxResult_t gdrxRedOpCreatePreMulSum(gdrxRedOp_t* op, const void* scalar,
                                                gdrxDataType_t type, gdrxComm_t comm);
 /* inout[i] = in[i] (op) inout[i] for `count` elements of `type`, each by itself: a call is cut

@@ -32,6 +32,13 @@ typedef struct {
  * time and a second. A captured call keeps the timeout that it was captured with. */
 GDRX_API gdrxResult_t gdrxGroupStartWith(const gdrxCallOptions_t* options);
 
+/* Ends the thread's group, the outermost one, and starts nothing of it: requests stay NULL and no
+ * communicator is made. *microseconds: what its calls are predicted to take, one after another but
+ * for sends and receives, which start together: by times that were measured here, where there are
+ * any (GDRX_TUNE_FILE), else by a model of the machine, which knows nothing of other work on it.
+ * Errors are those that gdrxGroupEnd would return before it starts anything. */
+GDRX_API gdrxResult_t gdrxGroupPredict(double* microseconds);
+
 /* The timeout of calls that are posted from now on and have none of their own: seconds as in
  * gdrxConfig_t, 0 for what the communicator was made with. Any thread, never blocks. Communicators
  * that are split from this one later have what it was made with. */

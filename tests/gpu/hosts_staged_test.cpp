@@ -206,6 +206,85 @@ TEST_P(GpuHostStaged, EveryTypeAndOperatorIsRight) {
   }
 }
 
+/// Behind the inputs, in every rank's stream: the factor of this round, which the call before must
+/// have read.
+void set_factors(Hosts& world, std::uint32_t round, std::vector<std::uint32_t>& factors) {
+  factors.resize(static_cast<std::size_t>(world.size()));
+  world.for_each([&](int rank) {
+    std::uint32_t& factor = factors[static_cast<std::size_t>(rank)];
+    factor = 3 + round * 10 + static_cast<std::uint32_t>(rank);
+    must(cudaMemcpyAsync(input_at(world, rank) + kRoom - 4, &factor, 4, cudaMemcpyHostToDevice,
+                         world.stream(rank)),
+         "copy");
+  });
+}
+
+/// Inputs are multiplied first. Rank 1 gets the sums, by any of the calls.
+gdrx::Call scaled_call(Hosts& world, const StagedCase& what, int rank) {
+  gdrx::Call call = call_of(world, what, rank);
+  auto made = std::make_shared<MadeOperator>();
+  made->kind = ReduceOp::premul_sum;
+  made->type = DataType::uint32;
+  made->scalar_at = input_at(world, rank) + kRoom - 4;
+  call.op = made->kind;
+  call.made = std::move(made);
+  return call;
+}
+
+void expect_scaled(Hosts& world, const StagedCase& what, const std::vector<Words>& kept,
+                   const std::vector<std::uint32_t>& factors) {
+  Words got(what.count);
+  must(cudaMemcpyAsync(got.data(), output_at(world, 1), got.size() * 4, cudaMemcpyDeviceToHost,
+                       world.stream(1)),
+       "copy");
+  world.for_each([&](int rank) { synchronize(world, rank); });
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    std::uint32_t sum = 0;
+    for (std::size_t rank = 0; rank < kept.size(); ++rank) sum += factors[rank] * kept[rank][i];
+    ASSERT_EQ(got[i], sum) << "element " << i << " of round " << what.round;
+  }
+}
+
+void read_factors(Hosts& world, StagedCase what) {
+  std::vector<Words> kept;
+  std::vector<std::uint32_t> factors;
+  std::vector<cudaGraphExec_t> graphs(2);
+  world.for_each([&](int rank) {
+    graphs[static_cast<std::size_t>(rank)] = capture(
+        world, rank, [&] { must(call_api(world.comm(rank), scaled_call(world, what, rank))); });
+  });
+  for (what.round = 0; what.round < 4; ++what.round) {
+    prepare(world, what, kept);
+    set_factors(world, what.round, factors);
+    if (what.round < 3) {
+      launch_graphs(world, graphs);
+    } else {
+      world.for_each([&](int rank) {
+        gdrx::Call call = scaled_call(world, what, rank);
+        EXPECT_TRUE(world.comm(rank).runs_in_stream(call));
+        must(call_api(world.comm(rank), std::move(call)));
+      });
+    }
+    expect_scaled(world, what, kept, factors);
+  }
+  end(graphs);
+  set_factors(world, 9, factors);
+  world.for_each([&](int rank) {  // without a stream the caller waits
+    synchronize(world, rank);
+    gdrx::Call call = scaled_call(world, what, rank);
+    call.stream = nullptr;
+    must(call_api(world.comm(rank), std::move(call)));
+  });
+  expect_scaled(world, what, kept, factors);
+}
+
+TEST_P(GpuHostStaged, AFactorOnTheGpuIsReadByEachCallInItsStream) {
+  Hosts world(2, 1, settings_of(GetParam()));
+  for (const Collective collective : {Collective::reduce, Collective::all_reduce}) {
+    read_factors(world, {collective, 1021});
+  }
+}
+
 TEST_P(GpuHostStaged, TwoCommunicatorsWaitForNoneOfTheOther) {
   Hosts first(2, 1, settings_of(GetParam()));
   Hosts second(2, 1, settings_of(GetParam()));

@@ -16,6 +16,7 @@ struct Params {
   gdrxRedOp_t op = gdrxSum;
   std::uint64_t count = 1000;
   bool gathers = false;
+  bool scales = false;  // a sum, of products with 1
 };
 
 struct Difference {
@@ -27,8 +28,13 @@ struct Difference {
 
 gdrxResult_t call(const Rank_& self, const Params& what, void* data) {
   auto* const stream = reinterpret_cast<gdrxStream_t>(self.stream);
+  gdrxRedOp_t op = what.op;
+  const float one = 1;
+  if (what.scales && gdrxRedOpCreatePreMulSum(&op, &one, what.type, self.comm) != gdrxSuccess) {
+    return gdrxInternalError;
+  }
   if (!what.gathers) {
-    return gdrxAllReduce(data, data, what.count, what.type, what.op, self.comm, stream, nullptr);
+    return gdrxAllReduce(data, data, what.count, what.type, op, self.comm, stream, nullptr);
   }
   return gdrxAllGather(data, static_cast<std::byte*>(data) + kBytes / 2, what.count, what.type,
                        self.comm, stream, nullptr);
@@ -103,6 +109,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Difference{
             "Operator", kTwo, {gdrxFloat32, gdrxMax, 2, false}, "2 float, sum", "2 float, max"},
+        Difference{"Product",
+                   kTwo,
+                   {gdrxFloat32, gdrxSum, 2, false, true},
+                   "2 float, sum",
+                   "2 float, premulsum"},
         Difference{"Type", kTwo, {gdrxInt32, gdrxSum, 2, false}, "2 float, sum", "2 int32, sum"},
         Difference{"Count", {}, {gdrxFloat32, gdrxSum, 990, false}, "1000 float", "990 float"},
         Difference{"SizeByFar", kTwo, kLarge, "of 2 float", "of 700000 float"},

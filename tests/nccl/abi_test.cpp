@@ -33,6 +33,7 @@ static_assert(ours::kShrinkAbort == NCCL_SHRINK_ABORT && NCCL_SHRINK_DEFAULT == 
 static_assert(NCCL_REVOKE_DEFAULT == 0 && NCCL_SPLIT_NOCOLOR == gdrxSplitNoColor);
 static_assert(ours::kUndefined == NCCL_CONFIG_UNDEF_INT);
 
+static_assert(ncclSimInfo_t(NCCL_SIM_INFO_INITIALIZER).magic == ours::kSimMagic);
 static_assert(ours::kTypes.size() == ncclNumTypes);
 static_assert(ours::kTypes[ncclInt8].type == gdrxInt8);
 static_assert(ours::kTypes[ncclUint8].type == gdrxUint8);

@@ -79,6 +79,8 @@ Result ncclGroupStart();
 Result ncclGroupEnd();
 Result ncclGroupSimulateEnd(SimInfo*);
 Result ncclPutSignal();
+Result ncclParamGetI8();
+Result ncclCommQueryProperties();
 }
 
 namespace gdrx::nccl {

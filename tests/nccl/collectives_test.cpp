@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each collective, type and operator, in place and not: every element.
+#include "nccl/comm.hpp"
 #include "tests/nccl/values.hpp"
 
 namespace gdrx::nccl {
@@ -122,32 +123,146 @@ TEST_P(NcclRanks, BroadcastFromEveryRoot) {
   });
 }
 
+/// 1, 2 or 4 a rank: every type has all products and their sums.
+double factor_of(int rank) { return static_cast<double>(1 << rank % 3); }
+
+double scaled_sum(int ranks, std::size_t i) {
+  double sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += factor_of(r) * element(r, i);
+  return sum;
+}
+
+/// The operator with this rank's factor, which lies at `on_gpu` unless that is null.
+Operator made_of(const Member& self, const Format& format, std::byte* on_gpu) {
+  std::array<std::byte, 8> factor{};
+  put(format, factor_of(self.rank), factor.data());
+  if (on_gpu != nullptr) self.upload(on_gpu, factor.data(), format.size);
+  Operator op = 0;
+  void* const from = on_gpu != nullptr ? static_cast<void*>(on_gpu) : factor.data();
+  const int residence = on_gpu != nullptr ? kScalarDevice : kScalarHost;
+  EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, from, format.type, residence, self.comm), kSuccess)
+      << ncclGetLastError(self.comm);
+  EXPECT_GE(op, kOperators);
+  return op;
+}
+
+void expect_on_gpu(const Member& self) {
+  gdrxOpInfo_t info{};
+  info.size = sizeof info;
+  EXPECT_EQ(gdrxCommGetLastOp(self.comm->gdrx, &info), gdrxSuccess);
+  EXPECT_STREQ(info.transport, "gpu");
+}
+
+/// allReduce, reduce to the last rank and reduceScatter, of memory at any place, and in place.
+void multiply_and_add(const Member& self, const Format& format, Operator op, std::size_t shift) {
+  constexpr std::size_t kEach = 101;
+  const std::size_t count = kEach * static_cast<std::size_t>(self.ranks);
+  const std::size_t mine = kEach * static_cast<std::size_t>(self.rank);
+  std::byte* const in = self.in + shift * format.size;
+  std::byte* const out = self.out + shift * format.size;
+  const auto own = [&](std::size_t i) { return element(self.rank, i); };
+  const auto sum = [&](std::size_t i) { return scaled_sum(self.ranks, i); };
+  fill(self, format, in, count, own);
+  EXPECT_EQ(ncclAllReduce(in, out, count, format.type, op, self.comm, self.stream), kSuccess)
+      << ncclGetLastError(self.comm);
+  expect_on_gpu(self);
+  expect(self, format, out, count, sum);
+  expect(self, format, in, count, own);  // what is given stays as it is
+  const int root = self.ranks - 1;
+  EXPECT_EQ(ncclReduce(in, self.rank == root ? out : nullptr, count - 1, format.type, op, root,
+                       self.comm, self.stream),
+            kSuccess);
+  expect_on_gpu(self);
+  if (self.rank == root) expect(self, format, out, count - 1, sum);
+  EXPECT_EQ(ncclReduceScatter(in, out, kEach, format.type, op, self.comm, self.stream), kSuccess);
+  expect_on_gpu(self);
+  expect(self, format, out, kEach, [&](std::size_t i) { return sum(mine + i); });
+  expect(self, format, in, count, own);
+  EXPECT_EQ(ncclAllReduce(in, in, count, format.type, op, self.comm, self.stream), kSuccess);
+  expect(self, format, in, count, sum);
+}
+
 TEST_P(NcclRanks, MultiplyBeforeTheyAdd) {
   World world(GetParam());
   world.each([&](const Member& self) {
-    float scalar = static_cast<float>(self.rank) + 1;
-    for (const int residence : {kScalarHost, kScalarDevice}) {
-      std::byte* const on_device = self.in + kRoom - 4;
-      self.upload(on_device, &scalar, sizeof scalar);
-      Operator op = 0;
-      void* const from = residence == kScalarHost ? static_cast<void*>(&scalar) : on_device;
-      ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, from, kFloat32, residence, self.comm), kSuccess)
-          << ncclGetLastError(self.comm);
-      EXPECT_GE(op, kOperators);
-      fill(self, kFormats[kFloat32], self.in, 101,
-           [&](std::size_t i) { return element(self.rank, i); });
-      ASSERT_EQ(ncclAllReduce(self.in, self.out, 101, kFloat32, op, self.comm, self.stream),
-                kSuccess);
-      EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
-      EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kInvalidArgument);
-      expect(self, kFormats[kFloat32], self.out, 101, [&](std::size_t i) {
-        double sum = 0;
-        for (int r = 0; r < self.ranks; ++r) sum += (r + 1) * element(r, i);
-        return sum;
-      });
+    std::size_t shift = 0;
+    for (const Format& format : kFormats) {
+      if (format.mantissa == 2 && self.ranks > 2) continue;  // no room for these sums
+      for (std::byte* const on_gpu : {static_cast<std::byte*>(nullptr), self.in + kRoom - 8}) {
+        const Operator op = made_of(self, format, on_gpu);
+        multiply_and_add(self, format, op, shift++ % 3);
+        EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
+        EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kInvalidArgument);
+      }
     }
     EXPECT_EQ(ncclRedOpDestroy(kSum, self.comm), kInvalidArgument);
   });
+}
+
+/// A collective reads what its stream has left there.
+TEST_P(NcclRanks, AFactorOnTheGpuIsReadWhenTheStreamComesToTheCall) {
+  World world(GetParam());
+  world.each([&](const Member& self) {
+    const Format& format = kFormats[kFloat32];
+    auto* const factor = reinterpret_cast<float*>(self.in + kRoom - 8);
+    float zero = 0;
+    self.upload(reinterpret_cast<std::byte*>(factor), &zero, sizeof zero);
+    Operator op = 0;
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, factor, kFloat32, kScalarDevice, self.comm), kSuccess);
+    fill(self, format, self.in, 9, [&](std::size_t i) { return element(self.rank, i); });
+    const auto value = static_cast<float>(factor_of(self.rank));
+    must(cudaMemcpyAsync(factor, &value, sizeof value, cudaMemcpyHostToDevice, self.stream),
+         "copy");
+    ASSERT_EQ(ncclAllReduce(self.in, self.out, 9, kFloat32, op, self.comm, self.stream), kSuccess);
+    must(cudaMemsetAsync(factor, 0, sizeof value, self.stream), "clear");
+    expect(self, format, self.out, 9, [&](std::size_t i) { return scaled_sum(self.ranks, i); });
+    EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
+  });
+}
+
+/// What has no room at once is multiplied and added in pieces.
+TEST_F(Nccl, LargeCallsMultiplyInPieces) {
+  World world(2);
+  world.each([](const Member& self) {
+    constexpr std::size_t kCount = (std::size_t{9} << 20) + 3;  // of each block
+    const Type bytes = kFormats[1].type;
+    auto* const in = gpu::allocate<std::byte>(2 * kCount);
+    auto* const out = gpu::allocate<std::byte>(2 * kCount);
+    const auto own = [&](int rank, std::size_t i) {
+      return (i * 7 + i / 1021) % 11 + 3 * static_cast<std::size_t>(rank);
+    };
+    Bytes_ mine(2 * kCount);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = std::byte(own(self.rank, i));
+    self.upload(in, mine.data(), mine.size());
+    std::uint8_t factor = self.rank == 0 ? 2 : 5;
+    Operator op = 0;
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, bytes, kScalarHost, self.comm), kSuccess);
+    const auto expect_sums = [&](std::size_t first, std::size_t count) {
+      const auto got = self.got<std::uint8_t>(count, out);
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(got[i], 2 * own(0, first + i) + 5 * own(1, first + i)) << i;
+      }
+    };
+    EXPECT_EQ(ncclReduceScatter(in, out, kCount, bytes, op, self.comm, self.stream), kSuccess);
+    expect_on_gpu(self);
+    expect_sums(kCount * static_cast<std::size_t>(self.rank), kCount);
+    EXPECT_EQ(ncclReduce(in, out, 2 * kCount, bytes, op, 0, self.comm, self.stream), kSuccess);
+    if (self.rank == 0) expect_sums(0, 2 * kCount);
+    EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
+    must(cudaStreamSynchronize(self.stream), "stream");
+    cudaFree(in);
+    cudaFree(out);
+  });
+}
+
+TEST_F(Nccl, AFactorThatIsNoMemoryOfCudasIsRefused) {
+  World world(1);
+  float factor = 1;
+  Operator op = 0;
+  EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, kFloat32, kScalarDevice, world[0].comm),
+            kInvalidArgument);
+  EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("CUDA does not know"), std::string::npos);
+  EXPECT_EQ(ncclRedOpCreatePreMulSum(&op, &factor, kFloat32, 7, world[0].comm), kInvalidArgument);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -17,6 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 std::atomic<bool> closed{false};
 std::atomic<int> guests{0}, ends{0};
+thread_local int threads_left = -1;
 
 template <class Condition>
 void await(const char* what, Condition&& condition) {
@@ -49,8 +52,18 @@ void await_a_guest() {
   await("nobody came", [] { return guests > 0; });
 }
 int destroyed() { return ends; }
+void allow_threads(int most) { threads_left = most; }
+bool may_start() { return threads_left < 0 || threads_left-- > 0; }
 
 }  // namespace gdrx::nccl::door
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*body)(void*), void* argument) {
+  if (!gdrx::nccl::door::may_start()) return EAGAIN;
+  static const auto create =
+      reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  return create(thread, attributes, body, argument);
+}
 
 using gdrx::nccl::door::behind;
 

@@ -100,31 +100,48 @@ TEST_P(NcclGraphs, OneCallTakesWhatTheOneBeforeItGives) {
   });
 }
 
-/// gdrx multiplies in host memory, in the stream's place for it.
+/// Each replay reads the factor anew; an operator may be made while the stream is captured.
 TEST_P(NcclGraphs, MultiplyBeforeTheyAdd) {
   World world(GetParam());
   world.each([&](const Member& self) {
     const Format& format = kFormats[kFloat32];
     constexpr std::size_t kCount = 99;
+    const std::size_t mine = kCount * static_cast<std::size_t>(self.rank);
+    std::byte* const on_gpu = self.in + kRoom - 8;
+    std::byte* const scattered = self.out + kRoom / 2;
     float scalar = static_cast<float>(self.rank) + 1;
-    Operator op = 0;
-    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &scalar, kFloat32, kScalarHost, self.comm), kSuccess);
+    Operator fixed = 0, read = 0;
     const Graph graph(self, [&] {
-      EXPECT_EQ(ncclAllReduce(self.in, self.out, kCount, kFloat32, op, self.comm, self.stream),
+      EXPECT_EQ(ncclRedOpCreatePreMulSum(&fixed, &scalar, kFloat32, kScalarHost, self.comm),
+                kSuccess);
+      EXPECT_EQ(ncclRedOpCreatePreMulSum(&read, on_gpu, kFloat32, kScalarDevice, self.comm),
                 kSuccess)
+          << ncclGetLastError(self.comm);
+      EXPECT_EQ(ncclAllReduce(self.in, self.out, kCount, kFloat32, fixed, self.comm, self.stream),
+                kSuccess)
+          << ncclGetLastError(self.comm);
+      EXPECT_EQ(
+          ncclReduceScatter(self.in, scattered, kCount, kFloat32, read, self.comm, self.stream),
+          kSuccess)
           << ncclGetLastError(self.comm);
     });
     for (std::size_t replay = 0; replay < 3; ++replay) {
-      fill(self, format, self.in, kCount,
+      const auto sum = [&](std::size_t i, double more) {
+        double all = 0;
+        for (int r = 0; r < self.ranks; ++r) all += (r + 1 + more) * element(r, i + replay);
+        return all;
+      };
+      fill(self, format, self.in, kCount * static_cast<std::size_t>(self.ranks),
            [&](std::size_t i) { return element(self.rank, i + replay); });
+      const float now = scalar + static_cast<float>(replay);
+      self.upload(on_gpu, &now, sizeof now);
       graph.replay();
-      expect(self, format, self.out, kCount, [&](std::size_t i) {
-        double sum = 0;
-        for (int r = 0; r < self.ranks; ++r) sum += (r + 1) * element(r, i + replay);
-        return sum;
-      });
+      expect(self, format, self.out, kCount, [&](std::size_t i) { return sum(i, 0); });
+      expect(self, format, scattered, kCount,
+             [&](std::size_t i) { return sum(mine + i, static_cast<double>(replay)); });
     }
-    EXPECT_EQ(ncclRedOpDestroy(op, self.comm), kSuccess);
+    EXPECT_EQ(ncclRedOpDestroy(fixed, self.comm), kSuccess);
+    EXPECT_EQ(ncclRedOpDestroy(read, self.comm), kSuccess);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "nccl/map.hpp"
+#include "tests/nccl/door.hpp"
 #include "tests/nccl/world.hpp"
 
 namespace gdrx::nccl {
@@ -299,19 +300,142 @@ TEST_F(NcclGroups, AWrongQuestionIsNoneOfItsCalls) {
     EXPECT_EQ(ncclCommRegister(self.comm, nullptr, 0, nullptr), kInvalidArgument);
     EXPECT_EQ(ncclRedOpDestroy(kFirstMade + 7, self.comm), kInvalidArgument);
     EXPECT_EQ(ncclCommMemStats(self.comm, 9, nullptr), kInvalidArgument);
+    EXPECT_EQ(ncclParamGetI8(), kInvalidUsage);
+    EXPECT_EQ(ncclCommQueryProperties(), kInvalidUsage);
     EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
     EXPECT_EQ(self.got<std::uint32_t>(1)[0], 7U);
   });
 }
 
-TEST_F(NcclGroups, ASimulatedGroupIsRefusedAndEnds) {
+SimInfo asked() {
+  SimInfo info{};
+  info.size = sizeof info;
+  info.magic = kSimMagic;
+  info.estimated_time = -1;
+  return info;
+}
+
+/// Microseconds that a group is said to take, which does not start.
+template <class Body>
+float simulated(Body&& body) {
+  EXPECT_EQ(ncclGroupStart(), kSuccess);
+  body();
+  SimInfo info = asked();
+  EXPECT_EQ(ncclGroupSimulateEnd(&info), kSuccess) << ncclGetLastError(nullptr);
+  EXPECT_EQ(ncclGroupEnd(), kInvalidUsage) << "the group is still open";
+  return info.estimated_time;
+}
+
+TEST_F(NcclGroups, ASimulatedGroupIsPredictedAndDoesNotStart) {
+  World world(2);
+  world.each([](const Member& self) {
+    const std::uint32_t before = 7;
+    self.upload(self.out, &before, sizeof before);
+    const auto sum = [&](std::size_t count) {
+      EXPECT_EQ(ncclAllReduce(self.in, self.out, count, kUint32, kSum, self.comm, self.stream),
+                kSuccess);
+    };
+    const float small = simulated([&] { sum(1); });
+    const float large = simulated([&] { sum(kRoom / 4); });
+    EXPECT_GT(small, 0);
+    EXPECT_GT(large, small);
+    EXPECT_FLOAT_EQ(simulated([&] {
+                      sum(1);
+                      sum(kRoom / 4);
+                    }),
+                    small + large);
+    const auto exchange = [&](std::size_t count) {
+      const int peer = 1 - self.rank;
+      EXPECT_EQ(ncclSend(self.in, count, kUint32, peer, self.comm, self.stream), kSuccess);
+      EXPECT_EQ(ncclRecv(self.out, count, kUint32, peer, self.comm, self.stream), kSuccess);
+    };
+    const float once = simulated([&] { exchange(kRoom / 8); });
+    EXPECT_FLOAT_EQ(simulated([&] {
+                      exchange(kRoom / 16);
+                      exchange(kRoom / 16);
+                    }),
+                    once)
+        << "messages start together";
+    EXPECT_EQ(simulated([] {}), 0);
+    EXPECT_EQ(self.got<std::uint32_t>(1)[0], before);
+    EXPECT_EQ(count_by_sum(self, self.comm), 2U);
+  });
+}
+
+TEST_F(NcclGroups, AWrongSimulationEndsTheGroupToo) {
+  World world(2);
+  world.each([](const Member& self) {
+    SimInfo info{};  // as no initialiser leaves it
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidArgument);
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, 12, kSum, self.comm, self.stream),
+              kInvalidArgument);
+    info = asked();
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidArgument);
+    EXPECT_EQ(info.estimated_time, -1);
+    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidUsage) << "no group is open";
+    EXPECT_EQ(count_by_sum(self, self.comm), 2U);
+  });
+}
+
+/// What is made or ended in a group stays as it was.
+TEST_F(NcclGroups, ASimulatedGroupMakesAndEndsNothing) {
+  Thread thread(2);
+  init_in_a_group(thread);
+  UniqueId id{};
+  ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
+  std::array<ncclComm_t, 2> made{};
+  simulated([&] {
+    for (std::size_t r = 0; r < 2; ++r) {
+      EXPECT_EQ(ncclCommInitRank(&made[r], 2, id, static_cast<int>(r)), kSuccess);
+      EXPECT_EQ(ncclCommDestroy(thread.members[r].comm), kSuccess);
+    }
+  });
+  for (const ncclComm_t comm : made) EXPECT_EQ(comm, nullptr);
+  thread.sum_in_a_group();
+  thread.destroy_in_a_group();
+}
+
+/// Each waits for the others, and not all threads can be had: nothing is run, and all that there is
+/// goes on and can be destroyed.
+TEST_F(NcclGroups, WithoutThreadsAGroupsWorkIsRefused) {
+  Thread thread(2);
+  init_in_a_group(thread);
+  for (const int allowed : {0, 1}) {
+    std::array<ncclWindow_t, 2> windows{};
+    ASSERT_EQ(ncclGroupStart(), kSuccess);
+    for (std::size_t r = 0; r < 2; ++r) {
+      const Member& self = thread.members[r];
+      EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r], kWindowSymmetric),
+                kSuccess);
+    }
+    door::allow_threads(allowed);
+    const Result ended = ncclGroupEnd();
+    door::allow_threads(-1);
+    EXPECT_EQ(ended, kSystemError) << allowed;
+    for (const ncclWindow_t window : windows) EXPECT_EQ(window, nullptr);
+    thread.sum_in_a_group();
+  }
+  const int before = door::destroyed();
+  thread.destroy_in_a_group();
+  EXPECT_EQ(door::destroyed(), before + 2) << "somebody still has one";
+}
+
+/// A thread at a time, but with groups of their own.
+TEST_F(NcclGroups, TwoThreadsMayHaveOpenGroupsOfOneCommunicator) {
   World world(2);
   world.each([](const Member& self) {
     ASSERT_EQ(ncclGroupStart(), kSuccess);
     EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream), kSuccess);
-    SimInfo info{};
-    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidUsage);
-    EXPECT_EQ(ncclGroupEnd(), kInvalidUsage) << "the group is still open";
+    std::thread([&] {
+      must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
+      ASSERT_EQ(ncclGroupStart(), kSuccess);
+      EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream),
+                kSuccess);
+      EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
+    }).join();
+    EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
     EXPECT_EQ(count_by_sum(self, self.comm), 2U);
   });
 }

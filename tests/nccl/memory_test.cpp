@@ -107,6 +107,30 @@ TEST_F(NcclMemory, AWindowThatFailsIsNone) {
   });
 }
 
+/// A window is its communicator's, once.
+TEST_F(NcclMemory, AWindowThatIsClosedIsNoneAnyMore) {
+  World world(2);
+  world.each([](Member& self) {
+    std::array<ncclWindow_t, 2> windows{};
+    for (ncclWindow_t& window : windows) {
+      ASSERT_EQ(ncclCommWindowRegister(self.comm, self.in, 4096, &window, 0), kSuccess);
+    }
+    void* found = nullptr;
+    EXPECT_EQ(ncclCommWindowDeregister(self.comm, windows[0]), kSuccess);
+    EXPECT_EQ(ncclCommWindowDeregister(self.comm, windows[0]), kInvalidArgument);
+    EXPECT_EQ(ncclWinGetUserPtr(self.comm, windows[0], &found), kInvalidArgument);
+    EXPECT_EQ(ncclWinGetUserPtr(self.comm, windows[1], &found), kSuccess);
+    ncclWindow_t another = nullptr;
+    ASSERT_EQ(ncclCommWindowRegister(self.comm, self.in, 4096, &another, 0), kSuccess);
+    EXPECT_EQ(ncclCommWindowDeregister(self.comm, windows[0]), kInvalidArgument) << "again";
+    EXPECT_EQ(ncclWinGetUserPtr(self.comm, another, &found), kSuccess);
+    ncclComm_t const comm = std::exchange(self.comm, nullptr);
+    EXPECT_EQ(ncclCommDestroy(comm), kSuccess);  // with a window that is open
+    EXPECT_EQ(ncclCommWindowDeregister(comm, windows[1]), kInvalidArgument);
+    EXPECT_EQ(ncclWinGetUserPtr(comm, windows[1], &found), kInvalidArgument);
+  });
+}
+
 TEST_F(NcclMemory, ARegistrationOfOneRankIsTakenAndChangesNothing) {
   World world(2);
   world.each([](const Member& self) {
