@@ -67,7 +67,7 @@ class Added {
 
 template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kMovers + 32, 2) add_runs(const __grid_constant__ MoveCall call) {
-  run_moves<kUnroll, kPeers>(call, Added<E, kUnroll, kPeers>(call), AllInSlots{});
+  run_moves<kUnroll, kPeers>(call, Added<E, kUnroll, kPeers>(call));
 }
 
 }  // namespace gdrx::gpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes from every rank to every other, as many for each pair as the call says: one kernel for all
 // collectives that add nothing, of all types. What a rank does with what comes is a parameter: see
-// scan.cuh.
+// add.cuh.
 //
 // Why a slot is never written too early. Within a call, a channel's sets are used in turn, and the
 // receiver's block tells the sender's how many tiles it has emptied: a set is written again once
@@ -210,23 +210,17 @@ class Own {
   std::uint32_t tiles_ = 0;
 };
 
-/// Nothing that is only said: all goes in slots.
-struct AllInSlots {
-  __device__ __forceinline__ void move(const Entry&, const Emptied&, Patience&) const {}
-  __device__ __forceinline__ void attend(const Entry&, const Emptied&, Patience&) const {}
-};
-
 /// What a kernel of moves does, in blocks of kMovers threads and a warp: at least as many as the
 /// longest of this rank's runs in slots has channels. `keeper`: see Mover; copies() is whether a
-/// rank's own run goes where it belongs as it is. `rest`: what goes another way, after that.
-template <int kUnroll, int kPeers, class Keeper, class Rest>
-__device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper, Rest rest) {
+/// rank's own run goes where it belongs as it is.
+template <int kUnroll, int kPeers, class Keeper>
+__device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   begin<false>();
   Patience patience(call);
   const Announcement announcement(call);
   constexpr int kWarps = kMovers / 32;
-  std::uint32_t* const by_warp = block_memory<std::uint32_t, 2 * kWarps>();
-  if (threadIdx.x < 2 * kWarps) by_warp[threadIdx.x] = 0;
+  std::uint32_t* const by_warp = block_memory<std::uint32_t, kWarps>();
+  if (threadIdx.x < kWarps) by_warp[threadIdx.x] = 0;
   const bool moves = threadIdx.x < kMovers;
   const std::uint64_t said =
       threadIdx.x < static_cast<unsigned>(call.ranks) ? call.sends[threadIdx.x].bytes : 0;
@@ -235,10 +229,8 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper, R
   if (moves) mover.send_tile(0);
   book(call, entry, false);
   const Emptied emptied(by_warp, kWarps);
-  const Emptied of_rest(by_warp + kWarps, kWarps);
   if (!moves) {
     Attendant(call, entry).attend(emptied, patience);
-    rest.attend(entry, of_rest, patience);
     return;
   }
   const Own<Mover<kUnroll, kPeers>> own(call, keeper.copies());
@@ -249,7 +241,6 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper, R
     emptied.set(tile + 1);
   }
   for (std::uint32_t tile = call.tiles; tile < own.tiles(); ++tile) own.copy_tile(tile);
-  rest.move(entry, of_rest, patience);
 }
 
 /// What comes goes where the call says.
@@ -274,7 +265,7 @@ struct AsItComes {
 template <int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kMovers + 32, 2)
     move_runs(const __grid_constant__ MoveCall call) {
-  run_moves<kUnroll, kPeers>(call, AsItComes<kUnroll, kPeers>{call}, AllInSlots{});
+  run_moves<kUnroll, kPeers>(call, AsItComes<kUnroll, kPeers>{call});
 }
 
 }  // namespace gdrx::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives between the ranks of a host: how a message is laid over channels and slots.
+// Sends and receives between the ranks of a host, and large runs of collectives: how a message is
+// laid over channels and slots.
 // Pure; sender and receiver work out the same from its bytes alone.
 #pragma once
 
@@ -39,7 +40,7 @@ struct alignas(16) PairWords {
 /// In a sender's arena: how many slots its receiver has emptied, as far as it has told.
 inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeof(PairWords);
 
-/// A message of which a channel carries at least so many packs goes in bulk, behind its header:
+/// A message of which a channel carries at least so many packs goes in bulk, behind its header if it has one:
 /// plain tiles in a ring, and a word that says how many have come. Its sender waits until all are
 /// taken: the ring is empty between kernels. Collectives that go in bulk have it, too.
 inline constexpr std::uint64_t kLeastWidthInBulk = 2048;

@@ -190,6 +190,31 @@ TEST_F(GpuBulk, WhoDoesNotPassOnIsTold) {
   for (int r = 0; r < n; ++r) ranks.path(r).abort();
 }
 
+// Such a run has no header: what the ranks announce tells. Whoever expects something else is told.
+TEST_F(GpuBulk, WhoGivesAnotherLengthIsTold) {
+  for (const std::uint64_t expected :
+       {std::uint64_t{6} << 20, std::uint64_t{1} << 20, std::uint64_t{0}}) {
+    const Ranks ranks(2, kMost);
+    for (int r = 0; r < 2; ++r) {
+      Moves what;
+      what.collective = Collective::all_to_all_v;
+      what.type = DataType::byte;
+      what.input = ranks.in(r);
+      what.output = ranks.out(r);
+      if (r == 0) what.sends[1] = {0, 8 << 20};
+      if (r == 1) what.receives[0] = {0, expected};
+      ranks.use(r);
+      must(ranks.path(r).move(what, ranks.host().blocks, ranks.stream(r)));
+    }
+    ranks.use(1);
+    must(cudaStreamSynchronize(ranks.stream(1)), "stream");
+    const Trouble trouble = ranks.path(1).trouble();
+    EXPECT_TRUE(trouble.happened && trouble.disagrees) << expected;
+    EXPECT_EQ(trouble.theirs.bytes, 8U << 20) << expected;
+    for (int r = 0; r < 2; ++r) ranks.path(r).abort();
+  }
+}
+
 TEST_F(GpuBulk, WhoDoesNotTakeIsNamed) {
   const int n = 3;
   const Ranks ranks(n, kMost, 0.4);
