@@ -41,31 +41,17 @@ Result<Rank> rank_of(const gdrxComm* comm, int rank, const char* what) {
   return Rank{rank};
 }
 
-// A count whose bytes, for every rank's block, stay far from overflow.
-Result<void> check_count(const gdrxComm* comm, std::size_t count, DataType type) {
-  const std::uint64_t each = size_of(type) * static_cast<std::uint64_t>(comm->impl->size());
-  std::uint64_t bytes = 0;  // multiplied: a division takes longer than all the rest
-  if (__builtin_mul_overflow(count, each, &bytes) || bytes > std::uint64_t{1} << 48) {
-    return fail(Errc::invalid_argument,
-                fmt::format("a count of {} is more than memory holds", count));
-  }
-  return {};
+tl::unexpected<Error> is_too_large(std::size_t count) {
+  return fail(Errc::invalid_argument,
+              fmt::format("a count of {} is more than memory holds", count));
 }
 
-Result<void> check_buffer(const void* buffer, std::uint64_t bytes, const char* name) {
-  if (buffer == nullptr && bytes > 0) {
-    return fail(Errc::invalid_argument, fmt::format("{} is NULL", name));
-  }
-  return {};
+tl::unexpected<Error> is_null(const char* name) {
+  return fail(Errc::invalid_argument, fmt::format("{} is NULL", name));
 }
 
-Result<void> check_overlap(const std::byte* in, std::uint64_t in_bytes, const std::byte* out,
-                           std::uint64_t out_bytes, const std::byte* in_place) {
-  if (in == nullptr || out == nullptr || in_bytes == 0 || out_bytes == 0) return {};
-  const auto a = reinterpret_cast<std::uintptr_t>(in);
-  const auto b = reinterpret_cast<std::uintptr_t>(out);
-  const bool apart = a + in_bytes <= b || b + out_bytes <= a;
-  if (apart || in == in_place) return {};
+Result<void> check_overlap(const std::byte* in, const std::byte* out, const Bounds& bounds) {
+  if (bounds.are_apart(in, out)) return {};
   return fail(Errc::invalid_argument, "sendbuff and recvbuff overlap without being in place");
 }
 
@@ -125,56 +111,67 @@ gdrxResult_t gdrxCommUserRank(gdrxComm_t comm, int* rank) {
 
 namespace {
 
-// Where the shorter buffer of a call in place begins, in the longer: this rank's block, if the
-// longer alone has blocks.
-std::uint64_t own_block(const Call& call, Rank self) {
-  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const bool blocks =
-      plan::CollectiveTraits::is_all(traits.input) != plan::CollectiveTraits::is_all(traits.output);
-  return blocks ? call.count * static_cast<std::uint64_t>(index(self)) * size_of(call.type) : 0;
-}
+/// A collective's arguments.
+struct Given {
+  Collective collective{};
+  const void* sendbuff = nullptr;
+  void* recvbuff = nullptr;
+  std::size_t count = 0;
+  gdrxDataType_t type{};
+  gdrxRedOp_t op{};
+  int root = 0;
+  gdrxComm_t comm = nullptr;
+  gdrxStream_t stream = nullptr;
+  gdrxRequest_t* request = nullptr;
+
+  /// Whether its caller waits for it here and now.
+  bool is_blocking() const noexcept {
+    return stream == nullptr && request == nullptr && is_made(comm) && !comm->finalized &&
+           !in_group();
+  }
+  Asked asked() const noexcept {
+    return {collective, static_cast<int>(type), static_cast<int>(op), root, count};
+  }
+};
 
 // The checks that all collectives share.
-Result<void> fill(Call& call, gdrxComm* comm, Collective collective, const void* sendbuff,
-                  void* recvbuff, std::size_t count, gdrxDataType_t type, gdrxRedOp_t op,
-                  int root) {
+Result<void> fill(Call& call, const Given& given) {
+  gdrxComm* const comm = given.comm;
   GDRX_TRY(check_comm(comm));
-  call.collective = collective;
-  call.type = GDRX_TRY(data_type(type));
-  call.root = GDRX_TRY(rank_of(comm, root, "root"));
-  GDRX_TRY(check_count(comm, count, call.type));
-  call.count = count;
-  const plan::CollectiveTraits& traits = plan::traits_of(collective);
-  if (traits.reduces) GDRX_TRY(set_operator(comm, op, call));
-  const bool of_ranks_before = collective == Collective::scan || collective == Collective::exscan;
+  call.collective = given.collective;
+  call.type = GDRX_TRY(data_type(given.type));
+  call.root = GDRX_TRY(rank_of(comm, given.root, "root"));
+  GDRX_TRY(check_count(comm, given.count, call.type));
+  call.count = given.count;
+  if (plan::traits_of(call.collective).reduces) GDRX_TRY(set_operator(comm, given.op, call));
+  const bool of_ranks_before =
+      call.collective == Collective::scan || call.collective == Collective::exscan;
   if (of_ranks_before && call.op == ReduceOp::avg) {
     return fail(Errc::invalid_argument,
-                fmt::format("{} has no avg: divide a sum", to_string(collective)));
+                fmt::format("{} has no avg: divide a sum", to_string(call.collective)));
   }
-  const Rank self = comm->impl->rank();
-  const int ranks = comm->impl->size();
-  const bool is_root = call.root == self;
-  const std::uint64_t in = plan::elements(traits.input, count, ranks, is_root) * size_of(call.type);
-  const std::uint64_t out =
-      plan::elements(traits.output, count, ranks, is_root) * size_of(call.type);
-  GDRX_TRY(check_buffer(sendbuff, in, "sendbuff"));
-  GDRX_TRY(check_buffer(recvbuff, out, "recvbuff"));
-  call.input = bytes_of(sendbuff);
-  call.output = bytes_of(recvbuff);
-  if (call.input == nullptr || call.output == nullptr) return {};  // and no overlap
-  const std::uint64_t block = own_block(call, self);
-  const std::byte* in_place = in > out ? call.output - block : call.output + block;
-  GDRX_TRY(check_overlap(call.input, in, call.output, out, in_place));
-  return {};
+  const Bounds bounds = bounds_of(call, comm->impl->rank(), comm->impl->size());
+  GDRX_TRY(check_buffer(given.sendbuff, bounds.input, "sendbuff"));
+  GDRX_TRY(check_buffer(given.recvbuff, bounds.output, "recvbuff"));
+  call.input = bytes_of(given.sendbuff);
+  call.output = bytes_of(given.recvbuff);
+  return check_overlap(call.input, call.output, bounds);
 }
 
-gdrxResult_t collective_call(Collective collective, const void* sendbuff, void* recvbuff,
-                             std::size_t count, gdrxDataType_t type, gdrxRedOp_t op, int root,
-                             gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return guarded_call(comm, [&]() -> Result<void> {
-    Call call;
-    GDRX_TRY(fill(call, comm, collective, sendbuff, recvbuff, count, type, op, root));
-    return submit(comm, call, stream, request);
+[[gnu::noinline]] Result<void> make_call(const Given& given) {
+  Call call;
+  GDRX_TRY(fill(call, given));
+  return submit(given.comm, call, given.stream, given.request);
+}
+
+gdrxResult_t collective_call(const Given& given) {
+  return guarded_call(given.comm, [&given]() -> Result<void> {
+    if (given.is_blocking() &&
+        GDRX_TRY(given.comm->impl->run_again(given.asked(), bytes_of(given.sendbuff),
+                                             bytes_of(given.recvbuff)))) {
+      return {};
+    }
+    return make_call(given);
   });
 }
 
@@ -203,73 +200,73 @@ gdrxResult_t point_to_point(bool sends, const std::byte* input, std::byte* outpu
 gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                            gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
                            gdrxRequest_t* request) {
-  return collective_call(Collective::all_reduce, sendbuff, recvbuff, count, type, op, 0, comm,
-                         stream, request);
+  return collective_call(
+      {Collective::all_reduce, sendbuff, recvbuff, count, type, op, 0, comm, stream, request});
 }
 
 gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
                                gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, type, op, 0,
-                         comm, stream, request);
+  return collective_call({Collective::reduce_scatter, sendbuff, recvbuff, recvcount, type, op, 0,
+                          comm, stream, request});
 }
 
 gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
                            gdrxRequest_t* request) {
-  return collective_call(Collective::all_gather, sendbuff, recvbuff, sendcount, type, gdrxSum, 0,
-                         comm, stream, request);
+  return collective_call({Collective::all_gather, sendbuff, recvbuff, sendcount, type, gdrxSum, 0,
+                          comm, stream, request});
 }
 
 gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                            int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call(Collective::broadcast, sendbuff, recvbuff, count, type, gdrxSum, root,
-                         comm, stream, request);
+  return collective_call({Collective::broadcast, sendbuff, recvbuff, count, type, gdrxSum, root,
+                          comm, stream, request});
 }
 
 gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                         gdrxRedOp_t op, int root, gdrxComm_t comm, gdrxStream_t stream,
                         gdrxRequest_t* request) {
-  return collective_call(Collective::reduce, sendbuff, recvbuff, count, type, op, root, comm,
-                         stream, request);
+  return collective_call(
+      {Collective::reduce, sendbuff, recvbuff, count, type, op, root, comm, stream, request});
 }
 
 gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call(Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, comm,
-                         stream, request);
+  return collective_call(
+      {Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, comm, stream, request});
 }
 
 gdrxResult_t gdrxAllToAll(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                           gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call(Collective::all_to_all, sendbuff, recvbuff, count, type, gdrxSum, 0, comm,
-                         stream, request);
+  return collective_call(
+      {Collective::all_to_all, sendbuff, recvbuff, count, type, gdrxSum, 0, comm, stream, request});
 }
 
 gdrxResult_t gdrxGather(const void* sendbuff, void* recvbuff, size_t sendcount, gdrxDataType_t type,
                         int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call(Collective::gather, sendbuff, recvbuff, sendcount, type, gdrxSum, root,
-                         comm, stream, request);
+  return collective_call({Collective::gather, sendbuff, recvbuff, sendcount, type, gdrxSum, root,
+                          comm, stream, request});
 }
 
 gdrxResult_t gdrxScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                          gdrxDataType_t type, int root, gdrxComm_t comm, gdrxStream_t stream,
                          gdrxRequest_t* request) {
-  return collective_call(Collective::scatter, sendbuff, recvbuff, recvcount, type, gdrxSum, root,
-                         comm, stream, request);
+  return collective_call({Collective::scatter, sendbuff, recvbuff, recvcount, type, gdrxSum, root,
+                          comm, stream, request});
 }
 
 gdrxResult_t gdrxScan(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                       gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
                       gdrxRequest_t* request) {
-  return collective_call(Collective::scan, sendbuff, recvbuff, count, type, op, 0, comm, stream,
-                         request);
+  return collective_call(
+      {Collective::scan, sendbuff, recvbuff, count, type, op, 0, comm, stream, request});
 }
 
 gdrxResult_t gdrxExscan(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
                         gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
                         gdrxRequest_t* request) {
-  return collective_call(Collective::exscan, sendbuff, recvbuff, count, type, op, 0, comm, stream,
-                         request);
+  return collective_call(
+      {Collective::exscan, sendbuff, recvbuff, count, type, op, 0, comm, stream, request});
 }
 
 gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,

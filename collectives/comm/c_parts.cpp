@@ -7,7 +7,7 @@
 #include "collectives/comm/c_check.hpp"
 #include "collectives/comm/c_state.hpp"
 #include "collectives/comm/parts.hpp"
-#include "transport/memory/cuda_memory.hpp"
+#include "transport/memory/surely_host.hpp"
 
 namespace gdrx::c_api {
 namespace {
@@ -107,7 +107,8 @@ Result<void> check_block(const gdrxComm* comm, const Call& call, std::uint64_t c
   for (const Part& part : parts) {
     if (part.peer == self && block == at(with_parts, part.range.begin, call.type)) continue;
     const std::byte* const other = at(with_parts, part.range.begin, call.type);
-    GDRX_TRY(check_overlap(block, count * element, other, part.range.count * element, nullptr));
+    GDRX_TRY(
+        check_overlap(block, other, {count * element, part.range.count * element, Bounds::kNever}));
   }
   return {};
 }
@@ -141,9 +142,9 @@ Result<void> check_exchange(const Call& call, const Parts& parts) {
   const std::uint64_t element = size_of(call.type);
   for (const Range& write : writes) {
     for (const Range& read : reads) {
-      GDRX_TRY(check_overlap(at(call.input, read.begin, call.type), read.count * element,
-                             at(call.output, write.begin, call.type), write.count * element,
-                             nullptr));
+      GDRX_TRY(check_overlap(at(call.input, read.begin, call.type),
+                             at(call.output, write.begin, call.type),
+                             {read.count * element, write.count * element, Bounds::kNever}));
     }
   }
   return {};
@@ -151,7 +152,8 @@ Result<void> check_exchange(const Call& call, const Parts& parts) {
 
 Result<void> post(gdrxComm* comm, Call call, Lists& lists, gdrxStream_t stream,
                   gdrxRequest_t* request) {
-  const bool waited = stream == nullptr && request == nullptr && !in_group() && !cuda::is_loaded();
+  const bool waited = stream == nullptr && request == nullptr && !in_group() &&
+                      are_surely_host(call.input, call.output);
   call.parts = lists.share(waited);
   return submit(comm, call, stream, request);
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "collectives/comm/call.hpp"
+#include "collectives/comm/known_calls.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/comm/ways.hpp"
 #include "collectives/exec/program.hpp"
@@ -28,6 +29,8 @@ class Choices {
   Question question_of(const Call& call) const noexcept;
   /// What was chosen before. Null: nothing, or it is forgotten.
   const Ways::Way* known(const Question& question) noexcept { return ways_.find(question); }
+  /// Calls that quick.cpp has made.
+  KnownCalls calls;
   /// Null: nothing carries it by a plan.
   Ways::Way* way_of(const Question& question);
   /// Two-shot has as few bytes as any other, and the fewest latencies.

@@ -86,6 +86,9 @@ class Communicator final {
   /// Of sends and receives that are waited for: so many, the first of them, are done at once.
   std::size_t run_at_once(std::span<const Call* const> messages);
   Result<void> run(Call& call);  // post() and wait(); `call` is moved from
+  /// The same for a call on buffers of the host that was made before, without its checks. False:
+  /// nothing was done, it is one for run().
+  Result<bool> run_again(const Asked& asked, const std::byte* input, std::byte* output);
   /// Drives the queue until `operation` is done.
   Result<void> wait(Operation& operation);
   Result<Progress> test(Operation& operation);
@@ -262,14 +265,20 @@ class Communicator final {
   Result<void> make_start(Operation& operation);
   Result<void> scale_input(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
+  static exec::Word word_of(const Call& call, plan::Algorithm algorithm) noexcept;
   void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
+  bool has_quick() const noexcept;
   bool may_be_quick(const Call& call) const noexcept;
+  bool is_quiet() const noexcept;  // driver_ held, as for the next
   bool run_quickly(const Call& call, std::shared_ptr<Operation>& late);
+  std::optional<KnownCall> know(const Call& call);
+  bool run_known(const KnownCall& known, const exec::BlockCall& block, const Call* call,
+                 std::shared_ptr<Operation>& late);
   bool run_parcels(const Call& call, std::shared_ptr<Operation>& late);
   exec::ExchangeCall begin_exchange(const Call& call) noexcept;
-  void end_quickly(const exec::Counters& counters) noexcept;  // driver_ held
+  void end_quickly(const OperationInfo& info) noexcept;  // driver_ held
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation);

@@ -15,8 +15,6 @@ class LastCall {
  public:
   // By who drives.
   const OperationInfo& host() const noexcept { return host_; }
-  /// To be written, before was_host().
-  OperationInfo& host() noexcept { return host_; }
   void was_host() noexcept { was_gpu_.store(false, std::memory_order_relaxed); }
   void was_host(const OperationInfo& info) noexcept {
     host_ = info;

@@ -28,8 +28,8 @@ struct OperationInfo {
   plan::Algorithm algorithm{};
   PathKind path{};
   double predicted_us = 0;  // by the tuner, of hosts the network's part; 0: none
-  exec::Counters counters;
-  plan::Traffic planned;
+  exec::Counters counters{};
+  plan::Traffic planned{};
   Route route = Route::host;
   bool staged = false;      // GPU buffers went through the host
   bool registered = false;  // all buffers of the call were: nothing was copied to send it

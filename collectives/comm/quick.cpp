@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/parts.hpp"
 #include "collectives/exec/one_block_execution.hpp"
 #include "collectives/exec/parcel_execution.hpp"
-#include "transport/memory/cuda_memory.hpp"
+#include "collectives/reduce/copy_few.hpp"
+#include "transport/memory/surely_host.hpp"
 
 namespace gdrx {
 namespace {
@@ -18,11 +20,16 @@ using plan::Algorithm;
 constexpr int kLooksAlone = 1000;
 constexpr int kLooksShared = 2;
 
-void set_way(OperationInfo& info, const Candidate& chosen, const plan::Traffic& planned) {
-  info.algorithm = chosen.algorithm;
-  info.path = chosen.path;
-  info.predicted_us = chosen.predicted_us;
-  info.planned = planned;
+Call call_of(const Asked& asked, const exec::BlockCall& block) {
+  Call call;
+  call.collective = asked.collective;
+  call.type = static_cast<DataType>(asked.type);
+  call.op = static_cast<ReduceOp>(asked.op);
+  call.root = Rank{asked.root};
+  call.input = block.input;
+  call.output = block.output;
+  call.count = asked.count;
+  return call;
 }
 
 int looks_of(const Machine& machine) noexcept {
@@ -65,6 +72,27 @@ class Communicator::Turn {
   bool may_go_on_ = false;
 };
 
+Result<bool> Communicator::run_again(const Asked& asked, const std::byte* input,
+                                     std::byte* output) {
+  // Without a lock, as this may take the linker's.
+  if (!has_quick() || !are_surely_host(input, output)) return false;
+  std::shared_ptr<Operation> late;
+  {
+    const Turn turn(*this);
+    if (!turn.may_go_on() || !is_quiet()) return false;
+    const KnownCall* const known = choices_.calls.find(asked);
+    if (known == nullptr || !known->bounds.are_there(input, output) ||
+        !known->bounds.are_apart(input, output)) {
+      return false;
+    }
+    const exec::BlockCall block{queue_.sequence.stage(), input, output};
+    if (run_known(*known, block, nullptr, late)) return true;
+  }
+  if (!late) return false;
+  GDRX_TRY(wait(*late));
+  return true;
+}
+
 Result<void> Communicator::run(Call& call) {
   std::shared_ptr<Operation> late;
   if (call.collective == Collective::send_recv) {
@@ -77,57 +105,91 @@ Result<void> Communicator::run(Call& call) {
   return wait(*late);
 }
 
+// Whether any call may be.
+bool Communicator::has_quick() const noexcept {
+  return (memory_.seat || size() == 1) && !gpu_.path && !trace_.track();
+}
+
 // What needs nobody else's turn, no stream and no other memory.
 bool Communicator::may_be_quick(const Call& call) const noexcept {
   const bool known =
       exec::has_one_block(call.collective) || call.collective == Collective::barrier ||
       call.collective == Collective::send_recv || exec::goes_by_parcels(call.collective, size());
-  return known && (memory_.seat || size() == 1) && call.stream == nullptr && !call.made &&
-         !gpu_.path && !trace_.track() && !cuda::is_loaded();
+  return known && has_quick() && call.stream == nullptr && !call.made &&
+         are_surely_host(call.input, call.output);
+}
+
+bool Communicator::is_quiet() const noexcept {
+  return !streams_.has_posted() && queue_.empty() && streams_.awaited.empty() && !streams_.messages;
 }
 
 // True: it has ended. Else `late` is what has become of it; null: nothing was begun.
 bool Communicator::run_quickly(const Call& call, std::shared_ptr<Operation>& late) {
   const Turn turn(*this);
-  if (!turn.may_go_on() || streams_.has_posted() || !queue_.empty() || !streams_.awaited.empty() ||
-      streams_.messages) {
-    return false;
-  }
+  if (!turn.may_go_on() || !is_quiet()) return false;
   if (exec::goes_by_parcels(call.collective, size())) return run_parcels(call, late);
+  const std::optional<KnownCall> known = know(call);
+  if (!known) return false;
+  const std::vector<exec::Part>* const parts =
+      plan::traits_of(call.collective).has_parts() ? &parts_alike(call) : nullptr;
+  if (parts == nullptr) choices_.calls.keep(*known);
+  return run_known(*known, {queue_.sequence.stage(), call.input, call.output, nullptr, parts},
+                   &call, late);
+}
+
+// What was chosen for such a call, if it needs one block. Of parts: for this call alone.
+std::optional<KnownCall> Communicator::know(const Call& call) {
   const Question question = choices_.question_of(call);
-  const Bytes bytes = question.bytes;
+  const Ways::Way* const way = choices_.known(question);
+  if (way == nullptr) return std::nullopt;
+  KnownCall known{.asked = {call.collective, static_cast<int>(call.type), static_cast<int>(call.op),
+                            index(call.root), call.count},
+                  .bounds = bounds_of(call, rank_, size()),
+                  .bytes = question.bytes,
+                  .rooted = plan::traits_of(call.collective).rooted,
+                  .word = word_of(call, way->chosen.algorithm)};
+  known.info = {.algorithm = way->chosen.algorithm,
+                .path = way->chosen.path,
+                .predicted_us = way->chosen.predicted_us,
+                .counters = {.slices = 1}};
+  if (size() == 1) {
+    if (!way->planned || question.bytes > choices_.machine.arena_block) return std::nullopt;
+    known.info.planned = *way->planned;
+    return known;
+  }
+  if (!is_one_block(question, way->chosen)) return std::nullopt;
+  const bool has_parts = plan::traits_of(call.collective).has_parts();
+  known.hop = exec::Hop(known.word, has_parts ? &parts_alike(call) : nullptr, index(rank_), size());
+  known.info.planned = known.hop.traffic;
+  known.info.counters = known.hop.counters();
+  return known;
+}
+
+// As run_quickly(). `call`: null where its buffers are all that it has.
+bool Communicator::run_known(const KnownCall& known, const exec::BlockCall& block, const Call* call,
+                             std::shared_ptr<Operation>& late) {
   if (network_.registrations().size() > 0 &&
-      network_.registrations().find({call.input, bytes}) != nullptr) {
+      network_.registrations().find({block.input, known.bytes}) != nullptr) {
     return false;  // an operation says whether all of its buffers are
   }
-  const Ways::Way* const way = choices_.known(question);
-  if (way == nullptr) return false;
   if (size() == 1) {
-    if (!way->planned || bytes > choices_.machine.arena_block) return false;
     queue_.sequence.skip();
-    if (call.output != call.input) reduce::copy(call.output, call.input, bytes);
-    set_way(last_.host(), way->chosen, *way->planned);
-    end_quickly({.slices = 1});
+    if (block.output != block.input) reduce::copy_few(block.output, block.input, known.bytes);
+    end_quickly(known.info);
     return true;
   }
-  if (!is_one_block(question, way->chosen)) return false;
-  const Candidate chosen = way->chosen;
-  begin_word(call, chosen.algorithm);
-  exec::OneBlock block(*memory_.seat, arena_call(call));
-  const int most = looks_of(choices_.machine);
-  for (int looks = 0; looks < most; ++looks) {
-    if (!block.ready()) continue;
-    if (!block.agrees()) break;  // an operation says how
-    block.end();
-    queue_.sequence.end_stage(block.end_stage());
-    set_way(last_.host(), chosen, block.traffic());
-    end_quickly(block.counters());
+  memory_.seat->begin(queue_.sequence.begin(known.word), known.rooted);
+  exec::OneBlock running(*memory_.seat, known.hop, block);
+  if (running.run(looks_of(choices_.machine))) {
+    queue_.sequence.end_stage(running.end_stage());
+    end_quickly(known.info);
     return true;
   }
-  auto execution = std::make_unique<exec::OneBlockExecution>(block, nullptr);
-  late = operation_of(call);
+  auto execution = std::make_unique<exec::OneBlockExecution>(running, nullptr);
+  late = operation_of(call != nullptr ? *call : call_of(known.asked, block));
   late->execution = std::move(execution);
-  set_way(late->info, chosen, block.traffic());
+  late->info = known.info;
+  late->info.counters = {};
   begin(*late);
   queue_.push(late);
   return false;
@@ -142,8 +204,8 @@ std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
   for (const Call* call : messages) {
     if (!pairs_->flows().run_now(message_of(*call), looks)) break;
     ++done;
-    set_way(last_.host(), {Algorithm{}, PathKind::shm, 0}, {});
-    end_quickly(call->sends ? exec::Counters{1, 1, 0} : exec::Counters{1, 0, 1});
+    end_quickly({.path = PathKind::shm,
+                 .counters = call->sends ? exec::Counters{1, 1, 0} : exec::Counters{1, 0, 1}});
   }
   return done;
 }
@@ -159,13 +221,16 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
     if (!parcels.all_here()) break;
     parcels.end();
     queue_.sequence.end_stage(parcels.end_stage());
-    set_way(last_.host(), {Algorithm::one_shot, PathKind::shm, 0}, parcels.traffic());
-    end_quickly(parcels.counters());
+    end_quickly({.algorithm = Algorithm::one_shot,
+                 .path = PathKind::shm,
+                 .counters = parcels.counters(),
+                 .planned = parcels.traffic()});
     return true;
   }
   late = operation_of(call);
   // Others may send messages.
-  set_way(late->info, {Algorithm::one_shot, PathKind::fabric, 0}, parcels.traffic());
+  late->info = {
+      .algorithm = Algorithm::one_shot, .path = PathKind::fabric, .planned = parcels.traffic()};
   begin(*late);
   queue_.push(late);
   auto execution = exec::ParcelExecution::create(parcels, &pairs_->exchange());
@@ -177,12 +242,8 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
   return false;
 }
 
-void Communicator::end_quickly(const exec::Counters& counters) noexcept {
-  OperationInfo& info = last_.host();
-  info.counters = counters;
-  info.route = Route::host;
-  info.staged = info.registered = false;
-  last_.was_host();
+void Communicator::end_quickly(const OperationInfo& info) noexcept {
+  last_.was_host(info);
   driver_.pace.stir();
 }
 

@@ -144,17 +144,20 @@ Result<void> Communicator::scale_input(Operation& operation) {
   return {};
 }
 
+exec::Word Communicator::word_of(const Call& call, Algorithm algorithm) noexcept {
+  const bool has_parts = plan::traits_of(call.collective).has_parts();
+  return {.collective = call.collective,
+          .type = call.type,
+          .op = call.op,
+          .algorithm = algorithm,
+          .user_op = call.made ? call.made->number : std::uint16_t{0},
+          .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
+          .count = call.count};
+}
+
 // Peers may read it from now on.
 void Communicator::begin_word(const Call& call, Algorithm algorithm) noexcept {
-  const bool has_parts = plan::traits_of(call.collective).has_parts();
-  const exec::Word& word =
-      queue_.sequence.begin({.collective = call.collective,
-                             .type = call.type,
-                             .op = call.op,
-                             .algorithm = algorithm,
-                             .user_op = call.made ? call.made->number : std::uint16_t{0},
-                             .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
-                             .count = call.count});
+  const exec::Word& word = queue_.sequence.begin(word_of(call, algorithm));
   if (memory_.seat) memory_.seat->begin(word);
 }
 

@@ -71,18 +71,6 @@ std::optional<PairRings> ArenaLayout::rings(int self) const noexcept {
   return PairRings(memory_.subspan(rings_at(ranks_, block_)), ranks_, self);
 }
 
-void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {
-  ArenaLine::Published& mine = line(rank).calls[call % kKnownCalls];
-  const auto parts = std::bit_cast<std::array<std::uint64_t, kWordParts>>(word);
-  mine.published.store(0, std::memory_order_relaxed);
-  // release fence: a reader that sees a new part sees published change as well
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    mine.word[i].store(parts[i], std::memory_order_relaxed);
-  }
-  mine.published.store(call + 1, std::memory_order_release);  // the word is whole
-}
-
 std::optional<Word> ArenaLayout::published(int rank, std::uint64_t call) const noexcept {
   const ArenaLine::Published& entry = line(rank).calls[call % kKnownCalls];
   // acquire: pairs with the last store of publish(), so that the parts are those of this call

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -114,5 +116,18 @@ class ArenaLayout {
   std::size_t block_;
   std::size_t shelves_;
 };
+
+// Each call comes here.
+inline void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {
+  ArenaLine::Published& mine = line(rank).calls[call % kKnownCalls];
+  const auto parts = std::bit_cast<std::array<std::uint64_t, kWordParts>>(word);
+  mine.published.store(0, std::memory_order_relaxed);
+  // release fence: a reader that sees a new part sees published change as well
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    mine.word[i].store(parts[i], std::memory_order_relaxed);
+  }
+  mine.published.store(call + 1, std::memory_order_release);  // the word is whole
+}
 
 }  // namespace gdrx::exec

@@ -5,27 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <limits>
 #include <optional>
 
 #include "gdrx/traits.hpp"
 
 namespace gdrx::exec {
-namespace {
-
-// A part of the ring: nobody waits for a word about calls that its readers have long passed.
-constexpr std::uint64_t kTellEvery = kPosts / 2;
-
-// One part that differs always makes another digest, several almost always.
-std::uint64_t digest(std::uint64_t past, const Word& word) noexcept {
-  for (const std::uint64_t part : std::bit_cast<std::array<std::uint64_t, kWordParts>>(word)) {
-    past = (std::rotl(past, 23) ^ part) * 0x9E3779B97F4A7C15;
-  }
-  return past;
-}
-
-}  // namespace
 
 ArenaSeat::ArenaSeat(const ArenaLayout& layout, int self)
     : layout_(layout),
@@ -34,37 +19,7 @@ ArenaSeat::ArenaSeat(const ArenaLayout& layout, int self)
       operands_(static_cast<std::size_t>(layout.ranks())) {}
 
 void ArenaSeat::begin(const Word& word) noexcept {
-  past_ = posted_ ? next_past_ : digest(past_, word_);
-  posted_ = false;
-  if (met_ && !rooted_) ++meetings_;
-  met_ = false;
-  rooted_ = plan::traits_of(word.collective).rooted;
-  word_ = word;
-  late_ = kAll;
-  layout_.publish(self_, word, word.sequence);
-  // release: pairs with is_read(), as in end()
-  if (word.sequence % kTellEvery == 0) {
-    layout_.line(self_).passed.store(word.sequence, std::memory_order_release);
-  }
-}
-
-void ArenaSeat::end(bool used_shelf) noexcept {
-  if (!used_shelf) return;
-  // release: what was read, was read before anybody writes over it
-  layout_.line(self_).passed.store(word_.sequence + 1, std::memory_order_release);
-  if (++shelf_ == shelves_.size()) shelf_ = 0;
-}
-
-void ArenaSeat::post(int reader) noexcept {
-  ArenaPost& mine = post_of(self_);
-  mine.word = word_;
-  mine.past = past_;
-  if (rooted_) posts_[word_.sequence % kPosts] = {word_.sequence + 1, reader};
-  // release: publishes the word and what was given
-  mine.call.store(word_.sequence + 1, std::memory_order_release);
-  // Now that the others have something to do.
-  next_past_ = digest(past_, word_);
-  posted_ = true;
+  begin(word, plan::traits_of(word.collective).rooted);
 }
 
 std::vector<Rank> ArenaSeat::late_readers() const {

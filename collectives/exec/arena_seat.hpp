@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,6 +42,8 @@ struct ArenaCall {
 class ArenaSeat {
  public:
   static constexpr int kAll = -1;  // every rank, where one is meant else
+  /// A part of the ring: nobody waits for a word about calls that its readers have long passed.
+  static constexpr std::uint64_t kTellEvery = kPosts / 2;
 
   ArenaSeat(const ArenaLayout& layout, int self);
   const ArenaLayout& layout() const noexcept { return layout_; }
@@ -48,6 +51,9 @@ class ArenaSeat {
 
   /// A call begins, on whichever path; those before it are done. The next are about it.
   void begin(const Word& word) noexcept;
+  /// `rooted`: as its collective is.
+  void begin(const Word& word, bool rooted) noexcept;
+  const Word& word() const noexcept { return word_; }
   bool rooted() const noexcept { return rooted_; }
   /// Whether this rank's post may be written over, or its shelf.
   bool may_post() noexcept { return !rooted_ || over(posts_[word_.sequence % kPosts]); }
@@ -112,6 +118,49 @@ class ArenaSeat {
   std::size_t shelf_ = 0;  // whose turn it is
   std::vector<const void*> operands_;
 };
+
+/// One part that differs always makes another digest, several almost always.
+inline std::uint64_t digest(std::uint64_t past, const Word& word) noexcept {
+  for (const std::uint64_t part : std::bit_cast<std::array<std::uint64_t, kWordParts>>(word)) {
+    past = (std::rotl(past, 23) ^ part) * 0x9E3779B97F4A7C15;
+  }
+  return past;
+}
+
+// Each call comes through the next three.
+inline void ArenaSeat::begin(const Word& word, bool rooted) noexcept {
+  past_ = posted_ ? next_past_ : digest(past_, word_);
+  posted_ = false;
+  if (met_ && !rooted_) ++meetings_;
+  met_ = false;
+  rooted_ = rooted;
+  word_ = word;
+  late_ = kAll;
+  layout_.publish(self_, word, word.sequence);
+  // release: pairs with is_read(), as in end()
+  if (word.sequence % kTellEvery == 0) {
+    layout_.line(self_).passed.store(word.sequence, std::memory_order_release);
+  }
+}
+
+inline void ArenaSeat::end(bool used_shelf) noexcept {
+  if (!used_shelf) return;
+  // release: what was read, was read before anybody writes over it
+  layout_.line(self_).passed.store(word_.sequence + 1, std::memory_order_release);
+  if (++shelf_ == shelves_.size()) shelf_ = 0;
+}
+
+inline void ArenaSeat::post(int reader) noexcept {
+  ArenaPost& mine = post_of(self_);
+  mine.word = word_;
+  mine.past = past_;
+  if (rooted_) posts_[word_.sequence % kPosts] = {word_.sequence + 1, reader};
+  // release: publishes the word and what was given
+  mine.call.store(word_.sequence + 1, std::memory_order_release);
+  // Now that the others have something to do.
+  next_past_ = digest(past_, word_);
+  posted_ = true;
+}
 
 /// For a person: whom an execution waits for, and what they have to do.
 std::string waiting_for(const std::vector<Rank>& late, const std::string& what);

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "collectives/reduce/copy_few.hpp"
 #include "collectives/reduce/reducer.hpp"
 
 namespace gdrx::exec {
@@ -22,6 +23,7 @@ Hop::Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) 
   if (is_of_root(traits.input)) from = word.root;
   if (is_of_root(traits.output)) to = word.root;
   takes = to == ArenaSeat::kAll || to == self;
+  reduces = traits.reduces;
   // What a rank has for itself alone it need not put up.
   gives = (from == ArenaSeat::kAll || from == self) && to != self;
   const bool for_each = plan::CollectiveTraits::is_all(traits.input);
@@ -45,14 +47,6 @@ Hop::Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) 
   if (takes && from != self) traffic.receives = from == ArenaSeat::kAll ? others : 1;
 }
 
-OneBlock::OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept
-    : seat_(seat),
-      call_(call),
-      hop_(call.word, call.parts, seat.self(), seat.layout().ranks()),
-      in_post_(hop_.most <= ArenaPost::kData),
-      on_shelf_(!in_post_ && seat.rooted()),
-      given_(!hop_.gives) {}
-
 template <class Look>
 bool OneBlock::each_giver(Look look) const {
   if (!hop_.takes) return true;
@@ -65,7 +59,7 @@ bool OneBlock::each_giver(Look look) const {
 
 void OneBlock::give() noexcept {
   if (on_shelf_) seat_.filled(hop_.to);
-  reduce::copy(place_of(seat_.self()), call_.input, hop_.bytes);
+  reduce::copy_few(place_of(seat_.self()), call_.input, hop_.bytes);
   seat_.post(hop_.to);
   given_ = true;
 }
@@ -93,6 +87,16 @@ Result<void> OneBlock::check() const {
   return checked;
 }
 
+bool OneBlock::run(int looks) noexcept {
+  for (; looks > 0; --looks) {
+    if (!ready()) continue;
+    if (!agrees()) return false;  // step by step it is said how
+    end();
+    return true;
+  }
+  return false;
+}
+
 void OneBlock::end() noexcept {
   if (hop_.takes && hop_.most > 0) take();
   seat_.end(on_shelf_);
@@ -114,19 +118,19 @@ void OneBlock::move() noexcept {
   std::uint64_t bytes = hop_.part;
   for (int rank = all ? 0 : hop_.from; rank < end; ++rank, to += hop_.stride) {
     if (call_.parts != nullptr) {
-      const std::size_t element = size_of(call_.word.type);
+      const std::size_t element = size_of(seat_.word().type);
       const auto& [begin, count] = (*call_.parts)[static_cast<std::size_t>(rank)].range;
       to = call_.output + begin * element;
       bytes = count * element;
     }
     const std::byte* const from = given_by(rank) + hop_.offset;
-    if (to != from) reduce::copy(to, from, bytes);
+    if (to != from) reduce::copy_few(to, from, bytes);
   }
 }
 
 void OneBlock::take() noexcept {
   if (!reduces()) return move();
-  const Word& word = call_.word;
+  const Word& word = seat_.word();
   // Of a scan those up to this rank, or before it.
   int end = seat_.layout().ranks();
   if (is_scan(word.collective)) end = seat_.self() + (word.collective == Collective::scan ? 1 : 0);

@@ -40,14 +40,17 @@ constexpr std::uint64_t given_of(const plan::CollectiveTraits& traits, std::uint
   return a_part ? vector / static_cast<std::uint64_t>(ranks) : vector;
 }
 
-/// What the call asks of a rank, by its collective's traits and its root.
+/// What the call asks of a rank, by its collective's traits and its root: alike in every call of
+/// that word, but for its sequence.
 struct Hop {
+  Hop() = default;
   /// `parts`: of a collective that has them.
   Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) noexcept;
   int from = ArenaSeat::kAll;  // who has an input
   int to = ArenaSeat::kAll;    // who has an output
   bool gives = false;          // to another rank
   bool takes = false;
+  bool reduces = false;
   std::uint64_t bytes = 0;   // that this rank gives
   std::uint64_t most = 0;    // that any rank gives
   std::uint64_t count = 0;   // elements that are made
@@ -55,12 +58,35 @@ struct Hop {
   std::uint64_t offset = 0;  // what this rank takes of them
   std::uint64_t stride = 0;  // between what it takes, in its output
   plan::Traffic traffic;     // of this rank
+  Counters counters() const noexcept { return {1, traffic.sends, traffic.receives}; }
 };
 
-/// Its two stages, without traces. Keeps references to what its call is made of.
+/// What else a call has.
+struct BlockCall {
+  std::uint64_t base = 0;  // as ArenaCall's, and so the next
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  const reduce::UserOperator* user = nullptr;
+  const std::vector<Part>* parts = nullptr;
+};
+
+/// Its two stages, without traces. Keeps references to what its call is made of. The call is the
+/// one that `seat` has begun.
 class OneBlock {
  public:
-  OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept;
+  OneBlock(ArenaSeat& seat, const Hop& hop, const BlockCall& call) noexcept
+      : seat_(seat),
+        call_(call),
+        hop_(hop),
+        in_post_(hop.most <= ArenaPost::kData),
+        on_shelf_(!in_post_ && seat.rooted()),
+        given_(!hop.gives) {}
+  OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept
+      : OneBlock(seat, Hop(call.word, call.parts, seat.self(), seat.layout().ranks()),
+                 BlockCall{call.base, call.input, call.output, call.user, call.parts}) {}
+  /// All of it, if that is possible within so many looks at the others. False: it is not ended, and
+  /// goes on step by step.
+  bool run(int looks) noexcept;
   bool given() const noexcept { return given_; }
   /// Whether nobody reads any more what give() writes over.
   bool may_give() noexcept { return seat_.may_post() && (!on_shelf_ || seat_.may_fill()); }
@@ -83,9 +109,9 @@ class OneBlock {
   std::uint64_t end_stage() const noexcept { return call_.base + (in_post_ || on_shelf_ ? 0 : 1); }
   /// That this rank gives.
   std::uint64_t bytes() const noexcept { return hop_.bytes; }
-  bool reduces() const noexcept { return plan::traits_of(call_.word.collective).reduces; }
+  bool reduces() const noexcept { return hop_.reduces; }
   const plan::Traffic& traffic() const noexcept { return hop_.traffic; }
-  Counters counters() const noexcept { return {1, hop_.traffic.sends, hop_.traffic.receives}; }
+  Counters counters() const noexcept { return hop_.counters(); }
   /// When it could not go on: for whom it waits.
   int late() const noexcept { return given_ ? late_ : seat_.late_reader(); }
   std::vector<Rank> awaited() const;
@@ -100,7 +126,7 @@ class OneBlock {
   bool each_giver(Look look) const;
 
   ArenaSeat& seat_;
-  ArenaCall call_;
+  BlockCall call_;
   Hop hop_;
   bool in_post_;
   bool on_shelf_;

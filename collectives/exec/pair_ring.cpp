@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "collectives/reduce/reducer.hpp"
+#include "collectives/reduce/copy_few.hpp"
 #include "transport/memory/pages.hpp"
 
 namespace gdrx::exec {
@@ -45,8 +45,8 @@ Result<Progress> RingSender::send(const SliceHead& head, std::span<const std::by
   room_.reach(end, ring_->room());
   room_.set_end(end);
   cell.head = head;
-  reduce::copy(in_cell ? cell.data : ring_->room() + room_.place(begin), bytes.data(),
-               bytes.size());
+  reduce::copy_few(in_cell ? cell.data : ring_->room() + room_.place(begin), bytes.data(),
+                   bytes.size());
   ++sent_;
   // release: publishes the slice
   cell.number.store(sent_, std::memory_order_release);
@@ -91,11 +91,11 @@ void RingReceiver::refuse() noexcept {
 
 void RingReceiver::take(std::byte* to, std::uint64_t bytes) noexcept {
   if (bytes <= RingCell::kData) {
-    reduce::copy(to, ring_->cells[taken_ % kRingCells].data, bytes);
+    reduce::copy_few(to, ring_->cells[taken_ % kRingCells].data, bytes);
   } else {
     const std::uint64_t begin = room_.begin(bytes);
     room_.reach(RoomCount::end(begin, bytes), ring_->room());
-    reduce::copy(to, ring_->room() + room_.place(begin), bytes);
+    reduce::copy_few(to, ring_->room() + room_.place(begin), bytes);
     room_.set_end(RoomCount::end(begin, bytes));
   }
   give_back();

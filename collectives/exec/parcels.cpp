@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "collectives/reduce/reducer.hpp"
+#include "collectives/reduce/copy_few.hpp"
 
 namespace gdrx::exec {
 namespace {
@@ -73,7 +73,7 @@ void Parcels::give() noexcept {
       std::memcpy(to, &length, sizeof length);
       to += sizeof length;
       const std::uint64_t bytes = length * call_.element;
-      reduce::copy(part_at, call_.input + part.range.begin * call_.element, bytes);
+      reduce::copy_few(part_at, call_.input + part.range.begin * call_.element, bytes);
       part_at += whole(bytes);
     }
   }
@@ -138,7 +138,7 @@ void Parcels::end() noexcept {
     const void* const from = seat_.operands()[at(rank)];
     const auto& [begin, count] = part_from(rank).range;
     if (from == nullptr) continue;
-    reduce::copy(call_.output + begin * call_.element, from, count * call_.element);
+    reduce::copy_few(call_.output + begin * call_.element, from, count * call_.element);
   }
   // Nobody knows whether others have used a shelf: each has had its turn.
   seat_.end(seat_.rooted());
@@ -150,7 +150,7 @@ void Parcels::keep_own() noexcept {
   const auto& [begin, count] = of(call_.parts->sends, self()).range;
   const std::byte* const from = call_.input + begin * call_.element;
   std::byte* const to = call_.output + part_from(self()).range.begin * call_.element;
-  if (from != to) reduce::copy(to, from, count * call_.element);
+  if (from != to) reduce::copy_few(to, from, count * call_.element);
 }
 
 plan::Traffic Parcels::traffic() const noexcept {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gdrx/pinned_size.hpp"
+#include "transport/memory/surely_host.hpp"
 
 namespace gdrx::cuda {
 namespace {
@@ -45,7 +46,7 @@ bool is_loaded() noexcept {
 }
 
 MemoryKind kind_of(const void* pointer) noexcept {
-  if (pointer == nullptr || !is_loaded()) return MemoryKind::host;
+  if (are_surely_host(pointer, nullptr)) return MemoryKind::host;
   if (!missing().empty()) return MemoryKind::host;
   // Asked for one attribute, the driver calls memory that it does not know an error, and tools such
   // as compute-sanitizer count them; asked for a list it says zero.
