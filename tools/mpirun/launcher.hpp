@@ -17,9 +17,10 @@ struct Family {
   std::string_view object;                  // of gdrx, for its programs
   std::vector<std::string_view> launchers;  // by what names
   std::vector<std::string_view> versions;   // any of these is in what `--version` prints
-  std::vector<std::string_view> libraries;  // one of them is what its programs are linked to
-  std::string_view option;                  // before a variable for every rank
-  bool value_apart;                         // NAME VALUE, else NAME, or NAME=VALUE
+  std::vector<std::string_view>
+      libraries;            // its programs are linked to one of them, some to Fortran's alone
+  std::string_view option;  // before a variable for every rank
+  bool value_apart;         // NAME VALUE, else NAME, or NAME=VALUE
 };
 const std::vector<Family>& families();
 

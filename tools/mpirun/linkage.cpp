@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "tools/mpirun/launcher.hpp"
+
 namespace gdrx::tools {
 namespace {
 
@@ -80,6 +82,7 @@ std::vector<std::string> needed_by(const std::filesystem::path& program) {
 
 std::optional<std::string> mpi_of(const std::filesystem::path& program) {
   for (const std::string& library : needed_by(program)) {
+    if (family_of_library(library) != nullptr) return library;
     for (const char* const start : {"libmpi.so.", "libmpich.so.", "libmpi_abi.so."}) {
       if (library.starts_with(start)) return library;
     }
