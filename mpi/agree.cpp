@@ -99,7 +99,7 @@ void agree_in_init() noexcept {
   const MPI_Comm world = MPI_COMM_WORLD;
   int rank = 0;
   int size = 0;
-  if (number_of(world) == 0 || real::Comm_rank(world, &rank) != MPI_SUCCESS ||
+  if (!is_served() || real::Comm_rank(world, &rank) != MPI_SUCCESS ||
       real::Comm_size(world, &size) != MPI_SUCCESS) {
     return;  // another MPI, of which nothing is taken
   }

@@ -21,12 +21,21 @@ static FILE* table;
 static __typeof__(&MPI_Barrier) barrier;
 static __typeof__(&MPI_Allreduce) allreduce;
 
+#ifdef OPEN_MPI
+static const char* const libraries[] = {"libmpi.so.40"};
+#else
+static const char* const libraries[] = {"libmpi.so.12", "libmpich.so.12"};
+#endif
+
 /* Behind every preloaded library. */
 static void* real(const char* name) {
-  void* library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  void* found = library ? dlsym(library, name) : NULL;
+  void* found = NULL;
+  for (unsigned i = 0; !found && i < sizeof libraries / sizeof *libraries; ++i) {
+    void* library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+    if (library) found = dlsym(library, name);
+  }
   if (!found) {
-    fprintf(stderr, "mpi_beside: there is no %s in libmpi.so.40\n", name);
+    fprintf(stderr, "mpi_beside: there is no %s in the MPI library\n", name);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   return found;

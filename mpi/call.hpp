@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "mpi/library.hpp"
@@ -31,6 +32,30 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::barrier) + 1;
 
+/// Counts or places of the program's, a number a rank: ints, or 64 bits in calls whose names end in
+/// _c.
+class List {
+ public:
+  constexpr List() = default;
+  constexpr List(std::nullptr_t) {}
+  constexpr List(const int* numbers) : narrow_(numbers) {}
+  constexpr List(const long* numbers) : wide_(numbers) {}
+  constexpr List(const long long* numbers) : wide_(numbers) {}
+  std::ptrdiff_t operator[](std::ptrdiff_t i) const noexcept {
+    if (narrow_ != nullptr) return narrow_[i];
+    std::int64_t number = 0;
+    std::memcpy(&number, static_cast<const std::byte*>(wide_) + i * kWide, kWide);
+    return number;
+  }
+  bool operator==(std::nullptr_t) const noexcept { return narrow_ == nullptr && wide_ == nullptr; }
+
+ private:
+  static constexpr std::ptrdiff_t kWide = sizeof(std::int64_t);
+  static_assert(sizeof(long) == kWide && sizeof(long long) == kWide);
+  const int* narrow_ = nullptr;
+  const void* wide_ = nullptr;  // long or long long, by the MPI
+};
+
 /// The arguments, as MPI names them; those that a collective does not have are as here. One buffer
 /// alone is `recv`; a type, a count or counts for both sides are the receive side's.
 struct Call {
@@ -38,14 +63,14 @@ struct Call {
   MPI_Comm comm{};
   const void* send = nullptr;
   void* recv = nullptr;
-  int send_count = 0;
-  int recv_count = 0;
+  std::ptrdiff_t send_count = 0;
+  std::ptrdiff_t recv_count = 0;
   MPI_Datatype send_type{};
   MPI_Datatype recv_type{};
-  const int* send_counts = nullptr;
-  const int* send_places = nullptr;
-  const int* recv_counts = nullptr;
-  const int* recv_places = nullptr;
+  List send_counts = {};
+  List send_places = {};
+  List recv_counts = {};
+  List recv_places = {};
   MPI_Op op{};
   int root = 0;
   bool nonblocking = false;

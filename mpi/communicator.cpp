@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "mpi/abi/abi.hpp"
 #include "mpi/agree.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
@@ -93,7 +94,7 @@ bool begin() noexcept {
   int finalized = 0;
   if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return false;
   const bool works = ranks_agree() && real::Finalized(&finalized) == MPI_SUCCESS &&
-                     finalized == 0 && number_of(MPI_COMM_WORLD) != 0 &&
+                     finalized == 0 && is_served() &&
                      real::Comm_create_keyval(on_copy, on_free, &keyval, nullptr) == MPI_SUCCESS;
   phase = works ? Phase::on : Phase::off;
   return works;
@@ -191,6 +192,7 @@ void end_communicators() noexcept {
     look_at_leaving();
     while_waiting(nullptr, rounds);
   }
+  end_going_on();
 }
 
 }  // namespace gdrx::mpi

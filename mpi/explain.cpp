@@ -53,7 +53,7 @@ void explain() noexcept {
   static std::atomic<bool> told{false};
   if (!settings().explain || told.exchange(true)) return;
   const MPI_Comm world = MPI_COMM_WORLD;
-  if (number_of(world) == 0) return;  // another MPI, of which nothing was taken
+  if (!is_served()) return;  // another MPI, of which nothing was taken
   int rank = 0;
   if (real::Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
   std::uint64_t all = 0;

@@ -8,7 +8,7 @@
 // The arguments that are passed on are those of `call`, where it has them: its buffers may be
 // copies, in host memory, of what is on a GPU.
 #define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...)       \
-  int name PARAMETERS {                                      \
+  GDRX_MPIS int name PARAMETERS {                            \
     static constinit Real<decltype(::name)> real_one(#name); \
     Call call{__VA_ARGS__};                                  \
     Staging staging;                                         \

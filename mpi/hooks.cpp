@@ -44,7 +44,7 @@ GDRX_HOOK(Barrier, (MPI_Comm c), (c), .kind = Kind::barrier, .comm = c)
 // clang-format on
 
 #define GDRX_INIT_AS(name, PARAMETERS, ARGUMENTS)            \
-  int name PARAMETERS {                                      \
+  GDRX_MPIS int name PARAMETERS {                            \
     static constinit Real<decltype(::name)> real_one(#name); \
     const int result = real_one ARGUMENTS;                   \
     if (result == MPI_SUCCESS) agree_in_init();              \
@@ -58,7 +58,7 @@ GDRX_INIT_AS(PMPI_Init_thread, (int* argc, char*** argv, int wanted, int* got),
              (argc, argv, wanted, got))
 
 #define GDRX_FREE_AS(name)                                   \
-  int name(MPI_Comm* comm) {                                 \
+  GDRX_MPIS int name(MPI_Comm* comm) {                       \
     static constinit Real<decltype(::name)> real_one(#name); \
     const Freeing freeing(comm);                             \
     return real_one(comm);                                   \
@@ -69,7 +69,7 @@ GDRX_FREE_AS(MPI_Comm_disconnect)
 GDRX_FREE_AS(PMPI_Comm_disconnect)
 
 #define GDRX_FINALIZE_AS(name)                               \
-  int name() {                                               \
+  GDRX_MPIS int name() {                                     \
     static constinit Real<decltype(::name)> real_one(#name); \
     end_communicators();                                     \
     explain();                                               \

@@ -6,13 +6,19 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mpi/abi/abi.hpp"
+
 namespace gdrx::mpi {
 namespace {
 
-constexpr const char* kSoname = "libmpi.so.40";
-
 // Opened by the program, with names that it keeps to itself. Null: not opened.
-void* own_handle() noexcept { return dlopen(kSoname, RTLD_LAZY | RTLD_NOLOAD); }
+void* own_handle() noexcept {
+  for (const char* const name : kAbi.sonames) {
+    if (*name == 0) continue;
+    if (void* const opened = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return opened;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -29,10 +35,22 @@ void* find_object(const char* name) noexcept {
 }
 
 void die_without(const char* name) noexcept {
-  std::fprintf(stderr,
-               "gdrx: there is no %s behind libgdrx-coll-ompi.so: the program's MPI is not %s\n",
-               name, kSoname);
+  std::fprintf(stderr, "gdrx: there is no %s behind %s: the program's MPI is not %s\n", name,
+               kAbi.object, kAbi.mpis);
   std::abort();
+}
+
+bool is_served() noexcept {
+  static const bool kIs = [] {
+    if (has_this_abi()) return true;
+    if (sizeof(MPI_Comm) >= sizeof(void*)) return false;  // what it calls a handle passes whole
+    std::fprintf(
+        stderr,
+        "gdrx: %s is before a program whose MPI is not %s: gdrx mpirun picks the right one\n",
+        kAbi.object, kAbi.mpis);
+    std::abort();
+  }();
+  return kIs;
 }
 
 }  // namespace gdrx::mpi

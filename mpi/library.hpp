@@ -96,10 +96,22 @@ GDRX_REAL(Unpack);
 }  // namespace real
 #undef GDRX_REAL
 
+/// Before a function that takes the place of MPI's.
+#define GDRX_MPIS extern "C" [[gnu::visibility("default")]]
+
 /// A handle as a number: an address in Open MPI, an int in MPICH.
 template <class Handle>
 std::uintptr_t number_of(Handle handle) noexcept {
   return (std::uintptr_t)handle;  // NOLINT: whichever it is
 }
+/// And back.
+template <class Handle>
+Handle handle_of(std::uintptr_t number) noexcept {
+  return (Handle)number;  // NOLINT: whichever it is
+}
+
+/// Whether the program's MPI is one that this library is for. If not, nothing is taken; it ends
+/// the program with a line if it cannot even pass calls on.
+bool is_served() noexcept;
 
 }  // namespace gdrx::mpi

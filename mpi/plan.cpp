@@ -7,7 +7,7 @@ namespace {
 constexpr int kBad = -1;
 
 // Elements of all blocks, or kBad.
-std::ptrdiff_t sum_of(const int* counts, int blocks) noexcept {
+std::ptrdiff_t sum_of(List counts, int blocks) noexcept {
   if (counts == nullptr) return kBad;
   std::ptrdiff_t sum = 0;
   for (int i = 0; i < blocks; ++i) {
@@ -44,8 +44,8 @@ Verdict look_at_reduction(const Call& call, int rank, int size, Plan& plan) noex
 }
 
 // False: MPI is to say what is wrong.
-bool set(Side& side, const void* at, int blocks, int count, MPI_Datatype handle,
-         const int* counts = nullptr, const int* places = nullptr) noexcept {
+bool set(Side& side, const void* at, int blocks, std::ptrdiff_t count, MPI_Datatype handle,
+         List counts = {}, List places = {}) noexcept {
   const auto type = type_of(handle);
   if (!type || count < 0) return false;
   side = {

@@ -12,8 +12,8 @@ struct Side {
   std::byte* at = nullptr;
   int blocks = 0;  // 0: this rank has no such side
   std::ptrdiff_t count = 0;
-  const int* counts = nullptr;  // of each block, instead
-  const int* places = nullptr;  // in elements; null: one block behind another
+  List counts = {};  // of each block, instead
+  List places = {};  // in elements; none: one block behind another
   MPI_Datatype handle{};
   Type type;
 

@@ -9,7 +9,7 @@
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
 #define GDRX_ASK_AS(name, PARAMETERS, ARGUMENTS, DRIVE)      \
-  int name PARAMETERS {                                      \
+  GDRX_MPIS int name PARAMETERS {                            \
     static constinit Real<decltype(::name)> real_one(#name); \
     if (any_pending()) DRIVE;                                \
     return real_one ARGUMENTS;                               \

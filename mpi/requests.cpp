@@ -16,7 +16,7 @@ struct Pending {
   gdrxRequest_t request = nullptr;
   Work work;
   MPI_Datatype own_type = MPI_DATATYPE_NULL;  // the program may free its type before the end
-  std::vector<int> own_lists;                 // counts and places, which Fortran's binding may free
+  std::vector<long> own_lists;                // counts and places, which Fortran's binding may free
   const char* why = nullptr;                  // it failed
   int error = MPI_SUCCESS;
 };
@@ -81,10 +81,11 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
 void keep_lists(Side& side, Pending& one) {
   if (side.counts == nullptr) return;
   const auto blocks = static_cast<std::size_t>(side.blocks);
-  one.own_lists.assign(side.counts, side.counts + blocks);
-  one.own_lists.insert(one.own_lists.end(), side.places, side.places + blocks);
+  one.own_lists.reserve(2 * blocks);
+  for (int i = 0; i < side.blocks; ++i) one.own_lists.push_back(side.counts[i]);
+  for (int i = 0; i < side.blocks; ++i) one.own_lists.push_back(side.places[i]);
   side.counts = one.own_lists.data();
-  side.places = side.counts + blocks;
+  side.places = one.own_lists.data() + blocks;
 }
 
 // A type of the program's as it is now, if it may be needed in the end. Made anew: a duplicate
@@ -197,14 +198,14 @@ void drive_all() noexcept {
       const std::lock_guard lock(mutex);
       for (const auto& entry : pending) {
         const std::pair<std::uintptr_t, Pending*> one = entry;  // it goes when it has ended
-        if (has_ended(reinterpret_cast<MPI_Request>(one.first), *one.second)) {
+        if (has_ended(handle_of<MPI_Request>(one.first), *one.second)) {
           ended = one;
           break;
         }
       }
     }
     if (ended.second == nullptr) return;
-    tell_mpi(reinterpret_cast<MPI_Request>(ended.first), *ended.second);
+    tell_mpi(handle_of<MPI_Request>(ended.first), *ended.second);
   }
 }
 

@@ -38,7 +38,9 @@ gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state, Wo
   std::size_t own = static_cast<std::size_t>(call.recv_count);
   const bool lists = call.kind == Kind::reduce_scatter;
   if (lists) {
-    std::copy_n(call.recv_counts, state.size, work.lists.begin());
+    for (int i = 0; i < state.size; ++i) {
+      work.lists[static_cast<std::size_t>(i)] = static_cast<std::size_t>(call.recv_counts[i]);
+    }
     own = work.lists[static_cast<std::size_t>(state.rank)];
   }
   const void* const from = plan.in_place ? call.recv : call.send;

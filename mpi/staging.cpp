@@ -71,12 +71,12 @@ bool ask(const Call& call, Ranks& ranks) noexcept {
 }
 
 // One block, or one a rank, of a side.
-Span span_of(MPI_Datatype type, int count, const int* counts, const int* places, int blocks) {
+Span span_of(MPI_Datatype type, std::ptrdiff_t count, List counts, List places, int blocks) {
   Span span;
   Shape shape;
   if (!measure(type, shape)) return span;
   if (counts == nullptr) {
-    add(span, shape, 0, std::ptrdiff_t{count} * blocks);
+    add(span, shape, 0, count * blocks);
     return span;
   }
   std::ptrdiff_t next = 0;
@@ -99,9 +99,9 @@ void spans_of(const Call& call, const Ranks& ranks, Span* send, Span* recv) {
   if (trait.reduces) {
     const bool lists = call.kind == Kind::reduce_scatter;
     const bool blocks = call.kind == Kind::reduce_scatter_block;
-    const Span whole = span_of(call.recv_type, call.recv_count, lists ? call.recv_counts : nullptr,
+    const Span whole = span_of(call.recv_type, call.recv_count, lists ? call.recv_counts : List(),
                                nullptr, lists || blocks ? ranks.group : 1);
-    const int own = lists ? call.recv_counts[ranks.own] : call.recv_count;
+    const std::ptrdiff_t own = lists ? call.recv_counts[ranks.own] : call.recv_count;
     if (send != nullptr) *send = whole;
     const bool exscan_first = call.kind == Kind::exscan && ranks.own == 0;
     if (recv == nullptr || exscan_first || (call.kind == Kind::reduce && !ranks.root)) return;

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "mpi/abi/abi.hpp"
+
 namespace gdrx::mpi {
 namespace {
 
@@ -154,9 +156,12 @@ void set_processors(int count) noexcept { fewest = count; }
 
 // Never destroyed: destructors of a program's globals may call MPI.
 const Choice& choice_for(int ranks) noexcept {
+  static const bool kSlower = is_known_slower();
+  static const auto& nothing = *new Choice{1, {}};
   static const auto& shared = *new std::vector<Choice>(known(kCrowded));
   static const auto& each = *new std::vector<Choice>(known(kRoomy));
   if (!given().empty()) return nearest(given(), ranks);
+  if (!kSlower) return nothing;
   return nearest(ranks > processors() ? shared : each, ranks);
 }
 

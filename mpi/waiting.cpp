@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "mpi/library.hpp"
+#include "mpi/abi/abi.hpp"
 
 namespace gdrx::mpi {
 namespace {
@@ -20,11 +20,7 @@ constexpr int kLooks = 8;  // after a sleep: what came meanwhile takes MPI sever
 }  // namespace
 
 void while_waiting(void*, std::uint64_t rounds) noexcept {
-  static const MPI_Comm kSelf = MPI_COMM_SELF;
-  int found = 0;
-  for (int looks = rounds < kAwake ? 1 : kLooks; looks > 0; --looks) {
-    real::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, kSelf, &found, MPI_STATUS_IGNORE);
-  }
+  for (int looks = rounds < kAwake ? 1 : kLooks; looks > 0; --looks) let_mpi_go_on();
   if (rounds < kAwake) return;
   const std::chrono::microseconds sleep((rounds - kAwake) / kRoundsPerMicrosecond + 20);
   std::this_thread::sleep_for(std::min(sleep, kLongestSleep));

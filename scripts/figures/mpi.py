@@ -62,15 +62,19 @@ def suites():
     run = load("mpi4py-suite")
     rows = [(row["ranks"], row["mode"], row.get("tests", ""), "passed" if row["passed"] else "failed",
              f"{row['taken']} of {row['eligible']}" if "taken" in row else "") for row in run["rows"]]
-    matrix = load("mpi-matrix-openmpi-4.1.4")
-    found = matrix["summary"]
+    matrices = [(name, load(name)) for name in ("mpi-matrix-openmpi-4.1.4", "mpi-matrix-mpich-4.0.2")]
+    programs = []
+    for name, matrix in matrices:
+        found = matrix["summary"]
+        programs.append((matrix["mpi"].removeprefix("mpirun ").translate(str.maketrans("", "", "()")), found["programs"], found["without"],
+                         found["all"], found.get("auto", "not run"), found["worse"], f"{found['all_taken']} of {found['all_eligible']}"))
     return ["## Tests of others", "", f"{run['suite']}:", ""] + table(["ranks", "<GDRX_MPI", "tests", "<result", "taken"], rows) + \
-        [f"{matrix['suite']}: of {found['programs']} programs {found['without']} pass without gdrx, {found['all']} with `all`, "
-         f"{found['auto']} with the default; {found['worse']} got worse. With `all` {found['all_taken']} of {found['all_eligible']} "
-         "eligible calls were taken.", "", "Measured:", "",
-         f"- [mpi4py-suite](../../results/mpi4py-suite.json): {run['machine']}; commit {run['commit']}, `{run['command']}`",
-         f"- [mpi-matrix-openmpi-4.1.4](../../results/mpi-matrix-openmpi-4.1.4.json): {matrix['machine']}; commit {matrix['commit']}, "
-         "`scripts/mpi-matrix`", ""]
+        [f"{matrices[0][1]['suite']}: programs that pass, and eligible calls that were taken with `all`:", ""] + \
+        table(["<MPI", "programs", "without gdrx", "`all`", "by default", "worse", "taken"], programs) + \
+        ["Measured:", "",
+         f"- [mpi4py-suite](../../results/mpi4py-suite.json): {run['machine']}; commit {run['commit']}, `{run['command']}`"] + \
+        [f"- [{name}](../../results/{name}.json): {matrix['machine']}; commit {matrix['commit']}, `{matrix.get('command', 'scripts/mpi-matrix')}`"
+         for name, matrix in matrices] + [""]
 
 
 def mpi():

@@ -12,17 +12,46 @@ def give_up(text):
     sys.exit(2)
 
 
+class Launcher:
+    """An mpirun, and how it is told what its ranks get."""
+
+    def __init__(self, name):
+        self.name = name
+        try:
+            said = subprocess.run([name, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+        except OSError as error:
+            give_up(f"{name}: {error.strerror}")
+        self.is_open_mpi = "Open MPI" in said
+        number = re.search(r"(?:Version:?|\(Open MPI\)) *([\d.]+)", said)
+        kind = "Open MPI" if self.is_open_mpi else "Intel MPI" if "Intel" in said else "MPICH"
+        self.version = f"{kind} {number[1] if number else ''}".strip()
+        self.object = f"libgdrx-coll-{'ompi' if self.is_open_mpi else 'mpich'}.so"
+
+    def words(self, ranks, variables):
+        """`variables`: NAME=VALUE each."""
+        if self.is_open_mpi:
+            return [self.name, "--oversubscribe", "-np", str(ranks), *(word for one in variables for word in ("-x", one))]
+        return [self.name, "-np", str(ranks), *(word for one in variables for word in ("-genv", *one.split("=", 1)))]
+
+    def environment(self, clean):
+        return {**clean, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
 def add_library(options):
-    options.add_argument("--library", type=os.path.abspath, default=str(ROOT / "build/release/lib/libgdrx-coll-ompi.so"))
+    options.add_argument("--mpirun", default="mpirun", help="the launcher of the MPI")
+    options.add_argument("--library", type=os.path.abspath, help="what is preloaded; by the MPI, of build/release, if not given")
 
 
 def check_library(given):
+    """The launcher; given.library is there from here on."""
+    launcher = Launcher(given.mpirun)
+    given.library = given.library or str(ROOT / "build/release/lib" / launcher.object)
     if not os.path.exists(given.library):
-        give_up(f"there is no {given.library}: ninja -C build/release gdrx_coll_ompi gdrx")
+        give_up(f"there is no {given.library}: ninja -C build/release gdrx_coll_ompi gdrx_coll_mpich gdrx")
+    return launcher
 
 
-def about():
+def about(launcher):
     """Of a results file: where and of what it is."""
-    mpi = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return {"machine": f"{os.cpu_count()} CPUs, load average {os.getloadavg()[1]:.0f}, Linux {platform.release()}", "mpi": mpi, "commit": commit}
+    return {"machine": f"{os.cpu_count()} CPUs, load average {os.getloadavg()[1]:.0f}, Linux {platform.release()}", "mpi": launcher.version, "commit": commit}

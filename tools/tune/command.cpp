@@ -18,6 +18,7 @@
 
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
+#include "tools/mpirun/command.hpp"
 #include "tools/support.hpp"
 #include "tools/tune/rows.hpp"
 #include "tools/tune/runs.hpp"
@@ -191,11 +192,14 @@ void measure_mpi(const Options& options) {
                 kFailed);
   setenv("GDRX_MPI", "all", 1);
   unsetenv("GDRX_MPI_TABLE");  // it may be the file that is written
+  const Family* const family = family_of_launcher(on_path("mpirun"));
+  const bool open_mpi = family == nullptr || family->option == "-x";
   for (const int ranks : ranks_of(options, false)) {
-    const std::vector<std::string> words{program_of_gdrx("gdrx"), "mpirun",
-                                         "--oversubscribe",       "-np",
-                                         std::to_string(ranks),   program_of_gdrx("mpi_beside"),
-                                         options.output};
+    std::vector<std::string> words{program_of_gdrx("gdrx"), "mpirun"};
+    if (open_mpi) words.emplace_back("--oversubscribe");
+    words.insert(words.end(),
+                 {"-np", std::to_string(ranks),
+                  program_of_gdrx(open_mpi ? "mpi_beside" : "mpich_beside"), options.output});
     fmt::print("# {}\n", fmt::join(words, " "));
     std::fflush(stdout);
     run_program(words);

@@ -4,6 +4,7 @@
 #include "both.h"
 
 enum { kMost = 64, kMany = 24, kCount = 1500 };
+static int is_mpichs; /* it has the calls, and leaves the status of a collective as it was */
 static int counts[kMost], places[kMost], sums[kMany][kCount], mine[kMany][kCount];
 static MPI_Request requests[2 * kMany];
 static int messages[2 * kMany];
@@ -31,7 +32,7 @@ static void check(const char* what, int right) {
     call(__VA_ARGS__, &q);                                                                               \
     ((__typeof__(&MPI_Wait))real("PMPI_Wait"))(&q, MPI_STATUS_IGNORE);                                   \
     check(#name, memcmp(got, want, 1 << 20) == 0);                                                       \
-    check(#name "'s request", q == MPI_REQUEST_NULL && got_count == 0);                                  \
+    check(#name "'s request", q == MPI_REQUEST_NULL && (got_count == 0 || is_mpichs));                  \
   } while (0)
 
 static void each(int n, MPI_Datatype type) {
@@ -175,6 +176,8 @@ static void lists_meanwhile(void) {
 
 int main(int argc, char** argv) {
   begin(argc, argv);
+  const char* mode = getenv("GDRX_MPI");
+  is_mpichs = kMpich && (!mode || !strstr(mode, "all"));
   MPI_Comm copy;
   MPI_Datatype gaps;
   int sum = 0;

@@ -66,10 +66,12 @@ int main(int argc, char** argv) {
   MPI_Allreduce(&rank, &others, 1, MPI_INT, MPI_SUM, between);
   for (int i = (rank + 1) % 2; i < size; i += 2) expected += i;
   wrong += others != expected;
+#ifdef OPEN_MPI /* distributions have MPICH without its checks of arguments: it crashes */
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   wrong += MPI_Allreduce(&rank, &most, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS;
   wrong += MPI_Bcast(&rank, 1, MPI_INT, size, MPI_COMM_WORLD) == MPI_SUCCESS;
   wrong += MPI_Bcast(&rank, 1, NULL, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
+#endif
   if (wrong) printf("rank %d: %d were wrong\n", rank, wrong);
   MPI_Comm_free(&between);
   MPI_Comm_free(&half);

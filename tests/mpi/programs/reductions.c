@@ -73,7 +73,8 @@ static void reduce_all(MPI_Datatype type, const char* name, MPI_Op op, int count
     MAKE_BOTH(Allreduce, BEFORE, s, r, count, type, op, MPI_COMM_WORLD);
     check("Allreduce", name, type, count);
     const int root = count % size;
-    MAKE_BOTH(Reduce, BEFORE, rank == root ? s : in, r, count, type, op, root, MPI_COMM_WORLD);
+    /* MPICH's own crashes in place, where the root is not rank 0. */
+    MAKE_BOTH(Reduce, BEFORE, rank == root && !(kMpich && r == want) ? s : in, r, count, type, op, root, MPI_COMM_WORLD);
     if (rank == root) check("Reduce", name, type, count);
     MAKE_BOTH(Scan, BEFORE, s, r, count, type, op, MPI_COMM_WORLD);
     check("Scan", name, type, count);
