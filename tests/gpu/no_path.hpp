@@ -18,6 +18,8 @@ class NoPath : public Path {
   void all_left() noexcept override {}
   Result<void> launch(const Work&, const Shape&, void*) override { return {}; }
   Result<void> move(const Moves&, int, void*) override { return {}; }
+  Result<std::byte*> products() override { return cannot(); }
+  Result<void> scale(const Scaling&, void*) override { return {}; }
   Result<void> exchange(const Messages&, int) override { return {}; }
   Result<void> check_buffers(const void*, const void*) const override { return {}; }
   void* own_stream() const noexcept override { return nullptr; }
