@@ -37,7 +37,7 @@ def host():
                          f"{theirs / ours:.2f}"))
         means.append((name, f"{mean_ratio(run['rows']):.2f}", ", ".join(f"{mean:.2f}" for mean in run["means_of_runs"]),
                       f"{run['least_row_of_runs']:.2f}"))
-    limit = re.search(r"trace_cost> (\d+)", (ROOT / "tests/trace/CMakeLists.txt").read_text())[1]
+    limit = re.search(r"trace_cost> alone (\d+)", (ROOT / "tests/trace/CMakeLists.txt").read_text())[1]
     built = load("ab-host")
     return ["Allreduce of host memory on one machine, beside Open MPI 4.1.4 with its defaults in the same run.",
             "Float, sum, out of place. A time is the median of the slowest rank.",

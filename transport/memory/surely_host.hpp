@@ -9,8 +9,8 @@ namespace gdrx {
 /// has. Any thread; no lock, and no system call but in the first call.
 bool is_on_heap_or_stack(const void* address) noexcept;
 
-/// Whether nobody need ask CUDA whose they are: each is there or NULL, or the process has no driver.
-/// Of what is elsewhere it asks the linker, which has a lock.
+/// Whether nobody need ask CUDA whose they are: each is there or NULL, or the process has no
+/// driver. Of what is elsewhere it asks the linker, which has a lock.
 bool are_surely_host(const void* one, const void* other) noexcept;
 
 }  // namespace gdrx
