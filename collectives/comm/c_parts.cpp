@@ -153,7 +153,7 @@ Result<void> check_exchange(const Call& call, const Parts& parts) {
 Result<void> post(gdrxComm* comm, Call call, Lists& lists, gdrxStream_t stream,
                   gdrxRequest_t* request) {
   const bool waited = stream == nullptr && request == nullptr && !in_group() &&
-                      are_surely_host(call.input, call.output);
+                      comm->impl->has_quick() && are_surely_host(call.input, call.output);
   call.parts = lists.share(waited);
   return submit(comm, call, stream, request);
 }

@@ -68,6 +68,8 @@ class Communicator final {
   /// wrong with a call after this ends the communicator, and with it what peers wait for.
   Result<void> check(const Call& call) const;
   Result<void> check_wait(const Call& call) const;  // its stream is captured: no host can wait
+  /// Whether calls of host memory may be done at once: no GPU has a part in any.
+  bool has_quick() const noexcept;
   /// Starts the call when those before it are done; what runs_in_stream() is enqueued at once.
   Result<std::shared_ptr<Operation>> post(Call call);
   Route route_of(const Call& call, const Buffers& buffers = {}) const;  // its own, if it has one
@@ -269,7 +271,6 @@ class Communicator final {
   void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
-  bool has_quick() const noexcept;
   bool may_be_quick(const Call& call) const noexcept;
   bool is_quiet() const noexcept;  // driver_ held, as for the next
   bool run_quickly(const Call& call, std::shared_ptr<Operation>& late);

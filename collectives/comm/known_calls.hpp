@@ -78,9 +78,11 @@ class KnownCalls {
   };
   static std::size_t place_of(const Asked& asked) noexcept {
     // Apart, for calls of several collectives, or of each root, come in turn.
-    const auto both = (asked.count * 64 + static_cast<std::uint64_t>(asked.root)) * 32 +
+    const auto kind = static_cast<std::uint64_t>(asked.type) << 5 ^
+                      static_cast<std::uint64_t>(asked.op) << 10 ^
                       static_cast<std::uint64_t>(asked.collective);
-    const auto mixed = both * 0x9E3779B97F4A7C15;  // Fibonacci hashing: the upper bits
+    const auto all = (asked.count * 64 + static_cast<std::uint64_t>(asked.root)) << 16 ^ kind;
+    const auto mixed = all * 0x9E3779B97F4A7C15;  // Fibonacci hashing: the upper bits
     return static_cast<std::size_t>(mixed >> (64 - kBits));
   }
   std::array<Entry, 1U << kBits> entries_{};

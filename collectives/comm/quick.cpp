@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small call between the ranks of a host, from its beginning to its end in one go: without an
 // operation, which takes memory, a place in the queue and a clock.
+#include <algorithm>
 #include <utility>
 
 #include "collectives/comm/communicator.hpp"
@@ -196,7 +197,8 @@ bool Communicator::run_known(const KnownCall& known, const exec::BlockCall& bloc
 }
 
 std::size_t Communicator::run_at_once(std::span<const Call* const> messages) {
-  if (!pairs_ || !may_be_quick(*messages.front())) return 0;
+  const auto may_be = [this](const Call* call) { return may_be_quick(*call); };
+  if (!pairs_ || !std::all_of(messages.begin(), messages.end(), may_be)) return 0;
   const Turn turn(*this);
   if (!turn.may_go_on()) return 0;
   const int looks = looks_of(choices_.machine);

@@ -177,6 +177,17 @@ TEST(KnownCalls, OfEveryRootAndSizeMostlyStayKnown) {
     ++kept;
   }
   EXPECT_GE(kept, 6);
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {  // in turns, as programs have them
+    KnownCall call;
+    call.asked = {Collective::all_reduce, static_cast<int>(DataType::float64), static_cast<int>(op),
+                  0, 1};
+    calls.keep(call);
+  }
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
+    EXPECT_NE(calls.find({Collective::all_reduce, static_cast<int>(DataType::float64),
+                          static_cast<int>(op), 0, 1}),
+              nullptr);
+  }
   EXPECT_EQ(calls.find({Collective::broadcast, 1, 0, 0, 2}), nullptr);
 }
 

@@ -23,6 +23,10 @@ constexpr int kStartOfBreak = 47;
 // MiB at least.
 constexpr std::uintptr_t kStack = 8 * 1024 * 1024;
 
+// Nothing is believed beyond it, whatever somebody says who stands in for sbrk().
+constexpr std::uintptr_t kMostHeap = std::uintptr_t{1} << 38;
+const void* const kNoBreak = reinterpret_cast<void*>(-1);
+
 struct Places {
   std::uintptr_t heap = UINTPTR_MAX;  // its first address; the highest of all: nobody knows
   std::uintptr_t stack_begin = 0;     // equal: nobody knows
@@ -58,8 +62,9 @@ bool is_on_heap_or_stack(const void* address) noexcept {
   static const Places places = find();
   const auto asked = reinterpret_cast<std::uintptr_t>(address);
   if (asked - places.stack_begin < places.stack_end - places.stack_begin) return true;
-  // Of 0 it is no system call.
-  return asked >= places.heap && asked < reinterpret_cast<std::uintptr_t>(sbrk(0));
+  if (asked < places.heap || asked - places.heap > kMostHeap) return false;
+  void* const end = sbrk(0);  // of 0 it is no system call
+  return end != kNoBreak && asked < reinterpret_cast<std::uintptr_t>(end);
 }
 
 bool are_surely_host(const void* one, const void* other) noexcept {

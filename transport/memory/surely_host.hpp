@@ -6,7 +6,8 @@
 namespace gdrx {
 
 /// Whether the address lies in one of them: then it is host memory, whatever drivers the process
-/// has. Any thread; no lock, and no system call but in the first call.
+/// has. Any thread; no lock of ours, and no system call but in the first call. (A library that
+/// watches sbrk(), as UCX may, sees it asked for 0.)
 bool is_on_heap_or_stack(const void* address) noexcept;
 
 /// Whether nobody need ask CUDA whose they are: each is there or NULL, or the process has no
