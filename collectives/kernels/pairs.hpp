@@ -40,9 +40,10 @@ struct alignas(16) PairWords {
 /// In a sender's arena: how many slots its receiver has emptied, as far as it has told.
 inline constexpr std::uint64_t kEmptiedAt = kPairWordsAt + kPairChannels * sizeof(PairWords);
 
-/// A message of which a channel carries at least so many packs goes in bulk, behind its header if it has one:
-/// plain tiles in a ring, and a word that says how many have come. Its sender waits until all are
-/// taken: the ring is empty between kernels. Collectives that go in bulk have it, too.
+/// A message of which a channel carries at least so many packs goes in bulk, behind its header if
+/// it has one: plain tiles in a ring, and a word that says how many have come. Its sender waits
+/// until all are taken: the ring is empty between kernels. Collectives that go in bulk have it,
+/// too.
 inline constexpr std::uint64_t kLeastWidthInBulk = 2048;
 inline constexpr std::uint32_t kBulkTile = 1024;
 /// A ring's. A side moves some at once and tells of them by one fence, which is as long as some
