@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/abi/abi.hpp"
 #include "mpi/library.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/table.hpp"
@@ -53,9 +54,9 @@ bool compare(const Ballots& mine, Ballots& all, MPI_Comm world, int rank) {
       told = true;
       std::fprintf(stderr,
                    "gdrx: rank %d waits in MPI_Init for ranks that do not come. If they have not "
-                   "loaded this library, give it to every rank of the job, or to none (mpirun -x "
+                   "loaded this library, give it to every rank of the job, or to none (%s "
                    "LD_PRELOAD, or gdrx mpirun)\n",
-                   rank);
+                   rank, kAbi.for_all);
     }
     std::this_thread::sleep_for(kNap);
   }
@@ -86,9 +87,9 @@ bool agree(MPI_Comm world, int rank) {
       same_mode ? "GDRX_MPI_TABLE is one" : std::string("GDRX_MPI is ") + word_of(one.value);
   std::fprintf(stderr,
                "gdrx: %s on rank %d and %s on rank %d, so MPI keeps all collectives: give every "
-               "rank the same (mpirun -x %s)\n",
+               "rank the same (%s %s)\n",
                values.c_str(), one.rank, same_mode ? "another" : word_of(other.value), other.rank,
-               same_mode ? "GDRX_MPI_TABLE" : "GDRX_MPI");
+               kAbi.for_all, same_mode ? "GDRX_MPI_TABLE" : "GDRX_MPI");
   return false;
 }
 

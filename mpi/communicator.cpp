@@ -86,7 +86,8 @@ int on_copy(MPI_Comm, int, void*, void*, void*, int* copied) {
 bool begin() noexcept {
   const std::lock_guard lock(mutex);
   if (phase != Phase::before) return phase == Phase::on;
-  if (settings().off) {
+  // First of all: handles of another interface may be cut, so such a call cannot even be passed on.
+  if (!is_served() || settings().off) {
     phase = Phase::off;
     return false;
   }
@@ -94,7 +95,7 @@ bool begin() noexcept {
   int finalized = 0;
   if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return false;
   const bool works = ranks_agree() && real::Finalized(&finalized) == MPI_SUCCESS &&
-                     finalized == 0 && is_served() &&
+                     finalized == 0 &&
                      real::Comm_create_keyval(on_copy, on_free, &keyval, nullptr) == MPI_SUCCESS;
   phase = works ? Phase::on : Phase::off;
   return works;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "mpi/abi/abi.hpp"
 #include "mpi/settings.hpp"
 
 namespace gdrx::mpi {
@@ -53,7 +54,11 @@ void explain() noexcept {
   static std::atomic<bool> told{false};
   if (!settings().explain || told.exchange(true)) return;
   const MPI_Comm world = MPI_COMM_WORLD;
-  if (!is_served()) return;  // another MPI, of which nothing was taken
+  if (!is_served()) {
+    std::fprintf(stderr, "gdrx: %s is before a program whose MPI is not %s: nothing is taken\n",
+                 kAbi.object, kAbi.mpis);
+    return;
+  }
   int rank = 0;
   if (real::Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
   std::uint64_t all = 0;

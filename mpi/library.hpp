@@ -25,7 +25,8 @@ void* find_object(const char* name) noexcept;
 #endif
 
 /// A function of the library that is looked up at its first call. It ends the program with a line
-/// if there is none: nobody could have linked a program that calls it.
+/// if there is none. A program may call one that MPI lacks if it asks by a weak reference, which
+/// finds ours: those that are not in every MPI that is served are asked for by exists() before.
 [[noreturn]] void die_without(const char* name) noexcept;
 template <class Function>
 class Real {
@@ -38,6 +39,7 @@ class Real {
       function = find();
     return function(arguments...);
   }
+  bool exists() const noexcept { return find_function(name_) != nullptr; }
 
  private:
   Function* find() noexcept {

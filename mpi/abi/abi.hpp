@@ -11,6 +11,7 @@ struct Abi {
   const char* object;                  // the library that this is in
   const char* mpis;                    // whose programs it serves
   std::array<const char*, 2> sonames;  // of the MPI library; an empty one is none
+  const char* for_all;                 // before a variable that every rank is to have
 };
 extern const Abi kAbi;
 

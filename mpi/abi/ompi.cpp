@@ -4,7 +4,7 @@
 
 namespace gdrx::mpi {
 
-constexpr Abi kAbi{"libgdrx-coll-ompi.so", "Open MPI", {"libmpi.so.40", ""}};
+constexpr Abi kAbi{"libgdrx-coll-ompi.so", "Open MPI", {"libmpi.so.40", ""}, "mpirun -x"};
 
 bool has_this_abi() noexcept { return number_of(MPI_COMM_WORLD) != 0; }
 

@@ -84,6 +84,7 @@
 #define GDRX_MPI_NUMBERS(X) \
   X(int, MPI_SUCCESS, 0) \
   X(int, MPI_ERR_OTHER, 15) \
+  X(int, MPI_ERR_COUNT, 2) \
   X(int, MPI_ANY_SOURCE, -2) \
   X(int, MPI_ANY_TAG, -1) \
   X(int, MPI_PROC_NULL, -1) \
