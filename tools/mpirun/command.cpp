@@ -122,11 +122,12 @@ Variables own_variables() {
   const char* const others = std::getenv("LD_PRELOAD");
   std::vector<std::string> words = words_for(*launcher.family, given, object_of(*launcher.family),
                                              others == nullptr ? "" : others, own_variables());
-  words.insert(words.begin(), launcher.path.string());
+  // By a whole path Open MPI's would look for its parts there on other hosts, too.
+  words.insert(words.begin(), launcher.path.filename().string());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  execv(arguments[0], arguments.data());
+  execv(launcher.path.c_str(), arguments.data());
   throw Failure{kFailed, fmt::format("mpirun cannot be started: {}", std::strerror(errno))};
 }
 
