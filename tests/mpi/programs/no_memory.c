@@ -35,5 +35,6 @@ int main(int argc, char** argv) {
   if (error != MPI_SUCCESS) MPI_Error_string(error, text, &length);
   printf("rank %d: %s\n", rank, text);
   fflush(stdout);
+  sleep(1); /* some launchers end the others as soon as one has */
   _exit(error == MPI_SUCCESS);
 }
