@@ -150,8 +150,7 @@ std::string Explanation::on_gpus(Collective collective, Bytes bytes) const {
 
 std::string Explanation::of_kernel(const Call& call, Bytes bytes) const {
   if (comm_.gpu_.rails.hierarchy()) return of_hosts(bytes);
-  if (by_moves(call.collective) ||
-      (!comm_.choices_.fixed && reduces_by_moves(call, comm_.size()))) {
+  if (goes_by_moves(call, comm_.choices_.fixed.has_value(), comm_.size())) {
     return on_gpus(call.collective, bytes) + of_moves(call, bytes);
   }
   if (call.collective == Collective::send_recv) {

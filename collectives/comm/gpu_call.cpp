@@ -226,7 +226,7 @@ Result<void> Communicator::launch_on_gpu(const Call& call, void* stream) {
     const Call* const one = &call;
     return launch_messages(std::span(&one, 1));
   }
-  if (by_moves(call.collective) || (!choices_.fixed && reduces_by_moves(call, size()))) {
+  if (goes_by_moves(call, choices_.fixed.has_value(), size())) {
     return launch_moves(call, stream);
   }
   if (call.collective == Collective::barrier) return launch_barrier(call, stream);

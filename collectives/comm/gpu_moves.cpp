@@ -72,20 +72,21 @@ void reduce_to_root(Moves& what, const Call& call, Bytes bytes, Rank self, int r
 
 }  // namespace
 
-// The kernels of allReduce send as much to every rank as to the root. From that size on the link
-// that a move leaves free is worth more than what a small kernel saves; of more ranks the root's
-// link carries more than theirs.
-bool reduces_by_moves(const Call& call, int ranks) noexcept {
-  constexpr Bytes kLeast = 1 << 20;
-  return call.collective == Collective::reduce && ranks == 2 &&
-         call.count * size_of(call.type) >= kLeast;
-}
-
 bool by_moves(Collective collective) noexcept {
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
   if (collective == Collective::send_recv) return false;
   return traits.by_messages() || collective == Collective::broadcast ||
          collective == Collective::all_gather_v || is_scan(collective);
+}
+
+// The kernels of allReduce send as much to every rank as to the root. From that size on the link
+// that a move leaves free is worth more than what a small kernel saves; of more ranks the root's
+// link carries more than theirs.
+bool goes_by_moves(const Call& call, bool fixed, int ranks) noexcept {
+  constexpr Bytes kLeast = 1 << 20;
+  if (by_moves(call.collective)) return true;
+  return !fixed && call.collective == Collective::reduce && ranks == 2 &&
+         call.count * size_of(call.type) >= kLeast;
 }
 
 Moves moves_of(const Call& call, Rank self, int ranks) {

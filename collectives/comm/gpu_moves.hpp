@@ -23,8 +23,9 @@ constexpr bool by_blocks(Collective collective) noexcept {
 /// arrive.
 bool by_moves(Collective collective) noexcept;
 
-/// Whether a reduce of GPU memory is faster so than by a kernel of allReduce.
-bool reduces_by_moves(const Call& call, int ranks) noexcept;
+/// Whether such a kernel carries the call: also a reduce that is faster so than by one of
+/// allReduce, unless an algorithm is `fixed`.
+bool goes_by_moves(const Call& call, bool fixed, int ranks) noexcept;
 
 /// A buffer of which this rank has no byte to move is null.
 gpu::Moves moves_of(const Call& call, Rank self, int ranks);

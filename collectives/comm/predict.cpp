@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calls are predicted to take.
-#include <numeric>
+#include <algorithm>
 
 #include "collectives/comm/communicator.hpp"
 #include "collectives/comm/gpu_moves.hpp"
@@ -43,10 +43,10 @@ double Communicator::kernel_us(const Call& call) const {
   const Bytes bytes = call.count * size_of(call.type);
   const auto others = static_cast<Bytes>(size() - 1);
   if (call.collective == Collective::barrier) return gpu::best(gpu_.host, sizeof(float)).us;
-  if (by_blocks(call.collective) && !plan::traits_of(call.collective).has_parts()) {
+  if (by_blocks(call.collective)) {
     return gpu::move_us(gpu_.host, others * bytes);
   }
-  if (by_moves(call.collective) || (!choices_.fixed && reduces_by_moves(call, size()))) {
+  if (goes_by_moves(call, choices_.fixed.has_value(), size())) {
     const bool once = call.collective == Collective::broadcast && passes_on(bytes, size());
     const Bytes longest =
         once ? bytes : both_ways_of(moves_of(call, rank_, size()), rank_).longest();

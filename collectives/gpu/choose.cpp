@@ -58,12 +58,14 @@ constexpr Cost kMove{2.2, 0.3, 310e3};
 constexpr Cost kDirectOfTwo{5.5, 1.6, 340e3};
 constexpr Cost kDirect{5.5, 1.6, 310e3};
 
+double time_of(const Cost& cost, int ranks, double out) {
+  return cost.base + cost.per_rank * ranks + out / cost.rate;
+}
+
 double predict(const Shape& shape, int ranks, std::uint64_t bytes) {
   const double n = ranks;
   const auto size = static_cast<double>(bytes);
-  const auto time = [&](const Cost& cost, double out) {
-    return cost.base + cost.per_rank * n + out / cost.rate;
-  };
+  const auto time = [&](const Cost& cost, double out) { return time_of(cost, ranks, out); };
   switch (shape.kernel) {
     case Kernel::one_shot:
       return time(shape.tiled ? kOneShotTiled : kOneShot, (n - 1) * size);
@@ -199,7 +201,7 @@ std::optional<Prediction> prediction_of(Kernel kernel, const Host& host, std::ui
 }
 
 double move_us(const Host& host, std::uint64_t bytes) noexcept {
-  return kMove.base + kMove.per_rank * host.ranks + static_cast<double>(bytes) / kMove.rate;
+  return time_of(kMove, host.ranks, static_cast<double>(bytes));
 }
 
 std::optional<Kernel> kernel_of(plan::Algorithm algorithm) noexcept {

@@ -9,13 +9,13 @@ namespace gdrx::gpu {
 
 namespace {
 
-const std::uint8_t* place_of(const Moves& what, std::size_t peer, bool sends) {
-  const void* const buffer = sends ? what.input : what.output;
-  return static_cast<const std::uint8_t*>(buffer) + (sends ? what.sends : what.receives)[peer].at;
-}
-
 const Run& run_of(const Moves& what, std::size_t peer, bool sends) {
   return (sends ? what.sends : what.receives)[peer];
+}
+
+const std::uint8_t* place_of(const Moves& what, std::size_t peer, bool sends) {
+  const void* const buffer = sends ? what.input : what.output;
+  return static_cast<const std::uint8_t*>(buffer) + run_of(what, peer, sends).at;
 }
 
 Message message_of(const Moves& what, std::size_t peer, bool sends, int ranks,
