@@ -7,7 +7,8 @@
 
 // The arguments that are passed on are those of `call`, where it has them: its buffers may be
 // copies, in host memory, of what is on a GPU.
-#define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...)       \
+// PASS: how the call goes on to `real_one`, the function behind this one.
+#define GDRX_HOOK_BY(name, PARAMETERS, PASS, ...)            \
   GDRX_MPIS int name PARAMETERS {                            \
     static constinit Real<decltype(::name)> real_one(#name); \
     Call call{__VA_ARGS__};                                  \
@@ -16,8 +17,10 @@
     if (hook.taken()) return staging.done(hook.result());    \
     const Passing passing;                                   \
     staging.for_mpi(call);                                   \
-    return staging.done(hook.passed(real_one ARGUMENTS));    \
+    return staging.done(hook.passed(PASS));                  \
   }
+#define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...) \
+  GDRX_HOOK_BY(name, PARAMETERS, real_one ARGUMENTS, __VA_ARGS__)
 #define GDRX_HOOK(name, PARAMETERS, ARGUMENTS, ...)            \
   GDRX_HOOK_AS(MPI_##name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
   GDRX_HOOK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, __VA_ARGS__)

@@ -7,18 +7,11 @@
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
 #define GDRX_LARGE_AS(prefix, name, PARAMETERS, ARGUMENTS, ...)                       \
-  GDRX_MPIS int prefix##name##_c PARAMETERS {                                         \
-    static constinit Real<decltype(::prefix##name##_c)> real_one(#prefix #name "_c"); \
-    Call call{__VA_ARGS__};                                                           \
-    Staging staging;                                                                  \
-    const Hook hook(call, staging);                                                   \
-    if (hook.taken()) return staging.done(hook.result());                             \
-    const Passing passing;                                                            \
-    staging.for_mpi(call);                                                            \
-    static const bool kExists = real_one.exists();                                    \
-    if (!kExists) return staging.done(hook.passed(pass_on_narrow(call, #prefix)));    \
-    return staging.done(hook.passed(real_one ARGUMENTS));                             \
-  }
+  GDRX_HOOK_BY(prefix##name##_c, PARAMETERS, ([&] {                                   \
+                 static const bool kExists = real_one.exists();                       \
+                 return kExists ? real_one ARGUMENTS : pass_on_narrow(call, #prefix); \
+               }()),                                                                  \
+               __VA_ARGS__)
 #define GDRX_LARGE(name, PARAMETERS, ARGUMENTS, ...)            \
   GDRX_LARGE_AS(MPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
   GDRX_LARGE_AS(PMPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)
