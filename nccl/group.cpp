@@ -2,7 +2,7 @@
 #include "nccl/group.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <future>
 #include <map>
 #include <memory>
 #include <new>
@@ -47,45 +47,29 @@ Result run_in_order(const std::vector<Later*>& of_one) {
   return first;
 }
 
-/// What threads wait for until all of them are there.
-class Start {
- public:
-  void tell(bool go) noexcept {
-    state_.store(go ? kGo : kStay);
-    state_.notify_all();
-  }
-  bool await() const noexcept {
-    state_.wait(kNotYet);
-    return state_.load() == kGo;
-  }
-
- private:
-  enum : int { kNotYet, kGo, kStay };
-  std::atomic<int> state_{kNotYet};
-};
-
 // Communicators wait for each other's ranks: where a thread cannot be had none of them is run.
 Result run_all(std::vector<Later>& all) {
   std::map<ncclComm*, std::vector<Later*>> by_comm;
   for (Later& work : all) by_comm[work.comm].push_back(&work);
   if (by_comm.size() == 1) return run_in_order(by_comm.begin()->second);
   std::vector<Ended> ended(by_comm.size());
-  Start start;
+  std::promise<bool> all_are_there;
+  const std::shared_future<bool> goes = all_are_there.get_future().share();
   std::vector<std::jthread> threads;
   threads.reserve(by_comm.size());
   try {
     for (const auto& [comm, of_one] : by_comm) {
       threads.emplace_back([&, &one = ended[threads.size()], &works_of = of_one] {
-        if (!start.await()) return;
+        if (!goes.get()) return;
         one.result = run_in_order(works_of);
         if (one.result != kSuccess) one.why = last_line();
       });
     }
   } catch (...) {
-    start.tell(false);
+    all_are_there.set_value(false);
     throw;  // once they have ended
   }
-  start.tell(true);
+  all_are_there.set_value(true);
   threads.clear();
   for (const Ended& one : ended) {
     if (one.result != kSuccess) return refuse("ncclGroupEnd", one.result, one.why.c_str());
