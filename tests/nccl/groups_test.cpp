@@ -5,59 +5,12 @@
 
 #include "nccl/map.hpp"
 #include "tests/nccl/door.hpp"
-#include "tests/nccl/world.hpp"
+#include "tests/nccl/thread.hpp"
 
 namespace gdrx::nccl {
 namespace {
 
 class NcclGroups : public Nccl {};
-
-/// Ranks of one thread.
-class Thread {
- public:
-  explicit Thread(std::size_t ranks) : members(ranks) {
-    for (std::size_t r = 0; r < ranks; ++r) {
-      members[r].rank = static_cast<int>(r);
-      members[r].ranks = static_cast<int>(ranks);
-      members[r].open();
-    }
-  }
-  ~Thread() {
-    for (Member& self : members) self.close();
-  }
-  void sum_in_a_group() {
-    for (const Member& self : members) {
-      const auto value = static_cast<std::uint32_t>(self.rank + 1);
-      self.upload(self.in, &value, sizeof value);
-    }
-    ASSERT_EQ(ncclGroupStart(), kSuccess);
-    for (const Member& self : members) {
-      must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
-      EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, kUint32, kSum, self.comm, self.stream),
-                kSuccess);
-    }
-    ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
-    const auto all = static_cast<std::uint32_t>(members.size() * (members.size() + 1) / 2);
-    for (const Member& self : members) EXPECT_EQ(self.got<std::uint32_t>(1)[0], all);
-  }
-  void destroy_in_a_group() {
-    ASSERT_EQ(ncclGroupStart(), kSuccess);
-    for (const Member& self : members) EXPECT_EQ(ncclCommDestroy(self.comm), kSuccess);
-    EXPECT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
-  }
-  std::vector<Member> members;
-};
-
-void init_in_a_group(Thread& thread) {
-  UniqueId id{};
-  ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
-  ASSERT_EQ(ncclGroupStart(), kSuccess);
-  for (Member& self : thread.members) {
-    must(cudaSetDevice(self.rank % gpu_count()), "cudaSetDevice");
-    EXPECT_EQ(ncclCommInitRank(&self.comm, self.ranks, id, self.rank), kSuccess);
-  }
-  ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
-}
 
 TEST_F(NcclGroups, OneThreadMakesUsesAndDestroysSeveralRanks) {
   Thread thread(3);
@@ -115,16 +68,21 @@ TEST_F(NcclGroups, SplitInAGroup) {
   thread.destroy_in_a_group();
 }
 
-TEST_F(NcclGroups, WindowsOfOneThreadsRanks) {
-  Thread thread(2);
-  init_in_a_group(thread);
-  std::array<ncclWindow_t, 2> windows{};
+/// A group that is open has a window of each rank.
+void begin_with_windows(const Thread& thread, std::array<ncclWindow_t, 2>& windows) {
   ASSERT_EQ(ncclGroupStart(), kSuccess);
   for (std::size_t r = 0; r < 2; ++r) {
     const Member& self = thread.members[r];
     EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r], kWindowSymmetric),
               kSuccess);
   }
+}
+
+TEST_F(NcclGroups, WindowsOfOneThreadsRanks) {
+  Thread thread(2);
+  init_in_a_group(thread);
+  std::array<ncclWindow_t, 2> windows{};
+  begin_with_windows(thread, windows);
   ASSERT_EQ(ncclGroupEnd(), kSuccess) << ncclGetLastError(nullptr);
   for (std::size_t r = 0; r < 2; ++r) ASSERT_NE(windows[r], nullptr);
   thread.sum_in_a_group();
@@ -307,96 +265,6 @@ TEST_F(NcclGroups, AWrongQuestionIsNoneOfItsCalls) {
   });
 }
 
-SimInfo asked() {
-  SimInfo info{};
-  info.size = sizeof info;
-  info.magic = kSimMagic;
-  info.estimated_time = -1;
-  return info;
-}
-
-/// Microseconds that a group is said to take, which does not start.
-template <class Body>
-float simulated(Body&& body) {
-  EXPECT_EQ(ncclGroupStart(), kSuccess);
-  body();
-  SimInfo info = asked();
-  EXPECT_EQ(ncclGroupSimulateEnd(&info), kSuccess) << ncclGetLastError(nullptr);
-  EXPECT_EQ(ncclGroupEnd(), kInvalidUsage) << "the group is still open";
-  return info.estimated_time;
-}
-
-TEST_F(NcclGroups, ASimulatedGroupIsPredictedAndDoesNotStart) {
-  World world(2);
-  world.each([](const Member& self) {
-    const std::uint32_t before = 7;
-    self.upload(self.out, &before, sizeof before);
-    const auto sum = [&](std::size_t count) {
-      EXPECT_EQ(ncclAllReduce(self.in, self.out, count, kUint32, kSum, self.comm, self.stream),
-                kSuccess);
-    };
-    const float small = simulated([&] { sum(1); });
-    const float large = simulated([&] { sum(kRoom / 4); });
-    EXPECT_GT(small, 0);
-    EXPECT_GT(large, small);
-    EXPECT_FLOAT_EQ(simulated([&] {
-                      sum(1);
-                      sum(kRoom / 4);
-                    }),
-                    small + large);
-    const auto exchange = [&](std::size_t count) {
-      const int peer = 1 - self.rank;
-      EXPECT_EQ(ncclSend(self.in, count, kUint32, peer, self.comm, self.stream), kSuccess);
-      EXPECT_EQ(ncclRecv(self.out, count, kUint32, peer, self.comm, self.stream), kSuccess);
-    };
-    const float once = simulated([&] { exchange(kRoom / 8); });
-    EXPECT_FLOAT_EQ(simulated([&] {
-                      exchange(kRoom / 16);
-                      exchange(kRoom / 16);
-                    }),
-                    once)
-        << "messages start together";
-    EXPECT_EQ(simulated([] {}), 0);
-    EXPECT_EQ(self.got<std::uint32_t>(1)[0], before);
-    EXPECT_EQ(count_by_sum(self, self.comm), 2U);
-  });
-}
-
-TEST_F(NcclGroups, AWrongSimulationEndsTheGroupToo) {
-  World world(2);
-  world.each([](const Member& self) {
-    SimInfo info{};  // as no initialiser leaves it
-    ASSERT_EQ(ncclGroupStart(), kSuccess);
-    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidArgument);
-    ASSERT_EQ(ncclGroupStart(), kSuccess);
-    EXPECT_EQ(ncclAllReduce(self.in, self.out, 1, 12, kSum, self.comm, self.stream),
-              kInvalidArgument);
-    info = asked();
-    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidArgument);
-    EXPECT_EQ(info.estimated_time, -1);
-    EXPECT_EQ(ncclGroupSimulateEnd(&info), kInvalidUsage) << "no group is open";
-    EXPECT_EQ(count_by_sum(self, self.comm), 2U);
-  });
-}
-
-/// What is made or ended in a group stays as it was.
-TEST_F(NcclGroups, ASimulatedGroupMakesAndEndsNothing) {
-  Thread thread(2);
-  init_in_a_group(thread);
-  UniqueId id{};
-  ASSERT_EQ(ncclGetUniqueId(&id), kSuccess);
-  std::array<ncclComm_t, 2> made{};
-  simulated([&] {
-    for (std::size_t r = 0; r < 2; ++r) {
-      EXPECT_EQ(ncclCommInitRank(&made[r], 2, id, static_cast<int>(r)), kSuccess);
-      EXPECT_EQ(ncclCommDestroy(thread.members[r].comm), kSuccess);
-    }
-  });
-  for (const ncclComm_t comm : made) EXPECT_EQ(comm, nullptr);
-  thread.sum_in_a_group();
-  thread.destroy_in_a_group();
-}
-
 /// Each waits for the others, and not all threads can be had: nothing is run, and all that there is
 /// goes on and can be destroyed.
 TEST_F(NcclGroups, WithoutThreadsAGroupsWorkIsRefused) {
@@ -404,12 +272,7 @@ TEST_F(NcclGroups, WithoutThreadsAGroupsWorkIsRefused) {
   init_in_a_group(thread);
   for (const int allowed : {0, 1}) {
     std::array<ncclWindow_t, 2> windows{};
-    ASSERT_EQ(ncclGroupStart(), kSuccess);
-    for (std::size_t r = 0; r < 2; ++r) {
-      const Member& self = thread.members[r];
-      EXPECT_EQ(ncclCommWindowRegister(self.comm, self.in, kRoom, &windows[r], kWindowSymmetric),
-                kSuccess);
-    }
+    begin_with_windows(thread, windows);
     door::allow_threads(allowed);
     const Result ended = ncclGroupEnd();
     door::allow_threads(-1);
