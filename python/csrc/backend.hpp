@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,11 @@
 #else
 #define GDRX_FROM_2_7
 #endif
+#if GDRX_TORCH_AT_LEAST(8)
+#define GDRX_FROM_2_8 override
+#else
+#define GDRX_FROM_2_8
+#endif
 #if GDRX_TORCH_AT_LEAST(9)
 #define GDRX_FROM_2_9 override
 #else
@@ -28,6 +34,11 @@
 #define GDRX_FROM_2_14 override
 #else
 #define GDRX_FROM_2_14
+#endif
+#if GDRX_TORCH_AT_LEAST(15)
+#define GDRX_FROM_2_15 override
+#else
+#define GDRX_FROM_2_15
 #endif
 
 namespace gdrx_torch {
@@ -56,6 +67,13 @@ struct GroupOptions : c10d::Backend::Options {
   std::string group_name;
   std::vector<std::uint64_t> global_ranks_in_group;
 #endif
+};
+
+/// What the calls since its begin are predicted to take.
+struct Estimate {
+  double us = 0;
+  bool bracket = false;           // startCoalescing was called, endCoalescing not yet
+  std::vector<Message> messages;  // of the bracket
 };
 
 class Backend : public c10d::Backend {
@@ -104,8 +122,14 @@ class Backend : public c10d::Backend {
   void eagerConnectSingleDevice(at::Device device) override;
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
 
-  void startCoalescing() override { engine_->start_coalescing(); }
-  c10dWork endCoalescing() override { return engine_->end_coalescing(); }
+  void startCoalescing() override;
+  c10dWork endCoalescing() override;
+  bool supportsTimeEstimation() const GDRX_FROM_2_8 { return true; }
+  /// Between the two the calls of this group start nothing, write nothing and have ended at once.
+  /// One thread makes them all. Nothing is collective: a rank may do it alone.
+  void startTimeEstimate() GDRX_FROM_2_15;
+  /// Microseconds.
+  float endTimeEstimate() GDRX_FROM_2_15;
   void setSequenceNumberForGroup() override {}  // every rank counts its calls from 0
   uint64_t getSequenceNumberForGroup() override { return engine_->sequence(); }
 
@@ -145,6 +169,10 @@ class Backend : public c10d::Backend {
   Place place_of(const at::Tensor& tensor, bool async);
   c10dWork post(const Place& place, Call call, const Poster& poster);
   c10dWork exchange(Call call, Message message);
+  c10dWork foresee(const Place& place, Call call, const Poster& poster);
+  c10dWork foresee(Message message);
+  c10dWork foresee_messages();
+  c10dWork nothing_left() const;
   void check_peer(const char* call, int peer) const;
   Milliseconds limit_of(Milliseconds timeout) const;
   c10dWork gather_lists(c10d::OpType type, TensorLists& outputs, Tensors& inputs,
@@ -159,6 +187,7 @@ class Backend : public c10d::Backend {
   StorePtr split_store_;  // of the last that was split off
   c10::weak_intrusive_ptr<c10d::Backend> split_{c10::intrusive_ptr<c10d::Backend>()};
   int barriers_ = 0;
+  std::optional<Estimate> estimate_;
 };
 
 }  // namespace gdrx_torch

@@ -68,6 +68,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   WorkPtr post(Call call, const Poster& poster);
   WorkPtr send(Call call, int peer, Key key);
   WorkPtr receive(Call call, int peer, Key key);
+  /// Microseconds that such a call is predicted to take. Nothing starts.
+  double predict(Call call, const Poster& poster);
   /// Between the two nobody waits; what was begun there is returned as one.
   void start_coalescing();
   c10::intrusive_ptr<c10d::Work> end_coalescing();

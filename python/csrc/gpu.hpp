@@ -89,6 +89,8 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
                                         std::uint64_t number);
   /// By order, without tags. In a bracket: at its end, all as one.
   c10::intrusive_ptr<c10d::Work> exchange(Call call, Message message, std::uint64_t number);
+  /// Microseconds that such a call is predicted to take. Nothing starts.
+  double predict(const c10::Stream& stream, const char* title, const Poster& poster);
   void start_coalescing();
   std::vector<c10::intrusive_ptr<c10d::Work>> end_coalescing();
 

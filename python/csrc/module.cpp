@@ -205,6 +205,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def("_add_ephemeral_timeout", &Backend::addEphemeralTimeout, NoGil(), py::arg("timeout"))
       .def("_set_default_timeout", &Backend::setTimeout, NoGil(), py::arg("timeout"));
   bind_pools(backend);
+#if !GDRX_TORCH_AT_LEAST(15)
+  backend.def("_start_time_estimate", &Backend::startTimeEstimate, NoGil())
+      .def("_end_time_estimate", &Backend::endTimeEstimate, NoGil());
+#endif
 #if GDRX_TORCH_AT_LEAST(7)
   backend.def("get_error", &Backend::getError, NoGil());
 #else  // later ones bind them for every backend

@@ -49,6 +49,29 @@ def test_device_mesh(rank, size):
     redistribute("cuda", size)
 
 
+def test_time_estimates(rank, size):
+    if not hasattr(dist, "_time_estimator"):
+        return
+    small, large = of(rank, 1000).to("cuda"), torch.ones(1 << 22, device="cuda")
+    dist.all_reduce(small.clone())  # makes the communicator
+
+    def estimated(*calls):
+        with dist._time_estimator(device=torch.device("cuda")) as estimate:
+            for call in calls:
+                call()
+        return estimate.estimated_time
+
+    if rank == 0:  # alone: nothing starts
+        short = estimated(lambda: dist.all_reduce(small))
+        long = estimated(lambda: dist.all_reduce(large, async_op=True).wait())
+        assert 0 < short < long, (short, long)
+        message = estimated(lambda: dist.send(large, 1))
+        both = estimated(lambda: dist.batch_isend_irecv([dist.P2POp(dist.isend, large, 1), dist.P2POp(dist.irecv, large, 1)]))
+        assert 0 < message <= both, (message, both)
+        same(small.cpu(), of(0, 1000))
+    summed(None, range(size), rank)
+
+
 def test_what_a_group_tells(rank, size):
     import gdrx
 

@@ -223,5 +223,44 @@ def reproducible(rank, size):
     dist.destroy_process_group(group)
 
 
+def estimated(*calls):
+    """Microseconds that they are predicted to take one after another."""
+    with dist._time_estimator(device=torch.device("cpu")) as estimate:
+        for call in calls:
+            call()
+    return estimate.estimated_time
+
+
+def test_time_estimates(rank, size):
+    if not hasattr(dist, "_time_estimator"):
+        raise Skip(f"PyTorch {torch.__version__} has no time estimates")
+    small, large = of(rank, 3), torch.ones(1 << 20)
+    parts = torch.ones(size << 10)
+    if rank == 0:  # alone: nothing is sent
+        short = estimated(lambda: dist.all_reduce(small))
+        long = estimated(lambda: dist.all_reduce(large, async_op=True).wait())
+        assert 0 < short < long, (short, long)
+        assert abs(estimated(lambda: dist.all_reduce(small), lambda: dist.all_reduce(large)) - short - long) < 0.01 * long
+        for call in (lambda: dist.broadcast(large, 0), lambda: dist.reduce(large, 1), lambda: dist.barrier(),
+                     lambda: dist.all_gather_into_tensor(torch.empty(size << 10), torch.ones(1 << 10)),
+                     lambda: dist.reduce_scatter_tensor(torch.empty(1 << 10), parts),
+                     lambda: dist.all_to_all_single(torch.empty_like(parts), parts),
+                     lambda: dist.send(large, 1), lambda: dist.recv(large, 1)):
+            assert estimated(call) > 0
+        both = estimated(lambda: dist.batch_isend_irecv([dist.P2POp(dist.isend, large, 1), dist.P2POp(dist.irecv, large, 1)]))
+        assert 0 < both
+        same(small, of(0, 3))
+        assert estimated() == 0
+        for word, waits in (("monitored_barrier", dist.monitored_barrier), ("any rank", lambda: dist.recv(large))):
+            try:
+                estimated(waits)
+                raise AssertionError(f"{word} was estimated")
+            except RuntimeError as error:
+                assert word in str(error) and "time estimate" in str(error), error
+            cpu_backend()._end_time_estimate()  # PyTorch does not, after an error
+    dist.all_reduce(small)
+    same(small, sum(of(r, 3) for r in range(size)))
+
+
 def test_reproducible(rank, size):
     reproducible(rank, size)
