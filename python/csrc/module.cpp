@@ -14,6 +14,7 @@ using gdrx_torch::Backend;
 using gdrx_torch::GroupOptions;
 using gdrx_torch::Milliseconds;
 
+using NoGil = py::call_guard<py::gil_scoped_release>;
 template <class T>
 using Held = c10::intrusive_ptr<T>;
 
@@ -159,11 +160,23 @@ void bind_pools(py::class_<Backend, Held<Backend>, c10d::Backend>& backend) {
           py::arg("pool"), "Collective: waits for this rank's GPU.");
 }
 
+// What a later version binds for every backend.
+void bind_what_versions_lack(py::class_<Backend, Held<Backend>, c10d::Backend>& backend) {
+#if !GDRX_TORCH_AT_LEAST(15)
+  backend.def("_start_time_estimate", &Backend::startTimeEstimate, NoGil())
+      .def("_end_time_estimate", &Backend::endTimeEstimate, NoGil());
+#endif
+#if GDRX_TORCH_AT_LEAST(7)
+  backend.def("get_error", &Backend::getError, NoGil());
+#else
+  backend.def("abort", &Backend::abort, NoGil()).def("shutdown", &Backend::shutdown, NoGil());
+#endif
+}
+
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::module_::import("torch.distributed.distributed_c10d");  // the base classes
-  using NoGil = py::call_guard<py::gil_scoped_release>;
   py::class_<GroupOptions, Held<GroupOptions>, c10d::Backend::Options>(
       m, "Options", "What a group is asked for: the same on every rank, but for the stream.")
       .def(py::init(&options_of), py::kw_only(), py::arg("gpu_blocks") = 0,
@@ -205,15 +218,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def("_add_ephemeral_timeout", &Backend::addEphemeralTimeout, NoGil(), py::arg("timeout"))
       .def("_set_default_timeout", &Backend::setTimeout, NoGil(), py::arg("timeout"));
   bind_pools(backend);
-#if !GDRX_TORCH_AT_LEAST(15)
-  backend.def("_start_time_estimate", &Backend::startTimeEstimate, NoGil())
-      .def("_end_time_estimate", &Backend::endTimeEstimate, NoGil());
-#endif
-#if GDRX_TORCH_AT_LEAST(7)
-  backend.def("get_error", &Backend::getError, NoGil());
-#else  // later ones bind them for every backend
-  backend.def("abort", &Backend::abort, NoGil()).def("shutdown", &Backend::shutdown, NoGil());
-#endif
+  bind_what_versions_lack(backend);
   m.def("allocated_as", &gdrx_torch::allocated_as, py::arg("address"),
         "The number of this allocation among those of gdrx_pool_alloc; -1: it is none of them.");
   m.def("leave_all", &gdrx_torch::leave_all, NoGil(), py::arg("grace"), py::arg("most"),
