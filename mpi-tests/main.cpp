@@ -185,7 +185,7 @@ int run(const Options& options, const std::string& command) {
   std::uint64_t wrong = 0;
   for (const Row& row : rows) wrong += row.wrong + (row.same_bits.value_or(true) ? 0 : 1);
   if (rank == 0) {
-    print_verdict(rows, ranks);
+    print_verdict(rows, ranks, options);
     if (!options.json.empty()) {
       if (auto written = write_json(options, command, where, rows); !written) {
         die(rank, describe(written.error()));

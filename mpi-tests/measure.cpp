@@ -15,6 +15,8 @@
 namespace gdrx::bench {
 namespace {
 
+constexpr int kFewestCalls = 3;
+
 // So many elements a unit keep the number of units an int.
 std::uint64_t grain_of(std::uint64_t count) { return count / std::numeric_limits<int>::max() + 1; }
 
@@ -146,12 +148,11 @@ std::uint64_t Case::check(gdrxComm_t comm, bool in_place, Row& row) {
 
 // Calls back to back, as nccl-tests does; of each call the slowest rank counts.
 template <class Call>
-Times Case::time(Call call) {
-  for (int i = 0; i < options_.warmup; ++i) call();
+std::vector<double> Case::slowest_of_each(int calls, Call call) {
   std::vector<double> mine;
   MPI_Barrier(MPI_COMM_WORLD);
   auto before = std::chrono::steady_clock::now();
-  for (int i = 0; i < options_.iterations; ++i) {
+  for (int i = 0; i < calls; ++i) {
     call();
     const auto now = std::chrono::steady_clock::now();
     mine.push_back(std::chrono::duration<double, std::micro>(now - before).count());
@@ -160,13 +161,34 @@ Times Case::time(Call call) {
   std::vector<double> slowest(mine.size());
   MPI_Allreduce(mine.data(), slowest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
                 MPI_COMM_WORLD);
+  return slowest;
+}
+
+// A slow network does not keep who waits for the table: where one call says that the row would take
+// longer than it should, as many follow as there is time for. Every rank knows the same times.
+template <class Call>
+Times Case::time(Call call, int& calls) {
+  int warmup = options_.warmup;
+  calls = options_.iterations;
+  if (warmup > 0) {
+    const double one = slowest_of_each(1, call).front();
+    const double most = options_.row_seconds * 1e6 / std::max(one, 0.1);
+    if (!options_.iterations_asked && warmup + calls > most) {
+      const int fewest = std::min(kFewestCalls, calls);
+      calls = std::clamp(static_cast<int>(most) - 1, fewest, calls);
+      warmup = 1;
+    }
+    for (int i = 1; i < warmup; ++i) call();
+  }
+  const std::vector<double> slowest = slowest_of_each(calls, call);
   return {percentile(slowest, 0.5), percentile(slowest, 0.99)};
 }
 
 std::optional<Times> Case::time_mpi(bool in_place) {
   if (!has_mpi(place_, key_.type, key_.op)) return std::nullopt;
   const Ends where = ends(in_place);
-  return time([&] { call_mpi(place_, key_.type, key_.op, where); });
+  int calls = 0;
+  return time([&] { call_mpi(place_, key_.type, key_.op, where); }, calls);
 }
 
 namespace {
@@ -261,7 +283,7 @@ Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {
   row.mode = options_.mode;
   if (options_.mode == Mode::blocking) {
     const Ends where = ends(in_place);
-    row.time = time([&] { call(comm, where, nullptr); });
+    row.time = time([&] { call(comm, where, nullptr); }, row.calls);
   } else {
     time_on_gpu(comm, in_place, row);
   }

@@ -38,6 +38,7 @@ struct Row {
   bool registered = false;  // all buffers were and it was of use, as the call itself says
   bool buffers_registered = false;
   Times time;
+  int calls = 0;     // that were timed
   double algbw = 0;  // GB/s
   double busbw = 0;
   std::uint64_t wrong = 0;  // elements, guards and messages too many or too few, all ranks
@@ -86,7 +87,9 @@ class Case {
   std::uint64_t check(gdrxComm_t comm, bool in_place, Row& row);
   void must(const Result<void>& result);
   template <class Call>
-  Times time(Call call);
+  std::vector<double> slowest_of_each(int calls, Call call);
+  template <class Call>
+  Times time(Call call, int& calls);
   std::optional<Times> time_mpi(bool in_place);
   void time_on_gpu(gdrxComm_t comm, bool in_place, Row& row);
   void time_nccl(bool in_place, Row& row);

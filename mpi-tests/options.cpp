@@ -173,8 +173,11 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
     app.add_option("-o,--op", raw.op, "sum, a list, all: NCCL's five, or every: all that -t takes");
   }
   if (sister.rooted) app.add_option("-r,--root", raw.root, "the root's rank");
-  app.add_option("-n,--iters", options.iterations, "timed calls");
+  app.add_option("-n,--iters", options.iterations,
+                 "timed calls; without it 20, and of slow calls fewer: see --row-seconds");
   app.add_option("-w,--warmup_iters", options.warmup, "calls before them");
+  app.add_option("--row-seconds", options.row_seconds,
+                 "without -n: a row of 20 calls that would take longer has fewer, 3 at least");
   app.add_option("-c,--check", options.checks, "checked calls of each row, 0 for none");
   app.add_option("--algo", raw.algo,
                  "auto, all, or a list of algorithms; direct: of registered GPU buffers; without "
@@ -281,6 +284,9 @@ Result<void> check(const Raw& raw, Options& options) {
   if (options.iterations < 1 || options.warmup < 0 || options.checks < 0) {
     return fail(Errc::invalid_argument, "-n must be at least 1, -w and -c at least 0");
   }
+  if (!(options.row_seconds > 0)) {
+    return fail(Errc::invalid_argument, "--row-seconds must be over 0");
+  }
   options.vs_mpi = raw.vs == "mpi";
   options.vs_nccl = raw.vs == "nccl";
   const Sister& sister = *options.sister;
@@ -341,6 +347,7 @@ Result<Options> parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return fail(Errc::invalid_argument, std::string(error.what()) + " (--help lists the options)");
   }
+  options.iterations_asked = app.count("-n") > 0;
   GDRX_TRY(check(raw, options));
   return options;
 }

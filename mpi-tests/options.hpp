@@ -21,6 +21,8 @@ struct Options {
   std::string transport;
   std::string json;
   int iterations = 20;
+  bool iterations_asked = false;  // by -n; else a row has fewer where they would take longer than
+  double row_seconds = 5;         // this
   int warmup = 5;
   int checks = 1;
   bool vs_mpi = false;
@@ -40,9 +42,9 @@ struct Options {
   std::string help_text;
 };
 
-/// One line of text in the error, for rank 0 to print.
 /// Whether a row of it is run.
 bool fits(const Options& options, DataType type, ReduceOp op) noexcept;
+/// One line of text in the error, for rank 0 to print.
 Result<Options> parse_options(int argc, char** argv);
 
 }  // namespace gdrx::bench

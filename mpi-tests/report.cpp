@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -95,7 +96,21 @@ void print_measured(const Row& row) {
              row.predicted_us, row.time.p50 / row.predicted_us);
 }
 
-void print_verdict(const std::vector<Row>& rows, int ranks) {
+namespace {
+
+void print_shortened(const std::vector<Row>& rows, const Options& options) {
+  const auto shortened = std::count_if(rows.begin(), rows.end(), [&](const Row& row) {
+    return row.calls > 0 && row.calls < options.iterations;
+  });
+  if (shortened == 0) return;
+  fmt::print("# {} rows of slow calls have fewer than {} timed calls; -n sets how many\n",
+             shortened, options.iterations);
+}
+
+}  // namespace
+
+void print_verdict(const std::vector<Row>& rows, int ranks, const Options& options) {
+  print_shortened(rows, options);
   double total = 0;
   int compared = 0;
   double least = HUGE_VAL;
@@ -152,6 +167,7 @@ Result<void> write_json(const Options& options, const std::string& command, cons
                          {"algbw", row.algbw},
                          {"busbw", row.busbw},
                          {"wrong", row.wrong}};
+    if (row.calls > 0) entry["timed_calls"] = row.calls;
     if (row.mpi) entry["vs"] = {{"mpi", {{"p50", row.mpi->p50}}}};
     if (row.mode == Mode::stream) entry["host_us"] = row.host_us;
     if (row.same_bits) entry["same_bits"] = *row.same_bits;

@@ -31,7 +31,7 @@ void print_row(const Row& row, const Options& options);
 /// How far the tuner's prediction was off.
 void print_measured(const Row& row);
 /// The verdict, and with --vs mpi the geometric means.
-void print_verdict(const std::vector<Row>& rows, int ranks);
+void print_verdict(const std::vector<Row>& rows, int ranks, const Options& options);
 /// To options.json.
 Result<void> write_json(const Options& options, const std::string& command, const Where& where,
                         const std::vector<Row>& rows);
