@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ using namespace std::chrono_literals;
 
 constexpr int kRanks = 3;
 constexpr int kDies = 2;
-constexpr auto kLimit = 1s;  // for each: also on a machine with less processors than ranks
+constexpr auto kLimit = 1s;  // for all alike, also with less processors than ranks
 
-enum Wrong : int { kNoError = 10, kNamesAnother, kNoMemory, kIsNotBusy };
+enum Wrong : int { kNoError = 10, kNoMemory, kIsNotBusy };
 
 /// What the processes tell each other of: times of one clock.
 struct Told {
@@ -67,7 +68,7 @@ int idle(gdrxComm_t) {
   return 0;
 }
 
-// Between the two that live, each call of it a gigabyte both ways.
+// Between the two that live, half a gigabyte a call each way.
 int copy(gdrxComm_t comm) {
   constexpr std::size_t kBytes = std::size_t{1} << 29;
   const int peer = 1 - self;
@@ -99,9 +100,9 @@ int add_by_operator(gdrxComm_t comm) {
   return 0;
 }
 
-// Hundreds of megabytes a call, of a type that is slow to add.
+// A hundred megabytes a call.
 int add(gdrxComm_t comm) {
-  std::vector<std::uint16_t> data(std::size_t{1} << 27, 0);
+  std::vector<std::uint16_t> data(std::size_t{1} << 26, 0);
   ++told->busy;
   while (!is_named() && !is_over()) {
     if (gdrxAllReduce(data.data(), data.data(), data.size(), gdrxFloat16, gdrxSum, comm, nullptr,
@@ -113,13 +114,14 @@ int add(gdrxComm_t comm) {
 }
 
 int allocate(gdrxComm_t comm) {
+  constexpr std::size_t kBytes = std::size_t{1} << 28;
   ++told->busy;
   while (!is_named() && !is_over()) {
     void* memory = nullptr;
-    const gdrxResult_t result = gdrxMemAlloc(comm, &memory, std::size_t{1} << 30);
+    const gdrxResult_t result = gdrxMemAlloc(comm, &memory, kBytes);
     if (result == gdrxPeerLost) return 0;
     if (result != gdrxSuccess) return kNoMemory;
-    std::fill_n(static_cast<char*>(memory), std::size_t{1} << 30, 1);
+    std::fill_n(static_cast<char*>(memory), kBytes, 1);
     gdrxMemFree(comm, memory);
   }
   return 0;
@@ -147,6 +149,8 @@ int live(const Case& what, int rank, gdrxComm_t comm) {
   return 0;
 }
 
+double ms(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
 class BusyDeath : public testing::TestWithParam<Case> {};
 
 TEST_P(BusyDeath, IsNamedAsSoonAsWhenIdle) {
@@ -161,6 +165,9 @@ TEST_P(BusyDeath, IsNamedAsSoonAsWhenIdle) {
   usleep(100'000);  // well in it
   told->killed = Clock::now().time_since_epoch().count();
   kill(processes.pid(kDies), SIGKILL);
+  EXPECT_EQ(processes.wait(kDies), -SIGKILL);
+  // The system has to end it first: it frees its memory, and needs a processor for that.
+  const Clock::duration ended = Clock::now().time_since_epoch() - Clock::duration(told->killed);
   for (int rank = 0; rank < kDies; ++rank) {
     EXPECT_EQ(processes.wait(rank), 0) << "rank " << rank;
     const auto i = static_cast<std::size_t>(rank);
@@ -168,9 +175,8 @@ TEST_P(BusyDeath, IsNamedAsSoonAsWhenIdle) {
     EXPECT_NE(told->named[i].load(), 0) << "rank " << rank << " was told nothing";
     EXPECT_EQ(told->whom[i].load(), kDies);
     EXPECT_LT(took, kLimit) << "rank " << rank;
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
-    RecordProperty("us_rank_" + std::to_string(rank), std::to_string(us));
-    std::printf("%s: rank %d: %.1f ms\n", GetParam().name, rank, static_cast<double>(us) / 1000);
+    std::printf("%s: rank %d: named %.1f ms after the kill, dead after %.1f ms\n", GetParam().name,
+                rank, ms(took), ms(ended));
   }
 }
 
