@@ -144,9 +144,7 @@ Result<void> fill(Call& call, const Given& given) {
   GDRX_TRY(check_count(comm, given.count, call.type));
   call.count = given.count;
   if (plan::traits_of(call.collective).reduces) GDRX_TRY(set_operator(comm, given.op, call));
-  const bool of_ranks_before =
-      call.collective == Collective::scan || call.collective == Collective::exscan;
-  if (of_ranks_before && call.op == ReduceOp::avg) {
+  if (plan::traits_of(call.collective).prefix && call.op == ReduceOp::avg) {
     return fail(Errc::invalid_argument,
                 fmt::format("{} has no avg: divide a sum", to_string(call.collective)));
   }
@@ -197,76 +195,48 @@ gdrxResult_t point_to_point(bool sends, const std::byte* input, std::byte* outpu
 
 }  // namespace
 
-gdrxResult_t gdrxAllReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                           gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
-                           gdrxRequest_t* request) {
-  return collective_call(
-      {Collective::all_reduce, sendbuff, recvbuff, count, type, op, 0, comm, stream, request});
-}
+// The C functions of collectives.def. What one takes beside its buffers follows from its operator
+// and root. gdrx.h declares them, each with what it means.
+// NOLINTBEGIN(bugprone-macro-parentheses,cppcoreguidelines-macro-usage)
+#define GDRX_FUNCTION_no_op_no_root(what, Function)                                              \
+  gdrxResult_t gdrx##Function(const void* sendbuff, void* recvbuff, size_t count,                \
+                              gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,         \
+                              gdrxRequest_t* request) {                                          \
+    return collective_call(                                                                      \
+        {Collective::what, sendbuff, recvbuff, count, type, gdrxSum, 0, comm, stream, request}); \
+  }
+#define GDRX_FUNCTION_no_op_at_root(what, Function)                                                \
+  gdrxResult_t gdrx##Function(const void* sendbuff, void* recvbuff, size_t count,                  \
+                              gdrxDataType_t type, int root, gdrxComm_t comm, gdrxStream_t stream, \
+                              gdrxRequest_t* request) {                                            \
+    return collective_call({Collective::what, sendbuff, recvbuff, count, type, gdrxSum, root,      \
+                            comm, stream, request});                                               \
+  }
+#define GDRX_FUNCTION_sum_no_root(what, Function)                                           \
+  gdrxResult_t gdrx##Function(const void* sendbuff, void* recvbuff, size_t count,           \
+                              gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,         \
+                              gdrxStream_t stream, gdrxRequest_t* request) {                \
+    return collective_call(                                                                 \
+        {Collective::what, sendbuff, recvbuff, count, type, op, 0, comm, stream, request}); \
+  }
+#define GDRX_FUNCTION_sum_at_root(what, Function)                                              \
+  gdrxResult_t gdrx##Function(const void* sendbuff, void* recvbuff, size_t count,              \
+                              gdrxDataType_t type, gdrxRedOp_t op, int root, gdrxComm_t comm,  \
+                              gdrxStream_t stream, gdrxRequest_t* request) {                   \
+    return collective_call(                                                                    \
+        {Collective::what, sendbuff, recvbuff, count, type, op, root, comm, stream, request}); \
+  }
+#define GDRX_FUNCTION_prefix_no_root GDRX_FUNCTION_sum_no_root
 
-gdrxResult_t gdrxReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
-                               gdrxDataType_t type, gdrxRedOp_t op, gdrxComm_t comm,
-                               gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call({Collective::reduce_scatter, sendbuff, recvbuff, recvcount, type, op, 0,
-                          comm, stream, request});
-}
-
-gdrxResult_t gdrxAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
-                           gdrxDataType_t type, gdrxComm_t comm, gdrxStream_t stream,
-                           gdrxRequest_t* request) {
-  return collective_call({Collective::all_gather, sendbuff, recvbuff, sendcount, type, gdrxSum, 0,
-                          comm, stream, request});
-}
-
-gdrxResult_t gdrxBroadcast(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                           int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call({Collective::broadcast, sendbuff, recvbuff, count, type, gdrxSum, root,
-                          comm, stream, request});
-}
-
-gdrxResult_t gdrxReduce(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                        gdrxRedOp_t op, int root, gdrxComm_t comm, gdrxStream_t stream,
-                        gdrxRequest_t* request) {
-  return collective_call(
-      {Collective::reduce, sendbuff, recvbuff, count, type, op, root, comm, stream, request});
-}
+#define GDRX_COLLECTIVE_BY_HAND(...)
+#define GDRX_COLLECTIVE(value, Function, input, output, op, root, plans) \
+  GDRX_FUNCTION_##op##_##root(value, Function)
+#include "gdrx/collectives.def"
+// NOLINTEND(bugprone-macro-parentheses,cppcoreguidelines-macro-usage)
 
 gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
   return collective_call(
       {Collective::barrier, nullptr, nullptr, 0, gdrxInt8, gdrxSum, 0, comm, stream, request});
-}
-
-gdrxResult_t gdrxAllToAll(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                          gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call(
-      {Collective::all_to_all, sendbuff, recvbuff, count, type, gdrxSum, 0, comm, stream, request});
-}
-
-gdrxResult_t gdrxGather(const void* sendbuff, void* recvbuff, size_t sendcount, gdrxDataType_t type,
-                        int root, gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request) {
-  return collective_call({Collective::gather, sendbuff, recvbuff, sendcount, type, gdrxSum, root,
-                          comm, stream, request});
-}
-
-gdrxResult_t gdrxScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
-                         gdrxDataType_t type, int root, gdrxComm_t comm, gdrxStream_t stream,
-                         gdrxRequest_t* request) {
-  return collective_call({Collective::scatter, sendbuff, recvbuff, recvcount, type, gdrxSum, root,
-                          comm, stream, request});
-}
-
-gdrxResult_t gdrxScan(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                      gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
-                      gdrxRequest_t* request) {
-  return collective_call(
-      {Collective::scan, sendbuff, recvbuff, count, type, op, 0, comm, stream, request});
-}
-
-gdrxResult_t gdrxExscan(const void* sendbuff, void* recvbuff, size_t count, gdrxDataType_t type,
-                        gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
-                        gdrxRequest_t* request) {
-  return collective_call(
-      {Collective::exscan, sendbuff, recvbuff, count, type, op, 0, comm, stream, request});
 }
 
 gdrxResult_t gdrxSend(const void* sendbuff, size_t count, gdrxDataType_t type, int peer,

@@ -19,12 +19,15 @@ namespace gdrx::exec {
 inline bool is_scan(Collective collective) noexcept {
   return collective == Collective::scan || collective == Collective::exscan;
 }
-/// Whether calls of that collective can be made so: all but those in which nobody needs anything,
-/// or not every rank knows the lengths of all parts.
+/// Whether calls of that collective can be made so: those whose outputs follow from their traits,
+/// and in which every rank knows the lengths of all parts. Others run by their plans.
 inline bool has_one_block(Collective collective) noexcept {
+  using enum Collective;
   const plan::CollectiveTraits& traits = plan::traits_of(collective);
   if (traits.has_parts()) return !traits.by_messages();
-  return collective != Collective::barrier && collective != Collective::send_recv;
+  if (traits.by_messages()) return collective != send_recv;
+  return collective == all_reduce || collective == reduce_scatter || collective == all_gather ||
+         collective == broadcast || collective == reduce || is_scan(collective);
 }
 /// Bytes of the longest: what any rank gives at most of those that each has.
 inline std::uint64_t longest_of(const std::vector<Part>& parts, std::size_t element) noexcept {

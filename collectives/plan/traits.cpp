@@ -7,48 +7,46 @@
 namespace gdrx::plan {
 namespace {
 
-using enum Collective;
-
-// In the order of Collective. A send and a receive have one buffer each, which their call tells.
-constexpr std::array<CollectiveTraits, kCollectiveCount> kTraits{{
-    {"allReduce", Extent::count, Extent::count, true, false, all_reduce},
-    {"reduceScatter", Extent::all, Extent::count, true, false, reduce_scatter},
-    {"allGather", Extent::count, Extent::all, false, false, all_gather},
-    {"broadcast", Extent::of_root, Extent::count, false, true, broadcast},
-    {"reduce", Extent::count, Extent::of_root, true, true, reduce},
-    {"barrier", Extent::none, Extent::none, false, false, barrier},
-    {"sendRecv", Extent::count, Extent::count, false, false, send_recv},
-    {"allToAll", Extent::all, Extent::all, false, false, send_recv},
-    {"gather", Extent::count, Extent::all_of_root, false, true, send_recv},
-    {"scatter", Extent::all_of_root, Extent::count, false, true, send_recv},
-    {"scan", Extent::count, Extent::count, true, false, scan},
-    {"exscan", Extent::count, Extent::count, true, false, exscan},
-    {"allToAllv", Extent::parts, Extent::parts, false, false, send_recv},
-    {"gatherv", Extent::count, Extent::parts_of_root, false, true, send_recv},
-    {"scatterv", Extent::parts_of_root, Extent::count, false, true, send_recv},
-    {"allGatherv", Extent::count, Extent::parts, false, false, all_gather},
-    {"reduceScatterv", Extent::parts, Extent::count, true, false, reduce_scatter},
-}};
-static_assert(!kTraits.back().name.empty(), "a collective has no row");
-constexpr CollectiveTraits kNothing{"unknown collective"};
-
-// "gdrx" and the name, which then begins with a capital letter.
-struct Function {
-  constexpr explicit Function(std::string_view name) {
-    for (const char letter : std::string_view("gdrx")) text[size++] = letter;
-    for (const char letter : name) text[size++] = letter;
-    char& first = text[4];
-    if (first >= 'a' && first <= 'z') first = static_cast<char>(first - 'a' + 'A');
+// "gdrxAllReduce", and the name in it: "allReduce".
+struct Names {
+  constexpr explicit Names(std::string_view function) {
+    for (const char letter : std::string_view("gdrx")) c_api[size++] = letter;
+    for (const char letter : function) c_api[size++] = letter;
+    for (std::size_t i = 0; i < function.size(); ++i) name[i] = function[i];
+    name[0] = static_cast<char>(name[0] - 'A' + 'a');
   }
-  constexpr Function() = default;
-  std::array<char, 32> text{};
+  constexpr std::string_view of_function() const { return {c_api.data(), size}; }
+  constexpr std::string_view of_collective() const { return {name.data(), size - 4}; }
+
+  std::array<char, 32> c_api{};
+  std::array<char, 32> name{};
   std::size_t size = 0;
 };
-constexpr auto kFunctions = [] {
-  std::array<Function, kCollectiveCount> all{};
-  for (std::size_t row = 0; row < all.size(); ++row) all[row] = Function(kTraits[row].name);
-  return all;
-}();
+constexpr std::array kNames{
+#define GDRX_COLLECTIVE(value, Function, ...) Names(#Function),
+#include "gdrx/collectives.def"
+};
+
+enum class Operator : std::uint8_t { no_op, sum, prefix };
+enum class Root : std::uint8_t { no_root, at_root };
+
+constexpr CollectiveTraits row(Collective value, Extent input, Extent output, Operator op,
+                               Root root, Collective plans) {
+  return {kNames[static_cast<std::size_t>(value)].of_collective(),
+          input,
+          output,
+          op != Operator::no_op,
+          root == Root::at_root,
+          plans,
+          op == Operator::prefix};
+}
+constexpr std::array kTraits{
+#define GDRX_COLLECTIVE(value, Function, input, output, op, root, plans)          \
+  row(Collective::value, Extent::input, Extent::output, Operator::op, Root::root, \
+      Collective::plans),
+#include "gdrx/collectives.def"
+};
+constexpr CollectiveTraits kNothing{"unknown collective"};
 
 }  // namespace
 
@@ -71,8 +69,7 @@ std::optional<Collective> collective_of(std::string_view name) noexcept {
 
 std::string_view function_of(Collective collective) noexcept {
   const auto row = static_cast<std::size_t>(collective);
-  if (row >= kFunctions.size()) return kNothing.name;
-  return {kFunctions[row].text.data(), kFunctions[row].size};
+  return row < kNames.size() ? kNames[row].of_function() : kNothing.name;
 }
 
 }  // namespace gdrx::plan

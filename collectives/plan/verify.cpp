@@ -2,6 +2,7 @@
 // What must hold after the machine has run a plan.
 #include <fmt/format.h>
 
+#include "collectives/plan/builders/family.hpp"
 #include "collectives/plan/machine.hpp"
 #include "gdrx/traits.hpp"
 
@@ -35,59 +36,59 @@ ExpressionId rank_order(Expressions& expressions, std::int32_t ranks, std::uint3
   return sum;
 }
 
-class Postcondition {
- public:
-  Postcondition(const Plan& plan, Machine& machine) : plan_(plan), machine_(machine) {}
+bool has_output(const Spec& spec, std::int32_t rank) {
+  if (family_of(spec.collective)->first_has_none && rank == 0) return false;
+  return traits_of(spec.collective).output != Extent::of_root || Rank{rank} == spec.root;
+}
 
-  Result<void> check() {
-    for (std::int32_t rank = 0; rank < plan_.spec.ranks; ++rank) {
-      if (!has_output(rank)) continue;
-      for (std::uint32_t c = 0; c < plan_.shape.output_chunks; ++c) {
-        const ExpressionId got = machine_.value(rank, {Buffer::output, c, 0});
-        if (!holds(rank, c, got)) {
-          return fail(
-              Errc::invalid_argument,
-              fmt::format("rank {}: output chunk {} does not hold what it should", rank, c));
-        }
+Result<void> check_end(const Plan& plan, Machine& machine) {
+  const builders::Family& family = *family_of(plan.spec.collective);
+  for (std::int32_t rank = 0; rank < plan.spec.ranks; ++rank) {
+    if (!has_output(plan.spec, rank)) continue;
+    for (std::uint32_t c = 0; c < plan.shape.output_chunks; ++c) {
+      if (!family.holds(builders::Ending(plan, machine, rank, c))) {
+        return fail(Errc::invalid_argument,
+                    fmt::format("rank {}: output chunk {} does not hold what it should", rank, c));
       }
     }
-    return {};
   }
-
- private:
-  bool has_output(std::int32_t rank) const {
-    if (plan_.spec.collective == Collective::exscan) return rank > 0;
-    return traits_of(plan_.spec.collective).output != Extent::of_root ||
-           Rank{rank} == plan_.spec.root;
-  }
-
-  bool holds(std::int32_t rank, std::uint32_t c, ExpressionId got) {
-    using enum Collective;
-    Expressions& expressions = machine_.expressions();
-    const Collective what = plan_.spec.collective;
-    if (what == all_gather) return got == expressions.leaf(static_cast<std::int32_t>(c), 0);
-    if (what == broadcast) return got == expressions.leaf(index(plan_.spec.root), c);
-    if (what == scan) return got == rank_order(expressions, rank + 1, c);
-    if (what == exscan) return got == rank_order(expressions, rank, c);
-    if (what == reduce_scatter) return reduced(static_cast<std::uint32_t>(rank), got);
-    if (what == reduce) return reduced(c, got);
-    // Every rank's chunk is the same expression: the same bits.
-    return rank == 0 ? reduced(c, got) : got == machine_.value(0, {Buffer::output, c, 0});
-  }
-
-  bool reduced(std::uint32_t chunk, ExpressionId got) {
-    Expressions& expressions = machine_.expressions();
-    if (in_rank_order(plan_.spec.collective, plan_.spec.algorithm)) {
-      return got == rank_order(expressions, plan_.spec.ranks, chunk);
-    }
-    return expressions.is_whole(got, plan_.spec.ranks, chunk);
-  }
-
-  const Plan& plan_;
-  Machine& machine_;
-};
+  return {};
+}
 
 }  // namespace
+
+namespace builders {
+
+Ending::Ending(const Plan& plan, Machine& machine, std::int32_t of_rank, std::uint32_t of_chunk)
+    : rank(of_rank),
+      chunk(of_chunk),
+      ranks(plan.spec.ranks),
+      root(index(plan.spec.root)),
+      plan_(plan),
+      machine_(machine),
+      got_(machine.value(of_rank, {Buffer::output, of_chunk, 0})) {}
+
+bool Ending::is(std::int32_t source, std::uint32_t its_chunk) const {
+  return got_ == machine_.expressions().leaf(source, its_chunk);
+}
+
+bool Ending::is_sum_of_first(std::int32_t count) const {
+  return got_ == rank_order(machine_.expressions(), count, chunk);
+}
+
+bool Ending::is_sum(std::uint32_t its_chunk) const {
+  Expressions& expressions = machine_.expressions();
+  if (in_rank_order(plan_.spec.collective, plan_.spec.algorithm)) {
+    return got_ == rank_order(expressions, ranks, its_chunk);
+  }
+  return expressions.is_whole(got_, ranks, its_chunk);
+}
+
+bool Ending::is_same_sum() const {
+  return rank == 0 ? is_sum(chunk) : got_ == machine_.value(0, {Buffer::output, chunk, 0});
+}
+
+}  // namespace builders
 
 Result<Proof> verify(const Plan& plan) {
   GDRX_TRY(check_form(plan));
@@ -95,7 +96,7 @@ Result<Proof> verify(const Plan& plan) {
   for (const bool in_place : {false, true}) {
     Machine machine(plan, in_place);
     GDRX_TRY(machine.run());
-    GDRX_TRY(Postcondition(plan, machine).check());
+    GDRX_TRY(check_end(plan, machine));
     proof.messages = machine.messages();
   }
   return proof;

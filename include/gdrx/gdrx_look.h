@@ -70,6 +70,29 @@ GDRX_API gdrxResult_t gdrxCommExplainCall(gdrxComm_t comm, const gdrxCallShape_t
 GDRX_API gdrxResult_t gdrxCommRouteOfCall(gdrxComm_t comm, const gdrxCallShape_t* call,
                                           const char** route);
 
+/* What the last finished operation was and what it cost here: for tools and tests. */
+typedef struct {
+  size_t size;            /* sizeof(gdrxOpInfo_t), set by the caller */
+  char algorithm[24];     /* "ring" */
+  char transport[24];     /* "shm", "ucx", "ucx+tcp" */
+  uint64_t slices;        /* how many times the plan was run */
+  uint64_t messages_sent; /* counted where they were sent */
+  uint64_t messages_received;
+  uint64_t plan_sends; /* sends in this rank's plan: messages_sent = plan_sends * slices */
+  uint64_t plan_receives;
+  double predicted_us; /* by the tuner's cost model, for GPUs of several hosts what the network
+                        * takes; 0: no prediction, as for send and recv */
+  int registered;      /* 1: all its buffers were registered, and that saved copies */
+} gdrxOpInfo_t;
+GDRX_API gdrxResult_t gdrxCommGetLastOp(gdrxComm_t comm, gdrxOpInfo_t* info);
+/* The tuner's reasons for an allReduce of `bytes`: candidates with predicted times and the choice.
+ * A table for GPU buffers, where GPUs were found, and one for host buffers. Kernels for registered
+ * GPU buffers are in it while some are registered. Writes at most `capacity` characters and a
+ * NUL. */
+GDRX_API gdrxResult_t gdrxCommExplain(gdrxComm_t comm, size_t bytes, char* text, size_t capacity);
+/* Bytes of host memory this communicator holds, and what carries its messages. */
+GDRX_API gdrxResult_t gdrxCommDescribe(gdrxComm_t comm, char* text, size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif

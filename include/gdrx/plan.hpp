@@ -17,10 +17,15 @@
 
 namespace gdrx::plan {
 
-/// Goes over the wire in the handshake word: append only.
-enum class Algorithm : std::uint8_t { ring, tree, halving_doubling, one_shot, two_shot };
-inline constexpr std::array<std::string_view, 5> kAlgorithmNames{"ring", "tree", "halving-doubling",
-                                                                 "one-shot", "two-shot"};
+/// A row each of collectives.def. Goes over the wire in the handshake word.
+enum class Algorithm : std::uint8_t {
+#define GDRX_ALGORITHM(value, name) value,
+#include "gdrx/collectives.def"
+};
+inline constexpr std::array kAlgorithmNames{
+#define GDRX_ALGORITHM(value, name) std::string_view(name),
+#include "gdrx/collectives.def"
+};
 std::string_view to_string(Algorithm algorithm) noexcept;  // "halving-doubling"
 std::optional<Algorithm> parse_algorithm(std::string_view name) noexcept;
 
@@ -94,10 +99,7 @@ std::span<const Algorithm> algorithms_of(Collective collective) noexcept;
 /// Those that algorithms_of() has algorithms for.
 std::vector<Collective> collectives_with_plans();
 /// Whether it reduces in absolute rank order, whatever the size. verify() proves it.
-constexpr bool in_rank_order(Collective collective, Algorithm algorithm) noexcept {
-  return collective == Collective::scan || collective == Collective::exscan ||
-         algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot;
-}
+bool in_rank_order(Collective collective, Algorithm algorithm) noexcept;
 
 /// Of any Shape: what an executor has to run beside each other.
 inline constexpr std::uint32_t kMostChannels = 2;

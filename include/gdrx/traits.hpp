@@ -31,6 +31,7 @@ struct CollectiveTraits {
   /// Whose plans run it. send_recv: it has none, and is a message between each two ranks that have
   /// something for each other.
   Collective plans = Collective::send_recv;
+  bool prefix = false;  // reduces over the ranks before, in their order: it has no avg
 
   /// Blocks of `count` in the longer of its buffers: those of the vector that all ranks have in
   /// mind.

@@ -82,27 +82,15 @@ constexpr bool has_kernels(DataType type, ReduceOp op) noexcept {
          static_cast<std::size_t>(op) < kGpuOpCount;
 }
 
-/// Which collective a call is. Goes over the wire: append only.
+/// Which collective a call is: a row each of collectives.def. Goes over the wire.
 enum class Collective : std::uint8_t {
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  broadcast,
-  reduce,
-  barrier,
-  send_recv,
-  all_to_all,
-  gather,
-  scatter,
-  scan,
-  exscan,
-  all_to_all_v,  // of those in _v, each rank has a count of its own
-  gather_v,
-  scatter_v,
-  all_gather_v,
-  reduce_scatter_v,
+#define GDRX_COLLECTIVE(value, ...) value,
+#include "gdrx/collectives.def"
 };
-inline constexpr std::size_t kCollectiveCount = 17;
+inline constexpr std::size_t kCollectiveCount = 0
+#define GDRX_COLLECTIVE(...) +1
+#include "gdrx/collectives.def"
+    ;
 
 enum class MemoryKind : std::uint8_t { host, cuda };
 

@@ -2,57 +2,22 @@
 // What a communicator takes it gives back: a service makes and destroys them for weeks.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <ostream>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gdrx/gdrx.h"
+#include "tests/comm/holdings.hpp"
+#include "tests/comm/world.hpp"
 
 namespace gdrx::test {
 namespace {
 
 constexpr int kRanks = 3;
-
-std::ptrdiff_t entries_of(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder),
-                       std::filesystem::directory_iterator());
-}
-
-struct Holdings {
-  std::ptrdiff_t descriptors = entries_of("/proc/self/fd");
-  std::ptrdiff_t threads = entries_of("/proc/self/task");
-  std::size_t shared_mappings = 0;
-  std::set<std::string> shared_files;  // with a name that others could open
-
-  Holdings() {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      const auto path = line.find('/');
-      if (path == std::string::npos || line[line.find(' ') + 4] != 's') continue;  // "... rw-s ..."
-      ++shared_mappings;
-      if (line.compare(path, 9, "/dev/shm/") == 0) shared_files.insert(line.substr(path));
-    }
-  }
-  friend std::ostream& operator<<(std::ostream& out, const Holdings& h) {
-    return out << h.descriptors << " descriptors, " << h.threads << " threads, "
-               << h.shared_mappings << " shared mappings";
-  }
-};
-
-// A thread that was joined is a moment longer in /proc.
-Holdings holdings_at_rest(const Holdings& before) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (Holdings().threads > before.threads && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return {};
-}
 
 void reduce_on(gdrxComm_t comm) {
   std::vector<float> data(20'000, 1.0F);
@@ -94,6 +59,78 @@ TEST_P(Leak, IsNoneAfter200Communicators) {
   for (const std::string& file : during.shared_files) {
     EXPECT_FALSE(std::filesystem::exists(file)) << file;
   }
+}
+
+// How a communicator fails; each way ends with an error on every rank.
+enum class Failure : std::uint8_t { abort_in_a_call, mismatch, timeout, abort_unused };
+constexpr int kFailures = 4;
+
+gdrxResult_t add(gdrxComm_t comm, std::size_t count) {
+  std::array<float, 1000> data{};
+  return gdrxAllReduce(data.data(), data.data(), count, gdrxFloat32, gdrxSum, comm, nullptr,
+                       nullptr);
+}
+
+void fail(gdrxComm_t comm, int rank, Failure how) {
+  const bool first = rank == 0;
+  switch (how) {
+    case Failure::abort_in_a_call:
+      EXPECT_EQ(first ? gdrxCommAbort(comm) : add(comm, 1000), first ? gdrxSuccess : gdrxAborted);
+      break;
+    case Failure::mismatch:
+      EXPECT_EQ(add(comm, first ? 500 : 1000), gdrxMismatch);
+      break;
+    case Failure::timeout:
+      EXPECT_EQ(gdrxCommSetTimeout(comm, 0.005), gdrxSuccess);
+      if (first) {
+        EXPECT_EQ(add(comm, 1000), gdrxTimeout);
+      }
+      break;
+    case Failure::abort_unused:
+      if (first) {
+        EXPECT_EQ(gdrxCommAbort(comm), gdrxSuccess);
+      }
+      break;
+  }
+  for (gdrxResult_t error = gdrxSuccess; error == gdrxSuccess; std::this_thread::yield()) {
+    EXPECT_EQ(gdrxCommGetAsyncError(comm, &error), gdrxSuccess);
+  }
+}
+
+// Makes one of two ranks, uses it, has it fail and destroys it.
+void fail_once(gdrxComm_t parent, int rank, Failure how) {
+  gdrxComm_t comm = nullptr;
+  ASSERT_EQ(gdrxCommSplit(parent, 0, rank, &comm, nullptr), gdrxSuccess)
+      << gdrxGetLastError(parent);
+  if (how != Failure::abort_unused) {
+    EXPECT_EQ(add(comm, 1000), gdrxSuccess) << gdrxGetLastError(comm);
+  }
+  EXPECT_EQ(gdrxBarrier(parent, nullptr, nullptr), gdrxSuccess);  // the other one is as far
+  fail(comm, rank, how);
+  EXPECT_NE(gdrxCommDestroy(comm), gdrxSuccess);
+}
+
+TEST_P(Leak, IsNoneAfterFailedCommunicators) {
+  const int times = std::string(GetParam()) == "ucx" ? 200 : 1000;  // UCX's take ten times as long
+  const World world(2, with("auto", GetParam()));
+  const auto fail_all = [&](int times) {
+    world.run([&](int rank, gdrxComm_t parent) {
+      for (int i = 0; i < times; ++i) {
+        fail_once(parent, rank, static_cast<Failure>(i % kFailures));
+      }
+    });
+  };
+  fail_all(40);  // what is kept for the next one
+  const Holdings before;
+  fail_all(times);
+  const Holdings after = holdings_at_rest(before);
+  EXPECT_EQ(after.descriptors, before.descriptors) << after;
+  EXPECT_EQ(after.threads, before.threads) << after;
+  EXPECT_LE(after.shared_mappings, before.shared_mappings) << after << "; before: " << before;
+  EXPECT_LE(after.mappings, before.mappings + 60) << after << "; before: " << before;
+  EXPECT_EQ(after.segments, before.segments) << after;
+  EXPECT_EQ(after.shared_files, before.shared_files);
+  EXPECT_LE(after.resident_bytes, before.resident_bytes + (16 << 20)) << after << "; " << before;
 }
 
 // Two ranks of this process, of which one comes late: until then the other is there for it.

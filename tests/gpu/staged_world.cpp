@@ -89,6 +89,8 @@ Words expected_of(const StagedCase& what, int rank, int ranks) {
   const auto block = [&](int from, std::uint64_t at, std::uint64_t begin, std::uint64_t count) {
     put(out, at, input_of(what, from, begin + count), begin, count);
   };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wswitch-enum"  // cases name what they test, new rows need none
   switch (what.collective) {
     case Collective::broadcast:
       block(1, 0, 0, n);
@@ -142,10 +144,10 @@ Words expected_of(const StagedCase& what, int rank, int ranks) {
     case Collective::reduce_scatter_v:
       put(out, 0, sum_of(what, ranks, before(what, rank, 0), own), 0, own);
       break;
-    case Collective::barrier:
-    case Collective::send_recv:
+    default:
       break;
   }
+#pragma GCC diagnostic pop
   out.resize(out.size() + kMost, kUntouched);
   return out;
 }

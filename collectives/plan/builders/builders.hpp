@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What builders are made of: one function an algorithm, the program of one rank. `n` >= 2; n == 1
-// is build.cpp's, which declares them, each with its row.
+// is build.cpp's.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "collectives/plan/builders/family.hpp"
 #include "gdrx/plan.hpp"
 
 namespace gdrx::plan::builders {
@@ -50,6 +51,17 @@ inline RankProgram one_channel(Channel ops, std::uint32_t scratch_chunks = 0) {
   program.channels.push_back(std::move(ops));
   program.scratch_chunks = scratch_chunks;
   return program;
+}
+
+/// Adds to `ops` the sum = contribution of 0 (op) 1 (op) ... (op) n - 1 in scratch chunk 0, from
+/// messages; this rank's own is `own`.
+inline void gather_in_rank_order(Channel& ops, std::int32_t n, std::int32_t rank, ChunkRef own) {
+  const ChunkRef sum = scratch(0, static_cast<std::int32_t>(own.chunk));
+  ops.push_back(rank == 0 ? copy(sum, own) : recv_copy(sum, 0));
+  for (std::int32_t source = 1; source < n; ++source) {
+    const bool last = source == n - 1;
+    ops.push_back(source == rank ? reduce(sum, own, last) : recv_reduce(sum, sum, source, last));
+  }
 }
 
 }  // namespace gdrx::plan::builders

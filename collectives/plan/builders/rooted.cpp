@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broadcast and reduce: a pipelined chain for large vectors, a binomial tree for small ones. Places
 // are counted from the root. A reduce needs an output on the root only: others accumulate in
-// scratch.
+// scratch. A reduce of one hop adds in absolute rank order.
 #include "collectives/plan/builders/builders.hpp"
 
 namespace gdrx::plan::builders {
@@ -53,8 +53,6 @@ std::vector<std::int32_t> chain_child(std::int32_t n, std::int32_t place) {
   return {place + 1};
 }
 
-}  // namespace
-
 RankProgram chain_broadcast(std::int32_t n, std::int32_t rank, std::int32_t root) {
   const std::int32_t place = wrap(rank - root, n);
   return broadcast(n, root, place, place - 1, chain_child(n, place));
@@ -74,5 +72,30 @@ RankProgram binomial_reduce(std::int32_t n, std::int32_t rank, std::int32_t root
   const std::int32_t place = wrap(rank - root, n);
   return reduce_to(n, root, place, binomial_parent(place), binomial_children(n, place));
 }
+
+RankProgram direct_reduce(std::int32_t n, std::int32_t rank, std::int32_t root) {
+  if (rank != root) return one_channel({send(in(0), root)});
+  Channel ops;
+  gather_in_rank_order(ops, n, rank, in(0));
+  ops.push_back(copy(out(0), scratch(0, 0)));
+  return one_channel(std::move(ops), 1);
+}
+
+constexpr std::array kBroadcast{
+    Row{Algorithm::ring, chain_broadcast, in_a_chain},
+    Row{Algorithm::tree, binomial_broadcast, up_and_down},
+};
+constexpr std::array kReduce{
+    Row{Algorithm::ring, chain_reduce, in_a_chain},
+    Row{Algorithm::tree, binomial_reduce, up_and_down},
+    Row{Algorithm::one_shot, direct_reduce, one_by_one, Order::of_ranks},
+};
+
+}  // namespace
+
+constexpr Family families::broadcast{Collective::broadcast, kBroadcast,
+                                     [](const Ending& end) { return end.is(end.root, end.chunk); }};
+constexpr Family families::reduce{Collective::reduce, kReduce,
+                                  [](const Ending& end) { return end.is_sum(end.chunk); }};
 
 }  // namespace gdrx::plan::builders

@@ -20,8 +20,6 @@ void gather_from_all_before(Channel& ops, std::int32_t rank) {
   for (std::int32_t peer = 1; peer < rank; ++peer) ops.push_back(recv_reduce(sum, sum, peer));
 }
 
-}  // namespace
-
 RankProgram chain_scan(std::int32_t n, std::int32_t rank) {
   const bool last = rank == n - 1;
   const ChunkRef sum = scratch(kBefore, 0);
@@ -78,5 +76,22 @@ RankProgram direct_exscan(std::int32_t n, std::int32_t rank) {
   ops.push_back(copy(out(0), scratch(kBefore, 0)));
   return one_channel(std::move(ops), 1);
 }
+
+constexpr std::array kScan{
+    Row{Algorithm::ring, no_root<chain_scan>, in_a_chain, Order::of_ranks},
+    Row{Algorithm::one_shot, no_root<direct_scan>, all_at_once, Order::of_ranks},
+};
+constexpr std::array kExscan{
+    Row{Algorithm::ring, no_root<chain_exscan>, in_a_chain, Order::of_ranks},
+    Row{Algorithm::one_shot, no_root<direct_exscan>, all_at_once, Order::of_ranks},
+};
+
+}  // namespace
+
+constexpr Family families::scan{
+    Collective::scan, kScan, [](const Ending& end) { return end.is_sum_of_first(end.rank + 1); }};
+constexpr Family families::exscan{Collective::exscan, kExscan,
+                                  [](const Ending& end) { return end.is_sum_of_first(end.rank); },
+                                  true};
 
 }  // namespace gdrx::plan::builders
