@@ -44,8 +44,10 @@ void Meeting::pass() {
 
 void Meeting::meet() {
   const std::uint64_t before = passed_;
-  if (++arrived_ == members_) pass();
-  while (passed_ == before) yield();
+  if (++arrived_ == members_) return pass();
+  const Place self = threadIdx;
+  wait_while(passed_, before);
+  threadIdx = self;
 }
 
 void Meeting::leave() {
