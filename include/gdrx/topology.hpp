@@ -75,6 +75,7 @@ struct Gpu {
   int sm = 0;         // compute capability times ten, 0 unknown
   int c2c_links = 0;  // NVLink-C2C to the CPU, as on Grace
   double c2c_gbytes = 0;
+  std::string uuid = {};  // "GPU-...", empty unknown
 };
 
 struct Nic {
@@ -99,8 +100,9 @@ struct NvLink {
 struct NumaNode {
   int id = -1;
   int package = -1;
-  std::string cpus;            // "0-15,32-47", empty unknown
-  std::vector<int> distances;  // by position among all nodes in order of id, empty unknown
+  std::string cpus;                     // "0-15,32-47", empty unknown
+  std::vector<int> distances;           // by position among all nodes in order of id, empty unknown
+  std::vector<std::string> cores = {};  // each core's CPUs, "0,32"; empty unknown
 };
 
 /// What a reader gathers, in any order.
