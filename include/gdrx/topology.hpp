@@ -95,6 +95,7 @@ struct NvLink {
   std::size_t peer = kNone;
   int count = 0;
   double gbytes = 0;  // per link and direction, 0 unknown
+  bool xgmi = false;  // a link of AMD's
 };
 
 struct NumaNode {
@@ -185,6 +186,7 @@ struct Path {
   bool certain = true;        // false: the source cannot tell `pci` from the next class
   bool same_package = false;  // of a SYS path: another NUMA node of the same package
   int nvlinks = 0;
+  bool xgmi = false;                 // these are links of AMD's
   int bridges = 0;                   // PCI bridge functions touched
   std::optional<double> bottleneck;  // GB/s; socket links are not in it, their speed is not known
   std::string limit;                 // which link that is

@@ -21,10 +21,10 @@ placed() {
 }
 update=0
 [ "${2:-}" != --update ] || update=1
-for machine in *; do placed "${machine%.xml}" "$machine"; done
-placed cluster-h200 --cluster '2 hosts x 8 H200, one 400 Gb/s NIC a GPU'
-placed cluster-a100 --cluster '4 hosts x 4 A100, 2 200 Gb/s NICs'
-placed cluster-uneven --cluster '3 hosts x 2 L40S, one 100 Gb/s NIC' --ranks 5
+for machine in *; do placed "${machine%.xml}" "$machine" --predict; done
+placed cluster-h200 --cluster '2 hosts x 8 H200, one 400 Gb/s NIC a GPU' --predict
+placed cluster-a100 --cluster '4 hosts x 4 A100, 2 200 Gb/s NICs' --predict
+placed cluster-uneven --cluster '3 hosts x 2 L40S, one 100 Gb/s NIC' --ranks 5 --predict
 placed dgx-a100-2-ranks dgx-a100 --ranks 2
 placed pcie-6-ranks pcie-2-sockets --ranks 6
 placed pcie-masked pcie-2-sockets --cpus 0-3 --gpus 3,1

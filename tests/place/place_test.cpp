@@ -130,6 +130,15 @@ TEST(Place, LetsRanksSpillToTheOtherNodeBeforeTheyShareACore) {
   EXPECT_EQ(six.ranks[0].progress_cpu, -1) << "its core is another rank's as well";
 }
 
+// Seen on a host of two sockets whose firmware lists all CPUs under each of eight nodes.
+TEST(Place, GivesNoCpuTwiceWhereNodesOverlap) {
+  HostBuilder host;
+  for (int node = 0; node < 8; ++node) host.parts.numa.push_back({node, 0, "0-7", {}});
+  const Placement placement = placed(host.build(), {});
+  ASSERT_EQ(placement.ranks.size(), 8u);
+  EXPECT_EQ(cpus(placement, 7), "7");
+}
+
 TEST(Place, CountsGpusAsProgramsDo) {
   const Placement placement = placed(two_sockets(4).build(), {6});
   for (const RankPlace& rank : placement.ranks) {

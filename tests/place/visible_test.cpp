@@ -79,6 +79,17 @@ TEST_F(Visible, CoresAreReadWithTheirThreads) {
   EXPECT_EQ(placement->ranks[1].cpus, (std::vector<int>{2, 3}));
 }
 
+TEST_F(Visible, CpusOfAKernelWithoutNumaAreOneNodes) {
+  for (int cpu = 0; cpu < 4; ++cpu) {  // as kernels before 2.6.29 had it: masks alone
+    write(fmt::format("sys/devices/system/cpu/cpu{}/topology/thread_siblings", cpu),
+          cpu % 2 == 0 ? "00000005" : "0000000a");
+  }
+  const auto placement = place(load(), {});
+  ASSERT_TRUE(placement);
+  ASSERT_EQ(placement->ranks.size(), 2u);
+  EXPECT_EQ(placement->ranks[1].cpus, (std::vector<int>{1, 3}));
+}
+
 TEST(CpuList, IsAscendingAndWithoutWhatDoesNotParse) {
   EXPECT_EQ(cpus_of_list("8,0-3,2"), (std::vector<int>{0, 1, 2, 3, 8}));
   EXPECT_TRUE(cpus_of_list("x,-1,3-1").empty());

@@ -9,6 +9,7 @@
 #include "tools/topo/table.hpp"
 #include "tools/topo/view.hpp"
 #include "topo/model/cpu_list.hpp"
+#include "topo/place/forecast.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -71,6 +72,29 @@ std::string place_text(const Topology& topology, const Placement& placement) {
   if (!placement.notes.empty()) text += "\nnotes\n";
   for (const std::string& note : placement.notes) text += wrapped("  " + note, 4) + "\n";
   return text;
+}
+
+std::string forecast_text(const Topology& topology, const Placement& placement) {
+  constexpr std::uint64_t kSeed = 1;
+  const topo::Forecast placed = forecast(topology, placement.ranks);
+  const topo::Forecast other = forecast(topology, shuffled(placement, kSeed));
+  Table table({"GB/s a rank", "placed", "shuffled", "loss"});
+  std::string limits;
+  const auto row = [&](const char* what, const topo::Rate& here, const topo::Rate& there) {
+    const auto shown = [](double rate) { return rate > 0 ? fmt::format("{:.1f}", rate) : "-"; };
+    const bool both = here.gbytes > 0 && there.gbytes > 0;
+    table.add({what, shown(here.gbytes), shown(there.gbytes),
+               both ? fmt::format("{:.0f} %", 100 * (1 - there.gbytes / here.gbytes)) : "-"});
+    if (here.gbytes <= 0) return;
+    limits +=
+        wrapped(fmt::format("{}: limited by {}; shuffled by {}", what, here.limit, there.limit), 4);
+    limits += "\n";
+  };
+  row("ring", placed.ring, other.ring);
+  row("to the NIC", placed.nic, other.nic);
+  row("to its cores' memory", placed.host, other.host);
+  return "\npredicted, while all ranks do the same\n" + table.print(0) + limits +
+         "rates between sockets are assumed, not read: measure with gdrx perf\n";
 }
 
 std::string place_json(const Topology& topology, const Placement& placement) {

@@ -10,6 +10,8 @@ namespace gdrx::tools {
 
 /// A row a rank of the first of equal hosts, why, and notes.
 std::string place_text(const topo::Topology& topology, const topo::Placement& placement);
+/// The predicted rates of the placement beside those of the same ranks shuffled.
+std::string forecast_text(const topo::Topology& topology, const topo::Placement& placement);
 std::string place_json(const topo::Topology& topology, const topo::Placement& placement);
 
 /// Open MPI's rankfile: the CPUs of each rank.

@@ -41,6 +41,7 @@ struct Options {
   bool pci_only = false;
   bool map = false;
   bool place = false;
+  bool predict = false;
   topo::PlaceRequest wish;
   std::string cpus;
   std::optional<std::string> gpus;
@@ -106,7 +107,10 @@ Result<std::string> placed(const Options& options, const topo::Topology& topolog
   if (options.format == "srun") return place_srun(topology, placement);
   if (options.format == "torchrun") return place_torchrun(topology, placement);
   if (options.format == "k8s") return place_k8s(topology, placement);
-  if (options.format == "text") return place_text(topology, placement);
+  if (options.format == "text") {
+    const std::string shown = place_text(topology, placement);
+    return options.predict ? shown + forecast_text(topology, placement) : shown;
+  }
   return fail(Errc::invalid_argument, fmt::format("--place has no format {}", options.format));
 }
 
@@ -142,6 +146,8 @@ Result<std::string> answer(const Options& options) {
 
 void add_place(CLI::App& command, Options& options) {
   command.add_flag("--place", options.place, "each rank's GPU, NICs and cores, with the reasons");
+  command.add_flag("--predict", options.predict,
+                   "with --place: its predicted rates beside those of the same ranks shuffled");
   command
       .add_option("--ranks", options.wish.ranks,
                   "ranks of the job; without it one a GPU, or one a core where there is none")

@@ -40,6 +40,7 @@ constexpr std::array kPciFiles{"class",
 constexpr std::array kPortFiles{"state", "phys_state", "rate", "link_layer"};
 // Whole files that hold nothing of anybody's.
 constexpr std::array kPlain{"proc/sys/kernel/osrelease",
+                            "sys/devices/system/cpu/online",
                             "proc/sys/kernel/numa_balancing",
                             "proc/sys/vm/nr_hugepages",
                             "proc/sys/vm/max_map_count",

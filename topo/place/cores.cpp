@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "topo/model/cpu_list.hpp"
@@ -118,8 +119,10 @@ std::vector<NodeCores> cores_of(const Topology& topology,
     return !allowed || std::binary_search(mask.begin(), mask.end(), cpu);
   };
   std::vector<NodeCores> all;
+  std::set<int> seen;  // firmware may list a CPU under several nodes: the first has it
   for (const NumaNode& node : topology.numa()) {
-    const std::vector<int> own = cpus_of_list(node.cpus);
+    std::vector<int> own = cpus_of_list(node.cpus);
+    std::erase_if(own, [&](int cpu) { return !seen.insert(cpu).second; });
     Cores cores;
     for (const std::string& core : node.cores) cores.push_back(cpus_of_list(core));
     if (cores.empty()) cores = guessed_cores(own);

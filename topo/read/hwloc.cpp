@@ -275,8 +275,8 @@ Result<void> check_sets(const XmlDocument& document, std::string_view source) {
     const bool nodes = element["nodeset"].empty() == element["complete_nodeset"].empty();
     if (cpus && nodes) continue;
     return fail(Errc::invalid_argument,
-                fmt::format("{}: a {} of no CPUs: this is no file of hwloc's", source,
-                            type.empty() ? "thing" : type.substr(0, 20)));
+                fmt::format("{}: line {}: a {} of no CPUs: this is no file of hwloc's", source,
+                            element.line, type.empty() ? "thing" : type.substr(0, 20)));
   }
   return {};
 }
@@ -316,6 +316,14 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
   if (document.root().name != "topology") {
     return fail(Errc::invalid_argument,
                 fmt::format("{}: <{}> is no hwloc topology", source, document.root().name));
+  }
+  const std::string_view version = document.root()["version"];
+  if (HWLOC_API_VERSION < 0x30000 && version.starts_with("3")) {
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("{}: line {}: a file of hwloc {}, which hwloc 2 cannot read: write it by "
+                    "`lstopo --export-xml-flags v2`",
+                    source, document.root().line, without_controls(version.substr(0, 20))));
   }
   GDRX_TRY(check_sets(document, source));
   return Topology::make(GDRX_TRY(hwloc_parts(text, std::move(source))));

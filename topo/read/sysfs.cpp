@@ -251,13 +251,33 @@ namespace {
 std::vector<std::string> cores_of(const HostFiles& files, const std::string& cpus) {
   std::vector<std::string> cores;
   for (const int cpu : cpus_of_list(cpus)) {
-    const std::string siblings =
-        files.read(fmt::format("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+    const auto folder = fmt::format("sys/devices/system/cpu/cpu{}/topology/", cpu);
+    std::string siblings = files.read(folder + "thread_siblings_list");
+    if (siblings.empty()) siblings = cpus_of_mask(files.read(folder + "thread_siblings"));
     if (siblings.empty()) return {};
     const std::vector<int> all = cpus_of_list(siblings);
     if (!all.empty() && all.front() == cpu) cores.push_back(siblings);
   }
   return cores;
+}
+
+// A kernel without NUMA: its CPUs are one node's.
+std::vector<NumaNode> one_node(const HostFiles& files) {
+  NumaNode node;
+  node.id = 0;
+  node.cpus = files.read("sys/devices/system/cpu/online");
+  if (node.cpus.empty()) {
+    std::vector<int> cpus;
+    for (const std::string& name : files.list("sys/devices/system/cpu")) {
+      const bool cpu = name.starts_with("cpu") && to_int(name.substr(3), -1) >= 0;
+      if (cpu) cpus.push_back(to_int(name.substr(3), -1));
+    }
+    std::sort(cpus.begin(), cpus.end());
+    node.cpus = list_of_cpus(cpus);
+  }
+  if (node.cpus.empty()) return {};
+  node.cores = cores_of(files, node.cpus);
+  return {node};
 }
 
 }  // namespace
@@ -283,6 +303,7 @@ std::vector<NumaNode> sysfs_numa(const HostFiles& files) {
     }
     all.push_back(node);
   }
+  if (all.empty()) all = one_node(files);
   return all;
 }
 
