@@ -269,7 +269,7 @@ TEST(NcclXml, AmdsLinksAreNoNvlinksByName) {
 
 TEST(HwlocXml, AFileOfALaterHwlocIsNamedByItsLine) {
   EXPECT_EQ(error_of("<?xml version=\"1.0\"?>\n<topology version=\"3.0\"/>"),
-            "x: line 2: a file of hwloc 3.0, which hwloc 2 cannot read: write it by `lstopo "
+            "bad.xml: line 2: a file of hwloc 3.0, which hwloc 2 cannot read: write it by `lstopo "
             "--export-xml-flags v2`");
 }
 
