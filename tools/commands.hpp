@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+#include <vector>
+
 #include "gdrx/result.hpp"
 
 namespace gdrx::tools {
@@ -30,9 +33,13 @@ void add_doctor(CLI::App& app);
 void add_mpirun(CLI::App& app);
 void add_perf(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_run(CLI::App& app);
 void add_snapshot(CLI::App& app);
 void add_stats(CLI::App& app);
 void add_topo(CLI::App& app);
 void add_tune(CLI::App& app);
+
+/// `gdrx run` with these words: this process becomes the launcher, or a rank's program.
+[[noreturn]] void run(const std::vector<std::string>& words);
 
 }  // namespace gdrx::tools

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "commit.h"  // written at each build
 #include "gdrx/config.hpp"
@@ -18,6 +20,7 @@ constexpr Add kCommands[] = {
     gdrx::tools::add_config, gdrx::tools::add_doctor,   gdrx::tools::add_perf,
     gdrx::tools::add_plan,   gdrx::tools::add_snapshot, gdrx::tools::add_topo,
     gdrx::tools::add_stats,  gdrx::tools::add_tune,     gdrx::tools::add_mpirun,
+    gdrx::tools::add_run,
 };
 
 constexpr const char* kNotWritten = "cannot write to stdout";
@@ -58,6 +61,11 @@ int main(int argc, char** argv) {
       "Exit status: 0 if all is well, 1 if something failed or does not hold, 2 for bad usage.");
   for (const Add add : kCommands) add(app);
   try {
+    // CLI11 takes each "--" away, by which these words are divided.
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    const bool runs =
+        words.size() > 1 && words[0] == "run" && words[1] != "--help" && words[1] != "-h";
+    if (runs) gdrx::tools::run({words.begin() + 1, words.end()});
     app.parse(argc, argv);
     return gdrx::all_printed() ? 0 : fail(gdrx::tools::kFailed, kNotWritten);
   } catch (const CLI::Success& help) {

@@ -75,6 +75,7 @@ struct Gpu {
   int sm = 0;         // compute capability times ten, 0 unknown
   int c2c_links = 0;  // NVLink-C2C to the CPU, as on Grace
   double c2c_gbytes = 0;
+  std::string uuid = {};  // "GPU-...", empty unknown
 };
 
 struct Nic {
@@ -94,13 +95,15 @@ struct NvLink {
   std::size_t peer = kNone;
   int count = 0;
   double gbytes = 0;  // per link and direction, 0 unknown
+  bool xgmi = false;  // a link of AMD's
 };
 
 struct NumaNode {
   int id = -1;
   int package = -1;
-  std::string cpus;            // "0-15,32-47", empty unknown
-  std::vector<int> distances;  // by position among all nodes in order of id, empty unknown
+  std::string cpus;                     // "0-15,32-47", empty unknown
+  std::vector<int> distances;           // by position among all nodes in order of id, empty unknown
+  std::vector<std::string> cores = {};  // each core's CPUs, "0,32"; empty unknown
 };
 
 /// What a reader gathers, in any order.
@@ -183,6 +186,7 @@ struct Path {
   bool certain = true;        // false: the source cannot tell `pci` from the next class
   bool same_package = false;  // of a SYS path: another NUMA node of the same package
   int nvlinks = 0;
+  bool xgmi = false;                 // these are links of AMD's
   int bridges = 0;                   // PCI bridge functions touched
   std::optional<double> bottleneck;  // GB/s; socket links are not in it, their speed is not known
   std::string limit;                 // which link that is

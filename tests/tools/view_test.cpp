@@ -146,21 +146,6 @@ TEST(NcclXmlOut, ComesBackWithTheSameClasses) {
   }
 }
 
-TEST(Settings, RanksShareTheCpusOfTheirNumaNode) {
-  const auto topology = topo::parse(
-      "<system><cpu numaid=\"0\" affinity=\"0000ff00,000000ff\">"
-      "<pci busid=\"0000:01:00.0\" class=\"0x030200\"/>"
-      "<pci busid=\"0000:02:00.0\" class=\"0x030200\"/></cpu></system>",
-      "x");
-  ASSERT_TRUE(topology);
-  EXPECT_EQ(rankfile(*topology, 2),
-            "# mpirun --mca rmaps_rank_file_physical 1 --rankfile FILE ...: rank i beside GPU i\n"
-            "rank 0=+n0 slot=0-3,40-43\n"
-            "rank 1=+n0 slot=4-7,44-47\n"
-            "rank 2=+n1 slot=0-3,40-43\n"
-            "rank 3=+n1 slot=4-7,44-47\n");
-}
-
 TEST(Settings, NameTheNicsForNcclAndUcx) {
   const std::string text = env_lines(two_by_two());
   EXPECT_NE(text.find("export NCCL_IB_HCA==mlx5_0,mlx5_1\n"), std::string::npos) << text;

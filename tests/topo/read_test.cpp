@@ -115,11 +115,12 @@ TEST(BadInput, GivesOneClearLineEach) {
   }
 }
 
-TEST(BadInput, ADeviceThatIsThereTwiceIsNamed) {
+TEST(BadInput, ADeviceThatIsThereTwiceIsNamedByItsLines) {
   const std::string error = error_of(
-      "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/>"
+      "<system>\n<cpu numaid=\"0\">\n<pci busid=\"0000:01:00.0\" class=\"0x030200\"/>\n\n"
       "<pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>");
-  EXPECT_NE(error.find("0000:01:00.0 is there twice"), std::string::npos) << error;
+  EXPECT_NE(error.find("line 5: 0000:01:00.0 is there twice, first in line 3"), std::string::npos)
+      << error;
 }
 
 TEST(BadInput, ABridgeBelowItselfIsNoTree) {
@@ -250,6 +251,26 @@ TEST(NcclXml, AnNvlinkToThePower9IsNoneToAnotherGpu) {
   };
   EXPECT_EQ(links("0x068000"), "NV3");
   EXPECT_EQ(links("0x068001"), "PHB?");
+}
+
+TEST(NcclXml, AmdsLinksAreNoNvlinksByName) {
+  std::string text = "<system><cpu numaid=\"0\">";
+  for (int gpu = 1; gpu < 3; ++gpu) {
+    text += fmt::format(
+        "<pci busid=\"0000:0{}:00.0\" class=\"0x038000\"><gpu gcn=\"908\">"
+        "<xgmi target=\"0000:0{}:00.0\" count=\"2\" tclass=\"0x038000\"/></gpu></pci>",
+        gpu, 3 - gpu);
+  }
+  const auto topology = parse(text + "</cpu></system>", "mi100.xml");
+  ASSERT_TRUE(topology) << topology.error().what;
+  EXPECT_EQ(smi(*topology, "GPU0", "GPU1"), "XGMI2");
+  EXPECT_EQ(smi(*topology, "GPU0", "GPU1", true), "PHB?");
+}
+
+TEST(HwlocXml, AFileOfALaterHwlocIsNamedByItsLine) {
+  EXPECT_EQ(error_of("<?xml version=\"1.0\"?>\n<topology version=\"3.0\"/>"),
+            "bad.xml: line 2: a file of hwloc 3.0, which hwloc 2 cannot read: write it by `lstopo "
+            "--export-xml-flags v2`");
 }
 
 TEST(NcclXml, ACloudsFileWithoutNvlinksSaysSo) {

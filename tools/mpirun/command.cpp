@@ -46,11 +46,6 @@ std::optional<Program> program_of(const std::vector<std::string>& words) {
   return std::nullopt;
 }
 
-struct Launcher {
-  fs::path path;
-  const Family* family;
-};
-
 Launcher launcher_of(const Family& family, const Program& program) {
   std::string others;
   for (const std::string_view name : family.launchers) {
@@ -69,7 +64,31 @@ Launcher launcher_of(const Family& family, const Program& program) {
                   others)};
 }
 
-/// By the program, else what comes first on PATH.
+// What is to be preloaded.
+std::string object_of(const Family& family) {
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* const folder : {"../lib", "../lib64"}) {
+    const fs::path object = fs::weakly_canonical(here / folder / family.object, error);
+    if (fs::exists(object, error)) return object;
+  }
+  throw Failure{kFailed, fmt::format("there is no {} beside this command: build gdrx where Open "
+                                     "MPI's headers are",
+                                     family.object)};
+}
+
+[[noreturn]] void launch(const std::vector<std::string>& given) {
+  const Launcher launcher = launcher_for(given);
+  const char* const others = std::getenv("LD_PRELOAD");
+  std::vector<std::string> words = words_for(*launcher.family, given, object_of(*launcher.family),
+                                             others == nullptr ? "" : others, own_variables());
+  // By a whole path Open MPI's would look for its parts there on other hosts, too.
+  words.insert(words.begin(), launcher.path.filename().string());
+  become(launcher.path, std::move(words));
+}
+
+}  // namespace
+
 Launcher launcher_for(const std::vector<std::string>& words) {
   if (const auto program = program_of(words)) {
     const Family* const family = family_of_library(program->library);
@@ -90,21 +109,7 @@ Launcher launcher_for(const std::vector<std::string>& words) {
                 path.string() + " is of no MPI that gdrx knows: Open MPI, MPICH, Intel MPI"};
 }
 
-// What is to be preloaded.
-std::string object_of(const Family& family) {
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* const folder : {"../lib", "../lib64"}) {
-    const fs::path object = fs::weakly_canonical(here / folder / family.object, error);
-    if (fs::exists(object, error)) return object;
-  }
-  throw Failure{kFailed, fmt::format("there is no {} beside this command: build gdrx where Open "
-                                     "MPI's headers are",
-                                     family.object)};
-}
-
-// gdrx's variables that are set: ranks decide by them, and must decide alike. One alone says which
-// host a rank is on.
+// One alone is not for others: it says which host a rank is on.
 Variables own_variables() {
   Variables found;
   for (char** one = environ; *one != nullptr; ++one) {
@@ -117,21 +122,14 @@ Variables own_variables() {
   return found;
 }
 
-[[noreturn]] void launch(const std::vector<std::string>& given) {
-  const Launcher launcher = launcher_for(given);
-  const char* const others = std::getenv("LD_PRELOAD");
-  std::vector<std::string> words = words_for(*launcher.family, given, object_of(*launcher.family),
-                                             others == nullptr ? "" : others, own_variables());
-  // By a whole path Open MPI's would look for its parts there on other hosts, too.
-  words.insert(words.begin(), launcher.path.filename().string());
+void become(const fs::path& program, std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  execv(launcher.path.c_str(), arguments.data());
-  throw Failure{kFailed, fmt::format("mpirun cannot be started: {}", std::strerror(errno))};
+  execv(program.c_str(), arguments.data());
+  throw Failure{kFailed,
+                fmt::format("{} cannot be started: {}", words.front(), std::strerror(errno))};
 }
-
-}  // namespace
 
 fs::path on_path(const std::string& name) {
   if (name.find('/') != name.npos) return name;

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
+#include "tools/place/here.hpp"
+#include "tools/place/view.hpp"
 #include "tools/support.hpp"
 #include "tools/topo/view.hpp"
+#include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -21,6 +26,8 @@ constexpr const char* kExamples =
     "  gdrx topo --explain GPU0 mlx5_2              the path, hop by hop, with its bottleneck\n"
     "  gdrx topo host.xml --format html > host.html a picture of another host\n"
     "  gdrx topo --cluster '2 hosts x 8 H200' --format env\n"
+    "  gdrx topo --place                            each rank's GPU, NIC and cores, and why\n"
+    "  gdrx topo --place --ranks 4 --format srun    the same for a launcher\n"
     "Exit status: 0, 1 if a source cannot be read or a device is not there, 2 for bad usage.\n";
 
 constexpr std::size_t kMostSource = std::size_t{64} << 20;
@@ -33,6 +40,11 @@ struct Options {
   std::pair<std::string, std::string> explain;
   bool pci_only = false;
   bool map = false;
+  bool place = false;
+  bool predict = false;
+  topo::PlaceRequest wish;
+  std::string cpus;
+  std::optional<std::string> gpus;
 };
 
 struct Loaded {
@@ -67,6 +79,41 @@ TextStyle style_of(const Options& options) {
   return style;
 }
 
+bool is_launchers(std::string_view format) {
+  constexpr std::array<std::string_view, 5> kAll{"rankfile", "appfile", "srun", "torchrun", "k8s"};
+  return std::find(kAll.begin(), kAll.end(), format) != kAll.end();
+}
+
+bool is_here(const Options& options) { return options.source.empty() && options.cluster.empty(); }
+
+Result<std::string> placed(const Options& options, const topo::Topology& topology, int hosts) {
+  topo::PlaceRequest request;
+  if (is_here(options)) request = GDRX_TRY(request_here(topology));
+  request.ranks = options.wish.ranks;
+  request.hosts = hosts;
+  if (!options.cpus.empty()) {
+    const std::string both = within(options.cpus, request.cpus);
+    if (both.empty()) {
+      return fail(Errc::invalid_argument, "none of the CPUs " + options.cpus + " may be used here");
+    }
+    request.cpus = both;
+  }
+  if (options.gpus)
+    request.gpus = GDRX_TRY(visible_gpus(topology, *options.gpus, all_gpus(topology)));
+  const topo::Placement placement = GDRX_TRY(place(topology, request));
+  if (options.format == "json") return place_json(topology, placement);
+  if (options.format == "rankfile") return place_rankfile(placement);
+  if (options.format == "appfile") return place_appfile(topology, placement);
+  if (options.format == "srun") return place_srun(topology, placement);
+  if (options.format == "torchrun") return place_torchrun(topology, placement);
+  if (options.format == "k8s") return place_k8s(topology, placement);
+  if (options.format == "text") {
+    const std::string shown = place_text(topology, placement);
+    return options.predict ? shown + forecast_text(topology, placement) : shown;
+  }
+  return fail(Errc::invalid_argument, fmt::format("--place has no format {}", options.format));
+}
+
 Result<std::string> answer(const Options& options) {
   const Loaded loaded = GDRX_TRY(load(options));
   const topo::Topology* topology = &loaded.topology;
@@ -80,6 +127,9 @@ Result<std::string> answer(const Options& options) {
     const auto a = GDRX_TRY(topology->find(options.explain.first));
     return explain_text(*topology, a, GDRX_TRY(topology->find(options.explain.second)));
   }
+  if (options.place || is_launchers(options.format)) {
+    return placed(options, *topology, loaded.hosts);
+  }
   const bool compares = !options.move.empty() && options.format == "text" && !options.map;
   if (compares) return compare_text(loaded.topology, moved);
   if (options.format == "json") return topo_json(*topology);
@@ -87,12 +137,27 @@ Result<std::string> answer(const Options& options) {
   if (options.format == "svg") return topo_svg(*topology);
   if (options.format == "html") return topo_html(*topology);
   if (options.format == "nccl-xml") return nccl_xml(*topology);
-  if (options.format == "rankfile") return rankfile(*topology, loaded.hosts);
   if (options.format == "env") return env_lines(*topology);
   if (options.map) return map_text(*topology, style);
   std::string text;
   if (loaded.hosts > 1) text = fmt::format("each of {} equal hosts:\n\n", loaded.hosts);
   return text + matrix_text(*topology, style);
+}
+
+void add_place(CLI::App& command, Options& options) {
+  command.add_flag("--place", options.place, "each rank's GPU, NICs and cores, with the reasons");
+  command.add_flag("--predict", options.predict,
+                   "with --place: its predicted rates beside those of the same ranks shuffled");
+  command
+      .add_option("--ranks", options.wish.ranks,
+                  "ranks of the job; without it one a GPU, or one a core where there is none")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--cpus", options.cpus, "place on these CPUs alone: 0-15,32")
+      ->check([](const std::string& text) {
+        return topo::cpus_of_list(text).empty() ? text + " names no CPU" : std::string();
+      });
+  command.add_option("--gpus", options.gpus,
+                     "place on these GPUs alone, as CUDA_VISIBLE_DEVICES says it");
 }
 
 }  // namespace
@@ -114,10 +179,13 @@ void add_topo(CLI::App& app) {
   command->add_flag("--map", options->map, "each GPU's NICs, with the reason");
   command->add_option("--explain", options->explain, "two devices: the path hop by hop");
   command->add_option("--what-if", options->move, "'move mlx5_1 beside GPU3': how the map changes");
+  add_place(*command, *options);
   command
       ->add_option("--format", options->format,
-                   "text, json, dot, html, svg, nccl-xml, rankfile, env")
-      ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "rankfile", "env"}));
+                   "text, json, dot, html, svg, nccl-xml, env; of a placement: text, json, "
+                   "rankfile, appfile, srun, torchrun, k8s")
+      ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "env", "rankfile",
+                             "appfile", "srun", "torchrun", "k8s"}));
   command->footer(kExamples);
   command->callback([options] { fmt::print("{}", value_or_fail(answer(*options), kFailed)); });
 }

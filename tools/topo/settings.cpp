@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The topology as other programs' settings: NCCL's file, Open MPI's rankfile, shell variables.
+// The topology as other programs' settings: NCCL's file, shell variables.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "tools/topo/view.hpp"
 #include "topo/doctor/shell.hpp"
+#include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -18,38 +18,6 @@ using topo::PciNode;
 using topo::Topology;
 
 std::string hex(std::uint32_t value, int digits) { return fmt::format("0x{:0{}x}", value, digits); }
-
-using Range = std::pair<unsigned, unsigned>;  // first CPU, last CPU
-
-// "0-3,8" as ranges; none where it does not parse.
-std::vector<Range> ranges_of(const std::string& cpus) {
-  std::vector<Range> ranges;
-  for (std::size_t at = 0; at < cpus.size();) {
-    const std::size_t end = std::min(cpus.find(',', at), cpus.size());
-    Range range;
-    const std::string part = cpus.substr(at, end - at);
-    const int got = std::sscanf(part.c_str(), "%u-%u", &range.first, &range.second);
-    if (got == 1) range.second = range.first;
-    if (got >= 1 && range.first <= range.second && range.second < 8192) ranges.push_back(range);
-    at = end + 1;
-  }
-  return ranges;
-}
-
-// Part `which` of `parts` of every range: hyperthreads of a core are numbered in another range, at
-// the same place.
-std::string share_of(const std::string& cpus, unsigned which, unsigned parts) {
-  std::string text;
-  for (const auto& [first, last] : ranges_of(cpus)) {
-    const unsigned count = last - first + 1;
-    const unsigned from = first + count * which / parts;
-    const unsigned to = first + count * (which + 1) / parts;
-    if (from == to) continue;
-    if (!text.empty()) text += ',';
-    text += to - from == 1 ? fmt::format("{}", from) : fmt::format("{}-{}", from, to - 1);
-  }
-  return text;
-}
 
 // NCCL knows whole switches, by their upstream ports: of a chain of bridges above a device, every
 // second one upward. A folded switch is one already.
@@ -95,9 +63,10 @@ class NcclWriter {
   // "0-3,8" as NCCL's mask of 32-bit words.
   std::string affinity(int numa) const {
     std::vector<std::uint32_t> words;
-    for (const auto& [first, last] : ranges_of(topology_.cpus_of(numa))) {
-      words.resize(std::max<std::size_t>(words.size(), last / 32 + 1));
-      for (unsigned cpu = first; cpu <= last; ++cpu) words[cpu / 32] |= 1u << cpu % 32;
+    for (const int listed : topo::cpus_of_list(topology_.cpus_of(numa))) {
+      const auto cpu = static_cast<unsigned>(listed);
+      words.resize(std::max<std::size_t>(words.size(), cpu / 32 + 1));
+      words[cpu / 32] |= 1u << cpu % 32;
     }
     std::string mask;
     for (std::size_t i = words.size(); i-- > 0;) {
@@ -173,28 +142,6 @@ std::string joined(const Topology& topology, const std::vector<topo::RailChoice>
 }  // namespace
 
 std::string nccl_xml(const Topology& topology) { return NcclWriter(topology).write(); }
-
-std::string rankfile(const Topology& topology, int hosts) {
-  std::string text =
-      "# mpirun --mca rmaps_rank_file_physical 1 --rankfile FILE ...: rank i beside GPU i\n";
-  const auto cpus_of = [&](const topo::Gpu& gpu) { return topology.cpus_near(gpu.node); };
-  int rank = 0;
-  for (int host = 0; host < hosts; ++host) {
-    std::map<std::string, unsigned> seen;
-    for (const topo::Gpu& gpu : topology.gpus()) {
-      const std::string near = cpus_of(gpu);
-      const auto sharers =
-          std::count_if(topology.gpus().begin(), topology.gpus().end(),
-                        [&](const topo::Gpu& other) { return cpus_of(other) == near; });
-      const std::string cpus = share_of(near, seen[near]++, static_cast<unsigned>(sharers));
-      text += cpus.empty()
-                  ? fmt::format("# rank {}: the CPUs near {} are not known\n", rank, gpu.name)
-                  : fmt::format("rank {}=+n{} slot={}\n", rank, host, cpus);
-      ++rank;
-    }
-  }
-  return text;
-}
 
 std::string env_lines(const Topology& topology) {
   const topo::RailMap map = rail_map(topology);

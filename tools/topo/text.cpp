@@ -116,12 +116,14 @@ std::string matrix_text(const Topology& topology, const TextStyle& style) {
   Table table(header);
   std::set<PathClass> seen;
   bool uncertain = false;
+  bool xgmi = false;
   for (std::size_t a = 0; a < topology.devices(); ++a) {
     std::vector<std::string> row{label(topology, a)};
     for (std::size_t b = 0; b < topology.devices(); ++b) {
       const Path way = path(topology, DeviceId(a), DeviceId(b));
       seen.insert(style.pci_only ? way.pci : way.smi);
       row.push_back(cell(way, style.pci_only));
+      xgmi |= way.xgmi && !style.pci_only;
       uncertain |= row.back().ends_with('?');
       if (a == b) row.back() = " X";
     }
@@ -137,6 +139,7 @@ std::string matrix_text(const Topology& topology, const TextStyle& style) {
   for (const auto& [path_class, line] : kLegend) {
     if (seen.contains(path_class)) text += fmt::format("  {}\n", line);
   }
+  if (xgmi) text += "  XGMI# = Traverses # links of AMD's Infinity Fabric\n";
   if (uncertain) text += "  ?    = At best: the file does not tell host bridges apart\n";
   if (!topology.nics().empty()) {
     text += "\n" + bold("NIC Legend:", style.colour) + "\n\n";

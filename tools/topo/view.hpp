@@ -29,8 +29,6 @@ std::string topo_html(const topo::Topology& topology);
 
 /// A file for NCCL_TOPO_FILE.
 std::string nccl_xml(const topo::Topology& topology);
-/// Open MPI's rankfile: rank i on the CPUs of GPU i, `hosts` times.
-std::string rankfile(const topo::Topology& topology, int hosts);
 /// Shell lines for NCCL and UCX.
 std::string env_lines(const topo::Topology& topology);
 

@@ -10,6 +10,7 @@
 #include "topo/doctor/cgroup.hpp"
 #include "topo/doctor/facts.hpp"
 #include "topo/doctor/mask.hpp"
+#include "topo/model/cpu_list.hpp"
 #include "topo/read/links_text.hpp"
 #include "topo/read/sysfs.hpp"
 #include "topo/read/tar.hpp"
@@ -39,6 +40,7 @@ constexpr std::array kPciFiles{"class",
 constexpr std::array kPortFiles{"state", "phys_state", "rate", "link_layer"};
 // Whole files that hold nothing of anybody's.
 constexpr std::array kPlain{"proc/sys/kernel/osrelease",
+                            "sys/devices/system/cpu/online",
                             "proc/sys/kernel/numa_balancing",
                             "proc/sys/vm/nr_hugepages",
                             "proc/sys/vm/max_map_count",
@@ -198,6 +200,9 @@ class Capture {
       if (cpus.empty()) continue;
       copy(fmt::format("sys/devices/system/cpu/cpu{}/topology/physical_package_id",
                        static_cast<int>(topo::leading_number(cpus))));
+      for (const int cpu : topo::cpus_of_list(cpus)) {
+        copy(fmt::format("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+      }
     }
     for (const std::string& policy : files_.list("sys/devices/system/cpu/cpufreq")) {
       copy(fs::path("sys/devices/system/cpu/cpufreq") / policy / "scaling_governor");

@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPUs and pages.
+#include <algorithm>
 #include <map>
-#include <set>
 
 #include "topo/doctor/chains.hpp"
 #include "topo/doctor/checks.hpp"
+#include "topo/model/cpu_list.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
-namespace {
-
-// "0-3,8" as a set; at most 64 Ki CPUs, so that a broken file costs nothing.
-std::set<int> cpus_of_list(std::string_view text) {
-  std::set<int> cpus;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view range = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-    const auto dash = range.find('-');
-    const int first = topo::to_int(range.substr(0, dash), -1);
-    const int last = dash == range.npos ? first : topo::to_int(range.substr(dash + 1), -1);
-    for (int cpu = first; cpu >= 0 && cpu <= last && cpu < 65536; ++cpu) cpus.insert(cpu);
-  }
-  return cpus;
-}
-
-}  // namespace
-
 Findings check_numa_balancing(const Facts& facts) {
   constexpr const char* kPath = "proc/sys/kernel/numa_balancing";
   const std::string text = facts.files.read(kPath);
@@ -41,14 +23,16 @@ Findings check_numa_balancing(const Facts& facts) {
 Findings check_cpu_affinity(const Facts& facts) {
   const std::string affinity = facts.calls.affinity();
   if (affinity.empty()) return {};
-  const std::set<int> mine = cpus_of_list(affinity);
+  const std::vector<int> mine = topo::cpus_of_list(affinity);
   Findings found;
   for (const topo::Gpu& gpu : facts.topology.gpus()) {
     if (gpu.node == topo::kNone) continue;
     const std::string near = facts.topology.cpus_of(facts.topology.numa_of(gpu.node));
     if (near.empty()) continue;
     bool any = false;
-    for (const int cpu : cpus_of_list(near)) any |= mine.contains(cpu);
+    for (const int cpu : topo::cpus_of_list(near)) {
+      any |= std::binary_search(mine.begin(), mine.end(), cpu);
+    }
     const std::string evidence =
         fmt::format("Cpus_allowed_list: {}; CPUs near {}: {}", affinity, gpu.name, near);
     found.push_back(about(

@@ -54,7 +54,9 @@ std::string_view to_string(NcclClass path) {
 
 std::string cell(const Path& path, bool pci_only) {
   const PathClass shown = pci_only ? path.pci : path.smi;
-  if (shown == PathClass::nvlink) return fmt::format("NV{}", path.nvlinks);
+  if (shown == PathClass::nvlink) {
+    return fmt::format("{}{}", path.xgmi ? "XGMI" : "NV", path.nvlinks);
+  }
   return fmt::format("{}{}", to_string(shown), path.certain ? "" : "?");
 }
 

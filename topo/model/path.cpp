@@ -241,6 +241,10 @@ Path path(const Topology& topology, DeviceId a, DeviceId b) {
   if (topology.is_gpu(a) && topology.is_gpu(b)) {
     path.nvlinks = topology.nvlinks_between(index(a), index(b));
     if (path.nvlinks > 0) path.smi = path.near = PathClass::nvlink;
+    const auto& links = topology.nvlinks();
+    path.xgmi = std::any_of(links.begin(), links.end(), [&](const NvLink& link) {
+      return link.xgmi && link.gpu == index(a) && link.peer == index(b);
+    });
   }
   path.same_package =
       path.pci == PathClass::sys && same_package(topology, topology.node(a), topology.node(b));

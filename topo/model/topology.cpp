@@ -138,7 +138,10 @@ void clean(Parts& parts) {
   const auto each = [](std::string& text) { text = without_controls(text); };
   each(parts.source);
   for (PciNode& node : parts.nodes) each(node.cpus);
-  for (Gpu& gpu : parts.gpus) each(gpu.model);
+  for (Gpu& gpu : parts.gpus) {
+    each(gpu.model);
+    each(gpu.uuid);
+  }
   for (NumaNode& node : parts.numa) each(node.cpus);
   for (Nic& nic : parts.nics) {
     each(nic.name);

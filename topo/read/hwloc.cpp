@@ -39,6 +39,14 @@ unsigned number_of(const Enumeration& value) {
   return number;
 }
 
+std::string list_of(hwloc_const_bitmap_t set) {
+  char* list = nullptr;
+  std::string text;
+  if (set && hwloc_bitmap_list_asprintf(&list, set) >= 0) text = list;
+  std::free(list);  // hwloc allocates it with malloc
+  return text;
+}
+
 std::vector<NumaNode> numa_nodes(hwloc_topology_t topology) {
   std::vector<NumaNode> all;
   for (hwloc_obj_t at = nullptr;
@@ -47,9 +55,12 @@ std::vector<NumaNode> numa_nodes(hwloc_topology_t topology) {
     node.id = static_cast<int>(at->os_index);
     const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, at);
     if (package) node.package = static_cast<int>(package->os_index);
-    char* list = nullptr;
-    if (at->cpuset && hwloc_bitmap_list_asprintf(&list, at->cpuset) >= 0) node.cpus = list;
-    std::free(list);  // hwloc allocates it with malloc
+    node.cpus = list_of(at->cpuset);
+    for (hwloc_obj_t core = nullptr;
+         at->cpuset && (core = hwloc_get_next_obj_inside_cpuset_by_type(
+                            topology, at->cpuset, HWLOC_OBJ_CORE, core)) != nullptr;) {
+      node.cores.push_back(list_of(core->cpuset));
+    }
     all.push_back(node);
   }
   return all;
@@ -264,8 +275,8 @@ Result<void> check_sets(const XmlDocument& document, std::string_view source) {
     const bool nodes = element["nodeset"].empty() == element["complete_nodeset"].empty();
     if (cpus && nodes) continue;
     return fail(Errc::invalid_argument,
-                fmt::format("{}: a {} of no CPUs: this is no file of hwloc's", source,
-                            type.empty() ? "thing" : type.substr(0, 20)));
+                fmt::format("{}: line {}: a {} of no CPUs: this is no file of hwloc's", source,
+                            element.line, type.empty() ? "thing" : type.substr(0, 20)));
   }
   return {};
 }
@@ -305,6 +316,14 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
   if (document.root().name != "topology") {
     return fail(Errc::invalid_argument,
                 fmt::format("{}: <{}> is no hwloc topology", source, document.root().name));
+  }
+  const std::string_view version = document.root()["version"];
+  if (HWLOC_API_VERSION < 0x30000 && version.starts_with("3")) {
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("{}: line {}: a file of hwloc {}, which hwloc 2 cannot read: write it by "
+                    "`lstopo --export-xml-flags v2`",
+                    source, document.root().line, without_controls(version.substr(0, 20))));
   }
   GDRX_TRY(check_sets(document, source));
   return Topology::make(GDRX_TRY(hwloc_parts(text, std::move(source))));

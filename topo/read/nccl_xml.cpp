@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "topo/read/text.hpp"
 #include "topo/read/xml.hpp"
@@ -15,6 +16,7 @@ struct PendingLink {
   std::size_t gpu = kNone;
   std::string target;
   int count = 0;
+  bool xgmi = false;
 };
 
 class Reader {
@@ -74,9 +76,16 @@ class Reader {
     node.bus = parse_bus_id(element["busid"]);
     if (!node.bus) {
       return fail(Errc::invalid_argument,
-                  fmt::format("{}: '{}' is no bus id", parts_.source, element["busid"]));
+                  fmt::format("{}: line {}: '{}' is no bus id", parts_.source, element.line,
+                              element["busid"]));
     }
     node.name = to_string(*node.bus);
+    const auto [before, is_new] = lines_.emplace(node.name, element.line);
+    if (!is_new) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("{}: line {}: {} is there twice, first in line {}", parts_.source,
+                              element.line, node.name, before->second));
+    }
     node.parent = parent;
     node.class_code = to_hex(element["class"]);
     node.vendor = static_cast<std::uint16_t>(to_hex(element["vendor"]));
@@ -128,8 +137,8 @@ class Reader {
         gpu.c2c_links = std::max(1, to_int(link["count"], 1));
         gpu.c2c_gbytes = leading_number(link["bw"]) / 1000;
       }
-      if (link.name != "nvlink") continue;
-      constexpr std::uint32_t kPower9 = 0x068001;  // NVLink to the CPU
+      if (link.name != "nvlink" && link.name != "xgmi") continue;  // AMD's, in RCCL's files
+      constexpr std::uint32_t kPower9 = 0x068001;                  // NVLink to the CPU
       const std::uint32_t target_class = to_hex(link["tclass"]) >> 16;
       if (to_hex(link["tclass"]) == kPower9) continue;
       // "fffffff:ffff:ff.0" and the like: an NVSwitch that a hypervisor hides.
@@ -137,8 +146,8 @@ class Reader {
       const int count = to_int(link["count"], 0);
       if (to_switch) {
         parts_.nvlinks.push_back({at, kNone, count, 0});
-      } else if (is_gpu_class(to_hex(link["tclass"]), 0x10de)) {
-        pending_.push_back({at, std::string(link["target"]), count});
+      } else if (link.name == "xgmi" || is_gpu_class(to_hex(link["tclass"]), 0x10de)) {
+        pending_.push_back({at, std::string(link["target"]), count, link.name == "xgmi"});
       }
     }
   }
@@ -171,8 +180,8 @@ class Reader {
       const auto to = std::find_if(parts_.nodes.begin(), parts_.nodes.end(),
                                    [&](const PciNode& node) { return bus && node.bus == bus; });
       if (to == parts_.nodes.end()) continue;  // a GPU that this file leaves out
-      parts_.nvlinks.push_back(
-          {link.gpu, static_cast<std::size_t>(to - parts_.nodes.begin()), link.count, 0});
+      parts_.nvlinks.push_back({link.gpu, static_cast<std::size_t>(to - parts_.nodes.begin()),
+                                link.count, 0, link.xgmi});
     }
     return {};
   }
@@ -181,6 +190,7 @@ class Reader {
   Parts parts_;
   std::vector<PendingLink> pending_;
   std::string outside_;
+  std::map<std::string, std::size_t> lines_;  // of each bus id
   int unnamed_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "topo/model/cpu_list.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::topo {
@@ -98,7 +99,8 @@ class Reader {
     if (node.kind == NodeKind::device && is_gpu_class(node.class_code, node.vendor)) {
       Gpu gpu;
       gpu.node = at;
-      gpu.model = model_of(node.name);
+      gpu.model = information_of(node.name, "Model:");
+      gpu.uuid = information_of(node.name, "GPU UUID:");
       parts_.gpus.push_back(gpu);
     }
     return at;
@@ -137,12 +139,13 @@ class Reader {
     return node;
   }
 
-  std::string model_of(const std::string& name) const {
+  std::string information_of(const std::string& name, std::string_view word) const {
     const std::string text =
         files_.read(fs::path("proc/driver/nvidia/gpus") / name / "information");
-    const auto at = text.find("Model:");
+    const auto at = text.find(word);
     if (at == text.npos) return {};
-    return std::string(trim(std::string_view(text).substr(at + 6, text.find('\n', at) - at - 6)));
+    const std::size_t from = at + word.size();
+    return std::string(trim(std::string_view(text).substr(from, text.find('\n', at) - from)));
   }
 
   void rdma(const std::string& name) {
@@ -242,6 +245,43 @@ std::string vpd_v3(const std::string& vpd) {
   return {};
 }
 
+namespace {
+
+// Each core once, by its lowest CPU; none where the kernel does not tell a CPU's siblings.
+std::vector<std::string> cores_of(const HostFiles& files, const std::string& cpus) {
+  std::vector<std::string> cores;
+  for (const int cpu : cpus_of_list(cpus)) {
+    const auto folder = fmt::format("sys/devices/system/cpu/cpu{}/topology/", cpu);
+    std::string siblings = files.read(folder + "thread_siblings_list");
+    if (siblings.empty()) siblings = cpus_of_mask(files.read(folder + "thread_siblings"));
+    if (siblings.empty()) return {};
+    const std::vector<int> all = cpus_of_list(siblings);
+    if (!all.empty() && all.front() == cpu) cores.push_back(siblings);
+  }
+  return cores;
+}
+
+// A kernel without NUMA: its CPUs are one node's.
+std::vector<NumaNode> one_node(const HostFiles& files) {
+  NumaNode node;
+  node.id = 0;
+  node.cpus = files.read("sys/devices/system/cpu/online");
+  if (node.cpus.empty()) {
+    std::vector<int> cpus;
+    for (const std::string& name : files.list("sys/devices/system/cpu")) {
+      const bool cpu = name.starts_with("cpu") && to_int(name.substr(3), -1) >= 0;
+      if (cpu) cpus.push_back(to_int(name.substr(3), -1));
+    }
+    std::sort(cpus.begin(), cpus.end());
+    node.cpus = list_of_cpus(cpus);
+  }
+  if (node.cpus.empty()) return {};
+  node.cores = cores_of(files, node.cpus);
+  return {node};
+}
+
+}  // namespace
+
 std::vector<NumaNode> sysfs_numa(const HostFiles& files) {
   std::vector<NumaNode> all;
   const fs::path folder = "sys/devices/system/node";
@@ -253,6 +293,7 @@ std::vector<NumaNode> sysfs_numa(const HostFiles& files) {
     node.cpus = files.read(folder / name / "cpulist");
     std::istringstream distances(files.read(folder / name / "distance"));
     for (int distance = 0; distances >> distance;) node.distances.push_back(distance);
+    node.cores = cores_of(files, node.cpus);
     const int first = static_cast<int>(leading_number(node.cpus));
     if (!node.cpus.empty()) {
       node.package =
@@ -262,6 +303,7 @@ std::vector<NumaNode> sysfs_numa(const HostFiles& files) {
     }
     all.push_back(node);
   }
+  if (all.empty()) all = one_node(files);
   return all;
 }
 

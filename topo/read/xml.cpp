@@ -56,6 +56,15 @@ class Reader {
     return fail(Errc::invalid_argument, fmt::format("{}: line {}: {}", source_, line, why));
   }
 
+  // Of what is read now: counted on from where it was asked last.
+  std::size_t line_at() {
+    const auto begin = text_.begin() + static_cast<std::ptrdiff_t>(counted_);
+    const auto end = text_.begin() + static_cast<std::ptrdiff_t>(at_);
+    line_ += static_cast<std::size_t>(std::count(begin, end, '\n'));
+    counted_ = at_;
+    return line_;
+  }
+
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
@@ -171,6 +180,7 @@ class Reader {
     if (open_.size() == kMaxXmlDepth) return wrong("elements nest too deep");
     if (document_.elements.size() == kMaxXmlElements) return wrong("too many elements");
     XmlElement element;
+    element.line = line_at();
     element.name = GDRX_TRY(name());
     while (true) {
       skip_space();
@@ -211,6 +221,8 @@ class Reader {
   std::string_view text_;
   std::string_view source_;
   std::size_t at_ = 0;
+  std::size_t counted_ = 0;  // up to here line_ is known
+  std::size_t line_ = 1;
   std::vector<std::size_t> open_;
   XmlDocument document_;
 };

@@ -20,6 +20,7 @@ inline constexpr std::size_t kMaxXmlAttributes = 64;
 struct XmlElement {
   std::string name;
   std::vector<std::pair<std::string, std::string>> attributes;
+  std::size_t line = 0;
   std::vector<std::size_t> children;  // indices of XmlDocument::elements
   std::string_view operator[](std::string_view attribute) const;  // empty where there is none
 };

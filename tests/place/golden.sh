@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# golden.sh GDRX [--update]: each described machine and cluster is placed as it was when somebody compared that with
+# the machine's description. --update writes the placements down: compare before they are kept.
+set -eu
+gdrx=$1
+here=$(dirname "$(readlink -f "$0")")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/machines"
+python3 "$here/machines.py" "$dir/machines"
+cd "$dir/machines" # so that a source's name is the same everywhere
+failed=0 count=0
+# placed NAME ARGUMENT...
+placed() {
+  name=$1; shift
+  count=$((count + 1))
+  "$gdrx" topo --place "$@" > "$dir/$name.txt" || { echo "gdrx topo --place $*: $?"; exit 1; }
+  [ "$update" = 0 ] || cp "$dir/$name.txt" "$here/golden/"
+  diff -u "$here/golden/$name.txt" "$dir/$name.txt" || failed=1
+}
+update=0
+[ "${2:-}" != --update ] || update=1
+for machine in *; do placed "${machine%.xml}" "$machine" --predict; done
+placed cluster-h200 --cluster '2 hosts x 8 H200, one 400 Gb/s NIC a GPU' --predict
+placed cluster-a100 --cluster '4 hosts x 4 A100, 2 200 Gb/s NICs' --predict
+placed cluster-uneven --cluster '3 hosts x 2 L40S, one 100 Gb/s NIC' --ranks 5 --predict
+placed dgx-a100-2-ranks dgx-a100 --ranks 2
+placed pcie-6-ranks pcie-2-sockets --ranks 6
+placed pcie-masked pcie-2-sockets --cpus 0-3 --gpus 3,1
+placed laptop-20-ranks laptop --ranks 20
+for format in json rankfile appfile srun torchrun k8s; do
+  placed "hgx-h200-4-nics.$format" hgx-h200-4-nics --format "$format"
+done
+[ "$failed" = 0 ] && echo "$count placements as they were"

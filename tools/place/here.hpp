@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process may use of this host: its CPU mask, its GPUs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topo/place/placement.hpp"
+
+namespace gdrx::tools {
+
+/// CPUs by this process's mask, in which its cgroup's cpuset is; GPUs by their device files and by
+/// CUDA_VISIBLE_DEVICES, or HIP_VISIBLE_DEVICES where that alone is set.
+Result<topo::PlaceRequest> request_here(const topo::Topology& topology);
+
+/// The CPUs of `list` that `limit` has as well, all where that is nothing.
+std::string within(const std::string& list, const std::optional<std::string>& limit);
+
+/// Numbers from 0 to the last GPU.
+std::vector<std::size_t> all_gpus(const topo::Topology& topology);
+
+}  // namespace gdrx::tools

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// gdrx run: mpirun or torchrun, whose ranks bind themselves to where they belong.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/commands.hpp"
+#include "tools/mpirun/command.hpp"
+#include "tools/place/here.hpp"
+#include "tools/run/words.hpp"
+#include "tools/support.hpp"
+#include "topo/model/cpu_list.hpp"
+
+namespace gdrx::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  gdrx run -np 8 ./app                              by mpirun: each rank near its GPU and "
+    "NIC\n"
+    "  gdrx run --launcher torchrun -np 8 train.py       the same by torchrun\n"
+    "  gdrx run -np 16 --hostfile hosts -- ./app -v      the launcher's options before --\n"
+    "  gdrx run --report -np 2 ./app                     each rank says where it is, and why\n"
+    "  srun --cpu-bind=none gdrx run --as-rank ./app     under a launcher that is there already\n"
+    "Without -np there is a rank a GPU, or a core where there is no GPU. `gdrx topo --place` shows "
+    "the placement. gdrx has to be at the same path on each host.\n"
+    "Exit status: the launcher's, 1 if it cannot be started, 2 for bad usage.\n";
+
+fs::path self() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+topo::Placement placement_here(const topo::Topology& topology, int ranks) {
+  topo::PlaceRequest request = value_or_fail(request_here(topology), kFailed);
+  request.ranks = ranks;
+  return value_or_fail(place(topology, request), kFailed);
+}
+
+[[noreturn]] void launch(RunWords run) {
+  if (run.ranks == 0) {
+    const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
+    run.ranks = static_cast<int>(placement_here(topology, 0).ranks.size());
+  }
+  if (run.launcher == "torchrun") {
+    const fs::path path = on_path("torchrun");
+    if (path.empty()) throw Failure{kFailed, "there is no torchrun on PATH: it is PyTorch's"};
+    std::error_code error;
+    const fs::path beside = path.parent_path() / "python3";
+    const std::string python = fs::exists(beside, error) ? beside.string() : "python3";
+    become(path, launcher_words(LauncherKind::torchrun, run, self(), python, {}));
+  }
+  const Launcher launcher = launcher_for(run.program);
+  const bool hydra = launcher.family->value_apart;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : own_variables()) names.push_back(name);
+  run.launcher = launcher.path.filename();
+  become(launcher.path, launcher_words(hydra ? LauncherKind::hydra : LauncherKind::open_mpi, run,
+                                       self(), "", names));
+}
+
+void bind_to(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  const int most = cpus.back() + 1;
+  cpu_set_t* const set = CPU_ALLOC(most);
+  const std::size_t bytes = CPU_ALLOC_SIZE(most);
+  CPU_ZERO_S(bytes, set);
+  for (const int cpu : cpus) CPU_SET_S(cpu, bytes, set);
+  const int result = sched_setaffinity(0, bytes, set);
+  const int error = errno;
+  CPU_FREE(set);
+  if (result == 0) return;
+  std::fprintf(stderr, "gdrx: run: this rank stays unbound: CPUs %s: %s\n",
+               topo::list_of_cpus(cpus).c_str(), std::strerror(error));
+}
+
+[[noreturn]] void become_rank(const RunWords& run) {
+  const auto where = local_rank([](std::string_view name) { return environment_value(name); });
+  if (!where) {
+    throw Failure{kFailed,
+                  "run --as-rank: no launcher says which rank of its host this is "
+                  "(OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, SLURM_LOCALID, LOCAL_RANK)"};
+  }
+  const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
+  const topo::Placement placement = placement_here(topology, where->count);
+  const topo::RankPlace& rank = placement.ranks[static_cast<std::size_t>(where->number)];
+  for (const auto& [name, value] : rank_environment(topology, placement, rank)) {
+    // The list of GPUs is the user's, in another order; what else he set stays.
+    const bool list = name.ends_with("_VISIBLE_DEVICES");
+    setenv(name.c_str(), value.c_str(), list ? 1 : 0);
+  }
+  bind_to(rank.cpus);
+  if (run.report) {
+    std::fprintf(stderr, "gdrx: rank %d of %d here: CPUs %s: %s\n", rank.local, where->count,
+                 topo::list_of_cpus(rank.cpus).c_str(), rank.reason.c_str());
+  }
+  const fs::path program = on_path(run.program.front());
+  if (program.empty()) throw Failure{kFailed, run.program.front() + " is not on PATH"};
+  become(program, run.program);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto* command = app.add_subcommand("run", "run a program with each rank near its GPU and NIC");
+  command->footer(kExamples);
+  command->callback([] { run({}); });
+}
+
+void run(const std::vector<std::string>& words) {
+  const RunWords parsed = value_or_fail(parse_run(words));
+  if (parsed.as_rank) become_rank(parsed);
+  launch(parsed);
+}
+
+}  // namespace gdrx::tools
