@@ -164,30 +164,31 @@ std::vector<double> Case::slowest_of_each(int calls, Call call) {
   return slowest;
 }
 
-// A slow network does not keep who waits for the table: where one call says that the row would take
-// longer than it should, as many follow as there is time for. Every rank knows the same times.
+// A slow network does not keep who waits for the table: where the faster of two calls says that the
+// row would take longer than it should, as many follow as there is time for. Every rank knows the
+// same times.
 template <class Call>
 Times Case::time(Call call, int& calls) {
-  int warmup = options_.warmup;
+  const int tried = std::min(options_.warmup, 2);
+  int warmup = options_.warmup - tried;
   calls = options_.iterations;
-  if (warmup > 0) {
-    const double one = slowest_of_each(1, call).front();
-    const double most = options_.row_seconds * 1e6 / std::max(one, 0.1);
+  if (tried > 0) {
+    const std::vector<double> first = slowest_of_each(tried, call);
+    const double one = std::max(*std::min_element(first.begin(), first.end()), 0.1);
+    const double most = options_.row_seconds * 1e6 / one - tried;
     if (!options_.iterations_asked && warmup + calls > most) {
-      const int fewest = std::min(kFewestCalls, calls);
-      calls = std::clamp(static_cast<int>(most) - 1, fewest, calls);
-      warmup = 1;
+      warmup = 0;
+      calls = std::clamp(static_cast<int>(most), std::min(kFewestCalls, calls), calls);
     }
-    for (int i = 1; i < warmup; ++i) call();
   }
+  for (int i = 0; i < warmup; ++i) call();
   const std::vector<double> slowest = slowest_of_each(calls, call);
   return {percentile(slowest, 0.5), percentile(slowest, 0.99)};
 }
 
-std::optional<Times> Case::time_mpi(bool in_place) {
+std::optional<Times> Case::time_mpi(bool in_place, int& calls) {
   if (!has_mpi(place_, key_.type, key_.op)) return std::nullopt;
   const Ends where = ends(in_place);
-  int calls = 0;
   return time([&] { call_mpi(place_, key_.type, key_.op, where); }, calls);
 }
 
@@ -287,7 +288,7 @@ Row Case::run(gdrxComm_t comm, bool in_place, bool registered) {
   } else {
     time_on_gpu(comm, in_place, row);
   }
-  if (options_.vs_mpi) row.mpi = time_mpi(in_place);
+  if (options_.vs_mpi) row.mpi = time_mpi(in_place, row.mpi_calls);
   row.algbw = static_cast<double>(row.bytes) / row.time.p50 / 1000;
   row.busbw = row.algbw * options_.sister->bus_factor(ranks_);
   return row;

@@ -43,6 +43,7 @@ struct Row {
   double busbw = 0;
   std::uint64_t wrong = 0;  // elements, guards and messages too many or too few, all ranks
   std::optional<Times> mpi;
+  int mpi_calls = 0;  // that were timed
   // --memory cuda with --mode stream or graph
   Mode mode = Mode::blocking;
   double host_us = 0;             // what a call costs the host, stream mode
@@ -90,7 +91,7 @@ class Case {
   std::vector<double> slowest_of_each(int calls, Call call);
   template <class Call>
   Times time(Call call, int& calls);
-  std::optional<Times> time_mpi(bool in_place);
+  std::optional<Times> time_mpi(bool in_place, int& calls);
   void time_on_gpu(gdrxComm_t comm, bool in_place, Row& row);
   void time_nccl(bool in_place, Row& row);
   std::optional<bool> repeats_itself(const GpuBench::Enqueue& call, bool in_place);

@@ -100,7 +100,8 @@ namespace {
 
 void print_shortened(const std::vector<Row>& rows, const Options& options) {
   const auto shortened = std::count_if(rows.begin(), rows.end(), [&](const Row& row) {
-    return row.calls > 0 && row.calls < options.iterations;
+    return (row.calls > 0 && row.calls < options.iterations) ||
+           (row.mpi && row.mpi_calls < options.iterations);
   });
   if (shortened == 0) return;
   fmt::print("# {} rows of slow calls have fewer than {} timed calls; -n sets how many\n",
@@ -168,7 +169,9 @@ Result<void> write_json(const Options& options, const std::string& command, cons
                          {"busbw", row.busbw},
                          {"wrong", row.wrong}};
     if (row.calls > 0) entry["timed_calls"] = row.calls;
-    if (row.mpi) entry["vs"] = {{"mpi", {{"p50", row.mpi->p50}}}};
+    if (row.mpi) {
+      entry["vs"] = {{"mpi", {{"p50", row.mpi->p50}, {"timed_calls", row.mpi_calls}}}};
+    }
     if (row.mode == Mode::stream) entry["host_us"] = row.host_us;
     if (row.same_bits) entry["same_bits"] = *row.same_bits;
     if (row.nccl) {

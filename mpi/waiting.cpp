@@ -30,9 +30,10 @@ std::chrono::nanoseconds computed() noexcept {  // by this thread, whoever else 
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-std::chrono::nanoseconds work_of_a_round() noexcept {
+std::chrono::nanoseconds work_of_a_round(bool first) noexcept {
   thread_local std::chrono::nanoseconds last{};
   const std::chrono::nanoseconds now = computed();
+  if (first) last = now;
   return std::min(now - std::exchange(last, now), kMostWork);
 }
 
@@ -43,8 +44,8 @@ void while_waiting(void*, std::uint64_t rounds) noexcept {
   for (int looks = kLooks; looks > 0; --looks) let_mpi_go_on();
   const std::chrono::nanoseconds planned =
       std::chrono::microseconds((rounds - kAwake) / kRoundsPerMicrosecond + 20);
-  std::this_thread::sleep_for(
-      std::max(std::min(planned, kLongestSleep), kSleepPerWork * work_of_a_round()));
+  std::this_thread::sleep_for(std::max(std::min(planned, kLongestSleep),
+                                       kSleepPerWork * work_of_a_round(rounds == kAwake)));
 }
 
 }  // namespace gdrx::mpi

@@ -93,7 +93,7 @@ Place Backend::place_of(const at::Tensor& tensor, bool async) {
 }
 
 c10dWork Backend::post(const Place& place, Call call, const Poster& poster) {
-  if (estimate_) return foresee(place, std::move(call), poster);
+  if (Estimate* const on = estimate()) return foresee(*on, place, std::move(call), poster);
   if (!place.on_gpu()) return engine_->post(std::move(call), poster);
   call.timeout = limit_of(call.timeout) + engine_->take_extended();
   return engine_->gpu().launch(place, std::move(call), poster, engine_->next_number());
@@ -158,7 +158,7 @@ c10dWork Backend::send(Tensors& tensors, int peer, int tag) {
   TORCH_CHECK(peer != getRank(), "gdrx: send: rank ", peer, " sends to itself");
   check_peer("send", peer);
   TORCH_CHECK(tag >= 0, "gdrx: send: a tag is not negative");
-  if (estimate_) return foresee({tensor, peer, true});
+  if (Estimate* const on = estimate()) return foresee(*on, {tensor, peer, true});
   Call call = call_of(c10d::OpType::SEND, "gdrx:send", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
   if (!tensor.is_cpu()) return exchange(std::move(call), {tensor, peer, true});
@@ -171,7 +171,7 @@ c10dWork Backend::recv(Tensors& tensors, int peer, int tag) {
   TORCH_CHECK(peer != getRank(), "gdrx: recv: rank ", peer, " receives from itself");
   check_peer("recv", peer);
   TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
-  if (estimate_) return foresee({tensor, peer, false});
+  if (Estimate* const on = estimate()) return foresee(*on, {tensor, peer, false});
   Call call = call_of(c10d::OpType::RECV, "gdrx:recv", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
   if (!tensor.is_cpu()) return exchange(std::move(call), {tensor, peer, false});
@@ -188,7 +188,7 @@ c10dWork Backend::recvAnysource(Tensors& tensors, int tag) {
   TORCH_CHECK(tensor.is_cpu(), "gdrx: recv from any rank, of a tensor on ", tensor.device(),
               ": a GPU receives from a rank that is named, give src=, or a CPU tensor");
   TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
-  TORCH_CHECK(!estimate_, "gdrx: recv from any rank in a time estimate: give src=");
+  TORCH_CHECK(estimate() == nullptr, "gdrx: recv from any rank in a time estimate: give src=");
   Call call = call_of(c10d::OpType::RECVANYSOURCE, "gdrx:recvAnySource", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
   return engine_->receive(std::move(call), kAnySource, {tag, Purpose::user});
@@ -196,7 +196,8 @@ c10dWork Backend::recvAnysource(Tensors& tensors, int tag) {
 
 // Rank 0 hears from each rank within the timeout, and tells all who is missing.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
-  TORCH_CHECK(!estimate_, "gdrx: monitored_barrier in a time estimate: it waits for all ranks");
+  TORCH_CHECK(estimate() == nullptr,
+              "gdrx: monitored_barrier in a time estimate: it waits for all ranks");
   const Milliseconds timeout = opts.timeout.count() >= 0 ? opts.timeout : engine_->timeout();
   ++barriers_;
   if (getRank() == 0) {

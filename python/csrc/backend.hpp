@@ -7,8 +7,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +69,9 @@ struct GroupOptions : c10d::Backend::Options {
 #endif
 };
 
-/// What the calls since its begin are predicted to take.
+/// What the calls of a thread since its begin are predicted to take.
 struct Estimate {
+  Clock::time_point begun = Clock::now();
   double us = 0;
   bool bracket = false;           // startCoalescing was called, endCoalescing not yet
   std::vector<Message> messages;  // of the bracket
@@ -125,8 +126,9 @@ class Backend : public c10d::Backend {
   void startCoalescing() override;
   c10dWork endCoalescing() override;
   bool supportsTimeEstimation() const GDRX_FROM_2_8 { return true; }
-  /// Between the two the calls of this group start nothing, write nothing and have ended at once.
-  /// One thread makes them all. Nothing is collective: a rank may do it alone.
+  /// Between the two the calls that this thread makes of this group start nothing, write nothing
+  /// and have ended at once, whatever errors come; other threads' are made. Nothing is collective:
+  /// a rank may do it alone. A call over a minute after the begin raises.
   void startTimeEstimate() GDRX_FROM_2_15;
   /// Microseconds.
   float endTimeEstimate() GDRX_FROM_2_15;
@@ -169,10 +171,10 @@ class Backend : public c10d::Backend {
   Place place_of(const at::Tensor& tensor, bool async);
   c10dWork post(const Place& place, Call call, const Poster& poster);
   c10dWork exchange(Call call, Message message);
-  c10dWork foresee(const Place& place, Call call, const Poster& poster);
-  c10dWork foresee(Message message);
-  c10dWork foresee_messages();
-  c10dWork nothing_left() const;
+  Estimate* estimate() const;  // this thread's; null: none is on
+  c10dWork foresee(Estimate& estimate, const Place& place, Call call, const Poster& poster);
+  c10dWork foresee(Estimate& estimate, Message message);
+  c10dWork foresee_messages(Estimate& estimate);
   void check_peer(const char* call, int peer) const;
   Milliseconds limit_of(Milliseconds timeout) const;
   c10dWork gather_lists(c10d::OpType type, TensorLists& outputs, Tensors& inputs,
@@ -187,7 +189,8 @@ class Backend : public c10d::Backend {
   StorePtr split_store_;  // of the last that was split off
   c10::weak_intrusive_ptr<c10d::Backend> split_{c10::intrusive_ptr<c10d::Backend>()};
   int barriers_ = 0;
-  std::optional<Estimate> estimate_;
+  static inline std::atomic<std::uint64_t> made_{0};
+  const std::uint64_t number_ = ++made_;  // of this process: an address may come again
 };
 
 }  // namespace gdrx_torch

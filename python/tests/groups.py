@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups: new ones, split ones, meshes, timeouts, options, and what callers expect of a backend."""
 import datetime
+import threading
 import time
 
 import torch
@@ -251,6 +252,9 @@ def test_time_estimates(rank, size):
         assert 0 < both
         same(small, of(0, 3))
         assert estimated() == 0
+        values = []
+        estimated(lambda: values.extend(dist.all_reduce(small, async_op=True).get_future().wait()))
+        assert values[0] is small or values[0].data_ptr() == small.data_ptr()
         for word, waits in (("monitored_barrier", dist.monitored_barrier), ("any rank", lambda: dist.recv(large))):
             try:
                 estimated(waits)
@@ -258,6 +262,12 @@ def test_time_estimates(rank, size):
             except RuntimeError as error:
                 assert word in str(error) and "time estimate" in str(error), error
             cpu_backend()._end_time_estimate()  # PyTorch does not, after an error
+    other = of(rank, 3)
+    with dist._time_estimator(device=torch.device("cpu")):  # of this thread alone
+        thread = threading.Thread(target=dist.all_reduce, args=(other,))
+        thread.start()
+        thread.join()
+    same(other, sum(of(r, 3) for r in range(size)))
     dist.all_reduce(small)
     same(small, sum(of(r, 3) for r in range(size)))
 

@@ -54,7 +54,9 @@ void fail_once(Member& self, Failure how) {
   if (aborts && first) {
     EXPECT_EQ(gdrxCommAbort(child), gdrxSuccess);
   }
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   for (gdrxResult_t error = gdrxSuccess; error == gdrxSuccess;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), limit) << "no failure";
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     EXPECT_EQ(gdrxCommGetAsyncError(child, &error), gdrxSuccess);
   }
@@ -84,7 +86,7 @@ TEST(GpuFailed, CommunicatorsLeaveNothing) {
   EXPECT_LE(after.mappings, before.mappings + 60) << after << "; before " << before;
   EXPECT_EQ(after.segments, before.segments) << after << "; before " << before;
   EXPECT_EQ(after.shared_files, before.shared_files);
-  EXPECT_LE(after.resident_bytes, before.resident_bytes + (64 << 20)) << after << "; " << before;
+  EXPECT_LE(after.resident_bytes, before.resident_bytes + (256 << 20)) << after << "; " << before;
 }
 
 }  // namespace

@@ -179,7 +179,8 @@ void copy(void* to, const void* from, std::size_t bytes) {
 /// Whole pages of zeros are those that nobody has touched: what was in them is given back. False if
 /// the memory is none that can be.
 bool untouch(void* begin, std::size_t bytes) {
-  return bytes >= 16 * kPage && reinterpret_cast<std::uintptr_t>(begin) % kPage == 0 &&
+  static const bool known = sysconf(_SC_PAGESIZE) == static_cast<long>(kPage);
+  return known && bytes >= 16 * kPage && reinterpret_cast<std::uintptr_t>(begin) % kPage == 0 &&
          madvise(begin, bytes / kPage * kPage, MADV_REMOVE) == 0;
 }
 void fill(void* memory, int value, std::size_t bytes) {
