@@ -267,6 +267,13 @@ TEST(NcclXml, AmdsLinksAreNoNvlinksByName) {
   EXPECT_EQ(smi(*topology, "GPU0", "GPU1", true), "PHB?");
 }
 
+TEST(HwlocXml, ABusIdThatIsThereTwiceIsNamedByItsLines) {
+  EXPECT_EQ(error_of("<topology version=\"2.0\">\n"
+                     "<object type=\"PCIDev\" pci_busid=\"0000:04:00.0\"/>\n"
+                     "<object type=\"PCIDev\" pci_busid=\"0000:04:00.0\"/>\n</topology>"),
+            "bad.xml: line 3: 0000:04:00.0 is there twice, first in line 2");
+}
+
 TEST(HwlocXml, AFileOfALaterHwlocIsNamedByItsLine) {
   EXPECT_EQ(error_of("<?xml version=\"1.0\"?>\n<topology version=\"3.0\"/>"),
             "bad.xml: line 2: a file of hwloc 3.0, which hwloc 2 cannot read: write it by `lstopo "

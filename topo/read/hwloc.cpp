@@ -281,6 +281,22 @@ Result<void> check_sets(const XmlDocument& document, std::string_view source) {
   return {};
 }
 
+// hwloc takes two devices of one bus id; a host has none.
+Result<void> check_buses(const XmlDocument& document, std::string_view source) {
+  std::map<std::string_view, std::size_t> lines;
+  for (const XmlElement& element : document.elements) {
+    const std::string_view bus = element["pci_busid"];
+    const bool is_device = element["type"] == "PCIDev" || element["type"] == "Bridge";
+    if (!is_device || bus.empty() || !parse_bus_id(bus)) continue;
+    const auto [before, is_new] = lines.emplace(bus, element.line);
+    if (is_new) continue;
+    return fail(Errc::invalid_argument,
+                fmt::format("{}: line {}: {} is there twice, first in line {}", source,
+                            element.line, bus, before->second));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Parts> hwloc_parts(std::string_view xml, std::string source) {
@@ -326,6 +342,7 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
                     source, document.root().line, without_controls(version.substr(0, 20))));
   }
   GDRX_TRY(check_sets(document, source));
+  GDRX_TRY(check_buses(document, source));
   return Topology::make(GDRX_TRY(hwloc_parts(text, std::move(source))));
 }
 
