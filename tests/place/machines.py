@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""machines.py FOLDER: machines as their makers publish them, each as a folder with sys/ and proc/, or as the cloud's
+"""machines.py FOLDER: machines as we know their kind, links of all being PCIe 5, each as a folder with sys/ and proc/, or as the cloud's
 file. Buses, NUMA nodes and CPUs of the DGX A100 and H100 are those of NVIDIA's user guides."""
 import pathlib, sys
 

@@ -165,8 +165,8 @@ TEST(Place, DividesRanksOverHostsByOneAtMost) {
   const Placement placement = placed(two_sockets(4).build(), {7, 3});
   std::vector<int> count(3, 0);
   for (const RankPlace& rank : placement.ranks) ++count[static_cast<std::size_t>(rank.host)];
-  EXPECT_EQ(count, (std::vector<int>{2, 2, 3}));
-  EXPECT_EQ(placement.ranks[4].local, 0);
+  EXPECT_EQ(count, (std::vector<int>{3, 2, 2}));
+  EXPECT_EQ(placement.ranks[5].local, 0);
 }
 
 TEST(Place, DoesNotDependOnTheOrderOfEnumeration) {
@@ -219,6 +219,68 @@ TEST(Place, NoNicThatIsMoreThanAWordEntersTheEnvironment) {
       EXPECT_NE(variable, "UCX_NET_DEVICES") << value;
     }
   }
+}
+
+TEST(Place, FirstHostsHaveTheRanksThatAreLeft) {
+  PlaceRequest request;
+  request.ranks = 5;
+  request.hosts = 3;
+  std::vector<int> counts(3, 0);
+  for (const RankPlace& rank : placed(two_sockets(4).build(), request).ranks)
+    ++counts.at(rank.host);
+  EXPECT_EQ(counts, (std::vector<int>{2, 2, 1}));
+}
+
+TEST(Place, RanksOfOneCoreHaveAThreadEach) {
+  HostBuilder host;
+  host.parts.numa.push_back({0, 0, "0-3", {}, {"0,2", "1,3"}});
+  PlaceRequest request;
+  request.ranks = 4;
+  std::vector<int> all;
+  for (const RankPlace& rank : placed(host.build(), request).ranks) {
+    ASSERT_EQ(rank.cpus.size(), 1u);
+    all.push_back(rank.cpus[0]);
+  }
+  EXPECT_EQ(all, (std::vector<int>{0, 2, 1, 3}));
+}
+
+TEST(Place, ACpuOfTwoCoresIsTheFirsts) {
+  HostBuilder host;
+  host.parts.numa.push_back({0, 0, "0-3", {}, {"0-2", "1-3"}});
+  PlaceRequest request;
+  request.ranks = 2;
+  const Placement placement = placed(host.build(), request);
+  EXPECT_EQ(placement.ranks.at(0).cpus, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(placement.ranks.at(1).cpus, (std::vector<int>{3}));
+}
+
+TEST(Place, WholeNodesOfARankAreOfOnePackage) {
+  HostBuilder host;
+  for (int node = 0; node < 8; ++node) {
+    host.parts.numa.push_back({node, node / 4, std::to_string(node), {}});
+  }
+  PlaceRequest request;
+  request.ranks = 3;
+  for (const RankPlace& rank : placed(host.build(), request).ranks) {
+    EXPECT_EQ(rank.numa.front() / 4, rank.numa.back() / 4) << rank.reason;
+  }
+}
+
+TEST(Place, IdleCoresAreNoted) {
+  PlaceRequest request;
+  request.ranks = 2;  // both on the first socket
+  const auto notes = placed(two_sockets(4).build(), request).notes;
+  EXPECT_EQ(std::count(notes.begin(), notes.end(), "4 of 8 cores have no rank"), 1);
+}
+
+TEST(Place, TooManyRanksOfManyHostsAreCounted) {
+  PlaceRequest request;
+  request.hosts = 65536;
+  request.gpus.emplace();
+  for (int i = 0; i < 32; ++i) request.gpus->push_back({kNone, std::to_string(i)});
+  const auto placement = place(two_sockets(4).build(), request);
+  ASSERT_FALSE(placement);
+  EXPECT_EQ(placement.error().what, "2097152 ranks: 1 to 1048576");
 }
 
 }  // namespace

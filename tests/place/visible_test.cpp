@@ -66,6 +66,17 @@ TEST_F(Visible, AreCountedWithoutThoseThatACgroupHides) {
   EXPECT_EQ(shown(topology, "1", present), "GPU2");
 }
 
+TEST_F(Visible, AreThoseTheDriverTellsWhereItTellsAny) {
+  const Topology topology = three_gpus();
+  std::filesystem::remove_all(root_ / "proc/driver/nvidia/gpus" /
+                              topology.nodes()[topology.gpus()[1].node].name);
+  const HostFiles files(root_.string());
+  const auto all = [](const std::string&) { return true; };
+  EXPECT_EQ(present_gpus(topology, files, all), (std::vector<std::size_t>{0, 2}));
+  std::filesystem::remove_all(root_ / "proc/driver/nvidia/gpus");
+  EXPECT_EQ(present_gpus(topology, files, all), (std::vector<std::size_t>{0, 1, 2}));
+}
+
 TEST_F(Visible, CoresAreReadWithTheirThreads) {
   numa(0, "0-3", 0);
   for (int cpu = 0; cpu < 4; ++cpu) {
@@ -94,6 +105,11 @@ TEST(CpuList, IsAscendingAndWithoutWhatDoesNotParse) {
   EXPECT_EQ(cpus_of_list("8,0-3,2"), (std::vector<int>{0, 1, 2, 3, 8}));
   EXPECT_TRUE(cpus_of_list("x,-1,3-1").empty());
   EXPECT_LE(cpus_of_list("0-4294967295,0-99999999").size(), 65536u);
+  EXPECT_EQ(cpus_of_list("5-65535", 4), (std::vector<int>{5, 6, 7, 8}));
+  for (const char* list : {"0", "0-1,5", "3-3"}) EXPECT_TRUE(is_cpu_list(list)) << list;
+  for (const char* list : {"", "x", "0-1,x", "0-", "-1", "3-1", "0,", "65536", "0 1"}) {
+    EXPECT_FALSE(is_cpu_list(list)) << list;
+  }
   EXPECT_EQ(list_of_cpus({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
   EXPECT_EQ(list_of_cpus({}), "");
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <numeric>
+#include <set>
 
 #include "topo/model/cpu_list.hpp"
 #include "topo/read/host_files.hpp"
@@ -31,18 +32,63 @@ bool opens(const std::string& path) {
   return file >= 0;
 }
 
+bool of_one_model(const topo::Topology& topology, const std::vector<std::size_t>& gpus) {
+  std::set<int> devices;
+  for (const std::size_t gpu : gpus) {
+    const std::size_t node = topology.gpus()[gpu].node;
+    devices.insert(node == topo::kNone ? -1 : topology.nodes()[node].device);
+  }
+  return devices.size() <= 1;
+}
+
+// CUDA counts the fastest GPU first unless it is told otherwise: which that is no file tells.
+Result<void> known_order(const topo::Topology& topology, const std::vector<std::size_t>& present,
+                         std::string_view shown) {
+  const char* set = std::getenv("CUDA_DEVICE_ORDER");
+  const std::string_view order = set == nullptr ? "" : set;
+  const bool numbers = shown.find_first_of("0123456789") == 0;
+  if (order == "PCI_BUS_ID" || (order.empty() && !numbers)) return {};
+  if (of_one_model(topology, present)) return {};
+  return fail(Errc::invalid_argument,
+              "GPUs of several models are here, which CUDA counts by their speed: set "
+              "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+}
+
+const char* first_set(std::initializer_list<const char*> names) {
+  for (const char* const name : names) {
+    if (const char* const value = std::getenv(name); value != nullptr) return value;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
+std::vector<std::size_t> present_here(const topo::Topology& topology) {
+  return present_gpus(topology, topo::HostFiles("/"), opens);
+}
+
 Result<topo::PlaceRequest> request_here(const topo::Topology& topology) {
-  const topo::HostFiles files("/");
   topo::PlaceRequest request;
-  request.cpus = allowed_cpus(files);
-  const std::vector<std::size_t> present = present_gpus(topology, files, opens);
-  const char* shown = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (shown == nullptr) shown = std::getenv("HIP_VISIBLE_DEVICES");
+  request.cpus = allowed_cpus(topo::HostFiles("/"));
+  std::vector<std::size_t> present = present_here(topology);
+  const char* shown = nullptr;
+  if (is_amd(topology)) {
+    // HIP counts what the layer below it shows.
+    if (const char* const below = std::getenv("ROCR_VISIBLE_DEVICES"); below != nullptr) {
+      const auto left = GDRX_TRY(visible_gpus(topology, below, present));
+      present.clear();
+      for (const topo::VisibleGpu& gpu : left) {
+        if (gpu.gpu != topo::kNone) present.push_back(gpu.gpu);
+      }
+    }
+    shown = first_set({"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"});
+  } else {
+    shown = std::getenv("CUDA_VISIBLE_DEVICES");
+    GDRX_TRY(known_order(topology, present, shown == nullptr ? "" : shown));
+  }
   if (shown != nullptr) {
     request.gpus = GDRX_TRY(visible_gpus(topology, shown, present));
-  } else if (present.size() < topology.gpus().size()) {
+  } else if (present != all_gpus(topology)) {
     request.gpus.emplace();
     for (const std::size_t gpu : present) {
       request.gpus->push_back({gpu, std::to_string(request.gpus->size())});

@@ -22,11 +22,11 @@ using topo::Topology;
 
 std::string word(std::string_view text) { return doctor::ShellWord(text).text(); }
 
-// The ranks of the host with most of them: the last one.
+// The ranks of the host with most of them: the first one.
 std::vector<const RankPlace*> one_host(const Placement& placement) {
   std::vector<const RankPlace*> ranks;
   for (const RankPlace& rank : placement.ranks) {
-    if (rank.host == placement.hosts - 1) ranks.push_back(&rank);
+    if (rank.host == 0) ranks.push_back(&rank);
   }
   return ranks;
 }
@@ -70,17 +70,16 @@ std::string notes(const Placement& placement) {
   return text;
 }
 
-// Slurm numbers cores by themselves, not by their CPUs.
-std::string slurm_cores(const Topology& topology, int numa) {
-  std::vector<int> cores;
-  int number = 0;
-  for (const topo::NodeCores& node : cores_of(topology, std::nullopt)) {
-    for (std::size_t i = 0; i < node.cores.size(); ++i, ++number) {
-      if (node.numa == numa) cores.push_back(number);
-    }
-  }
-  return topo::list_of_cpus(cores);
+// One script is for every host.
+Result<void> even(const Placement& placement, std::string_view format) {
+  if (is_even(placement)) return {};
+  return fail(Errc::invalid_argument,
+              fmt::format("{} ranks on {} hosts: --format {} is for the same number on each",
+                          placement.ranks.size(), placement.hosts, format));
 }
+
+// Open MPI reads an appfile without a shell: nothing quotes.
+bool is_plain(std::string_view value) { return value.find_first_of(" \t\n\r#'\"\\") == value.npos; }
 
 }  // namespace
 
@@ -88,8 +87,8 @@ std::string place_rankfile(const Placement& placement) {
   // Open MPI takes "+n1" for the second host of an allocation or hostfile, and needs one for that.
   const bool single = placement.hosts == 1;
   std::string text =
-      fmt::format("# mpirun --mca rmaps_rank_file_physical 1 --rankfile FILE{} ...\n",
-                  single ? "" : " --hostfile HOSTS");
+      fmt::format("# mpirun --mca rmaps_rank_file_physical 1 --rankfile FILE{}{} ...\n",
+                  single ? "" : " --hostfile HOSTS", placement.crowded ? " --oversubscribe" : "");
   text += notes(placement);
   for (const RankPlace& rank : placement.ranks) {
     text += rank.cpus.empty() ? fmt::format("# rank {}: no CPUs are known\n", rank.rank)
@@ -100,15 +99,22 @@ std::string place_rankfile(const Placement& placement) {
   return text;
 }
 
-std::string place_appfile(const Topology& topology, const Placement& placement) {
+Result<std::string> place_appfile(const Topology& topology, const Placement& placement) {
   std::string text =
-      "# mpirun --bind-to none --oversubscribe --app FILE, with your program for ./app\n";
+      fmt::format("# mpirun --bind-to none{}{} --app FILE, with your program for ./app\n",
+                  placement.hosts > 1 ? " --hostfile HOSTS" : "",
+                  placement.hosts == 1 || placement.crowded ? " --oversubscribe" : "");
   text += notes(placement);
   for (const RankPlace& rank : placement.ranks) {
     text += "-np 1";
     if (placement.hosts > 1) text += fmt::format(" -host +n{}", rank.host);
     for (const auto& [name, value] : rank_environment(topology, placement, rank)) {
-      text += fmt::format(" -x {}={}", name, word(value));
+      if (!is_plain(value)) {
+        return fail(Errc::invalid_argument,
+                    fmt::format("--format appfile: {} would be {}, which an appfile cannot hold",
+                                name, word(value)));
+      }
+      text += fmt::format(" -x {}={}", name, value);
     }
     if (!rank.cpus.empty()) text += fmt::format(" taskset -c {}", topo::list_of_cpus(rank.cpus));
     text += " ./app\n";
@@ -116,14 +122,16 @@ std::string place_appfile(const Topology& topology, const Placement& placement) 
   return text;
 }
 
-std::string place_srun(const Topology& topology, const Placement& placement) {
+Result<std::string> place_srun(const Topology& topology, const Placement& placement) {
+  GDRX_TRY(even(placement, "srun"));
   const auto ranks = one_host(placement);
-  std::string text = fmt::format("#!/bin/sh\n# srun --nodes={} --ntasks={}", placement.hosts,
-                                 placement.ranks.size());
-  if (is_even(placement)) text += fmt::format(" --ntasks-per-node={}", ranks.size());
-  text += " --distribution=block";
+  // Masks are honoured for whole hosts alone, and numbers of GPUs are those of all of them.
+  std::string text = fmt::format(
+      "#!/bin/sh\n# srun --exclusive --nodes={} --ntasks={} --ntasks-per-node={} "
+      "--distribution=block",
+      placement.hosts, placement.ranks.size(), ranks.size());
   if (!placement.gpu_tokens.empty()) {
-    text += fmt::format(" --gpus-per-node={} --gpu-bind=none", placement.gpu_tokens.size());
+    text += fmt::format(" --gpus-per-node={} --gpu-bind=none", topology.gpus().size());
   }
   std::vector<std::string> masks;
   for (const RankPlace* rank : ranks) masks.push_back(mask_of(rank->cpus));
@@ -136,71 +144,82 @@ std::string place_srun(const Topology& topology, const Placement& placement) {
       std::any_of(topology.gpus().begin(), topology.gpus().end(), [&](const auto& gpu) {
         return gpu.node != topo::kNone && topology.nodes()[gpu.node].vendor == 0x10de;
       });
-  if (nvidia) text += "# gres.conf, or AutoDetect=nvml; compare core numbers with `slurmd -G`:\n";
-  for (std::size_t i = 0; nvidia && i < topology.gpus().size(); ++i) {
-    const std::string cores = slurm_cores(topology, topology.numa_near(topology.gpus()[i].node));
-    text += fmt::format("#   Name=gpu File=/dev/nvidia{}{}\n", i,
-                        cores.empty() ? "" : " Cores=" + cores);
-  }
+  // Device files are numbered otherwise than bus ids are ordered: Slurm has to ask the driver.
+  if (nvidia) text += "# gres.conf: AutoDetect=nvml\n";
   return text + cases(topology, placement, "SLURM_LOCALID", false);
 }
 
-std::string place_torchrun(const Topology& topology, const Placement& placement) {
+Result<std::string> place_torchrun(const Topology& topology, const Placement& placement) {
+  GDRX_TRY(even(placement, "torchrun"));
   const auto ranks = one_host(placement);
   std::string text = "#!/bin/sh\n";
-  if (!is_even(placement)) {
-    text += "# hosts have different numbers of ranks: each host's torchrun says its own\n";
-  }
   if (placement.hosts == 1) {
     text += fmt::format(
         "# torchrun --standalone --nproc-per-node {} --no-python sh THIS_FILE python3 train.py\n",
         ranks.size());
   } else {
-    text +=
-        "# on each host, HOST0 being the first line of the hostfile, N that line's number from "
-        "0:\n";
     text += fmt::format(
-        "# torchrun --nnodes {} --node-rank N --nproc-per-node {} --rdzv-backend c10d "
-        "--rdzv-endpoint "
-        "HOST0:29500 --no-python sh THIS_FILE python3 train.py\n# hostfile, with your names:\n",
+        "# on each host, HOST0 being one of them; torchrun numbers the hosts:\n"
+        "# torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-id JOB "
+        "--rdzv-endpoint HOST0:29500 --no-python sh THIS_FILE python3 train.py\n",
         placement.hosts, ranks.size());
-    for (int host = 0; host < placement.hosts; ++host) {
-      text += fmt::format("#   host{} slots={}\n", host, ranks.size());
-    }
   }
   return text + notes(placement) + cases(topology, placement, "LOCAL_RANK", true);
 }
 
-std::string place_k8s(const Topology& topology, const Placement& placement) {
-  const auto ranks = one_host(placement);
+namespace {
+
+// The kubelet's policies. Both static ones start with a reserve alone.
+std::string kubelet(const std::set<int>& nodes, const std::vector<int>& reserve) {
+  const bool single = nodes.size() == 1;
+  std::string text = "# of the kubelet's configuration; MEMORY is yours to say\n";
+  text += "cpuManagerPolicy: static\nmemoryManagerPolicy: Static\ntopologyManagerScope: pod\n";
+  text += fmt::format("topologyManagerPolicy: {}\n", single ? "single-numa-node" : "restricted");
+  text += fmt::format("reservedSystemCPUs: \"{}\"\n", topo::list_of_cpus(reserve));
+  text +=
+      "reservedMemory: # in all as much as kubeReserved, systemReserved and the hard eviction "
+      "threshold\n- numaNode: 0\n  limits:\n    memory: MEMORY\n";
+  return text + (single ? "# all ranks of a host are on one NUMA node\n---\n"
+                        : fmt::format("# ranks of a host are on NUMA nodes {}\n---\n",
+                                      fmt::join(nodes, ", ")));
+}
+
+}  // namespace
+
+Result<std::string> place_k8s(const Topology& topology, const Placement& placement) {
+  GDRX_TRY(even(placement, "k8s"));
   std::set<int> nodes;
   std::set<std::size_t> nics;
   std::set<int> cpus;
+  const auto ranks = one_host(placement);
   for (const RankPlace* rank : ranks) {
     nodes.insert(rank->numa.begin(), rank->numa.end());
     cpus.insert(rank->cpus.begin(), rank->cpus.end());
     for (const topo::RailChoice& choice : rank->nics) nics.insert(choice.nic);
   }
-  const bool single = nodes.size() == 1;
-  std::string text = "# of the kubelet's configuration\n";
-  text += "cpuManagerPolicy: static\nmemoryManagerPolicy: Static\ntopologyManagerScope: pod\n";
-  text += fmt::format("topologyManagerPolicy: {}\n", single ? "single-numa-node" : "restricted");
-  text +=
-      single ? "# all ranks of a host are on one NUMA node\n---\n"
-             : fmt::format("# ranks of a host are on NUMA nodes {}\n---\n", fmt::join(nodes, ", "));
-  text += fmt::format(
-      "# of the pod, of which there are {}; a whole number of CPUs, so that they are its own\n",
-      placement.hosts);
-  text += notes(placement);
-  std::string resources;
-  if (!placement.gpu_tokens.empty()) {
-    const bool amd =
-        rank_environment(topology, placement, *ranks.front()).front().first.starts_with("HIP");
-    resources += fmt::format("    {}: {}\n", amd ? "amd.com/gpu" : "nvidia.com/gpu",
-                             std::min(placement.gpu_tokens.size(), ranks.size()));
+  const auto all = topo::cores_of(topology, std::nullopt);
+  if (cpus.empty() || all.empty()) {
+    return fail(Errc::invalid_argument,
+                "--format k8s: the source tells no CPUs, of which a pod has to have a number");
   }
-  if (!cpus.empty()) resources += fmt::format("    cpu: {}\n", cpus.size());
-  text += "resources:\n  limits:\n" + (resources.empty() ? "    cpu: 1\n" : resources);
+  // The first core is for the system.
+  const std::vector<int>& reserve = all.front().cores.front();
+  for (const int cpu : reserve) cpus.erase(cpu);
+  if (cpus.empty()) {
+    return fail(Errc::invalid_argument,
+                "--format k8s: one core alone, and the kubelet needs one for the system");
+  }
+  std::string text = kubelet(nodes, reserve);
+  text += fmt::format(
+      "# of the pod, of which there {}; with memory and a whole number of CPUs in the limits the "
+      "CPUs are its own\n",
+      placement.hosts == 1 ? "is 1" : fmt::format("are {}", placement.hosts));
+  text += notes(placement) + "resources:\n  limits:\n";
+  if (!placement.gpu_tokens.empty()) {
+    text += fmt::format("    {}: {}\n", is_amd(topology) ? "amd.com/gpu" : "nvidia.com/gpu",
+                        std::min(placement.gpu_tokens.size(), ranks.size()));
+  }
+  text += fmt::format("    cpu: {}\n    memory: MEMORY\n", cpus.size());
   if (!nics.empty()) {
     text += fmt::format("    # and {} RDMA NIC{}, as your device plugin names them\n", nics.size(),
                         nics.size() == 1 ? "" : "s");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tools/place/view.hpp"
 #include "tools/topo/table.hpp"
@@ -34,14 +35,12 @@ std::string nic_names(const Topology& topology, const RankPlace& rank) {
 
 // Of equal hosts the first of each number of ranks.
 std::vector<int> shown_hosts(const Placement& placement) {
-  std::vector<long> seen;
+  std::vector<long> counts(static_cast<std::size_t>(placement.hosts), 0);
+  for (const RankPlace& rank : placement.ranks) ++counts[static_cast<std::size_t>(rank.host)];
   std::vector<int> shown;
+  std::set<long> seen{0};
   for (int host = 0; host < placement.hosts; ++host) {
-    const long count = std::count_if(placement.ranks.begin(), placement.ranks.end(),
-                                     [&](const RankPlace& rank) { return rank.host == host; });
-    if (count == 0 || std::find(seen.begin(), seen.end(), count) != seen.end()) continue;
-    seen.push_back(count);
-    shown.push_back(host);
+    if (seen.insert(counts[static_cast<std::size_t>(host)]).second) shown.push_back(host);
   }
   return shown;
 }
@@ -93,8 +92,14 @@ std::string forecast_text(const Topology& topology, const Placement& placement) 
   row("ring", placed.ring, other.ring);
   row("to the NIC", placed.nic, other.nic);
   row("to its cores' memory", placed.host, other.host);
+  std::set<std::string> assumed = placed.assumed;
+  assumed.insert(other.assumed.begin(), other.assumed.end());
+  assumed.insert("one shuffle for all, so that another may lose more or less");
   return "\npredicted, while all ranks do the same\n" + table.print(0) + limits +
-         "rates between sockets are assumed, not read: measure with gdrx perf\n";
+         wrapped(
+             fmt::format("assumed, not read: {}. Measure with gdrx perf", fmt::join(assumed, "; ")),
+             4) +
+         "\n";
 }
 
 std::string place_json(const Topology& topology, const Placement& placement) {

@@ -16,13 +16,15 @@ std::string place_json(const topo::Topology& topology, const topo::Placement& pl
 
 /// Open MPI's rankfile: the CPUs of each rank.
 std::string place_rankfile(const topo::Placement& placement);
-/// Open MPI's and PRRTE's appfile: a line a rank, which binds itself by taskset.
-std::string place_appfile(const topo::Topology& topology, const topo::Placement& placement);
+/// Open MPI's appfile: a line a rank, which binds itself by taskset. Error: a value with blanks.
+Result<std::string> place_appfile(const topo::Topology& topology, const topo::Placement& placement);
 /// A script that each task of srun, or each worker of torchrun, runs its program by. Its head has
-/// the launcher's command line, and for Slurm the lines of gres.conf.
-std::string place_srun(const topo::Topology& topology, const topo::Placement& placement);
-std::string place_torchrun(const topo::Topology& topology, const topo::Placement& placement);
-/// What of a pod and of the kubelet's configuration keeps GPUs, NICs and CPUs together.
-std::string place_k8s(const topo::Topology& topology, const topo::Placement& placement);
+/// the launcher's command line. Error: hosts with different numbers of ranks.
+Result<std::string> place_srun(const topo::Topology& topology, const topo::Placement& placement);
+Result<std::string> place_torchrun(const topo::Topology& topology,
+                                   const topo::Placement& placement);
+/// What of a pod and of the kubelet's configuration keeps GPUs, NICs and CPUs together. Error: no
+/// CPUs known, or hosts with different numbers of ranks.
+Result<std::string> place_k8s(const topo::Topology& topology, const topo::Placement& placement);
 
 }  // namespace gdrx::tools

@@ -86,6 +86,27 @@ bool is_launchers(std::string_view format) {
 
 bool is_here(const Options& options) { return options.source.empty() && options.cluster.empty(); }
 
+// Of the GPUs that are wished those that may be used: numbers count what is present.
+Result<std::vector<topo::VisibleGpu>> wished(const topo::Topology& topology,
+                                             const std::string& text,
+                                             const topo::PlaceRequest& limit, bool here) {
+  auto named =
+      GDRX_TRY(visible_gpus(topology, text, here ? present_here(topology) : all_gpus(topology)));
+  if (!limit.gpus) return named;
+  const std::vector<topo::VisibleGpu> asked = named;
+  named.clear();
+  for (const topo::VisibleGpu& gpu : asked) {
+    for (const topo::VisibleGpu& shown : *limit.gpus) {
+      const bool same = gpu.gpu == topo::kNone ? gpu.token == shown.token : gpu.gpu == shown.gpu;
+      if (same) named.push_back(shown);
+    }
+  }
+  if (named.empty() && !asked.empty()) {
+    return fail(Errc::invalid_argument, "none of the GPUs " + text + " may be used here");
+  }
+  return named;
+}
+
 Result<std::string> placed(const Options& options, const topo::Topology& topology, int hosts) {
   topo::PlaceRequest request;
   if (is_here(options)) request = GDRX_TRY(request_here(topology));
@@ -99,7 +120,7 @@ Result<std::string> placed(const Options& options, const topo::Topology& topolog
     request.cpus = both;
   }
   if (options.gpus)
-    request.gpus = GDRX_TRY(visible_gpus(topology, *options.gpus, all_gpus(topology)));
+    request.gpus = GDRX_TRY(wished(topology, *options.gpus, request, is_here(options)));
   const topo::Placement placement = GDRX_TRY(place(topology, request));
   if (options.format == "json") return place_json(topology, placement);
   if (options.format == "rankfile") return place_rankfile(placement);
@@ -112,6 +133,22 @@ Result<std::string> placed(const Options& options, const topo::Topology& topolog
     return options.predict ? shown + forecast_text(topology, placement) : shown;
   }
   return fail(Errc::invalid_argument, fmt::format("--place has no format {}", options.format));
+}
+
+// What would do nothing is refused.
+void check(const Options& options) {
+  const bool places = options.place || is_launchers(options.format);
+  const char* alone = nullptr;
+  if (options.predict) alone = "--predict";
+  if (options.wish.ranks != 0) alone = "--ranks";
+  if (!options.cpus.empty()) alone = "--cpus";
+  if (options.gpus) alone = "--gpus";
+  if (!places && alone != nullptr) {
+    throw Failure{kBadUsage, fmt::format("topo: {} needs --place", alone)};
+  }
+  if (options.predict && options.format != "text") {
+    throw Failure{kBadUsage, fmt::format("topo: --predict has no format {}", options.format)};
+  }
 }
 
 Result<std::string> answer(const Options& options) {
@@ -154,7 +191,7 @@ void add_place(CLI::App& command, Options& options) {
       ->check(CLI::PositiveNumber);
   command.add_option("--cpus", options.cpus, "place on these CPUs alone: 0-15,32")
       ->check([](const std::string& text) {
-        return topo::cpus_of_list(text).empty() ? text + " names no CPU" : std::string();
+        return topo::is_cpu_list(text) ? std::string() : text + " names no CPU, or not CPUs alone";
       });
   command.add_option("--gpus", options.gpus,
                      "place on these GPUs alone, as CUDA_VISIBLE_DEVICES says it");
@@ -187,7 +224,10 @@ void add_topo(CLI::App& app) {
       ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "env", "rankfile",
                              "appfile", "srun", "torchrun", "k8s"}));
   command->footer(kExamples);
-  command->callback([options] { fmt::print("{}", value_or_fail(answer(*options), kFailed)); });
+  command->callback([options] {
+    check(*options);
+    fmt::print("{}", value_or_fail(answer(*options), kFailed));
+  });
 }
 
 }  // namespace gdrx::tools

@@ -9,8 +9,13 @@
 
 namespace gdrx::topo {
 
-std::vector<int> cpus_of_list(std::string_view text) {
-  constexpr int kMost = 65536;
+namespace {
+
+constexpr int kMost = 65536;
+
+}  // namespace
+
+std::vector<int> cpus_of_list(std::string_view text, std::size_t most) {
   std::vector<int> cpus;
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
@@ -19,12 +24,33 @@ std::vector<int> cpus_of_list(std::string_view text) {
     const auto dash = range.find('-');
     const int first = to_int(range.substr(0, dash), -1);
     const int last = dash == range.npos ? first : to_int(range.substr(dash + 1), -1);
-    if (cpus.size() > 2 * kMost) break;
-    for (int cpu = first; cpu >= 0 && cpu <= last && cpu < kMost; ++cpu) cpus.push_back(cpu);
+    for (int cpu = first; cpu >= 0 && cpu <= last && cpu < kMost && cpus.size() < most; ++cpu) {
+      cpus.push_back(cpu);
+    }
+    if (cpus.size() >= most) break;
   }
   std::sort(cpus.begin(), cpus.end());
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   return cpus;
+}
+
+bool is_cpu_list(std::string_view text) {
+  const auto number = [](std::string_view part) {
+    const bool digits = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+    const int cpu = digits ? to_int(part, -1) : -1;
+    return cpu < kMost ? cpu : -1;
+  };
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != text.npos;
+    const std::string_view range = text.substr(0, comma);
+    const auto dash = range.find('-');
+    const int first = number(range.substr(0, dash));
+    const int last = dash == range.npos ? first : number(range.substr(dash + 1));
+    if (first < 0 || last < first) return false;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return true;
 }
 
 std::string list_of_cpus(const std::vector<int>& cpus) {

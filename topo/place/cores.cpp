@@ -88,22 +88,64 @@ void share(Seat& seat, const Cores& cores, std::size_t i, std::size_t count) {
     seat.cores.assign(cores.begin() + from, cores.begin() + to);
     return;
   }
+  const auto first_of = [&](std::size_t core) {
+    return (core * count + cores.size() - 1) / cores.size();
+  };
   const std::size_t core = i * cores.size() / count;
-  seat.cores = {cores[core]};
-  seat.sharers = 0;
-  for (std::size_t other = 0; other < count; ++other) {
-    seat.sharers += other * cores.size() / count == core ? 1 : 0;
-  }
+  const std::size_t first = first_of(core);
+  const std::size_t sharers = first_of(core + 1) - first;
+  seat.sharers = static_cast<int>(sharers);
+  // Threads are shared out as cores are.
+  const std::vector<int>& threads = cores[core];
+  const std::size_t from = (i - first) * threads.size() / sharers;
+  const std::size_t to = std::max(from + 1, (i - first + 1) * threads.size() / sharers);
+  seat.cores = {{threads.begin() + static_cast<std::ptrdiff_t>(from),
+                 threads.begin() + static_cast<std::ptrdiff_t>(to)}};
 }
 
-// Fewer ranks than nodes, and none with a wish: whole nodes for each.
-std::vector<Seat> whole_nodes(const std::vector<NodeCores>& nodes, std::size_t ranks) {
+using Group = std::vector<std::size_t>;  // of nodes
+
+std::vector<Group> packages_of(const Topology& topology, const std::vector<NodeCores>& nodes) {
+  std::map<int, Group> packages;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    packages[topology.package_of(nodes[i].numa)].push_back(i);
+  }
+  std::vector<Group> all;
+  for (const auto& [package, of] : packages) all.push_back(of);
+  return all;
+}
+
+// `ranks` groups of the nodes in `groups`, at most as many as there are: they follow each other.
+std::vector<Group> divided(const std::vector<Group>& groups, std::size_t ranks) {
+  std::vector<Group> all(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t i = groups.size() * rank / ranks; i < groups.size() * (rank + 1) / ranks; ++i)
+      all[rank].insert(all[rank].end(), groups[i].begin(), groups[i].end());
+  }
+  return all;
+}
+
+// Fewer ranks than nodes, and none with a wish: whole packages, or whole nodes of one package.
+std::vector<Seat> whole_nodes(const Topology& topology, const std::vector<NodeCores>& nodes,
+                              std::size_t ranks) {
+  const std::vector<Group> packages = packages_of(topology, nodes);
+  std::vector<Group> groups;
+  if (ranks <= packages.size()) {
+    groups = divided(packages, ranks);
+  } else {
+    for (std::size_t i = 0; i < packages.size(); ++i) {
+      const std::size_t here = ranks * (i + 1) / packages.size() - ranks * i / packages.size();
+      if (here > packages[i].size()) return {};
+      std::vector<Group> single;
+      for (const std::size_t node : packages[i]) single.push_back({node});
+      for (Group& group : divided(single, here)) groups.push_back(std::move(group));
+    }
+  }
   std::vector<Seat> all(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     all[rank].near = true;
-    const std::size_t end = nodes.size() * (rank + 1) / ranks;
-    for (std::size_t i = nodes.size() * rank / ranks; i < end; ++i) {
-      all[rank].nodes.push_back(i);
+    all[rank].nodes = groups[rank];
+    for (const std::size_t i : groups[rank]) {
       all[rank].cores.insert(all[rank].cores.end(), nodes[i].cores.begin(), nodes[i].cores.end());
     }
   }
@@ -124,12 +166,14 @@ std::vector<NodeCores> cores_of(const Topology& topology,
     std::vector<int> own = cpus_of_list(node.cpus);
     std::erase_if(own, [&](int cpu) { return !seen.insert(cpu).second; });
     Cores cores;
-    for (const std::string& core : node.cores) cores.push_back(cpus_of_list(core));
+    for (const std::string& core : node.cores) cores.push_back(cpus_of_list(core, kMostOfCore));
     if (cores.empty()) cores = guessed_cores(own);
     NodeCores kept{node.id, {}};
+    std::set<int> given;  // cores that overlap are a source's mistake: the first has the CPU
     for (auto& core : cores) {
       std::erase_if(core, [&](int cpu) {
-        return !may(cpu) || !std::binary_search(own.begin(), own.end(), cpu);
+        return !may(cpu) || !std::binary_search(own.begin(), own.end(), cpu) ||
+               !given.insert(cpu).second;
       });
       if (!core.empty()) kept.cores.push_back(core);
     }
@@ -142,7 +186,10 @@ std::vector<Seat> seats(const Topology& topology, const std::vector<NodeCores>& 
                         const std::vector<int>& wanted) {
   if (nodes.empty()) return std::vector<Seat>(wanted.size());
   const bool no_wish = std::all_of(wanted.begin(), wanted.end(), [](int node) { return node < 0; });
-  if (no_wish && wanted.size() < nodes.size()) return whole_nodes(nodes, wanted.size());
+  if (no_wish && wanted.size() < nodes.size()) {
+    auto whole = whole_nodes(topology, nodes, wanted.size());
+    if (!whole.empty() || wanted.empty()) return whole;
+  }
   Seating seating(topology, nodes);
   std::vector<std::size_t> chosen;
   for (const int node : wanted) chosen.push_back(seating.choose(node));

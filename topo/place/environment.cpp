@@ -15,13 +15,6 @@ bool is_word(std::string_view name) {
   });
 }
 
-bool is_amd(const Topology& topology) {
-  constexpr std::uint16_t kAmd = 0x1002;
-  return std::any_of(topology.gpus().begin(), topology.gpus().end(), [&](const Gpu& gpu) {
-    return gpu.node != kNone && topology.nodes()[gpu.node].vendor == kAmd;
-  });
-}
-
 std::string ports_of(const Topology& topology, const RankPlace& rank) {
   std::string text;
   for (const RailChoice& choice : rank.nics) {
@@ -36,6 +29,13 @@ std::string ports_of(const Topology& topology, const RankPlace& rank) {
 }
 
 }  // namespace
+
+bool is_amd(const Topology& topology) {
+  constexpr std::uint16_t kAmd = 0x1002;
+  return std::any_of(topology.gpus().begin(), topology.gpus().end(), [&](const Gpu& gpu) {
+    return gpu.node != kNone && topology.nodes()[gpu.node].vendor == kAmd;
+  });
+}
 
 std::vector<std::pair<std::string, std::string>> rank_environment(const Topology& topology,
                                                                   const Placement& placement,

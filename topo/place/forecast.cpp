@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 namespace gdrx::topo {
 namespace {
@@ -21,17 +22,25 @@ struct Use {
   double capacity = 0;  // GB/s, 0 unknown
   int flows = 0;
 };
-using Hop = std::pair<std::string, double>;  // a resource and its capacity
+struct Hop {
+  std::string name;  // a resource
+  double capacity = 0;
+  const char* assumed = nullptr;  // what of it no source tells
+};
+constexpr const char* kSocketAssumed = "40 GB/s a way between two sockets";
+constexpr const char* kPeerAssumed = "6 GB/s from a GPU to a NIC of another socket, and back";
+constexpr const char* kNvlinkAssumed = "25 GB/s a way of an NVLink";
 
 class Flows {
  public:
   explicit Flows(const Topology& topology) : topology_(topology) {}
 
   void add(std::vector<Hop> hops) {
-    for (const auto& [name, capacity] : hops) {
-      Use& use = uses_[name];
-      use.capacity = capacity;
+    for (const Hop& hop : hops) {
+      Use& use = uses_[hop.name];
+      use.capacity = hop.capacity;
       ++use.flows;
+      if (hop.assumed != nullptr) assumed_.insert(hop.assumed);
     }
     all_.push_back(std::move(hops));
   }
@@ -39,7 +48,8 @@ class Flows {
   Rate slowest() const {
     Rate rate;
     for (const auto& hops : all_) {
-      for (const auto& [name, capacity] : hops) {
+      for (const Hop& hop : hops) {
+        const std::string& name = hop.name;
         const Use& use = uses_.at(name);
         if (use.capacity <= 0) continue;
         const double share = use.capacity / use.flows;
@@ -61,8 +71,8 @@ class Flows {
       for (const std::size_t node : one) {
         if (std::find(other.begin(), other.end(), node) != other.end()) break;
         const auto rate = gbytes(topology_.nodes()[node].link);
-        hops.emplace_back(fmt::format("{} {} of host {}", topology_.nodes()[node].name, way, host),
-                          rate.value_or(0));
+        hops.push_back({fmt::format("{} {} of host {}", topology_.nodes()[node].name, way, host),
+                        rate.value_or(0)});
       }
     };
     below(up, down, "up");
@@ -71,11 +81,13 @@ class Flows {
     const int to = b == kNone ? numa_b : topology_.numa_near(b);
     const bool apart = up.empty() || down.empty() || up.back() != down.back();
     if (apart && crosses(from, to)) {
-      hops.emplace_back(fmt::format("socket {} to {} of host {}", package(from), package(to), host),
-                        kSocketLink);
+      hops.push_back({fmt::format("socket {} to {} of host {}", package(from), package(to), host),
+                      kSocketLink, kSocketAssumed});
     }
     return hops;
   }
+
+  const std::set<std::string>& assumed() const { return assumed_; }
 
   bool crosses(int from, int to) const {
     return from >= 0 && to >= 0 && package(from) != package(to);
@@ -97,6 +109,7 @@ class Flows {
 
   const Topology& topology_;
   std::map<std::string, Use> uses_;
+  std::set<std::string> assumed_;
   std::vector<std::vector<Hop>> all_;
 };
 
@@ -115,7 +128,7 @@ std::vector<Hop> by_nic(const Topology& topology, const Flows& flows, const Rank
   auto hops = leaves ? flows.pcie(rank.host, gpu, numa_of(rank), at, -1)
                      : flows.pcie(rank.host, at, -1, gpu, numa_of(rank));
   const std::string_view way = leaves ? "out" : "in";
-  hops.emplace_back(fmt::format("{} {} of host {}", nic.name, way, rank.host), nic.gigabits / 8);
+  hops.push_back({fmt::format("{} {} of host {}", nic.name, way, rank.host), nic.gigabits / 8});
   const bool direct =
       gpu != kNone &&
       path(topology, topology.gpu(rank.gpu), topology.nic(rank.nics.front().nic)).nccl ==
@@ -123,8 +136,8 @@ std::vector<Hop> by_nic(const Topology& topology, const Flows& flows, const Rank
   const bool apart =
       gpu != kNone && at != kNone && flows.crosses(topology.numa_near(gpu), topology.numa_near(at));
   if (apart && !direct) {
-    hops.emplace_back(fmt::format("rank {} to a NIC of another socket", rank.rank),
-                      kPeerAcrossSockets);
+    hops.push_back({fmt::format("rank {} {} by a NIC of another socket", rank.rank, way),
+                    kPeerAcrossSockets, kPeerAssumed});
   }
   return hops;
 }
@@ -144,8 +157,13 @@ std::vector<Hop> to_next(const Topology& topology, const Flows& flows, const Ran
     return flows.pcie(from.host, node_of(topology, from), numa_of(from), node_of(topology, to),
                       numa_of(to));
   }
+  double told = 0;
+  for (const NvLink& link : topology.nvlinks()) {
+    const bool between = link.peer == to.gpu || link.peer == kNone;
+    if (link.gpu == from.gpu && between) told = std::max(told, link.gbytes);
+  }
   return {{fmt::format("links of {} of host {}", topology.gpus()[from.gpu].name, from.host),
-           links * kNvlink}};
+           links * (told > 0 ? told : kNvlink), told > 0 ? nullptr : kNvlinkAssumed}};
 }
 
 }  // namespace
@@ -158,10 +176,14 @@ Forecast forecast(const Topology& topology, const std::vector<RankPlace>& ranks)
     const RankPlace& rank = ranks[i];
     if (ranks.size() > 1) ring.add(to_next(topology, ring, rank, ranks[(i + 1) % ranks.size()]));
     nic.add(by_nic(topology, nic, rank, true));
-    if (rank.gpu == kNone) continue;
+    if (rank.gpu == kNone || numa_of(rank) < 0) continue;
     host.add(host.pcie(rank.host, node_of(topology, rank), -1, kNone, numa_of(rank)));
   }
-  return {ring.slowest(), nic.slowest(), host.slowest()};
+  std::set<std::string> assumed = ring.assumed();
+  for (const Flows* flows : {&nic, &host}) {
+    assumed.insert(flows->assumed().begin(), flows->assumed().end());
+  }
+  return {ring.slowest(), nic.slowest(), host.slowest(), assumed};
 }
 
 std::vector<RankPlace> shuffled(const Placement& placement, std::uint64_t seed) {
@@ -175,11 +197,9 @@ std::vector<RankPlace> shuffled(const Placement& placement, std::uint64_t seed) 
   shuffle(order);
   std::vector<RankPlace> ranks;
   for (const std::size_t from : order) ranks.push_back(placement.ranks[from]);
-  for (int host = 0; host < placement.hosts; ++host) {
-    std::vector<std::size_t> here;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (ranks[i].host == host) here.push_back(i);
-    }
+  std::map<int, std::vector<std::size_t>> of_host;
+  for (std::size_t i = 0; i < ranks.size(); ++i) of_host[ranks[i].host].push_back(i);
+  for (const auto& [host, here] : of_host) {
     for (const bool nics : {true, false}) {
       std::vector<std::size_t> of = here;
       shuffle(of);

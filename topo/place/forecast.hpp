@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@ struct Rate {
   std::string limit;
 };
 struct Forecast {
-  Rate ring;  // each rank sends to the next one, the last to the first
-  Rate nic;   // each rank's GPU, or memory, sends by its NICs
-  Rate host;  // each rank's GPU sends to the memory of its cores
+  Rate ring;                           // each rank sends to the next one, the last to the first
+  Rate nic;                            // each rank's GPU, or memory, sends by its NICs
+  Rate host;                           // each rank's GPU sends to the memory of its cores
+  std::set<std::string> assumed = {};  // rates that these stand on and no source tells
 };
 
 /// Flows that share a link share its rate. Where a source tells no rate of a link, none limits.

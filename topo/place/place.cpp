@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "topo/model/cpu_list.hpp"
 #include "topo/place/cores.hpp"
@@ -167,7 +168,7 @@ void add_notes(Placement& placement, const Topology& topology, const PlaceReques
         std::count_if(placement.ranks.begin(), placement.ranks.end(),
                       [&](const RankPlace& rank) { return rank.host == host; }));
   };
-  const std::size_t ranks = most(placement.hosts - 1);  // the last host has as many as any
+  const std::size_t ranks = most(0);  // the first host has as many as any
   auto& notes = placement.notes;
   if (gpus > 0 && ranks > gpus) {
     notes.push_back(fmt::format("{} ranks share {} GPU{}", ranks, gpus, gpus == 1 ? "" : "s"));
@@ -184,6 +185,18 @@ void add_notes(Placement& placement, const Topology& topology, const PlaceReques
   if (cores > 0 && ranks > cores) {
     notes.push_back(fmt::format("{} ranks share {} core{}", ranks, cores, cores == 1 ? "" : "s"));
   }
+  std::set<int> used;
+  for (const RankPlace& rank : placement.ranks) {
+    if (rank.host == 0) used.insert(rank.cpus.begin(), rank.cpus.end());
+  }
+  std::size_t idle = 0;
+  for (const NodeCores& node : nodes) {
+    for (const auto& core : node.cores) {
+      idle += std::none_of(core.begin(), core.end(), [&](int cpu) { return used.contains(cpu); });
+    }
+  }
+  placement.crowded = ranks > cores && cores > 0;
+  if (idle > 0) notes.push_back(fmt::format("{} of {} cores have no rank", idle, cores));
   if (cores < all) notes.push_back(fmt::format("{} of {} cores may not be used", all - cores, all));
   if (all == 0) notes.push_back("the source tells no CPUs: ranks are bound to none");
   const bool told =
@@ -219,14 +232,17 @@ Result<Placement> place(const Topology& topology, const PlaceRequest& request) {
   const std::size_t ranks = request.ranks == 0 ? std::max<std::size_t>(1, each) * hosts
                                                : static_cast<std::size_t>(request.ranks);
   if (request.ranks < 0 || ranks > kMostRanks) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{} ranks: 1 to {}", request.ranks, kMostRanks));
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("{} ranks: 1 to {}",
+                    request.ranks == 0 ? std::to_string(ranks) : std::to_string(request.ranks),
+                    kMostRanks));
   }
   Placement placement;
   placement.hosts = request.hosts;
   std::map<std::size_t, std::vector<RankPlace>> of_count;
   for (std::size_t host = 0; host < hosts; ++host) {
-    const std::size_t count = ranks * (host + 1) / hosts - ranks * host / hosts;
+    const std::size_t count = ranks / hosts + (host < ranks % hosts ? 1 : 0);
     auto& local = of_count[count];
     if (local.empty()) local = placer.place(count);
     for (RankPlace rank : local) {

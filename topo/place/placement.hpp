@@ -29,15 +29,18 @@ struct VisibleGpu {
 Result<std::vector<VisibleGpu>> visible_gpus(const Topology& topology, std::string_view text,
                                              const std::vector<std::size_t>& present);
 
-/// The GPUs whose device file can be opened: containers and cgroups of devices hide the others,
-/// while sysfs tells them. `opens`: whether a path can be. Others' GPUs than NVIDIA's are all
-/// there.
+/// Whether any GPU is AMD's.
+bool is_amd(const Topology& topology);
+
+/// The GPUs that the driver tells and whose device file can be opened: containers and cgroups of
+/// devices hide the others, while sysfs tells them. `opens`: whether a path can be. Others' GPUs
+/// than NVIDIA's are all there.
 std::vector<std::size_t> present_gpus(const Topology& topology, const HostFiles& files,
                                       const std::function<bool(const std::string&)>& opens);
 
 struct PlaceRequest {
   int ranks = 0;  // of the job; 0: one a visible GPU of each host, without GPUs one a core
-  int hosts = 1;  // equal ones; their numbers of ranks differ by one at most
+  int hosts = 1;  // equal ones; the first have one rank more where it does not divide evenly
   std::optional<std::string> cpus = std::nullopt;              // that may be used; nothing: all
   std::optional<std::vector<VisibleGpu>> gpus = std::nullopt;  // nothing: all
 };
@@ -61,6 +64,7 @@ struct Placement {
   std::vector<RankPlace> ranks;         // by rank: those of a host in a row
   std::vector<std::string> gpu_tokens;  // of the visible GPUs, in the order of local ranks
   bool reorders_gpus = false;           // that is not the order in which programs see them
+  bool crowded = false;                 // more ranks on the first host than cores
   std::vector<std::string> notes;       // one line each: what is shared, hidden or not known
 };
 

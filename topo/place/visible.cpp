@@ -48,6 +48,15 @@ std::optional<VisibleGpu> one(const Topology& topology, std::string_view token,
   return shown;
 }
 
+// -1: not told.
+int minor_of(std::string_view information) {
+  constexpr std::string_view kWord = "Device Minor:";
+  const auto at = information.find(kWord);
+  if (at == information.npos) return -1;
+  const std::string_view rest = information.substr(at + kWord.size());
+  return to_int(trim(rest.substr(0, rest.find('\n'))), -1);
+}
+
 }  // namespace
 
 Result<std::vector<VisibleGpu>> visible_gpus(const Topology& topology, std::string_view text,
@@ -72,21 +81,31 @@ Result<std::vector<VisibleGpu>> visible_gpus(const Topology& topology, std::stri
 
 std::vector<std::size_t> present_gpus(const Topology& topology, const HostFiles& files,
                                       const std::function<bool(const std::string&)>& opens) {
-  constexpr std::string_view kWord = "Device Minor:";
-  std::vector<std::size_t> present;
+  constexpr std::uint16_t kNvidia = 0x10de;
+  std::vector<std::size_t> others;  // than NVIDIA's, or nobody tells
+  std::vector<std::size_t> untold;  // of a driver that hides them in a container, or is not there
+  std::vector<std::size_t> shown;
+  bool tells = false;
   for (std::size_t i = 0; i < topology.gpus().size(); ++i) {
     const std::size_t node = topology.gpus()[i].node;
-    const std::string text = node == kNone
-                                 ? ""
-                                 : files.read(fmt::format("proc/driver/nvidia/gpus/{}/information",
-                                                          topology.nodes()[node].name));
-    const auto at = text.find(kWord);
-    const std::string_view rest =
-        at == text.npos ? "" : std::string_view(text).substr(at + kWord.size());
-    const int minor = to_int(trim(rest.substr(0, rest.find('\n'))), -1);
-    if (minor < 0 || opens(fmt::format("/dev/nvidia{}", minor))) present.push_back(i);
+    if (node == kNone || topology.nodes()[node].vendor != kNvidia) {
+      others.push_back(i);
+      continue;
+    }
+    const std::string text = files.read(
+        fmt::format("proc/driver/nvidia/gpus/{}/information", topology.nodes()[node].name));
+    if (text.empty()) {
+      untold.push_back(i);
+      continue;
+    }
+    tells = true;
+    const int minor = minor_of(text);
+    if (minor < 0 || opens(fmt::format("/dev/nvidia{}", minor))) shown.push_back(i);
   }
-  return present;
+  if (!tells) shown = untold;
+  shown.insert(shown.end(), others.begin(), others.end());
+  std::sort(shown.begin(), shown.end());
+  return shown;
 }
 
 }  // namespace gdrx::topo

@@ -255,7 +255,7 @@ std::vector<std::string> cores_of(const HostFiles& files, const std::string& cpu
     std::string siblings = files.read(folder + "thread_siblings_list");
     if (siblings.empty()) siblings = cpus_of_mask(files.read(folder + "thread_siblings"));
     if (siblings.empty()) return {};
-    const std::vector<int> all = cpus_of_list(siblings);
+    const std::vector<int> all = cpus_of_list(siblings, kMostOfCore);
     if (!all.empty() && all.front() == cpu) cores.push_back(siblings);
   }
   return cores;
