@@ -54,7 +54,7 @@ for argv in COMMANDS:
     long = [line for line in plain.splitlines() if len(line) > 80]
     must(not long, f"{name} is wider than 80 columns", "\n".join(long))
 must(coloured >= 2, "no command has colours on a terminal", "")
-for name in [[], *([word] for word in ("config", "doctor", "mpirun", "perf", "plan", "snapshot", "stats", "topo", "tune"))]:
+for name in [[], *([word] for word in ("config", "doctor", "mpirun", "perf", "plan", "run", "snapshot", "stats", "topo", "tune"))]:
     help = piped([*name, "--help"])
     must("Usage:" in help, f"{name} has no help", help)
     long = [line for line in help.splitlines() if len(line) > 80]

@@ -221,6 +221,7 @@ void add_topo(CLI::App& app) {
       ->add_option("--format", options->format,
                    "text, json, dot, html, svg, nccl-xml, env; of a placement: text, json, "
                    "rankfile, appfile, srun, torchrun, k8s")
+      ->option_text("TEXT")  // the list is over 80 columns
       ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "env", "rankfile",
                              "appfile", "srun", "torchrun", "k8s"}));
   command->footer(kExamples);
