@@ -37,18 +37,11 @@ GpuTimes Case::time_calls(const GpuBench::Enqueue& call, bool in_place) {
   return std::move(*times);
 }
 
-Times Case::slowest_of(const std::vector<double>& mine) const {
-  std::vector<double> slowest(mine.size());
-  MPI_Allreduce(mine.data(), slowest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
-                MPI_COMM_WORLD);
-  return {percentile(slowest, 0.5), percentile(slowest, 0.99)};
-}
-
 void Case::time_on_gpu(gdrxComm_t comm, bool in_place, Row& row) {
   const Ends where = ends(in_place);
   const auto ours = [&](void* stream) { call(comm, where, stream); };
   const GpuTimes times = time_calls(ours, in_place);
-  row.time = slowest_of(times.samples);
+  row.time = times_of(slowest_of(times.samples));
   MPI_Allreduce(&times.host, &row.host_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (!in_place && options_.checks > 0) row.wrong += wrong_in_output();
   row.same_bits = repeats_itself(ours, in_place);
@@ -103,14 +96,14 @@ void Case::time_nccl(bool in_place, Row& row) {
   };
   const GpuTimes plain = time_calls(on(ends(in_place)), in_place);
   if (!in_place && options_.checks > 0) row.nccl_wrong = wrong_in_output();
-  row.nccl = slowest_of(plain.samples);
+  row.nccl = times_of(slowest_of(plain.samples));
   MPI_Allreduce(&plain.host, &row.nccl_host_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   auto windows = gpu_->nccl->windows(count_ * size_of(key_.type));
   if (!windows) return;
   // Its windows are other memory, and are not filled anew.
   const Ends there = ends_of(place_, key_.type, windows->first, windows->second, in_place);
   const GpuTimes registered = time_calls(on(there), true);
-  row.nccl_registered = slowest_of(registered.samples);
+  row.nccl_registered = times_of(slowest_of(registered.samples));
 }
 
 }  // namespace gdrx::bench

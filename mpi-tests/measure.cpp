@@ -28,6 +28,17 @@ double percentile(std::vector<double> values, double p) {
   return values[at];
 }
 
+Times times_of(const std::vector<double>& calls) {
+  return {percentile(calls, 0.5), percentile(calls, 0.99)};
+}
+
+std::vector<double> slowest_of(const std::vector<double>& mine) {
+  std::vector<double> slowest(mine.size());
+  MPI_Allreduce(mine.data(), slowest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
+                MPI_COMM_WORLD);
+  return slowest;
+}
+
 Case::Case(const Options& options, int rank, int ranks, DataType type, ReduceOp op,
            std::uint64_t bytes, Gpu* gpu)
     : options_(options),
@@ -158,10 +169,7 @@ std::vector<double> Case::slowest_of_each(int calls, Call call) {
     mine.push_back(std::chrono::duration<double, std::micro>(now - before).count());
     before = now;
   }
-  std::vector<double> slowest(mine.size());
-  MPI_Allreduce(mine.data(), slowest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
-                MPI_COMM_WORLD);
-  return slowest;
+  return slowest_of(mine);
 }
 
 // A slow network does not keep who waits for the table: where the faster of two calls says that the
@@ -182,8 +190,7 @@ Times Case::time(Call call, int& calls) {
     }
   }
   for (int i = 0; i < warmup; ++i) call();
-  const std::vector<double> slowest = slowest_of_each(calls, call);
-  return {percentile(slowest, 0.5), percentile(slowest, 0.99)};
+  return times_of(slowest_of_each(calls, call));
 }
 
 std::optional<Times> Case::time_mpi(bool in_place, int& calls) {

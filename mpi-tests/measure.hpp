@@ -67,6 +67,9 @@ struct Gpu {
 };
 
 double percentile(std::vector<double> values, double p);
+Times times_of(const std::vector<double>& calls);
+/// Of each call the slowest rank's time. Collective.
+std::vector<double> slowest_of(const std::vector<double>& mine);
 
 /// The buffers and the reference of one (type, op, size), shared by its rows.
 class Case {
@@ -97,7 +100,6 @@ class Case {
   std::optional<bool> repeats_itself(const GpuBench::Enqueue& call, bool in_place);
   GpuTimes time_calls(const GpuBench::Enqueue& call, bool in_place);
   std::uint64_t wrong_in_output();  // of all ranks
-  Times slowest_of(const std::vector<double>& mine) const;
 
   const Options& options_;
   int rank_;
