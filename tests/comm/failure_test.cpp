@@ -263,11 +263,13 @@ TEST(ErrorHandler, IsCalledBeforeDestroyReturns) {
   }
 }
 
-// They have one thread, so that the second handler runs in the first: whose communicator is not
-// gone before it returns.
+// They have one thread, so that the second handler runs in the first, whichever that is: whose
+// communicator is not gone before it returns. Until then it has the other, which nobody else may
+// destroy.
 TEST(ErrorHandler, ThatDestroysAnotherWhoseHandlerDestroysThisOneReturns) {
   static std::array<std::atomic<gdrxComm_t>, 2> comms;
   static std::atomic<int> refused{0};
+  static std::atomic<int> ended{0};
   static std::atomic<bool> may_go{false};
   gdrxConfig_t config = GDRX_CONFIG_INITIALIZER;
   config.on_error = [](gdrxResult_t, const char*, void* user) {
@@ -278,6 +280,7 @@ TEST(ErrorHandler, ThatDestroysAnotherWhoseHandlerDestroysThisOneReturns) {
     } else {
       other = nullptr;
     }
+    ++ended;
   };
   gdrxUniqueId id{};
   std::array<gdrxComm_t, 2> made{};
@@ -290,9 +293,10 @@ TEST(ErrorHandler, ThatDestroysAnotherWhoseHandlerDestroysThisOneReturns) {
     for (std::size_t i = 0; i < 2; ++i) comms[i] = made[i];
     for (gdrxComm_t comm : made) gdrxCommAbort(comm);
     may_go = true;
-    while (refused == 0) std::this_thread::sleep_for(1ms);
+    while (ended < 2) std::this_thread::sleep_for(1ms);
   });
   ASSERT_EQ(done.wait_for(20s), std::future_status::ready) << (std::abort(), "it hangs");
+  EXPECT_EQ(refused, 1);
   for (auto& comm : comms) gdrxCommDestroy(comm);
 }
 
