@@ -63,7 +63,7 @@ void leave(State& state) noexcept {
 }
 
 // MPI's, when a communicator is freed.
-int on_free(MPI_Comm, int, void* attribute, void*) {
+int free_state(MPI_Comm, int, void* attribute, void*) {
   const std::lock_guard lock(mutex);
   State& state = *static_cast<State*>(attribute);
   State* expected = &state;
@@ -77,7 +77,7 @@ int on_free(MPI_Comm, int, void* attribute, void*) {
 }
 
 // A duplicate is a communicator of its own.
-int on_copy(MPI_Comm, int, void*, void*, void*, int* copied) {
+int copy_state(MPI_Comm, int, void*, void*, void*, int* copied) {
   *copied = 0;
   return MPI_SUCCESS;
 }
@@ -94,9 +94,9 @@ bool begin() noexcept {
   int initialized = 0;
   int finalized = 0;
   if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return false;
-  const bool works = ranks_agree() && real::Finalized(&finalized) == MPI_SUCCESS &&
-                     finalized == 0 &&
-                     real::Comm_create_keyval(on_copy, on_free, &keyval, nullptr) == MPI_SUCCESS;
+  const bool works =
+      ranks_agree() && real::Finalized(&finalized) == MPI_SUCCESS && finalized == 0 &&
+      real::Comm_create_keyval(copy_state, free_state, &keyval, nullptr) == MPI_SUCCESS;
   phase = works ? Phase::on : Phase::off;
   return works;
 }
@@ -131,7 +131,7 @@ State* meet(MPI_Comm comm) noexcept {
   if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
   if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;
-  on_free(comm, keyval, state, nullptr);
+  free_state(comm, keyval, state, nullptr);
   return nullptr;
 }
 

@@ -53,7 +53,7 @@ bool load() noexcept {
 
 // The loader appends what it loads: as long as nothing is behind the last library, none has come.
 // It is held, so that it stays.
-std::mutex mutex;
+std::mutex libraries_mutex;
 std::atomic<link_map*> last{nullptr};
 
 /// The end of the loader's list, by its name: another thread may close that library meanwhile.
@@ -72,7 +72,7 @@ int walk(dl_phdr_info*, std::size_t, void* found_end) {
 }
 
 bool look_again() noexcept {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(libraries_mutex);
   if (found) return true;
   End end{last.load(), {}};
   if (end.at == nullptr) {

@@ -25,7 +25,7 @@ void free_type(Pending& one) noexcept {
   if (one.own_type != MPI_DATATYPE_NULL) real::Type_free(&one.own_type);
 }
 
-std::mutex mutex;  // of what follows, and of gdrx's communicators that have calls pending
+std::mutex requests_mutex;  // of what follows, and of gdrx's communicators that have calls pending
 std::unordered_map<std::uintptr_t, Pending*> pending;  // by the request's handle
 std::atomic<int> count{0};
 
@@ -45,7 +45,7 @@ int on_free(void* extra) {
 }
 int on_cancel(void*, int) { return MPI_SUCCESS; }
 
-// mutex held. True: it is done, and nobody else finds it any more.
+// requests_mutex held. True: it is done, and nobody else finds it any more.
 bool has_ended(MPI_Request handle, Pending& one) noexcept {
   const gdrxComm_t comm = one.state->gdrx;  // null: the program has freed its communicator
   const gdrxResult_t result = engine()->Test(&one.request);
@@ -68,7 +68,7 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
   if (one.why != nullptr) one.error = raise(*one.state, one.why);
   free_type(one);
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(requests_mutex);
     --one.state->pending;  // from here on it may be another communicator's
     --count;
   }
@@ -101,7 +101,7 @@ Plan with_own(Plan plan, Pending& one) {
   return plan;
 }
 
-// mutex held. MPI's request for a call that is not begun yet.
+// requests_mutex held. MPI's request for a call that is not begun yet.
 MPI_Request make_request(std::unique_ptr<Pending> one) {
   MPI_Request handle{};
   if (real::Grequest_start(on_query, on_free, on_cancel, one.get(), &handle) != MPI_SUCCESS) {
@@ -111,7 +111,7 @@ MPI_Request make_request(std::unique_ptr<Pending> one) {
   return handle;
 }
 
-// mutex held. Of one that did not begin.
+// requests_mutex held. Of one that did not begin.
 void drop(MPI_Request handle, Pending& one) noexcept {
   free_type(one);
   pending.erase(number_of(handle));
@@ -121,7 +121,7 @@ void drop(MPI_Request handle, Pending& one) noexcept {
 
 }  // namespace
 
-std::mutex& pending_mutex() noexcept { return mutex; }
+std::mutex& pending_mutex() noexcept { return requests_mutex; }
 bool any_pending() noexcept { return count.load(std::memory_order_relaxed) > 0; }
 
 int hand_out(const Call& call, const Plan& plan, State& state) {
@@ -131,7 +131,7 @@ int hand_out(const Call& call, const Plan& plan, State& state) {
   one.work.lists.resize(4 * static_cast<std::size_t>(state.size));
   const Plan own = with_own(plan, one);
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(requests_mutex);
     const MPI_Request handle = make_request(std::move(made));
     bool begun = false;
     try {
@@ -155,12 +155,12 @@ gdrxResult_t run_behind_pending(const Call& call, const Plan& plan, State& state
   gdrxRequest_t request = nullptr;
   gdrxResult_t result = gdrxSuccess;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(requests_mutex);
     result = start(call, plan, state, state.work, &request);
   }
   for (std::uint64_t rounds = 0; result == gdrxSuccess && request != nullptr; ++rounds) {
     {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(requests_mutex);
       result = engine()->Test(&request);
     }
     if (result != gdrxInProgress) break;
@@ -177,7 +177,7 @@ bool drive(const MPI_Request* list, int length) noexcept {
   for (int i = 0; i < length; ++i) {
     Pending* one = nullptr;
     {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(requests_mutex);
       const auto found = pending.find(number_of(list[i]));
       if (found == pending.end()) continue;
       one = found->second;
@@ -195,7 +195,7 @@ void drive_all() noexcept {
   for (;;) {
     std::pair<std::uintptr_t, Pending*> ended{};
     {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(requests_mutex);
       for (const auto& entry : pending) {
         const std::pair<std::uintptr_t, Pending*> one = entry;  // it goes when it has ended
         if (has_ended(handle_of<MPI_Request>(one.first), *one.second)) {

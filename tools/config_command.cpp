@@ -12,7 +12,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kConfigExamples =
     "Examples:\n"
     "  gdrx config                            every variable, its value here and where it is from\n"
     "  GDRX_SLICE=1M gdrx config              as a program started so would see it\n"
@@ -63,7 +63,7 @@ void print_text(const std::vector<Row>& rows) {
   }
 }
 
-void print_json(const std::vector<Row>& rows, const std::vector<std::string>& warnings) {
+void print_rows_as_json(const std::vector<Row>& rows, const std::vector<std::string>& warnings) {
   auto variables = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     variables.push_back({{"name", row.knob->env},
@@ -87,7 +87,7 @@ void run(const std::string& format) {
     fmt::print(stderr, "gdrx: warning: {}\n", warning);
   }
   const std::vector<Row> rows = rows_of(loaded.config, environment);
-  format == "json" ? print_json(rows, loaded.warnings) : print_text(rows);
+  format == "json" ? print_rows_as_json(rows, loaded.warnings) : print_text(rows);
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ void add_config(CLI::App& app) {
   command->add_option("--format", *format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  command->footer(kExamples);
+  command->footer(kConfigExamples);
   command->callback([format] { run(*format); });
 }
 

@@ -14,7 +14,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kPerfExamples =
     "Examples:\n"
     "  gdrx perf                          RDMA writes of the first NIC to itself\n"
     "  gdrx perf -d mlx5_0 --use_cuda 0 -a   into memory of GPU 0, all sizes\n"
@@ -24,10 +24,10 @@ constexpr const char* kExamples =
     "  gdrx perf node1 -d mlx5_0 -a       the other side: says what is measured\n"
     "  gdrx perf --p2p                    what the GPUs here reach of each other\n"
     "With GDRX_SECRET_FILE set, two hosts measure only if it holds the same on both.\n"
-    "Options have the names of perftest's. Exit status: 0, 1 if something cannot be\n"
+    "PerfOptions have the names of perftest's. Exit status: 0, 1 if something cannot be\n"
     "measured or arrives changed, 2 for bad usage.\n";
 
-struct Options {
+struct PerfOptions {
   std::string host;
   bool listen = false;
   std::uint16_t tcp_port = perf::kPerfPort;
@@ -42,7 +42,7 @@ struct Options {
   perf::NicPerfOptions nic;
 };
 
-void run_p2p(const Options& options) {
+void run_p2p(const PerfOptions& options) {
   constexpr std::size_t kMost = std::size_t{16} << 30;
   perf::P2pOptions p2p;
   if (!options.size.empty()) {
@@ -63,7 +63,7 @@ void run_p2p(const Options& options) {
   }
 }
 
-std::vector<std::size_t> sizes_of(const Options& options) {
+std::vector<std::size_t> sizes_of(const PerfOptions& options) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::size_t kMostOfAll = std::size_t{8} << 20;
   std::vector<std::size_t> sizes;
@@ -78,7 +78,7 @@ std::vector<std::size_t> sizes_of(const Options& options) {
   return sizes;
 }
 
-perf::NicPerfOptions nic_of(const Options& options) {
+perf::NicPerfOptions nic_of(const PerfOptions& options) {
   perf::NicPerfOptions nic = options.nic;
   nic.test = *perf::parse_test(options.test);
   nic.sizes = sizes_of(options);
@@ -93,7 +93,7 @@ perf::NicPerfOptions nic_of(const Options& options) {
 
 Config configuration() { return value_or_fail(load_config(process_environment())).config; }
 
-void serve(const Options& options) {
+void serve(const PerfOptions& options) {
   const topo::Topology topology = value_or_fail(topo::discover({}), kFailed);
   const auto judge = [&](const perf::NicPerfReport& report) {
     return perf::expectation(report, topology);
@@ -114,7 +114,7 @@ void serve(const Options& options) {
              report.rows.size());
 }
 
-void run_nic(const Options& options) {
+void run_nic(const PerfOptions& options) {
   const perf::NicPerfOptions nic = nic_of(options);
   const perf::NicPerfReport report = value_or_fail(
       options.host.empty()
@@ -126,7 +126,7 @@ void run_nic(const Options& options) {
                                             : perf::nic_perf_text(report, topology));
 }
 
-void add_nic_options(CLI::App& command, Options& options) {
+void add_nic_options(CLI::App& command, PerfOptions& options) {
   perf::NicPerfOptions& nic = options.nic;
   command.add_option("--test", options.test, "write_bw, read_bw, write_lat or read_lat")
       ->check(CLI::IsMember({"write_bw", "read_bw", "write_lat", "read_lat"}))
@@ -169,7 +169,7 @@ void add_nic_options(CLI::App& command, Options& options) {
 
 void add_perf(CLI::App& app) {
   auto* command = app.add_subcommand("perf", "how fast memory is reached: by NICs, by GPUs");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PerfOptions>();
   auto* host = command->add_option("host", options->host,
                                    "where gdrx perf --listen runs; default: within this host");
   auto* listen = command->add_flag("--listen", options->listen,
@@ -188,7 +188,7 @@ void add_perf(CLI::App& app) {
       ->capture_default_str();
   add_nic_options(*command, *options);
   command->get_option("--to")->excludes(host)->excludes(listen);
-  command->footer(kExamples);
+  command->footer(kPerfExamples);
   command->callback([options] {
     options->p2p ? run_p2p(*options) : options->listen ? serve(*options) : run_nic(*options);
   });

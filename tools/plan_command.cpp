@@ -17,7 +17,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kPlanExamples =
     "Examples:\n"
     "  gdrx plan --algo ring -n 8 --rank 0             what rank 0 of 8 does in a ring allReduce\n"
     "  gdrx plan --algo tree -n 7 --verify             proves it, and says no more\n"
@@ -30,7 +30,7 @@ constexpr const char* kExamples =
     "With --format, stdout holds that format alone; --simulate --format json is the prediction.\n"
     "Exit status: 0, 1 if the plan does not hold or a file cannot be read, 2 for bad usage.\n";
 
-struct Options {
+struct PlanOptions {
   std::string collective = "allreduce";
   std::string algorithm = "ring";
   std::int32_t ranks = 8;
@@ -66,7 +66,7 @@ std::vector<std::string_view> with_plans() {
   return names;
 }
 
-plan::Spec spec_of(const Options& options) {
+plan::Spec spec_of(const PlanOptions& options) {
   plan::Spec spec;
   const auto collectives = plan::collectives_with_plans();
   const auto found =
@@ -96,7 +96,7 @@ plan::Spec spec_of(const Options& options) {
   return spec;
 }
 
-plan::Costs costs_of(const Options& options) {
+plan::Costs costs_of(const PlanOptions& options) {
   plan::Costs costs;
   costs.alpha_us = value_or_fail(parse_us("--alpha", options.alpha));
   costs.overhead_us = value_or_fail(parse_us("--overhead", options.overhead));
@@ -110,7 +110,7 @@ plan::Costs costs_of(const Options& options) {
 }
 
 // One rank's program alone is built without the others': at many more ranks.
-void print_rank(const plan::RankProgram& program, const Options& options) {
+void print_rank(const plan::RankProgram& program, const PlanOptions& options) {
   const std::string text = plan::to_text(program, Rank{options.rank});
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -123,7 +123,7 @@ void print_plan(const plan::Plan& plan, const std::string& format) {
 }
 
 // What was asked for about one whole plan. With a format, stdout is that format alone.
-void report(const plan::Plan& plan, const Options& options) {
+void report(const plan::Plan& plan, const PlanOptions& options) {
   if (options.verify) {
     const auto proof = value_or_fail(plan::verify(plan), kFailed);
     if (options.format.empty()) print_proof(plan, proof);
@@ -147,7 +147,7 @@ bool grows_with_ranks(const plan::Spec& spec) {
          spec.algorithm != plan::Algorithm::halving_doubling;
 }
 
-void check_usage(const Options& options, const plan::Spec& spec) {
+void check_usage(const PlanOptions& options, const plan::Spec& spec) {
   // Whole plans take memory by the square of the ranks; one rank's program by the ranks, or less.
   constexpr std::int32_t kMostRanks = 1024;
   constexpr std::int32_t kMostOfOne = 1 << 20;  // some million ops
@@ -171,7 +171,7 @@ void check_usage(const Options& options, const plan::Spec& spec) {
 }
 
 // --algo all: what each algorithm of the collective would take, the fastest first.
-void compare(const Options& options, plan::Spec spec) {
+void compare(const PlanOptions& options, plan::Spec spec) {
   if (!options.simulate || !options.format.empty() || options.rank >= 0 || options.verify) {
     throw Failure{kBadUsage, "--algo all compares: it takes --simulate and its costs alone"};
   }
@@ -194,7 +194,7 @@ Result<plan::Plan> with_name(const std::string& file, Result<plan::Plan> plan) {
   return plan;
 }
 
-void run(const Options& options) {
+void run(const PlanOptions& options) {
   if (!options.load.empty()) {
     const auto text = value_or_fail(read_input(options.load, plan::JsonLimits{}.bytes), kFailed);
     const auto plan = value_or_fail(with_name(options.load, plan::from_json(text)), kFailed);
@@ -215,8 +215,8 @@ void run(const Options& options) {
 
 void add_plan(CLI::App& app) {
   auto* command = app.add_subcommand("plan", "shows, proves and simulates an algorithm's program");
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<PlanOptions>();
+  PlanOptions& o = *options;
   command
       ->add_option("--algo", o.algorithm,
                    fmt::format("{}; all: compares them", fmt::join(plan::kAlgorithmNames, ", ")))
@@ -248,7 +248,7 @@ void add_plan(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--size", o.size, "of the full vector, bytes (K, M, G)")
       ->capture_default_str();
-  command->footer(kExamples);
+  command->footer(kPlanExamples);
   command->callback([options] { run(*options); });
 }
 

@@ -12,7 +12,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kSnapshotExamples =
     "Examples:\n"
     "  gdrx snapshot host.tar.gz              this host, without anything that names it\n"
     "  sudo gdrx snapshot host.tar.gz         with what only root can read (ACS, ATS)\n"
@@ -21,13 +21,13 @@ constexpr const char* kExamples =
     "  tar tzvf host.tar.gz                   it is a tar archive of small text files: look at it\n"
     "Exit status: 0, 1 if the host cannot be read or the file not written, 2 for bad usage.\n";
 
-struct Options {
+struct SnapshotOptions {
   std::string file;
   std::string root = "/";
   bool keep_names = false;
 };
 
-void run(const Options& options) {
+void run(const SnapshotOptions& options) {
   doctor::Host host;
   host.root = options.root;
   if (options.root == "/") {
@@ -46,13 +46,13 @@ void run(const Options& options) {
 
 void add_snapshot(CLI::App& app) {
   auto* command = app.add_subcommand("snapshot", "this host in one small file, for elsewhere");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SnapshotOptions>();
   command->add_option("FILE,-o,--output", options->file, "to write, as host.tar.gz")->required();
   command->add_option("--root", options->root,
                       "a folder with another host's sys/, proc/, dev/ and etc/");
   command->add_flag("--keep-names", options->keep_names,
                     "keep addresses, GUIDs, serial numbers and the kernel's whole command line");
-  command->footer(kExamples);
+  command->footer(kSnapshotExamples);
   command->callback([options] { run(*options); });
 }
 

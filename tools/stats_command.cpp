@@ -10,7 +10,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kStatsExamples =
     "Examples:\n"
     "  gdrx stats          processes of this host that use the NCCL net plugin\n"
     "  gdrx stats 1234     counters of one, in Prometheus' text format\n"
@@ -30,7 +30,7 @@ void list() {
 void add_stats(CLI::App& app) {
   auto* command =
       app.add_subcommand("stats", "counters of a process that uses the NCCL net plugin");
-  command->footer(kExamples);
+  command->footer(kStatsExamples);
   auto process = std::make_shared<std::string>();
   command->add_option("process", *process, "its number; without it: which there are")
       ->check([](const std::string& text) {

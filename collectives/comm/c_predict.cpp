@@ -16,7 +16,7 @@ struct Messages {
   BothWays bytes;
 };
 
-BothWays& bytes_of(std::vector<Messages>& all, gdrxComm* comm) {
+BothWays& ways_of(std::vector<Messages>& all, gdrxComm* comm) {
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Messages& one) { return one.comm == comm; });
   if (found != all.end()) return found->bytes;
@@ -26,7 +26,7 @@ BothWays& bytes_of(std::vector<Messages>& all, gdrxComm* comm) {
 // What goes to the rank itself is copied beside the rest.
 void add(const Call& call, gdrxComm* comm, std::vector<Messages>& all) {
   if (call.root == comm->impl->rank()) return;
-  BothWays& bytes = bytes_of(all, comm);
+  BothWays& bytes = ways_of(all, comm);
   (call.sends ? bytes.out : bytes.in) += call.count * size_of(call.type);
   if (comm->impl->route_of(call) == Route::gpu_kernel) bytes.gpu = true;
 }

@@ -17,7 +17,7 @@
 namespace gdrx {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x67647868;  // "gdxh"
+constexpr std::uint32_t kHelloMagic = 0x67647868;  // "gdxh"
 constexpr std::uint32_t kMaxField = 64 * 1024;
 
 template <class T>
@@ -66,7 +66,7 @@ class Reader {
 
 Blob encode(const Hello& hello) {
   Blob out;
-  put(out, kMagic);
+  put(out, kHelloMagic);
   put(out, hello.version);
   put(out, hello.pid);
   put_field(out, std::as_bytes(std::span(hello.host_id)));
@@ -89,7 +89,8 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
   Hello hello;
   Reader reader(bytes);
   std::uint32_t magic = 0;
-  if (!reader.get(magic) || magic != kMagic) return fail(Errc::protocol, "not a hello of gdrx");
+  if (!reader.get(magic) || magic != kHelloMagic)
+    return fail(Errc::protocol, "not a hello of gdrx");
   std::uint8_t needs_gpu = 0;
   if (!reader.get(hello.version)) return fail(Errc::protocol, "a hello that ends early");
   if (hello.version != GDRX_VERSION) {  // what follows may have another form

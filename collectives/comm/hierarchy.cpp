@@ -10,10 +10,10 @@ namespace {
 // large enough that a piece's latencies are.
 constexpr std::uint64_t kLeastPart = 512 << 10;
 constexpr std::uint64_t kPiecesWanted = 8;
-constexpr std::uint64_t kAlignment = 16;
+constexpr std::uint64_t kPartAlignment = 16;
 
 std::uint64_t round_up(std::uint64_t value) {
-  return (value + kAlignment - 1) / kAlignment * kAlignment;
+  return (value + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ Pieces Pieces::cut(std::uint64_t bytes, int ranks, std::uint64_t most) noexcept 
   const std::uint64_t whole = (bytes + pieces.ranks - 1) / pieces.ranks;
   const std::uint64_t wanted =
       std::clamp((whole + kPiecesWanted - 1) / kPiecesWanted, kLeastPart, most);
-  pieces.part = std::max(kAlignment, round_up(std::min(whole, wanted)));
+  pieces.part = std::max(kPartAlignment, round_up(std::min(whole, wanted)));
   return pieces;
 }
 

@@ -11,7 +11,7 @@
 namespace gdrx {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x67647876;  // "gdxv"
+constexpr std::uint32_t kVersionMagic = 0x67647876;  // "gdxv"
 constexpr std::ptrdiff_t kBytes = 8;
 
 /// 0: what came is from a gdrx that does not say.
@@ -19,7 +19,7 @@ std::uint32_t version_in(const Blob& blob) {
   std::array<std::uint32_t, 2> words{};
   if (blob.size() < sizeof words) return 0;
   std::memcpy(words.data(), blob.data(), sizeof words);
-  return words[0] == kMagic ? words[1] : 0;
+  return words[0] == kVersionMagic ? words[1] : 0;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string version_text(std::uint32_t version) {
 }
 
 Blob say_version(std::uint32_t mine, std::span<const std::byte> more) {
-  const std::array<std::uint32_t, 2> words{kMagic, mine};
+  const std::array<std::uint32_t, 2> words{kVersionMagic, mine};
   const auto head = std::as_bytes(std::span(words));
   Blob told(head.begin(), head.end());
   told.insert(told.end(), more.begin(), more.end());

@@ -10,13 +10,14 @@ namespace {
 
 // Both generations of all slots should stay in a last-level cache of a few tens of MiB.
 constexpr std::size_t kCacheBudget = 16 * 1024 * 1024;
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kArenaPage = 4096;
 constexpr std::size_t kShelvesAlone = 2;
 constexpr std::size_t kShelvesShared = 16;
 constexpr std::size_t kShelfBudget = 8 * 1024 * 1024;
 
 std::size_t lines_of(int ranks) noexcept {
-  return (static_cast<std::size_t>(ranks) * sizeof(ArenaLine) + kPage - 1) / kPage * kPage;
+  return (static_cast<std::size_t>(ranks) * sizeof(ArenaLine) + kArenaPage - 1) / kArenaPage *
+         kArenaPage;
 }
 
 // Eight at least.
@@ -43,7 +44,7 @@ ArenaLayout::ArenaLayout(std::span<std::byte> memory, int ranks, std::size_t blo
 
 std::size_t ArenaLayout::block_for(int ranks, std::size_t wanted) noexcept {
   const std::size_t fits = kCacheBudget / (2 * (static_cast<std::size_t>(ranks) + 1));
-  return std::max(kPage, std::min(wanted, fits) / kPage * kPage);
+  return std::max(kArenaPage, std::min(wanted, fits) / kArenaPage * kArenaPage);
 }
 
 std::size_t ArenaLayout::bytes(int ranks, std::size_t block) noexcept {

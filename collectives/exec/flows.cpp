@@ -14,7 +14,7 @@ namespace {
 // A message is cut so that writing one slice and reading another overlap, but not into slices whose
 // own cost shows.
 constexpr std::uint64_t kSlices = 16;
-constexpr std::uint64_t kUncutBytes = 32 * 1024;
+constexpr std::uint64_t kUncutMessage = 32 * 1024;
 // Of messages through a ring, before other peers and clocks have their turn: some tens of
 // microseconds.
 constexpr std::uint64_t kTurn = 512 * 1024;
@@ -95,8 +95,8 @@ Result<void> Flows::post(Flow& flow) {
     free_.pop_back();
   }
   const std::uint64_t most = links_.shape().slice;
-  flow.slice =
-      with.ring ? here_.rings->cut() : std::min(most, std::max(kUncutBytes, flow.bytes / kSlices));
+  flow.slice = with.ring ? here_.rings->cut()
+                         : std::min(most, std::max(kUncutMessage, flow.bytes / kSlices));
   Queue& queue = flow.send ? with.sends : with.receives;
   if (flow.word.collective == Collective::send_recv) flow.word.sequence = queue.posted++;
   queue.push(flow);

@@ -27,7 +27,7 @@ struct Message {
 };
 
 /// Of one rank, by the host that sends.
-using Inbox = std::vector<std::vector<Message>>;
+using Arrivals = std::vector<std::vector<Message>>;
 
 /// The plan of one host's rank, as far as that needs no other rank's.
 class HostPlan {
@@ -40,7 +40,7 @@ class HostPlan {
   }
 
   RailPlan plan;
-  Inbox inbox;
+  Arrivals inbox;
   std::uint32_t landings = 0;
   bool supported = true;
 

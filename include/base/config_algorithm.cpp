@@ -18,7 +18,7 @@ std::vector<std::string_view> choices() {
   return all;
 }
 
-Result<void> parse(Config& config, std::string_view text) {
+Result<void> parse_algorithm(Config& config, std::string_view text) {
   const auto all = choices();
   if (std::find(all.begin(), all.end(), text) == all.end()) {
     return fail(Errc::invalid_argument, fmt::format("one of {} is expected", fmt::join(all, ", ")));
@@ -34,7 +34,7 @@ Knob algorithm_knob() {
       "allReduce algorithm: auto, {}; direct: of GPU buffers that are registered, all others as by "
       "auto",
       fmt::join(plan::kAlgorithmNames, ", "));
-  return {"GDRX_ALGO", "", help, parse, [](const Config& c) { return c.algo; }};
+  return {"GDRX_ALGO", "", help, parse_algorithm, [](const Config& c) { return c.algo; }};
 }
 
 }  // namespace gdrx

@@ -10,7 +10,7 @@
 namespace gdrx {
 namespace {
 
-Result<void> parse(Config& config, std::string_view text) {
+Result<void> parse_mpi(Config& config, std::string_view text) {
   constexpr std::array<std::string_view, 4> kWords{"off", "auto", "all", "explain"};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view word = rest.substr(0, rest.find(','));
@@ -30,7 +30,7 @@ Knob mpi_knob() {
   return {"GDRX_MPI", "",
           "which collectives an MPI program gets from gdrx: off, auto (where it is faster), all; "
           "explain: a table at the end",
-          parse, [](const Config& c) { return c.mpi; }};
+          parse_mpi, [](const Config& c) { return c.mpi; }};
 }
 
 Knob mpi_table_knob() {

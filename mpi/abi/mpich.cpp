@@ -8,9 +8,11 @@ namespace gdrx::mpi {
 
 namespace {
 
-int on_query(void*, MPI_Status* status) { return real::Status_set_elements(status, MPI_BYTE, 0); }
-int on_free(void*) { return MPI_SUCCESS; }
-int on_cancel(void*, int) { return MPI_SUCCESS; }
+int end_endless(void*, MPI_Status* status) {
+  return real::Status_set_elements(status, MPI_BYTE, 0);
+}
+int free_endless(void*) { return MPI_SUCCESS; }
+int cancel_endless(void*, int) { return MPI_SUCCESS; }
 
 // Done in MPI_Finalize and not before. No such: 0.
 std::atomic<MPI_Request> endless{0};
@@ -41,7 +43,8 @@ bool is_known_slower() noexcept { return false; }
 void let_mpi_go_on() noexcept {
   static const bool kMade = [] {
     MPI_Request made{};
-    if (real::Grequest_start(on_query, on_free, on_cancel, nullptr, &made) != MPI_SUCCESS) {
+    if (real::Grequest_start(end_endless, free_endless, cancel_endless, nullptr, &made) !=
+        MPI_SUCCESS) {
       return false;
     }
     endless = made;

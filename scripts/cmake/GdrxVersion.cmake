@@ -8,3 +8,8 @@ add_library(gdrx_version INTERFACE)
 target_include_directories(gdrx_version INTERFACE ${folder})
 target_compile_definitions(gdrx_version INTERFACE GDRX_VERSION_TEXT="${PROJECT_VERSION}")
 add_dependencies(gdrx_version gdrx_commit)
+
+# What includes commit.h is compiled at each commit: alone, not with others.
+function(gdrx_has_commit)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

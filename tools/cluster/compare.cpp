@@ -13,10 +13,10 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kNone = "not there";
+constexpr const char* kNotThere = "not there";
 
 // Values by host of each name, in the order in which the names first come.
-class Table {
+class HostTable {
  public:
   void put(const std::string& name, std::size_t host, std::string value) {
     const auto [found, fresh] = rows_.try_emplace(name);
@@ -31,7 +31,7 @@ class Table {
       Difference one{name, {}, findings};
       for (std::size_t host = 0; host < hosts.size(); ++host) {
         const auto found = row.find(host);
-        const std::string value = found == row.end() ? kNone : found->second;
+        const std::string value = found == row.end() ? kNotThere : found->second;
         auto group = std::find_if(one.groups.begin(), one.groups.end(),
                                   [&](const Group& each) { return each.value == value; });
         if (group == one.groups.end()) group = one.groups.insert(group, {value, {}});
@@ -75,10 +75,10 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
 
 // Hosts beside a value, or below one that is long.
 std::string value_line(const Group& group) {
-  constexpr std::size_t kIndent = 29;
+  constexpr std::size_t kNameWidth = 29;
   std::string text = fmt::format("    {:<24} ", wrapped(group.value, 4));
-  if (group.value.size() > 24) text += '\n' + std::string(kIndent, ' ');
-  return text + wrapped(hosts_text(group.hosts), kIndent) + '\n';
+  if (group.value.size() > 24) text += '\n' + std::string(kNameWidth, ' ');
+  return text + wrapped(hosts_text(group.hosts), kNameWidth) + '\n';
 }
 
 void add_reached(Comparison& into, const std::vector<HostReport>& reports,
@@ -123,8 +123,8 @@ Comparison compare(const std::vector<HostReport>& reports,
                    const std::vector<perf::Reached>& reached) {
   Comparison comparison;
   std::vector<std::string> hosts;
-  Table traits;
-  Table findings;
+  HostTable traits;
+  HostTable findings;
   for (const HostReport& one : reports) {
     if (!one.problem.empty()) {
       comparison.silent.push_back(one);

@@ -44,9 +44,9 @@ bool is_host(std::string_view name) {
 }
 
 /// A started program in a process group of its own, and the pipe of its output.
-class Program {
+class Launched {
  public:
-  static Result<Program> start(std::vector<std::string> words) {
+  static Result<Launched> start(std::vector<std::string> words) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail(Errc::system, "pipe", errno);
     std::vector<char*> arguments;
@@ -59,7 +59,7 @@ class Program {
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    Program program;
+    Launched program;
     const int error = posix_spawnp(&program.pid_, words[0].c_str(), &actions, &attributes,
                                    arguments.data(), environ);
     posix_spawnattr_destroy(&attributes);
@@ -99,7 +99,7 @@ class Program {
 
 struct Run {
   std::size_t host = 0;
-  Program program;
+  Launched program;
   SteadyClock::time_point until;
   std::string text;
 };
@@ -123,7 +123,7 @@ std::optional<Run> begin(std::size_t index, const std::string& host, const Launc
     if (at != word.npos) word.replace(at, 6, host);
   }
   words.insert(words.end(), options.command.begin(), options.command.end());
-  auto program = Program::start(std::move(words));
+  auto program = Launched::start(std::move(words));
   if (!program) {
     into = {host, {}, describe(program.error())};
     return std::nullopt;

@@ -17,10 +17,10 @@ namespace gdrx::tools {
 namespace {
 
 constexpr int kSlow = 3;
-constexpr std::size_t kMostReport = std::size_t{16} << 20;
+constexpr std::size_t kMostExpected = std::size_t{16} << 20;
 constexpr std::size_t kMostSnapshot = std::size_t{64} << 20;
 
-constexpr const char* kExamples =
+constexpr const char* kDoctorExamples =
     "Examples:\n"
     "  gdrx doctor                          what keeps GPUDirect RDMA from working well here\n"
     "  sudo gdrx doctor                     the same, with what only root can read (ACS)\n"
@@ -37,7 +37,7 @@ constexpr const char* kExamples =
     "is worse than in the saved report, else 1. With --cluster: 0 if all hosts are alike, 3 if\n"
     "they differ, 1 if one gave no report or a NIC does not reach its peer.\n";
 
-struct Options {
+struct DoctorOptions {
   std::string root = "/";
   std::string snapshot;
   std::string format = "text";
@@ -57,7 +57,7 @@ std::string shown(const doctor::Report& report, const std::string& format) {
   return doctor_text(report, style);
 }
 
-doctor::Host host_of(const Options& options) {
+doctor::Host host_of(const DoctorOptions& options) {
   if (!options.snapshot.empty()) {
     const std::string bytes = value_or_fail(read_input(options.snapshot, kMostSnapshot), kFailed);
     return doctor::host_of(value_or_fail(topo::parse_snapshot(bytes, options.snapshot), kFailed));
@@ -76,7 +76,7 @@ doctor::Host host_of(const Options& options) {
   throw Failure{status, line};
 }
 
-void run_cluster(const Options& options) {
+void run_cluster(const DoctorOptions& options) {
   ClusterOptions hosts = options.hosts;
   hosts.no_proof = options.no_proof;
   const bool remote = !hosts.hosts.empty() || !hosts.hostfile.empty() || !hosts.saved.empty();
@@ -98,12 +98,12 @@ void run_cluster(const Options& options) {
   if (!comparison.differences.empty()) stop(kSlow, "the hosts differ");
 }
 
-bool is_this_host(const Options& options) {
+bool is_this_host(const DoctorOptions& options) {
   std::error_code error;
   return options.snapshot.empty() && std::filesystem::equivalent(options.root, "/", error);
 }
 
-void run(const Options& options) {
+void run(const DoctorOptions& options) {
   if (!options.script.empty() && !options.for_other_host && !is_this_host(options)) {
     throw Failure{kFailed,
                   "these fixes are another host's, and a script of them is made to be run as root: "
@@ -113,7 +113,7 @@ void run(const Options& options) {
   doctor::Report saved;
   if (!options.expect.empty()) {
     saved = value_or_fail(
-        parse_doctor_json(value_or_fail(read_input(options.expect, kMostReport), kFailed)),
+        parse_doctor_json(value_or_fail(read_input(options.expect, kMostExpected), kFailed)),
         kFailed);
   }
   const doctor::Host host = host_of(options);
@@ -143,7 +143,7 @@ void run(const Options& options) {
 
 void add_doctor(CLI::App& app) {
   auto* command = app.add_subcommand("doctor", "does GPUDirect RDMA work here, and how well");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   auto* root = command->add_option("--root", options->root,
                                    "a folder with another host's sys/, proc/, dev/ and etc/");
   command->add_option("--snapshot", options->snapshot, "another host's snapshot (gdrx snapshot)")
@@ -177,7 +177,7 @@ void add_doctor(CLI::App& app) {
       ->needs(script);
   command->add_option("--expect", options->expect,
                       "a saved JSON report: fail if something is worse now");
-  command->footer(kExamples);
+  command->footer(kDoctorExamples);
   command->callback([options] { run(*options); });
 }
 

@@ -13,7 +13,7 @@ namespace {
 using doctor::Finding;
 using doctor::Severity;
 
-constexpr std::string_view kStyle =
+constexpr std::string_view kDoctorStyle =
     "body{font:15px/1.5 system-ui,sans-serif;color:#202124;background:#fff;margin:2em auto;"
     "max-width:1000px;padding:0 1em}h1{font-size:1.5em}table{border-collapse:collapse;width:100%}"
     "td,th{border-bottom:1px solid #dadce0;padding:6px 8px;text-align:left;vertical-align:top}"
@@ -49,7 +49,7 @@ std::string doctor_html(const doctor::Report& report) {
       "<meta name=\"viewport\" content=\"width=device-width\"><title>gdrx doctor: {0}</title>\n"
       "<style>{1}</style></head><body>\n<h1>Does GPUDirect RDMA work here? {0}</h1>\n<p>{2}</p>\n"
       "<table><tr><th></th><th>check</th><th>finding</th></tr>\n{3}</table></body></html>\n",
-      doctor_counts(report), kStyle, escaped(report.host), rows);
+      doctor_counts(report), kDoctorStyle, escaped(report.host), rows);
 }
 
 }  // namespace gdrx::tools

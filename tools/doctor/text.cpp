@@ -17,10 +17,10 @@ using doctor::Severity;
 
 constexpr std::array kWorstFirst{Severity::fail, Severity::slow, Severity::warn, Severity::unknown,
                                  Severity::ok};
-constexpr std::size_t kIndent = 9;
+constexpr std::size_t kCheckIndent = 9;
 
 // Words of `text` in lines; the first follows `first`, the others an indent as wide.
-std::string wrapped(const std::string& first, std::string_view text, std::size_t columns) {
+std::string wrapped_behind(const std::string& first, std::string_view text, std::size_t columns) {
   std::string all;
   std::string line = first;
   bool empty = true;
@@ -50,7 +50,7 @@ std::string wrapped(const std::string& first, std::string_view text, std::size_t
 }
 
 std::string wrapped_comment(const std::string& first, std::string_view text, std::size_t columns) {
-  std::istringstream lines(wrapped("", text, columns - first.size() - 2));
+  std::istringstream lines(wrapped_behind("", text, columns - first.size() - 2));
   std::string all;
   std::string before = first;
   for (std::string line; std::getline(lines, line);) {
@@ -82,7 +82,7 @@ std::string command_lines(const std::string& first, std::string line, std::size_
 }
 
 std::string mark(Severity severity, const DoctorStyle& style) {
-  const std::string word = fmt::format("{:<{}}", to_string(severity), kIndent);
+  const std::string word = fmt::format("{:<{}}", to_string(severity), kCheckIndent);
   if (!style.colour) return word;
   constexpr std::array kColours{"32", "36", "33", "35", "31;1"};
   return fmt::format("\033[{}m{}\033[0m", kColours[static_cast<std::size_t>(severity)], word);
@@ -94,14 +94,14 @@ std::string heading(const Finding& one) {
 
 // Colour takes no columns: lines are cut for the bare word, which is coloured afterwards.
 std::string with_mark(std::string lines, Severity severity, const DoctorStyle& style) {
-  return lines.empty() ? lines : mark(severity, style) + lines.substr(kIndent);
+  return lines.empty() ? lines : mark(severity, style) + lines.substr(kCheckIndent);
 }
 
 std::string problem(const Finding& one, const DoctorStyle& style) {
-  const std::string blank(kIndent, ' ');
-  std::string text = with_mark(wrapped(blank, heading(one) + ": " + one.summary, style.columns),
-                               one.severity, style);
-  text += wrapped(blank + "seen  ", one.evidence, style.columns);
+  const std::string blank(kCheckIndent, ' ');
+  std::string text = with_mark(
+      wrapped_behind(blank, heading(one) + ": " + one.summary, style.columns), one.severity, style);
+  text += wrapped_behind(blank + "seen  ", one.evidence, style.columns);
   std::string label = "fix   ";
   for (const std::string& line : one.fix) {
     text += line.starts_with("# ") ? wrapped_comment(blank + label, line.substr(2), style.columns)
@@ -124,8 +124,8 @@ std::string good(const Report& report, const DoctorStyle& style) {
       line += one.subject.empty() ? one.summary : printable(one.subject) + " " + one.summary;
     }
     if (line.empty()) continue;
-    const std::string first = std::string(kIndent, ' ') + line.substr(0, 20);
-    std::string lines = wrapped(first, line.substr(20), style.columns);
+    const std::string first = std::string(kCheckIndent, ' ') + line.substr(0, 20);
+    std::string lines = wrapped_behind(first, line.substr(20), style.columns);
     text += with_mark(std::move(lines), Severity::ok, style);
   }
   return text;
@@ -156,7 +156,7 @@ std::string doctor_ids(const Report& report, Severity severity) {
 }
 
 std::string doctor_text(const Report& report, const DoctorStyle& style) {
-  std::string text = wrapped("", report.host, style.columns) + "\n";
+  std::string text = wrapped_behind("", report.host, style.columns) + "\n";
   for (const Severity severity : kWorstFirst) {
     if (severity == Severity::ok) break;
     for (const Finding& one : report.findings) {
@@ -165,9 +165,9 @@ std::string doctor_text(const Report& report, const DoctorStyle& style) {
   }
   text += good(report, style);
   if (!report.not_applicable.empty()) {
-    text +=
-        "\n" + wrapped("Nothing to look at for: ",
-                       fmt::format("{}", fmt::join(report.not_applicable, ", ")), style.columns);
+    text += "\n" + wrapped_behind("Nothing to look at for: ",
+                                  fmt::format("{}", fmt::join(report.not_applicable, ", ")),
+                                  style.columns);
   }
   return text + "\n" + doctor_counts(report) + "\n";
 }

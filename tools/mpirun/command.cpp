@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kMpirunExamples =
     "Examples:\n"
     "  gdrx mpirun -np 4 ./app            its collectives by gdrx, where that is faster\n"
     "  GDRX_MPI=all,explain gdrx mpirun -np 4 ./app    all that can be, and a table at the end\n"
@@ -160,7 +160,7 @@ const Family* family_of_launcher(const fs::path& launcher) {
 
 void add_mpirun(CLI::App& app) {
   auto* command = app.add_subcommand("mpirun", "run an MPI program with gdrx's collectives");
-  command->footer(kExamples);
+  command->footer(kMpirunExamples);
   command->prefix_command();
   command->callback([command] {
     if (command->remaining().empty()) throw Failure{kBadUsage, "mpirun: what is to be run?"};

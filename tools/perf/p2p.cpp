@@ -17,7 +17,6 @@ constexpr int kMinor = 76;
 constexpr int kP2pAtomics = 3;
 constexpr int kAlreadyEnabled = 704;
 constexpr unsigned kRounds = 2000;
-constexpr std::size_t kVerdictAt = 2048;
 
 using Gpus = std::vector<std::unique_ptr<PeerGpu>>;
 
@@ -131,7 +130,8 @@ class Measurement {
         {first, [=](void* stream) { return first->ping(second->flags(), kRounds, true, stream); }}};
     const double seconds = GDRX_TRY(run_jobs(jobs, 1, false));
     unsigned rounds = 0;
-    GDRX_TRY(first->flag_memory().read(kVerdictAt, std::as_writable_bytes(std::span(&rounds, 1))));
+    GDRX_TRY(first->flag_memory().read(PeerGpu::kVerdictAt,
+                                       std::as_writable_bytes(std::span(&rounds, 1))));
     if (rounds == kRounds) return seconds / kRounds * 1e6;
     into.problem = "a flag did not come back within 2 s";
     return 0.0;

@@ -12,16 +12,15 @@ namespace gdrx::perf {
 namespace {
 
 constexpr std::size_t kFlagBytes = 4096;
-constexpr std::size_t kVerdictAt = 2048;
 constexpr int kThreads = 512;
 constexpr unsigned kNonBlocking = 1;
-constexpr std::chrono::seconds kDeadline{30};
+constexpr std::chrono::seconds kGpuDeadline{30};
 
 /// A stream and the two events around what is timed on it.
-class Lane {
+class GpuLane {
  public:
-  static Result<std::unique_ptr<Lane>> create(const cuda::Device& device) {
-    std::unique_ptr<Lane> lane(new Lane(device));
+  static Result<std::unique_ptr<GpuLane>> create(const cuda::Device& device) {
+    std::unique_ptr<GpuLane> lane(new GpuLane(device));
     const cuda::Current current(device);
     const cuda::Driver& cuda = device.cuda();
     int status = cuda.stream_create(&lane->stream, kNonBlocking);
@@ -30,26 +29,26 @@ class Lane {
     if (status != 0) return cuda::failed(cuda, "a stream with events", status);
     return lane;
   }
-  ~Lane() {
+  ~GpuLane() {
     const cuda::Current current(device_);
     const cuda::Driver& cuda = device_.cuda();
     if (begin != nullptr) cuda.event_destroy(begin);
     if (end != nullptr) cuda.event_destroy(end);
     if (stream != nullptr) cuda.stream_destroy(stream);
   }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  GpuLane(const GpuLane&) = delete;
+  GpuLane& operator=(const GpuLane&) = delete;
   void* stream = nullptr;
   void* begin = nullptr;
   void* end = nullptr;
 
  private:
-  explicit Lane(const cuda::Device& device) : device_(device) {}
+  explicit GpuLane(const cuda::Device& device) : device_(device) {}
   const cuda::Device& device_;
 };
-using Lanes = std::vector<std::unique_ptr<Lane>>;
+using Lanes = std::vector<std::unique_ptr<GpuLane>>;
 
-Result<void> record(const Job& job, const Lane& lane, void* event) {
+Result<void> record(const Job& job, const GpuLane& lane, void* event) {
   const cuda::Current current(job.gpu->device());
   const cuda::Driver& cuda = job.gpu->device().cuda();
   const int status = cuda.event_record(event, lane.stream);
@@ -59,7 +58,7 @@ Result<void> record(const Job& job, const Lane& lane, void* event) {
 
 Result<void> wait(std::span<const Job> jobs, const Lanes& lanes) {
   constexpr int kNotReady = 600;
-  const auto until = std::chrono::steady_clock::now() + kDeadline;
+  const auto until = std::chrono::steady_clock::now() + kGpuDeadline;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const cuda::Driver& cuda = jobs[i].gpu->device().cuda();
     for (;;) {
@@ -96,7 +95,7 @@ Result<void> start(std::span<const Job> jobs, const Lanes& lanes, int iterations
 
 Result<double> run_jobs(std::span<const Job> jobs, int iterations, bool warm_up) {
   Lanes lanes;
-  for (const Job& job : jobs) lanes.push_back(GDRX_TRY(Lane::create(job.gpu->device())));
+  for (const Job& job : jobs) lanes.push_back(GDRX_TRY(GpuLane::create(job.gpu->device())));
   if (warm_up) GDRX_TRY(start(jobs, lanes, 1));
   GDRX_TRY(start(jobs, lanes, iterations));
   double slowest = 0;

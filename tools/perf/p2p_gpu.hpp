@@ -23,6 +23,8 @@ class PeerGpu {
   const cuda::Device& device() const noexcept { return *device_; }
   cuda::Address source() const noexcept { return source_->address(); }
   cuda::Address target() const noexcept { return target_->address(); }
+  static constexpr std::size_t kVerdictAt =
+      2048;  // of the flags, where the rounds that held are told
   cuda::Address flags() const noexcept { return flags_->address(); }  // 4 KiB
   const cuda::Memory& target_memory() const noexcept { return *target_; }
   const cuda::Memory& flag_memory() const noexcept { return *flags_; }

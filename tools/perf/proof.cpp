@@ -11,10 +11,10 @@
 namespace gdrx::perf {
 namespace {
 
-constexpr std::chrono::seconds kDeadline{5};
+constexpr std::chrono::seconds kProofDeadline{5};
 
 Result<void> wait(verbs::CompletionQueue& queue) {
-  const auto end = std::chrono::steady_clock::now() + kDeadline;
+  const auto end = std::chrono::steady_clock::now() + kProofDeadline;
   do {
     ibv_wc done{};
     const int count = queue.poll({&done, 1});

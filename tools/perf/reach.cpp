@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t kMostPairs = 1024;  // queue pairs of a port
 constexpr std::size_t kMostPorts = 64;
-constexpr std::chrono::seconds kDeadline{20};
+constexpr std::chrono::seconds kReachDeadline{20};
 // 67 ms, four times: who does not answer by then is not reached.
-constexpr PairOptions kPatience{.depth = 1, .timeout = 14, .retries = 4};
+constexpr PairOptions kReachPatience{.depth = 1, .timeout = 14, .retries = 4};
 
 /// A port of another host, and the memory there that is written to.
 struct Target {
@@ -141,7 +141,7 @@ class Attempt {
           continue;
         }
         const auto way =
-            route(*here_[i].port, far[line.rank][line.far].port, found->second, kPatience);
+            route(*here_[i].port, far[line.rank][line.far].port, found->second, kReachPatience);
         const auto done = way ? line.qp->connect(*way) : tl::unexpected(way.error());
         if (!done) line.problem = describe(done.error());
       }
@@ -193,7 +193,7 @@ class Attempt {
   }
 
   void wait() {
-    const auto end = std::chrono::steady_clock::now() + kDeadline;
+    const auto end = std::chrono::steady_clock::now() + kReachDeadline;
     bool waiting = true;
     while (waiting && std::chrono::steady_clock::now() < end) {
       waiting = false;

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Examples:\n"
     "  gdrx run -np 8 ./app                              by mpirun: each rank near its GPU and "
     "NIC\n"
@@ -33,7 +33,7 @@ constexpr const char* kExamples =
     "  gdrx run -np 16 --hostfile hosts -- ./app -v      the launcher's options before --\n"
     "  gdrx run --report -np 2 ./app                     each rank says where it is, and why\n"
     "  srun --cpu-bind=none gdrx run --as-rank ./app     under a launcher that is there already\n"
-    "Options: -np N (or -n, --ranks): of mpirun all ranks of the job, of torchrun those of each "
+    "RunOptions: -np N (or -n, --ranks): of mpirun all ranks of the job, of torchrun those of each "
     "host; --launcher mpirun|torchrun; --report; --as-rank: a launcher is there already, which "
     "binds nothing or whose binding stays; --unbound: with --as-rank, the mask is for all ranks "
     "of the host.\n"
@@ -181,8 +181,8 @@ bool is_bound() {
 
 void add_run(CLI::App& app) {
   auto* command = app.add_subcommand("run", "run a program with each rank near its GPU and NIC");
-  command->footer(kExamples);
-  command->callback([] { run({}); });
+  command->footer(kRunExamples);
+  command->callback([] { run(std::vector<std::string>()); });
 }
 
 void run(const std::vector<std::string>& words) {

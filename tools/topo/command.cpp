@@ -19,7 +19,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTopoExamples =
     "Examples:\n"
     "  gdrx topo                                    this host, as nvidia-smi topo -m shows it\n"
     "  gdrx topo --map                              each GPU's nearest NICs, and why\n"
@@ -32,7 +32,7 @@ constexpr const char* kExamples =
 
 constexpr std::size_t kMostSource = std::size_t{64} << 20;
 
-struct Options {
+struct TopoOptions {
   std::string source;
   std::string cluster;
   std::string format = "text";
@@ -52,7 +52,7 @@ struct Loaded {
   int hosts = 1;
 };
 
-Result<Loaded> load(const Options& options) {
+Result<Loaded> load(const TopoOptions& options) {
   if (!options.cluster.empty()) {
     topo::Cluster cluster = GDRX_TRY(topo::parse_cluster(options.cluster));
     return Loaded{std::move(cluster.host), cluster.hosts};
@@ -70,7 +70,7 @@ Result<Loaded> load(const Options& options) {
   return Loaded{GDRX_TRY(topo::parse(text, options.source)), 1};
 }
 
-TextStyle style_of(const Options& options) {
+TextStyle style_of(const TopoOptions& options) {
   TextStyle style;
   style.pci_only = options.pci_only;
   const Terminal shown = terminal();
@@ -84,7 +84,9 @@ bool is_launchers(std::string_view format) {
   return std::find(kAll.begin(), kAll.end(), format) != kAll.end();
 }
 
-bool is_here(const Options& options) { return options.source.empty() && options.cluster.empty(); }
+bool is_here(const TopoOptions& options) {
+  return options.source.empty() && options.cluster.empty();
+}
 
 // Of the GPUs that are wished those that may be used: numbers count what is present.
 Result<std::vector<topo::VisibleGpu>> wished(const topo::Topology& topology,
@@ -107,7 +109,7 @@ Result<std::vector<topo::VisibleGpu>> wished(const topo::Topology& topology,
   return named;
 }
 
-Result<std::string> placed(const Options& options, const topo::Topology& topology, int hosts) {
+Result<std::string> placed(const TopoOptions& options, const topo::Topology& topology, int hosts) {
   topo::PlaceRequest request;
   if (is_here(options)) request = GDRX_TRY(request_here(topology));
   request.ranks = options.wish.ranks;
@@ -136,7 +138,7 @@ Result<std::string> placed(const Options& options, const topo::Topology& topolog
 }
 
 // What would do nothing is refused.
-void check(const Options& options) {
+void check(const TopoOptions& options) {
   const bool places = options.place || is_launchers(options.format);
   const char* alone = nullptr;
   if (options.predict) alone = "--predict";
@@ -151,7 +153,7 @@ void check(const Options& options) {
   }
 }
 
-Result<std::string> answer(const Options& options) {
+Result<std::string> answer(const TopoOptions& options) {
   const Loaded loaded = GDRX_TRY(load(options));
   const topo::Topology* topology = &loaded.topology;
   const TextStyle style = style_of(options);
@@ -181,7 +183,7 @@ Result<std::string> answer(const Options& options) {
   return text + matrix_text(*topology, style);
 }
 
-void add_place(CLI::App& command, Options& options) {
+void add_place(CLI::App& command, TopoOptions& options) {
   command.add_flag("--place", options.place, "each rank's GPU, NICs and cores, with the reasons");
   command.add_flag("--predict", options.predict,
                    "with --place: its predicted rates beside those of the same ranks shuffled");
@@ -201,7 +203,7 @@ void add_place(CLI::App& command, Options& options) {
 
 void add_topo(CLI::App& app) {
   auto* command = app.add_subcommand("topo", "GPUs, NICs and the paths between them");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopoOptions>();
   auto* source = command->add_option(
       "SOURCE", options->source,
       "an hwloc XML, an NCCL topology XML, a snapshot (gdrx snapshot), or a folder with another "
@@ -224,7 +226,7 @@ void add_topo(CLI::App& app) {
       ->option_text("TEXT")  // the list is over 80 columns
       ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "env", "rankfile",
                              "appfile", "srun", "torchrun", "k8s"}));
-  command->footer(kExamples);
+  command->footer(kTopoExamples);
   command->callback([options] {
     check(*options);
     fmt::print("{}", value_or_fail(answer(*options), kFailed));

@@ -86,7 +86,7 @@ std::string map_html(const Topology& topology) {
   return text + "</table>\n";
 }
 
-constexpr std::string_view kStyle =
+constexpr std::string_view kTopoStyle =
     "body{font:15px/1.5 system-ui,sans-serif;color:#202124;background:#fff;margin:2em auto;"
     "max-width:1200px;padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}"
     "table{border-collapse:collapse;font-size:13px}td,th{border:1px solid #dadce0;padding:3px 8px;"
@@ -128,7 +128,7 @@ std::string topo_html(const Topology& topology) {
       "<meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title>\n"
       "<style>{1}</style></head><body>\n<h1>{0}</h1>\n<p>{2} GPUs, {3} RDMA NICs</p>\n{4}"
       "<h2>Paths</h2>\n{5}<h2>GPU to NIC</h2>\n{6}{7}</body></html>\n",
-      title, kStyle, topology.gpus().size(), topology.nics().size(), topo_svg(topology),
+      title, kTopoStyle, topology.gpus().size(), topology.nics().size(), topo_svg(topology),
       matrix_html(topology), map_html(topology),
       notes.empty() ? "" : "<h2>Notes</h2>\n<ul>" + notes + "</ul>\n");
 }

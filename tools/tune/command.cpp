@@ -27,7 +27,7 @@
 namespace gdrx::tools {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTuneExamples =
     "Examples:\n"
     "  gdrx tune -o host.json                 every algorithm and transport, 2, 4, ... ranks\n"
     "  GDRX_TUNE_FILE=host.json mpirun ...    and then the tuner chooses by it\n"
@@ -43,7 +43,7 @@ constexpr const char* kGpuEnd = "256M";
 constexpr double kHostFactor = 4;
 constexpr double kGpuFactor = 2;  // a kernel's time has a kink where its tiles become several
 
-struct Options {
+struct TuneOptions {
   std::string ranks;
   std::string begin = "4";
   std::string end;    // empty: kHostEnd or kGpuEnd
@@ -78,7 +78,7 @@ int gpus() {
   return count;
 }
 
-std::vector<int> ranks_of(const Options& options, bool cuda) {
+std::vector<int> ranks_of(const TuneOptions& options, bool cuda) {
   std::vector<int> all;
   if (options.ranks.empty()) {
     const int most = cuda ? gpus() : std::max(2, usable_cpus());
@@ -95,12 +95,12 @@ std::vector<int> ranks_of(const Options& options, bool cuda) {
   return all;
 }
 
-double factor_of(const Options& options, bool cuda) {
+double factor_of(const TuneOptions& options, bool cuda) {
   if (options.factor > 0) return options.factor;
   return cuda ? kGpuFactor : kHostFactor;
 }
 
-std::string end_of(const Options& options, bool cuda) {
+std::string end_of(const TuneOptions& options, bool cuda) {
   if (!options.end.empty()) return options.end;
   return cuda ? kGpuEnd : kHostEnd;
 }
@@ -156,7 +156,7 @@ void run_program(const std::vector<std::string>& words) {
 }
 
 /// `way`: what allreduce_test is told of it.
-void measure(const Options& options, int ranks, const RouteRow& route, const Words& way,
+void measure(const TuneOptions& options, int ranks, const RouteRow& route, const Words& way,
              tune::Table& table) {
   const bool cuda = is_of_gpus(route.route);
   const TemporaryFile rows;
@@ -186,7 +186,7 @@ void measure(const Options& options, int ranks, const RouteRow& route, const Wor
 }
 
 // For programs of MPI: each collective beside the MPI's own.
-void measure_mpi(const Options& options) {
+void measure_mpi(const TuneOptions& options) {
   value_or_fail(check_output(options.output));
   value_or_fail(write_output(options.output, "# ranks, collective, least and most bytes of it\n"),
                 kFailed);
@@ -209,7 +209,7 @@ void measure_mpi(const Options& options) {
              options.output, options.output);
 }
 
-void run(const Options& options) {
+void run(const TuneOptions& options) {
   if (options.mpi) return measure_mpi(options);
   if (!options.show.empty()) {
     fmt::print("{}", to_text(value_or_fail(tune::load(options.show), kFailed).table));
@@ -251,8 +251,8 @@ void run(const Options& options) {
 }  // namespace
 
 void add_tune(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<TuneOptions>();
+  TuneOptions& o = *options;
   CLI::App* command =
       app.add_subcommand("tune", "measure every way of an allReduce here, for the tuner");
   command->add_option("--ranks", o.ranks,
@@ -274,7 +274,7 @@ void add_tune(CLI::App& app) {
                     "collectives of MPI programs beside the MPI's own instead, for "
                     "GDRX_MPI_TABLE; of the others it takes --ranks and -o");
   command->add_option("--show", o.show, "print this table instead of measuring");
-  command->footer(kExamples);
+  command->footer(kTuneExamples);
   command->callback([options] { run(*options); });
 }
 

@@ -103,21 +103,21 @@ void share(Seat& seat, const Cores& cores, std::size_t i, std::size_t count) {
                  threads.begin() + static_cast<std::ptrdiff_t>(to)}};
 }
 
-using Group = std::vector<std::size_t>;  // of nodes
+using Nodes = std::vector<std::size_t>;  // of nodes
 
-std::vector<Group> packages_of(const Topology& topology, const std::vector<NodeCores>& nodes) {
-  std::map<int, Group> packages;
+std::vector<Nodes> packages_of(const Topology& topology, const std::vector<NodeCores>& nodes) {
+  std::map<int, Nodes> packages;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     packages[topology.package_of(nodes[i].numa)].push_back(i);
   }
-  std::vector<Group> all;
+  std::vector<Nodes> all;
   for (const auto& [package, of] : packages) all.push_back(of);
   return all;
 }
 
 // `ranks` groups of the nodes in `groups`, at most as many as there are: they follow each other.
-std::vector<Group> divided(const std::vector<Group>& groups, std::size_t ranks) {
-  std::vector<Group> all(ranks);
+std::vector<Nodes> divided(const std::vector<Nodes>& groups, std::size_t ranks) {
+  std::vector<Nodes> all(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     for (std::size_t i = groups.size() * rank / ranks; i < groups.size() * (rank + 1) / ranks; ++i)
       all[rank].insert(all[rank].end(), groups[i].begin(), groups[i].end());
@@ -128,17 +128,17 @@ std::vector<Group> divided(const std::vector<Group>& groups, std::size_t ranks) 
 // Fewer ranks than nodes, and none with a wish: whole packages, or whole nodes of one package.
 std::vector<Seat> whole_nodes(const Topology& topology, const std::vector<NodeCores>& nodes,
                               std::size_t ranks) {
-  const std::vector<Group> packages = packages_of(topology, nodes);
-  std::vector<Group> groups;
+  const std::vector<Nodes> packages = packages_of(topology, nodes);
+  std::vector<Nodes> groups;
   if (ranks <= packages.size()) {
     groups = divided(packages, ranks);
   } else {
     for (std::size_t i = 0; i < packages.size(); ++i) {
       const std::size_t here = ranks * (i + 1) / packages.size() - ranks * i / packages.size();
       if (here > packages[i].size()) return {};
-      std::vector<Group> single;
+      std::vector<Nodes> single;
       for (const std::size_t node : packages[i]) single.push_back({node});
-      for (Group& group : divided(single, here)) groups.push_back(std::move(group));
+      for (Nodes& group : divided(single, here)) groups.push_back(std::move(group));
     }
   }
   std::vector<Seat> all(ranks);

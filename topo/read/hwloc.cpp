@@ -66,9 +66,9 @@ std::vector<NumaNode> numa_nodes(hwloc_topology_t topology) {
   return all;
 }
 
-class Reader {
+class HwlocReader {
  public:
-  Reader(hwloc_topology_t topology, std::string source) : topology_(topology) {
+  HwlocReader(hwloc_topology_t topology, std::string source) : topology_(topology) {
     parts_.source = std::move(source);
   }
 
@@ -314,7 +314,7 @@ Result<Parts> hwloc_parts(std::string_view xml, std::string source) {
     return refuse();
   }
   if (hwloc_topology_load(topology.get()) != 0) return refuse();
-  return Reader(topology.get(), std::move(source)).read();
+  return HwlocReader(topology.get(), std::move(source)).read();
 }
 
 Result<std::vector<NumaNode>> hwloc_numa() {

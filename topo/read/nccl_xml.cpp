@@ -19,9 +19,9 @@ struct PendingLink {
   bool xgmi = false;
 };
 
-class Reader {
+class NcclReader {
  public:
-  Reader(const XmlDocument& document, std::string source) : document_(document) {
+  NcclReader(const XmlDocument& document, std::string source) : document_(document) {
     parts_.source = std::move(source);
   }
 
@@ -198,7 +198,7 @@ class Reader {
 
 Result<Topology> parse_nccl_xml(std::string_view text, std::string source) {
   const XmlDocument document = GDRX_TRY(parse_xml(text, source));
-  return Topology::make(GDRX_TRY(Reader(document, std::move(source)).read()));
+  return Topology::make(GDRX_TRY(NcclReader(document, std::move(source)).read()));
 }
 
 }  // namespace gdrx::topo

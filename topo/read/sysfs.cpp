@@ -35,9 +35,9 @@ std::vector<std::string> pci_components(const std::string& link) {
   return all;
 }
 
-class Reader {
+class SysfsReader {
  public:
-  explicit Reader(const HostFiles& files) : files_(files) { parts_.source = "this host"; }
+  explicit SysfsReader(const HostFiles& files) : files_(files) { parts_.source = "this host"; }
 
   Parts read(bool numa) {
     for (const std::string& name : files_.list("sys/bus/pci/devices")) {
@@ -224,7 +224,7 @@ class Reader {
 
 }  // namespace
 
-Parts sysfs_parts(const HostFiles& files, bool numa) { return Reader(files).read(numa); }
+Parts sysfs_parts(const HostFiles& files, bool numa) { return SysfsReader(files).read(numa); }
 
 std::string vpd_v3(const std::string& vpd) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(vpd[at]); };

@@ -17,9 +17,9 @@ bool is_name(char c) {
          c == '-' || c == '.' || c == ':';
 }
 
-class Reader {
+class XmlReader {
  public:
-  Reader(std::string_view text, std::string_view source) : text_(text), source_(source) {}
+  XmlReader(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
   Result<XmlDocument> read() {
     while (true) {
@@ -247,7 +247,7 @@ Result<XmlDocument> parse_xml(std::string_view text, std::string_view source) {
   if (text.find('\0') != text.npos) {
     return fail(Errc::invalid_argument, fmt::format("{}: not a text file", source));
   }
-  return Reader(text, source).read();
+  return XmlReader(text, source).read();
 }
 
 }  // namespace gdrx::topo

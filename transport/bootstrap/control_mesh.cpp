@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPlacePoll{1};
-constexpr std::size_t kMostPlace = 512;
+constexpr std::size_t kLongestPlace = 512;
 constexpr MeshGroupId kWholeMesh{0};  // of the communicator for which it was made
 
 class GroupMesh final : public ControlMesh {
@@ -74,7 +74,7 @@ class GroupMesh final : public ControlMesh {
   }
 
   Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) override {
-    if (place.empty() || place.size() > kMostPlace) {
+    if (place.empty() || place.size() > kLongestPlace) {
       return fail(Errc::invalid_argument, fmt::format("a place of {} bytes", place.size()));
     }
     wire().tell_place(*group_, number, place);

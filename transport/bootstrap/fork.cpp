@@ -18,10 +18,11 @@ namespace gdrx {
 namespace {
 
 constexpr std::size_t kBits = 64;
-constexpr std::size_t kMost = 1 << 20;  // Linux's default for fs.nr_open: no process has more
+constexpr std::size_t kMostDescriptors =
+    1 << 20;  // Linux's default for fs.nr_open: no process has more
 
 // Constant-initialised and never destroyed: objects with static storage use it to their end.
-std::array<std::uint64_t, kMost / kBits> entered{};
+std::array<std::uint64_t, kMostDescriptors / kBits> entered{};
 std::size_t words = 0;  // of `entered` that were ever used
 std::atomic<std::uint64_t> forks_so_far{0};
 
@@ -82,7 +83,7 @@ bool Unforked::limit_reached() noexcept { return errno == EMFILE; }
 
 void Unforked::add(int fd) noexcept {
   const auto at = static_cast<std::size_t>(fd);
-  if (fd < 0 || at >= kMost) return;
+  if (fd < 0 || at >= kMostDescriptors) return;
   entered[at / kBits] |= std::uint64_t{1} << at % kBits;
   words = std::max(words, at / kBits + 1);
 }
@@ -95,7 +96,7 @@ void Unforked::keep(int fd) noexcept {
 
 void Unforked::remove(int fd) noexcept {
   const auto at = static_cast<std::size_t>(fd);
-  if (at < kMost) entered[at / kBits] &= ~(std::uint64_t{1} << at % kBits);
+  if (at < kMostDescriptors) entered[at / kBits] &= ~(std::uint64_t{1} << at % kBits);
 }
 
 void Unforked::close(int fd) noexcept {

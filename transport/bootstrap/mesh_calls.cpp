@@ -9,7 +9,7 @@
 namespace gdrx {
 namespace {
 
-constexpr std::chrono::milliseconds kComeAgain{20};
+constexpr std::chrono::milliseconds kGreetAgain{20};
 
 }  // namespace
 
@@ -63,7 +63,7 @@ Result<void> MeshCalls::step(Call& call, Deadline deadline) const {
                             shaken.error().what));
   }
   // A door with a crowd before it may have let go of us before it heard us.
-  std::this_thread::sleep_for(std::min<Duration>(kComeAgain, left));
+  std::this_thread::sleep_for(std::min<Duration>(kGreetAgain, left));
   call.socket = GDRX_TRY(greet(call.peer, GDRX_TRY(Socket::connect_again(call.address, deadline))));
   return {};
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kMostGone = 8;        // ranks that it has no connection t
 constexpr std::size_t kMoreOfOthers = 512;  // bytes that an offer has more than this rank's
 
 /// A mesh in an offer. Unused places have no id.
-struct Card {
+struct MeetingCard {
   std::array<std::byte, 16> id{};
   std::int32_t rank = 0;
   std::uint32_t facts = 0;
@@ -28,24 +28,24 @@ struct Card {
 };
 struct Offer {
   std::array<std::byte, 16> chance{};  // so that no two meetings are alike
-  std::array<Card, kMostMeshes> cards{};
+  std::array<MeetingCard, kMostMeshes> cards{};
 };
 static_assert(std::is_trivially_copyable_v<Offer> && sizeof(Offer) == 16 + 4 * 60);
 
 /// What this process has. A child of fork() begins its own: it has none of its parent's threads.
-class Shared {
+class SharedMeeting {
  public:
-  static Shared& here() {
-    Shared* known = newest.load(std::memory_order_acquire);
+  static SharedMeeting& here() {
+    SharedMeeting* known = newest.load(std::memory_order_acquire);
     while (known == nullptr || !known->birthplace_.here()) {
-      auto made = std::make_unique<Shared>(known);
+      auto made = std::make_unique<SharedMeeting>(known);
       if (newest.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
         return *made.release();  // used until the process ends
       }
     }
     return *known;
   }
-  explicit Shared(Shared* before) noexcept : before_(before) {}
+  explicit SharedMeeting(SharedMeeting* before) noexcept : before_(before) {}
   void add(SharedMesh mesh) {
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [](const SharedMesh& old) { return old.thread.expired(); });
@@ -57,18 +57,19 @@ class Shared {
   }
 
  private:
-  static inline std::atomic<Shared*> newest{nullptr};
+  static inline std::atomic<SharedMeeting*> newest{nullptr};
   Birthplace birthplace_;
-  [[maybe_unused]] Shared* before_;  // of the parent: known to whoever looks for leaks
+  [[maybe_unused]] SharedMeeting* before_;  // of the parent: known to whoever looks for leaks
   std::mutex mutex_;
   std::vector<SharedMesh> all_;
 };
 
 // Nothing for a mesh that has lost too many.
-std::optional<Card> card_of(MeshThread& mesh, std::uint32_t facts) {
+std::optional<MeetingCard> card_of(MeshThread& mesh, std::uint32_t facts) {
   const std::vector<std::int32_t> gone = mesh.wire().lost();
   if (gone.size() > kMostGone) return {};
-  Card card{mesh.about().id, mesh.about().rank, facts, static_cast<std::int32_t>(gone.size()), {}};
+  MeetingCard card{
+      mesh.about().id, mesh.about().rank, facts, static_cast<std::int32_t>(gone.size()), {}};
   std::copy(gone.begin(), gone.end(), card.gone.begin());
   return card;
 }
@@ -80,15 +81,15 @@ std::optional<Offer> read(const Blob& blob) {
   return offer;
 }
 
-std::optional<Card> find(const Blob& blob, const std::array<std::byte, 16>& id) {
+std::optional<MeetingCard> find(const Blob& blob, const std::array<std::byte, 16>& id) {
   const auto offer = read(blob);
   if (!offer) return {};
   const auto at = std::find_if(offer->cards.begin(), offer->cards.end(),
-                               [&](const Card& card) { return card.id == id; });
+                               [&](const MeetingCard& card) { return card.id == id; });
   return at == offer->cards.end() ? std::nullopt : std::optional(*at);
 }
 
-bool has_lost_any(const Card& card, const std::vector<std::int32_t>& ranks) {
+bool has_lost_any(const MeetingCard& card, const std::vector<std::int32_t>& ranks) {
   const auto count = static_cast<std::size_t>(card.gone_count);
   return std::any_of(card.gone.begin(), card.gone.begin() + count, [&](std::int32_t gone) {
     return std::find(ranks.begin(), ranks.end(), gone) != ranks.end();
@@ -124,7 +125,7 @@ bool are_of(const std::vector<std::int32_t>& ranks, std::int32_t size) {
 
 }  // namespace
 
-void share_in_process(SharedMesh mesh) { Shared::here().add(std::move(mesh)); }
+void share_in_process(SharedMesh mesh) { SharedMeeting::here().add(std::move(mesh)); }
 
 // Of ranks that are threads of this process each has a connection of its own to the same mesh:
 // which of them meets is not known, and they make a new one.
@@ -133,7 +134,7 @@ MeshMeeting MeshMeeting::of(const ControlMesh::Options& options, std::string_vie
   MeshMeeting meeting;
   meeting.ranks_ = static_cast<std::size_t>(ranks);
   std::vector<Mesh> found;
-  for (const SharedMesh& shared : Shared::here().newest_first()) {
+  for (const SharedMesh& shared : SharedMeeting::here().newest_first()) {
     auto thread = shared.thread.lock();
     if (!thread || !(thread->about().options == options)) continue;
     found.push_back({std::move(thread), shared.knows == knows ? shared.facts : 0});
@@ -186,8 +187,8 @@ std::optional<MeshMeeting::Common> MeshMeeting::choose(const std::vector<Blob>& 
   if (!first) return {};
   Common common;
   common.ranks.swap(room_for_ranks_);
-  for (const Card& wanted : first->cards) {
-    const Mesh* const mesh = wanted.id == Card{}.id ? nullptr : find(wanted.id);
+  for (const MeetingCard& wanted : first->cards) {
+    const Mesh* const mesh = wanted.id == MeetingCard{}.id ? nullptr : find(wanted.id);
     if (mesh == nullptr) continue;
     common.mesh = wanted.id;
     common.ranks.clear();

@@ -19,7 +19,7 @@
 namespace gdrx {
 namespace {
 
-constexpr int kPiecesAtOnce = 1024;  // a link that never stops talking does not keep the thread
+constexpr int kFramesAtOnce = 1024;  // a link that never stops talking does not keep the thread
 constexpr std::chrono::milliseconds kGoodbyeTime{200};
 
 constexpr int kFewestBeats = 3;     // of silence, however short it may be
@@ -96,7 +96,7 @@ void MeshWire::tell_of(const Loss& loss, MeshGroup& group, GroupPeer& peer) {
 // left in the reader, too.
 std::optional<MeshWire::Loss> MeshWire::read(MeshLink& link) {
   std::array<std::byte, 16384> piece;
-  for (int i = 0; i < kPiecesAtOnce; ++i) {
+  for (int i = 0; i < kFramesAtOnce; ++i) {
     if (auto loss = drain(link)) return loss;
     const auto received = link.socket.receive_some(piece);
     if (!received && received.error().code == Errc::protocol) {
@@ -284,7 +284,7 @@ void MeshWire::close() {
   for (MeshLink& link : links_) {
     (void)link.socket.send_all(link.unsent.bytes(), deadline);
     // Closing over unread bytes is a reset, and a reset can overtake the goodbye.
-    for (int i = 0; i < kPiecesAtOnce; ++i) {
+    for (int i = 0; i < kFramesAtOnce; ++i) {
       const auto received = link.socket.receive_some(unread);
       if (!received || *received == 0) break;
     }

@@ -13,9 +13,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kShortSleep = milliseconds(50);  // while nobody is let in
-constexpr Duration kLongestSleep = milliseconds(1000);
-constexpr auto silent_since = [](const auto& visitor) { return visitor.silence.since(); };
+constexpr Duration kPausedSleep = milliseconds(50);  // while nobody is let in
+constexpr Duration kPorterSleep = milliseconds(1000);
+constexpr auto visitor_silent_since = [](const auto& visitor) { return visitor.silence.since(); };
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Result<std::vector<MeshLink>> Porter::admit(MeshCalls& calls, Deadline deadline)
 void Porter::wait(MeshCalls& calls, Deadline deadline) {
   std::vector<pollfd> entries;
   const bool paused = admission_.paused();
-  Duration longest = paused ? kShortSleep : kLongestSleep;
+  Duration longest = paused ? kPausedSleep : kPorterSleep;
   if (!paused) entries.push_back({listener_.fd(), POLLIN, 0});
   for (Visitor& visitor : visitors_) {
     const bool unsent = visitor.socket.unsent();
@@ -55,7 +55,7 @@ void Porter::wait(MeshCalls& calls, Deadline deadline) {
 void Porter::accept_some() {
   auto news = admission_.turn(
       listener_, [this] { return visitors_.size(); },
-      [this] { return put_out_a_stranger(visitors_, silent_since); },
+      [this] { return put_out_a_stranger(visitors_, visitor_silent_since); },
       [this](Socket fresh) {
         auto secure = SecureSocket::server(
             std::move(fresh), [this](std::string_view identity) { return find(identity); });

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kStrangerTime{10};     // to say hello, and to read a refusal
-constexpr seconds kLastWords{1};         // to hand out answers when the process ends
+constexpr seconds kAnswersOut{1};        // to hand out answers when the process ends
 constexpr milliseconds kShortSleep{50};  // while nobody is let in
 constexpr int kPiecesAtOnce = 64;        // then it is the next one's turn
 constexpr int kMostRefusalsLogged = 20;
@@ -213,7 +213,7 @@ class BootstrapRoot::Impl {
 
   // The process that made the id may end as soon as it has its own answer.
   void hand_out_the_rest() {
-    const Deadline deadline = Deadline::after(steady_clock(), kLastWords);
+    const Deadline deadline = Deadline::after(steady_clock(), kAnswersOut);
     for (Client& client : clients_) {
       if (!client.socket.established()) continue;
       std::size_t sent = client.sent;

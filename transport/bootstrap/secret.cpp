@@ -14,7 +14,7 @@ namespace gdrx {
 namespace {
 
 constexpr std::size_t kLeast = 16;
-constexpr std::size_t kMost = 4096;
+constexpr std::size_t kLongestSecret = 4096;
 
 tl::unexpected<Error> refused(const std::string& path, const std::string& why, int error = 0) {
   return fail(Errc::invalid_argument, fmt::format("GDRX_SECRET_FILE={}: {}", path, why), error);
@@ -51,8 +51,9 @@ Result<void> check_owner(const std::string& path, int fd) {
 }  // namespace
 
 Result<Secret> Secret::of(std::span<const std::byte> text) {
-  if (text.size() < kLeast || text.size() > kMost) {
-    return fail(Errc::invalid_argument, fmt::format("a secret has {} to {} bytes", kLeast, kMost));
+  if (text.size() < kLeast || text.size() > kLongestSecret) {
+    return fail(Errc::invalid_argument,
+                fmt::format("a secret has {} to {} bytes", kLeast, kLongestSecret));
   }
   // A process that makes many communicators stretches once.
   static std::mutex mutex;
@@ -75,7 +76,7 @@ Result<Secret> Secret::load(const std::string& path) {
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (file.fd < 0) return refused(path, "it cannot be read", errno);
   GDRX_TRY(check_owner(path, file.fd));
-  Wiped text{std::vector<std::byte>(kMost + 1)};
+  Wiped text{std::vector<std::byte>(kLongestSecret + 1)};
   std::size_t size = 0;
   while (size < text.bytes.size()) {
     const ssize_t count = read(file.fd, text.bytes.data() + size, text.bytes.size() - size);

@@ -12,8 +12,8 @@
 namespace gdrx {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x64697267;  // "grid"
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kIdMagic = 0x64697267;  // "grid"
+constexpr std::uint32_t kIdVersion = 2;
 
 // FNV-1a: against mangling, not against forging.
 std::uint32_t checksum_of(const UniqueId& id) {
@@ -27,8 +27,8 @@ std::uint32_t checksum_of(const UniqueId& id) {
 
 Result<UniqueId> make_id_for(const SocketAddress& root) {
   UniqueId id;
-  id.magic = kMagic;
-  id.version = kVersion;
+  id.magic = kIdMagic;
+  id.version = kIdVersion;
   id.root = root;
   if (getrandom(id.nonce, sizeof id.nonce, 0) != sizeof id.nonce) {
     return fail(Errc::system, "getrandom", errno);
@@ -60,16 +60,16 @@ Result<UniqueId> decode_unique_id(std::span<const std::byte> bytes) {
                 fmt::format("a unique id has {} bytes, not {}", sizeof id, bytes.size()));
   }
   std::memcpy(&id, bytes.data(), sizeof id);
-  if (id.magic != kMagic) {
+  if (id.magic != kIdMagic) {
     return fail(Errc::invalid_argument,
                 "this is no unique id: make one with gdrxGetUniqueId and "
                 "hand its 128 bytes on unchanged");
   }
-  if (id.version != kVersion) {
+  if (id.version != kIdVersion) {
     return fail(Errc::invalid_argument,
                 fmt::format("a unique id of version {} where {} is understood: use the same gdrx "
                             "everywhere",
-                            id.version, kVersion));
+                            id.version, kIdVersion));
   }
   if (id.checksum != checksum_of(id) || (id.root.family != 4 && id.root.family != 6)) {
     return fail(Errc::invalid_argument,

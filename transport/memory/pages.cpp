@@ -11,7 +11,7 @@ namespace gdrx {
 namespace {
 
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE: C libraries may be older than kernels
-constexpr std::uintptr_t kPage = 4096;
+constexpr std::uintptr_t kSmallPage = 4096;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Result<Pages> Pages::create(std::size_t bytes) {
 }
 
 void commit(std::span<std::byte> memory) noexcept {
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPage * kPage;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kSmallPage * kSmallPage;
   const auto end = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size();
   const int before = errno;
   if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateWrite);

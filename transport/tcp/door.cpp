@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kLook{20};  // between looks at the clocks o
 constexpr std::size_t kUsualVisitors = 64;
 // In one serve(): a hundred microseconds.
 constexpr int kMostAccepted = 4;
-constexpr std::size_t kEvents = 8;
+constexpr std::size_t kDoorEvents = 8;
 // Of what strangers took, and at most so long: a turn may have been long because another process
 // ran.
 constexpr int kRest = 49;
@@ -105,8 +105,8 @@ Duration Door::handle(std::span<const epoll_event> events, Instant now) {
 
 void Door::serve(Instant now) {
   sweep();  // whose step threw
-  std::array<epoll_event, kEvents> events;
-  const int count = epoll_wait(epoll_.fd(), events.data(), kEvents, 0);
+  std::array<epoll_event, kDoorEvents> events;
+  const int count = epoll_wait(epoll_.fd(), events.data(), kDoorEvents, 0);
   rest_ = {};
   if (count > 0) {
     const auto came = std::span(events).first(static_cast<std::size_t>(count));

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kParts = 64;  // of one call: 32 writes
 // One poll sends at most so much to a peer that takes everything at once.
-constexpr std::size_t kMostAtOnce = 4U << 20;
+constexpr std::size_t kMostSentAtOnce = 4U << 20;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ Result<bool> Outgoing::pump(Stream& stream, Rank peer, Ready& ready, Writes& wri
     const std::size_t sent = GDRX_TRY(stream.send(std::span(parts).first(count)));
     advance(sent);
     total += sent;
-    if (sent == 0 || total >= kMostAtOnce) break;
+    if (sent == 0 || total >= kMostSentAtOnce) break;
   }
   bool any = total > 0;
   while (first_ != nullptr && first_->end <= stream.settled()) {

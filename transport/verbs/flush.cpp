@@ -11,7 +11,7 @@
 namespace gdrx::verbs {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kFlushPage = 4096;
 // What a NIC has written has left PCIe for certain after this: the longest default time-out of a
 // PCIe transaction (PCI Express Base Specification, Device Control 2).
 constexpr Duration kPcieTime = std::chrono::milliseconds(50);
@@ -23,7 +23,7 @@ constexpr Duration kLongestRead = std::chrono::milliseconds(100);
 
 Result<void> Flusher::open() {
   if (!loops_.empty()) return {};
-  sink_ = GDRX_TRY(Buffer::create(kPage));
+  sink_ = GDRX_TRY(Buffer::create(kFlushPage));
   std::vector<Loop> made(core_.rails.size());
   for (std::size_t i = 0; i < made.size(); ++i) {
     made[i].sink =

@@ -26,15 +26,15 @@ RankProgram direct_all_gather(std::int32_t n, std::int32_t rank) {
   return one_channel(std::move(ops));
 }
 
-constexpr std::array kRows{
+constexpr std::array kAllGatherRows{
     Row{Algorithm::ring, no_root<ring_all_gather>, once_around},
     Row{Algorithm::one_shot, no_root<direct_all_gather>, one_by_one, Order::of_ranks},
 };
 
 }  // namespace
 
-constexpr Family families::all_gather{Collective::all_gather, kRows, [](const Ending& end) {
-                                        return end.is(static_cast<std::int32_t>(end.chunk), 0);
-                                      }};
+constexpr Family families::all_gather{
+    Collective::all_gather, kAllGatherRows,
+    [](const Ending& end) { return end.is(static_cast<std::int32_t>(end.chunk), 0); }};
 
 }  // namespace gdrx::plan::builders

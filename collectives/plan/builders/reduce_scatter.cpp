@@ -35,15 +35,15 @@ RankProgram direct_reduce_scatter(std::int32_t n, std::int32_t rank) {
   return one_channel(std::move(ops), 1);
 }
 
-constexpr std::array kRows{
+constexpr std::array kReduceScatterRows{
     Row{Algorithm::ring, no_root<ring_reduce_scatter>, once_around},
     Row{Algorithm::two_shot, no_root<direct_reduce_scatter>, once_around, Order::of_ranks},
 };
 
 }  // namespace
 
-constexpr Family families::reduce_scatter{Collective::reduce_scatter, kRows, [](const Ending& end) {
-                                            return end.is_sum(static_cast<std::uint32_t>(end.rank));
-                                          }};
+constexpr Family families::reduce_scatter{
+    Collective::reduce_scatter, kReduceScatterRows,
+    [](const Ending& end) { return end.is_sum(static_cast<std::uint32_t>(end.rank)); }};
 
 }  // namespace gdrx::plan::builders
