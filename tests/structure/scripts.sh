@@ -5,7 +5,7 @@
 set -u
 cd "$1/scripts" || exit 1
 wrong() { echo "FAILED: $1"; exit 1; }
-for script in test quickstart performance docs kill-test nccl-vs-socket package torch-matrix; do
+for script in test quickstart performance docs drawings kill-test nccl-vs-socket package torch-matrix; do
   out=$("./$script" --help 2>&1) || wrong "$script --help ends with $?"
   [ -n "$out" ] || wrong "$script --help says nothing"
 done
