@@ -8,7 +8,7 @@ from mkdocs.structure.files import File, InclusionLevel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/site"))
-import c_api, commands  # noqa: E402
+import c_api, commands, formats  # noqa: E402
 
 LINK = re.compile(r"(\]\(\s*<?)([^)\s>#]+)(#[^)\s>]*)?(>?[^)]*\))")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
@@ -74,10 +74,10 @@ class Links:
 
 
 def on_files(files, config):
-    names = tracked()
+    names, programs = tracked(), pathlib.Path(os.environ["SITE_BIN"])
     pages = {name: (ROOT / name).read_text() for name in names if name.endswith(".md")}
-    pages.update({f"docs/reference/{name}": text for name, text in c_api.pages(ROOT)})
-    pages.update({f"docs/reference/{name}": text for name, text in commands.pages(pathlib.Path(os.environ["SITE_BIN"]))})
+    for made in (c_api.pages(ROOT), commands.pages(programs), formats.pages(ROOT, programs)):
+        pages.update({f"docs/reference/{name}": text for name, text in made})
     links = Links(set(pages), names)
     for name, text in pages.items():
         files.append(File.generated(config, name, content=links.lead(name, text)))
