@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """check_prose.py ROOT [--table | --self-test]: no sentence of a *.md has over 35 words, the mean of each set of documents
-is at most 18, and a measured figure stands on pages of figures alone. Code, tables and headings are no prose; an item of
+is at most 18, and a measured figure stands on pages of figures alone, and no sentence has "who" or "what" as its subject. Code, tables and headings are no prose; an item of
 a list is. --table: each set's sentences and mean. --self-test: a tree with each fault, which must be found."""
 import pathlib, re, sys, tempfile
 
@@ -61,6 +61,8 @@ def measure(root):
             continue
         for line, block in blocks(page.read_text()):
             for sentence in sentences(block):
+                if re.match(r"[\"(*_]*(?:Whoever|Whatever|Who|What)\b[^?]*$", sentence):
+                    errors.append(f"{path}:{line}: name the subject: {sentence[:70]}")
                 counts.setdefault(set_of(path), []).append(words(sentence))
                 if words(sentence) > LONGEST:
                     errors.append(f"{path}:{line}: {words(sentence)} words: {sentence[:70]}...")
@@ -78,14 +80,15 @@ def self_test():
     faults = {
         "README.md": f"# {long}\n\n| {long} |\n\n```\n{long}\n```\n\n{'It is short. ' * 40}\n- It is {long[:-1]}.\n- Next\n  {long}\n\n    more of the item",
         "docs/how-to/a.md": "Ends here. It takes 3.5 µs of `9 us`.\n\n" + ("W" + " w" * 18 + ". ") * 30 + "\n\n    indented code " + long,
-        "docs/status.md": "It takes 12 % of 3 GB/s, within 10 ms.", "a/README.md": "It waits 10 ms for 8 KiB."}
+        "docs/status.md": "It takes 12 % of 3 GB/s, within 10 ms.", "a/README.md": "It waits 10 ms for 8 KiB. What is it?\n\n**Who waits** is told."}
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder).resolve()
         for name, text in faults.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        found = [re.match(r"[^ ]*? [a\d]\S* \w+", line).group() for line in measure(root)[1]]
-    wanted = ["README.md:10: 38 words", "README.md:11: 37 words", "docs/how-to/a.md:1: a figure", "docs/how-to: a sentence"]
+        found = [re.match(r"[^ ]*? [an\d]\S* \w+", line).group() for line in measure(root)[1]]
+    wanted = ["README.md:10: 38 words", "README.md:11: 37 words", "a/README.md:3: name the", "docs/how-to/a.md:1: a figure",
+              "docs/how-to: a sentence"]
     return [] if found == wanted else [f"found {found}, wanted {wanted}"]
 
 
