@@ -72,7 +72,7 @@ def beside_nccl(rows):
         said.append(f"faster than the better NCCL at {sizes}, by {span([ratios[number] for number in fast])} times")
     if slow:
         said.append("slower at " + " and ".join(f"{size(number)} ({ratios[number]:.3f} times as fast)" for number in slow))
-    return "gdrx is " + "; it is ".join(said) + "."
+    return "gdrx is " + ". It is ".join(said) + "."
 
 
 def compared(run):

@@ -21,8 +21,8 @@ def gpu_hosts():
     old = (("gpu-2-hosts", 2), ("gpu-4-hosts", 2), ("gpu-4x1-hosts", 4), ("gpu-2x4-on-2-mps", 2), ("gpu-8x1-on-2-mps", 8))
     new = (("gpu-2x1-on-1-mps-graph", 2), ("gpu-2x1-on-1-mps", 2), ("gpu-4x1-on-1-mps", 4), ("gpu-2x2-on-1-mps-graph", 2),
            ("gpu-2x2-on-1-mps", 2), ("gpu-2x2-on-1-mps-reproducible", 2), ("gpu-2x1-on-1-mps-one-cpu", 2))
-    return ["Allreduce between the GPUs of several hosts. All ranks are on one machine and take it for several hosts:",
-            "gdrx by `GDRX_HOST_ID`, NCCL by `NCCL_HOSTID` without peer-to-peer and shared memory.",
+    return ["Allreduce between the GPUs of several hosts. All ranks are on one machine, and take it for several hosts.",
+            "gdrx does so by `GDRX_HOST_ID`, NCCL by `NCCL_HOSTID` without peer-to-peer and shared memory.",
             "gdrx goes through pinned memory over UCX, NCCL over its Socket network in the same processes.",
             "No physical network is part of these figures. *On 2* says that the ranks share 2 GPUs.", "",
             "## Host kernels in a stream of the communicator's own", "",

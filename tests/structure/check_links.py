@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_links.py ROOT [--self-test]: every relative link of every *.md leads to a file, and its anchor to a heading.
---self-test: a tree with one link of each wrong kind, each of which must be found."""
+"""check_links.py ROOT [--self-test]: every relative link of every *.md leads to a file, and its anchor to a heading; every
+*.md is in the navigation of the site. --self-test: a tree with one link of each wrong kind, each of which must be found."""
 import pathlib, re, sys, tempfile, urllib.parse
 
-SKIPPED = {"build", ".git", "node_modules"}
+SKIPPED = {"build", ".git", "node_modules", "dist"}
+SITE = "scripts/site/mkdocs.yml"
 
 
 def prose(text):
@@ -25,9 +26,12 @@ def anchors(text):
 
 
 def broken(root):
+    reached = re.findall(r"([\w./-]+\.md)$", (root / SITE).read_text(), re.M)
     for page in sorted(root.rglob("*.md")):
         if SKIPPED & set(page.relative_to(root).parts):
             continue
+        if str(page.relative_to(root)) not in reached:
+            yield f"{page.relative_to(root)}: {SITE} does not lead to it"
         text = page.read_text()
         for link in re.findall(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)", prose(text)):
             if re.match(r"[a-z]+:", link):
@@ -48,9 +52,11 @@ def self_test():
         root = pathlib.Path(folder).resolve()
         (root / "a.md").write_text("# One `two`: three\n\n## Twice\n\n## Twice\n\n[1](b.md) [2](b.md#here) [3](#twice-1)\n"
                                    "[4](#one-two-three) [5](#twice-2) [6](none.md) [7](b.md#there) `[8](none)`\n[9](..)\n")
+        (root / SITE).parent.mkdir(parents=True)
+        (root / SITE).write_text("nav:\n  - One: a.md\n")
         (root / "b.md").write_text("# Here\n\n```\n[10](none)\n# There\n```\n[11](https://example.org/none)\n")
         found = [line.split(": ")[1] for line in broken(root)]
-        wanted = ["#twice-2", "none.md", "b.md#there", ".."]
+        wanted = ["#twice-2", "none.md", "b.md#there", "..", f"{SITE} does not lead to it"]
         return [] if found == wanted else [f"found {found}, wanted {wanted}"]
 
 

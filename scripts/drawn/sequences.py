@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who says what to whom, in the order of time."""
+from drawn.canvas import sequence
+
+
+def a_call():
+    return sequence("An allReduce of host memory, with its threads", ["program's thread", "communicator's thread", "other ranks"], [
+        (0, "gdrxAllReduce(..., &request): checks the arguments,\nposts the call, returns at once"),
+        (0, "The tuner picks an algorithm, alike on every rank"),
+        (0, 2, "handshake word: what this rank calls,\nin each message and in the arena"),
+        (0, "gdrxWait or gdrxTest steps the execution;\na step never waits"),
+        (0, 2, "messages, or stores to shared memory"),
+        (2, 0, "what the others send"),
+        (1, "Nobody steps it for 10 ms: this thread does,\nso that no peer is held back"),
+        (1, 2, "messages, while the program computes"),
+        (2, 1, "the others' messages"),
+        (0, "gdrxWait returns: the output is complete"),
+        "if a rank dies instead:",
+        (2, 1, "told over the control mesh"),
+        (1, "The communicator fails: the error names the rank"),
+        (0, "gdrxWait returns gdrxPeerLost"),
+    ], apart=270)
+
+
+def clear_to_send():
+    return sequence("A message of the NCCL plugin: clear to send comes first", ["sender: NCCL's isend", "receiver: NCCL's irecv"], [
+        (1, 0, "handle, carried by NCCL:\naddress of a listening socket, key"),
+        (0, 1, "side channel, TLS: hello\n(address of the lane, key of the board)"),
+        (1, 0, "welcome (address of the lane, key of the inbox)"),
+        (0, 1, "first immediate, over the fabric"),
+        (1, 0, "board: ready"),
+        "connect() and accept() give communicators",
+        (1, "irecv: up to 8 receives are one group"),
+        (1, 0, "board[n]: the group's sizes and tags: clear to send"),
+        (0, "isend finds its tag in a group"),
+        (0, 1, "inbox: head and up to 128 KiB, with immediate"),
+        (0, 1, "inbox: the next chunk"),
+        (1, "copies to NCCL's buffer, in order"),
+        (1, 0, "board: chunks consumed, their room is free"),
+        "test() says done, on both sides",
+    ], apart=420)
+
+
+def a_rail_fails():
+    return sequence("A rail fails while a message is under way", ["rank 0", "rank 1"], [
+        "addresses of each port went through the bootstrap",
+        (0, 1, "datagram: hello (link, life 1, QPs, credits), repeated"),
+        (1, 0, "hello (ready), then ready and up"),
+        (0, 1, "rail 0: SEND envelope (message 7, 2 stripes)"),
+        (0, 1, "rail 0: WRITE with immediate, stripe 0"),
+        (0, 1, "rail 1: WRITE with immediate, stripe 1", "lost"),
+        (0, "retry exceeded: rail 1 is fenced.\nQPs to error, drained, destroyed"),
+        (0, 1, "datagram over every rail: fenced\n(link 1, life 1, received n)"),
+        (1, "the same: its QPs end"),
+        (1, 0, "fenced (answer, received m)"),
+        (0, "The first m units landed, the others did not"),
+        (0, 1, "rail 0: WRITE with immediate, stripe 1"),
+        (1, "delivers message 7, once"),
+        (0, 1, "hello (link 1, life 2, new QPs),\nonce the port is active, with back-off"),
+    ], apart=420)
