@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install: libraries, programs, headers, env.sh, a CMake package, pkg-config files, documents. Each part has a
-# component, for those who want a part alone (--component).
+# component, of which scripts/package makes a Debian package: see GdrxPackages.
 include(CMakePackageConfigHelpers)
 
 set(GDRX_ENV_BIN ${CMAKE_BINARY_DIR}/bin)
@@ -17,6 +17,10 @@ install(FILES ${CMAKE_BINARY_DIR}/install/env.sh DESTINATION ${CMAKE_INSTALL_DAT
 function(gdrx_install component)
   foreach(target ${ARGN})
     if(TARGET ${target})
+      get_target_property(kind ${target} TYPE)
+      if(kind STREQUAL MODULE_LIBRARY) # CMake gives modules no name, by which a package's tools know a library
+        target_link_options(${target} PRIVATE LINKER:-soname,$<TARGET_FILE_NAME:${target}>)
+      endif()
       install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component})
     endif()
@@ -102,3 +106,4 @@ Libs: -L\${libdir} -lgdrx-mpi
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT mpi_dev)
 endif()
 include(GdrxDocuments)
+include(GdrxPackages)
