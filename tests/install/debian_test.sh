@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # debian_test.sh PACKAGES EXAMPLES CACHE: installs the Debian packages of a folder in a bare root of Debian 12, uses them
 # there, and removes them again. CACHE keeps the root, and the packages of Debian that it needs. 77, a skip, where such a
-# root cannot be made. GDRX_ROOT_MIRROR: where Debian's packages come from, if not from debootstrap's default.
+# root cannot be made. DEBIAN_MIRROR: where Debian's packages come from, if not from debootstrap's default.
 set -euo pipefail
 packages=$(realpath "$1") examples=$(realpath "$2")
 mkdir -p "$3"
@@ -12,14 +12,14 @@ wrong() { echo "FAILED: $*"; exit 1; }
 [ "$(id -u)" = 0 ] || skip "a bare root takes root"
 command -v debootstrap > /dev/null || skip "debootstrap is not installed"
 # Mounts of its own, that end with it.
-[ "${GDRX_APART:-}" = yes ] || GDRX_APART=yes exec unshare --mount --propagation private "$0" "$@"
+[ "${apart_by_itself:-}" = yes ] || apart_by_itself=yes exec unshare --mount --propagation private "$0" "$@"
 work=$(mktemp -d)
 root=$work/root
 trap 'umount -l "$root"/{proc,sys,dev} 2> /dev/null; rm -rf --one-file-system "$work"' EXIT
 mkdir -p "$root" "$cache/archives"
 if [ ! -s "$cache/bookworm.tar" ]; then
   mirror=()
-  [ -z "${GDRX_ROOT_MIRROR:-}" ] || mirror=("$GDRX_ROOT_MIRROR")
+  [ -z "${DEBIAN_MIRROR:-}" ] || mirror=("$DEBIAN_MIRROR")
   debootstrap --variant=minbase bookworm "$work/base" "${mirror[@]}" > "$work/log" 2>&1 ||
     skip "debootstrap ends with $?: $(tail -n 1 "$work/log")"
   rm -f "$work"/base/var/cache/apt/archives/*.deb

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sbom_test.py BUILD SOURCE: the SBOM of a build names what its library is linked with, and holds together.
 
-spdx-tools (pyspdxtools, of PyPI) validates it where it is installed; GDRX_SPDX_TOOLS may name it."""
+spdx-tools (pyspdxtools, of PyPI) validates it where it is installed; PYSPDXTOOLS may name it."""
 import json, os, pathlib, re, shutil, subprocess, sys, tempfile
 
 build, source = map(pathlib.Path, sys.argv[1:3])
@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert "libgtest-dev" not in packages, "what only tests use is not in what is installed"
     built = next(one for one in said["files"] if re.search(r"/libgdrx\.so\.0\.", one["fileName"]))
     assert len(built["checksums"]) == 2 and all(re.fullmatch("[0-9a-f]{40,64}", one["checksumValue"]) for one in built["checksums"])
-    tool = os.environ.get("GDRX_SPDX_TOOLS") or shutil.which("pyspdxtools")
+    tool = os.environ.get("PYSPDXTOOLS") or shutil.which("pyspdxtools")
     if tool:
         run(tool, "-i", path)
     print(f"{len(packages)} packages, {len(said['files'])} files" + ("" if tool else "; not validated: pyspdxtools is not installed"))
