@@ -214,6 +214,7 @@ int main(int argc, char** argv) {
   std::string command = "mpirun " + program;
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
   const auto options = gdrx::bench::parse_options(argc, argv);
+  if (options && options->described) return std::fputs(options->help_text.c_str(), stdout) < 0;
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -13,6 +13,7 @@
 #include "gdrx/config.hpp"
 #include "gdrx/plan.hpp"
 #include "mpi-tests/machine.hpp"
+#include "tools/describe.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
 namespace gdrx::bench {
@@ -160,6 +161,33 @@ Result<std::vector<std::string>> algorithms_of(const Sister& sister, const std::
   return chosen;
 }
 
+template <class T, std::size_t N>
+std::vector<std::string> names_of(const char* more) {
+  std::vector<std::string> names{"all", more};
+  for (std::size_t i = 0; i < N; ++i) names.emplace_back(to_string(static_cast<T>(i)));
+  return names;
+}
+
+// For completion; check() and what it calls say what is wrong, in words.
+void declare_words(CLI::App& app, const Sister& sister) {
+  std::vector<std::string> algorithms{"auto", "all"};
+  if (sister.plans) {
+    for (const plan::Algorithm one : plan::algorithms_of(*sister.plans)) {
+      algorithms.emplace_back(to_string(one));
+    }
+  }
+  using tools::takes_words;
+  takes_words(app.get_option("-t"), names_of<DataType, kDataTypeCount>("every"));
+  if (sister.reduces) {
+    takes_words(app.get_option("-o"), names_of<ReduceOp, kNamedOpCount>("every"));
+  }
+  takes_words(app.get_option("--algo"), algorithms);
+  takes_words(app.get_option("--transport"), {"auto", "shm", "ucx", "tcp", "verbs"});
+  takes_words(app.get_option("--memory"), {"host", "cuda"});
+  takes_words(app.get_option("--mode"), {"blocking", "stream", "graph"});
+  takes_words(app.get_option("--vs"), {"mpi", "nccl"});
+}
+
 void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-b,--minbytes", raw.begin, "smallest size, bytes (K, M, G)");
   app.add_option("-e,--maxbytes", raw.end, "largest size, bytes");
@@ -200,6 +228,7 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   if (sister.in_place) app.add_flag("--in-place", raw.only_in, "in place only");
   app.add_flag("--out-of-place", raw.only_out, "out of place only");
   if (sister.kind == Kind::all_reduce) app.footer(kExamples);
+  declare_words(app, sister);
 }
 
 Result<void> check_mode(const Raw& raw, Options& options) {
@@ -334,6 +363,11 @@ Result<Options> parse_options(int argc, char** argv) {
   app.option_defaults()->take_last();  // as nccl-tests: a script's options, and then one's own
   declare(app, raw, options);
   app.set_version_flag("--version", program + " of gdrx " GDRX_VERSION_TEXT ", commit " + commit());
+  if (argc == 2 && argv[1] == tools::kDescribe) {
+    options.described = true;
+    options.help_text = tools::options_of(app);
+    return options;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -38,7 +38,8 @@ struct Options {
   int root = 0;
   double timeout = 0;
   std::uint64_t seed = 1;
-  bool help = false;  // or --version: help_text is all that there is to do
+  bool help = false;       // or --version: help_text is all that there is to do
+  bool described = false;  // help_text is printed, even where MPI cannot start
   std::string help_text;
 };
 

@@ -10,6 +10,7 @@
 #include "gdrx/config.hpp"
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
+#include "tools/describe.hpp"
 #include "tools/doctor/view.hpp"
 #include "tools/help.hpp"
 
@@ -66,7 +67,11 @@ int main(int argc, char** argv) {
     const bool runs =
         words.size() > 1 && words[0] == "run" && words[1] != "--help" && words[1] != "-h";
     if (runs) gdrx::tools::run({words.begin() + 1, words.end()});
-    app.parse(argc, argv);
+    if (words.size() == 1 && words[0] == gdrx::tools::kDescribe) {
+      std::fputs(gdrx::tools::options_of(app).c_str(), stdout);
+    } else {
+      app.parse(argc, argv);
+    }
     return gdrx::all_printed() ? 0 : fail(gdrx::tools::kFailed, kNotWritten);
   } catch (const CLI::Success& help) {
     const int status = app.exit(help);

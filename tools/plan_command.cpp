@@ -10,6 +10,7 @@
 #include "gdrx/plan_text.hpp"
 #include "gdrx/traits.hpp"
 #include "tools/commands.hpp"
+#include "tools/describe.hpp"
 #include "tools/plan_report.hpp"
 #include "tools/support.hpp"
 #include "tools/units.hpp"
@@ -58,10 +59,10 @@ std::string folded(std::string_view name) {
 }
 
 // The names of the collectives that have plans of their own.
-std::vector<std::string_view> with_plans() {
-  std::vector<std::string_view> names;
+std::vector<std::string> with_plans() {
+  std::vector<std::string> names;
   for (const Collective collective : plan::collectives_with_plans()) {
-    names.push_back(to_string(collective));
+    names.emplace_back(to_string(collective));
   }
   return names;
 }
@@ -217,13 +218,17 @@ void add_plan(CLI::App& app) {
   auto* command = app.add_subcommand("plan", "shows, proves and simulates an algorithm's program");
   auto options = std::make_shared<PlanOptions>();
   PlanOptions& o = *options;
-  command
-      ->add_option("--algo", o.algorithm,
-                   fmt::format("{}; all: compares them", fmt::join(plan::kAlgorithmNames, ", ")))
-      ->capture_default_str();
-  command
-      ->add_option("--collective", o.collective, fmt::format("{}", fmt::join(with_plans(), ", ")))
-      ->capture_default_str();
+  std::vector<std::string> algorithms(plan::kAlgorithmNames.begin(), plan::kAlgorithmNames.end());
+  const std::string joined = fmt::format("{}", fmt::join(algorithms, ", "));
+  algorithms.emplace_back("all");
+  takes_words(command->add_option("--algo", o.algorithm, joined + "; all: compares them")
+                  ->capture_default_str(),
+              algorithms);
+  takes_words(command
+                  ->add_option("--collective", o.collective,
+                               fmt::format("{}", fmt::join(with_plans(), ", ")))
+                  ->capture_default_str(),
+              with_plans());
   command->add_option("-n,--ranks", o.ranks, "how many ranks")->capture_default_str();
   command->add_option("--root", o.root, "of broadcast and reduce")->capture_default_str();
   command->add_option("--rank", o.rank, "show this rank's program only")

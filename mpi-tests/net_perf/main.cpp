@@ -115,6 +115,7 @@ int main(int argc, char** argv) {
   std::string command = "mpirun -np 2 --map-by node net_perf";
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
   auto options = gdrx::net_perf::parse_options(argc, argv);
+  if (options && options->described) return std::fputs(options->help_text.c_str(), stdout) < 0;
   MPI_Init(&argc, &argv);
   int rank = 0;
   int ranks = 0;

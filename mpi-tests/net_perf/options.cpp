@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/describe.hpp"
+
 namespace gdrx::net_perf {
 namespace {
 
@@ -31,7 +33,9 @@ struct Raw {
 };
 
 void declare(CLI::App& app, Raw& raw, Options& options) {
-  app.add_option("--test", raw.test, "write_bw, write_lat, or both with a comma");
+  tools::takes_words(
+      app.add_option("--test", raw.test, "write_bw, write_lat, or both with a comma"),
+      {"write_bw", "write_lat"});
   app.add_option("-s,--size", raw.sizes, "bytes of a message, or a list with commas")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
@@ -50,7 +54,9 @@ void declare(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-q,--qp", raw.qps, "QPs of a rail")->check(CLI::Range(1, 8));
   app.add_option("-u,--qp-timeout", raw.qp_timeout, "4.096 us * 2^N")->check(CLI::Range(0, 31));
   app.add_flag("-b,--bidirectional", options.bidirectional, "bandwidth both ways at once");
-  app.add_option("--transport", raw.transport, "verbs (the default), tcp or ucx");
+  tools::takes_words(
+      app.add_option("--transport", raw.transport, "verbs (the default), tcp or ucx"),
+      {"verbs", "tcp", "ucx"});
   app.add_flag("--ucx-tcp", options.config.ucx_tcp,
                "UCX over TCP, to measure beside it: whoever reaches its port writes our memory");
   app.add_option("--netns", options.netns,
@@ -97,6 +103,11 @@ Result<Options> parse_options(int argc, char** argv) {
                "net_perf");
   app.option_defaults()->take_last();  // as perftest
   declare(app, raw, options);
+  if (argc == 2 && argv[1] == tools::kDescribe) {
+    options.described = true;
+    options.help_text = tools::options_of(app);
+    return options;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -26,6 +26,7 @@ struct Options {
   std::string json;
   Config config;  // the environment's, and -d, -q, -u, --transport over it
   bool help = false;
+  bool described = false;  // help_text is printed, even where MPI cannot start
   std::string help_text;
 };
 

@@ -38,7 +38,7 @@ ALLOWED = {
     "plugin/exports": ["plugin/abi", "plugin/core"],
     "nccl": [],
     "mpi": ["collectives/comm/c_mpi"],
-    "mpi-tests": ["collectives/reduce", "collectives/tune", "transport/memory"],
+    "mpi-tests": ["collectives/reduce", "collectives/tune", "transport/memory", "tools/describe"],
     "python/csrc": [],
     "tools": ["topo", "transport", "collectives", "plugin/stats"],
 }

@@ -68,7 +68,7 @@ Launcher launcher_of(const Family& family, const Program& program) {
 std::string object_of(const Family& family) {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* const folder : {"../lib", "../lib64"}) {
+  for (const char* const folder : {"../lib", "../" GDRX_LIBDIR, "../lib64"}) {
     const fs::path object = fs::weakly_canonical(here / folder / family.object, error);
     if (fs::exists(object, error)) return object;
   }

@@ -182,6 +182,7 @@ bool is_bound() {
 void add_run(CLI::App& app) {
   auto* command = app.add_subcommand("run", "run a program with each rank near its GPU and NIC");
   command->footer(kRunExamples);
+  command->prefix_command();
   command->callback([] { run(std::vector<std::string>()); });
 }
 

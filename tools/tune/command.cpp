@@ -18,6 +18,7 @@
 
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
+#include "tools/describe.hpp"
 #include "tools/mpirun/command.hpp"
 #include "tools/support.hpp"
 #include "tools/tune/rows.hpp"
@@ -264,8 +265,11 @@ void add_tune(CLI::App& app) {
   command->add_option("-n,--iters", o.iterations, "timed calls of each")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--transports", o.transports, "of host memory: auto, shm, ucx, tcp, verbs")
-      ->capture_default_str();
+  takes_words(
+      command
+          ->add_option("--transports", o.transports, "of host memory: auto, shm, ucx, tcp, verbs")
+          ->capture_default_str(),
+      {"auto", "shm", "ucx", "tcp", "verbs"});
   command->add_option("--memory", o.memory, "host or cuda; without it both, as far as there is")
       ->check(CLI::IsMember({"host", "cuda"}));
   command->add_option("--mpirun", o.mpirun, "the launcher and its options")->capture_default_str();
