@@ -23,9 +23,9 @@ def compile_for_usr(root, build, log):
 
 def make(root, build, out):
     """The packages of a build in `out`; of build/deb, which is compiled here, where no build is named."""
-    for tool in "cpack", "dpkg-shlibdeps", "gzip":
+    for tool in "cpack", "dpkg-shlibdeps", "gzip", "file":
         if not shutil.which(tool):
-            sys.exit(f"package: {tool} is not installed: let an administrator install cmake and dpkg-dev")
+            sys.exit(f"package: {tool} is not installed: let an administrator install cmake, dpkg-dev, gzip and file")
     here = pathlib.Path(build) if build else root / "build/deb"
     here.mkdir(parents=True, exist_ok=True)
     log = here / "package.log"

@@ -4,7 +4,7 @@
 # error in them, where it is installed.
 set -euo pipefail
 build=$1 source=$2
-command -v debootstrap > /dev/null || { echo "skipped: debootstrap is not installed"; exit 77; }
+command -v debootstrap > /dev/null || { echo "skip: debootstrap is not installed"; exit 77; }
 packages=$build/debian-test
 rm -rf "$packages"
 "$source/scripts/package" deb --build "$build" -o "$packages"

@@ -6,7 +6,7 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wrong() { echo "FAILED: $*"; exit 1; }
-commit=$(git -C "$1" rev-parse HEAD 2> /dev/null) || { echo "skipped: no checkout of git"; exit 77; }
+commit=$(git -C "$1" rev-parse HEAD 2> /dev/null) || { echo "skip: no checkout of git"; exit 77; }
 "$1/scripts/package" source -o "$work" > "$work/log" 2>&1 || wrong "$(cat "$work/log")"
 tar -C "$work" -xzf "$work"/gdrx-*.tar.gz
 tree=$(echo "$work"/gdrx-*/)
@@ -22,5 +22,5 @@ cmake -S "$tree" -B "$work/build" -G Ninja -DGDRX_CUDA=OFF -DGDRX_PRECOMPILE=OFF
 objects=(all)
 [ "${2:-}" = all ] || mapfile -t objects < <(ninja -C "$work/build" -t targets all | grep -oE '^[^:]*/(types|output)\.cpp\.o')
 [ ${#objects[@]} -gt 0 ] || wrong "there is nothing to build"
-ninja -C "$work/build" "${objects[@]}" > "$work/log" 2>&1 || wrong "$(tail "$work/log")"
+CCACHE_BASEDIR=$work ninja -j2 -C "$work/build" "${objects[@]}" > "$work/log" 2>&1 || wrong "$(tail "$work/log")"
 python3 "$tree/tests/structure/check_licences.py" "$tree"

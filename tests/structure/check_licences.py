@@ -20,7 +20,7 @@ def files(root):
     listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False)
     if (root / ".git").exists() and listed.returncode == 0:
         return listed.stdout.splitlines()
-    return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.relative_to(root).parts[0] not in ("build", "dist")]
+    return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.relative_to(root).parts[0] not in ("build", "dist", ".git")]
 
 
 def without(root, names):

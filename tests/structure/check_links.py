@@ -4,7 +4,8 @@
 *.md is in the navigation of the site. --self-test: a tree with one link of each wrong kind, each of which must be found."""
 import pathlib, re, sys, tempfile, urllib.parse
 
-SKIPPED = {"build", ".git", "node_modules", "dist"}
+from check_prose import pages
+
 SITE = "scripts/site/mkdocs.yml"
 
 
@@ -27,9 +28,7 @@ def anchors(text):
 
 def broken(root):
     reached = re.findall(r"([\w./-]+\.md)$", (root / SITE).read_text(), re.M)
-    for page in sorted(root.rglob("*.md")):
-        if SKIPPED & set(page.relative_to(root).parts):
-            continue
+    for page in pages(root):
         if str(page.relative_to(root)) not in reached:
             yield f"{page.relative_to(root)}: {SITE} does not lead to it"
         text = page.read_text()

@@ -37,7 +37,7 @@ refused "neither root nor has sudo; let an administrator run: apt-get install bu
 machine dpkg-query="$none" id="$user" sudo="$none"
 refused "sudo is not allowed here; let an administrator run" "$source/scripts/packages"
 machine dpkg-query="$none" id="$root" apt-get='echo "E: Failed to fetch x  Temporary failure resolving" >&2; exit 100'
-refused "apt-get update reaches no package server: E: Failed to fetch .*See to the network" "$source/scripts/packages"
+refused "apt-get update fails: E: Failed to fetch .*See to the network" "$source/scripts/packages"
 # shellcheck disable=SC2016
 machine dpkg-query="$none" id="$root" apt-get='case $* in *update*) ;; *) echo "E: Unable to locate package ninja-build"; exit 100 ;; esac'
 refused "apt-get install fails: E: Unable to locate package ninja-build" "$source/scripts/packages"
@@ -48,5 +48,7 @@ touch "$work/clone/build"
 machine id="$user"
 refused "clone/build cannot be written by ann: clone gdrx into a folder of your own" "$work/clone/scripts/quickstart"
 rm "$work/clone/build"
+machine dpkg-query='echo install ok installed' cmake='exit 1'
+refused "cmake could not configure: it says nothing; all that it says is in" "$work/clone/scripts/quickstart"
 machine dpkg-query='echo install ok installed' cmake='echo "CMake Error: CMAKE_CXX_COMPILER not set"; exit 1'
 refused "cmake could not configure: CMake Error: CMAKE_CXX_COMPILER not set ?; all that it says is in build/quickstart.log" "$work/clone/scripts/quickstart"
