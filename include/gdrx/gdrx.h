@@ -19,9 +19,10 @@
  * thread (0x2) is refused. A communicator whose calls change streams keeps their order by an event:
  * the stream of the call before must then still exist.
  *
- * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), allGather and all
- * that only moves data run on the GPUs if they are of CUDA memory, send and receive if they have a
- * stream, too, and barrier if it has a stream, when all ranks are on one host, each has a GPU
+ * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), scan, exscan,
+ * allGather and all that only moves data run on the GPUs if they are of CUDA memory, send and
+ * receive if they have a stream, too, and barrier if it has a stream, when all ranks are on one
+ * host, 16 at most, each has a GPU
  * (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs registration, gdrxRegister
  * may save copies. A rank that has no element in such a call and gives NULL for its buffers is
  * taken for one of CUDA memory if it gives a stream, or if it gives none and its call before was of
