@@ -10,6 +10,7 @@ import argparse
 import array
 import ctypes
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -180,9 +181,13 @@ def graphs(nccl, comm, memory, ranks):
     expect("all-reduce in a graph", memory.read(buffer, 300), [float(ranks ** 3)] * 300)
 
 
-def outlive(nccl, comm, memory, rank):
+def outlive(nccl, comm, memory, options):
     """What a framework's watcher does: it asks, and aborts what has failed. A call waits for the dead meanwhile."""
-    if rank == 1:
+    rank = options.rank
+    pathlib.Path(f"{options.id}.called.{rank}").touch()
+    if rank == 1:  # the others' first call has returned
+        for other in range(options.ranks):
+            wait_for(f"{options.id}.called.{other}", f"rank {other}'s first call does not return")
         os.kill(os.getpid(), signal.SIGKILL)
     buffer, error = memory.make([1.0] * 10), INT(0)
     try:
@@ -200,6 +205,14 @@ def outlive(nccl, comm, memory, rank):
     print(f"rank {rank}: outlived rank 1", flush=True)
 
 
+def wait_for(path, failure):
+    end = time.monotonic() + 30
+    while not os.path.exists(path):
+        if time.monotonic() > end:
+            raise RuntimeError(failure)
+        time.sleep(0.01)
+
+
 def unique_id(nccl, path, rank):
     made = UniqueId()
     if rank == 0:  # before anything of CUDA
@@ -207,11 +220,7 @@ def unique_id(nccl, path, rank):
         with open(path + ".new", "wb") as file:
             file.write(bytes(made))
         os.rename(path + ".new", path)
-    end = time.monotonic() + 30
-    while not os.path.exists(path):
-        if time.monotonic() > end:
-            raise RuntimeError("rank 0 made no id")
-        time.sleep(0.01)
+    wait_for(path, "rank 0 made no id")
     with open(path, "rb") as file:
         return UniqueId.from_buffer_copy(file.read())
 
@@ -229,7 +238,7 @@ def run_rank(options):
     nccl.ncclCommInitRank(ctypes.byref(comm), options.ranks, made, options.rank)
     nccl.ncclAllReduce(memory.make([0.0]), memory.make([0.0]), 1, FLOAT32, SUM, comm, memory.stream)
     if options.die:
-        return outlive(nccl, comm, memory, options.rank)
+        return outlive(nccl, comm, memory, options)
     collectives(nccl, comm, memory, options.rank, options.ranks)
     messages(nccl, comm, memory, options.rank, options.ranks)
     graphs(nccl, comm, memory, options.ranks)
