@@ -15,17 +15,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // "{text,json}", as CLI::IsMember describes itself and takes_words() names its validator.
-std::vector<std::string> words_of(const std::string& set) {
+std::vector<std::string> fixed_words(const std::string& set) {
   if (set.size() < 2 || set.front() != '{' || set.back() != '}') return {};
   return CLI::detail::split(set.substr(1, set.size() - 2), ',');
 }
 
-std::vector<std::string> words_of(CLI::Option& option) {
+std::vector<std::string> fixed_words(CLI::Option& option) {
   for (int at = 0;; ++at) {
     try {
       const CLI::Validator& validator = *option.get_validator(at);
       for (const std::string& set : {validator.get_name(), validator.get_description()}) {
-        if (auto words = words_of(set); !words.empty()) return words;
+        if (auto words = fixed_words(set); !words.empty()) return words;
       }
     } catch (const CLI::OptionNotFound&) {  // the only way to learn how many there are
       return {};
@@ -40,7 +40,7 @@ Json described(CLI::Option& option) {
   return {{"names", names},
           {"positional", option.get_positional() ? option.get_name(true) : ""},
           {"takes_value", option.get_type_size_max() > 0 && option.get_expected_max() > 0},
-          {"values", words_of(option)},
+          {"values", fixed_words(option)},
           {"default", option.get_default_str()},
           {"required", option.get_required()},
           {"text", option.get_description()}};

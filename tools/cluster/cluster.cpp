@@ -97,7 +97,7 @@ std::string host_name() {
 }
 
 // A rank's text is its host's name, a line's end, its report.
-HostReport report_of(std::size_t rank, const std::string& text) {
+HostReport rank_report(std::size_t rank, const std::string& text) {
   const auto end = std::min(text.find('\n'), text.size());
   HostReport one{text.substr(0, end), {}, {}};
   auto report = parse_doctor_json(std::string_view(text).substr(std::min(end + 1, text.size())));
@@ -110,7 +110,7 @@ HostReport report_of(std::size_t rank, const std::string& text) {
 std::vector<HostReport> heard_of(const std::vector<std::string>& texts) {
   std::vector<HostReport> reports;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    HostReport one = report_of(rank, texts[rank]);
+    HostReport one = rank_report(rank, texts[rank]);
     const bool known = std::any_of(reports.begin(), reports.end(),
                                    [&](const HostReport& other) { return other.host == one.host; });
     if (!known) reports.push_back(std::move(one));
