@@ -123,7 +123,7 @@ gdrxResult_t run_group() noexcept {
 }
 
 // Of the outermost group.
-Result start_group_calls() {
+Result end_outermost_group() {
   const auto made = std::exchange(makings, {});
   Works later(std::exchange(works, {}));
   const gdrxResult_t ran = run_group();
@@ -206,7 +206,7 @@ GDRX_NCCL(ncclGroupEnd) {
     gdrxGroupEnd();
     return kSuccess;
   }
-  return guarded("ncclGroupEnd", start_group_calls);
+  return guarded("ncclGroupEnd", end_outermost_group);
 }
 
 /// Nothing of the group is started. As in NCCL an inner one just ends.

@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{10};
-constexpr milliseconds kLastWordOfAll{5000};  // what the end of a communicator may take itself
+constexpr milliseconds kLongestEnd{5000};  // what the end of a communicator may take itself
 
 /// The program's signals are its own threads': a thread that is made meanwhile gets none.
 class NoSignals {
@@ -98,7 +98,7 @@ void Departures::run() noexcept {
 void Departures::await_end() noexcept {
   std::unique_lock lock(mutex_);
   at_exit_ = false;
-  changed_.wait_until(lock, last_ + kLastWordOfAll, [this] { return !running_; });
+  changed_.wait_until(lock, last_ + kLongestEnd, [this] { return !running_; });
   if (running_ || !thread_.joinable()) return;
   std::thread ended = std::move(thread_);
   lock.unlock();
