@@ -1,46 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# debian_test.sh PACKAGES EXAMPLES CACHE: installs the Debian packages of a folder in a bare root of Debian 12, uses them
-# there, and removes them again. CACHE keeps the root, and the packages of Debian that it needs. 77, a skip, where such a
-# root cannot be made. DEBIAN_MIRROR: where Debian's packages come from, if not from debootstrap's default.
+# debian_test.sh PACKAGES EXAMPLES CACHE [RELEASE]: installs the Debian packages of a folder in a bare root of the release
+# for which they are built (bookworm, trixie, noble; else that of this machine), uses them there, and removes them again.
+# CACHE keeps the root, and the packages that it needs. 77, a skip, where such a root cannot be made.
 set -euo pipefail
 packages=$(realpath "$1") examples=$(realpath "$2")
 mkdir -p "$3"
 cache=$(realpath "$3")
 skip() { echo "skip: $*"; exit 77; }
 wrong() { echo "FAILED: $*"; exit 1; }
-[ "$(id -u)" = 0 ] || skip "a bare root takes root"
-command -v debootstrap > /dev/null || skip "debootstrap is not installed"
-# Mounts of its own, that end with it.
-unshare --mount true 2> /dev/null || skip "no mounts of its own can be had here"
-[ "${apart_by_itself:-}" = yes ] || apart_by_itself=yes exec unshare --mount --propagation private "$0" "$@"
-work=$(mktemp -d)
-root=$work/root
-trap 'umount -l "$root"/{proc,sys,dev} 2> /dev/null; rm -rf --one-file-system "$work"' EXIT
-mkdir -p "$root" "$cache/archives"
-if [ ! -s "$cache/bookworm.tar" ]; then
-  mirror=()
-  [ -z "${DEBIAN_MIRROR:-}" ] || mirror=("$DEBIAN_MIRROR")
-  debootstrap --variant=minbase bookworm "$work/base" "${mirror[@]}" > "$work/log" 2>&1 ||
-    skip "debootstrap ends with $?: $(tail -n 1 "$work/log")"
-  rm -f "$work"/base/var/cache/apt/archives/*.deb
-  tar -C "$work/base" -cf "$cache/bookworm.tar.new" .
-  mv "$cache/bookworm.tar.new" "$cache/bookworm.tar"
-fi
-tar -C "$root" -xf "$cache/bookworm.tar"
-mount -t proc proc "$root/proc" || skip "nothing can be mounted here"
-for folder in sys dev; do mount --rbind /$folder "$root/$folder"; done
-mount --make-rslave "$root/sys" && mount --make-rslave "$root/dev"
-cp /etc/resolv.conf /etc/hosts "$root/etc/" || true
-find "$cache/archives" -name '*.deb' -exec ln {} "$root/var/cache/apt/archives/" \; 2> /dev/null ||
-  cp "$cache"/archives/*.deb "$root/var/cache/apt/archives/" 2> /dev/null || true
+# shellcheck source=scripts/roots/bare_root.sh
+. "$(dirname "$0")/../../scripts/roots/bare_root.sh"
+root_alone "$0" "$@"
+root_start "${4:-}" "$cache"
+work=$root_work
 mkdir "$root/gdrx"
 cp "$packages"/*.deb "$root/gdrx/"
 cp -r "$examples" "$root/examples"
-echo 'APT::Keep-Downloaded-Packages "true";' > "$root/etc/apt/apt.conf.d/keep"
-echo 'force-unsafe-io' > "$root/etc/dpkg/dpkg.cfg.d/fast"
-inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive \
-  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 chroot "$root" bash -c "$1" < /dev/null; }
 # apt WORDS: what it says is shown where it fails.
 apt() { inside "apt-get -y --no-install-recommends $1" > "$work/log" 2>&1 || { tail -n 20 "$work/log"; wrong "apt-get $1"; }; }
 files() { inside "find / -xdev -name '*gdrx*' -not -path '/gdrx*' -not -path '/proc/*' -not -path '/sys/*' | sort"; }
@@ -71,7 +47,7 @@ inside "mpirun -np 4 allreduce_test -b 8 -e 64K" > "$work/table" 2>&1 || wrong "
 grep -q "every element of every rank right" "$work/table" || wrong "allreduce_test: $(cat "$work/table")"
 inside "cmake -S /examples -B /tmp/m > /tmp/log 2>&1 && cmake --build /tmp/m --target under_mpi > /tmp/log 2>&1 || { cat /tmp/log; exit 1; }" ||
   wrong "find_package with MPI"
-find "$root/var/cache/apt/archives" -name '*.deb' -not -name '*gdrx*' -exec cp -un {} "$cache/archives/" \;
+root_keep
 [ "$(inside "mpirun -np 4 /tmp/m/under_mpi" | grep -c ': 10$')" = 4 ] || wrong "a program of MPI by CMake"
 inside "mpirun -np 2 gdrx mpirun --help > /dev/null; gdrx mpirun -np 2 /tmp/m/under_mpi" | grep ': 3$' > /dev/null || wrong "gdrx mpirun"
 

@@ -5,12 +5,12 @@
 set -u
 cd "$1/scripts" || exit 1
 wrong() { echo "FAILED: $1"; exit 1; }
-for script in test quickstart performance docs drawings kill-test nccl-vs-socket package torch-matrix; do
+for script in test quickstart performance docs drawings kill-test nccl-vs-socket package torch-matrix distributions; do
   out=$("./$script" --help 2>&1) || wrong "$script --help ends with $?"
   [ -n "$out" ] || wrong "$script --help says nothing"
 done
 for way in "test sanitisers" "test sanitizers twice" "quickstart fast" "performance --gpus" "docs --open" "kill-test --bin /nowhere" \
-  "nccl-vs-socket 2 /nowhere" "package egg" "torch-matrix --only 2.5"; do
+  "nccl-vs-socket 2 /nowhere" "package egg" "torch-matrix --only 2.5" "distributions sid"; do
   read -ra words <<< "$way"
   out=$(./"${words[0]}" "${words[@]:1}" 2>&1)
   status=$?
