@@ -29,7 +29,8 @@ constexpr const char* kMpirunExamples =
     "  GDRX_MPI=all,explain gdrx mpirun -np 4 ./app    all that can be, and a table at the end\n"
     "Every word goes to the mpirun of the program's MPI as it is. By hand:\n"
     "  mpirun -x LD_PRELOAD=.../libgdrx-coll-ompi.so ...        Open MPI\n"
-    "  mpirun -genv LD_PRELOAD .../libgdrx-coll-mpich.so ...    MPICH, Intel MPI";
+    "  mpirun -genv LD_PRELOAD .../libgdrx-coll-mpich.so ...    MPICH, Intel MPI\n"
+    "A call waits for late ranks without end, as MPI's do; GDRX_TIMEOUT=SECONDS ends the wait.";
 
 /// The first of the words that is a program of some MPI, and the library that it is linked to.
 struct Program {
@@ -72,9 +73,9 @@ std::string object_of(const Family& family) {
     const fs::path object = fs::weakly_canonical(here / folder / family.object, error);
     if (fs::exists(object, error)) return object;
   }
-  throw Failure{kFailed, fmt::format("there is no {} beside this command: build gdrx where Open "
-                                     "MPI's headers are",
-                                     family.object)};
+  throw Failure{kFailed, fmt::format("there is no {} beside this command: install the package {}, "
+                                     "or build gdrx where Open MPI's headers are",
+                                     family.object, family.package)};
 }
 
 [[noreturn]] void launch(const std::vector<std::string>& given) {

@@ -51,6 +51,7 @@ const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies{
       {"Open MPI",
        "libgdrx-coll-ompi.so",
+       "gdrx-mpi-openmpi",
        {"mpirun", "mpirun.openmpi"},
        {"Open MPI", "OpenRTE", "PRRTE"},
        {"libmpi.so.40", "libmpi_mpifh.so.40", "libmpi_usempif08.so.40",
@@ -59,6 +60,7 @@ const std::vector<Family>& families() {
        false},
       {"MPICH or Intel MPI",
        "libgdrx-coll-mpich.so",
+       "gdrx-mpi-mpich",
        {"mpirun", "mpirun.mpich", "mpiexec.hydra"},
        {"HYDRA", "Intel(R) MPI"},
        {"libmpi.so.12", "libmpich.so.12", "libmpifort.so.12", "libmpichfort.so.12",

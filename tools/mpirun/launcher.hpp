@@ -15,6 +15,7 @@ namespace gdrx::tools {
 struct Family {
   std::string_view mpis;
   std::string_view object;                  // of gdrx, for its programs
+  std::string_view package;                 // of Debian, that has the object
   std::vector<std::string_view> launchers;  // by what names
   std::vector<std::string_view> versions;   // any of these is in what `--version` prints
   std::vector<std::string_view>
