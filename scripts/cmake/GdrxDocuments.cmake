@@ -9,7 +9,8 @@ if(NOT Python3_FOUND OR CMAKE_CROSSCOMPILING)
   return()
 endif()
 
-# gdrx_manuals(COMPONENT NAME commands of bin/...): their pages and completion.
+# gdrx_manuals(COMPONENT NAME commands of bin/...): their pages and completion. What is made on the way is removed: root may
+# install what another user builds, who must be able to install again.
 function(gdrx_manuals component name)
   set(folder ${CMAKE_BINARY_DIR}/install/manuals/${name})
   list(TRANSFORM ARGN PREPEND "${CMAKE_BINARY_DIR}/bin/" OUTPUT_VARIABLE commands)
@@ -21,6 +22,7 @@ function(gdrx_manuals component name)
   install(DIRECTORY ${folder}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT ${component})
   install(DIRECTORY ${folder}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT ${component})
   install(DIRECTORY ${folder}/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions COMPONENT ${component})
+  install(CODE "file(REMOVE_RECURSE \"${folder}\")" COMPONENT ${component})
 endfunction()
 gdrx_manuals(tools gdrx gdrx)
 if(TARGET allreduce_test)

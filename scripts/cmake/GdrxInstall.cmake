@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install: libraries, programs, headers, env.sh, a CMake package, pkg-config files, documents. Each part has a
-# component, of which scripts/package makes a Debian package: see GdrxPackages.
+# component, of which scripts/package makes a Debian package: see GdrxPackages. env.sh is in none, as /usr needs none.
 include(CMakePackageConfigHelpers)
 
 set(GDRX_ENV_BIN ${CMAKE_BINARY_DIR}/bin)
@@ -10,8 +10,9 @@ configure_file(scripts/env.sh.in ${CMAKE_BINARY_DIR}/env.sh @ONLY)
 install(CODE "
   set(GDRX_ENV_BIN \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   set(GDRX_ENV_LIB \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
-  configure_file(\"${PROJECT_SOURCE_DIR}/scripts/env.sh.in\" \"${CMAKE_BINARY_DIR}/install/env.sh\" @ONLY)" COMPONENT tools)
-install(FILES ${CMAKE_BINARY_DIR}/install/env.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/gdrx COMPONENT tools)
+  configure_file(\"${PROJECT_SOURCE_DIR}/scripts/env.sh.in\" \"${CMAKE_BINARY_DIR}/install/env.sh\" @ONLY)
+  file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/gdrx\" TYPE FILE FILES \"${CMAKE_BINARY_DIR}/install/env.sh\")
+  file(REMOVE \"${CMAKE_BINARY_DIR}/install/env.sh\")" COMPONENT environment)
 
 # gdrx_install(COMPONENT targets...): programs and libraries, those that are built here.
 function(gdrx_install component)

@@ -4,7 +4,12 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME gdrx)
 set(CPACK_PACKAGE_VENDOR gdrx)
-set(CPACK_PACKAGE_CONTACT "gdrx maintainers <gdrx@packages.invalid>" CACHE STRING "Maintainer of the Debian packages")
+# Who makes packages is named in them, as Debian's own tools take it; nobody reads the default's address.
+set(GDRX_MAINTAINER "gdrx maintainers <maintainers@gdrx.invalid>" CACHE STRING "Maintainer of the Debian packages: NAME <ADDRESS>")
+set(CPACK_PACKAGE_CONTACT ${GDRX_MAINTAINER})
+if(NOT "$ENV{DEBEMAIL}" STREQUAL "")
+  set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """completion.py SHELL FOLDER: what a tab gives on a terminal of the shell, with the files that are installed.
 
-FOLDER/*/ have bash/ and zsh/, as scripts/manuals writes them. 77, a skip, where the shell is not installed."""
+FOLDER has bash/ and zsh/, as they are installed. 77, a skip, where the shell is not installed."""
 import os, pty, re, select, shutil, sys, tempfile, time
 
 SHELL, FOLDER = sys.argv[1], os.path.realpath(sys.argv[2])
@@ -27,9 +27,9 @@ START = {
     "zsh": ["zsh", "-f", "-i"],
 }
 SETUP = {
-    "bash": f"for f in {FOLDER}/*/bash/*; do . $f; done; bind 'set bell-style none'; bind 'set enable-bracketed-paste off';"
+    "bash": f"for f in {FOLDER}/bash/*; do . $f; done; bind 'set bell-style none'; bind 'set enable-bracketed-paste off';"
             " bind 'set page-completions off'",
-    "zsh": f"unsetopt zle_bracketed_paste beep; fpath=({FOLDER}/*/zsh $fpath); autoload -Uz compinit; compinit -u -d ./dump; unset zle_bracketed_paste",
+    "zsh": f"unsetopt zle_bracketed_paste beep; fpath=({FOLDER}/zsh $fpath); autoload -Uz compinit; compinit -u -d ./dump; unset zle_bracketed_paste",
 }
 if not shutil.which(SHELL):
     print(f"{SHELL} is not installed")

@@ -26,6 +26,7 @@ inside "apt-get update" > "$work/log" 2>&1 || skip "no package server is reached
 echo "the command, without MPI and compilers"
 apt "install /gdrx/gdrx-tools_*.deb"
 inside "command -v mpirun || command -v gcc" && wrong "gdrx-tools brings MPI or a compiler"
+inside "test ! -e /usr/share/gdrx/env.sh" || wrong "gdrx-tools has env.sh, which /usr does not need"
 inside "gdrx topo" > "$work/topo" || wrong "gdrx topo ends with $?: $(cat "$work/topo")"
 inside "gdrx topo --cluster '8 H200, one 400 Gb/s NIC a GPU'" | grep NV18 > /dev/null || wrong "gdrx topo of a host in words"
 inside "gdrx doctor" > "$work/doctor" 2>&1 || [ $? = 1 ] || wrong "gdrx doctor: $(cat "$work/doctor")"
@@ -49,6 +50,8 @@ inside "cmake -S /examples -B /tmp/m > /tmp/log 2>&1 && cmake --build /tmp/m --t
   wrong "find_package with MPI"
 root_keep
 [ "$(inside "mpirun -np 4 /tmp/m/under_mpi" | grep -c ': 10$')" = 4 ] || wrong "a program of MPI by CMake"
+inside "mkdir /tmp/away && mv /usr/lib/*/libgdrx-coll-ompi.so /tmp/away/; ! gdrx mpirun -np 2 /tmp/m/under_mpi 2>&1; mv /tmp/away/* /usr/lib/*-linux-gnu/" |
+  grep "install the package gdrx-mpi-openmpi" > /dev/null || wrong "gdrx mpirun names no package where its object lacks"
 inside "mpirun -np 2 gdrx mpirun --help > /dev/null; gdrx mpirun -np 2 /tmp/m/under_mpi" | grep ': 3$' > /dev/null || wrong "gdrx mpirun"
 
 echo "the rest, and away with it"
