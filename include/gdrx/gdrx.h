@@ -2,58 +2,9 @@
  *
  * gdrx: collective communication for GPU and host buffers. C API.
  *
- * Order and asynchrony. A communicator runs its operations in the order in which they were posted;
- * every rank posts the same collectives in the same order. Each operation takes a stream and an
- * optional request:
- *   - no stream (gdrxStreamNone, NULL) and request NULL: the call returns when the operation is
- *     done;
- *   - no stream and a request: the call returns at once, gdrxTest or gdrxWait completes it. Both
- *     drive the operation; while nobody calls them a thread of the communicator does;
- *   - a CUDA stream (cast to gdrxStream_t) and request NULL: the operation takes its place in the
- *     stream, the call returns at once, and the stream tells when it is done, as with NCCL. Such
- *     calls may be captured into a CUDA graph; whoever launches graphs of one communicator orders
- *     their launches alike on every rank. Errors: gdrxCommGetAsyncError, or the error handler;
- *   - a stream and a request: both; but the request alone where the host waits for the stream.
- * CUDA's default stream is gdrxStreamDefault, since its name there, 0, is no stream here; it cannot
- * be captured, and ranks that share it wait for each other in vain. CUDA's default stream of each
- * thread (0x2) is refused. A communicator whose calls change streams keeps their order by an event:
- * the stream of the call before must then still exist.
- *
- * Buffers are host memory or CUDA memory. AllReduce, reduce, reduceScatter(v), scan, exscan,
- * allGather and all that only moves data run on the GPUs if they are of CUDA memory, send and
- * receive if they have a stream, too, and barrier if it has a stream, when all ranks are on one
- * host, 16 at most, each has a GPU
- * (gdrxConfig_t.gpus), and the GPUs can reach each other; nothing needs registration, gdrxRegister
- * may save copies. A rank that has no element in such a call and gives NULL for its buffers is
- * taken for one of CUDA memory if it gives a stream, or if it gives none and its call before was of
- * CUDA memory. AllReduce between hosts runs on GPUs and network, in the order of its stream, too; a
- * thread of the communicator drives the network. A call that is not in a stream keeps its place
- * behind those that are, but not beside graphs: the host waits for a graph's stream first.
- * Everything else is staged: by pinned host memory and the host. With a stream, buffers of CUDA
- * memory alone and GPUs in use this has its place in the stream as above: the call returns at once,
- * may be captured, and its time begins when the stream reaches it. Whoever launches graphs orders
- * them and other calls in other streams; so he does two messages to one rank if one of them is
- * staged so. Other calls of CUDA memory wait for their stream first, and block until they are done
- * if they have no request; they disturb no capture. A warning says why a communicator stages, once
- * for each reason. More than two ranks of one process that share a GPU need
- * CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment, else their calls are staged: streams that
- * share a queue would let a kernel wait for one behind it. With a driver or toolkit before CUDA
- * 12.4 they, and GPU calls that ranks may begin in different orders, want
- * CUDA_MODULE_LOADING=EAGER, too: a kernel that is loaded when it is first used may wait for those
- * that run. GPU buffers lie on the communicator's GPU. Buffers belong to the caller and stay
- * untouched by him until the operation is done. All ranks give buffers of the same kind, a root
- * both of them, and a barrier or a message has a stream on all its ranks or on none. recvbuff may
- * equal sendbuff (in place). Any alignment and count, 0 too.
- *
- * Threads. Different communicators may be used by different threads at once. One communicator is
- * used by one thread at a time, except gdrxCommAbort, gdrxCommGetAsyncError, gdrxGetLastError,
- * gdrxCommSetTimeout and gdrxCommGetWaiting, which any thread may call at any time until
- * gdrxCommDestroy. Several ranks may live in one process, a communicator and a thread each, or
- * driven by requests; by a thread, if calls on CUDA memory between hosts have over 100 MiB.
- *
- * Errors. Every call returns a result; gdrxGetLastError(comm) has one line that says what, where
- * and what to do. A failed communicator stays failed: every pending and later operation ends with
- * the first reason, on every rank that lives.
+ * The rules that hold for every call are in docs/reference/calls.md, which is installed, too:
+ * order, streams and requests, buffers, threads, errors. A comment here has the rules of its
+ * function alone.
  */
 #ifndef GDRX_GDRX_H
 #define GDRX_GDRX_H
