@@ -50,7 +50,8 @@ inside "cmake -S /examples -B /tmp/m > /tmp/log 2>&1 && cmake --build /tmp/m --t
   wrong "find_package with MPI"
 root_keep
 [ "$(inside "mpirun -np 4 /tmp/m/under_mpi" | grep -c ': 10$')" = 4 ] || wrong "a program of MPI by CMake"
-inside "mkdir /tmp/away && mv /usr/lib/*/libgdrx-coll-ompi.so /tmp/away/; ! gdrx mpirun -np 2 /tmp/m/under_mpi 2>&1; mv /tmp/away/* /usr/lib/*-linux-gnu/" |
+inside "object=\$(find /usr/lib -name libgdrx-coll-ompi.so) && mv \$object \$object.away && ! gdrx mpirun -np 2 /tmp/m/under_mpi 2>&1
+  mv \$object.away \$object" |
   grep "install the package gdrx-mpi-openmpi" > /dev/null || wrong "gdrx mpirun names no package where its object lacks"
 inside "mpirun -np 2 gdrx mpirun --help > /dev/null; gdrx mpirun -np 2 /tmp/m/under_mpi" | grep ': 3$' > /dev/null || wrong "gdrx mpirun"
 
