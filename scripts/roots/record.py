@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """record.py LOGS COMMIT NAME JOBS FILE: what scripts/distributions saw in a root, as one JSON file. 1 if a part failed."""
 import json
+import os
 import pathlib
 import platform
 import re
@@ -17,16 +18,17 @@ def main(logs, commit, name, jobs, file):
     parts = {}
     for line in (logs / "record").read_text().splitlines():
         part, status, user, system, wall = line.split()
-        parts[part] = {"status": int(status)} if part == "debs" else {
-            "status": int(status), "user_s": round(float(user)), "system_s": round(float(system)), "wall_s": round(float(wall))}
+        parts[part] = {"status": int(status)}
+        if part != "debs":  # which runs in a root of its own
+            parts[part].update(user_s=round(float(user)), system_s=round(float(system)), wall_s=round(float(wall)))
     versions = dict(line.split() for line in (logs / "versions").read_text().splitlines() if len(line.split()) == 2)
     text = (logs / "quickstart.log").read_text(errors="replace")
     said = {"verdict": next((line.strip() for line in text.splitlines() if "every element of every rank" in line), None),
-            "warnings": len(re.findall(r"warning:", text)), "cuda": "CUDA: no" if "nvcc" not in text else "see log"}
+            "warnings": len(re.findall(r"warning:", text))}
     ok = all(part["status"] == 0 for part in parts.values())
     pathlib.Path(file).write_text(json.dumps({
-        "program": "scripts/distributions", "command": f"scripts/distributions -j {jobs}", "distribution": name, "commit": commit,
-        "machine": f"{processor()}, {len(__import__('os').sched_getaffinity(0))} CPUs", "verdict": "ok" if ok else "failed",
+        "program": "scripts/distributions", "command": f"scripts/distributions {logs.name} -j {jobs}", "distribution": name, "commit": commit,
+        "machine": f"{processor()}, {len(os.sched_getaffinity(0))} CPUs", "verdict": "ok" if ok else "failed",
         "quickstart": said, "parts": parts, "versions": versions}, indent=1) + "\n")
     print(f"{file}: {'ok' if ok else 'failed'}")
     return 0 if ok else 1
