@@ -55,7 +55,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   if (large && !small) {
     return check(enqueue_moved(*large, true, blocks, to), "kernel launch");
   }
-  const LaunchMove launch = what.adds ? add_of(what.type) : launch_move;
+  const LaunchMove launch = what.adds ? add_of(call) : launch_move;
   GDRX_TRY(check(launch(call, static_cast<int>(grid), to), "kernel launch"));
   if (!large) return {};
   return check(enqueue_moved(*large, false, blocks, to), "kernel launch");

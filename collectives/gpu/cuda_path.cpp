@@ -243,7 +243,6 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.op = static_cast<std::int32_t>(what.op);
   call_.finish_over = divides ? call_.ranks : 0;
   call_.type = static_cast<std::int32_t>(what.type);
-  const Launch launch = launch_of(what.type);
   // What is read for a barrier is of no meaning.
   call_.input = what.input != nullptr ? what.input : held_->own->data();
   call_.output = what.output;
@@ -260,6 +259,7 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
   call_.op = static_cast<std::int32_t>(added_by(what.op));
   Shape placed = shape;
   placed.early = last->starts.next(shape);
+  const Launch launch = launch_of(call_);
   return check(launch(call_, placed, static_cast<cudaStream_t>(stream)), "kernel launch");
 }
 

@@ -50,8 +50,7 @@ Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* strea
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
-  const LaunchRelay launch = relay_of(what.type);
-  GDRX_TRY(check(launch(call_, between, held_->flags, to), "kernel launch"));
+  GDRX_TRY(check(launch_relay(call_, between, held_->flags, to), "kernel launch"));
   return true;
 }
 

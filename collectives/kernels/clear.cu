@@ -16,7 +16,7 @@ __global__ void clear(std::uint8_t* arena, std::uint32_t owner) {
   }
 }
 
-const Loadable kLoadable(clear);
+const Loadable kLoadableClear(clear);
 
 }  // namespace
 

@@ -10,8 +10,6 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr int kBlock = 256;
-
 template <class E>
 __global__ void __launch_bounds__(kBlock)
     combine(const __grid_constant__ HostSum sum, const __grid_constant__ Guard guard) {
@@ -20,7 +18,7 @@ __global__ void __launch_bounds__(kBlock)
                   std::uint64_t{gridDim.x} * kBlock);
 }
 
-const Loadable kLoadable(combine<Half>);
+const Loadable kLoadableCombine(combine<Half>);
 
 }  // namespace
 
@@ -30,7 +28,7 @@ cudaError_t launch_combine(const HostSum& sum, const Guard& guard, cudaStream_t 
   const auto most = static_cast<std::uint64_t>(sum.blocks);
   const auto blocks = static_cast<int>(wanted < most ? wanted : most);
   const auto kernel =
-      of_type(sum.type, combine<Float>, combine<Half>, combine<Bfloat16>, combine<Any>);
+      of_call(sum.type, sum.op, 1, combine<Float>, combine<Half>, combine<Bfloat16>, combine<Any>);
   return enqueue_alone(kernel, blocks, kBlock, stream, sum, guard);
 }
 

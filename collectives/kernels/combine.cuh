@@ -7,30 +7,25 @@
 
 namespace gdrx::gpu {
 
-__device__ __forceinline__ Pack operand(const HostSum& sum, int host, std::uint64_t pack) {
-  const int place = host < sum.self ? host : host - 1;
-  const std::uint8_t* at =
-      host == sum.self ? sum.own : sum.landed + static_cast<std::uint64_t>(place) * sum.stride;
-  return reinterpret_cast<const Pack*>(at)[pack];
+/// One pack of every host.
+__device__ __forceinline__ Operands operands_of(const HostSum& sum, std::uint64_t pack) {
+  const std::uint64_t at = pack * sizeof(Pack);
+  return {sum.landed + at, sum.stride, sum.own + at, sum.self};
 }
 
-/// What thread `first` of `threads` adds, all of them the whole.
+/// What thread `first` of `threads` adds, all of them the whole. A sum: see is_hot().
 template <class E>
 struct Combine {
   static __device__ __forceinline__ void run(const HostSum& sum, std::uint64_t first,
                                              std::uint64_t threads) {
     const std::uint64_t packs = packs_of(sum.bytes);
     for (std::uint64_t pack = first; pack < packs; pack += threads) {
-      const auto add_all = [&](auto op) {
-        Accumulators<E> sums;
-        sums.set(operand(sum, 0, pack));
-        for (int host = 1; host < sum.hosts; ++host) {
-          sums.template add<decltype(op)>(operand(sum, host, pack));
-        }
-        return sums.finish(sum.finish_over);
-      };
-      reinterpret_cast<Pack*>(sum.into)[pack] =
-          with_operator(static_cast<std::int32_t>(sum.op), add_all);
+      const Operands operands = operands_of(sum, pack);
+      const auto operand = [&](int i) { return *reinterpret_cast<const Pack*>(operands.at(i)); };
+      Accumulators<E> sums;
+      sums.set(operand(0));
+      for (int host = 1; host < sum.hosts; ++host) sums.template add<Sum>(operand(host));
+      reinterpret_cast<Pack*>(sum.into)[pack] = sums.finish(sum.finish_over);
     }
   }
 };
@@ -39,8 +34,13 @@ template <>
 struct Combine<Any> {
   static __device__ __noinline__ void run(const HostSum& sum, std::uint64_t first,
                                           std::uint64_t threads) {
-    with_element(static_cast<std::int32_t>(sum.type),
-                 [&](auto element) { Combine<decltype(element)>::run(sum, first, threads); });
+    const Reduction how{static_cast<std::int32_t>(sum.type), static_cast<std::int32_t>(sum.op),
+                        sum.finish_over};
+    const std::uint64_t packs = packs_of(sum.bytes);
+#pragma unroll 1
+    for (std::uint64_t pack = first; pack < packs; pack += threads) {
+      reinterpret_cast<Pack*>(sum.into)[pack] = reduce_any(how, operands_of(sum, pack), sum.hosts);
+    }
   }
 };
 

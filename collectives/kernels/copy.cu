@@ -9,7 +9,6 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr int kBlock = 256;
 constexpr std::uint64_t kMostBlocks = 32;  // enough for the bus, and the rest is left to others
 
 template <class Word>
@@ -29,7 +28,7 @@ cudaError_t enqueue_copy(void* to, const void* from, std::uint64_t bytes, const 
   return enqueue_alone(copy<Word>, blocks, kBlock, stream, to, from, bytes, guard);
 }
 
-const Loadable kLoadable(copy<Pack>);
+const Loadable kLoadableCopy(copy<Pack>);
 
 }  // namespace
 

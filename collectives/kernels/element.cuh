@@ -103,16 +103,7 @@ struct Max {
   }
 };
 
-/// Calls `body` with the operator that a ReduceOp is; avg is a sum that is divided at the end.
-template <class Body>
-__device__ __forceinline__ Pack with_operator(std::int32_t op, Body body) {
-  const auto which = static_cast<ReduceOp>(op);
-  if (__builtin_expect(which == ReduceOp::sum || which == ReduceOp::avg, 1)) return body(Sum{});
-  if (which == ReduceOp::prod) return body(Prod{});
-  return which == ReduceOp::min ? body(Min{}) : body(Max{});
-}
-
-/// The accumulators of one pack.
+/// The accumulators of one pack of floating-point numbers.
 template <class E>
 class Accumulators {
  public:
@@ -153,14 +144,7 @@ class Accumulators {
 
   __device__ __forceinline__ void divide(std::int32_t over) {
 #pragma unroll
-    for (int i = 0; i < kPerPack; ++i) {
-      if constexpr (std::is_integral_v<T>) {
-        using Wide = std::conditional_t<(sizeof(T) < 8), std::int64_t, T>;
-        values_[i] = static_cast<T>(static_cast<Wide>(values_[i]) / static_cast<Wide>(over));
-      } else {
-        values_[i] = values_[i] / static_cast<T>(over);
-      }
-    }
+    for (int i = 0; i < kPerPack; ++i) values_[i] = values_[i] / static_cast<T>(over);
   }
 
   T values_[kPerPack];

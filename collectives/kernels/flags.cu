@@ -17,7 +17,7 @@ __global__ void step_flags(const __grid_constant__ Call call, const __grid_const
   stop.await(static_cast<Allowed>(step.awaits), patience);
 }
 
-const Loadable kLoadable(step_flags);
+const Loadable kLoadableFlags(step_flags);
 
 }  // namespace
 

@@ -6,7 +6,7 @@
 
 namespace gdrx::gpu {
 
-static const Loadable kLoadable(all_gather<4, 1>);
+static const Loadable kLoadableGather(all_gather<4, 1>);
 
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream) {
   if (call.ranks <= 2) return enqueue(all_gather<4, 1>, shape, stream, call, shape.whole);

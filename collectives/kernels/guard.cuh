@@ -11,4 +11,7 @@ __device__ __forceinline__ bool is_closed(const Guard& guard) {
   return !is_of(static_cast<const volatile Control*>(guard.control)->owner, guard.owner);
 }
 
+/// Threads of a block of the kernels that need no peers.
+inline constexpr int kBlock = 256;
+
 }  // namespace gdrx::gpu

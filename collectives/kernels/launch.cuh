@@ -8,6 +8,7 @@
 #include "collectives/kernels/launch.hpp"
 #include "collectives/kernels/one_shot.cuh"
 #include "collectives/kernels/one_shot_tiled.cuh"
+#include "collectives/kernels/reduction.cuh"
 #include "collectives/kernels/ring.cuh"
 #include "collectives/kernels/tree.cuh"
 #include "collectives/kernels/two_shot.cuh"
@@ -19,7 +20,8 @@ cudaError_t enqueue_one_shot(const Call& call, const Shape& shape, cudaStream_t 
   if (call.ranks <= 2) return enqueue(one_shot<E, 1, kShare>, shape, stream, call);
   if (call.ranks <= 4) return enqueue(one_shot<E, 3, kShare>, shape, stream, call);
   if (call.ranks <= 8) return enqueue(one_shot<E, 7, kShare>, shape, stream, call);
-  return enqueue(one_shot<E, 15, kShare>, shape, stream, call);
+  if constexpr (!std::is_same_v<E, Any>) return cudaErrorInvalidValue;  // see is_hot()
+  return enqueue(one_shot<E, kManyPeers<E>, Share::any>, shape, stream, call);
 }
 
 template <class E>
@@ -46,11 +48,10 @@ cudaError_t enqueue_two_shot(const Call& call, const Shape& shape, cudaStream_t 
   }
 }
 
-// At most eight packs in flight a thread, but for over eight ranks.
+// At most eight packs in flight a thread, but for Any's.
 template <bool kTiled, class E>
 cudaError_t launch_two_shot(const Call& call, const Shape& shape, cudaStream_t stream) {
-  if (call.ranks > 8) return enqueue_two_shot<kTiled, E, 1, 15>(call, shape, stream);
-  if (call.ranks > 4) return enqueue_two_shot<kTiled, E, 1, 7>(call, shape, stream);
+  if (call.ranks > 4) return enqueue_two_shot<kTiled, E, 1, kManyPeers<E>>(call, shape, stream);
   if (call.ranks > 2) {
     if (shape.unroll == 2) return enqueue_two_shot<kTiled, E, 2, 3>(call, shape, stream);
     return enqueue_two_shot<kTiled, E, 1, 3>(call, shape, stream);
@@ -64,16 +65,14 @@ template <class E>
 cudaError_t launch_reduce_scatter(const Call& call, const Shape& shape, cudaStream_t stream) {
   if (call.ranks <= 2) return enqueue(reduce_scatter<E, 4, 1>, shape, stream, call, shape.whole);
   if (call.ranks <= 4) return enqueue(reduce_scatter<E, 2, 3>, shape, stream, call, shape.whole);
-  if (call.ranks <= 8) return enqueue(reduce_scatter<E, 1, 7>, shape, stream, call, shape.whole);
-  return enqueue(reduce_scatter<E, 1, 15>, shape, stream, call, shape.whole);
+  return enqueue(reduce_scatter<E, 1, kManyPeers<E>>, shape, stream, call, shape.whole);
 }
 
 template <class E>
 cudaError_t launch_direct(const DirectCall& call, const Shape& shape, cudaStream_t stream) {
   if (call.ranks <= 2) return enqueue(direct<E, 4, 1>, shape, stream, call);
   if (call.ranks <= 4) return enqueue(direct<E, 2, 3>, shape, stream, call);
-  if (call.ranks <= 8) return enqueue(direct<E, 1, 7>, shape, stream, call);
-  return enqueue(direct<E, 1, 15>, shape, stream, call);
+  return enqueue(direct<E, 1, kManyPeers<E>>, shape, stream, call);
 }
 
 template <class E>

@@ -14,8 +14,8 @@ namespace gdrx::gpu {
 /// Enqueues; nothing waits. The result is the CUDA runtime's.
 using Launch = cudaError_t (*)(const Call& call, const Shape& shape, cudaStream_t stream);
 
-/// The same kernels for every operator; a call says its type all the same.
-Launch launch_of(DataType type);
+/// By type, operator and number of ranks: see type_sets.hpp.
+Launch launch_of(const Call& call);
 
 /// Of any element type.
 cudaError_t launch_all_gather(const Call& call, const Shape& shape, cudaStream_t stream);
@@ -26,7 +26,7 @@ cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
 /// Its large runs.
 cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaStream_t stream);
 /// Of moves of one length that add up what comes: see add.cuh. The operators that launch_of() has.
-LaunchMove add_of(DataType type);
+LaunchMove add_of(const MoveCall& call);
 
 /// What goes between this rank and others: see pair.cuh.
 cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream);

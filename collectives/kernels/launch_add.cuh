@@ -15,8 +15,7 @@ cudaError_t launch_add(const MoveCall& call, int blocks, cudaStream_t stream) {
   };
   if (call.ranks <= 2) return launch(add_runs<E, 2, 1>);
   if (call.ranks <= 4) return launch(add_runs<E, 2, 3>);
-  if (call.ranks <= 8) return launch(add_runs<E, 1, 7>);
-  return launch(add_runs<E, 1, 15>);
+  return launch(add_runs<E, 1, kManyPeers<E>>);
 }
 
 }  // namespace gdrx::gpu

@@ -7,7 +7,7 @@
 
 namespace gdrx::gpu {
 
-static const Loadable kLoadable(move_runs<2, 1>);
+static const Loadable kLoadableMove(move_runs<2, 1>);
 
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {

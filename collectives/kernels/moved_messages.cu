@@ -7,7 +7,7 @@
 
 namespace gdrx::gpu {
 
-static const Loadable kLoadable(move_messages<InBulk::by_threads>);
+static const Loadable kLoadableMovedMessages(move_messages<InBulk::by_threads>);
 
 cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaStream_t stream) {
   const int threads = grid.threads + 32 * static_cast<int>(call.enters);

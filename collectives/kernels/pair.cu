@@ -19,7 +19,7 @@ __global__ void place_messages(const __grid_constant__ MessageBatch batch, std::
 
 }  // namespace
 
-static const Loadable kLoadable(send_receive<1, InBulk::none>);
+static const Loadable kLoadablePair(send_receive<1, InBulk::none>);
 
 cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream) {
   const auto launch = [&](auto kernel) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All of a small call between hosts as one kernel. Of one block: that all of it has written is
-// known without other blocks, and so without waits for some that may have no room.
+// known without other blocks, and so without waits for some that may have no room. Of any type: the
+// network takes longer than an addition.
 #pragma once
 
 #include "collectives/kernels/blocks.cuh"
@@ -13,14 +14,13 @@ namespace gdrx::gpu {
 /// While the network has the part, from when it lies there until its sum does. False: this kernel
 /// gave up. Every thread calls it; behind the first one's acquires, what the network wrote is there
 /// for all of them.
-template <class E>
 __device__ __forceinline__ bool pass(const Relay& what, Stop& stop, Patience& patience) {
   if (__syncthreads_or(patience.over()) != 0) return false;
   stop.tell(bit_of(Told::scattered), {});
   if (what.sum.hosts > 0) {
     stop.await(Allowed::add, patience);
     if (__syncthreads_or(patience.over()) != 0) return false;
-    Combine<E>::run(what.sum, threadIdx.x, blockDim.x);
+    Combine<Any>::run(what.sum, threadIdx.x, blockDim.x);
     __syncthreads();
     stop.tell(bit_of(Told::added), {});
   }
@@ -29,8 +29,7 @@ __device__ __forceinline__ bool pass(const Relay& what, Stop& stop, Patience& pa
 }
 
 /// Of the only rank of a host.
-template <class E>
-__global__ void __launch_bounds__(kThreads, 2)
+inline __global__ void __launch_bounds__(kThreads, 2)
     relay_alone(const __grid_constant__ Call call, const __grid_constant__ Relay what,
                 Flags* flags) {
   begin_relay();
@@ -41,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   // The first thread has that to do: it is the last to get something to copy.
   const unsigned thread = threadIdx.x == 0 ? blockDim.x - 1 : threadIdx.x - 1;
   copy_bytes(what.part, call.input, call.bytes, thread, blockDim.x);
-  if (!pass<E>(what, stop, patience)) return;
+  if (!pass(what, stop, patience)) return;
   copy_bytes(call.output, what.part, call.bytes, thread, blockDim.x);
   __syncthreads();
   stop.tell(bit_of(Told::gathered), {});
@@ -49,17 +48,17 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 /// Of several: two calls, of which each has its half of the slots. The fence between them is that
 /// of the first thing that is told after the slots were emptied.
-template <class E, int kUnroll, int kPeers>
+template <int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2)
     relay_blocks(const __grid_constant__ Call call, const __grid_constant__ Relay what,
                  Flags* flags) {
   begin_relay();
   Stop stop(call, flags);
   Patience patience(call);
-  scatter_blocks<E, kUnroll, kPeers>(call, what.part, false, patience, [&] {
+  scatter_blocks<Any, kUnroll, kPeers>(call, what.part, false, patience, [&] {
     if (!patience.over()) stop.tell(bit_of(Told::begun), what.record);
   });
-  if (!pass<E>(what, stop, patience)) return;
+  if (!pass(what, stop, patience)) return;
   gather_blocks<kUnroll, kPeers>(call, what.part, false, patience);
   if (__syncthreads_or(patience.over()) == 0) stop.tell(bit_of(Told::gathered), {});
 }

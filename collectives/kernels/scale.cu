@@ -9,8 +9,6 @@
 namespace gdrx::gpu {
 namespace {
 
-constexpr int kBlock = 256;
-
 template <class E>
 struct alignas(sizeof(Pack)) Several {
   static constexpr int kCount = sizeof(Pack) / sizeof(typename E::Stored);
@@ -49,19 +47,34 @@ __global__ void __launch_bounds__(kBlock)
   const std::uint64_t first = std::uint64_t{blockIdx.x} * kBlock + threadIdx.x;
   const std::uint64_t threads = std::uint64_t{gridDim.x} * kBlock;
   switch (what.type) {
-    case DataType::float32:
-      return scale_all<Float>(what, first, threads);
+    case DataType::int8:
+      return scale_all<Plain<std::int8_t>>(what, first, threads);
+    case DataType::uint8:
+      return scale_all<Plain<std::uint8_t>>(what, first, threads);
+    case DataType::int32:
+      return scale_all<Plain<std::int32_t>>(what, first, threads);
+    case DataType::uint32:
+      return scale_all<Plain<std::uint32_t>>(what, first, threads);
+    case DataType::int64:
+      return scale_all<Plain<std::int64_t>>(what, first, threads);
+    case DataType::uint64:
+      return scale_all<Plain<std::uint64_t>>(what, first, threads);
     case DataType::float16:
       return scale_all<Half>(what, first, threads);
     case DataType::bfloat16:
       return scale_all<Bfloat16>(what, first, threads);
+    case DataType::float32:
+      return scale_all<Float>(what, first, threads);
+    case DataType::float64:
+      return scale_all<Plain<double>>(what, first, threads);
+    case DataType::float8_e4m3:
+      return scale_all<E4m3>(what, first, threads);
     default:
-      with_element(static_cast<std::int32_t>(what.type),
-                   [&](auto element) { scale_all<decltype(element)>(what, first, threads); });
+      return scale_all<E5m2>(what, first, threads);
   }
 }
 
-const Loadable kLoadable(scale);
+const Loadable kLoadableScale(scale);
 
 }  // namespace
 

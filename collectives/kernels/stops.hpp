@@ -32,8 +32,6 @@ inline bool is_small_relay(const Call& call, const Relay& what) {
 
 /// Enqueues a Relay that is small. Of `call` the input, output and bytes are the vector's, `block`
 /// as of Kernel::reduce_scatter.
-using LaunchRelay = cudaError_t (*)(const Call& call, const Relay& what, Flags* flags,
-                                    cudaStream_t stream);
-LaunchRelay relay_of(DataType type);
+cudaError_t launch_relay(const Call& call, const Relay& what, Flags* flags, cudaStream_t stream);
 
 }  // namespace gdrx::gpu

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/kernels/launch.hpp"
-#include "collectives/kernels/stops.hpp"
 #include "collectives/kernels/type_sets.hpp"
 
 namespace gdrx::gpu {
 
 // See CMakeLists.txt.
 extern const Launch kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny;
-extern const LaunchRelay kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny;
 extern const LaunchMove kAddFloat, kAddHalf, kAddBfloat16, kAddAny;
 
-Launch launch_of(DataType type) {
-  return of_type(type, kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny);
+namespace {
+
+template <class T>
+T of(const Call& call, T of_float, T of_half, T of_bfloat16, T of_any) {
+  return of_call(static_cast<DataType>(call.type), static_cast<ReduceOp>(call.op), call.ranks,
+                 of_float, of_half, of_bfloat16, of_any);
 }
 
-LaunchRelay relay_of(DataType type) {
-  return of_type(type, kRelayFloat, kRelayHalf, kRelayBfloat16, kRelayAny);
+}  // namespace
+
+Launch launch_of(const Call& call) {
+  return of(call, kLaunchFloat, kLaunchHalf, kLaunchBfloat16, kLaunchAny);
 }
 
-LaunchMove add_of(DataType type) {
-  return of_type(type, kAddFloat, kAddHalf, kAddBfloat16, kAddAny);
+LaunchMove add_of(const MoveCall& call) {
+  return of(call, kAddFloat, kAddHalf, kAddBfloat16, kAddAny);
 }
 
 }  // namespace gdrx::gpu

@@ -56,6 +56,7 @@ inline std::uint32_t __reduce_min_sync(std::uint32_t, std::uint32_t mine) {
 }
 
 inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline std::uint32_t __float_as_uint(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 inline std::uint32_t atomicExch(std::uint32_t* at, std::uint32_t value) {
   return std::atomic_ref(*at).exchange(value);

@@ -85,7 +85,7 @@ void Ranks::enqueue(int r, const gpu::Shape& shape, DataType type, const gpu::Di
   gpu::DirectCall typed = call;
   typed.type = static_cast<std::int32_t>(type);
   typed.signature = gpu::signature_of(typed, shape, typed.place);
-  const auto enqueued = gpu::launch_of(type)(typed, shape, streams_[static_cast<std::size_t>(r)]);
+  const auto enqueued = gpu::launch_of(typed)(typed, shape, streams_[static_cast<std::size_t>(r)]);
   if (enqueued == cudaSuccess) return;
   std::fprintf(stderr, "no such kernel\n");
   std::abort();
