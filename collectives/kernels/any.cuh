@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reduction of packs of any type by any operator, by functions that are told which. The
-// compiler makes them anew for each kernel that calls them, so short ones are worth more than fast
-// ones: types whose values fit into one kind of number share its code, and a kind asks for the type
-// and the operator once a pack.
+// The reduction of packs of any type by any operator, as one function that is told which. The
+// compiler makes it anew for each kernel that calls it, so a short one is worth more than a fast
+// one: types whose values fit into one kind of number share its code, and a kind asks for the type
+// and the operator once half a pack. It calls nothing itself: a kernel saves all its registers
+// around a function that does.
 #pragma once
 
 #include <limits>
@@ -29,7 +30,7 @@ struct Operands {
   }
 };
 
-/// The values of a pack, of which there are up to `kMost`. What it does not have is 0.
+/// The values of half a pack, of which there are up to `kMost`. What it does not have is 0.
 template <class T, int kMost>
 struct Values {
   T at[kMost];
@@ -37,111 +38,69 @@ struct Values {
 
 /// `load` of each run of kBits.
 template <int kBits, class All, class Load>
-__device__ __forceinline__ All split(Pack pack, Load load) {
+__device__ __forceinline__ All split(std::uint64_t half, Load load) {
   All values{};
 #pragma unroll
-  for (int i = 0; i < 128 / kBits; ++i) {
-    const std::uint64_t half = i * kBits < 64 ? pack.low : pack.high;
-    values.at[i] = load(static_cast<std::uint32_t>(half >> (i * kBits % 64)));
+  for (int i = 0; i < 64 / kBits; ++i) {
+    values.at[i] = load(static_cast<std::uint32_t>(half >> (i * kBits)));
   }
   return values;
 }
 
 template <int kBits, class All, class Store>
-__device__ __forceinline__ Pack join(const All& values, Store store) {
-  Pack pack{0, 0};
+__device__ __forceinline__ std::uint64_t join(const All& values, Store store) {
+  std::uint64_t half = 0;
 #pragma unroll
-  for (int i = 0; i < 128 / kBits; ++i) {
-    const std::uint64_t bits = static_cast<std::uint64_t>(store(values.at[i])) << (i * kBits % 64);
-    (i * kBits < 64 ? pack.low : pack.high) |= bits;
+  for (int i = 0; i < 64 / kBits; ++i) {
+    half |= static_cast<std::uint64_t>(store(values.at[i])) << (i * kBits);
   }
-  return pack;
+  return half;
 }
 
-/// In few instructions where it is called, as averages are rarely of these types.
-template <class T>
-__device__ __noinline__ T divide(T value, std::int32_t over) {
-  return value / static_cast<T>(over);
-}
-
-struct Single {
+/// float and narrower: accumulated in float, as everywhere.
+struct Floats {
   using T = float;
-  static constexpr int kMost = 4;
-  using All = Values<T, kMost>;
-
-  __device__ __forceinline__ All load(Pack pack) const {
-    return split<32, All>(pack, [](std::uint32_t bits) { return __uint_as_float(bits); });
-  }
-  __device__ __forceinline__ Pack store(const All& values) const {
-    return join<32>(values, [](float value) { return __float_as_uint(value); });
-  }
-  __device__ __forceinline__ T ordered(T value) const { return value; }
-  __device__ __forceinline__ T divided(T value, std::int32_t over) const {
-    return divide(value, over);
-  }
-};
-
-/// Floats of 16 and 8 bits: accumulated in float, as everywhere.
-struct Narrow {
-  using T = float;
-  static constexpr int kMost = 16;
+  static constexpr int kMost = 8;
   using All = Values<T, kMost>;
   DataType type;
 
   template <class E, int kBits>
-  static __device__ __forceinline__ All load_as(Pack pack) {
+  static __device__ __forceinline__ All load_as(std::uint64_t half) {
     return split<kBits, All>(
-        pack, [](std::uint32_t bits) { return E::load(static_cast<typename E::Stored>(bits)); });
+        half, [](std::uint32_t bits) { return E::load(static_cast<typename E::Stored>(bits)); });
   }
   template <class E, int kBits>
-  static __device__ __forceinline__ Pack store_as(const All& values) {
+  static __device__ __forceinline__ std::uint64_t store_as(const All& values) {
     return join<kBits>(values, [](float value) { return E::store(value); });
   }
 
-  __device__ __forceinline__ All load(Pack pack) const {
-    if (type == DataType::float16) return load_as<Half, 16>(pack);
-    if (type == DataType::bfloat16) return load_as<Bfloat16, 16>(pack);
-    return type == DataType::float8_e4m3 ? load_as<E4m3, 8>(pack) : load_as<E5m2, 8>(pack);
+  __device__ __forceinline__ All load(std::uint64_t half) const {
+    if (type == DataType::float32) {
+      return split<32, All>(half, [](std::uint32_t bits) { return __uint_as_float(bits); });
+    }
+    if (type == DataType::float16) return load_as<Half, 16>(half);
+    if (type == DataType::bfloat16) return load_as<Bfloat16, 16>(half);
+    return type == DataType::float8_e4m3 ? load_as<E4m3, 8>(half) : load_as<E5m2, 8>(half);
   }
-  __device__ __forceinline__ Pack store(const All& values) const {
+  __device__ __forceinline__ std::uint64_t store(const All& values) const {
+    if (type == DataType::float32) {
+      return join<32>(values, [](float value) { return __float_as_uint(value); });
+    }
     if (type == DataType::float16) return store_as<Half, 16>(values);
     if (type == DataType::bfloat16) return store_as<Bfloat16, 16>(values);
     return type == DataType::float8_e4m3 ? store_as<E4m3, 8>(values) : store_as<E5m2, 8>(values);
   }
   __device__ __forceinline__ T ordered(T value) const { return value; }
   __device__ __forceinline__ T divided(T value, std::int32_t over) const {
-    return divide(value, over);
+    return value / static_cast<T>(over);
   }
 };
 
-/// int32 and uint32.
+/// Integers of at most 32 bits. What overflows a narrow one is cut off when it is stored, which is
+/// the same as wrapping at every step.
 struct Integers {
   using T = std::int32_t;
-  static constexpr int kMost = 4;
-  using All = Values<T, kMost>;
-  DataType type;
-
-  __device__ __forceinline__ All load(Pack pack) const {
-    return split<32, All>(pack, [](std::uint32_t bits) { return static_cast<T>(bits); });
-  }
-  __device__ __forceinline__ Pack store(const All& values) const {
-    return join<32>(values, [](T value) { return static_cast<std::uint32_t>(value); });
-  }
-  /// By which numbers without a sign are less than others as those with one are.
-  __device__ __forceinline__ T ordered(T value) const {
-    return type == DataType::uint32 ? value ^ std::numeric_limits<T>::min() : value;
-  }
-  __device__ __forceinline__ T divided(T value, std::int32_t over) const {
-    if (type == DataType::int32) return divide(value, over);
-    return static_cast<T>(divide(static_cast<std::uint32_t>(value), over));
-  }
-};
-
-/// int8 and uint8. What overflows is cut off when it is stored, which is the same as wrapping at
-/// every step.
-struct Bytes {
-  using T = std::int32_t;
-  static constexpr int kMost = 16;
+  static constexpr int kMost = 8;
   using All = Values<T, kMost>;
   DataType type;
 
@@ -149,15 +108,30 @@ struct Bytes {
     const auto byte = static_cast<std::uint8_t>(bits);
     return type == DataType::int8 ? T{static_cast<std::int8_t>(byte)} : T{byte};
   }
-  __device__ __forceinline__ All load(Pack pack) const {
-    return split<8, All>(pack, [this](std::uint32_t bits) { return cut(bits); });
+  __device__ __forceinline__ bool is_wide() const {
+    return type == DataType::int32 || type == DataType::uint32;
   }
-  __device__ __forceinline__ Pack store(const All& values) const {
+
+  __device__ __forceinline__ All load(std::uint64_t half) const {
+    if (is_wide()) {
+      return split<32, All>(half, [](std::uint32_t bits) { return static_cast<T>(bits); });
+    }
+    return split<8, All>(half, [this](std::uint32_t bits) { return cut(bits); });
+  }
+  __device__ __forceinline__ std::uint64_t store(const All& values) const {
+    if (is_wide()) {
+      return join<32>(values, [](T value) { return static_cast<std::uint32_t>(value); });
+    }
     return join<8>(values, [](T value) { return static_cast<std::uint8_t>(value); });
   }
-  __device__ __forceinline__ T ordered(T value) const { return value; }
+  /// By which numbers without a sign of 32 bits are less than others as those with one are.
+  __device__ __forceinline__ T ordered(T value) const {
+    return type == DataType::uint32 ? value ^ std::numeric_limits<T>::min() : value;
+  }
   __device__ __forceinline__ T divided(T value, std::int32_t over) const {
-    return divide(cut(static_cast<std::uint32_t>(value)), over);
+    const auto bits = static_cast<std::uint32_t>(value);
+    if (type == DataType::uint32) return static_cast<T>(bits / static_cast<std::uint32_t>(over));
+    return (is_wide() ? value : cut(bits)) / over;
   }
 };
 
@@ -165,20 +139,18 @@ struct Bytes {
 template <class Stored>
 struct Wide {
   using T = Stored;
-  static constexpr int kMost = 2;
+  static constexpr int kMost = 1;
   using All = Values<T, kMost>;
 
-  __device__ __forceinline__ All load(Pack pack) const {
-    All values;
-    *reinterpret_cast<Pack*>(values.at) = pack;
-    return values;
+  __device__ __forceinline__ All load(std::uint64_t half) const {
+    return {{*reinterpret_cast<const Stored*>(&half)}};
   }
-  __device__ __forceinline__ Pack store(const All& values) const {
-    return *reinterpret_cast<const Pack*>(values.at);
+  __device__ __forceinline__ std::uint64_t store(const All& values) const {
+    return *reinterpret_cast<const std::uint64_t*>(values.at);
   }
   __device__ __forceinline__ T ordered(T value) const { return value; }
   __device__ __forceinline__ T divided(T value, std::int32_t over) const {
-    return divide(value, over);
+    return value / static_cast<T>(over);
   }
 };
 
@@ -202,14 +174,14 @@ __device__ __forceinline__ void add(const Kind& kind, ReduceOp op, typename Kind
   each([](T a, T b) { return Sum::apply(a, b); });
 }
 
-/// A function a kind: one for all would keep the registers of the widest for each.
 template <class Kind>
-__device__ __noinline__ Pack reduce_kind(const Kind kind, const Reduction how,
-                                         const Operands operands, int count) {
+__device__ __forceinline__ std::uint64_t reduce_half(const Kind& kind, const Reduction& how,
+                                                     const Operands& operands, int count,
+                                                     std::uint32_t at) {
   typename Kind::All sum;
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
-    const auto its = kind.load(*reinterpret_cast<const Pack*>(operands.at(i)));
+    const auto its = kind.load(*reinterpret_cast<const std::uint64_t*>(operands.at(i) + at));
     if (i == 0) {
       sum = its;
     } else {
@@ -223,13 +195,24 @@ __device__ __noinline__ Pack reduce_kind(const Kind kind, const Reduction how,
   return kind.store(sum);
 }
 
-static __device__ __forceinline__ Pack reduce_any(const Reduction& how, const Operands& operands,
-                                                  int count) {
+template <class Kind>
+__device__ __forceinline__ Pack reduce_kind(const Kind& kind, const Reduction& how,
+                                            const Operands& operands, int count) {
+  Pack result{0, 0};
+#pragma unroll 1
+  for (std::uint32_t at = 0; at < sizeof(Pack); at += sizeof(std::uint64_t)) {
+    result.low = result.high;
+    result.high = reduce_half(kind, how, operands, count, at);
+  }
+  return result;
+}
+
+static __device__ __noinline__ Pack reduce_any(const Reduction how, const Operands operands,
+                                               int count) {
   const auto type = static_cast<DataType>(how.type);
   switch (type) {
     case DataType::int8:
     case DataType::uint8:
-      return reduce_kind(Bytes{type}, how, operands, count);
     case DataType::int32:
     case DataType::uint32:
       return reduce_kind(Integers{type}, how, operands, count);
@@ -237,12 +220,10 @@ static __device__ __forceinline__ Pack reduce_any(const Reduction& how, const Op
       return reduce_kind(Wide<std::int64_t>{}, how, operands, count);
     case DataType::uint64:
       return reduce_kind(Wide<std::uint64_t>{}, how, operands, count);
-    case DataType::float32:
-      return reduce_kind(Single{}, how, operands, count);
     case DataType::float64:
       return reduce_kind(Wide<double>{}, how, operands, count);
     default:
-      return reduce_kind(Narrow{type}, how, operands, count);
+      return reduce_kind(Floats{type}, how, operands, count);
   }
 }
 
