@@ -76,9 +76,11 @@ def beside_nccl(rows):
 
 
 def compared(run):
-    return table(["bytes", "<type", "<place", "old (us)", "new (us)", "new / old", "interval"],
-                 [(row["bytes"], row["type"], "in place" if row["in_place"] else "out of place", f"{row['old_us']:.2f}",
-                   f"{row['new_us']:.2f}", f"{row['ratio']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}") for row in run["rows"]])
+    ops = {row["op"] for row in run["rows"]}
+    return table(["bytes", "<type"] + ["<operator"] * (len(ops) > 1) + ["<place", "old (us)", "new (us)", "new / old", "interval"],
+                 [(row["bytes"], row["type"], *([row["op"]] * (len(ops) > 1)), "in place" if row["in_place"] else "out of place",
+                   f"{row['old_us']:.2f}", f"{row['new_us']:.2f}", f"{row['ratio']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}")
+                  for row in run["rows"]])
 
 
 def sources_of_builds(*names):

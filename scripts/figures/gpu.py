@@ -34,9 +34,11 @@ def gpu():
         ["## Beside NCCL 2.30.7", "", f"2 GPUs, graph. {beside_nccl(newer)}", ""] + sources("gpu-2-nccl230") + \
         every_collective() + ["## Making a communicator", ""] + table(["<run", "time (ms)"], made) + shared() + registered() + links() + \
         ["## Types", "",
-         "Float, half and bfloat16 have kernels of their own. The other types share one set of kernels.",
-         "The new build has that set, the old one has a kernel for each type.", ""] + compared(load("ab-gpu-types")) + \
-        sources_of_builds("ab-gpu-types") + ["## Two builds", "", "Graph:", ""] + compared(load("ab-gpu-graph")) + \
+         "Sums of float, half and bfloat16 have kernels of their own. All else shares one set of kernels, by a function that is",
+         "told the type and the operator. The new build is so. In the old one those three types had kernels of their own for every",
+         "operator, and the function was longer. Two ranks:", ""] + compared(load("ab-gpu-types")) + \
+        compared(load("ab-gpu-operators")) + ["Four ranks on one GPU:", ""] + compared(load("ab-gpu-types-4")) + \
+        sources_of_builds("ab-gpu-types", "ab-gpu-operators", "ab-gpu-types-4") + ["## Two builds", "", "Graph:", ""] + compared(load("ab-gpu-graph")) + \
         ["Graph, four ranks on one GPU:", ""] + compared(load("ab-gpu-graph-4")) + \
         ["Stream:", ""] + compared(load("ab-gpu-stream")) + sources_of_builds("ab-gpu-graph", "ab-gpu-graph-4", "ab-gpu-stream") + \
         ["## Other records", ""] + records((
