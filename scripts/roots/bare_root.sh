@@ -8,7 +8,7 @@
 #                                  away; the folder $root_work is the script's till then
 #   root_keep                      puts the packages that were downloaded since into CACHE
 #   inside WORDS                   runs bash in the root, as root
-# DEBIAN_MIRROR and UBUNTU_MIRROR: where packages come from, if not from debootstrap's default.
+# DEBIAN_MIRROR: where packages come from, if not from debootstrap's default. UBUNTU_MIRROR: the same of Ubuntu, without one.
 
 # shellcheck disable=SC2034 # for those that source this
 declare -A root_names=([bookworm]="Debian 12" [trixie]="Debian 13" [noble]="Ubuntu 24.04")
@@ -24,7 +24,8 @@ root_bootstrap() {
   local release=$1 base=$2 log=$3 rest=()
   if [ "$release" = noble ]; then
     # A debootstrap that is older than the release takes the script that all of Ubuntu's releases share.
-    rest=("${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" /usr/share/debootstrap/scripts/gutsy)
+    [ -n "${UBUNTU_MIRROR:-}" ] || skip "UBUNTU_MIRROR names no archive of Ubuntu, such as the URL in its /etc/apt/sources.list"
+    rest=("$UBUNTU_MIRROR" /usr/share/debootstrap/scripts/gutsy)
     set -- "$@" --components=main,universe
   else
     [ -z "${DEBIAN_MIRROR:-}" ] || rest=("$DEBIAN_MIRROR")
