@@ -31,7 +31,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   std::uint32_t grid = 1;
   call.type = static_cast<std::int32_t>(what.type);
   call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
-  if (what.adds == ReduceOp::avg) call.finish_over = call_.ranks;
+  call.finish_over = what.adds == ReduceOp::avg ? call_.ranks : 0;  // call_ has that of a launch
   call.signature = signature_of_move(call, what);
   call.op = static_cast<std::int32_t>(added_by(static_cast<ReduceOp>(call.op)));
   std::optional<MovedMessages> large;  // 4 KiB, which a small call need not fill

@@ -2,8 +2,8 @@
 // The reduction of packs of any type by any operator, as one function that is told which. The
 // compiler makes it anew for each kernel that calls it, so a short one is worth more than a fast
 // one: types whose values fit into one kind of number share its code, and a kind asks for the type
-// and the operator once half a pack. It calls nothing itself: a kernel saves all its registers
-// around a function that does.
+// and the operator once an operand and half a pack. It calls no function of ours: a kernel saves
+// all its registers around a function that does.
 #pragma once
 
 #include <limits>
@@ -165,7 +165,7 @@ __device__ __forceinline__ void add(const Kind& kind, ReduceOp op, typename Kind
   if (op == ReduceOp::prod) return each([](T a, T b) { return Prod::apply(a, b); });
   if (op == ReduceOp::min || op == ReduceOp::max) {
     const bool least = op == ReduceOp::min;
-    return each([&](T a, T b) {  // as Min and Max have it: a NaN in b wins, one in a stays
+    return each([&](T a, T b) {  // a NaN in b wins, one in a stays
       const T x = kind.ordered(a);
       const T y = kind.ordered(b);
       return (least ? y < x : y > x) || y != y ? b : a;

@@ -88,21 +88,6 @@ struct Prod {
   }
 };
 
-// A NaN in b wins, a NaN in a stays.
-struct Min {
-  template <class T>
-  static __device__ __forceinline__ T apply(T a, T b) {
-    return b < a || b != b ? b : a;
-  }
-};
-
-struct Max {
-  template <class T>
-  static __device__ __forceinline__ T apply(T a, T b) {
-    return b > a || b != b ? b : a;
-  }
-};
-
 /// The accumulators of one pack of floating-point numbers.
 template <class E>
 class Accumulators {

@@ -20,8 +20,11 @@ cudaError_t enqueue_one_shot(const Call& call, const Shape& shape, cudaStream_t 
   if (call.ranks <= 2) return enqueue(one_shot<E, 1, kShare>, shape, stream, call);
   if (call.ranks <= 4) return enqueue(one_shot<E, 3, kShare>, shape, stream, call);
   if (call.ranks <= 8) return enqueue(one_shot<E, 7, kShare>, shape, stream, call);
-  if constexpr (!std::is_same_v<E, Any>) return cudaErrorInvalidValue;  // see is_hot()
-  return enqueue(one_shot<E, kManyPeers<E>, Share::any>, shape, stream, call);
+  if constexpr (std::is_same_v<E, Any>) {
+    return enqueue(one_shot<E, kMaxRanks - 1, Share::any>, shape, stream, call);
+  } else {
+    return cudaErrorInvalidValue;  // see is_hot()
+  }
 }
 
 template <class E>

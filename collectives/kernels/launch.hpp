@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of an element type, as the host launches them.
+// The kernels, as the host launches them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@ using LaunchMove = cudaError_t (*)(const MoveCall& call, int blocks, cudaStream_
 cudaError_t launch_move(const MoveCall& call, int blocks, cudaStream_t stream);
 /// Its large runs.
 cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaStream_t stream);
-/// Of moves of one length that add up what comes: see add.cuh. The operators that launch_of() has.
+/// Of moves of one length that add up what comes: see add.cuh.
 LaunchMove add_of(const MoveCall& call);
 
 /// What goes between this rank and others: see pair.cuh.

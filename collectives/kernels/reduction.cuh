@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reduction of one pack of each operand. Sums of the types that training sends have kernels of
-// their own; all else shares those of Any, which call one function: see CMakeLists.txt.
+// their own; all else shares those of Any, which call one function.
 #pragma once
 
 #include "collectives/kernels/any.cuh"

@@ -36,7 +36,7 @@ struct Shape {
 /// stream: see EarlyStarts.
 constexpr bool is_tiny(std::uint32_t threads_of_grid) noexcept { return threads_of_grid <= 512; }
 
-/// Peers that a kernel is compiled for.
+/// Peers that a kernel of a hot type is compiled for, or one-shot of any.
 constexpr int peers_of(int ranks) noexcept {
   return ranks <= 2 ? 1 : ranks <= 4 ? 3 : ranks <= 8 ? 7 : 15;
 }

@@ -188,6 +188,27 @@ TEST_F(GpuScans, AddUpAtARootAsWell) {
   }
 }
 
+// What an average left in the path divided the next scan's sums, too.
+TEST_F(GpuScans, BehindAnAverageDivideNothing) {
+  for (const int n : {2, 3}) {
+    const Ranks ranks(n, kRoom);
+    const Scan scan{DataType::float32, ReduceOp::sum, 301, true};
+    const std::vector<Bytes_> inputs = inputs_of(ranks, scan);
+    prepare(ranks, scan, inputs);
+    Work average{nullptr, nullptr, scan.bytes(), DataType::float32, ReduceOp::avg};
+    const Shape shape{Kernel::one_shot, 1, 128};
+    for (int r = 0; r < n; ++r) {
+      average.input = ranks.in(r);
+      average.output = ranks.out(r) + scan.bytes() + kGuard;
+      ranks.launch(r, average, shape);
+      launch(ranks, scan, r);
+    }
+    ranks.synchronize();
+    for (int r = 0; r < n; ++r) ranks.use(r);
+    check(ranks, scan, inputs);
+  }
+}
+
 TEST_F(GpuScans, OfAnyCountAndPlace) {
   for (const int n : counts_of_ranks()) {
     const Ranks ranks(n, kRoom);
