@@ -24,7 +24,7 @@ struct Combine {
       const auto operand = [&](int i) { return *reinterpret_cast<const Pack*>(operands.at(i)); };
       Accumulators<E> sums;
       sums.set(operand(0));
-      for (int host = 1; host < sum.hosts; ++host) sums.template add<Sum>(operand(host));
+      for (int host = 1; host < sum.hosts; ++host) sums.add(operand(host));
       reinterpret_cast<Pack*>(sum.into)[pack] = sums.finish(sum.finish_over);
     }
   }

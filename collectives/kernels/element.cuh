@@ -88,7 +88,7 @@ struct Prod {
   }
 };
 
-/// The accumulators of one pack of floating-point numbers.
+/// The sums of one pack of floating-point numbers.
 template <class E>
 class Accumulators {
  public:
@@ -98,11 +98,10 @@ class Accumulators {
     for (int i = 0; i < kPerPack; ++i) values_[i] = E::load(elements.at[i]);
   }
 
-  template <class Op>
   __device__ __forceinline__ void add(Pack pack) {
     const Elements elements = unpack(pack);
 #pragma unroll
-    for (int i = 0; i < kPerPack; ++i) values_[i] = Op::apply(values_[i], E::load(elements.at[i]));
+    for (int i = 0; i < kPerPack; ++i) values_[i] = values_[i] + E::load(elements.at[i]);
   }
 
   /// `over`: 0, or what a sum is divided by.

@@ -33,7 +33,7 @@ __device__ __forceinline__ Pack reduce_packs(const Reduction& how, int count, Op
 #pragma unroll
     for (int i = 1; i < kMost; ++i) {
       if (i >= count) break;
-      sum.template add<Sum>(operand(i));
+      sum.add(operand(i));
     }
     return sum.finish(how.over);
   }
