@@ -47,4 +47,4 @@ def runs_before(record, env):
     variables: such runs show something else."""
     if not record or record.get("env", []) != env:
         return [], 0
-    return [{"commit": record["commit"], "machine": record["machine"], **run} for run in record["runs"]], record["runs_failed"]
+    return [{"commit": record["commit"], "machine": record["machine"], **row} for row in record["rows"]], record["runs_failed"]

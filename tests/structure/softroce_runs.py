@@ -25,7 +25,7 @@ check(spent(OUT), {"start": 2.5, "communicators": 2.0, "end": 1.5, "sizes": {"4"
 check(spent([]), {"start": 0.0, "communicators": 0.0, "end": 0.0, "sizes": {}, "algorithms": {}})
 check(shares([{"spent": spent(OUT)}, {"seconds": 1}])[3].split(), ["sizes", "4", "3.5", "s"])
 
-record = {"commit": "a", "machine": "m", "env": ["GDRX_HEARTBEAT=10000"], "runs": [{"ranks": 4}], "runs_failed": 2}
+record = {"commit": "a", "machine": "m", "env": ["GDRX_HEARTBEAT=10000"], "rows": [{"ranks": 4}], "runs_failed": 2}
 check(runs_before(record, []), ([], 0))
 check(runs_before(record, ["GDRX_HEARTBEAT=10000"]), ([{"commit": "a", "machine": "m", "ranks": 4}], 2))
 check(runs_before(None, []), ([], 0))
