@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fmt, compiled here once: as headers alone it takes each file that formats a line 2.5 s longer to
 // compile, and the distributions' library is a shared one, which a plugin inside somebody else's
-// process must not need. For fmt 9; another version is used as headers (include/CMakeLists.txt).
+// process must not need. For fmt 9; another version is used as headers
+// (cmake/GdrxDependencies.cmake).
 #include <fmt/format-inl.h>
 
 namespace fmt::v9::detail {

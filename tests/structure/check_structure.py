@@ -105,7 +105,8 @@ for folder, below in ALLOWED.items():
         if "SPDX-License-Identifier" not in text.splitlines()[0] + text.splitlines()[1]:
             errors.append(f"{name}: no licence line")
         for header in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M):
-            ours = header.split("/")[0] in ("base", "transport", "collectives", "topo", "doctor", "plugin", "nccl", "mpi", "mpi-tests", "tools")
+            ours = header.split("/")[0] in ("base", "transport", "collectives", "topo", "doctor", "plugin", "nccl", "mpi", "mpi-tests", "net-conformance",
+                                                  "tools")
             if ours and not any(header.startswith((f"{own}/", f"{own}.")) for own in [folder, *below]):
                 errors.append(f"{name}: may not include {header}")
             for pattern, owners in OWNERS.items():
