@@ -82,15 +82,24 @@ Result<std::size_t> Stream::receive_tls(std::span<std::byte> first, std::span<st
       if (got == first.size()) got += GDRX_TRY(tls_->read(second));
       if (got > 0) return got;
     }
-    const std::span<std::byte> space = tls_->space();
-    const std::size_t came = GDRX_TRY(socket_.receive_some(space));
-    dry_ = came < space.size();
-    if (came == 0) {
-      tls_->prepare();
-      return std::size_t{0};
-    }
-    tls_->received(came);
+    if (!GDRX_TRY(fetch())) return std::size_t{0};
   }
+}
+
+Result<std::span<const std::byte>> Stream::peek() {
+  while (true) {
+    const auto opened = GDRX_TRY(tls_->peek());
+    if (!opened.empty() || !GDRX_TRY(fetch())) return opened;
+  }
+}
+
+Result<bool> Stream::fetch() {
+  const std::span<std::byte> space = tls_->space();
+  const std::size_t came = GDRX_TRY(socket_.receive_some(space));
+  dry_ = came < space.size();
+  if (came == 0) tls_->prepare();
+  tls_->received(came);
+  return came > 0;
 }
 
 void Stream::close() noexcept {
