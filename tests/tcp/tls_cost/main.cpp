@@ -42,6 +42,7 @@ constexpr std::size_t kWindow = 128;     // messages under way, likewise
 constexpr std::size_t kWord = 8;         // of bytes, by which the receiver tells
 constexpr int kRoundTrips = 50;          // of a turn
 constexpr std::size_t kTurn = 32 << 20;  // bytes
+constexpr std::size_t kSmall = 4096;     // bytes
 constexpr std::array kWays{"plain", "tls", "bare_plain", "bare_tls"};
 
 struct Test {
@@ -153,8 +154,8 @@ void print(const Test& test, const Found& found) {
   const auto time = [&](double figure) { return test.latency ? figure : 1 / figure; };
   for (std::size_t i = 0; i < plain.size(); ++i) {
     ratios.push_back(tls[i] / plain[i]);
-    const double bound = 1 + (time(bare_tls[i]) - time(bare_plain[i])) / time(plain[i]);
-    bounds.push_back(time(bound));
+    const double added = (time(bare_tls[i]) - time(bare_plain[i])) / time(plain[i]);
+    bounds.push_back(test.bytes <= kSmall ? time(1 + added) : bare_tls[i] / plain[i]);
   }
   std::string line = fmt::format(R"({{"test": "{}", "bytes": {}, "rounds": {})",
                                  test.latency ? "write_lat" : "write_bw", test.bytes, plain.size());
