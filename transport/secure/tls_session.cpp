@@ -61,8 +61,8 @@ struct TlsSession::Impl {
   Result<void> take_over();
   Result<void> seal(TlsContent type, std::span<const iovec> parts);
   Result<void> renew_key();
-  /// Nothing: no whole record has come.
-  Result<std::optional<std::span<std::byte>>> next_record();
+  /// The bytes of the record at the front of `in`; 0 while it is not whole. Nothing: it is none.
+  std::optional<std::size_t> whole_record() const noexcept;
   Result<Progress> open_next();
   /// Plaintext that went straight to `to`; nothing where what is next does not fit there.
   Result<std::size_t> open_next(std::span<std::byte> to);
@@ -114,38 +114,40 @@ Result<void> TlsSession::Impl::obey(TlsContent type, std::span<const std::byte> 
   return {};
 }
 
-Result<std::optional<std::span<std::byte>>> TlsSession::Impl::next_record() {
+std::optional<std::size_t> TlsSession::Impl::whole_record() const noexcept {
   const auto size = TlsRecords::size_of(in.full());
-  if (!size) return broken({Errc::protocol, "what came is no TLS record", 0});
-  if (*size == 0 || in.size() < *size) return std::nullopt;
-  return in.full().first(*size);
+  return size && *size > in.size() ? 0 : size;
 }
 
 // Pending: no whole record has come.
 Result<Progress> TlsSession::Impl::open_next() {
-  const auto record = GDRX_TRY(next_record());
-  if (!record) return Progress::pending;
-  const auto content = opens->open(*record);
+  const auto size = whole_record();
+  if (!size) return broken({Errc::protocol, "what came is no TLS record", 0});
+  if (*size == 0) return Progress::pending;
+  const auto record = in.full().first(*size);
+  const auto content = opens->open(record);
   if (!content) return broken(content.error());
   if (content->type == TlsContent::data) {
     in.take(TlsRecords::kHeader);
     opened = content->size;
-    behind = record->size() - TlsRecords::kHeader - opened;
+    behind = *size - TlsRecords::kHeader - opened;
     if (opened == 0) in.take(std::exchange(behind, 0));
     return Progress::done;
   }
-  GDRX_TRY(obey(content->type, record->subspan(TlsRecords::kHeader, content->size)));
-  in.take(record->size());
+  GDRX_TRY(obey(content->type, record.subspan(TlsRecords::kHeader, content->size)));
+  in.take(*size);
   return Progress::done;
 }
 
 Result<std::size_t> TlsSession::Impl::open_next(std::span<std::byte> to) {
-  const auto record = GDRX_TRY(next_record());
-  if (!record || TlsRecords::most_of(*record) > to.size()) return 0;
-  const auto content = opens->open(*record, to);
+  const auto size = whole_record();
+  if (!size || *size == 0) return 0;
+  const auto record = in.full().first(*size);
+  if (TlsRecords::most_of(record) > to.size()) return 0;
+  const auto content = opens->open(record, to);
   if (!content) return broken(content.error());
   if (content->type != TlsContent::data) GDRX_TRY(obey(content->type, to.first(content->size)));
-  in.take(record->size());
+  in.take(*size);
   return content->type == TlsContent::data ? content->size : 0;
 }
 
@@ -283,7 +285,8 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
 
 Result<std::span<const std::byte>> TlsSession::peek() {
   Impl& self = *impl_;
-  if (GDRX_TRY(handshake()) == Progress::pending) return std::span<const std::byte>();
+  if (self.opened == 0 && GDRX_TRY(handshake()) == Progress::pending)
+    return std::span<const std::byte>();
   while (self.opened == 0) {
     if (GDRX_TRY(self.open_next()) == Progress::pending) return std::span<const std::byte>();
   }
@@ -299,8 +302,8 @@ bool TlsSession::pending() const noexcept {
   // Of a handshake only what comes is news: what is here was looked at.
   if (self.failed || !established()) return false;
   if (self.opened > 0) return self.in.size() > 0;
-  const auto size = TlsRecords::size_of(self.in.full());
-  return !size || (*size > 0 && *size <= self.in.size());
+  const auto size = self.whole_record();
+  return !size || *size > 0;
 }
 
 void TlsSession::prepare() noexcept {
