@@ -285,8 +285,9 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
 
 Result<std::span<const std::byte>> TlsSession::peek() {
   Impl& self = *impl_;
-  if (self.opened == 0 && GDRX_TRY(handshake()) == Progress::pending)
+  if ((self.shaking || self.failed) && GDRX_TRY(handshake()) == Progress::pending) {
     return std::span<const std::byte>();
+  }
   while (self.opened == 0) {
     if (GDRX_TRY(self.open_next()) == Progress::pending) return std::span<const std::byte>();
   }

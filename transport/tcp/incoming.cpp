@@ -26,53 +26,55 @@ Incoming::Incoming(Rank peer) : peer_(peer), stage_(kStage) {}
 Result<bool> Incoming::pump(Stream& stream, const Place& place) {
   std::size_t total = 0;
   while (place.ready.has_room() && total < kMostAtOnce && !goodbye_) {
-    const std::size_t came =
-        GDRX_TRY(stream.encrypted() ? receive_opened(stream, place) : receive(stream, place));
+    if (stream.encrypted()) {
+      const std::size_t came = GDRX_TRY(receive_opened(stream, place));
+      if (came == 0) break;
+      total += came;
+      if (stream.dry()) break;
+      continue;
+    }
+    if (begin_ > 0) {  // less than a head
+      std::memmove(stage_.data(), stage_.data() + begin_, staged());
+      end_ = staged();
+      begin_ = 0;
+    }
+    std::span<std::byte> room = std::span(stage_).subspan(end_);
+    std::span<std::byte> direct;
+    if (in_message_ && to_ != nullptr) {
+      direct = {to_, static_cast<std::size_t>(left_)};
+      room = room.first(kBehind);
+    }
+    const std::size_t came = GDRX_TRY(stream.receive(direct, room));
     if (came == 0) break;
     total += came;
+    const std::size_t straight = std::min(direct.size(), came);
+    if (!direct.empty()) advance(straight, place);
+    end_ += came - straight;
+    GDRX_TRY(parse_stage(place));
     if (stream.dry()) break;
   }
   return total > 0;
-}
-
-Result<std::size_t> Incoming::receive(Stream& stream, const Place& place) {
-  if (begin_ > 0) {  // less than a head
-    std::memmove(stage_.data(), stage_.data() + begin_, staged());
-    end_ = staged();
-    begin_ = 0;
-  }
-  std::span<std::byte> room = std::span(stage_).subspan(end_);
-  std::span<std::byte> direct;
-  if (in_message_ && to_ != nullptr) {
-    direct = {to_, static_cast<std::size_t>(left_)};
-    room = room.first(kBehind);
-  }
-  const std::size_t came = GDRX_TRY(stream.receive(direct, room));
-  if (came == 0) return came;
-  const std::size_t straight = std::min(direct.size(), came);
-  if (!direct.empty()) advance(straight, place);
-  end_ += came - straight;
-  GDRX_TRY(parse_stage(place));
-  return came;
 }
 
 // Whole records of a message are opened in their place, and what else there is goes there from
 // where it was opened.
 Result<std::size_t> Incoming::receive_opened(Stream& stream, const Place& place) {
   if (in_message_ && to_ != nullptr) {
-    const std::size_t came = GDRX_TRY(stream.receive({to_, static_cast<std::size_t>(left_)}, {}));
+    const std::size_t came = GDRX_TRY(stream.read({to_, static_cast<std::size_t>(left_)}));
     if (came > 0) advance(came, place);
     return came;
   }
   std::span<const std::byte> opened = GDRX_TRY(stream.peek());
   const std::size_t came = opened.size();
+  if (came == 0) return came;
   if (staged() > 0) {
     const std::size_t some = std::min(sizeof(MessageHead) - staged(), came);
-    GDRX_TRY(stage_rest(opened.first(some), place));
+    stage(opened.first(some));
     opened = opened.subspan(some);
+    GDRX_TRY(parse_stage(place));
   }
-  const std::size_t used = GDRX_TRY(parse(opened, place));
-  GDRX_TRY(stage_rest(opened.subspan(used), place));
+  GDRX_TRY(parse(opened, place));
+  if (!opened.empty() && !goodbye_) stage(opened);
   stream.take(came);
   return came;
 }
@@ -83,41 +85,38 @@ void Incoming::advance(std::size_t bytes, const Place& place) noexcept {
   if (left_ == 0) end(place);
 }
 
-// A head's part, at most what it lacks.
-Result<void> Incoming::stage_rest(std::span<const std::byte> bytes, const Place& place) {
-  if (bytes.empty() || goodbye_) return {};
+// A part of a head.
+void Incoming::stage(std::span<const std::byte> bytes) noexcept {
   std::memcpy(stage_.data() + end_, bytes.data(), bytes.size());
   end_ += bytes.size();
-  return parse_stage(place);
 }
 
 Result<void> Incoming::parse_stage(const Place& place) {
-  begin_ += GDRX_TRY(parse(std::span(stage_).subspan(begin_, staged()), place));
-  if (begin_ == end_) begin_ = end_ = 0;
+  std::span<const std::byte> rest = std::span(stage_).subspan(begin_, staged());
+  GDRX_TRY(parse(rest, place));
+  begin_ = end_ - rest.size();
+  if (rest.empty()) begin_ = end_ = 0;
   return {};
 }
 
-// How many of them were used; fewer than a head's are left, or nothing follows.
-Result<std::size_t> Incoming::parse(std::span<const std::byte> bytes, const Place& place) {
-  std::size_t used = 0;
+// Takes them off the front; fewer than a head's are left, or nothing follows.
+Result<void> Incoming::parse(std::span<const std::byte>& bytes, const Place& place) {
   while (true) {
-    const std::size_t left = bytes.size() - used;
     if (in_message_) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left_, left));
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
       if (to_ != nullptr && some > 0) {
-        copy_apart(to_, bytes.data() + used, some);
+        copy_apart(to_, bytes.data(), some);
         to_ += some;
       }
-      used += some;
+      bytes = bytes.subspan(some);
       left_ -= some;
-      if (left_ > 0) return used;
+      if (left_ > 0) return {};
       end(place);
-      continue;
     }
-    if (left < sizeof(MessageHead) || goodbye_) return used;
+    if (bytes.size() < sizeof(MessageHead) || goodbye_) return {};
     MessageHead head;
-    std::memcpy(&head, bytes.data() + used, sizeof head);
-    used += sizeof head;
+    std::memcpy(&head, bytes.data(), sizeof head);
+    bytes = bytes.subspan(sizeof head);
     GDRX_TRY(begin(head, place));
   }
 }

@@ -30,11 +30,10 @@ class Incoming {
   bool forget(std::span<const std::byte> region) noexcept;
 
  private:
-  Result<std::size_t> receive(Stream& stream, const Place& place);
   Result<std::size_t> receive_opened(Stream& stream, const Place& place);
   void advance(std::size_t bytes, const Place& place) noexcept;
-  Result<void> stage_rest(std::span<const std::byte> bytes, const Place& place);
-  Result<std::size_t> parse(std::span<const std::byte> bytes, const Place& place);
+  void stage(std::span<const std::byte> bytes) noexcept;
+  Result<void> parse(std::span<const std::byte>& bytes, const Place& place);
   Result<void> parse_stage(const Place& place);
   Result<void> begin(const MessageHead& head, const Place& place);
   void end(const Place& place) noexcept;

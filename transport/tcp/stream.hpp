@@ -26,9 +26,11 @@ class Stream {
   std::uint64_t settled() const noexcept { return settled_; }
   bool has_unsent() const noexcept { return settled_ != taken_; }
   bool encrypted() const noexcept { return tls_.has_value(); }
-  /// Fills `first`, then `second`, as far as what has come goes. Errc::peer_lost at the end.
-  /// Of an encrypted stream what lies behind that may be overwritten.
+  /// Not of an encrypted stream. Fills `first`, then `second`, as far as what has come goes.
+  /// Errc::peer_lost at the end.
   Result<std::size_t> receive(std::span<std::byte> first, std::span<std::byte> second);
+  /// Of an encrypted stream. Fills `to` likewise; what lies behind that may be overwritten.
+  Result<std::size_t> read(std::span<std::byte> to);
   /// Of an encrypted stream: what has come, where it was opened, until it is take()n. Valid until
   /// the next call that is not const.
   Result<std::span<const std::byte>> peek();
@@ -44,7 +46,6 @@ class Stream {
   Result<std::size_t> send_tls(std::span<const iovec> parts);
   Result<bool> flush();  // false: the socket is full
   Result<bool> fetch();  // false: nothing has come
-  Result<std::size_t> receive_tls(std::span<std::byte> first, std::span<std::byte> second);
 
   Socket socket_;
   std::optional<TlsSession> tls_;
