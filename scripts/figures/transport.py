@@ -14,7 +14,9 @@ def encryption():
             "The bare ends know every size ahead. They only send, receive, seal and open, and check no head.",
             "The bound is the best ratio that the cipher leaves. Up to 4 KiB it is plain's time of a message and what the",
             "cipher adds to that of bare sockets, over plain's time. Above, it is the rate of bare sockets with the cipher",
-            "over plain's rate. A ratio is the median of the rounds' own ratios. A TLS ratio beyond its bound is noise.",
+            "over plain's rate. A ratio is the median of the rounds' own ratios.",
+            "gdrx checks a message's head before it places the rest, so that a small message is copied once at each end.",
+            "The bare ends copy nothing. What remains between a ratio and its bound is that, and noise.",
             f"`openssl speed -evp aes-128-gcm` gave in the same minutes {', '.join(cipher)}.",
             f"The load of the machine was {tls['load']:.0f}: other builds ran. The ends had a real-time priority.", ""] + \
         table(["<test", "bytes", "<unit", "plain", "TLS", "bare", "bare, cipher", "TLS / plain", "bound", "rounds"],
