@@ -16,7 +16,7 @@ def encryption():
             "cipher adds to that of bare sockets, over plain's time. Above, it is the rate of bare sockets with the cipher",
             "over plain's rate. A ratio is the median of the rounds' own ratios.",
             "gdrx checks a message's head before it places the rest, so that a small message is copied once at each end.",
-            "The bare ends copy nothing. What remains between a ratio and its bound is that, and noise.",
+            "The bare ends copy nothing. These copies and noise lie between a ratio and its bound.",
             f"`openssl speed -evp aes-128-gcm` gave in the same minutes {', '.join(cipher)}.",
             f"The load of the machine was {tls['load']:.0f}: other builds ran. The ends had a real-time priority.", ""] + \
         table(["<test", "bytes", "<unit", "plain", "TLS", "bare", "bare, cipher", "TLS / plain", "bound", "rounds"],
