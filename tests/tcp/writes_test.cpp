@@ -63,6 +63,37 @@ TEST_P(TcpWrites, ArriveInOrderWhateverTheirLengths) {
   EXPECT_FALSE(pair.sender->busy());
 }
 
+// Posted before there is a connection, so that they go as one stream, of which records end
+// anywhere: amid a head, too.
+TEST_P(TcpWrites, AreWholeWhereverTheirRecordsEnd) {
+  for (const std::size_t length : {3000UL, 3001UL, 4050UL, 5421UL, 16'300UL, 16'344UL, 16'350UL,
+                                   40'000UL, 65'536UL, 65'537UL, 100'000UL}) {
+    TcpPair pair(GetParam());
+    const RemoteRegionId remote = pair.import();
+    const std::size_t count = TcpPair::kBytes / (length + 1);
+    const Blob source = pattern(count * length, static_cast<int>(length));
+    std::size_t came = 0;
+    const auto take = [&] {
+      const auto got = pair.receive();
+      came += got && *got ? 1 : 0;
+      return got && *got;
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+      // A canary between two.
+      const auto op =
+          write_of(std::span(source).subspan(i * length, length), remote, i * (length + 1));
+      while (pair.endpoint->post(op).value() == Progress::pending) ASSERT_TRUE(take()) << length;
+    }
+    while (came < count) ASSERT_TRUE(take()) << length << ", " << came;
+    const std::span<const std::byte> target = pair.region->bytes();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = i * (length + 1);
+      ASSERT_EQ(std::memcmp(&target[at], &source[i * length], length), 0) << length << ", " << i;
+      ASSERT_EQ(target[at + length], TcpPair::kCanary) << length << ", " << i;
+    }
+  }
+}
+
 TEST_P(TcpWrites, OfARankToItselfAreThereToo) {
   TcpPair pair(GetParam());
   const auto own = pair.receiver->connect(Rank{1}, pair.receiver->address()).value();

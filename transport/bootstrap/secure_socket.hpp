@@ -37,6 +37,7 @@ class SecureSocket {
   /// Sends what waits here: done when nothing does.
   Result<Progress> flush();
   bool unsent() const noexcept { return !session_.unsent().empty(); }
+  /// What lies behind the bytes that it says may be overwritten.
   Result<std::size_t> receive_some(std::span<std::byte> bytes);
   /// Bytes that have come so far, of whatever meaning.
   std::uint64_t heard() const noexcept { return heard_; }

@@ -159,21 +159,43 @@ std::optional<std::size_t> TlsRecords::size_of(std::span<const std::byte> from) 
   return kHeader + sealed;
 }
 
-Result<TlsRecords::Opened> TlsRecords::open(std::span<std::byte> record) {
-  const auto inner = record.subspan(kHeader, record.size() - kHeader - kTag);
-  std::byte* const behind = inner.data() + inner.size();
-  const auto tag = tag_at(behind);
+bool TlsRecords::begin_open(std::span<const std::byte> record) noexcept {
   Header header;
   std::copy_n(record.begin(), kHeader, header.begin());
+  return begin(header);
+}
+
+bool TlsRecords::end_open(std::span<std::byte> record) noexcept {
+  std::byte* const behind = record.data() + record.size() - kTag;
+  const auto tag = tag_at(behind);
   int done = 0;
-  const bool good = begin(header) && update(inner, inner.data()) &&
-                    EVP_CIPHER_CTX_set_params(cipher_.get(), tag.data()) == 1 &&
-                    EVP_CipherFinal_ex(cipher_.get(), octets(behind), &done) == 1;
-  if (!good) return not_theirs();
+  return EVP_CIPHER_CTX_set_params(cipher_.get(), tag.data()) == 1 &&
+         EVP_CipherFinal_ex(cipher_.get(), octets(behind), &done) == 1;
+}
+
+Result<TlsRecords::Opened> TlsRecords::open(std::span<std::byte> record) {
+  const auto inner = record.subspan(kHeader, record.size() - kHeader - kTag);
+  if (!begin_open(record) || !update(inner, inner.data()) || !end_open(record)) return not_theirs();
   std::size_t size = inner.size();
   while (size > 0 && inner[size - 1] == std::byte{0}) --size;  // padding
   if (size == 0 || size - 1 > kMostPlain) return not_theirs();
   return Opened{static_cast<TlsContent>(inner[size - 1]), size - 1};
+}
+
+Result<TlsRecords::Opened> TlsRecords::open(std::span<std::byte> record, std::span<std::byte> to) {
+  std::size_t size = most_of(record);
+  const auto inner = std::span<const std::byte>(record).subspan(kHeader, size + 1);
+  std::byte last{};
+  if (to.size() > size) {  // a call of the cipher less
+    if (!begin_open(record) || !update(inner, to.data()) || !end_open(record)) return not_theirs();
+    last = to[size];
+  } else if (!begin_open(record) || !update(inner.first(size), to.data()) ||
+             !update(inner.subspan(size), &last) || !end_open(record)) {
+    return not_theirs();
+  }
+  while (size > 0 && last == std::byte{0}) last = to[--size];  // padding
+  if (last == std::byte{0} || size > kMostPlain) return not_theirs();
+  return Opened{static_cast<TlsContent>(last), size};
 }
 
 }  // namespace gdrx

@@ -51,6 +51,13 @@ class TlsRecords {
   static std::optional<std::size_t> size_of(std::span<const std::byte> from) noexcept;
   /// In its place. Errc::protocol for one that was forged, changed, repeated or left out before.
   Result<Opened> open(std::span<std::byte> record);
+  /// Bytes that a plaintext of `record`'s length has at most.
+  static std::size_t most_of(std::span<const std::byte> record) noexcept {
+    return record.size() - kOverhead;
+  }
+  /// To `to`, which has most_of(record) bytes or more: all of them may be overwritten, by nonsense
+  /// where it fails.
+  Result<Opened> open(std::span<std::byte> record, std::span<std::byte> to);
 
   /// What the next record needs if it is as long as the last one, done ahead: a quarter of a small
   /// one's time. Once a record; to be called where nothing else is to be done.
@@ -72,6 +79,8 @@ class TlsRecords {
   bool update(std::span<const std::byte> from, std::byte* to) noexcept;
   bool show(const Header& header) noexcept;
   bool begin(const Header& header) noexcept;
+  bool begin_open(std::span<const std::byte> record) noexcept;
+  bool end_open(std::span<std::byte> record) noexcept;
 
   TlsSuite suite_;
   bool seals_;

@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kReserve = TlsRecords::kMostPlain + 4096;
 constexpr std::size_t kMostRecord = TlsRecords::kHeader + TlsRecords::kMostSealed;
 constexpr std::size_t kParts = 66;  // of one record
+constexpr std::size_t kLongPart = 4 * TlsRecords::kMostPlain;
 
 // RFC 8446, 4.6.3 and 6.
 constexpr std::array<std::byte, 5> kKeyUpdate{std::byte{24}, {}, {}, std::byte{1}, {}};
@@ -37,7 +38,7 @@ struct TlsSession::Impl {
   Impl(const Options& chosen, bool is_server)
       : options(chosen),
         server(is_server),
-        in(std::max(chosen.buffer, kMostRecord)),
+        in(std::max(chosen.received, kMostRecord)),
         out(chosen.buffer + kReserve) {}
 
   Options options;
@@ -60,7 +61,12 @@ struct TlsSession::Impl {
   Result<void> take_over();
   Result<void> seal(TlsContent type, std::span<const iovec> parts);
   Result<void> renew_key();
+  /// The bytes of the record at the front of `in`; 0 while it is not whole. Nothing: it is none.
+  std::optional<std::size_t> whole_record() const noexcept;
   Result<Progress> open_next();
+  /// Plaintext that went straight to `to`; nothing where what is next does not fit there.
+  Result<std::size_t> open_next(std::span<std::byte> to);
+  void take(std::size_t bytes) noexcept;
   Result<void> obey(TlsContent type, std::span<const std::byte> said);
 };
 
@@ -108,11 +114,16 @@ Result<void> TlsSession::Impl::obey(TlsContent type, std::span<const std::byte> 
   return {};
 }
 
+std::optional<std::size_t> TlsSession::Impl::whole_record() const noexcept {
+  const auto size = TlsRecords::size_of(in.full());
+  return size && *size > in.size() ? 0 : size;
+}
+
 // Pending: no whole record has come.
 Result<Progress> TlsSession::Impl::open_next() {
-  const auto size = TlsRecords::size_of(in.full());
+  const auto size = whole_record();
   if (!size) return broken({Errc::protocol, "what came is no TLS record", 0});
-  if (*size == 0 || in.size() < *size) return Progress::pending;
+  if (*size == 0) return Progress::pending;
   const auto record = in.full().first(*size);
   const auto content = opens->open(record);
   if (!content) return broken(content.error());
@@ -126,6 +137,24 @@ Result<Progress> TlsSession::Impl::open_next() {
   GDRX_TRY(obey(content->type, record.subspan(TlsRecords::kHeader, content->size)));
   in.take(*size);
   return Progress::done;
+}
+
+Result<std::size_t> TlsSession::Impl::open_next(std::span<std::byte> to) {
+  const auto size = whole_record();
+  if (!size || *size == 0) return 0;
+  const auto record = in.full().first(*size);
+  if (TlsRecords::most_of(record) > to.size()) return 0;
+  const auto content = opens->open(record, to);
+  if (!content) return broken(content.error());
+  if (content->type != TlsContent::data) GDRX_TRY(obey(content->type, to.first(content->size)));
+  in.take(*size);
+  return content->type == TlsContent::data ? content->size : 0;
+}
+
+void TlsSession::Impl::take(std::size_t bytes) noexcept {
+  in.take(bytes);
+  opened -= bytes;
+  if (opened == 0) in.take(std::exchange(behind, 0));
 }
 
 TlsSession::TlsSession(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -209,12 +238,14 @@ Result<std::size_t> TlsSession::write(std::span<const iovec> parts) {
     std::array<iovec, kParts> record;
     std::size_t count = 0;
     std::size_t size = 0;
-    while (!parts.empty() && count < kParts && size < TlsRecords::kMostPlain) {
+    bool long_part_ends = false;
+    while (!parts.empty() && count < kParts && size < TlsRecords::kMostPlain && !long_part_ends) {
       const std::size_t left = parts[0].iov_len - skip;
       const std::size_t some = std::min(left, TlsRecords::kMostPlain - size);
       if (some > 0) record[count++] = {static_cast<std::byte*>(parts[0].iov_base) + skip, some};
       size += some;
       skip = some == left ? 0 : skip + some;
+      long_part_ends = some == left && parts[0].iov_len >= kLongPart;
       if (some == left) parts = parts.subspan(1);
     }
     if (size == 0) break;
@@ -232,21 +263,39 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> plaintext) {
   if (GDRX_TRY(handshake()) == Progress::pending) return 0;
   std::size_t got = 0;
   while (got < plaintext.size()) {
-    if (self.opened == 0) {
-      const auto next = self.open_next();
-      // What came before the end is the caller's; the next call says why it ended.
-      if (!next && got == 0) return tl::unexpected(next.error());
-      if (!next || *next == Progress::pending) break;
+    if (self.opened > 0) {
+      const std::size_t some = std::min(self.opened, plaintext.size() - got);
+      copy_apart(plaintext.data() + got, self.in.full().data(), some);
+      self.take(some);
+      got += some;
       continue;
     }
-    const std::size_t some = std::min(self.opened, plaintext.size() - got);
-    copy_apart(plaintext.data() + got, self.in.full().data(), some);
-    self.in.take(some);
-    self.opened -= some;
-    got += some;
-    if (self.opened == 0) self.in.take(std::exchange(self.behind, 0));
+    const auto straight = self.open_next(plaintext.subspan(got));
+    if (straight && *straight > 0) {
+      got += *straight;
+      continue;
+    }
+    const auto next = straight ? self.open_next() : tl::unexpected(straight.error());
+    // What came before the end is the caller's; the next call says why it ended.
+    if (!next && got == 0) return tl::unexpected(next.error());
+    if (!next || *next == Progress::pending) break;
   }
   return got;
+}
+
+Result<std::span<const std::byte>> TlsSession::peek() {
+  Impl& self = *impl_;
+  if ((self.shaking || self.failed) && GDRX_TRY(handshake()) == Progress::pending) {
+    return std::span<const std::byte>();
+  }
+  while (self.opened == 0) {
+    if (GDRX_TRY(self.open_next()) == Progress::pending) return std::span<const std::byte>();
+  }
+  return std::as_const(self.in).full().first(self.opened);
+}
+
+void TlsSession::take(std::size_t plaintext) noexcept {
+  impl_->take(std::min(plaintext, impl_->opened));
 }
 
 bool TlsSession::pending() const noexcept {
@@ -254,8 +303,8 @@ bool TlsSession::pending() const noexcept {
   // Of a handshake only what comes is news: what is here was looked at.
   if (self.failed || !established()) return false;
   if (self.opened > 0) return self.in.size() > 0;
-  const auto size = TlsRecords::size_of(self.in.full());
-  return !size || (*size > 0 && *size <= self.in.size());
+  const auto size = self.whole_record();
+  return !size || *size > 0;
 }
 
 void TlsSession::prepare() noexcept {

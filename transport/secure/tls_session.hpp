@@ -27,7 +27,8 @@ class TlsSession {
   /// The key of a client's identity; nothing for one that is not expected.
   using FindKey = std::function<std::optional<Key>(std::string_view identity)>;
   struct Options {
-    std::size_t buffer = 16 << 10;          // bytes of ciphertext kept each way
+    std::size_t buffer = 16 << 10;          // bytes of ciphertext kept for sending
+    std::size_t received = 16 << 10;        // and of what came
     std::uint64_t records_a_key = 1 << 23;  // AES-GCM's limit is 2^24.5 (RFC 8446, 5.5)
   };
 
@@ -61,12 +62,19 @@ class TlsSession {
   void sent(std::size_t bytes) noexcept;
 
   /// Takes as much as its buffer has room for, many records at once; 0 when it is full or before
-  /// the handshake is done.
+  /// the handshake is done. A long part's last record holds nothing else: the reader may open it
+  /// where the part belongs.
   Result<std::size_t> write(std::span<const iovec> parts);
   Result<std::size_t> write(std::span<const std::byte> plaintext);
   /// Fills `plaintext` as far as what came goes; 0 if nothing whole came. Errc::peer_lost after the
-  /// peer's close(), Errc::protocol for anything forged, changed, repeated or left out.
+  /// peer's close(), Errc::protocol for anything forged, changed, repeated or left out. Whole
+  /// records are opened in `plaintext` itself: what lies behind the bytes that it says may be
+  /// overwritten.
   Result<std::size_t> read(std::span<std::byte> plaintext);
+  /// The plaintext that lies here, at most a record's, to be take()n; empty if nothing whole came.
+  /// Valid until the next call that is not const. Errors as read()'s.
+  Result<std::span<const std::byte>> peek();
+  void take(std::size_t plaintext) noexcept;
   /// Whether read() yields something, or an error, although nothing new came.
   bool pending() const noexcept;
   /// Does what the next records need ahead of them: for whoever finds that nothing has come.

@@ -90,10 +90,8 @@ class Call final : public Door::Visitor {
   }
 
   Result<void> start_tls() {
-    TlsSession::Options options;
-    options.buffer = Stream::kBuffer;
     tls_ = GDRX_TRY(TlsSession::client(fmt::format("gdrx tcp {}", index(door_.self().rank)),
-                                       caller_->session_key(), options));
+                                       caller_->session_key(), Stream::kTls));
     return {};
   }
 

@@ -54,11 +54,9 @@ class Guest final : public Door::Visitor {
   }
 
   Result<void> start_tls() {
-    TlsSession::Options options;
-    options.buffer = Stream::kBuffer;
     tls_ = GDRX_TRY(TlsSession::server(
         [key = porter_.session_key()](std::string_view) { return std::optional<Key>(key); },
-        options));
+        Stream::kTls));
     return {};
   }
 

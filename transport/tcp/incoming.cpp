@@ -26,6 +26,13 @@ Incoming::Incoming(Rank peer) : peer_(peer), stage_(kStage) {}
 Result<bool> Incoming::pump(Stream& stream, const Place& place) {
   std::size_t total = 0;
   while (place.ready.has_room() && total < kMostAtOnce && !goodbye_) {
+    if (stream.encrypted()) {
+      const std::size_t came = GDRX_TRY(receive_opened(stream, place));
+      if (came == 0) break;
+      total += came;
+      if (stream.dry()) break;
+      continue;
+    }
     if (begin_ > 0) {  // less than a head
       std::memmove(stage_.data(), stage_.data() + begin_, staged());
       end_ = staged();
@@ -40,36 +47,76 @@ Result<bool> Incoming::pump(Stream& stream, const Place& place) {
     const std::size_t came = GDRX_TRY(stream.receive(direct, room));
     if (came == 0) break;
     total += came;
-    GDRX_TRY(parse(direct.size(), came, place));
+    const std::size_t straight = std::min(direct.size(), came);
+    if (!direct.empty()) advance(straight, place);
+    end_ += came - straight;
+    GDRX_TRY(parse_stage(place));
     if (stream.dry()) break;
   }
   return total > 0;
 }
 
-Result<void> Incoming::parse(std::size_t direct, std::size_t came, const Place& place) {
-  const std::size_t straight = std::min(direct, came);
-  if (direct > 0) {
-    to_ += straight;
-    left_ -= straight;
-    if (left_ == 0) end(place);
+// Whole records of a message are opened in their place, and what else there is goes there from
+// where it was opened.
+Result<std::size_t> Incoming::receive_opened(Stream& stream, const Place& place) {
+  if (in_message_ && to_ != nullptr) {
+    const std::size_t came = GDRX_TRY(stream.read({to_, static_cast<std::size_t>(left_)}));
+    if (came > 0) advance(came, place);
+    return came;
   }
-  end_ += came - straight;
+  std::span<const std::byte> opened = GDRX_TRY(stream.peek());
+  const std::size_t came = opened.size();
+  if (came == 0) return came;
+  if (staged() > 0) {
+    const std::size_t some = std::min(sizeof(MessageHead) - staged(), came);
+    stage(opened.first(some));
+    opened = opened.subspan(some);
+    GDRX_TRY(parse_stage(place));
+  }
+  GDRX_TRY(parse(opened, place));
+  if (!opened.empty() && !goodbye_) stage(opened);
+  stream.take(came);
+  return came;
+}
+
+void Incoming::advance(std::size_t bytes, const Place& place) noexcept {
+  to_ += bytes;
+  left_ -= bytes;
+  if (left_ == 0) end(place);
+}
+
+// A part of a head.
+void Incoming::stage(std::span<const std::byte> bytes) noexcept {
+  std::memcpy(stage_.data() + end_, bytes.data(), bytes.size());
+  end_ += bytes.size();
+}
+
+Result<void> Incoming::parse_stage(const Place& place) {
+  std::span<const std::byte> rest = std::span(stage_).subspan(begin_, staged());
+  GDRX_TRY(parse(rest, place));
+  begin_ = end_ - rest.size();
+  if (rest.empty()) begin_ = end_ = 0;
+  return {};
+}
+
+// Takes them off the front; fewer than a head's are left, or nothing follows.
+Result<void> Incoming::parse(std::span<const std::byte>& bytes, const Place& place) {
   while (true) {
     if (in_message_) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left_, staged()));
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
       if (to_ != nullptr && some > 0) {
-        copy_apart(to_, stage_.data() + begin_, some);
+        copy_apart(to_, bytes.data(), some);
         to_ += some;
       }
-      begin_ += some;
+      bytes = bytes.subspan(some);
       left_ -= some;
       if (left_ > 0) return {};
       end(place);
     }
-    if (staged() < sizeof(MessageHead) || goodbye_) return {};
+    if (bytes.size() < sizeof(MessageHead) || goodbye_) return {};
     MessageHead head;
-    std::memcpy(&head, stage_.data() + begin_, sizeof head);
-    begin_ += sizeof head;
+    std::memcpy(&head, bytes.data(), sizeof head);
+    bytes = bytes.subspan(sizeof head);
     GDRX_TRY(begin(head, place));
   }
 }

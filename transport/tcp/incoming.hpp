@@ -30,7 +30,11 @@ class Incoming {
   bool forget(std::span<const std::byte> region) noexcept;
 
  private:
-  Result<void> parse(std::size_t direct, std::size_t came, const Place& place);
+  Result<std::size_t> receive_opened(Stream& stream, const Place& place);
+  void advance(std::size_t bytes, const Place& place) noexcept;
+  void stage(std::span<const std::byte> bytes) noexcept;
+  Result<void> parse(std::span<const std::byte>& bytes, const Place& place);
+  Result<void> parse_stage(const Place& place);
   Result<void> begin(const MessageHead& head, const Place& place);
   void end(const Place& place) noexcept;
   std::size_t staged() const noexcept { return end_ - begin_; }

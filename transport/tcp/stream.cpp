@@ -60,7 +60,6 @@ Result<std::size_t> Stream::send_tls(std::span<const iovec> parts) {
 }
 
 Result<std::size_t> Stream::receive(std::span<std::byte> first, std::span<std::byte> second) {
-  if (tls_) return receive_tls(first, second);
   ssize_t received = 0;
   if (first.empty()) {
     received = recv(socket_.fd(), second.data(), second.size(), MSG_DONTWAIT);
@@ -74,23 +73,27 @@ Result<std::size_t> Stream::receive(std::span<std::byte> first, std::span<std::b
   return nothing(errno);
 }
 
-Result<std::size_t> Stream::receive_tls(std::span<std::byte> first, std::span<std::byte> second) {
+Result<std::size_t> Stream::read(std::span<std::byte> to) {
   while (true) {
-    if (tls_->pending()) {
-      std::size_t got = 0;
-      if (!first.empty()) got = GDRX_TRY(tls_->read(first));
-      if (got == first.size()) got += GDRX_TRY(tls_->read(second));
-      if (got > 0) return got;
-    }
-    const std::span<std::byte> space = tls_->space();
-    const std::size_t came = GDRX_TRY(socket_.receive_some(space));
-    dry_ = came < space.size();
-    if (came == 0) {
-      tls_->prepare();
-      return std::size_t{0};
-    }
-    tls_->received(came);
+    const std::size_t got = tls_->pending() ? GDRX_TRY(tls_->read(to)) : 0;
+    if (got > 0 || !GDRX_TRY(fetch())) return got;
   }
+}
+
+Result<std::span<const std::byte>> Stream::peek() {
+  while (true) {
+    const auto opened = GDRX_TRY(tls_->peek());
+    if (!opened.empty() || !GDRX_TRY(fetch())) return opened;
+  }
+}
+
+Result<bool> Stream::fetch() {
+  const std::span<std::byte> space = tls_->space();
+  const std::size_t came = GDRX_TRY(socket_.receive_some(space));
+  dry_ = came < space.size();
+  if (came == 0) tls_->prepare();
+  tls_->received(came);
+  return came > 0;
 }
 
 void Stream::close() noexcept {

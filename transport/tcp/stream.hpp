@@ -15,9 +15,8 @@ namespace gdrx::tcp {
 
 class Stream {
  public:
-  /// Of ciphertext each way: what one system call moves. Of 128 KiB, 64 MiB took 1.5 times as long.
-  /// Memory that is not used is not touched.
-  static constexpr std::size_t kBuffer = 512 << 10;
+  /// Of ciphertext: what one system call moves. Memory that is not used is not touched.
+  static constexpr TlsSession::Options kTls{.buffer = 256 << 10, .received = 256 << 10};
   Stream(Socket socket, std::optional<TlsSession> tls);
 
   int fd() const noexcept { return socket_.fd(); }
@@ -26,8 +25,16 @@ class Stream {
   /// How many of the bytes that send() took need no further call to arrive.
   std::uint64_t settled() const noexcept { return settled_; }
   bool has_unsent() const noexcept { return settled_ != taken_; }
-  /// Fills `first`, then `second`, as far as what has come goes. Errc::peer_lost at the end.
+  bool encrypted() const noexcept { return tls_.has_value(); }
+  /// Not of an encrypted stream. Fills `first`, then `second`, as far as what has come goes.
+  /// Errc::peer_lost at the end.
   Result<std::size_t> receive(std::span<std::byte> first, std::span<std::byte> second);
+  /// Of an encrypted stream. Fills `to` likewise; what lies behind that may be overwritten.
+  Result<std::size_t> read(std::span<std::byte> to);
+  /// Of an encrypted stream: what has come, where it was opened, until it is take()n. Valid until
+  /// the next call that is not const.
+  Result<std::span<const std::byte>> peek();
+  void take(std::size_t bytes) noexcept { tls_->take(bytes); }
   /// True if the last receive() has left nothing behind, as far as one can know.
   bool dry() const noexcept { return dry_ && !has_unread(); }
   /// Bytes have been taken from the socket that receive() has not given: no event tells of them.
@@ -38,7 +45,7 @@ class Stream {
  private:
   Result<std::size_t> send_tls(std::span<const iovec> parts);
   Result<bool> flush();  // false: the socket is full
-  Result<std::size_t> receive_tls(std::span<std::byte> first, std::span<std::byte> second);
+  Result<bool> fetch();  // false: nothing has come
 
   Socket socket_;
   std::optional<TlsSession> tls_;
