@@ -85,21 +85,25 @@ function(gdrx_library name kind)
   endif()
 endfunction()
 
-# What is read, shown and done once a command, for which the compiler's time is more than its own.
+# What is read, shown and done once a command or a connection: the compiler's time is more than its own, and -Og, which
+# inlines little, takes the least of it; -O0 writes more code, and takes longer.
 function(gdrx_cold)
   foreach(name ${ARGN})
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
     if(TARGET gdrx_precompiled_cold)
       target_precompile_headers(${name} REUSE_FROM gdrx_precompiled_cold)
     endif()
   endforeach()
 endfunction()
 
-# What no message passes through: -O3 takes a sixth more of the compiler's time than -O2.
-function(gdrx_seldom)
-  foreach(name ${ARGN})
-    target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O2>)
-  endforeach()
+# gdrx_cold_sources(NAME sources...): the same for what of a library no message passes through. After its other libraries.
+function(gdrx_cold_sources name)
+  gdrx_library(${name}_cold OBJECT ${ARGN})
+  get_target_property(libraries ${name} LINK_LIBRARIES)
+  target_link_libraries(${name}_cold PRIVATE ${libraries})
+  target_include_directories(${name}_cold SYSTEM PRIVATE $<TARGET_PROPERTY:${name},INTERFACE_SYSTEM_INCLUDE_DIRECTORIES>)
+  gdrx_cold(${name}_cold)
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:${name}_cold>)
 endfunction()
 
 function(gdrx_executable name)

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "commit.h"  // written at each build
 #include "gdrx/config.hpp"
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
 #include "tools/describe.hpp"
 #include "tools/doctor/view.hpp"
 #include "tools/help.hpp"
+#include "tools/version.hpp"
 
 namespace {
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   CLI::App app("Collective communication for GPU and host buffers: topology, plans, configuration.",
                "gdrx");
   app.formatter(gdrx::tools::help_formatter());
-  app.set_version_flag("--version", "gdrx " GDRX_VERSION_TEXT ", commit " GDRX_COMMIT);
+  app.set_version_flag("--version", gdrx::tools::version_line());
   app.require_subcommand(1);
   app.footer(
       "`gdrx COMMAND --help` has examples.\n"

@@ -61,6 +61,10 @@ OWNERS = {
     r"^CLI/": ["mpi-tests", "tools", "net-conformance"],
     r"^nlohmann/": ["mpi-tests", "collectives/plan", "collectives/tune", "tools", "net-conformance"],
 }
+# What is compiled into each source that reads it, used or not: a header of ours that includes it hands that on.
+HEAVY = r"^(CLI/|nlohmann/json\.hpp)"
+HEAVY_HEADERS = {"tools/commands.hpp", "collectives/plan/json_guard.hpp", "tests/conformance/net/suite/report.hpp"}
+PRECOMPILED = "scripts/cmake/GdrxPrecompiled.cmake"
 LONGEST = 400
 LONGEST_README = 120  # what stands where; the rest is docs/'s
 # What starts a program, and where that may be: other hosts' gdrx, and mpirun. Nothing asks nvidia-smi: under a CPU mask
@@ -109,9 +113,14 @@ for folder, below in ALLOWED.items():
                                                   "tools")
             if ours and not any(header.startswith((f"{own}/", f"{own}.")) for own in [folder, *below]):
                 errors.append(f"{name}: may not include {header}")
+            if re.match(HEAVY, header) and path.suffix == ".hpp" and str(name) not in HEAVY_HEADERS:
+                errors.append(f"{name}: a header that includes {header}: include it in sources")
             for pattern, owners in OWNERS.items():
                 if re.match(pattern, header) and folder not in owners:
                     errors.append(f"{name}: only {owners} may include {header}")
+for header in re.findall(r"<([^>]+)>", (root / PRECOMPILED).read_text()):
+    if re.match(HEAVY, header):
+        errors.append(f"{PRECOMPILED}: precompiles {header}")
 for page in sorted(root.rglob("README.md")):
     lines = len(page.read_text().splitlines())
     if lines > LONGEST_README and page.relative_to(root).parts[0] != "build":

@@ -55,5 +55,10 @@ TEST(TuneRows, OfAnotherFormAreRefused) {
   EXPECT_FALSE(add_rows("{\"rows\": [" + row("rink", "ucx", 8, 1) + "]}", table));
 }
 
+TEST(TuneRows, ComeFromTheGpuThatTheRunNames) {
+  EXPECT_EQ(gpu_of(R"({"gpu": "H200", "rows": []})"), "H200");
+  for (const char* json : {"", "3", "[]", "{}", R"({"gpu": 3})"}) EXPECT_EQ(gpu_of(json), "");
+}
+
 }  // namespace
 }  // namespace gdrx::tools

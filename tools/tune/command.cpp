@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "gdrx/output.hpp"
@@ -183,7 +182,7 @@ void measure(const TuneOptions& options, int ranks, const RouteRow& route, const
   run_program(words);
   const std::string json = value_or_fail(read_input(rows.name(), std::size_t{64} << 20), kFailed);
   value_or_fail(add_rows(json, table), kFailed);
-  if (cuda) table.platform.gpu = nlohmann::json::parse(json).value("gpu", "");
+  if (cuda) table.platform.gpu = gpu_of(json);
 }
 
 // For programs of MPI: each collective beside the MPI's own.

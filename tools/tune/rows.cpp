@@ -68,6 +68,12 @@ Result<void> add_rows(std::string_view json, tune::Table& table) {
   return {};
 }
 
+std::string gpu_of(std::string_view json) {
+  const auto whole = nlohmann::json::parse(json, nullptr, false);
+  const auto at = whole.is_object() ? whole.find("gpu") : whole.end();
+  return at != whole.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
 std::string to_text(const tune::Table& table) {
   // GPU memory and host memory are not each other's rivals.
   std::map<std::tuple<bool, int, int, Bytes>, std::vector<Way>> rows;

@@ -13,6 +13,9 @@ namespace gdrx::tools {
 /// time: GPU kernels that cannot carry a size give way to others.
 Result<void> add_rows(std::string_view json, tune::Table& table);
 
+/// The GPU that a run names (allreduce_test --json), empty if it names none.
+std::string gpu_of(std::string_view json);
+
 /// For each size the best way and its time, and what the others took.
 std::string to_text(const tune::Table& table);
 
