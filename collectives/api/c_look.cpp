@@ -71,7 +71,7 @@ gdrxResult_t gdrxCommGetMemory(gdrxComm_t comm, gdrxMemoryInfo_t* info) {
     const MemoryHeld held = comm->impl->memory_held();
     gdrxMemoryInfo_t full{};
     full.shared_bytes = held.shared;
-    full.message_bytes = held.inbox;
+    full.message_bytes = held.receive_ring;
     full.scratch_bytes = held.scratch;
     full.pinned_bytes = held.pinned;
     full.allocated_bytes = held.allocated;

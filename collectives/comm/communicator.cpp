@@ -53,13 +53,13 @@ Communicator::~Communicator() {
 }
 
 Communicator::Driving::Driving(const Communicator& comm) : comm_(comm) {
-  ++comm_.driver_.callers;
-  lock_ = std::unique_lock(comm_.driver_.mutex);
+  ++comm_.progress_lock_.callers;
+  lock_ = std::unique_lock(comm_.progress_lock_.mutex);
 }
 
 Communicator::Driving::~Driving() {
   lock_.unlock();
-  --comm_.driver_.callers;
+  --comm_.progress_lock_.callers;
   if (comm_.expects_streams()) comm_.mesh_->wake();
   comm_.endings_.tell();
 }
@@ -87,7 +87,7 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
     return operation;
   }
   queue_.push(operation);  // if the communicator has failed since, whoever waits finds it
-  if (queue_.size() > 1 || driver_.suspicion.kept()) return operation;
+  if (queue_.size() > 1 || progress_lock_.suspicion.kept()) return operation;
   if (auto started = start(*operation); !started) fail_by(std::move(started).error());
   return operation;
 }
@@ -105,17 +105,17 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
   Driving driving(*this);
   StreamPatience patience;
   std::uint64_t rounds = 0;
-  driver_.pace.restart();
+  progress_lock_.pace.restart();
   while (!operation.end.done()) {
     if (endings_.due()) driving.tell();
-    if (driver_.question.asked()) answer_question();
-    const std::uint64_t idle = driver_.pace.count(GDRX_TRY(progress()));
+    if (progress_lock_.question.asked()) answer_question();
+    const std::uint64_t idle = progress_lock_.pace.count(GDRX_TRY(progress()));
     // Something may move all the time: calls of graphs.
     if (idle > spins || ++rounds % kClockEvery == 0) look_at_stream(operation, patience);
     if (idle > spins) {
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
-        driver_.suspicion.turn();
+        progress_lock_.suspicion.turn();
       }
       if (wait_hook.run != nullptr) wait_hook.run(wait_hook.user, idle);
       sched_yield();
@@ -128,8 +128,8 @@ Result<Progress> Communicator::test(Operation& operation) {
   if (operation.mark) {
     GDRX_TRY(reached(operation));
   } else if (!operation.aside && !operation.end.done()) {
-    const std::unique_lock lock(driver_.mutex, std::try_to_lock);
-    if (lock.owns_lock()) driver_.pace.count(GDRX_TRY(progress()));
+    const std::unique_lock lock(progress_lock_.mutex, std::try_to_lock);
+    if (lock.owns_lock()) progress_lock_.pace.count(GDRX_TRY(progress()));
   }
   endings_.tell();
   if (!operation.end.done()) return Progress::pending;
@@ -174,16 +174,16 @@ Result<bool> Communicator::progress() {
   }
 }
 
-// One round: the failure, the fabric, the running operation. driver_.mutex is held.
+// One round: the failure, the fabric, the running operation. progress_lock_.mutex is held.
 Result<bool> Communicator::make_progress() {
   if (gpu_.flags && (gpu_.rails.hierarchy() || streams_.expected())) {
     look_at_gpu();
     hear_streams();
   }
   if (failure_.happened()) fail_queue();
-  if (driver_.suspicion.kept()) {
-    if (still_suspected(*driver_.suspicion.kept())) return false;
-    fail_by(*driver_.suspicion.take());
+  if (progress_lock_.suspicion.kept()) {
+    if (still_suspected(*progress_lock_.suspicion.kept())) return false;
+    fail_by(*progress_lock_.suspicion.take());
     return true;
   }
   const bool pairs = pairs_ && pairs_->busy();
@@ -200,7 +200,7 @@ Result<bool> Communicator::make_progress() {
   }
   const bool on_fabric = (pairs && pairs_->on_fabric()) || front.info.path == PathKind::fabric;
   // A rank that is alone has nobody to hear from.
-  if (network_.device() && size() > 1 && (on_fabric || driver_.pace.is_time(kFabricEvery))) {
+  if (network_.device() && size() > 1 && (on_fabric || progress_lock_.pace.is_time(kFabricEvery))) {
     auto polled = poll_device();
     if (!polled && !still_suspected(polled.error())) {
       fail_by(std::move(polled).error());
@@ -234,7 +234,7 @@ bool Communicator::step_front(Operation& front) {
     case exec::Step::idle:
       break;
   }
-  if (driver_.pace.is_time(kClockEvery)) {
+  if (progress_lock_.pace.is_time(kClockEvery)) {
     if (auto looked = look_at_clock(front); !looked) {
       fail_by(std::move(looked).error());
       return true;
@@ -250,7 +250,7 @@ Result<void> Communicator::poll_device() {
         if (gpu_.rails.direct() != nullptr && exec::Rail::is_mine(completion.immediate)) {
           GDRX_TRY(gpu_.rails.direct()->arrived(completion.peer, completion.immediate));
         } else {
-          GDRX_TRY(network_.inbox().arrived(completion.peer, completion.immediate));
+          GDRX_TRY(network_.receive_ring().arrived(completion.peer, completion.immediate));
         }
         break;
       case CompletionKind::write_done:
@@ -284,7 +284,7 @@ Result<void> Communicator::look_for_strays() {
   if (network_.has_inbox()) {
     Rank peer{};
     if (const exec::MessageHeader* stray =
-            network_.inbox().find_stray(queue_.sequence.word(), peer);
+            network_.receive_ring().find_stray(queue_.sequence.word(), peer);
         stray != nullptr) {
       return exec::check_word(stray->word, peer, queue_.sequence.word(), rank_);
     }
@@ -305,7 +305,7 @@ void Communicator::finish_front() {
   end_of_stream_call(*front);
   if (!front->own) last_.was_host(front->info);
   finish(*front);  // publishes info
-  driver_.pace.stir();
+  progress_lock_.pace.stir();
   if (queue_.empty() || queue_.front().on_hosts) return;  // a stream begins the next
   if (auto started = start(queue_.front()); !started) fail_by(std::move(started).error());
 }

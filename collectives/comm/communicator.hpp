@@ -13,7 +13,6 @@
 #include "collectives/comm/call.hpp"
 #include "collectives/comm/call_trace.hpp"
 #include "collectives/comm/choices.hpp"
-#include "collectives/comm/drivers.hpp"
 #include "collectives/comm/endings.hpp"
 #include "collectives/comm/failure.hpp"
 #include "collectives/comm/gpu_messages.hpp"
@@ -24,6 +23,7 @@
 #include "collectives/comm/network.hpp"
 #include "collectives/comm/own_gpu.hpp"
 #include "collectives/comm/point_to_point.hpp"
+#include "collectives/comm/progress_lock.hpp"
 #include "collectives/comm/queue.hpp"
 #include "collectives/comm/settings.hpp"
 #include "collectives/comm/stream_calls.hpp"
@@ -182,7 +182,7 @@ class Communicator final {
   friend class Explanation;
   Communicator() = default;
 
-  /// Holds driver_.mutex for a caller's thread, to which the mesh's thread gives way.
+  /// Holds progress_lock_.mutex for a caller's thread, to which the mesh's thread gives way.
   class Driving {
    public:
     explicit Driving(const Communicator& comm);
@@ -204,7 +204,8 @@ class Communicator final {
   double kernel_us(const Call& call) const;
   double between_hosts_us(Bytes bytes) const;
   void make_flows();
-  void start_pair(const std::shared_ptr<Operation>& operation);  // driver_ held, as for the next
+  void start_pair(
+      const std::shared_ptr<Operation>& operation);  // progress_lock_ held, as for the next
   bool step_pairs();
   Result<void> look_at_pairs_clock() const;
   bool idle() const noexcept;
@@ -220,7 +221,7 @@ class Communicator final {
   static bool is_empty(const Call& call) noexcept;
   std::optional<WhyStaged> why_staged(const Call& call) const;
   bool runs_on_gpu(const Call& call, const Buffers& buffers) const;
-  void say_why_staged(const Call& call);  // driver_ held
+  void say_why_staged(const Call& call);  // progress_lock_ held
   Result<void> reach(const void* input, const void* output);
   bool runs_on_hosts(const Call& call, const Buffers& buffers) const;
   Result<void> launch_on_gpu(const Call& call, void* stream);
@@ -243,7 +244,7 @@ class Communicator final {
   Result<std::shared_ptr<Operation>> stage(std::span<const Call* const> calls, bool is_waited_for,
                                            std::vector<std::shared_ptr<Operation>> waited = {});
   Result<std::unique_ptr<exec::Execution>> make_staged(Operation& operation);
-  void begin_messages(std::shared_ptr<Operation> group);  // driver_ held, as for the next
+  void begin_messages(std::shared_ptr<Operation> group);  // progress_lock_ held, as for the next
   bool step_messages();
   void fail_awaited() noexcept;
   void take_posted();
@@ -272,24 +273,24 @@ class Communicator final {
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
   bool may_be_quick(const Call& call) const noexcept;
-  bool is_quiet() const noexcept;  // driver_ held, as for the next
+  bool is_quiet() const noexcept;  // progress_lock_ held, as for the next
   bool run_quickly(const Call& call, std::shared_ptr<Operation>& late);
   std::optional<KnownCall> know(const Call& call);
   bool run_known(const KnownCall& known, const exec::BlockCall& block, const Call* call,
                  std::shared_ptr<Operation>& late);
   bool run_parcels(const Call& call, std::shared_ptr<Operation>& late);
   exec::ExchangeCall begin_exchange(const Call& call) noexcept;
-  void end_quickly(const OperationInfo& info) noexcept;  // driver_ held
+  void end_quickly(const OperationInfo& info) noexcept;  // progress_lock_ held
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation);
   Result<void> drive_to_end_of(const Operation& operation);
-  Result<bool> progress();  // true if something moved; driver_ held
+  Result<bool> progress();  // true if something moved; progress_lock_ held
   Result<bool> make_progress();
   bool step_front(Operation& front);
-  Result<void> poll_device();  // driver_ held
-  void serve_fabric();         // driver_ held
-  Waiting look_at_waiting();   // driver_ held, as for the next
+  Result<void> poll_device();  // progress_lock_ held
+  void serve_fabric();         // progress_lock_ held
+  Waiting look_at_waiting();   // progress_lock_ held, as for the next
   void answer_question() noexcept;
   Result<void> look_at_clock(const Operation& front);
   /// How often a waiting thread looks at the clock, and for calls that do not match: in rounds.
@@ -297,7 +298,7 @@ class Communicator final {
   std::shared_ptr<Operation> operation_of(Call call) const;
   static void begin(Operation& operation);                              // its time runs from now on
   static Deadline waiters_deadline(std::chrono::milliseconds timeout);  // for what a stream begins
-  const Operation* behind_stream(const Operation& operation) const noexcept;  // driver_ held
+  const Operation* behind_stream(const Operation& operation) const noexcept;  // progress_lock_ held
   void look_at_stream(const Operation& operation, StreamPatience& patience);
   void look_at_mark(Operation& operation, StreamPatience& patience);
   Result<void> look_for_strays();
@@ -311,11 +312,12 @@ class Communicator final {
   Error left_alone() const;
   void tell_failure();  // the mesh's thread
   bool still_suspected(const Error& error);
-  void fail_by(Error error);  // driver_ held; of a peer that is lost, once the mesh had its say
+  void fail_by(
+      Error error);  // progress_lock_ held; of a peer that is lost, once the mesh had its say
   void fail_operation(Operation& operation) noexcept;
   void fail_queue();               // and the sends and receives
-  void end_for_memory() noexcept;  // driver_ held
-  void on_notice(const Notice& notice);
+  void end_for_memory() noexcept;  // progress_lock_ held
+  void on_notice(const FailureNotice& notice);
   Duration on_tick();
   Duration tick();
   void watch_peers();  // starts the mesh's thread
@@ -324,7 +326,7 @@ class Communicator final {
   Rank rank_{};
   Choices choices_;
   Failure failure_;
-  Drivers driver_;
+  ProgressLock progress_lock_;
   Queue queue_;
   StreamCalls streams_;
   mutable Endings endings_;
@@ -334,7 +336,7 @@ class Communicator final {
   // In this order: the mesh's thread stops before what it uses is gone.
   HostMemory memory_;
   Network network_{failure_};
-  std::optional<PointToPoint> pairs_;  // with an inbox
+  std::optional<PointToPoint> pairs_;  // with an receive_ring
   OwnGpu gpu_;
   std::unique_ptr<ControlMesh> mesh_;
 };

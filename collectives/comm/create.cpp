@@ -98,12 +98,12 @@ class CommunicatorBuilder {
 
   Result<void> choose_shape() {
     Communicator& comm = *comm_;
-    constexpr int kMaxRanks = 4096;  // inbox address space: 16 MiB and more a rank
+    constexpr int kMaxRanks = 4096;  // receive_ring address space: 16 MiB and more a rank
     if (comm.size() > kMaxRanks) {
       return fail(Errc::unsupported,
                   fmt::format("{} ranks; at most {} are possible", comm.size(), kMaxRanks));
     }
-    exec::InboxShape shape;
+    exec::RingShape shape;
     shape.ranks = static_cast<std::uint32_t>(comm.choices_.machine.ranks);
     if (config().lanes > 0) shape.window = static_cast<std::uint32_t>(config().lanes);
     shape.lanes = std::max(shape.window, plan::kMostChannels) + exec::kFlowLanes;
@@ -142,7 +142,7 @@ class CommunicatorBuilder {
     offer_gpu(own.hello);
     if (const Device* const device = comm.network_.device()) {
       own.hello.device_address = device->address();
-      own.hello.inbox_key = comm.network_.inbox().key();
+      own.hello.receive_ring_key = comm.network_.receive_ring().key();
     }
     comm.memory_.segment = std::move(own.memory);
     comm.memory_.gate = std::move(own.gate);
@@ -188,7 +188,7 @@ class CommunicatorBuilder {
     const std::size_t arena =
         shm_wanted() ? exec::ArenaLayout::bytes(comm.size(), comm.choices_.machine.arena_block) : 0;
     if (!heritage_.memory) return {0, arena, 0};
-    const exec::InboxShape& shape = comm.network_.shape();
+    const exec::RingShape& shape = comm.network_.shape();
     return {shape.ranks, arena, shape.bytes()};
   }
 

@@ -278,7 +278,8 @@ std::string Explanation::of_sums(Collective collective, Bytes bytes) const {
 std::string Communicator::describe() const {
   const Driving driving(*this);  // counters of the fabric and of the cache
   const Device* const device = network_.device();
-  const double inbox = static_cast<double>(network_.inbox_bytes()) / choices_.machine.ranks;
+  const double receive_ring =
+      static_cast<double>(network_.receive_ring_bytes()) / choices_.machine.ranks;
   const RegistrationCache::Counters& registered = network_.registrations().counters();
   const double arena = memory_.seat ? static_cast<double>(memory_.arena.size()) : 0;
   return fmt::format(
@@ -288,7 +289,7 @@ std::string Communicator::describe() const {
       choices_.machine.ranks, choices_.machine.hosts, choices_.machine.cpus,
       choices_.machine.shm ? "yes" : "no", choices_.machine.cma > 0 ? " (CMA)" : "",
       choices_.machine.fabric ? choices_.machine.fabric_name : "none", arena / (1 << 20),
-      inbox / (1 << 20), network_.registrations().size(), registered.hits, registered.misses,
+      receive_ring / (1 << 20), network_.registrations().size(), registered.hits, registered.misses,
       registered.evictions, gpu_.path ? static_cast<double>(gpu_.path->memory()) / (1 << 20) : 0,
       static_cast<double>(network_.pinned().held() + gpu_.rails.pinned_bytes() +
                           streams_.pinned_bytes()) /

@@ -78,7 +78,7 @@ Blob encode(const Hello& hello) {
   put(out, hello.memory);
   put(out, hello.process);
   put_field(out, hello.device_address);
-  put_field(out, hello.inbox_key);
+  put_field(out, hello.receive_ring_key);
   put(out, hello.gpu);
   put_field(out, std::as_bytes(std::span(hello.no_gpu)));
   put(out, static_cast<std::uint8_t>(hello.needs_gpu ? 1 : 0));
@@ -104,7 +104,7 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
                      reader.get_field(hello.cpu) && reader.get_field(hello.gpu_name) &&
                      reader.get(hello.cpus) && reader.get(hello.memory) &&
                      reader.get(hello.process) && reader.get_field(hello.device_address) &&
-                     reader.get_field(hello.inbox_key) && reader.get(hello.gpu) &&
+                     reader.get_field(hello.receive_ring_key) && reader.get(hello.gpu) &&
                      reader.get_field(hello.no_gpu) && reader.get(needs_gpu);
   if (!whole) return fail(Errc::protocol, "a hello that ends early");
   if (!reader.empty()) return fail(Errc::protocol, "a hello that is too long");

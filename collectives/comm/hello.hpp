@@ -29,7 +29,7 @@ struct Hello {
   ArenaTicket memory;     // rank 0 only; pid 0 where there is none
   ProcessTicket process;  // pid 0 where nobody writes this process
   Blob device_address;    // empty where no fabric could be opened
-  Blob inbox_key;
+  Blob receive_ring_key;
   gpu::Ticket gpu;         // process 0 where no GPU is offered
   std::string no_gpu;      // and why not
   bool needs_gpu = false;  // it was asked for by name

@@ -14,23 +14,23 @@ Result<RegistrationRef> Communicator::register_memory(std::span<std::byte> memor
         "the GPUs of this communicator do not all reach each other: calls on GPU buffers go "
         "through pinned host memory, which is registered already");
   }
-  const std::lock_guard lock(driver_.mutex);
+  const std::lock_guard lock(progress_lock_.mutex);
   return network_.registrations().acquire(memory, MemoryKind::host);
 }
 
 Result<void> Communicator::release_memory(const Registration* registration) {
-  const std::lock_guard lock(driver_.mutex);
+  const std::lock_guard lock(progress_lock_.mutex);
   if (network_.registrations().release(registration)) return {};
   return fail(Errc::invalid_argument, "this is not registered with the communicator (any more)");
 }
 
 Result<std::byte*> Communicator::allocate_memory(std::size_t bytes) {
-  const std::lock_guard lock(driver_.mutex);
+  const std::lock_guard lock(progress_lock_.mutex);
   return network_.allocate(bytes);
 }
 
 Result<void> Communicator::free_memory(const std::byte* memory) {
-  const std::lock_guard lock(driver_.mutex);
+  const std::lock_guard lock(progress_lock_.mutex);
   if (!network_.has_allocated(memory)) {
     return fail(Errc::invalid_argument,
                 "this memory is not from gdrxMemAlloc or gdrxGpuMemAlloc of the communicator");
@@ -48,7 +48,7 @@ MemoryHeld Communicator::memory_held() const {
   const Driving driving(*this);
   MemoryHeld held;
   if (memory_.seat) held.shared = memory_.arena.size();
-  held.inbox = network_.inbox_bytes();
+  held.receive_ring = network_.receive_ring_bytes();
   held.scratch = network_.scratch_bytes();
   held.pinned = network_.pinned().held() + gpu_.rails.pinned_bytes() + streams_.pinned_bytes();
   held.allocated = network_.allocated_bytes();

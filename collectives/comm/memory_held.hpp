@@ -13,7 +13,7 @@ namespace gdrx {
 /// Bytes, of this rank.
 struct MemoryHeld {
   std::uint64_t shared = 0;          // the arena, which all ranks of the host map
-  std::uint64_t inbox = 0;           // room for messages of all peers
+  std::uint64_t receive_ring = 0;    // room for messages of all peers
   std::uint64_t scratch = 0;         // in which calls work
   std::uint64_t pinned = 0;          // through which GPU buffers go
   std::uint64_t allocated = 0;       // of allocate_memory()

@@ -45,7 +45,7 @@ void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {
     const Rank peer{static_cast<std::int32_t>(rank)};
     peers[rank].device_address = layout.address(memory, peer);
-    peers[rank].inbox_key = layout.region_key(memory, peer);
+    peers[rank].receive_ring_key = layout.region_key(memory, peer);
   }
 }
 

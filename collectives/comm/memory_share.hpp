@@ -38,7 +38,7 @@ struct SharedMemory {
 Result<SharedMemory> share_memory(MemoryOffer offer, std::span<const Hello> peers,
                                   const Heritage& heritage, ControlMesh& mesh, Deadline deadline);
 
-/// Nobody tells where his inbox is that is in the memory which all have.
+/// Nobody tells where his receive_ring is that is in the memory which all have.
 void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
                    const ArenaTicket& memory);
 

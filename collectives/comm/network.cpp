@@ -13,8 +13,8 @@ constexpr std::size_t kCompletionsAtOnce = 64;
 Result<void> Network::open(std::shared_ptr<Device> device) {
   device_ = std::move(device);
   device_->report_to(hearing_.emplace(shape_.ranks));
-  inbox_ = GDRX_TRY(exec::Inbox::create(shape_, *device_));
-  outboxes_.resize(shape_.ranks);
+  receive_ring_ = GDRX_TRY(exec::ReceiveRing::create(shape_, *device_));
+  send_rings_.resize(shape_.ranks);
   completions_.resize(kCompletionsAtOnce);
   return {};
 }
@@ -24,16 +24,17 @@ Result<std::span<const Completion>> Network::poll() {
   return std::span<const Completion>(completions_).first(count);
 }
 
-Result<exec::Outbox*> Network::to(Rank peer) {
-  auto& outbox = outboxes_[static_cast<std::size_t>(index(peer))];
-  if (!outbox) {
+Result<exec::SendRing*> Network::to(Rank peer) {
+  auto& send_ring = send_rings_[static_cast<std::size_t>(index(peer))];
+  if (!send_ring) {
     if (failure_.happened()) return tl::unexpected(failure_.error());  // its memory may be gone
     const Hello& hello = peers_[static_cast<std::size_t>(index(peer))];
     auto endpoint = GDRX_TRY(device_->connect(peer, hello.device_address));
-    const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.inbox_key));
-    outbox = std::make_unique<exec::Outbox>(std::move(endpoint), region, inbox_->shape(), self_);
+    const RemoteRegionId region = GDRX_TRY(endpoint->import_region(hello.receive_ring_key));
+    send_ring = std::make_unique<exec::SendRing>(std::move(endpoint), region,
+                                                 receive_ring_->shape(), self_);
   }
-  return outbox.get();
+  return send_ring.get();
 }
 
 // One execution runs at a time, and ends when all its writes are done: the memory is free then.

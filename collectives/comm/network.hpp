@@ -12,7 +12,7 @@
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/memory_held.hpp"
 #include "collectives/comm/staging_pool.hpp"
-#include "collectives/exec/outbox.hpp"
+#include "collectives/exec/send_ring.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/fabric/hearing.hpp"
 #include "transport/memory/pages.hpp"
@@ -27,7 +27,7 @@ class Network final : public exec::Links {
   explicit Network(const Failure& failure) : failure_(failure) {}
 
   // As the communicator is made.
-  void describe_self(Rank self, const exec::InboxShape& shape) {
+  void describe_self(Rank self, const exec::RingShape& shape) {
     self_ = self;
     shape_ = shape;
   }
@@ -43,8 +43,10 @@ class Network final : public exec::Links {
   // Null where there is none, as the next.
   const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
   Device* device() const noexcept { return device_.get(); }
-  bool has_inbox() const noexcept { return inbox_ != nullptr; }
-  std::uint64_t inbox_bytes() const noexcept { return inbox_ ? inbox_->shape().bytes() : 0; }
+  bool has_inbox() const noexcept { return receive_ring_ != nullptr; }
+  std::uint64_t receive_ring_bytes() const noexcept {
+    return receive_ring_ ? receive_ring_->shape().bytes() : 0;
+  }
   const std::vector<Hello>& peers() const noexcept { return peers_; }
   bool has_registrations() const noexcept { return registrations_.has_value(); }
   RegistrationCache& registrations() noexcept { return *registrations_; }
@@ -65,12 +67,12 @@ class Network final : public exec::Links {
   /// Whether the peer was heard since the last time. Any thread.
   bool hears(Rank peer) noexcept { return hearing_ && hearing_->take(peer); }
   /// Ends the connections: first the writes, then the regions that they read.
-  void close() noexcept { outboxes_.clear(); }
+  void close() noexcept { send_rings_.clear(); }
 
   // exec::Links
-  Result<exec::Outbox*> to(Rank peer) override;
-  const exec::InboxShape& shape() const noexcept override { return shape_; }
-  exec::Inbox& inbox() noexcept override { return *inbox_; }
+  Result<exec::SendRing*> to(Rank peer) override;
+  const exec::RingShape& shape() const noexcept override { return shape_; }
+  exec::ReceiveRing& receive_ring() noexcept override { return *receive_ring_; }
   Rank self() const noexcept override { return self_; }
   RegistrationRef registered(std::span<const std::byte> memory) noexcept override {
     return registrations_->find(memory);
@@ -80,15 +82,15 @@ class Network final : public exec::Links {
  private:
   const Failure& failure_;
   Rank self_{};
-  exec::InboxShape shape_;
+  exec::RingShape shape_;
   std::vector<Hello> peers_;
   std::shared_ptr<Fabric> fabric_;
   std::optional<Hearing> hearing_;  // with device_, which tells it
   std::shared_ptr<Device> device_;
   std::optional<RegistrationCache> registrations_;
   Allocation scratch_;
-  std::unique_ptr<exec::Inbox> inbox_;
-  std::vector<std::unique_ptr<exec::Outbox>> outboxes_;  // made when they are first needed
+  std::unique_ptr<exec::ReceiveRing> receive_ring_;
+  std::vector<std::unique_ptr<exec::SendRing>> send_rings_;  // made when they are first needed
   std::vector<Completion> completions_;
   std::optional<StagingPool> pinned_;  // with registrations_
   std::map<const std::byte*, Allocation> allocations_;

@@ -24,7 +24,7 @@ void Communicator::start_pair(const std::shared_ptr<Operation>& operation) {
   begin(*operation);
   pairs_->add(operation);
   if (failure_.happened()) return fail_queue();
-  if (driver_.suspicion.kept()) return;
+  if (progress_lock_.suspicion.kept()) return;
   if (auto started = pairs_->start(*operation); !started) {
     return fail_by(std::move(started).error());
   }
@@ -39,10 +39,10 @@ bool Communicator::step_pairs() {
       moved = true;
       last_.was_host(ended->info);
       finish(*ended);  // publishes info
-      driver_.pace.stir();
+      progress_lock_.pace.stir();
       if (ended->error) return tl::unexpected(*ended->error);
     }
-    if (!moved && driver_.pace.is_time(kClockEvery)) GDRX_TRY(look_at_pairs_clock());
+    if (!moved && progress_lock_.pace.is_time(kClockEvery)) GDRX_TRY(look_at_pairs_clock());
     return {};
   }();
   if (went_on) return moved;

@@ -88,7 +88,8 @@ Result<Progress> Communicator::test(Operation& operation, StreamPatience& patien
   if (state == Progress::done || operation.aside || !gpu_.path) return state;
   if (operation.mark) {
     look_at_mark(operation, patience);
-  } else if (const std::unique_lock lock(driver_.mutex, std::try_to_lock); lock.owns_lock()) {
+  } else if (const std::unique_lock lock(progress_lock_.mutex, std::try_to_lock);
+             lock.owns_lock()) {
     look_at_stream(operation, patience);
   }
   return state;

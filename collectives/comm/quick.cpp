@@ -53,17 +53,17 @@ exec::Message message_of(const Call& call) noexcept {
 /// gives way; then that goes on a step, as nobody else drives it while such calls are made.
 class Communicator::Turn {
  public:
-  explicit Turn(Communicator& comm) : lock_(comm.driver_.mutex, std::try_to_lock) {
+  explicit Turn(Communicator& comm) : lock_(comm.progress_lock_.mutex, std::try_to_lock) {
     if (!lock_.owns_lock() || !comm.idle()) {
       if (lock_.owns_lock()) lock_.unlock();
       driving_.emplace(comm);
       if (!comm.idle()) {
         const auto moved = comm.progress();
         if (!moved) return;
-        comm.driver_.pace.count(*moved);
+        comm.progress_lock_.pace.count(*moved);
       }
     }
-    may_go_on_ = !comm.failure_.happened() && !comm.driver_.suspicion.kept();
+    may_go_on_ = !comm.failure_.happened() && !comm.progress_lock_.suspicion.kept();
   }
   bool may_go_on() const noexcept { return may_go_on_; }
 
@@ -246,7 +246,7 @@ bool Communicator::run_parcels(const Call& call, std::shared_ptr<Operation>& lat
 
 void Communicator::end_quickly(const OperationInfo& info) noexcept {
   last_.was_host(info);
-  driver_.pace.stir();
+  progress_lock_.pace.stir();
 }
 
 }  // namespace gdrx

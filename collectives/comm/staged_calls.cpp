@@ -147,7 +147,7 @@ bool Communicator::step_messages() {
     return messages.ended;
   }
   if (gpu_.flags->count(gpu::Told::gathered) == 0) {
-    if (!driver_.pace.is_time(kClockEvery)) return false;
+    if (!progress_lock_.pace.is_time(kClockEvery)) return false;
     if (!group->deadline.passed(steady_clock().now())) return false;
     fail_by({Errc::timeout,
              fmt::format("rank {}: the GPU did not take what messages brought within {:g} s ({})",

@@ -71,14 +71,14 @@ void Communicator::fail_queue() {
 }
 
 bool Communicator::still_suspected(const Error& error) {
-  return driver_.suspicion.lasts(error, [this] { mesh_->wake(); });
+  return progress_lock_.suspicion.lasts(error, [this] { mesh_->wake(); });
 }
 
 // Until the mesh has spoken nothing is begun or gone on with: what failed would fail again. It ends
 // in a failure, the mesh's or this one.
 void Communicator::fail_by(Error error) {
   if (still_suspected(error)) {
-    driver_.suspicion.keep(std::move(error));
+    progress_lock_.suspicion.keep(std::move(error));
     return;
   }
   stop(std::move(error), true);
@@ -121,7 +121,7 @@ Error Communicator::stop(Error error, bool announce, Blame blame) noexcept {
   return error;
 }
 
-void Communicator::on_notice(const Notice& notice) {
+void Communicator::on_notice(const FailureNotice& notice) {
   Blame blame{index(notice.origin)};
   if (notice.code == Errc::peer_lost) blame.subject = index(notice.subject);
   stop(Error{notice.code, notice.text, 0}, false, blame);

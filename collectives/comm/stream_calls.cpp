@@ -135,7 +135,7 @@ void Communicator::take_posted() {
   } catch (const std::bad_alloc&) {
     end_for_memory();
   }
-  driver_.pace.move(steady_clock().now());  // they may begin at once
+  progress_lock_.pace.move(steady_clock().now());  // they may begin at once
 }
 
 // The GPU comes to its calls one after another, whoever put them into its stream.

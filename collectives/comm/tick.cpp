@@ -58,8 +58,8 @@ bool only_one_processor() {
 }  // namespace
 
 void Communicator::watch_peers() {
-  mesh_->start({[this](const Notice& notice) { on_notice(notice); }, [this] { return on_tick(); },
-                [this](Rank peer) { return network_.hears(peer); }});
+  mesh_->start({[this](const FailureNotice& notice) { on_notice(notice); },
+                [this] { return on_tick(); }, [this](Rank peer) { return network_.hears(peer); }});
 }
 
 // Nothing runs here: what the fabric has to answer to peers leaves this process all the same.
@@ -72,7 +72,7 @@ void Communicator::serve_fabric() {
 // From the mesh's thread: drives operations that nobody waits for, and lets the fabric's own
 // answers leave this process after a call has returned.
 Duration Communicator::on_tick() {
-  driver_.suspicion.turn();
+  progress_lock_.suspicion.turn();
   tell_failure();
   const bool watching = endings_.look([this](Operation& operation) {
     const auto ended = reached(operation);
@@ -84,14 +84,14 @@ Duration Communicator::on_tick() {
 }
 
 Duration Communicator::tick() {
-  std::unique_lock lock(driver_.mutex, std::try_to_lock);
+  std::unique_lock lock(progress_lock_.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return expects_streams() ? kTickBusy : kTickActive;
   look_at_gpu();
   if (!failure_.happened()) gpu_.look_at_spans();
   take_posted();
   const Instant now = steady_clock().now();
   const bool work = !idle() || expects_streams();
-  const Duration resting = driver_.pace.resting(work, now);
+  const Duration resting = progress_lock_.pace.resting(work, now);
   if (!work) {
     serve_fabric();
     return resting < kActiveFor ? kTickActive : kTickIdle;
@@ -100,19 +100,19 @@ Duration Communicator::tick() {
   const bool crowded = mesh_->is_crowded();
   const Deadline turn =
       Deadline::after(steady_clock(), crowded ? Duration(kTickCrowded) : Duration(kTickDriving));
-  while ((!idle() || expects_streams()) && driver_.callers == 0) {
+  while ((!idle() || expects_streams()) && progress_lock_.callers == 0) {
     const Instant then = steady_clock().now();
     if (turn.passed(then) || endings_.due()) break;
-    if (driver_.question.asked()) answer_question();
+    if (progress_lock_.question.asked()) answer_question();
     const auto moved = progress();
-    if (driver_.pace.count(moved && *moved) == 0) {
-      driver_.pace.move(then);
-    } else if (!shared &&
-               (streams_.running || !expects_streams() || driver_.pace.still(then) < kAwake)) {
+    if (progress_lock_.pace.count(moved && *moved) == 0) {
+      progress_lock_.pace.move(then);
+    } else if (!shared && (streams_.running || !expects_streams() ||
+                           progress_lock_.pace.still(then) < kAwake)) {
       sched_yield();
     } else {
       lock.unlock();
-      nap(crowded ? Duration::zero() : driver_.pace.still(then));
+      nap(crowded ? Duration::zero() : progress_lock_.pace.still(then));
       if (!lock.try_lock()) return kTickBusy;
     }
   }

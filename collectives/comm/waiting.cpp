@@ -49,17 +49,17 @@ void WaitingQuestion::answer(Waiting waiting) {
 }
 
 Result<Waiting> Communicator::waiting() {
-  return driver_.question.ask(Deadline::after(steady_clock(), kPatience),
-                              [this]() -> std::optional<Waiting> {
-                                const std::unique_lock lock(driver_.mutex, std::try_to_lock);
-                                if (!lock.owns_lock()) return std::nullopt;
-                                return look_at_waiting();
-                              });
+  return progress_lock_.question.ask(
+      Deadline::after(steady_clock(), kPatience), [this]() -> std::optional<Waiting> {
+        const std::unique_lock lock(progress_lock_.mutex, std::try_to_lock);
+        if (!lock.owns_lock()) return std::nullopt;
+        return look_at_waiting();
+      });
 }
 
 void Communicator::answer_question() noexcept {
   try {
-    driver_.question.answer(look_at_waiting());
+    progress_lock_.question.answer(look_at_waiting());
   } catch (const std::bad_alloc&) {  // who asked gives up, or asks again
   }
 }

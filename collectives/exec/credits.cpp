@@ -3,7 +3,7 @@
 
 namespace gdrx::exec {
 
-Result<void> Credits::give_back(Outbox& to, std::uint32_t lane, std::uint64_t consumed) {
+Result<void> Credits::give_back(SendRing& to, std::uint32_t lane, std::uint64_t consumed) {
   // Every second message returns two credits: half the messages, and two slots stay usable.
   if (consumed % (kSlots / 2) != 0) return {};
   // An older one that waits becomes this one: it must not come after it.

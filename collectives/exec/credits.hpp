@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/exec/outbox.hpp"
+#include "collectives/exec/send_ring.hpp"
 
 namespace gdrx::exec {
 
@@ -15,8 +15,8 @@ class Credits {
  public:
   /// Room for those of so many more peers' lanes: give_back() allocates nothing.
   void make_room(std::size_t lanes) { owed_.reserve(room_ += lanes); }
-  /// Of the peer's messages on the lane, `consumed` are, after one more: Inbox::consume().
-  Result<void> give_back(Outbox& to, std::uint32_t lane, std::uint64_t consumed);
+  /// Of the peer's messages on the lane, `consumed` are, after one more: ReceiveRing::consume().
+  Result<void> give_back(SendRing& to, std::uint32_t lane, std::uint64_t consumed);
   /// Tries again what there was no room for.
   Result<void> pay();
   bool owes() const noexcept { return !owed_.empty(); }
@@ -24,7 +24,7 @@ class Credits {
 
  private:
   struct Owed {
-    Outbox* to = nullptr;
+    SendRing* to = nullptr;
     std::uint32_t lane = 0;
     std::uint64_t consumed = 0;
   };

@@ -66,7 +66,7 @@ void Flows::Queue::pop() noexcept {
 }
 
 Result<void> Flows::connect(Pair& pair, Rank peer) {
-  if (pair.ring != nullptr || pair.outbox != nullptr || peer == links_.self()) return {};
+  if (pair.ring != nullptr || pair.send_ring != nullptr || peer == links_.self()) return {};
   if (here_.rings) {
     const int other = index(peer);
     const std::size_t room = here_.rings->room();
@@ -74,7 +74,7 @@ Result<void> Flows::connect(Pair& pair, Rank peer) {
                                        RingReceiver(here_.rings->from(other), room));
     return {};
   }
-  pair.outbox = GDRX_TRY(links_.to(peer));
+  pair.send_ring = GDRX_TRY(links_.to(peer));
   credits_.make_room(lanes_.count);
   return {};
 }
@@ -162,9 +162,9 @@ Result<Progress> Flows::hand_over(Pair& to, const Flow& flow, const MessageHeade
   const std::span<const std::byte> bytes(flow.buffer + flow.at, header.bytes);
   if (to.ring) return copy_in(*to.ring, slice_head(header), bytes);
   const std::uint32_t lane = lane_of(to.sends.slices);
-  return to.outbox->send(lane, links_.inbox().credit(flow.peer, lane), header, bytes,
-                         flow.registration ? flow.registration->region() : nullptr,
-                         flow.cookie | lanes_.mark);
+  return to.send_ring->send(lane, links_.receive_ring().credit(flow.peer, lane), header, bytes,
+                            flow.registration ? flow.registration->region() : nullptr,
+                            flow.cookie | lanes_.mark);
 }
 
 Result<Progress> Flows::copy_in(Ring& ring, const SliceHead& head,
@@ -266,16 +266,16 @@ Result<bool> Flows::take(Pair& from, Rank peer, Flow& flow) {
   if (from.ring) return take_slice(*from.ring, peer, flow);
   const MessageHeader expected = header_of(flow, peer);
   const std::uint32_t lane = lane_of(from.receives.slices);
-  const MessageHeader* const theirs = links_.inbox().head(peer, lane);
+  const MessageHeader* const theirs = links_.receive_ring().head(peer, lane);
   if (theirs == nullptr) return false;
   GDRX_TRY(check_message(*theirs, peer, expected, links_.self()));
   if (!may_take(flow, expected.bytes)) return false;
-  reduce::copy(flow.buffer + flow.at, Inbox::payload(theirs), expected.bytes);
+  reduce::copy(flow.buffer + flow.at, ReceiveRing::payload(theirs), expected.bytes);
   ++from.receives.slices;
   ++flow.counters.received;
   ++flow.counters.slices;
   flow.at += expected.bytes;
-  GDRX_TRY(credits_.give_back(*from.outbox, lane, links_.inbox().consume(peer, lane)));
+  GDRX_TRY(credits_.give_back(*from.send_ring, lane, links_.receive_ring().consume(peer, lane)));
   return true;
 }
 

@@ -15,8 +15,8 @@
 
 #include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
-#include "collectives/exec/outbox.hpp"
 #include "collectives/exec/pair_ring.hpp"
+#include "collectives/exec/send_ring.hpp"
 #include "collectives/exec/word.hpp"
 #include "transport/memory/process_memory.hpp"
 
@@ -51,18 +51,18 @@ struct Flow {
   bool ended() const noexcept { return handed_over && unfinished_writes == 0; }
 };
 
-/// Where flows go: lanes of every inbox that nobody else uses meanwhile, and the mark of their
-/// cookies.
+/// Where flows go: lanes of every receive_ring that nobody else uses meanwhile, and the mark of
+/// their cookies.
 struct FlowLanes {
   std::uint32_t first = 0;
   std::uint32_t count = 1;  // at most kFlowLanes
   std::uint64_t mark = 0;
   /// Of sends and receives, beside whatever else runs.
-  static FlowLanes of_pairs(const InboxShape& shape) noexcept {
+  static FlowLanes of_pairs(const RingShape& shape) noexcept {
     return {shape.first_flow_lane(), kFlowLanes, std::uint64_t{1} << 62};
   }
   /// Of a collective, instead of a plan.
-  static FlowLanes of_plans(const InboxShape& shape) noexcept {
+  static FlowLanes of_plans(const RingShape& shape) noexcept {
     return {0, std::min(kFlowLanes, shape.first_flow_lane()), 0};
   }
 };
@@ -137,8 +137,8 @@ class Flows {
   };
   struct Pair {
     Queue sends, receives;
-    Outbox* outbox = nullptr;    // null: itself, or by the ring
-    std::unique_ptr<Ring> ring;  // from the first message on
+    SendRing* send_ring = nullptr;  // null: itself, or by the ring
+    std::unique_ptr<Ring> ring;     // from the first message on
     bool active = false;
     bool idle() const noexcept { return sends.first == nullptr && receives.first == nullptr; }
   };

@@ -20,8 +20,8 @@ Result<Handshake> Handshake::create(const Word& word, const std::vector<Rank>& p
   Handshake made(word, links);
   for (const Rank rank : peers) {
     if (rank == links.self()) continue;
-    Outbox* const outbox = GDRX_TRY(links.to(rank));
-    made.peers_.push_back({rank, outbox});
+    SendRing* const send_ring = GDRX_TRY(links.to(rank));
+    made.peers_.push_back({rank, send_ring});
   }
   made.credits_.make_room(made.peers_.size());
   return made;
@@ -29,18 +29,18 @@ Result<Handshake> Handshake::create(const Word& word, const std::vector<Rank>& p
 
 Result<bool> Handshake::advance(Peer& peer) {
   bool advanced = false;
-  Inbox& inbox = links_->inbox();
+  ReceiveRing& receive_ring = links_->receive_ring();
   if (!peer.told) {
     const Progress sent =
-        GDRX_TRY(peer.outbox->send(kLane, inbox.credit(peer.rank, kLane),
-                                   header_of(word_, links_->self()), {}, nullptr, kNoCookie));
+        GDRX_TRY(peer.send_ring->send(kLane, receive_ring.credit(peer.rank, kLane),
+                                      header_of(word_, links_->self()), {}, nullptr, kNoCookie));
     advanced = peer.told = sent == Progress::done;
   }
   if (!peer.heard) {
-    const MessageHeader* header = inbox.head(peer.rank, kLane);
+    const MessageHeader* header = receive_ring.head(peer.rank, kLane);
     if (header == nullptr) return advanced;
     GDRX_TRY(check_message(*header, peer.rank, header_of(word_, peer.rank), links_->self()));
-    GDRX_TRY(credits_.give_back(*peer.outbox, kLane, inbox.consume(peer.rank, kLane)));
+    GDRX_TRY(credits_.give_back(*peer.send_ring, kLane, receive_ring.consume(peer.rank, kLane)));
     advanced = peer.heard = true;
   }
   return advanced;

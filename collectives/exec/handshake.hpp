@@ -6,7 +6,7 @@
 
 #include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
-#include "collectives/exec/outbox.hpp"
+#include "collectives/exec/send_ring.hpp"
 
 namespace gdrx::exec {
 
@@ -24,7 +24,7 @@ class Handshake {
  private:
   struct Peer {
     Rank rank{};
-    Outbox* outbox = nullptr;
+    SendRing* send_ring = nullptr;
     bool told = false;
     bool heard = false;
   };

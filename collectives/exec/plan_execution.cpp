@@ -22,7 +22,7 @@ Result<std::unique_ptr<PlanExecution>> PlanExecution::create(PlanCall call, Link
 }
 
 void PlanExecution::choose_slices() {
-  const InboxShape& shape = links_.shape();
+  const RingShape& shape = links_.shape();
   std::uint64_t longest = 1;
   for (const Binding& buffer : call_.buffers) {
     longest = std::max(longest, buffer.partition.longest());
@@ -71,17 +71,17 @@ Result<void> PlanExecution::prepare() {
                 fmt::format("the plan has {} channels and the communicator {} lanes",
                             program.channels.size(), links_.shape().first_flow_lane()));
   }
-  outboxes_.assign(links_.shape().ranks, nullptr);
+  send_rings_.assign(links_.shape().ranks, nullptr);
   for (std::uint32_t channel = 0; channel < program.channels.size(); ++channel) {
     for (const Instruction& instruction : program.channels[channel].code) {
       if (instruction.kind != Instruction::Kind::send) continue;
-      Outbox*& outbox = outboxes_[static_cast<std::size_t>(index(instruction.peer))];
-      if (outbox == nullptr) outbox = GDRX_TRY(links_.to(instruction.peer));
+      SendRing*& send_ring = send_rings_[static_cast<std::size_t>(index(instruction.peer))];
+      if (send_ring == nullptr) send_ring = GDRX_TRY(links_.to(instruction.peer));
     }
     for (const Source& source : program.channels[channel].sources) {
       if (source.local) continue;  // a credit goes back to whom we receive from
-      Outbox*& outbox = outboxes_[static_cast<std::size_t>(index(source.peer))];
-      if (outbox == nullptr) outbox = GDRX_TRY(links_.to(source.peer));
+      SendRing*& send_ring = send_rings_[static_cast<std::size_t>(index(source.peer))];
+      if (send_ring == nullptr) send_ring = GDRX_TRY(links_.to(source.peer));
     }
     for (std::uint64_t i = 0; i < lane_step_; ++i) {
       Lane lane;
@@ -98,7 +98,7 @@ Result<void> PlanExecution::prepare() {
     }
   }
   operands_.resize(program.widest_gather);
-  credits_.make_room(lanes_.size() * outboxes_.size());
+  credits_.make_room(lanes_.size() * send_rings_.size());
   return {};
 }
 
@@ -213,10 +213,10 @@ bool PlanExecution::waits(const Lane& lane, std::string_view what, Rank peer) no
 Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
   const MessageHeader header =
       header_for(lane, instruction.chunk, instruction.index, links_.self());
-  Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(instruction.peer))];
+  SendRing& send_ring = *send_rings_[static_cast<std::size_t>(index(instruction.peer))];
   const auto cookie = static_cast<std::uint64_t>(&lane - lanes_.data());
-  const Progress sent = GDRX_TRY(outbox.send(
-      lane.number, links_.inbox().credit(instruction.peer, lane.number), header,
+  const Progress sent = GDRX_TRY(send_ring.send(
+      lane.number, links_.receive_ring().credit(instruction.peer, lane.number), header,
       {address(lane, instruction.chunk), header.bytes}, region_of(instruction.chunk), cookie));
   if (sent == Progress::pending) return waits(lane, "wait for room at", instruction.peer);
   if (auto* row = marks(lane)) {
@@ -230,11 +230,11 @@ Result<bool> PlanExecution::send(Lane& lane, const Instruction& instruction) {
 
 Result<const std::byte*> PlanExecution::message(Lane& lane, const Source& source,
                                                 const Instruction& into) {
-  const MessageHeader* header = links_.inbox().head(source.peer, lane.number);
+  const MessageHeader* header = links_.receive_ring().head(source.peer, lane.number);
   if (header == nullptr) return nullptr;
   GDRX_TRY(check_message(*header, source.peer,
                          header_for(lane, into.chunk, source.index, source.peer), links_.self()));
-  return Inbox::payload(header);
+  return ReceiveRing::payload(header);
 }
 
 Result<bool> PlanExecution::gather(Lane& lane, const Instruction& instruction) {
@@ -254,9 +254,9 @@ Result<bool> PlanExecution::gather(Lane& lane, const Instruction& instruction) {
   combine(lane, instruction, std::span(operands_).first(sources.size()));
   for (const Source& source : sources) {
     if (source.local) continue;
-    Outbox& outbox = *outboxes_[static_cast<std::size_t>(index(source.peer))];
-    const std::uint64_t consumed = links_.inbox().consume(source.peer, lane.number);
-    GDRX_TRY(credits_.give_back(outbox, lane.number, consumed));
+    SendRing& send_ring = *send_rings_[static_cast<std::size_t>(index(source.peer))];
+    const std::uint64_t consumed = links_.receive_ring().consume(source.peer, lane.number);
+    GDRX_TRY(credits_.give_back(send_ring, lane.number, consumed));
     ++counters_.received;
   }
   return true;
@@ -292,7 +292,7 @@ std::vector<Rank> PlanExecution::awaited() const {
     const std::size_t before = ranks.size();
     for (std::uint32_t i = 0; i < instruction.source_count; ++i) {
       const Source& source = program.sources[instruction.first_source + i];
-      if (source.local || links_.inbox().head(source.peer, lane.number) != nullptr) continue;
+      if (source.local || links_.receive_ring().head(source.peer, lane.number) != nullptr) continue;
       ranks.push_back(source.peer);
     }
     const bool has_all = ranks.size() == before;
@@ -312,7 +312,7 @@ std::string PlanExecution::waiting_for() const {
     }
     for (std::uint32_t i = 0; i < instruction.source_count; ++i) {
       const Source& source = program.sources[instruction.first_source + i];
-      if (source.local || links_.inbox().head(source.peer, lane.number) != nullptr) continue;
+      if (source.local || links_.receive_ring().head(source.peer, lane.number) != nullptr) continue;
       return fmt::format("message {} of slice {} from rank {}", source.index, lane.instance,
                          index(source.peer));
     }

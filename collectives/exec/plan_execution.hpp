@@ -11,9 +11,9 @@
 
 #include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
-#include "collectives/exec/outbox.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/program.hpp"
+#include "collectives/exec/send_ring.hpp"
 #include "collectives/exec/word.hpp"
 #include "collectives/reduce/reducer.hpp"
 #include "collectives/trace/span.hpp"
@@ -53,7 +53,7 @@ class PlanExecution final : public Execution {
 
  private:
   struct Lane {
-    std::uint32_t number = 0;  // in the inbox
+    std::uint32_t number = 0;  // in the receive_ring
     std::uint32_t channel = 0;
     std::uint64_t instance = 0;  // slice being run
     std::uint32_t pc = 0;
@@ -89,8 +89,8 @@ class PlanExecution final : public Execution {
   std::vector<Lane> lanes_;
   std::vector<trace::RowMarks> marks_;  // by lane; empty where nobody watches
   Links::Scratch scratch_;
-  std::size_t scratch_bytes_ = 0;  // of a lane
-  std::vector<Outbox*> outboxes_;  // by rank, null where the program sends nothing
+  std::size_t scratch_bytes_ = 0;      // of a lane
+  std::vector<SendRing*> send_rings_;  // by rank, null where the program sends nothing
   std::vector<const void*> operands_;
   Credits credits_;
   std::uint64_t per_slice_ = 1;  // elements

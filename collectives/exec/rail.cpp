@@ -10,7 +10,7 @@ namespace gdrx::exec {
 namespace {
 
 // An immediate: kFlag, then the turn's parity, the slot, the message's number.
-constexpr std::uint32_t kFlag = 1 << 14;  // beyond every lane of an inbox
+constexpr std::uint32_t kFlag = 1 << 14;  // beyond every lane of an receive_ring
 constexpr int kParityBit = 13;
 constexpr int kSlotBit = 11;
 constexpr std::uint32_t kNumberMask = (1 << kSlotBit) - 1;

@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "collectives/exec/execution.hpp"
-#include "collectives/exec/outbox.hpp"
 #include "collectives/exec/rail_layout.hpp"
 #include "collectives/exec/rail_plan.hpp"
+#include "collectives/exec/send_ring.hpp"
 #include "collectives/trace/span.hpp"
 #include "gdrx/transport.hpp"
 

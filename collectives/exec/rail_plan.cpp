@@ -33,14 +33,14 @@ using Arrivals = std::vector<std::vector<Message>>;
 class HostPlan {
  public:
   HostPlan(const Program& program, int hosts, std::uint32_t chunks)
-      : inbox(static_cast<std::size_t>(hosts)), levels_(chunks) {
-    std::vector<std::uint32_t> sent(inbox.size());
+      : receive_ring(static_cast<std::size_t>(hosts)), levels_(chunks) {
+    std::vector<std::uint32_t> sent(receive_ring.size());
     for (const ChannelProgram& channel : program.channels) add(channel, sent);
     next_.assign(plan.channels.size(), 0);
   }
 
   RailPlan plan;
-  Arrivals inbox;
+  Arrivals receive_ring;
   std::uint32_t landings = 0;
   bool supported = true;
 
@@ -68,7 +68,7 @@ class HostPlan {
   void add(const ChannelProgram& channel, std::vector<std::uint32_t>& sent) {
     plan.channels.emplace_back();
     std::vector<std::uint32_t> before;  // messages of earlier channels, by host
-    for (const auto& from : inbox) before.push_back(static_cast<std::uint32_t>(from.size()));
+    for (const auto& from : receive_ring) before.push_back(static_cast<std::uint32_t>(from.size()));
     for (const Instruction& instruction : channel.code) {
       switch (instruction.kind) {
         case Instruction::Kind::send: {
@@ -107,7 +107,7 @@ class HostPlan {
       } else {
         const int host = index(source.peer);
         const std::uint32_t number = before[static_cast<std::size_t>(host)] + source.index;
-        auto& from = inbox[static_cast<std::size_t>(host)];
+        auto& from = receive_ring[static_cast<std::size_t>(host)];
         from.resize(std::max<std::size_t>(from.size(), number + 1));
         sum.arrivals.push_back({host, number, sum.chunks});
       }
@@ -129,7 +129,7 @@ class HostPlan {
   }
 
   Message& message(const RailPlan::Arrival& arrival) {
-    return inbox[static_cast<std::size_t>(arrival.host)][arrival.number];
+    return receive_ring[static_cast<std::size_t>(arrival.host)][arrival.number];
   }
   std::uint32_t& level(std::uint32_t chunk) { return levels_[chunk]; }
   std::uint32_t level_of(const Chunks& chunks) {
@@ -145,7 +145,7 @@ class HostPlan {
     if (step.kind == Step::Kind::send) {
       RailPlan::Send& send = plan.sends[step.at];
       Message& there =
-          all[static_cast<std::size_t>(send.host)].inbox[static_cast<std::size_t>(self)].at(
+          all[static_cast<std::size_t>(send.host)].receive_ring[static_cast<std::size_t>(self)].at(
               send.number);
       there.level = level_of(send.chunks);
       send.landing = there.landing;
@@ -222,7 +222,7 @@ Result<RailPlan> RailPlan::create(plan::Algorithm algorithm, int hosts, int self
     if (!rank.finished()) return fail(Errc::internal, "a plan that was proven does not end");
     plan.landings = std::max(plan.landings, rank.landings);
     for (const Sum& sum : rank.plan.sums) plan.levels = std::max(plan.levels, sum.level);
-    for (const auto& from : rank.inbox) {
+    for (const auto& from : rank.receive_ring) {
       plan.messages = std::max(plan.messages, static_cast<std::uint32_t>(from.size()));
     }
   }

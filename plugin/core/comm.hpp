@@ -24,10 +24,10 @@ struct Memory;
 struct Answer {
   Progress progress = Progress::pending;
   int count = 0;               // sizes that follow
-  const int* sizes = nullptr;  // valid until the lane's turn ends
+  const int* sizes = nullptr;  // valid until the lane's lock ends
 };
 
-/// Used under its lane's turn only, but for index() and lane().
+/// Used under its lane's lock only, but for index() and lane().
 class Comm {
  public:
   virtual ~Comm();
@@ -114,10 +114,10 @@ class Comm {
   Instant next_report_{};
 };
 
-/// Null if there is none of that number. The caller then takes its lane's turn; who closes a
+/// Null if there is none of that number. The caller then takes its lane's lock; who closes a
 /// communicator while another thread uses it breaks NCCL's rules.
 Comm* find_comm(std::uint16_t index) noexcept;
-/// Only if it is that lane's, under that lane's turn.
+/// Only if it is that lane's, under that lane's lock.
 Comm* find_comm_of(const Lane& lane, std::uint16_t index) noexcept;
 
 }  // namespace gdrx::net

@@ -124,7 +124,7 @@ Result<void> Connector::greet() {
   Blob payload;
   append_blob(payload, std::as_bytes(std::span(&hello, 1)));
   append_blob(payload, lane_->device().address());
-  append_blob(payload, sender_->board_key());
+  append_blob(payload, sender_->clear_to_send_key());
   greeting_->say(FrameKind::hello, payload);
   stage_ = Stage::greeting;
   return {};

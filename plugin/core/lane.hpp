@@ -16,8 +16,8 @@
 #include "gdrx/transport.hpp"
 #include "plugin/core/copy_threads.hpp"
 #include "plugin/core/devices.hpp"
+#include "plugin/core/fair_lock.hpp"
 #include "plugin/core/loop.hpp"
-#include "plugin/core/turn.hpp"
 #include "plugin/core/wire.hpp"
 #include "transport/memory/registration_cache.hpp"
 
@@ -38,7 +38,7 @@ class Lane {
                                             const Config& config, const Log& log);
 
   /// Taken around everything below.
-  Turn& turn() noexcept { return turn_; }
+  FairLock& lock() noexcept { return lock_; }
   Device& device() noexcept { return *device_; }
   const LaneId& id() const noexcept { return id_; }
   const Log& log() const noexcept { return log_; }
@@ -62,7 +62,7 @@ class Lane {
   /// Brings what has happened to the device and the registrations into the process's counters. Not
   /// on the way of messages.
   void account() noexcept;
-  /// One owner less of what memory() gave. What comes back is to be ended without the turn.
+  /// One owner less of what memory() gave. What comes back is to be ended without the lock.
   std::unique_ptr<PinnedMemory> release(RegistrationRef registration) noexcept;
 
   /// The transport knows peers by ranks of 31 random bits: whether that lane's is another's here,
@@ -85,7 +85,7 @@ class Lane {
  private:
   Lane(Config config, Log log) : config_(std::move(config)), log_(std::move(log)) {}
 
-  Turn turn_;
+  FairLock lock_;
   Config config_;
   Log log_;
   std::string fabric_;

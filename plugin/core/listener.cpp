@@ -30,22 +30,22 @@ Result<std::unique_ptr<Receiver>> Listener::accept() {
 }
 
 std::unique_ptr<Receiver> Listener::serve_all() {
-  for (auto guest = guests_.begin(); guest != guests_.end();) {
-    const auto served = serve(**guest);
+  for (auto pending = pending_.begin(); pending != pending_.end();) {
+    const auto served = serve(**pending);
     if (served && *served == Progress::pending) {
-      ++guest;
+      ++pending;
       continue;
     }
-    auto receiver = std::move((*guest)->receiver);
+    auto receiver = std::move((*pending)->receiver);
     if (!served)
       refused_.warn(lane_->log(), steady_clock().now(), "a connection is refused: {}",
                     describe(served.error()));
     if (served && receiver) {
-      receiver->keep(std::move((*guest)->greeting));
-      guests_.erase(guest);
+      receiver->keep(std::move((*pending)->greeting));
+      pending_.erase(pending);
       return receiver;
     }
-    guest = guests_.erase(guest);
+    pending = pending_.erase(pending);
   }
   return nullptr;
 }
@@ -55,47 +55,48 @@ void Listener::let_in() {
     refused_.warn(lane_->log(), steady_clock().now(), "{}: {}", what, describe(why));
   };
   const auto news = admission_.turn(
-      socket_, [this] { return guests_.size(); },
+      socket_, [this] { return pending_.size(); },
       [this] {
-        return put_out_a_stranger(guests_, [](const auto& guest) { return guest->silent_since(); });
+        return put_out_a_stranger(pending_,
+                                  [](const auto& pending) { return pending->silent_since(); });
       },
       [&](Socket socket) {
         auto find = [key = key_](std::string_view wanted) {
           return wanted == kSideChannel ? std::optional<Key>(key) : std::nullopt;
         };
-        auto guest = SecureSocket::server(std::move(socket), std::move(find));
-        if (!guest) return say("a connection is dropped", guest.error());
-        guests_.push_back(std::make_unique<Guest>(std::move(*guest)));
+        auto pending = SecureSocket::server(std::move(socket), std::move(find));
+        if (!pending) return say("a connection is dropped", pending.error());
+        pending_.push_back(std::make_unique<PendingPeer>(std::move(*pending)));
       });
   if (news) say("connections wait", *news);
 }
 
-// An error of one guest ends that guest alone.
-Result<Progress> Listener::serve(Guest& guest) {
-  if (!guest.receiver && !guest.refused) {
-    const auto frame = GDRX_TRY(guest.greeting.pull());
+// An error of one ends that one alone.
+Result<Progress> Listener::serve(PendingPeer& pending) {
+  if (!pending.receiver && !pending.refused) {
+    const auto frame = GDRX_TRY(pending.greeting.pull());
     if (!frame) return Progress::pending;
-    auto made = greet(*frame, to_string(GDRX_TRY(guest.greeting.socket().peer_address())));
+    auto made = greet(*frame, to_string(GDRX_TRY(pending.greeting.socket().peer_address())));
     if (made && !*made) {
-      guest.refused = true;
-      guest.greeting.say(FrameKind::refused, {});
+      pending.refused = true;
+      pending.greeting.say(FrameKind::refused, {});
     } else if (made) {
-      guest.receiver = std::move(*made);
-      const Welcome welcome = guest.receiver->welcome();
+      pending.receiver = std::move(*made);
+      const Welcome welcome = pending.receiver->welcome();
       Blob payload;
       append_blob(payload, std::as_bytes(std::span(&welcome, 1)));
       append_blob(payload, lane_->device().address());
-      append_blob(payload, guest.receiver->inbox_key());
-      guest.greeting.say(FrameKind::accepted, payload);
+      append_blob(payload, pending.receiver->inbox_key());
+      pending.greeting.say(FrameKind::accepted, payload);
     } else {
       refused_.warn(lane_->log(), steady_clock().now(), "a connection is refused: {}",
                     describe(made.error()));
-      guest.refused = true;
-      guest.greeting.say(FrameKind::refused, std::as_bytes(std::span(made.error().what)));
+      pending.refused = true;
+      pending.greeting.say(FrameKind::refused, std::as_bytes(std::span(made.error().what)));
     }
   }
-  if (GDRX_TRY(guest.greeting.push()) == Progress::pending) return Progress::pending;
-  return guest.receiver ? guest.receiver->wire_up() : Progress::done;
+  if (GDRX_TRY(pending.greeting.push()) == Progress::pending) return Progress::pending;
+  return pending.receiver ? pending.receiver->wire_up() : Progress::done;
 }
 
 Result<std::unique_ptr<Receiver>> Listener::greet(const Frame& frame, std::string peer_name) {

@@ -23,8 +23,8 @@ class Listener {
   Result<std::unique_ptr<Receiver>> accept();
 
  private:
-  struct Guest {
-    explicit Guest(SecureSocket socket) : greeting(std::move(socket)) {}
+  struct PendingPeer {
+    explicit PendingPeer(SecureSocket socket) : greeting(std::move(socket)) {}
     // Who holds the key is no stranger.
     Instant silent_since() const { return greeting.trusted() ? Instant::max() : silence.since(); }
     Greeting greeting;
@@ -35,7 +35,7 @@ class Listener {
   explicit Listener(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
   std::unique_ptr<Receiver> serve_all();
   void let_in();
-  Result<Progress> serve(Guest& guest);
+  Result<Progress> serve(PendingPeer& pending);
   /// Null: another peer's lane has that one's rank.
   Result<std::unique_ptr<Receiver>> greet(const Frame& frame, std::string peer_name);
 
@@ -43,7 +43,7 @@ class Listener {
   Socket socket_;
   Handle handle_;
   Key key_;
-  std::vector<std::unique_ptr<Guest>> guests_;
+  std::vector<std::unique_ptr<PendingPeer>> pending_;
   Admission admission_;
   LogLimit refused_{4};  // strangers may come as often as they like
 };

@@ -14,7 +14,7 @@ Result<std::unique_ptr<PinnedMemory>> pin(Lane& lane, std::span<std::byte> bytes
   return lane.device().pin(bytes, gpu ? MemoryKind::cuda : MemoryKind::host);
 }
 
-// With the turn. Where another thread has registered the same meanwhile, what it has is used, and
+// With the lock. Where another thread has registered the same meanwhile, what it has is used, and
 // `pinned` is left.
 Result<RegistrationRef> registration_of(Lane& lane, const Memory& memory, const Exported* exported,
                                         std::unique_ptr<PinnedMemory>& pinned) {
@@ -28,12 +28,12 @@ Result<RegistrationRef> registration_of(Lane& lane, const Memory& memory, const 
   });
 }
 
-// The NICs' drivers pin its pages meanwhile, which may take long: without the turn, so that the
+// The NICs' drivers pin its pages meanwhile, which may take long: without the lock, so that the
 // lane's messages go on.
 Result<void> register_with(Lane& lane, Comm& comm, Memory& memory, const Exported* exported) {
-  std::unique_ptr<PinnedMemory> pinned;  // and ended without the turn
+  std::unique_ptr<PinnedMemory> pinned;  // and ended without the lock
   {
-    const std::lock_guard turn(lane.turn());
+    const std::lock_guard held(lane.lock());
     memory.registration = lane.memory().acquire_known(memory.bytes);
     if (memory.registration) {
       stats::page().registration_hits.add(1);
@@ -42,7 +42,7 @@ Result<void> register_with(Lane& lane, Comm& comm, Memory& memory, const Exporte
     }
   }
   pinned = GDRX_TRY(pin(lane, memory.bytes, memory.gpu, exported));
-  const std::lock_guard turn(lane.turn());
+  const std::lock_guard held(lane.lock());
   memory.registration = GDRX_TRY(registration_of(lane, memory, exported, pinned));
   stats::page().registrations.add(1);
   memory.handed_over = comm.hand_over(*memory.region());
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Memory>> register_memory(Comm& comm, std::span<std::byte>
   memory->gpu = type == nccl::kPtrCuda;
   if (bytes.empty()) return memory;
   if (lane->fabric() == "ucx") {
-    // Without the turn: the driver may keep this thread waiting for the application.
+    // Without the lock: the driver may keep this thread waiting for the application.
     if (memory->gpu) memory->handed_over = GDRX_TRY(comm.hand_over(bytes));
     return memory;
   }
@@ -76,9 +76,9 @@ Result<std::unique_ptr<Memory>> register_memory(Comm& comm, std::span<std::byte>
 }
 
 void deregister(std::unique_ptr<Memory> memory) {
-  const std::shared_ptr<Lane> lane = memory->lane;  // outlives the turn
-  std::unique_ptr<PinnedMemory> pinned;             // ended without the turn, as it was made
-  const std::lock_guard turn(lane->turn());
+  const std::shared_ptr<Lane> lane = memory->lane;  // outlives the lock
+  std::unique_ptr<PinnedMemory> pinned;             // ended without the lock, as it was made
+  const std::lock_guard held(lane->lock());
   Comm* comm = find_comm_of(*lane, memory->comm);
   if (comm != nullptr) comm->let_go(*memory);
   if (memory->registration) {

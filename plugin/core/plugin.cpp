@@ -216,10 +216,10 @@ Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, voi
 }
 
 Result<std::unique_ptr<Sender>> Plugin::step(std::unique_ptr<Connector>& attempt) {
-  const std::shared_ptr<Lane> lane = attempt->lane();  // outlives the turn
-  const std::lock_guard turn(lane->turn());
+  const std::shared_ptr<Lane> lane = attempt->lane();  // outlives the lock
+  const std::lock_guard held(lane->lock());
   auto stepped = attempt->step();
-  // Within the turn: it may hold what belongs to the lane.
+  // Within the lock: it may hold what belongs to the lane.
   if (!stepped && attempt->needs_another_lane()) {
     attempt->let_go();
   } else if (!stepped) {

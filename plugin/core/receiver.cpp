@@ -32,25 +32,25 @@ std::uint32_t chunks_for(std::int32_t peers) noexcept {
 
 Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, const Hello& hello,
                                                    std::span<const std::byte> address,
-                                                   std::span<const std::byte> board_key,
+                                                   std::span<const std::byte> clear_to_send_key,
                                                    std::string peer_name) {
   auto receiver = std::unique_ptr<Receiver>(new Receiver(std::move(lane)));
   receiver->peer_name_ = std::move(peer_name);
-  GDRX_TRY(receiver->open(hello, address, board_key));
+  GDRX_TRY(receiver->open(hello, address, clear_to_send_key));
   return receiver;
 }
 
 Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> address,
-                            std::span<const std::byte> board_key) {
+                            std::span<const std::byte> clear_to_send_key) {
   chunks_ = chunks_for(lane().expected_peers());
   copying_ = std::vector<Copying>(chunks_);
   inbox_region_ = GDRX_TRY(lane().device().allocate_memory(chunks_ * kChunkBytes));
   Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
-  board_ = GDRX_TRY(endpoint->import_region(board_key));
+  clear_to_send_ = GDRX_TRY(endpoint->import_region(clear_to_send_key));
   reached_over(*endpoint);
   if (lane().config().net_gpu) {
     gpu_name_ = GDRX_TRY(random_value<gpu::SocketName>());
-    giver_ = GDRX_TRY(gpu::Giver::listen(gpu_name_));
+    exporter_ = GDRX_TRY(gpu::IpcExporter::listen(gpu_name_));
   }
   GDRX_TRY(enter());
   filled_index_ = GDRX_TRY(enter_again());
@@ -65,7 +65,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
 
 Receiver::~Receiver() {
   finish_copies();  // into buffers that were never registered, too
-  if (endpoint_ != nullptr) endpoint_->release_region(board_);
+  if (endpoint_ != nullptr) endpoint_->release_region(clear_to_send_);
   if (inbox_region_) lane().forget(*inbox_region_);
 }
 
@@ -87,8 +87,8 @@ Result<Progress> Receiver::wire_up() {
   if (!answered_) {
     WriteOp op;
     op.header = std::as_bytes(std::span(&kReady, 1));
-    op.remote = board_;
-    op.offset = offsetof(Board, ready);
+    op.remote = clear_to_send_;
+    op.offset = offsetof(ClearToSendRing, ready);
     op.cookie = cookie_of(index(), kNoSlot);
     answered_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
   }
@@ -98,7 +98,7 @@ Result<Progress> Receiver::wire_up() {
 
 Result<void*> Receiver::irecv(std::span<const Target> targets) {
   GDRX_TRY(healthy());
-  const std::uint64_t place = next_group_ % kBoardGroups;
+  const std::uint64_t place = next_group_ % kClearToSendGroups;
   Receive& receive = receives_[place];
   if (receive.active) {
     counters_->waits.add(1);
@@ -206,7 +206,7 @@ void Receiver::settle_copies() noexcept {
     Copying& copying = copying_[emptied_ % chunks_];
     if (!copying.job.is_done()) return;
     if (copying.group == 0) continue;
-    Receive& receive = receives_[copying.group % kBoardGroups];
+    Receive& receive = receives_[copying.group % kClearToSendGroups];
     copying.group = 0;
     if (--receive.copying[copying.item] == 0 && receive.come[copying.item]) {
       finish(receive, copying.item);
@@ -216,7 +216,7 @@ void Receiver::settle_copies() noexcept {
 
 Result<void> Receiver::take_filled() {
   const auto item = static_cast<std::uint32_t>(std::countr_one(claimed_));
-  Receive& receive = receives_[claiming_ % kBoardGroups];
+  Receive& receive = receives_[claiming_ % kClearToSendGroups];
   if (!receive.active || receive.group != claiming_ || !receive.handed_over[item]) {
     return fail(Errc::protocol, peer_name_ + " filled a receive that is none of ours");
   }
@@ -237,7 +237,7 @@ Result<void> Receiver::mark(std::uint64_t group, std::uint32_t item) {
     return fail(Errc::protocol, peer_name_ + " sends to receives out of their order");
   }
   claimed_ |= 1U << item;
-  if (claimed_ == (1U << receives_[group % kBoardGroups].count) - 1) {
+  if (claimed_ == (1U << receives_[group % kClearToSendGroups].count) - 1) {
     claimed_ = 0;
     ++claiming_;
   }
@@ -254,7 +254,7 @@ void Receiver::finish(Receive& receive, std::uint32_t item) noexcept {
 // Nothing in the head is trusted.
 Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
   if (head.group == 0) return take_early(head, bytes);
-  Receive& receive = receives_[head.group % kBoardGroups];
+  Receive& receive = receives_[head.group % kClearToSendGroups];
   if (!receive.active || receive.group != head.group || head.item >= receive.count ||
       receive.done[head.item]) {
     return fail(Errc::protocol, peer_name_ + " sent a chunk for no receive of ours");
@@ -296,8 +296,8 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
 Result<void> Receiver::give_room_back() {
   WriteOp op;
   op.header = std::as_bytes(std::span(&emptied_, 1));  // copied by post()
-  op.remote = board_;
-  op.offset = offsetof(Board, consumed);
+  op.remote = clear_to_send_;
+  op.offset = offsetof(ClearToSendRing, consumed);
   op.cookie = cookie_of(index(), kNoSlot);
   if (GDRX_TRY(endpoint_->post(op)) == Progress::done) returned_ = emptied_;
   return {};
@@ -312,14 +312,14 @@ std::string Receiver::state() const {
   std::string text = fmt::format("receive {}:", oldest->group);
   for (std::uint32_t i = 0; i < oldest->count; ++i) {
     text += fmt::format("{} tag {} has {} of at most {} bytes{}", i == 0 ? "" : ",",
-                        groups_[oldest->group % kBoardGroups].items[i].tag, oldest->got[i],
+                        groups_[oldest->group % kClearToSendGroups].items[i].tag, oldest->got[i],
                         oldest->targets[i].size(), oldest->done[i] ? " (done)" : "");
   }
   return text;
 }
 
 Result<Answer> Receiver::test(RequestId id) {
-  if (id.slot >= kBoardGroups) return test_flush(id);
+  if (id.slot >= kClearToSendGroups) return test_flush(id);
   if (!receives_[id.slot].active || receives_[id.slot].life != id.life) {
     return fail(Errc::invalid_argument, "test() of a request that is done already");
   }

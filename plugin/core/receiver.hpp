@@ -30,7 +30,7 @@ class Receiver final : public Comm {
   /// What the sender's greeting said, checked here.
   static Result<std::unique_ptr<Receiver>> create(std::shared_ptr<Lane> lane, const Hello& hello,
                                                   std::span<const std::byte> address,
-                                                  std::span<const std::byte> board_key,
+                                                  std::span<const std::byte> clear_to_send_key,
                                                   std::string peer_name);
   ~Receiver() override;
 
@@ -89,7 +89,7 @@ class Receiver final : public Comm {
   Result<Answer> test_flush(RequestId id);
   explicit Receiver(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
-                    std::span<const std::byte> board_key);
+                    std::span<const std::byte> clear_to_send_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);
   /// Clear to send: onto the board with what is not on it yet, unless that may wait for more.
   Result<void> tell_groups();
@@ -115,10 +115,10 @@ class Receiver final : public Comm {
   std::uint32_t chunks_ = 0;  // of the inbox
   std::unique_ptr<MemoryRegion> inbox_region_;
   gpu::SocketName gpu_name_{};
-  std::unique_ptr<gpu::Giver> giver_;  // where GPU memory is taken
-  std::uint32_t given_ = 0;            // regions, ever
+  std::unique_ptr<gpu::IpcExporter> exporter_;  // where GPU memory is taken
+  std::uint32_t given_ = 0;                     // regions, ever
   std::map<const MemoryRegion*, HandedOver> handed_over_;
-  RemoteRegionId board_{};
+  RemoteRegionId clear_to_send_{};
   std::uint64_t next_group_ = 1;
   std::uint64_t told_ = 1;      // the first group that is not on the sender's board
   std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
@@ -143,9 +143,9 @@ class Receiver final : public Comm {
     std::uint64_t group = 0;  // 0: the chunk was emptied as it was taken
     std::uint32_t item = 0;
   };
-  std::vector<Copying> copying_;              // by the inbox's places
-  std::array<Group, kBoardGroups> groups_{};  // what is being written to the board
-  std::array<Receive, kBoardGroups> receives_{};
+  std::vector<Copying> copying_;                    // by the inbox's places
+  std::array<Group, kClearToSendGroups> groups_{};  // what is being written to the ring
+  std::array<Receive, kClearToSendGroups> receives_{};
   std::array<Flushing, nccl::kMaxRequests> flushes_{};
 };
 

@@ -5,8 +5,8 @@
 namespace gdrx::net {
 
 Result<std::uint32_t> Receiver::hand_over(std::span<std::byte> memory) {
-  if (!giver_) return fail(Errc::internal, "GPU memory is not taken here");
-  return giver_->give(memory);
+  if (!exporter_) return fail(Errc::internal, "GPU memory is not taken here");
+  return exporter_->give(memory);
 }
 
 std::uint32_t Receiver::hand_over(const MemoryRegion& region) {
@@ -44,7 +44,7 @@ Result<void*> Receiver::flush(const MemoryRegion& region) {
     flush.started = flush.done = false;
     if (!GDRX_TRY(start(flush))) return nullptr;
     flush.active = true;
-    return encode({index(), static_cast<std::uint16_t>(kBoardGroups + i), flush.life});
+    return encode({index(), static_cast<std::uint16_t>(kClearToSendGroups + i), flush.life});
   }
   return fail(Errc::invalid_argument, "more flushes are under way than NCCL has requests");
 }
@@ -63,7 +63,7 @@ void Receiver::on_written(std::uint32_t slot) {
 }
 
 Result<Answer> Receiver::test_flush(RequestId id) {
-  const std::size_t slot = id.slot - kBoardGroups;
+  const std::size_t slot = id.slot - kClearToSendGroups;
   if (slot >= flushes_.size() || !flushes_[slot].active || flushes_[slot].life != id.life) {
     return fail(Errc::invalid_argument, "test() of a flush that is done already");
   }

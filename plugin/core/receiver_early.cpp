@@ -28,7 +28,7 @@ Result<void> Receiver::take_early(const ChunkHead& head, const std::byte* bytes)
 }
 
 std::optional<std::uint32_t> Receiver::open_item(int tag) const noexcept {
-  const std::size_t place = claiming_ % kBoardGroups;
+  const std::size_t place = claiming_ % kClearToSendGroups;
   const Receive& receive = receives_[place];
   if (!receive.active || receive.group != claiming_) return std::nullopt;
   for (std::uint32_t i = 0; i < receive.count; ++i) {
@@ -38,7 +38,7 @@ std::optional<std::uint32_t> Receiver::open_item(int tag) const noexcept {
 }
 
 Result<void> Receiver::deliver(std::uint32_t item, std::span<const std::byte> bytes) {
-  Receive& receive = receives_[claiming_ % kBoardGroups];
+  Receive& receive = receives_[claiming_ % kClearToSendGroups];
   GDRX_TRY(mark(claiming_, item));
   const std::span<std::byte> target = receive.targets[item];
   bytes = bytes.first(std::min(bytes.size(), target.size()));  // the rest is cut

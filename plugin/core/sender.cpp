@@ -24,10 +24,10 @@ Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
 }
 
 Result<void> Sender::open() {
-  board_memory_ = GDRX_TRY(Pages::create(sizeof(Board)));
-  board_ = new (board_memory_.data()) Board;
+  clear_to_send_memory_ = GDRX_TRY(Pages::create(sizeof(ClearToSendRing)));
+  clear_to_send_ = new (clear_to_send_memory_.data()) ClearToSendRing;
   board_region_ =
-      GDRX_TRY(lane().device().register_memory(board_memory_.bytes(), MemoryKind::host));
+      GDRX_TRY(lane().device().register_memory(clear_to_send_memory_.bytes(), MemoryKind::host));
   free_.reserve(kMaxSends);
   for (std::size_t i = kMaxSends; i > 0; --i) free_.push_back(static_cast<std::uint16_t>(i - 1));
   return enter();
@@ -69,7 +69,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   if (!lane().config().net_gpu) {
     return fail(Errc::mismatch, peer_name_ + " takes GPU memory: set GDRX_NET_GPU alike");
   }
-  taker_ = GDRX_TRY(gpu::Taker::connect(welcome.gpu));
+  importer_ = GDRX_TRY(gpu::IpcImporter::connect(welcome.gpu));
   // Here if this thread has a context: not where NCCL's kernels run already.
   if (gpu::OwnContext::has_gpu()) GDRX_TRY(prepare_copies());
   return {};
@@ -88,11 +88,11 @@ Result<Progress> Sender::wire_up() {
     greeted_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
   }
   GDRX_TRY(lane().poll());
-  return greeted_ && board_->ready == 1 ? Progress::done : Progress::pending;
+  return greeted_ && clear_to_send_->ready == 1 ? Progress::done : Progress::pending;
 }
 
 Result<const Group*> Sender::open_group() const {
-  const Group& group = board_->groups[group_ % kBoardGroups];
+  const Group& group = clear_to_send_->groups[group_ % kClearToSendGroups];
   if (group.sequence != group_) return nullptr;
   if (group.count == 0 || group.count > kMaxGroup) {
     return fail(Errc::protocol, peer_name_ + " posted a group of an impossible size");
@@ -116,7 +116,7 @@ Result<std::optional<std::uint32_t>> Sender::match(int tag) {
 
 void Sender::take_item(std::uint32_t item) noexcept {
   matched_ |= 1U << item;
-  if (matched_ != (1U << board_->groups[group_ % kBoardGroups].count) - 1) return;
+  if (matched_ != (1U << clear_to_send_->groups[group_ % kClearToSendGroups].count) - 1) return;
   matched_ = 0;
   ++group_;
 }
@@ -146,7 +146,7 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
     GDRX_TRY(look_at_peer());
     return nullptr;
   }
-  const Item& item = board_->groups[group_ % kBoardGroups].items[*found];
+  const Item& item = clear_to_send_->groups[group_ % kClearToSendGroups].items[*found];
   // More than the receive takes is cut: NCCL may do so with registered user buffers.
   bytes = bytes.first(static_cast<std::size_t>(std::min<Bytes>(bytes.size(), item.size)));
   const Route to = GDRX_TRY(route(item, bytes.size(), memory));
@@ -220,7 +220,7 @@ Result<Progress> Sender::post_chunk(std::uint16_t slot) {
     sends_[slot].queued = false;
     return Progress::done;
   }
-  const std::uint64_t consumed = board_->consumed;
+  const std::uint64_t consumed = clear_to_send_->consumed;
   if (consumed > next_head_) {
     return tl::unexpected(
         break_with(Error{Errc::protocol, peer_name_ + " claims chunks that were never sent"}));
@@ -310,7 +310,7 @@ std::string Sender::state() const {
   return fmt::format(
       "send of {} bytes, tag {}: {} bytes posted, {} writes not done, {} of {} chunks of room",
       oldest->bytes.size(), oldest->tag, oldest->posted, oldest->unwritten,
-      chunks_ - (next_chunk_ - board_->consumed), chunks_);
+      chunks_ - (next_chunk_ - clear_to_send_->consumed), chunks_);
 }
 
 Result<Answer> Sender::test(RequestId id) {

@@ -25,7 +25,7 @@ class Sender final : public Comm {
   ~Sender() override;
 
   /// What goes with the greeting.
-  Blob board_key() const { return lane().export_key(*board_region_); }
+  Blob clear_to_send_key() const { return lane().export_key(*board_region_); }
   /// The greeting's answer. Checked, the peer not trusted.
   Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
                       std::span<const std::byte> inbox_key, std::string peer_name);
@@ -111,8 +111,8 @@ class Sender final : public Comm {
   Result<Progress> post_staged();
   void finish_staged() noexcept;
 
-  Pages board_memory_;  // nothing else of the process is on pages that the fabric writes
-  Board* board_ = nullptr;
+  Pages clear_to_send_memory_;  // nothing else of the process is on pages that the fabric writes
+  ClearToSendRing* clear_to_send_ = nullptr;
   std::unique_ptr<MemoryRegion> board_region_;
   RemoteRegionId inbox_{};
   struct GivenRegion {
@@ -123,7 +123,7 @@ class Sender final : public Comm {
   const GivenRegion* find_given(std::uint32_t id) const noexcept;
   std::vector<GivenRegion> given_;  // not taken back, by id
   std::uint32_t last_given_ = 0;
-  std::unique_ptr<gpu::Taker> taker_;  // where the peer takes GPU memory
+  std::unique_ptr<gpu::IpcImporter> importer_;  // where the peer takes GPU memory
   std::unique_ptr<gpu::Copier> copier_;
   std::uint32_t peer_comm_ = 0;
   std::uint32_t peer_filled_ = 0;  // as in Welcome

@@ -41,9 +41,9 @@ Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* 
 }
 
 Result<Sender::Route> Sender::route_to_gpu(std::uint32_t id, Bytes offset, Bytes size) {
-  if (!taker_) return fail(Errc::protocol, peer_name_ + " names GPU memory that it never gave");
+  if (!importer_) return fail(Errc::protocol, peer_name_ + " names GPU memory that it never gave");
   GDRX_TRY(prepare_copies());
-  const auto there = GDRX_TRY(taker_->find(id, copier_->context()));
+  const auto there = GDRX_TRY(importer_->find(id, copier_->context()));
   if (!there) return Route{Route::Way::later, {}, {}};
   if (offset > there->size() || size > there->size() - offset) {
     return fail(Errc::protocol, peer_name_ + " names GPU memory beyond what it gave");

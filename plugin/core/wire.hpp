@@ -18,8 +18,8 @@ namespace gdrx::net {
 
 inline constexpr std::uint32_t kMagic = 0x6e786467;  // "gdxn"
 inline constexpr std::uint32_t kWireVersion = 5;
-inline constexpr std::size_t kMaxGroup = 8;      // receives in one irecv()
-inline constexpr std::size_t kBoardGroups = 64;  // irecv() under way; NCCL asks for 32
+inline constexpr std::size_t kMaxGroup = 8;            // receives in one irecv()
+inline constexpr std::size_t kClearToSendGroups = 64;  // irecv() under way; NCCL asks for 32
 inline constexpr std::size_t kMaxSends = nccl::kMaxRequests * kMaxGroup;
 
 /// The first bytes of NCCL's handle: where a listener listens, and what the side channel's key is
@@ -107,14 +107,14 @@ struct Group {
 static_assert(sizeof(Group) == 208 && std::is_trivially_copyable_v<Group>);
 
 /// In the sender's memory, written by the receiver alone.
-struct Board {
+struct ClearToSendRing {
   std::uint64_t consumed = 0;  // chunks that the receiver has emptied
   std::uint64_t ready = 0;     // 1: this way of the connection works
   std::array<std::uint64_t, 6> reserved{};
-  std::array<Group, kBoardGroups> groups{};
+  std::array<Group, kClearToSendGroups> groups{};
 };
-static_assert(sizeof(Board) == 64 + kBoardGroups * sizeof(Group));
-static_assert(std::is_trivially_copyable_v<Board>);
+static_assert(sizeof(ClearToSendRing) == 64 + kClearToSendGroups * sizeof(Group));
+static_assert(std::is_trivially_copyable_v<ClearToSendRing>);
 
 /// Early messages: most bytes of one, most of a connection that no receive is known for.
 inline constexpr std::size_t kEarlyBytes = 8192;

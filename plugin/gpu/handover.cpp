@@ -70,19 +70,19 @@ Result<void> send_with(const Socket& to, const Note& note, int descriptor) {
 
 }  // namespace
 
-Result<std::unique_ptr<Giver>> Giver::listen(const SocketName& name) {
-  auto giver = std::make_unique<Giver>();
-  giver->listening_ = GDRX_TRY(make_socket());
+Result<std::unique_ptr<IpcExporter>> IpcExporter::listen(const SocketName& name) {
+  auto exporter = std::make_unique<IpcExporter>();
+  exporter->listening_ = GDRX_TRY(make_socket());
   const Address address = address_of(name);
-  if (bind(giver->listening_.fd(), reinterpret_cast<const sockaddr*>(&address.at),
+  if (bind(exporter->listening_.fd(), reinterpret_cast<const sockaddr*>(&address.at),
            address.length) != 0 ||
-      ::listen(giver->listening_.fd(), 4) != 0) {
+      ::listen(exporter->listening_.fd(), 4) != 0) {
     return fail(Errc::system, "bind or listen(AF_UNIX)", errno);
   }
-  return giver;
+  return exporter;
 }
 
-Result<void> Giver::meet() {
+Result<void> IpcExporter::meet() {
   if (peer_.valid()) return {};
   const int fd = accept4(listening_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return fail(Errc::peer_lost, "the sender has not come for GPU memory", errno);
@@ -92,7 +92,7 @@ Result<void> Giver::meet() {
   return {};
 }
 
-Result<std::uint32_t> Giver::give(std::span<std::byte> memory) {
+Result<std::uint32_t> IpcExporter::give(std::span<std::byte> memory) {
   GDRX_TRY(meet());
   const auto address = reinterpret_cast<Pointer>(memory.data());
   Pointer base = 0;
@@ -119,23 +119,23 @@ Result<std::uint32_t> Giver::give(std::span<std::byte> memory) {
   return next_++;
 }
 
-Result<std::unique_ptr<Taker>> Taker::connect(const SocketName& name) {
-  auto taker = std::unique_ptr<Taker>(new Taker);
-  taker->socket_ = GDRX_TRY(make_socket());
+Result<std::unique_ptr<IpcImporter>> IpcImporter::connect(const SocketName& name) {
+  auto importer = std::unique_ptr<IpcImporter>(new IpcImporter);
+  importer->socket_ = GDRX_TRY(make_socket());
   const Address address = address_of(name);
   // Does not wait: a local socket is connected at once or refused.
-  if (::connect(taker->socket_.fd(), reinterpret_cast<const sockaddr*>(&address.at),
+  if (::connect(importer->socket_.fd(), reinterpret_cast<const sockaddr*>(&address.at),
                 address.length) != 0) {
     return fail(Errc::unsupported,
                 "the peer is not on this host or in another network namespace: with GDRX_NET_GPU=1 "
                 "all ranks must be where GPU memory can be handed over; set GDRX_NET_GPU=0",
                 errno);
   }
-  GDRX_TRY(same_user(taker->socket_));
-  return taker;
+  GDRX_TRY(same_user(importer->socket_));
+  return importer;
 }
 
-Taker::~Taker() {
+IpcImporter::~IpcImporter() {
   if (context_ == nullptr) return;
   const OwnContext::Inside inside(*context_);
   for (const Mapping& mapping : mapped_) {
@@ -145,7 +145,7 @@ Taker::~Taker() {
   }
 }
 
-Result<std::optional<std::span<std::byte>>> Taker::find(
+Result<std::optional<std::span<std::byte>>> IpcImporter::find(
     std::uint32_t id, const std::shared_ptr<OwnContext>& context) {
   context_ = context;
   while (id > mapped_.size()) {
@@ -155,7 +155,7 @@ Result<std::optional<std::span<std::byte>>> Taker::find(
   return std::optional(mapped_[id - 1].part);
 }
 
-Result<bool> Taker::take_one() {
+Result<bool> IpcImporter::take_one() {
   Note note;
   iovec piece{&note, sizeof note};
   ControlBuffer control{};
@@ -179,7 +179,7 @@ Result<bool> Taker::take_one() {
   return true;
 }
 
-Result<void> Taker::map(const Note& note, int descriptor) {
+Result<void> IpcImporter::map(const Note& note, int descriptor) {
   if (note.id != mapped_.size() + 1 || note.offset > note.allocation ||
       note.bytes > note.allocation - note.offset) {
     return fail(Errc::protocol, "an impossible description of GPU memory");

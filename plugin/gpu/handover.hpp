@@ -32,9 +32,9 @@ struct Note {
 static_assert(sizeof(Note) == 32 && std::is_trivially_copyable_v<Note>);
 
 /// The receiver's end: gives its memory away.
-class Giver {
+class IpcExporter {
  public:
-  static Result<std::unique_ptr<Giver>> listen(const SocketName& name);
+  static Result<std::unique_ptr<IpcExporter>> listen(const SocketName& name);
   /// The number by which the other side knows the memory from here on. Errc::unsupported if it is
   /// not of a kind that can be handed over.
   Result<std::uint32_t> give(std::span<std::byte> memory);
@@ -47,12 +47,12 @@ class Giver {
 };
 
 /// The sender's end: maps it for its own GPU.
-class Taker {
+class IpcImporter {
  public:
-  static Result<std::unique_ptr<Taker>> connect(const SocketName& name);
-  ~Taker();
-  Taker(const Taker&) = delete;
-  Taker& operator=(const Taker&) = delete;
+  static Result<std::unique_ptr<IpcImporter>> connect(const SocketName& name);
+  ~IpcImporter();
+  IpcImporter(const IpcImporter&) = delete;
+  IpcImporter& operator=(const IpcImporter&) = delete;
   /// The memory of that number; its description may still be on the way: then nothing. It is mapped
   /// within that context, always the same one, for what copies there.
   Result<std::optional<std::span<std::byte>>> find(std::uint32_t id,
@@ -64,7 +64,7 @@ class Taker {
     std::size_t size = 0;
     std::span<std::byte> part;
   };
-  Taker() = default;
+  IpcImporter() = default;
   Result<bool> take_one();
   Result<void> map(const Note& note, int descriptor);
   Socket socket_;

@@ -25,18 +25,18 @@ def a_call():
 def clear_to_send():
     return sequence("A message of the NCCL plugin: clear to send comes first", ["sender: NCCL's isend", "receiver: NCCL's irecv"], [
         (1, 0, "handle, carried by NCCL:\naddress of a listening socket, key"),
-        (0, 1, "side channel, TLS: hello\n(address of the lane, key of the board)"),
-        (1, 0, "welcome (address of the lane, key of the inbox)"),
+        (0, 1, "side channel, TLS: hello\n(address of the lane, key of the clear-to-send ring)"),
+        (1, 0, "welcome (address of the lane, key of the receive ring)"),
         (0, 1, "first immediate, over the fabric"),
-        (1, 0, "board: ready"),
+        (1, 0, "ring: ready"),
         "connect() and accept() give communicators",
         (1, "irecv: up to 8 receives are one group"),
-        (1, 0, "board[n]: the group's sizes and tags: clear to send"),
+        (1, 0, "ring[n]: the group's sizes and tags: clear to send"),
         (0, "isend finds its tag in a group"),
-        (0, 1, "inbox: head and up to 128 KiB, with immediate"),
-        (0, 1, "inbox: the next chunk"),
+        (0, 1, "receive ring: head and up to 128 KiB, with immediate"),
+        (0, 1, "receive ring: the next chunk"),
         (1, "copies to NCCL's buffer, in order"),
-        (1, 0, "board: chunks consumed, their room is free"),
+        (1, 0, "ring: chunks consumed, their room is free"),
         "test() says done, on both sides",
     ], apart=420)
 

@@ -12,8 +12,8 @@
 #include <future>
 #include <thread>
 
+#include "transport/bootstrap/acceptor.hpp"
 #include "transport/bootstrap/control_mesh.hpp"
-#include "transport/bootstrap/porter.hpp"
 #include "transport/bootstrap/root.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
@@ -93,7 +93,7 @@ TEST(Crowd, AtTheRootDelaysNoRankThatComesAfterIt) {
   EXPECT_LT(steady_clock().now() - begin, 1s);
 }
 
-TEST(Crowd, AtAPortersDoorDoesNotPushOutARankWhoseHelloLiesUnread) {
+TEST(Crowd, AtAnAcceptorsDoorDoesNotPushOutARankWhoseHelloLiesUnread) {
   const auto listener = Socket::listen(loopback_address());
   const SocketAddress address = *listener->local_address();
   const MeshSelf self{*Key::random(), 1, 2};
@@ -102,11 +102,11 @@ TEST(Crowd, AtAPortersDoorDoesNotPushOutARankWhoseHelloLiesUnread) {
   const std::jthread caller([&] { EXPECT_TRUE(rank.handshake(in(5s))); });
   const std::vector<MeshMember> members(2);
   MeshCalls none(self, members);
-  const auto links = Porter(*listener, self, {0}).admit(none, in(2s));
+  const auto links = Acceptor(*listener, self, {0}).admit(none, in(2s));
   EXPECT_TRUE(links) << links.error().what;
 }
 
-// Whoever was let in sees the end of the porter's work; the others stand before the door.
+// Whoever was let in sees the end of the acceptor's work; the others stand before the door.
 std::ptrdiff_t let_in(const std::vector<Socket>& crowd) {
   return std::ranges::count_if(crowd, [](const Socket& one) {
     std::array<std::byte, 1> byte;
@@ -114,13 +114,13 @@ std::ptrdiff_t let_in(const std::vector<Socket>& crowd) {
   });
 }
 
-TEST(Crowd, AtAPortersDoorIsLetInAFewATurn) {
+TEST(Crowd, AtAnAcceptorsDoorIsLetInAFewATurn) {
   const auto listener = Socket::listen(loopback_address());
   const std::vector<Socket> crowd = crowd_at(*listener->local_address());
   const MeshSelf self{*Key::random(), 1, 2};
   const std::vector<MeshMember> members(2);
   MeshCalls none(self, members);
-  EXPECT_FALSE(Porter(*listener, self, {0}).admit(none, in(0s)));  // one turn
+  EXPECT_FALSE(Acceptor(*listener, self, {0}).admit(none, in(0s)));  // one turn
   EXPECT_GT(let_in(crowd), 0);
   EXPECT_LE(let_in(crowd), 32);
 }

@@ -61,7 +61,7 @@ struct Watch {
   const ControlMesh::Options options{"lo", watch.heartbeat, watch.host[rank], {}, watch.silence};
   auto mesh = ControlMesh::create(**bootstrap, options, Log(), in(20s));
   if (!mesh) _exit(101);
-  (*mesh)->start({[](const Notice& notice) { _exit(10 + index(notice.subject)); }, nullptr});
+  (*mesh)->start({[](const FailureNotice& notice) { _exit(10 + index(notice.subject)); }, nullptr});
   if (rank == 1 && watch.child() == 0) {
     const timespec nap{8, 0};
     nanosleep(&nap, nullptr);

@@ -286,7 +286,8 @@ class Cut : public testing::Test {
  protected:
   Cut() : meshes_(two_ranks()) {
     for (const auto& mesh : meshes_) {
-      mesh->start({[this](const Notice&) { ++notices_; }, nullptr, [](Rank) { return true; }});
+      mesh->start(
+          {[this](const FailureNotice&) { ++notices_; }, nullptr, [](Rank) { return true; }});
     }
   }
   ~Cut() override { silence_error = send_error = 0; }

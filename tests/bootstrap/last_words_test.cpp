@@ -94,7 +94,7 @@ TEST_P(LastWords, OfWhoHasMetNobodyNeedNoMemoryAndSaySo) {
 }
 
 TEST_P(LastWords, OfAFailureNeedNoMemory) {
-  const Notice why{Errc::system, Rank{0}, Rank{0}, std::string(4000, 'x')};
+  const FailureNotice why{Errc::system, Rank{0}, Rank{0}, std::string(4000, 'x')};
   {
     const Shortage none(1);
     wire_->announce(*groups_[0], why);

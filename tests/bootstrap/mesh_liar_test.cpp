@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "transport/bootstrap/failure_notice.hpp"
 #include "transport/bootstrap/mesh_frame.hpp"
 #include "transport/bootstrap/mesh_wire.hpp"
-#include "transport/bootstrap/notice.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
 
 namespace gdrx {

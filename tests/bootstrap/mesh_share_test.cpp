@@ -70,7 +70,7 @@ Meshes split(const Meshes& from, std::uint64_t id, const Ranks& members) {
 struct Ears {
   explicit Ears(const Meshes& meshes) : heard(meshes.size()) {
     for (std::size_t rank = 0; rank < meshes.size(); ++rank) {
-      meshes[rank]->start({[this, rank](const Notice& notice) {
+      meshes[rank]->start({[this, rank](const FailureNotice& notice) {
                              const std::lock_guard lock(mutex);
                              heard[rank].push_back(notice);
                            },
@@ -88,7 +88,7 @@ struct Ears {
     return count() == wanted;
   }
   std::mutex mutex;
-  std::vector<std::vector<Notice>> heard;
+  std::vector<std::vector<FailureNotice>> heard;
 };
 
 std::ptrdiff_t open_descriptors() {
@@ -302,13 +302,13 @@ TEST(SharedMesh, RefusesAnIdThatIsThereAlready) {
   if (at != members.end()) part = std::move(*(*whole)->split(MeshGroupId{99}, members));
   if (!(*whole)->all_gather({}, in(20s))) _exit(102);
   if (part && !part->all_gather({}, in(20s))) _exit(103);
-  const auto tell = [out, rank](char which, const Notice& notice) {
+  const auto tell = [out, rank](char which, const FailureNotice& notice) {
     const std::array<char, 4> word{which, static_cast<char>(rank),
                                    static_cast<char>(index(notice.subject)), '\n'};
     [[maybe_unused]] const ssize_t told = write(out, word.data(), word.size());
   };
-  (*whole)->start({[&](const Notice& notice) { tell('w', notice); }, nullptr});
-  if (part) part->start({[&](const Notice& notice) { tell('p', notice); }, nullptr});
+  (*whole)->start({[&](const FailureNotice& notice) { tell('w', notice); }, nullptr});
+  if (part) part->start({[&](const FailureNotice& notice) { tell('p', notice); }, nullptr});
   const std::array<char, 4> ready{'r', static_cast<char>(rank), 0, '\n'};
   [[maybe_unused]] const ssize_t told = write(out, ready.data(), ready.size());
   for (int i = 0; i < 2000; ++i) std::this_thread::sleep_for(10ms);

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "transport/bootstrap/porter.hpp"
+#include "transport/bootstrap/acceptor.hpp"
 #include "transport/bootstrap/root.hpp"
 #include "transport/bootstrap/tcp_bootstrap.hpp"
 #include "transport/bootstrap/thread_bootstrap.hpp"
@@ -96,7 +96,7 @@ TEST(Strangers, AtARootAreBoundedAndKeepNoRankOut) {
   close(ends[1]);
 }
 
-TEST(Strangers, AtAPortersDoorKeepNoRankOut) {
+TEST(Strangers, AtAnAcceptorsDoorKeepNoRankOut) {
   const auto listener = Socket::listen(loopback_address());
   const SocketAddress address = *listener->local_address();
   const MeshSelf self{*Key::random(), 1, 2};
@@ -110,7 +110,7 @@ TEST(Strangers, AtAPortersDoorKeepNoRankOut) {
   });
   const std::vector<MeshMember> members(2);
   MeshCalls none(self, members);
-  const auto links = Porter(*listener, self, {0}).admit(none, in(20s));
+  const auto links = Acceptor(*listener, self, {0}).admit(none, in(20s));
   ASSERT_TRUE(links) << links.error().what;
   EXPECT_EQ(links->size(), 1U);
 }

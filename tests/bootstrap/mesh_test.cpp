@@ -80,16 +80,17 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MeshOf, testing::Values(1, 2, 3, 5, 16, 33));
 
 TEST(Mesh, CarriesANoticeToEveryRankOnce) {
   const Meshes meshes = make_meshes(12);
-  std::vector<std::promise<Notice>> heard(12);
+  std::vector<std::promise<FailureNotice>> heard(12);
   for (std::size_t r = 0; r < 12; ++r) {
-    meshes[r]->start({[&, r](const Notice& notice) { heard[r].set_value(notice); }, nullptr});
+    meshes[r]->start(
+        {[&, r](const FailureNotice& notice) { heard[r].set_value(notice); }, nullptr});
   }
   meshes[5]->announce({Errc::mismatch, Rank{5}, Rank{7}, "rank 7 is\nwrong"});
   for (std::size_t r = 0; r < 12; ++r) {
     if (r == 5) continue;
     auto future = heard[r].get_future();
     ASSERT_EQ(future.wait_for(5s), std::future_status::ready) << r;
-    const Notice notice = future.get();
+    const FailureNotice notice = future.get();
     EXPECT_EQ(notice.code, Errc::mismatch);
     EXPECT_EQ(notice.subject, Rank{7});
     EXPECT_EQ(notice.text, "rank 7 is wrong");  // no line of a peer's breaks ours
@@ -99,7 +100,7 @@ TEST(Mesh, CarriesANoticeToEveryRankOnce) {
 TEST(Mesh, DoesNotTakeARankThatLeftInOrderForDead) {
   Meshes meshes = make_meshes(4);
   std::atomic<int> notices{0};
-  for (const auto& mesh : meshes) mesh->start({[&](const Notice&) { ++notices; }, nullptr});
+  for (const auto& mesh : meshes) mesh->start({[&](const FailureNotice&) { ++notices; }, nullptr});
   meshes[1].reset();
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(notices.load(), 0);
@@ -114,7 +115,7 @@ TEST(Mesh, DoesNotTakeARankThatLeftInOrderForDead) {
   if (!bootstrap) _exit(100);
   auto mesh = ControlMesh::create(**bootstrap, options(), Log(), in(20s));
   if (!mesh) _exit(101);
-  (*mesh)->start({[](const Notice& notice) { _exit(10 + index(notice.subject)); }, nullptr});
+  (*mesh)->start({[](const FailureNotice& notice) { _exit(10 + index(notice.subject)); }, nullptr});
   [[maybe_unused]] const ssize_t told = write(ready, "x", 1);
   for (int i = 0; i < 2000; ++i) std::this_thread::sleep_for(10ms);
   _exit(0);
@@ -177,13 +178,13 @@ int verdict_on_a_stopped_rank(const Stop& stop) {
   const pid_t child = fork();
   if (child == 0) {
     auto mesh = join(1, stop.other_host);
-    (*mesh)->start({[](const Notice&) {}, nullptr});
+    (*mesh)->start({[](const FailureNotice&) {}, nullptr});
     std::this_thread::sleep_for(20s);
     _exit(0);
   }
   std::atomic<int> named{-1};
   auto mesh = join(0, "this-host");
-  (*mesh)->start({[&](const Notice& notice) { named = index(notice.subject); }, nullptr,
+  (*mesh)->start({[&](const FailureNotice& notice) { named = index(notice.subject); }, nullptr,
                   [&](Rank) { return stop.data_path_hears; }});
   std::this_thread::sleep_for(500ms);
   EXPECT_EQ(named.load(), -1);  // it said that it lives
@@ -219,7 +220,7 @@ TEST(Mesh, BlamesNobodyForItsOwnStandstill) {
     return 1ms;
   };
   meshes[0]->start({nullptr, nullptr, [](Rank) { return true; }});
-  meshes[1]->start({[&](const Notice&) { ++notices; }, stand_still});
+  meshes[1]->start({[&](const FailureNotice&) { ++notices; }, stand_still});
   std::this_thread::sleep_for(900ms);
   EXPECT_EQ(notices.load(), 0);
 }
@@ -228,7 +229,7 @@ TEST(Mesh, BlamesNobodyForItsOwnStandstill) {
 TEST(Mesh, TakesItsTurnsThoughThereIsNoMemoryToTellOfIt) {
   const Meshes meshes = make_meshes(2);
   std::atomic<int> ticks{0};
-  meshes[0]->start({[](const Notice&) { throw std::bad_alloc(); },
+  meshes[0]->start({[](const FailureNotice&) { throw std::bad_alloc(); },
                     [&ticks]() -> Duration {
                       if (ticks.fetch_add(1) == 0) throw std::bad_alloc();
                       return 1ms;

@@ -39,11 +39,11 @@ class CreditsTest : public testing::Test {
  protected:
   void consume(std::uint64_t messages) {
     for (std::uint64_t i = 0; i < messages; ++i) {
-      ASSERT_TRUE(credits_.give_back(outbox_, 0, ++consumed_));
+      ASSERT_TRUE(credits_.give_back(send_ring_, 0, ++consumed_));
     }
   }
   Written written_;
-  Outbox outbox_{std::make_unique<Way>(written_), RemoteRegionId{}, InboxShape{}, Rank{0}};
+  SendRing send_ring_{std::make_unique<Way>(written_), RemoteRegionId{}, RingShape{}, Rank{0}};
   Credits credits_;
   std::uint64_t consumed_ = 0;
 };

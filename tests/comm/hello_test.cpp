@@ -37,7 +37,7 @@ TEST(Hello, SurvivesTheWire) {
   EXPECT_EQ(decoded->memory.nonce, 99u);
   EXPECT_EQ(decoded->process.nonce, 98u);
   EXPECT_EQ(decoded->device_address.size(), 300u);
-  EXPECT_TRUE(decoded->inbox_key.empty());
+  EXPECT_TRUE(decoded->receive_ring_key.empty());
   EXPECT_EQ(decoded->no_gpu, "GDRX_GPU=0");
   EXPECT_TRUE(decoded->needs_gpu);
 }

@@ -18,7 +18,7 @@ namespace gdrx::sim {
 struct Host {
   std::shared_ptr<const verbs::VerbsTable> verbs;
   std::shared_ptr<verbs::VerbsDevice> device;
-  std::unique_ptr<MemoryRegion> inbox;
+  std::unique_ptr<MemoryRegion> receive_ring;
   std::vector<std::unique_ptr<Endpoint>> endpoints;  // by rank; null: itself
   std::vector<RemoteRegionId> inboxes;               // of the others
   std::vector<Completion> completions;               // all so far
@@ -31,7 +31,7 @@ struct ClusterSettings {
   int hosts = 2;
   int nics = 1;
   int qps = 1;
-  std::size_t inbox = 1 << 20;
+  std::size_t receive_ring = 1 << 20;
   std::uint64_t seed = 1;
   int timeout = 8;  // 1 ms, and so 8 ms until a QP gives up
   std::chrono::milliseconds heartbeat{10};
@@ -198,7 +198,7 @@ class Cluster {
     host->device = GDRX_TRY(
         verbs::VerbsDevice::create(host->verbs, Rank{rank}, options, network.clock(), log,
                                    0x1000 + static_cast<std::uint64_t>(rank), *settings_.gpu));
-    host->inbox = GDRX_TRY(host->device->allocate_memory(settings_.inbox));
+    host->receive_ring = GDRX_TRY(host->device->allocate_memory(settings_.receive_ring));
     hosts.push_back(std::move(host));
     return {};
   }
@@ -212,7 +212,7 @@ class Cluster {
       host.endpoints[at] =
           GDRX_TRY(host.device->connect(Rank{peer}, (*this)[peer].device->address()));
       host.inboxes[at] =
-          GDRX_TRY(host.endpoints[at]->import_region((*this)[peer].inbox->export_key()));
+          GDRX_TRY(host.endpoints[at]->import_region((*this)[peer].receive_ring->export_key()));
     }
     return {};
   }

@@ -28,7 +28,7 @@ ClusterSettings settings_for(std::string_view step) {
   if (step != "crowd") return settings;
   settings.hosts = 1001;
   settings.star = true;
-  settings.inbox = 4096;
+  settings.receive_ring = 4096;
   return settings;
 }
 

@@ -129,10 +129,10 @@ TEST(DeviceChoice, InfinibandNeedsNoGlobalRoute) {
                                                   network.clock(), Log(),
                                                   static_cast<std::uint64_t>(rank) + 5));
   }
-  auto inbox = *devices[1]->allocate_memory(4096);
+  auto receive_ring = *devices[1]->allocate_memory(4096);
   auto endpoint = *devices[0]->connect(Rank{1}, devices[1]->address());  // rank 1 only listens
   WriteOp op;
-  op.remote = *endpoint->import_region(inbox->export_key());
+  op.remote = *endpoint->import_region(receive_ring->export_key());
   op.has_immediate = true;
   op.immediate = 42;
   const auto data = pattern(2000, 1);
@@ -151,7 +151,7 @@ TEST(DeviceChoice, InfinibandNeedsNoGlobalRoute) {
   }
   ASSERT_EQ(arrived, 1U);
   EXPECT_EQ(got[0].immediate, 42U);
-  EXPECT_EQ(std::memcmp(inbox->bytes().data(), data.data(), data.size()), 0);
+  EXPECT_EQ(std::memcmp(receive_ring->bytes().data(), data.data(), data.size()), 0);
 }
 
 /// NICs that refuse one registration: the `left`-th from now on.

@@ -14,7 +14,7 @@ ClusterSettings rails(int nics, int hosts = 2) {
   ClusterSettings settings;
   settings.nics = nics;
   settings.hosts = hosts;
-  settings.inbox = Traffic::inbox_bytes(hosts);
+  settings.receive_ring = Traffic::receive_ring_bytes(hosts);
   return settings;
 }
 
@@ -172,7 +172,7 @@ TEST(RailFailure, APeerWithoutAnyRailIsLostWithBothEndsNamedWithinTheDeadline) {
 
 TEST(RailFailure, APeerThatDoesNotPollIsNotLost) {
   ClusterSettings settings = rails(1);
-  settings.inbox = 1 << 20;
+  settings.receive_ring = 1 << 20;
   settings.peer_timeout = milliseconds(100);
   Cluster cluster(settings);
   const auto data = pattern(5000, 1);
@@ -192,7 +192,7 @@ TEST(RailFailure, NobodyIsLostByWhoDidNotPoll) {
     ClusterSettings settings = rails(1);
     settings.hosts = hosts;
     settings.star = true;
-    settings.inbox = 1 << 16;
+    settings.receive_ring = 1 << 16;
     settings.peer_timeout = milliseconds(100);
     Cluster cluster(settings);
     const auto data = pattern(5000, 1);
@@ -225,7 +225,7 @@ TEST(RailFailure, NobodyIsLostByWhoPostedAndDidNotPoll) {
   ClusterSettings settings = rails(1);
   settings.hosts = 40;
   settings.star = true;
-  settings.inbox = 1 << 16;
+  settings.receive_ring = 1 << 16;
   settings.peer_timeout = milliseconds(100);
   Cluster cluster(settings);
   const auto data = pattern(5000, 1);
@@ -294,10 +294,10 @@ TEST(RailFailure, AnAddressThatNobodyAnswersForIsAskedForAgain) {
 
 TEST(Bounds, AKeyOrAnAddressThatIsNotOursIsRefused) {
   Cluster cluster(rails(1));
-  auto bad = cluster[1].inbox->export_key();
+  auto bad = cluster[1].receive_ring->export_key();
   bad.pop_back();
   EXPECT_FALSE(cluster[0].endpoints[1]->import_region(bad).has_value());
-  bad = cluster[1].inbox->export_key();
+  bad = cluster[1].receive_ring->export_key();
   bad[0] = std::byte{0};
   EXPECT_FALSE(cluster[0].endpoints[1]->import_region(bad).has_value());
   auto address = cluster[1].device->address();
@@ -313,8 +313,8 @@ TEST(Bounds, AKeyOrAnAddressThatIsNotOursIsRefused) {
 TEST(Bounds, AWriteBeyondItsRegionIsRefusedBeforeItIsPosted) {
   Cluster cluster(rails(1));
   const auto data = pattern(4096, 1);
-  ASSERT_FALSE(
-      cluster.post(0, 1, {}, data, cluster[1].inbox->bytes().size() - 100, 1, 0).has_value());
+  ASSERT_FALSE(cluster.post(0, 1, {}, data, cluster[1].receive_ring->bytes().size() - 100, 1, 0)
+                   .has_value());
 }
 
 TEST(Objects, NothingIsLeftBehind) {

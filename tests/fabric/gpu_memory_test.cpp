@@ -254,7 +254,7 @@ TEST_F(GpuMemoryOf, HostMemoryTalksToGpuMemoryBothWays) {
         cluster.run_until([&] { return *cluster[0].endpoints[1]->post(op) == Progress::done; }));
     ASSERT_TRUE(cluster.run_until(
         [&] { return cluster.count(1, CompletionKind::immediate) == before + 1; }));
-    const auto landed = cluster[1].inbox->bytes().subspan(128, bytes);
+    const auto landed = cluster[1].receive_ring->bytes().subspan(128, bytes);
     EXPECT_TRUE(std::equal(landed.begin(), landed.end(), data.begin()));
   }
 }

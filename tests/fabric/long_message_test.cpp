@@ -28,7 +28,7 @@ TEST_P(LongMessage, GoesInAsManyWritesAsTheNicNeeds) {
       return cluster.count(1, CompletionKind::immediate) == number + 1 &&
              cluster.count(0, CompletionKind::write_done) == number + 1;
     })) << size;
-    const auto landed = cluster[1].inbox->bytes();
+    const auto landed = cluster[1].receive_ring->bytes();
     EXPECT_TRUE(std::equal(header.begin(), header.end(), landed.begin() + 64)) << size;
     EXPECT_TRUE(std::equal(data.begin(), data.end(), landed.begin() + 64 + 48)) << size;
     EXPECT_EQ(landed[64 + 48 + size], std::byte{0}) << size;
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Routing, LongMessage, ::testing::Values(0, 1));
 TEST(LongMessages, ThatNoQueueHoldsAreRefusedWithWhatToDo) {
   ClusterSettings settings;
   settings.max_message = 64 * 1024;
-  settings.inbox = 16 << 20;
+  settings.receive_ring = 16 << 20;
   Cluster cluster(settings);
   auto source = *cluster[0].device->allocate_memory(16 << 20);
   ASSERT_TRUE(cluster.run_until(

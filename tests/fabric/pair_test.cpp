@@ -35,7 +35,7 @@ TEST_P(Pair, DeliversEverySizeOnceAndInOrder) {
     })) << size;
     EXPECT_EQ(cluster[1].completions.back().immediate, number);
     EXPECT_EQ(index(cluster[1].completions.back().peer), 0);
-    const auto landed = cluster[1].inbox->bytes();
+    const auto landed = cluster[1].receive_ring->bytes();
     EXPECT_TRUE(std::equal(data.begin(), data.end(), landed.begin() + 64)) << size;
     EXPECT_EQ(landed[63], std::byte{0});
     EXPECT_EQ(landed[64 + 262145], std::byte{0});
@@ -99,7 +99,7 @@ TEST_P(Pair, PutsTheHeaderDirectlyBeforeThePayload) {
       ASSERT_TRUE(cluster.run_until(
           [&] { return cluster.count(1, CompletionKind::immediate) == before + 1; }));
       EXPECT_EQ(cluster[1].completions.back().immediate, immediate);
-      const auto landed = cluster[1].inbox->bytes();
+      const auto landed = cluster[1].receive_ring->bytes();
       EXPECT_EQ(std::memcmp(landed.data() + 128, header.data(), 64), 0);
       EXPECT_EQ(std::memcmp(landed.data() + 192, data.data(), size), 0);
     }
@@ -127,7 +127,7 @@ TEST(AdaptiveRouting, LongMessagesGoByPlainWritesAndAnEmptyOneThatTells) {
     cluster.send(0, 1, data, 0, 7, 7);
     ASSERT_TRUE(cluster.run_until(
         [&] { return cluster.count(1, CompletionKind::immediate) == before + 1; }));
-    const auto landed = cluster[1].inbox->bytes().first(size);
+    const auto landed = cluster[1].receive_ring->bytes().first(size);
     EXPECT_TRUE(std::equal(landed.begin(), landed.end(), data.begin())) << size;
     if (size > 8192) {
       EXPECT_GT(cluster.network.posted(IBV_WR_RDMA_WRITE), plain);

@@ -85,7 +85,7 @@ TEST(Pairing, DevicesWithNicsInAnotherOrderTalkOverAllOfThem) {
     return cluster.count(1, CompletionKind::immediate) == number &&
            cluster.count(0, CompletionKind::write_done) == number;
   }));
-  EXPECT_TRUE(std::equal(data.begin(), data.end(), cluster[1].inbox->bytes().begin()));
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), cluster[1].receive_ring->bytes().begin()));
   EXPECT_EQ(cluster[0].device->counters().rails_down, 0U);
   EXPECT_TRUE(std::any_of(cluster[0].log.begin(), cluster[0].log.end(), [](const auto& line) {
     return line.find("of rank 0 to sim1:1") != std::string::npos &&

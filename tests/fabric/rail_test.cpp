@@ -250,7 +250,7 @@ TEST_F(RailOfTwo, RefusesWhatNoPeerMaySay) {
   EXPECT_EQ(rail.arrived(Rank{1}, kMessage | 2000).error().code, Errc::protocol) << "no message";
   EXPECT_EQ(rail.arrived(Rank{7}, kMessage).error().code, Errc::protocol) << "no rank";
   EXPECT_EQ(rail.arrived(Rank{0}, kMessage).error().code, Errc::protocol) << "itself";
-  // A message of an inbox is none of a rail.
+  // A message of an receive_ring is none of a rail.
   EXPECT_FALSE(Rail::is_mine(exec::make_immediate(exec::kMaxLanes - 1, exec::kSlots - 1)));
 }
 

@@ -58,25 +58,26 @@ class GpuStream {
 class RailLinks final : public exec::Links {
  public:
   RailLinks(Cluster& cluster, int rank)
-      : cluster_(cluster), rank_(rank), outboxes_(cluster.hosts.size()) {
+      : cluster_(cluster), rank_(rank), send_rings_(cluster.hosts.size()) {
     shape_.ranks = static_cast<std::uint32_t>(cluster.hosts.size());
     shape_.lanes = 1 + exec::kFlowLanes;
     shape_.slice = 4096;
-    inbox_ = *exec::Inbox::create(shape_, *cluster[rank].device);
+    receive_ring_ = *exec::ReceiveRing::create(shape_, *cluster[rank].device);
   }
   void meet(const std::vector<std::unique_ptr<RailLinks>>& all) {
     for (std::size_t peer = 0; peer < all.size(); ++peer) {
       if (static_cast<int>(peer) == rank_) continue;
       auto& endpoint = cluster_[rank_].endpoints[peer];
-      const RemoteRegionId inbox = *endpoint->import_region(all[peer]->inbox_->key());
-      outboxes_[peer] = std::make_unique<exec::Outbox>(std::move(endpoint), inbox, shape_, self());
+      const RemoteRegionId receive_ring = *endpoint->import_region(all[peer]->receive_ring_->key());
+      send_rings_[peer] =
+          std::make_unique<exec::SendRing>(std::move(endpoint), receive_ring, shape_, self());
     }
   }
-  Result<exec::Outbox*> to(Rank peer) override {
-    return outboxes_[static_cast<std::size_t>(index(peer))].get();
+  Result<exec::SendRing*> to(Rank peer) override {
+    return send_rings_[static_cast<std::size_t>(index(peer))].get();
   }
-  const exec::InboxShape& shape() const noexcept override { return shape_; }
-  exec::Inbox& inbox() noexcept override { return *inbox_; }
+  const exec::RingShape& shape() const noexcept override { return shape_; }
+  exec::ReceiveRing& receive_ring() noexcept override { return *receive_ring_; }
   Rank self() const noexcept override { return Rank{rank_}; }
   RegistrationRef registered(std::span<const std::byte>) noexcept override { return nullptr; }
   Result<Scratch> scratch(std::size_t) override { return fail(Errc::unsupported, "not here"); }
@@ -84,9 +85,9 @@ class RailLinks final : public exec::Links {
  private:
   Cluster& cluster_;
   int rank_;
-  exec::InboxShape shape_;
-  std::unique_ptr<exec::Inbox> inbox_;
-  std::vector<std::unique_ptr<exec::Outbox>> outboxes_;
+  exec::RingShape shape_;
+  std::unique_ptr<exec::ReceiveRing> receive_ring_;
+  std::vector<std::unique_ptr<exec::SendRing>> send_rings_;
 };
 
 /// The cluster, and for each rank links, GPU memory and a rail. Adders are the test's.
@@ -141,7 +142,7 @@ class RailWorld {
       } else if (exec::Rail::is_mine(one.immediate)) {
         GDRX_TRY(rail(rank).arrived(one.peer, one.immediate));
       } else {
-        GDRX_TRY(links(rank).inbox().arrived(one.peer, one.immediate));
+        GDRX_TRY(links(rank).receive_ring().arrived(one.peer, one.immediate));
       }
     }
     return {};
@@ -163,7 +164,7 @@ class RailWorld {
     settings.hosts *= locals;
     settings.gpu = &gpu.calls();
     settings.gpu_flush = true;
-    settings.inbox = 4096;
+    settings.receive_ring = 4096;
     return settings;
   }
   int locals_;

@@ -14,7 +14,7 @@ ClusterSettings two_rails(std::uint64_t seed) {
   ClusterSettings settings;
   settings.nics = 2;
   settings.seed = seed;
-  settings.inbox = Traffic::inbox_bytes(2);
+  settings.receive_ring = Traffic::receive_ring_bytes(2);
   return settings;
 }
 
@@ -106,13 +106,13 @@ TEST(Repeats, SoftRoceIsAcknowledgedAmidALongMessage) {
     ClusterSettings settings = two_rails(1);
     settings.nics = 1;
     settings.soft = {soft, soft};
-    settings.inbox = 16 << 20;
+    settings.receive_ring = 16 << 20;
     Cluster cluster(settings);
     const auto data = pattern(bytes, 1);
     cluster.send(0, 1, data, 0, 1);
     EXPECT_TRUE(
         cluster.run_until([&] { return cluster.count(1, CompletionKind::immediate) == 1; }));
-    EXPECT_EQ(std::memcmp(cluster[1].inbox->bytes().data(), data.data(), bytes), 0);
+    EXPECT_EQ(std::memcmp(cluster[1].receive_ring->bytes().data(), data.data(), bytes), 0);
     return cluster.network.posted(IBV_WR_RDMA_WRITE) +
            cluster.network.posted(IBV_WR_RDMA_WRITE_WITH_IMM);
   };

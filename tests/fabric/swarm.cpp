@@ -154,7 +154,7 @@ class Swarm {
     for (int i = 0; crossed_ && i < settings.hosts; ++i) {
       settings.first_subnet.push_back(static_cast<int>(random_.below(3)));
     }
-    settings.inbox = Traffic::inbox_bytes(settings.hosts);
+    settings.receive_ring = Traffic::receive_ring_bytes(settings.hosts);
     settings.adaptive_routing = random_.chance(0.3) ? 1 : 0;
     for (int i = 0; i < settings.hosts; ++i) {
       settings.ece.push_back(static_cast<std::uint32_t>(random_.below(4)));

@@ -32,13 +32,13 @@ Traffic::Traffic(Cluster& cluster, std::uint64_t seed, FakeGpu* gpu)
   taken_.resize(cluster.hosts.size());
   inboxes_.resize(cluster.hosts.size());
   for (int to = 0; to < hosts_; ++to) {
-    Inbox& inbox = inboxes_[static_cast<std::size_t>(to)];
-    inbox.slots = allocate(to, static_cast<std::size_t>(hosts_) * kSlots * kStride);
+    ReceiveRing& receive_ring = inboxes_[static_cast<std::size_t>(to)];
+    receive_ring.slots = allocate(to, static_cast<std::size_t>(hosts_) * kSlots * kStride);
     for (int from = 0; from < hosts_; ++from) {
-      inbox.remote.push_back({});
+      receive_ring.remote.push_back({});
       if (from == to) continue;
       auto& endpoint = cluster[from].endpoints[static_cast<std::size_t>(to)];
-      inbox.remote.back() = *endpoint->import_region(inbox.slots->export_key());
+      receive_ring.remote.back() = *endpoint->import_region(receive_ring.slots->export_key());
       Flow& f = flow(from, to);
       f.from = from;
       f.to = to;
@@ -150,17 +150,17 @@ std::string Traffic::arrive(Flow& f, std::uint32_t immediate) {
 }
 
 std::string Traffic::flush_next(int rank) {
-  Inbox& inbox = inboxes_[static_cast<std::size_t>(rank)];
-  for (std::size_t i = 0; i < inbox.arrived.size(); ++i) {
-    if (inbox.arrived[i].flushing) continue;
-    auto flush = cluster_[rank].device->flush(*inbox.slots, inbox.flushed + i);
+  ReceiveRing& receive_ring = inboxes_[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < receive_ring.arrived.size(); ++i) {
+    if (receive_ring.arrived[i].flushing) continue;
+    auto flush = cluster_[rank].device->flush(*receive_ring.slots, receive_ring.flushed + i);
     if (!flush) return describe(flush.error());
     if (*flush == Flush::pending) return {};
-    inbox.arrived[i].flushing = true;
+    receive_ring.arrived[i].flushing = true;
     if (*flush == Flush::started) continue;
-    const Arrival first = inbox.arrived.front();
-    inbox.arrived.pop_front();
-    ++inbox.flushed;
+    const Arrival first = receive_ring.arrived.front();
+    receive_ring.arrived.pop_front();
+    ++receive_ring.flushed;
     --i;
     if (auto wrong = receive(*first.flow, first.immediate); !wrong.empty()) return wrong;
   }
@@ -168,13 +168,14 @@ std::string Traffic::flush_next(int rank) {
 }
 
 std::string Traffic::flushed(int rank, std::uint64_t cookie) {
-  Inbox& inbox = inboxes_[static_cast<std::size_t>(rank)];
-  if (inbox.arrived.empty() || !inbox.arrived.front().flushing || cookie != inbox.flushed) {
-    return fmt::format("rank {}: flush {} ended, not {}", rank, cookie, inbox.flushed);
+  ReceiveRing& receive_ring = inboxes_[static_cast<std::size_t>(rank)];
+  if (receive_ring.arrived.empty() || !receive_ring.arrived.front().flushing ||
+      cookie != receive_ring.flushed) {
+    return fmt::format("rank {}: flush {} ended, not {}", rank, cookie, receive_ring.flushed);
   }
-  const Arrival first = inbox.arrived.front();
-  inbox.arrived.pop_front();
-  ++inbox.flushed;
+  const Arrival first = receive_ring.arrived.front();
+  receive_ring.arrived.pop_front();
+  ++receive_ring.flushed;
   return receive(*first.flow, first.immediate);
 }
 
@@ -231,7 +232,7 @@ std::string Traffic::give_credits(Flow& f) {
 
 std::string Traffic::post(Flow& f) {
   std::uint64_t credit = 0;
-  std::memcpy(&credit, cluster_[f.from].inbox->bytes().data() + f.to * 64, sizeof credit);
+  std::memcpy(&credit, cluster_[f.from].receive_ring->bytes().data() + f.to * 64, sizeof credit);
   if (credit > f.returned) return "a credit that was never given";
   while (!stopped_ && f.sent - credit < kSlots && !cluster_[f.from].slow) {
     Source& source = f.sources[f.sent % f.sources.size()];

@@ -18,7 +18,7 @@ class Traffic {
   static constexpr std::size_t kLongest = 96 * 1024;
   static constexpr std::size_t kCanary = 64;
   static constexpr std::size_t kStride = kLongest + 64 + 2 * kCanary;
-  static std::size_t inbox_bytes(int hosts) { return static_cast<std::size_t>(hosts) * 64; }
+  static std::size_t receive_ring_bytes(int hosts) { return static_cast<std::size_t>(hosts) * 64; }
   static std::size_t gpu_bytes(int hosts) {
     return static_cast<std::size_t>(hosts * hosts) * (kSlots * kStride + 6 * kLongest);
   }
@@ -45,7 +45,7 @@ class Traffic {
     std::uint32_t immediate = 0;
     bool flushing = false;
   };
-  struct Inbox {
+  struct ReceiveRing {
     std::unique_ptr<MemoryRegion> slots;
     std::vector<RemoteRegionId> remote;  // as each host knows it
     std::deque<Arrival> arrived;         // in GPU memory, not looked at
@@ -84,7 +84,7 @@ class Traffic {
   Random random_;
   std::uint64_t seed_;
   std::vector<Flow> flows_;
-  std::vector<Inbox> inboxes_;
+  std::vector<ReceiveRing> inboxes_;
   std::vector<std::size_t> taken_;  // completions of each host looked at
   std::uint64_t delivered_ = 0;
   bool stopped_ = false;

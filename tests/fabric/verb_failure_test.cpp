@@ -13,13 +13,13 @@ using std::chrono::seconds;
 
 ClusterSettings unstarted() {
   ClusterSettings settings;
-  settings.inbox = Traffic::inbox_bytes(settings.hosts);
+  settings.receive_ring = Traffic::receive_ring_bytes(settings.hosts);
   settings.start = false;
   return settings;
 }
 
-// Of a device of one rail: 1 its datagrams, 2 its staging memory, 3 the test's inbox, 4 and 5 a
-// peer's. Memory that may not be locked (ulimit -l) is the likeliest first failure of all.
+// Of a device of one rail: 1 its datagrams, 2 its staging memory, 3 the test's receive_ring, 4 and
+// 5 a peer's. Memory that may not be locked (ulimit -l) is the likeliest first failure of all.
 TEST(RefusedVerb, AConnectThatCouldNotRegisterItsMemorySaysSoAndCanBeRepeated) {
   Cluster cluster(unstarted());
   cluster.network.fail_verb(0, {Verb::reg_mr, 4, 1, ENOMEM});
@@ -145,7 +145,7 @@ ClusterSettings with_queues(int most, int error, int* refused = nullptr) {
   ClusterSettings settings;
   settings.hosts = 26;
   settings.star = true;
-  settings.inbox = 1 << 16;
+  settings.receive_ring = 1 << 16;
   settings.amend = [=](int rank, verbs::VerbsTable& table) {
     if (rank != 0) return;
     table.create_cq = [=, real = table.create_cq](ibv_context* context, int entries) -> ibv_cq* {
@@ -235,9 +235,9 @@ TEST(ReliableQp, BeginsEachLifeWithAPacketNumberOfItsOwn) {
   for (std::size_t i = 1; i < psns.size(); ++i) EXPECT_GT(psns[i] - psns[i - 1], 1U);
 }
 
-/// The inbox of rank 1, as rank 0 would know it if rank 1's NICs had never heard of it.
+/// The receive_ring of rank 1, as rank 0 would know it if rank 1's NICs had never heard of it.
 RemoteRegionId forged_inbox(Cluster& cluster) {
-  Blob key = cluster[1].inbox->export_key();
+  Blob key = cluster[1].receive_ring->export_key();
   verbs::RegionKey forged;
   std::memcpy(static_cast<void*>(&forged), key.data(), sizeof forged);
   for (std::uint32_t& rkey : forged.rkey) rkey ^= 0x77;

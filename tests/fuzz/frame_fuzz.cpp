@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "transport/bootstrap/failure_notice.hpp"
 #include "transport/bootstrap/frame.hpp"
-#include "transport/bootstrap/notice.hpp"
 
 namespace {
 

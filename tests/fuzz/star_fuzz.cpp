@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "transport/bootstrap/star.hpp"
+#include "transport/bootstrap/root_protocol.hpp"
 
 namespace {
 
@@ -31,9 +31,9 @@ gdrx::Frame frame_of(std::uint8_t kind, std::uint8_t rank, std::uint8_t size, bo
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  gdrx::Star star(kNonce);
-  std::map<gdrx::Star::Guest, int> waiting;  // frames of data without an answer
-  const auto apply = [&](const gdrx::Star::Replies& replies) {
+  gdrx::RootProtocol star(kNonce);
+  std::map<gdrx::RootProtocol::PeerNumber, int> waiting;  // frames of data without an answer
+  const auto apply = [&](const gdrx::RootProtocol::Replies& replies) {
     for (const auto& reply : replies) {
       gdrx::FrameReader reader;
       reader.feed(*reply.frame);
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   };
   for (std::size_t i = 0; i + 4 <= size; i += 4) {
-    const gdrx::Star::Guest guest = data[i] % 8;
+    const gdrx::RootProtocol::PeerNumber guest = data[i] % 8;
     const std::uint8_t kind = data[i + 1];
     if (kind >= 0xf0) {
       waiting.erase(guest);

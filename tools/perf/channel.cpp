@@ -21,7 +21,7 @@ namespace gdrx::perf {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
-constexpr std::size_t kMostGuests = 256;
+constexpr std::size_t kMostPending = 256;
 constexpr std::string_view kIdentity = "gdrx-perf-2";
 constexpr std::chrono::seconds kKeepAlive{5};
 constexpr std::chrono::seconds kFarewell{2};
@@ -116,14 +116,15 @@ Result<Channel> Listener::accept(Deadline deadline) {
     wait(deadline);
     GDRX_TRY(let_in());
     const Instant now = steady_clock().now();
-    for (auto guest = guests_.begin(); guest != guests_.end();) {
-      const auto shaken = guest->socket.handshake();
+    for (auto pending = pending_.begin(); pending != pending_.end();) {
+      const auto shaken = pending->socket.handshake();
       if (shaken && *shaken == Progress::done) {
-        Channel channel(std::move(guest->socket));
-        guests_.erase(guest);
+        Channel channel(std::move(pending->socket));
+        pending_.erase(pending);
         return channel;
       }
-      guest = !shaken || now - guest->since > kPatience ? guests_.erase(guest) : std::next(guest);
+      pending = !shaken || now - pending->since > kPatience ? pending_.erase(pending)
+                                                            : std::next(pending);
     }
   }
   return fail(Errc::timeout, "nobody came who holds the key");
@@ -131,19 +132,19 @@ Result<Channel> Listener::accept(Deadline deadline) {
 
 void Listener::wait(Deadline deadline) const {
   std::vector<pollfd> entries{{socket_.fd(), POLLIN, 0}};
-  for (const Guest& guest : guests_) entries.push_back({guest.socket.fd(), POLLIN, 0});
-  const int longest = guests_.empty() ? 60'000 : 1000;
+  for (const PendingPeer& pending : pending_) entries.push_back({pending.socket.fd(), POLLIN, 0});
+  const int longest = pending_.empty() ? 60'000 : 1000;
   poll(entries.data(), entries.size(), std::min(longest, poll_milliseconds(deadline)));
 }
 
 Result<void> Listener::let_in() {
-  while (guests_.size() < kMostGuests) {
+  while (pending_.size() < kMostPending) {
     Socket fresh = GDRX_TRY(socket_.accept());
     if (!fresh.valid()) return {};
     const auto find = [key = key_](std::string_view identity) {
       return identity == kIdentity ? std::optional<Key>(key) : std::nullopt;
     };
-    guests_.push_back(
+    pending_.push_back(
         {GDRX_TRY(SecureSocket::server(std::move(fresh), find)), steady_clock().now()});
   }
   return {};

@@ -47,7 +47,7 @@ class Listener {
   Result<Channel> accept(Deadline deadline = Deadline::never());
 
  private:
-  struct Guest {
+  struct PendingPeer {
     SecureSocket socket;
     Instant since;
   };
@@ -59,7 +59,7 @@ class Listener {
   Socket socket_;
   SocketAddress address_;
   Key key_;
-  std::list<Guest> guests_;  // in the order of their coming
+  std::list<PendingPeer> pending_;  // in the order of their coming
 };
 
 }  // namespace gdrx::perf

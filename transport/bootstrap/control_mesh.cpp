@@ -68,7 +68,7 @@ class GroupMesh final : public ControlMesh {
     wake();
   }
 
-  void announce(const Notice& notice) noexcept override {
+  void announce(const FailureNotice& notice) noexcept override {
     wire().announce(*group_, notice);
     wake();
   }

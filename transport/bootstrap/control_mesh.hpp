@@ -26,7 +26,7 @@ namespace gdrx {
 enum class MeshGroupId : std::uint64_t {};
 
 /// Why a communicator stopped. The first one wins on each rank.
-struct Notice {
+struct FailureNotice {
   Errc code = Errc::aborted;  // peer_lost, aborted, mismatch, timeout, protocol, ...
   Rank origin{};              // who found it
   Rank subject{};             // whom it is about
@@ -67,7 +67,7 @@ class ControlMesh {
                                                Deadline deadline) = 0;
 
   struct Handlers {
-    std::function<void(const Notice&)> on_notice;  // from the thread; at most once
+    std::function<void(const FailureNotice&)> on_notice;  // from the thread; at most once
     /// From the thread, between sleeps; returns how long it may sleep at most.
     std::function<Duration()> on_tick;
     /// From the thread: whether the data path has heard from that rank since it was last asked.
@@ -91,7 +91,7 @@ class ControlMesh {
   /// Whether others that share the thread have work for it, too: on_tick is to return soon.
   virtual bool is_crowded() const noexcept = 0;
   /// Floods a notice of this rank's own and wakes the thread. Any thread. Does not call on_notice.
-  virtual void announce(const Notice& notice) noexcept = 0;
+  virtual void announce(const FailureNotice& notice) noexcept = 0;
   /// Where some of the ranks meet anew, told to all that can be reached, also after a failure. Any
   /// thread, after start(). Each has a greater `number` than the last.
   virtual Result<void> tell_place(std::uint32_t number, std::span<const std::byte> place) = 0;

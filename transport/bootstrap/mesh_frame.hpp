@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "transport/bootstrap/control_mesh.hpp"
+#include "transport/bootstrap/failure_notice.hpp"
 #include "transport/bootstrap/frame.hpp"
-#include "transport/bootstrap/notice.hpp"
 
 namespace gdrx {
 
@@ -42,7 +42,7 @@ class MeshWord {
     const std::byte mark{};
     return {FrameKind::goodbye, group, std::span(&mark, gave_up ? 1 : 0)};
   }
-  static MeshWord notice(MeshGroupId group, const Notice& notice) noexcept {
+  static MeshWord notice(MeshGroupId group, const FailureNotice& notice) noexcept {
     const EncodedNotice encoded(notice);
     return {FrameKind::notice, group, encoded.bytes()};
   }

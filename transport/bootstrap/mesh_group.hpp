@@ -53,9 +53,9 @@ struct MeshGroup {
   GroupPeer* parent = nullptr;
   std::vector<GroupPeer*> children;
 
-  bool started = false;          // nothing is gathered any more
-  std::optional<Notice> notice;  // the first, here or elsewhere
-  bool news = false;             // the handler has not been told of it
+  bool started = false;                 // nothing is gathered any more
+  std::optional<FailureNotice> notice;  // the first, here or elsewhere
+  bool news = false;                    // the handler has not been told of it
   std::function<bool(Rank)> data_path_hears;
   std::uint32_t place_number = 0;
   Blob place;

@@ -9,9 +9,9 @@
 #include <new>
 #include <thread>
 
+#include "transport/bootstrap/failure_notice.hpp"
 #include "transport/bootstrap/mesh_frame.hpp"
 #include "transport/bootstrap/mesh_wire.hpp"
-#include "transport/bootstrap/notice.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
 
 namespace gdrx {
@@ -204,7 +204,7 @@ std::optional<std::string> MeshWire::take_place(MeshGroup& group,
 
 // --- notices
 
-bool MeshWire::hear(MeshGroup& group, const Notice& notice, const MeshLink* from) noexcept {
+bool MeshWire::hear(MeshGroup& group, const FailureNotice& notice, const MeshLink* from) noexcept {
   if (group.notice) return false;
   const MeshWord word = MeshWord::notice(group.id, notice);
   group.notice = notice;
@@ -215,7 +215,7 @@ bool MeshWire::hear(MeshGroup& group, const Notice& notice, const MeshLink* from
   return true;
 }
 
-void MeshWire::announce(MeshGroup& group, const Notice& notice) noexcept {
+void MeshWire::announce(MeshGroup& group, const FailureNotice& notice) noexcept {
   const std::lock_guard lock(mutex_);
   hear(group, notice, nullptr);
   changed_.notify_all();

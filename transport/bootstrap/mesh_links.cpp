@@ -12,11 +12,11 @@
 #include <cstring>
 #include <set>
 
+#include "transport/bootstrap/acceptor.hpp"
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/mesh_calls.hpp"
 #include "transport/bootstrap/mesh_tree.hpp"
-#include "transport/bootstrap/porter.hpp"
 #include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
@@ -102,7 +102,7 @@ Result<void> link_up(MeshLinks& mesh, const std::vector<Card>& cards, const Sock
     }
     GDRX_TRY(calls.place(peer, cards[static_cast<std::size_t>(peer)].address, deadline));
   }
-  mesh.links = GDRX_TRY(Porter(listener, self, std::move(lower)).admit(calls, deadline));
+  mesh.links = GDRX_TRY(Acceptor(listener, self, std::move(lower)).admit(calls, deadline));
   for (MeshLink& link : calls.take()) mesh.links.push_back(std::move(link));
   std::sort(mesh.links.begin(), mesh.links.end(),
             [](const MeshLink& a, const MeshLink& b) { return a.peer < b.peer; });

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <new>
 
+#include "transport/bootstrap/failure_notice.hpp"
 #include "transport/bootstrap/mesh_frame.hpp"
-#include "transport/bootstrap/notice.hpp"
 #include "transport/bootstrap/socket_errors.hpp"
 
 namespace gdrx {
@@ -88,7 +88,8 @@ void MeshWire::tell_of(const Loss& loss, const MeshLink& link) {
 // Whoever has left in order may end.
 void MeshWire::tell_of(const Loss& loss, MeshGroup& group, GroupPeer& peer) {
   if (std::exchange(peer.left, true)) return;
-  const Notice notice{loss.code, group.self, Rank{peer.rank}, group.name_of(peer) + ' ' + loss.how};
+  const FailureNotice notice{loss.code, group.self, Rank{peer.rank},
+                             group.name_of(peer) + ' ' + loss.how};
   group.news |= hear(group, notice, peer.link);
 }
 

@@ -42,7 +42,7 @@ class MeshWire {
   /// Nothing is gathered any more; what `data_path` says counts for a rank that is silent.
   void start(MeshGroup& group, std::function<bool(Rank)> data_path);
   /// Sends the first notice of the group to all; later ones are no news.
-  void announce(MeshGroup& group, const Notice& notice) noexcept;
+  void announce(MeshGroup& group, const FailureNotice& notice) noexcept;
   void tell_place(MeshGroup& group, std::uint32_t number, std::span<const std::byte> place);
   std::optional<Blob> place(const MeshGroup& group, std::uint32_t number) const;
   MeshGroup::Leave leave(MeshGroup& group, Deadline deadline);
@@ -66,7 +66,7 @@ class MeshWire {
   void fail_all(const Text& why) noexcept;
   struct News {
     Group group;
-    Notice notice;
+    FailureNotice notice;
   };
   /// What a handler is to be told of; once.
   std::optional<News> next_news();
@@ -120,7 +120,7 @@ class MeshWire {
   Result<Blob> await(std::unique_lock<std::mutex>& lock, MeshGroup& group, GroupPeer& peer,
                      Deadline deadline);
   void send_data(const MeshGroup& group, GroupPeer& peer, std::span<const std::byte> payload);
-  bool hear(MeshGroup& group, const Notice& notice, const MeshLink* from) noexcept;
+  bool hear(MeshGroup& group, const FailureNotice& notice, const MeshLink* from) noexcept;
   void pass_place(MeshGroup& group, std::uint32_t number, std::span<const std::byte> place);
   void go_on_leaving(MeshGroup& group);
   void say_goodbye(MeshGroup& group, bool gave_up) noexcept;

@@ -14,9 +14,9 @@
 
 #include "transport/bootstrap/host_socket.hpp"
 #include "transport/bootstrap/interface.hpp"
+#include "transport/bootstrap/root_protocol.hpp"
 #include "transport/bootstrap/secure_socket.hpp"
 #include "transport/bootstrap/shortage.hpp"
-#include "transport/bootstrap/star.hpp"
 #include "transport/bootstrap/strangers.hpp"
 
 namespace gdrx {
@@ -32,9 +32,10 @@ constexpr int kPiecesAtOnce = 64;        // then it is the next one's turn
 constexpr int kMostRefusalsLogged = 20;
 
 struct Client {
-  Client(SecureSocket from, Star::Guest number) : socket(std::move(from)), guest(number) {}
+  Client(SecureSocket from, RootProtocol::PeerNumber number)
+      : socket(std::move(from)), number(number) {}
   SecureSocket socket;
-  Star::Guest guest;
+  RootProtocol::PeerNumber number;
   FrameReader reader{sizeof(HelloFrame)};
   std::deque<std::shared_ptr<const Blob>> out;
   std::size_t sent = 0;  // of the first of `out`
@@ -67,7 +68,7 @@ class BootstrapRoot::Impl {
         doors_(std::move(doors)),
         wake_(std::move(wake)),
         key_(key),
-        star_(id.nonce) {}
+        protocol_(id.nonce) {}
   ~Impl() { stop(); }  // here: nobody may have come to own it when its thread runs already
 
   // Out of memory it ends: who waits for it hears that the connection has.
@@ -82,13 +83,13 @@ class BootstrapRoot::Impl {
   }
 
   void serve_all() {
-    while (!stop_.load() && !(star_.over() && clients_.empty())) {
+    while (!stop_.load() && !(protocol_.over() && clients_.empty())) {
       wait(milliseconds(1000));
       for (Client& client : clients_) serve(client);  // before somebody is put out
-      const Star::Guest first = next_guest_;
+      const RootProtocol::PeerNumber first = next_number_;
       for (Door& door : doors_) accept_some(door);
       for (Client& client : clients_) {
-        if (client.guest >= first) serve(client);
+        if (client.number >= first) serve(client);
       }
       sweep();
     }
@@ -123,11 +124,11 @@ class BootstrapRoot::Impl {
 
   void accept_some(Door& door) {
     const auto news = door.admission.turn(
-        door.listener, [this] { return clients_.size() - star_.members(); },
+        door.listener, [this] { return clients_.size() - protocol_.members(); },
         [this] { return put_out_a_stranger(clients_, silent_since); },
         [&](Socket socket) {
           auto secure = door.on_host ? greet_on_host(std::move(socket)) : greet(std::move(socket));
-          if (secure) clients_.emplace_back(std::move(*secure), next_guest_++);
+          if (secure) clients_.emplace_back(std::move(*secure), next_number_++);
         });
     if (news) log_.warn("bootstrap root: {}: no new ranks for a moment", describe(*news));
   }
@@ -164,18 +165,18 @@ class BootstrapRoot::Impl {
     while (!client.closing) {
       const auto frame = client.reader.next();
       if (frame && !*frame) return;
-      act(frame ? star_.take(client.guest, **frame)
-                : star_.refuse(client.guest, frame.error().what));
-      if (client.closing) log_refusal(star_.last_refusal());
-      client.member = star_.is_member(client.guest);
+      act(frame ? protocol_.take(client.number, **frame)
+                : protocol_.refuse(client.number, frame.error().what));
+      if (client.closing) log_refusal(protocol_.last_refusal());
+      client.member = protocol_.is_member(client.number);
       if (client.member) client.reader.set_limit(kMostGatheredBlob);
     }
   }
 
-  void act(const Star::Replies& replies) {
-    for (const Star::Reply& reply : replies) {
+  void act(const RootProtocol::Replies& replies) {
+    for (const RootProtocol::Reply& reply : replies) {
       const auto client = std::find_if(clients_.begin(), clients_.end(),
-                                       [&](const Client& one) { return one.guest == reply.to; });
+                                       [&](const Client& one) { return one.number == reply.to; });
       if (client == clients_.end()) continue;
       client->out.push_back(reply.frame);
       if (reply.close) {
@@ -205,7 +206,7 @@ class BootstrapRoot::Impl {
       const bool late = (!client.member || client.closing) && now - client.since > kStrangerTime;
       const bool told = client.closing && client.out.empty() && !client.socket.unsent();
       if (late || told) client.ended = true;
-      if (client.ended) act(star_.leave(client.guest));
+      if (client.ended) act(protocol_.leave(client.number));
     }
     clients_.remove_if([](const Client& client) { return client.ended; });
     for (Client& client : clients_) push_out(client);
@@ -237,9 +238,9 @@ class BootstrapRoot::Impl {
   std::vector<Door> doors_;
   Socket wake_;
   Key key_;
-  Star star_;
+  RootProtocol protocol_;
   std::list<Client> clients_;  // in the order of their coming
-  Star::Guest next_guest_ = 1;
+  RootProtocol::PeerNumber next_number_ = 1;
   int refusals_ = 0;
   std::atomic<bool> stop_{false};
 

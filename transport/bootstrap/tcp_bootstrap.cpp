@@ -12,7 +12,7 @@
 
 #include "transport/bootstrap/host_socket.hpp"
 #include "transport/bootstrap/insist.hpp"
-#include "transport/bootstrap/star.hpp"
+#include "transport/bootstrap/root_protocol.hpp"
 #include "transport/bootstrap/text.hpp"
 
 namespace gdrx {

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "transport/tcp/visitors.hpp"
+#include "transport/tcp/pending_peers.hpp"
 
 namespace gdrx::tcp {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kLongestPause{1000};
 // A side that has the key answers a knock; so often it may be too busy to.
 constexpr int kMostRefusals = 5;
 
-class Call final : public Door::Visitor {
+class Call final : public Door::PendingPeer {
  public:
   Call(Door& door, const Address& to, Instant now)
       : door_(door), to_(to), give_up_(now + door.patience()), begin_at_(now) {}
@@ -136,7 +136,7 @@ class Call final : public Door::Visitor {
 
 }  // namespace
 
-std::unique_ptr<Door::Visitor> make_call(Door& door, const Address& to, Instant now) {
+std::unique_ptr<Door::PendingPeer> make_call(Door& door, const Address& to, Instant now) {
   return std::make_unique<Call>(door, to, now);
 }
 

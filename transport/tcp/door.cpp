@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "transport/bootstrap/interface.hpp"
-#include "transport/tcp/visitors.hpp"
+#include "transport/tcp/pending_peers.hpp"
 
 namespace gdrx::tcp {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{20};  // between looks at the clocks of all visitors
-constexpr std::size_t kUsualVisitors = 64;
+constexpr std::chrono::milliseconds kLook{
+    20};  // between looks at the clocks of all that are pending
+constexpr std::size_t kUsualPending = 64;
 // In one serve(): a hundred microseconds.
 constexpr int kMostAccepted = 4;
 constexpr std::size_t kDoorEvents = 8;
@@ -41,7 +42,7 @@ Result<std::unique_ptr<Door>> Door::open(const Identity& self, const Config& con
   if (epoll_ctl(door->epoll_.fd(), EPOLL_CTL_ADD, door->listener_.fd(), &event) != 0) {
     return fail(Errc::system, "epoll_ctl", errno);
   }
-  door->visitors_.reserve(kUsualVisitors);
+  door->pending_.reserve(kUsualPending);
   return door;
 }
 
@@ -49,12 +50,12 @@ Door::Door(const Identity& self, Host& host, Duration patience)
     : self_(self), host_(host), patience_(patience), admission_(kMostAccepted) {}
 Door::~Door() = default;
 
-void Door::watch(Visitor& visitor, bool for_writing) noexcept {
+void Door::watch(PendingPeer& pending, bool for_writing) noexcept {
   epoll_event event{};
   event.events = for_writing ? EPOLLOUT : EPOLLIN;
-  event.data.ptr = &visitor;
-  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, visitor.fd(), &event) == 0 || errno != EEXIST) return;
-  epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, visitor.fd(), &event);
+  event.data.ptr = &pending;
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, pending.fd(), &event) == 0 || errno != EEXIST) return;
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, pending.fd(), &event);
 }
 
 void Door::unwatch(int fd) noexcept {
@@ -63,28 +64,28 @@ void Door::unwatch(int fd) noexcept {
 
 Result<void> Door::call(const Address& to) {
   const Instant now = steady_clock().now();
-  visitors_.push_back(make_call(*this, to, now));
+  pending_.push_back(make_call(*this, to, now));
   ++calls_;
   next_look_ = now;
   return {};
 }
 
 void Door::cancel(Rank peer) {
-  for (const auto& visitor : visitors_) {
-    if (visitor->is_call_to(peer)) gone_.push_back(visitor.get());
+  for (const auto& pending : pending_) {
+    if (pending->is_call_to(peer)) gone_.push_back(pending.get());
   }
 }
 
-// A visitor whose step throws is gone: it may have given away half of what it had.
+// A pending peer whose step throws is gone: it may have given away half of what it had.
 template <class Step>
-void Door::let(Visitor* visitor, Step step) {
-  gone_.push_back(visitor);
+void Door::let(PendingPeer* pending, Step step) {
+  gone_.push_back(pending);
   try {
-    if (step(*visitor) == Visitor::Next::stay) {
-      gone_.erase(std::find(gone_.begin(), gone_.end(), visitor));
+    if (step(*pending) == PendingPeer::Next::stay) {
+      gone_.erase(std::find(gone_.begin(), gone_.end(), pending));
     }
   } catch (const std::bad_alloc&) {
-    visitor->lost();
+    pending->lost();
     throw;
   }
 }
@@ -93,12 +94,12 @@ void Door::let(Visitor* visitor, Step step) {
 Duration Door::handle(std::span<const epoll_event> events, Instant now) {
   Duration honest{};
   for (const epoll_event& event : events) {
-    auto* visitor = static_cast<Visitor*>(event.data.ptr);
-    if (visitor == nullptr) continue;  // the listener
-    if (std::find(gone_.begin(), gone_.end(), visitor) != gone_.end()) continue;
+    auto* pending = static_cast<PendingPeer*>(event.data.ptr);
+    if (pending == nullptr) continue;  // the listener
+    if (std::find(gone_.begin(), gone_.end(), pending) != gone_.end()) continue;
     const Instant begin = steady_clock().now();
-    let(visitor, [&](Visitor& one) { return one.step(now); });
-    if (!visitor->is_stranger()) honest += steady_clock().now() - begin;
+    let(pending, [&](PendingPeer& one) { return one.step(now); });
+    if (!pending->is_stranger()) honest += steady_clock().now() - begin;
   }
   return honest;
 }
@@ -119,39 +120,39 @@ void Door::serve(Instant now) {
   }
   if (now < next_look_) return;
   next_look_ = now + kLook;
-  for (std::size_t i = 0; i < visitors_.size(); ++i) {
-    let(visitors_[i].get(), [&](Visitor& one) { return one.look_at_clock(now); });
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    let(pending_[i].get(), [&](PendingPeer& one) { return one.look_at_clock(now); });
   }
   sweep();
 }
 
 void Door::sweep() {
-  // A visitor's end may ask for another call, which comes at the end of visitors_.
+  // The end of one may ask for another call, which comes at the end of pending_.
   while (!gone_.empty()) {
-    Visitor* gone = gone_.back();
+    PendingPeer* gone = gone_.back();
     gone_.pop_back();
-    const auto place = std::find_if(visitors_.begin(), visitors_.end(),
+    const auto place = std::find_if(pending_.begin(), pending_.end(),
                                     [&](const auto& one) { return one.get() == gone; });
-    if (place == visitors_.end()) continue;
-    const std::unique_ptr<Visitor> ends = std::move(*place);
-    visitors_.erase(place);
+    if (place == pending_.end()) continue;
+    const std::unique_ptr<PendingPeer> ends = std::move(*place);
+    pending_.erase(place);
     unwatch(ends->fd());
     calls_ = static_cast<std::size_t>(std::count_if(
-        visitors_.begin(), visitors_.end(), [](const auto& one) { return one->is_call(); }));
+        pending_.begin(), pending_.end(), [](const auto& one) { return one->is_call(); }));
   }
 }
 
 void Door::accept(Instant now) {
   admission_.turn(
-      listener_, [this] { return visitors_.size() - calls_; },
+      listener_, [this] { return pending_.size() - calls_; },
       [this] {
-        return put_out_a_stranger(visitors_, [](const auto& one) { return one->silent_since(); });
+        return put_out_a_stranger(pending_, [](const auto& one) { return one->silent_since(); });
       },
       [&](Socket socket) {
-        auto porter = Porter::create(self_);
-        if (!porter || !send_whole(socket, porter->challenge())) return;
-        visitors_.push_back(make_guest(*this, std::move(socket), std::move(*porter), now));
-        watch(*visitors_.back(), false);
+        auto handshake = ServerHandshake::create(self_);
+        if (!handshake || !send_whole(socket, handshake->challenge())) return;
+        pending_.push_back(make_joining_peer(*this, std::move(socket), std::move(*handshake), now));
+        watch(*pending_.back(), false);
       });
 }
 

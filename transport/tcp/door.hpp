@@ -33,10 +33,10 @@ class Door {
     virtual void unreachable(Rank peer, Error error) = 0;
   };
   /// A connection that is not one yet.
-  class Visitor {
+  class PendingPeer {
    public:
     enum class Next : std::uint8_t { stay, gone };
-    virtual ~Visitor() = default;
+    virtual ~PendingPeer() = default;
     virtual int fd() const noexcept = 0;
     virtual Next step(Instant now) = 0;
     /// Without anything having come.
@@ -69,10 +69,10 @@ class Door {
   Duration rest() const noexcept { return rest_; }
   bool is_calling() const noexcept { return calls_ > 0; }
 
-  // For visitors.
+  // For pending peers.
   const Identity& self() const noexcept { return self_; }
   Host& host() noexcept { return host_; }
-  void watch(Visitor& visitor, bool for_writing) noexcept;
+  void watch(PendingPeer& pending, bool for_writing) noexcept;
   /// Before it is closed or handed on: where a forked child holds it, too, the kernel would go on.
   void unwatch(int fd) noexcept;
   Duration patience() const noexcept { return patience_; }
@@ -81,7 +81,7 @@ class Door {
   Door(const Identity& self, Host& host, Duration patience);
   void accept(Instant now);
   template <class Step>
-  void let(Visitor* visitor, Step step);
+  void let(PendingPeer* pending, Step step);
   void sweep();
   Duration handle(std::span<const epoll_event> events, Instant now);
 
@@ -92,8 +92,8 @@ class Door {
   Socket listener_;
   SocketAddress address_;
   std::string interface_;
-  std::vector<std::unique_ptr<Visitor>> visitors_;  // oldest first
-  std::vector<Visitor*> gone_;
+  std::vector<std::unique_ptr<PendingPeer>> pending_;  // oldest first
+  std::vector<PendingPeer*> gone_;
   Admission admission_;
   std::size_t calls_ = 0;
   Instant next_look_{};

@@ -102,14 +102,14 @@ Result<Verdict> Caller::check(const Reply& reply) const {
   return reply.verdict;
 }
 
-Result<Porter> Porter::create(const Identity& self) {
-  Porter porter(self);
-  porter.challenge_.plain = self.plain ? 1 : 0;
-  porter.challenge_.nonce = GDRX_TRY(random_nonce());
-  return porter;
+Result<ServerHandshake> ServerHandshake::create(const Identity& self) {
+  ServerHandshake handshake(self);
+  handshake.challenge_.plain = self.plain ? 1 : 0;
+  handshake.challenge_.nonce = GDRX_TRY(random_nonce());
+  return handshake;
 }
 
-Result<void> Porter::check(const Knock& knock) {
+Result<void> ServerHandshake::check(const Knock& knock) {
   if (knock.magic != kMagic || knock.to != index(self_->rank) || knock.from < 0 ||
       (knock.plain != 0) != self_->plain) {
     return fail(Errc::protocol, "a knock that is not for this device");
@@ -127,7 +127,7 @@ Result<void> Porter::check(const Knock& knock) {
   return {};
 }
 
-Result<Reply> Porter::reply(Verdict verdict) const {
+Result<Reply> ServerHandshake::reply(Verdict verdict) const {
   Reply reply;
   reply.verdict = verdict;
   const Key proof = GDRX_TRY(reply_proof(answer_, verdict));

@@ -47,9 +47,9 @@ class Caller {
 };
 
 /// The acceptor's.
-class Porter {
+class ServerHandshake {
  public:
-  static Result<Porter> create(const Identity& self);
+  static Result<ServerHandshake> create(const Identity& self);
   const Challenge& challenge() const noexcept { return challenge_; }
   /// Errc::protocol for anybody who has not this device's key.
   Result<void> check(const Knock& knock);
@@ -59,7 +59,7 @@ class Porter {
   const Key& session_key() const noexcept { return session_; }
 
  private:
-  explicit Porter(const Identity& self) : self_(&self) {}
+  explicit ServerHandshake(const Identity& self) : self_(&self) {}
   const Identity* self_;  // outlives this
   Challenge challenge_;
   Rank from_{};

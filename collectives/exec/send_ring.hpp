@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending side of an Inbox: one a peer.
+// The sending side of an ReceiveRing: one a peer.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "collectives/exec/inbox.hpp"
+#include "collectives/exec/receive_ring.hpp"
 #include "gdrx/transport.hpp"
 #include "transport/memory/registration_cache.hpp"
 
@@ -17,15 +17,15 @@ namespace gdrx::exec {
 inline constexpr std::uint64_t kNoCookie = ~std::uint64_t{0};
 
 /// Used by the thread that drives the communicator.
-class Outbox {
+class SendRing {
  public:
-  Outbox(std::unique_ptr<Endpoint> endpoint, RemoteRegionId inbox, const InboxShape& shape,
-         Rank self)
-      : endpoint_(std::move(endpoint)), inbox_(inbox), shape_(shape), self_(self) {}
+  SendRing(std::unique_ptr<Endpoint> endpoint, RemoteRegionId receive_ring, const RingShape& shape,
+           Rank self)
+      : endpoint_(std::move(endpoint)), receive_ring_(receive_ring), shape_(shape), self_(self) {}
 
-  /// Sends one message if the peer has room and the endpoint too. `credit` is Inbox::credit of the
-  /// peer and lane. The payload is read until the write with `cookie` is done; `local` is the
-  /// region that holds it, or null.
+  /// Sends one message if the peer has room and the endpoint too. `credit` is ReceiveRing::credit
+  /// of the peer and lane. The payload is read until the write with `cookie` is done; `local` is
+  /// the region that holds it, or null.
   Result<Progress> send(std::uint32_t lane, std::uint64_t credit, const MessageHeader& header,
                         std::span<const std::byte> payload, const MemoryRegion* local,
                         std::uint64_t cookie) {
@@ -40,7 +40,7 @@ class Outbox {
     op.header = std::as_bytes(std::span(&header, 1));
     op.payload = payload;
     op.local = local;
-    op.remote = inbox_;
+    op.remote = receive_ring_;
     op.offset = shape_.slot_offset(self_, lane, slot);
     op.has_immediate = true;
     op.immediate = make_immediate(lane, slot);
@@ -54,7 +54,7 @@ class Outbox {
   Result<Progress> return_credit(std::uint32_t lane, const std::uint64_t& consumed) {
     WriteOp op;
     op.header = std::as_bytes(std::span(&consumed, 1));
-    op.remote = inbox_;
+    op.remote = receive_ring_;
     op.offset = shape_.credit_offset(self_, lane);
     op.cookie = kNoCookie;
     return endpoint_->post(op);
@@ -66,20 +66,20 @@ class Outbox {
 
  private:
   std::unique_ptr<Endpoint> endpoint_;
-  RemoteRegionId inbox_;
-  InboxShape shape_;
+  RemoteRegionId receive_ring_;
+  RingShape shape_;
   Rank self_;
   std::array<std::uint64_t, kMaxLanes> sent_{};
 };
 
-/// Gives the Outbox of a peer, connecting at its first use.
+/// Gives the SendRing of a peer, connecting at its first use.
 class Links {
  public:
   virtual ~Links() = default;
-  virtual Result<Outbox*> to(Rank peer) = 0;
-  virtual const InboxShape& shape() const noexcept = 0;
+  virtual Result<SendRing*> to(Rank peer) = 0;
+  virtual const RingShape& shape() const noexcept = 0;
   /// Only where a program talks to others: there is none without a fabric.
-  virtual Inbox& inbox() noexcept = 0;
+  virtual ReceiveRing& receive_ring() noexcept = 0;
   virtual Rank self() const noexcept = 0;
   /// What is registered and covers `memory`, or null.
   virtual RegistrationRef registered(std::span<const std::byte> memory) noexcept = 0;

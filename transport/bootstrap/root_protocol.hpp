@@ -19,25 +19,25 @@ inline constexpr std::uint32_t kMostGatheredBlob = 1 << 20;
 
 /// Lets the right ranks in and gathers their blobs, round after round. A rank that has gone does
 /// not come back: whoever waits for it is told so instead of waiting on.
-class Star {
+class RootProtocol {
  public:
-  using Guest = std::uint64_t;  // one connection, the caller's number for it
+  using PeerNumber = std::uint64_t;  // one connection, the number that the caller has for it
   struct Reply {
-    Guest to = 0;
+    PeerNumber to = 0;
     std::shared_ptr<const Blob> frame;  // shared by all who get the same
     bool close = false;                 // once the frame is out
   };
   using Replies = std::vector<Reply>;
 
-  explicit Star(const std::uint64_t (&nonce)[2]) : nonce_{nonce[0], nonce[1]} {}
+  explicit RootProtocol(const std::uint64_t (&nonce)[2]) : nonce_{nonce[0], nonce[1]} {}
 
-  Replies take(Guest guest, const Frame& frame);
-  /// The guest's stream is not ours or breaks the rules.
-  Replies refuse(Guest guest, const std::string& why);
-  /// The guest's connection has ended.
-  Replies leave(Guest guest);
+  Replies take(PeerNumber number, const Frame& frame);
+  /// The stream of this peer is not ours or breaks the rules.
+  Replies refuse(PeerNumber number, const std::string& why);
+  /// The connection of this peer has ended.
+  Replies leave(PeerNumber number);
 
-  bool is_member(Guest guest) const { return ranks_.contains(guest); }
+  bool is_member(PeerNumber number) const { return ranks_.contains(number); }
   std::size_t members() const noexcept { return ranks_.size(); }
   /// Every rank has come and gone.
   bool over() const noexcept;
@@ -47,10 +47,10 @@ class Star {
 
  private:
   struct Member {
-    Guest guest = 0;
+    PeerNumber number = 0;
     std::optional<Blob> blob;  // of the round under way
   };
-  Replies greet(Guest guest, const Frame& frame);
+  Replies greet(PeerNumber number, const Frame& frame);
   Replies gather(Member& member, Blob blob);
   Replies finish_round();
   Replies break_round(const std::string& why);
@@ -59,7 +59,7 @@ class Star {
   std::uint64_t nonce_[2];
   std::int32_t size_ = 0;  // 0 until the first has come
   std::map<std::int32_t, Member> members_;
-  std::map<Guest, std::int32_t> ranks_;
+  std::map<PeerNumber, std::int32_t> ranks_;
   std::set<std::int32_t> gone_;
   std::int32_t waiting_ = 0;  // members whose blob of this round is here
   std::string last_refusal_;

@@ -15,10 +15,10 @@ namespace gdrx {
 
 /// Accepts those who hold their link's key and are expected; strangers are dropped, slow ones hold
 /// up nobody, and nobody is dropped before he was heard.
-class Porter {
+class Acceptor {
  public:
-  /// `listener` outlives the porter.
-  Porter(const Socket& listener, const MeshSelf& self, std::set<std::int32_t> expected)
+  /// `listener` outlives the acceptor.
+  Acceptor(const Socket& listener, const MeshSelf& self, std::set<std::int32_t> expected)
       : listener_(listener), self_(self), expected_(std::move(expected)) {}
 
   /// Errc::timeout names those who have not connected.
@@ -26,8 +26,8 @@ class Porter {
   Result<std::vector<MeshLink>> admit(MeshCalls& calls, Deadline deadline);
 
  private:
-  struct Visitor {
-    explicit Visitor(SecureSocket from) : socket(std::move(from)) {}
+  struct PendingPeer {
+    explicit PendingPeer(SecureSocket from) : socket(std::move(from)) {}
     SecureSocket socket;
     Silence silence;
     Shortage shortage{};
@@ -35,13 +35,13 @@ class Porter {
   void accept_some();
   void settle_all();
   void wait(MeshCalls& calls, Deadline deadline);
-  bool settle(Visitor& visitor);
+  bool settle(PendingPeer& pending);
   std::optional<Key> find(std::string_view identity) const;
 
   const Socket& listener_;
   MeshSelf self_;
   std::set<std::int32_t> expected_;
-  std::list<Visitor> visitors_;  // in the order of their coming
+  std::list<PendingPeer> pending_;  // in the order of their coming
   Admission admission_;
   std::optional<Error> shortage_;  // the last one
   std::vector<MeshLink> links_;

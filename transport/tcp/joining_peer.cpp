@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "transport/tcp/visitors.hpp"
+#include "transport/tcp/pending_peers.hpp"
 
 namespace gdrx::tcp {
 namespace {
@@ -11,13 +11,13 @@ namespace {
 // From the connection to its last word. Honest callers that are stopped meanwhile call again.
 constexpr std::chrono::seconds kGuestTime{5};
 
-class Guest final : public Door::Visitor {
+class JoiningPeer final : public Door::PendingPeer {
  public:
-  Guest(Door& door, Socket socket, Porter porter, Instant now)
-      : door_(door), socket_(std::move(socket)), porter_(std::move(porter)), came_(now) {}
-  ~Guest() override {
+  JoiningPeer(Door& door, Socket socket, ServerHandshake handshake, Instant now)
+      : door_(door), socket_(std::move(socket)), handshake_(std::move(handshake)), came_(now) {}
+  ~JoiningPeer() override {
     door_.unwatch(socket_.fd());
-    if (welcomed_) door_.host().left(porter_.from());
+    if (welcomed_) door_.host().left(handshake_.from());
   }
 
   int fd() const noexcept override { return socket_.fd(); }
@@ -36,11 +36,11 @@ class Guest final : public Door::Visitor {
   Result<Progress> go_on() {
     if (!welcomed_) {
       if (GDRX_TRY(knock_.receive(socket_)) == Progress::pending) return Progress::pending;
-      GDRX_TRY(porter_.check(knock_.value()));
+      GDRX_TRY(handshake_.check(knock_.value()));
       known_ = true;
-      const Verdict verdict = door_.host().judge(porter_.from(), porter_.tag());
+      const Verdict verdict = door_.host().judge(handshake_.from(), handshake_.tag());
       welcomed_ = verdict == Verdict::welcome;
-      GDRX_TRY(send_whole(socket_, GDRX_TRY(porter_.reply(verdict))));
+      GDRX_TRY(send_whole(socket_, GDRX_TRY(handshake_.reply(verdict))));
       if (!welcomed_) return Progress::done;
       if (!door_.self().plain) GDRX_TRY(start_tls());
     }
@@ -49,20 +49,20 @@ class Guest final : public Door::Visitor {
     }
     welcomed_ = false;
     door_.unwatch(socket_.fd());
-    door_.host().joined(porter_.from(), Stream(std::move(socket_), std::move(tls_)));
+    door_.host().joined(handshake_.from(), Stream(std::move(socket_), std::move(tls_)));
     return Progress::done;
   }
 
   Result<void> start_tls() {
     tls_ = GDRX_TRY(TlsSession::server(
-        [key = porter_.session_key()](std::string_view) { return std::optional<Key>(key); },
+        [key = handshake_.session_key()](std::string_view) { return std::optional<Key>(key); },
         Stream::kTls));
     return {};
   }
 
   Door& door_;
   Socket socket_;
-  Porter porter_;
+  ServerHandshake handshake_;
   Instant came_;
   Expected<Knock> knock_;
   std::optional<TlsSession> tls_;
@@ -88,8 +88,9 @@ Result<Progress> shake_hands(const Socket& socket, TlsSession& session) {
   }
 }
 
-std::unique_ptr<Door::Visitor> make_guest(Door& door, Socket socket, Porter porter, Instant now) {
-  return std::make_unique<Guest>(door, std::move(socket), std::move(porter), now);
+std::unique_ptr<Door::PendingPeer> make_joining_peer(Door& door, Socket socket,
+                                                     ServerHandshake handshake, Instant now) {
+  return std::make_unique<JoiningPeer>(door, std::move(socket), std::move(handshake), now);
 }
 
 }  // namespace gdrx::tcp

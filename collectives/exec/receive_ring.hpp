@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kMaxLanes = 16 + kFlowLanes;
 inline constexpr std::uint32_t kSlots = 4;  // messages in flight between two ranks on a lane
 
 /// The same on every rank of a communicator.
-struct InboxShape {
+struct RingShape {
   std::uint32_t ranks = 1;
   std::uint32_t lanes = 8 + kFlowLanes;  // as many, besides those, as any plan has channels
   std::uint32_t window = 8;              // slices of a plan in flight at once, of all its channels
@@ -37,7 +37,7 @@ struct InboxShape {
   Bytes credit_offset(Rank peer, std::uint32_t lane) const noexcept;
   /// Of the slot's header; the payload follows it and is aligned to a page.
   Bytes slot_offset(Rank peer, std::uint32_t lane, std::uint32_t slot) const noexcept;
-  friend bool operator==(const InboxShape&, const InboxShape&) = default;
+  friend bool operator==(const RingShape&, const RingShape&) = default;
 };
 
 constexpr std::uint32_t make_immediate(std::uint32_t lane, std::uint32_t slot) noexcept {
@@ -45,11 +45,11 @@ constexpr std::uint32_t make_immediate(std::uint32_t lane, std::uint32_t slot) n
 }
 
 /// Used by the thread that drives the communicator.
-class Inbox {
+class ReceiveRing {
  public:
-  static Result<std::unique_ptr<Inbox>> create(const InboxShape& shape, Device& device);
+  static Result<std::unique_ptr<ReceiveRing>> create(const RingShape& shape, Device& device);
 
-  const InboxShape& shape() const noexcept { return shape_; }
+  const RingShape& shape() const noexcept { return shape_; }
   Blob key() const { return region_->export_key(); }
 
   /// A peer's message has landed. Errc::protocol if its immediate is impossible.
@@ -71,7 +71,7 @@ class Inbox {
     std::uint64_t consumed = 0;
     std::uint32_t full = 0;  // bit a slot
   };
-  Inbox(const InboxShape& shape, std::unique_ptr<MemoryRegion> region)
+  ReceiveRing(const RingShape& shape, std::unique_ptr<MemoryRegion> region)
       : shape_(shape), region_(std::move(region)), base_(region_->bytes().data()) {
     lanes_.resize(std::size_t{shape.ranks} * shape.lanes);
   }
@@ -82,7 +82,7 @@ class Inbox {
     return lanes_[static_cast<std::size_t>(index(peer)) * shape_.lanes + lane];
   }
 
-  InboxShape shape_;
+  RingShape shape_;
   std::unique_ptr<MemoryRegion> region_;
   std::byte* base_;
   std::vector<Lane> lanes_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/bootstrap/notice.hpp"
+#include "transport/bootstrap/failure_notice.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ static_assert(sizeof(NoticeHead) == 12 && std::is_trivially_copyable_v<NoticeHea
 
 }  // namespace
 
-EncodedNotice::EncodedNotice(const Notice& notice) noexcept {
+EncodedNotice::EncodedNotice(const FailureNotice& notice) noexcept {
   const NoticeHead head{static_cast<std::int32_t>(notice.code), index(notice.origin),
                         index(notice.subject)};
   const std::size_t text = std::min(notice.text.size(), kMostNotice - sizeof head);
@@ -27,7 +27,7 @@ EncodedNotice::EncodedNotice(const Notice& notice) noexcept {
   std::memcpy(bytes_.data() + sizeof head, notice.text.data(), text);
 }
 
-Result<Notice> decode_notice(std::span<const std::byte> bytes, std::int32_t size) {
+Result<FailureNotice> decode_notice(std::span<const std::byte> bytes, std::int32_t size) {
   NoticeHead head;
   if (bytes.size() < sizeof head || bytes.size() > kMostNotice) {
     return fail(Errc::protocol, "a notice of a wrong length");
@@ -40,8 +40,8 @@ Result<Notice> decode_notice(std::span<const std::byte> bytes, std::int32_t size
   if (!is_rank(head.origin) || !is_rank(head.subject)) {
     return fail(Errc::protocol, "a notice about a rank that is none");
   }
-  return Notice{static_cast<Errc>(head.code), Rank{head.origin}, Rank{head.subject},
-                printable(bytes.subspan(sizeof head))};
+  return FailureNotice{static_cast<Errc>(head.code), Rank{head.origin}, Rank{head.subject},
+                       printable(bytes.subspan(sizeof head))};
 }
 
 }  // namespace gdrx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two kinds of connections that are none yet: a guest's, whom the listener let in, and a call
+// The two kinds of connections that are none yet: one that the listener let in, and a call
 // of ours.
 #pragma once
 
@@ -37,7 +37,8 @@ Result<void> send_whole(const Socket& socket, const T& message) {
 /// One round of TLS's handshake over the socket.
 Result<Progress> shake_hands(const Socket& socket, TlsSession& session);
 
-std::unique_ptr<Door::Visitor> make_guest(Door& door, Socket socket, Porter porter, Instant now);
-std::unique_ptr<Door::Visitor> make_call(Door& door, const Address& to, Instant now);
+std::unique_ptr<Door::PendingPeer> make_joining_peer(Door& door, Socket socket,
+                                                     ServerHandshake handshake, Instant now);
+std::unique_ptr<Door::PendingPeer> make_call(Door& door, const Address& to, Instant now);
 
 }  // namespace gdrx::tcp

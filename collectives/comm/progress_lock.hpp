@@ -11,7 +11,7 @@
 
 namespace gdrx {
 
-struct Drivers {
+struct ProgressLock {
   mutable std::mutex mutex;             // one at a time
   mutable std::atomic<int> callers{0};  // callers' threads that have or want it
   Pace pace;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/exec/inbox.hpp"
+#include "collectives/exec/receive_ring.hpp"
 
 #include <fmt/format.h>
 
@@ -16,36 +16,36 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
-std::uint64_t InboxShape::credits_bytes() const noexcept {
+std::uint64_t RingShape::credits_bytes() const noexcept {
   return round_up(std::uint64_t{ranks} * lanes * sizeof(std::uint64_t), kPage);
 }
 
-std::uint64_t InboxShape::stride() const noexcept {
+std::uint64_t RingShape::stride() const noexcept {
   // The header ends at a page boundary and the payload starts there: kernel copies (CMA) and vector
   // loads like it.
   return round_up(slice, kPage) + kPage;
 }
 
-std::uint64_t InboxShape::bytes() const noexcept {
+std::uint64_t RingShape::bytes() const noexcept {
   return credits_bytes() + std::uint64_t{ranks} * lanes * kSlots * stride();
 }
 
-Bytes InboxShape::credit_offset(Rank peer, std::uint32_t lane) const noexcept {
+Bytes RingShape::credit_offset(Rank peer, std::uint32_t lane) const noexcept {
   return (static_cast<std::uint64_t>(index(peer)) * lanes + lane) * sizeof(std::uint64_t);
 }
 
-Bytes InboxShape::slot_offset(Rank peer, std::uint32_t lane, std::uint32_t slot) const noexcept {
+Bytes RingShape::slot_offset(Rank peer, std::uint32_t lane, std::uint32_t slot) const noexcept {
   const std::uint64_t number =
       (static_cast<std::uint64_t>(index(peer)) * lanes + lane) * kSlots + slot;
   return credits_bytes() + number * stride() + kPage - sizeof(MessageHeader);
 }
 
-Result<std::unique_ptr<Inbox>> Inbox::create(const InboxShape& shape, Device& device) {
+Result<std::unique_ptr<ReceiveRing>> ReceiveRing::create(const RingShape& shape, Device& device) {
   auto region = GDRX_TRY(device.allocate_memory(shape.bytes()));
-  return std::unique_ptr<Inbox>(new Inbox(shape, std::move(region)));
+  return std::unique_ptr<ReceiveRing>(new ReceiveRing(shape, std::move(region)));
 }
 
-Result<void> Inbox::arrived(Rank peer, std::uint32_t immediate) {
+Result<void> ReceiveRing::arrived(Rank peer, std::uint32_t immediate) {
   const std::uint32_t lane_number = immediate >> 8;
   const std::uint32_t slot = immediate & 0xff;
   if (index(peer) < 0 || static_cast<std::uint32_t>(index(peer)) >= shape_.ranks) {
@@ -64,7 +64,7 @@ Result<void> Inbox::arrived(Rank peer, std::uint32_t immediate) {
   return {};
 }
 
-const MessageHeader* Inbox::head(Rank peer, std::uint32_t lane_number) const noexcept {
+const MessageHeader* ReceiveRing::head(Rank peer, std::uint32_t lane_number) const noexcept {
   const Lane& source = lane(peer, lane_number);
   const auto slot = static_cast<std::uint32_t>(source.consumed % kSlots);
   if ((source.full & 1u << slot) == 0) return nullptr;
@@ -72,19 +72,19 @@ const MessageHeader* Inbox::head(Rank peer, std::uint32_t lane_number) const noe
                                                 shape_.slot_offset(peer, lane_number, slot));
 }
 
-std::uint64_t Inbox::consume(Rank peer, std::uint32_t lane_number) noexcept {
+std::uint64_t ReceiveRing::consume(Rank peer, std::uint32_t lane_number) noexcept {
   Lane& source = lane(peer, lane_number);
   source.full &= ~(1u << source.consumed % kSlots);
   return ++source.consumed;
 }
 
-std::uint64_t Inbox::credit(Rank peer, std::uint32_t lane_number) const noexcept {
+std::uint64_t ReceiveRing::credit(Rank peer, std::uint32_t lane_number) const noexcept {
   // A NIC may write it at any moment; what it guards (our right to overwrite a slot) needs no more.
   auto* word = reinterpret_cast<std::uint64_t*>(base_ + shape_.credit_offset(peer, lane_number));
   return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
 }
 
-const MessageHeader* Inbox::find_stray(const Word& mine, Rank& peer) const noexcept {
+const MessageHeader* ReceiveRing::find_stray(const Word& mine, Rank& peer) const noexcept {
   for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
     for (std::uint32_t l = 0; l < shape_.first_flow_lane(); ++l) {
       peer = static_cast<Rank>(p);

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kMostNotice = 1024;
 /// The text is cut to fit. It needs no memory.
 class EncodedNotice {
  public:
-  explicit EncodedNotice(const Notice& notice) noexcept;
+  explicit EncodedNotice(const FailureNotice& notice) noexcept;
   std::span<const std::byte> bytes() const noexcept { return std::span(bytes_).first(size_); }
 
  private:
@@ -24,11 +24,11 @@ class EncodedNotice {
   std::size_t size_;
 };
 
-inline Blob encode_notice(const Notice& notice) {
+inline Blob encode_notice(const FailureNotice& notice) {
   const EncodedNotice encoded(notice);
   return {encoded.bytes().begin(), encoded.bytes().end()};
 }
 /// Errc::protocol for a wrong length, an unknown kind, or a rank outside 0..size-1.
-Result<Notice> decode_notice(std::span<const std::byte> bytes, std::int32_t size);
+Result<FailureNotice> decode_notice(std::span<const std::byte> bytes, std::int32_t size);
 
 }  // namespace gdrx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose turn it is on a lane. NCCL's progress thread polls all the time and its service thread
+// Who may use a lane. NCCL's progress thread polls all the time and its service thread
 // registers memory now and then: the former never waits, the latter is let in.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace gdrx::net {
 
-class Turn {
+class FairLock {
  public:
   /// For calls that may wait a little: connect, accept, registration, close.
   void lock() {
