@@ -3,7 +3,7 @@
 // that a job starts, shells too.
 #pragma once
 
-#include "collectives/comm/c_mpi.hpp"
+#include "collectives/api/c_mpi.hpp"
 
 // Each is a pointer of that name in Engine.
 // clang-format off

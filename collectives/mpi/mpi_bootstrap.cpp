@@ -2,7 +2,7 @@
 // MPI as the bootstrap: one MPI_Allgather of addresses, then gdrx talks for itself.
 #include <dlfcn.h>
 
-#include "collectives/comm/c_mpi.hpp"
+#include "collectives/api/c_mpi.hpp"
 #include "gdrx/gdrx_mpi.h"
 
 namespace {

@@ -15,7 +15,7 @@ constexpr std::uint32_t kAskEvery = 4096;
 // engine, and from GPU to GPU at any size.
 constexpr std::size_t kLeastByEngine = 32 * 1024;
 // So little is written as values, 8 bytes in 1 us: 16 bytes in 7 us instead of 18, of which the end
-// of any copy takes 5 (results/gpu-copies-beside-a-kernel.txt).
+// of any copy takes 5 (results/gpu/gpu-copies-beside-a-kernel.txt).
 constexpr std::size_t kMostAsValues = 64;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 

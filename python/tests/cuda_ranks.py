@@ -92,7 +92,7 @@ def machine():
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
     return {"gpus": told("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines(),
-            "torch": torch.__version__, "cpus": os.cpu_count(), "kernel": os.uname().release,
+            "torch": torch.__version__, "machine": f"{os.cpu_count()} CPUs, Linux {os.uname().release}",
             "mps": os.path.exists("/tmp/nvidia-mps/nvidia-cuda-mps-control.pid")}
 
 
@@ -117,7 +117,8 @@ def main():
     if args.output:
         about = {"command": f"python/tests/cuda_ranks.py --ranks {args.ranks} --only {' '.join(args.only)}", "commit": os.environ.get("TEST_COMMIT", ""), **machine()}
         with open(args.output, "w", encoding="utf-8") as file:
-            json.dump({**about, "passed": sum(value == "ok" for value in outcomes.values()), "tests": outcomes, "told": TOLD}, file, indent=1)
+            rows = [{"test": test, "outcome": outcome, **({"told": TOLD[test]} if test in TOLD else {})} for test, outcome in outcomes.items()]
+            json.dump({**about, "passed": sum(value == "ok" for value in outcomes.values()), "rows": rows}, file, indent=1)
     return status
 
 

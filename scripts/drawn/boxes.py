@@ -34,18 +34,20 @@ def layers():
     canvas = Canvas("The layers of gdrx: each includes what stands below it alone", 900, 468)
     rows = [
         (20, BLUE, [("your program\ngdrx.h", 20, 205), ("MPI program\nmpi/", 235, 205), ("NCCL's API, PyTorch\nnccl/, python/", 450, 205), ("NCCL\nplugin/", 665, 105), ("a person\ntools/", 780, 100)]),
-        (100, GREEN, [("collectives/comm: communicator, tuner, C API", 20, 635)]),
+        (100, GREEN, [("collectives/api and comm: C API, communicator, tuner", 20, 635)]),
         (160, GREEN, [("exec\nruns a plan", 20, 205), ("gpu, kernels\nbetween GPUs", 235, 205), ("plan, reduce, tune, trace\nalgorithms, sums, times", 450, 205)]),
         (250, AMBER, [("bootstrap\nwho is there, who died", 20, 205), ("shm, ucx, tcp, verbs\nfabrics", 235, 205), ("memory, secure\nregistration, TLS", 450, 320)]),
         (340, AMBER, [("transport/fabric: what every fabric offers", 20, 750)]),
-        (400, GREY, [("include/: the C API and the seams: results, clock, log, configuration", 20, 860)]),
+        (400, GREY, [("include/ and base/: the C API and the seams: results, clock, log, configuration", 20, 860)]),
     ]
     for y, fill, boxes in rows:
         for words, x, width in boxes:
             canvas.box(x, y, width, 48 if "\n" in words else 40, words, fill)
     canvas.text(20, 240, "transport/", "start", bold=True)
     canvas.text(20, 94, "libgdrx.so", "start", bold=True)
-    canvas.box(780, 250, 100, 130, "topo/\nhosts as\nvalues,\ndoctor", AMBER)
+    canvas.box(780, 250, 100, 48, "doctor/\nchecks", AMBER)
+    canvas.box(780, 332, 100, 48, "topo/\nhosts", AMBER)
+    canvas.line(830, 298, 830, 330)
     for x, y1, y2 in ((122, 68, 98), (337, 68, 98), (552, 68, 98), (717, 68, 248), (830, 68, 248)):
         canvas.line(x, y1, x, y2)
     canvas.line(337, 140, 337, 158)

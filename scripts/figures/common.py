@@ -6,8 +6,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
+def path_of(file):
+    """results/FOLDER/FILE: a file's name stands once under results/."""
+    found = sorted((ROOT / "results").glob(f"*/{file}"))
+    assert len(found) == 1, f"results/ has {len(found)} files of the name {file}"
+    return found[0].relative_to(ROOT)
+
+
 def load(name):
-    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return json.loads((ROOT / path_of(f"{name}.json")).read_text())
+
+
+def link(name, text=None, ending="json"):
+    """From a page of docs/performance to the file."""
+    return f"[{text or name}](../../{path_of(f'{name}.{ending}')})"
 
 
 def table(heads, rows):
@@ -24,13 +36,13 @@ def sources(*names):
         run = load(name)
         nccl = f"; NCCL {run['nccl']}" if "nccl" in run else ""
         command = f", `{run['command']}`" if "command" in run else ""
-        lines.append(f"- [{name}](../../results/{name}.json): {run['machine']}{nccl}; commit {run['commit']}{command}")
+        lines.append(f"- {link(name)}: {run['machine']}{nccl}; commit {run['commit']}{command}")
     return lines + [""]
 
 
 def records(rows):
     """Results kept as text: (file, what it shows)."""
-    return [f"- [{name}](../../results/{name}.txt): {what}" for name, what in rows] + [""]
+    return [f"- {link(name, ending='txt')}: {what}" for name, what in rows] + [""]
 
 
 def size(number):
@@ -87,12 +99,12 @@ def sources_of_builds(*names):
     lines = ["Measured:", ""]
     for name in names:
         run = load(name)
-        lines.append(f"- [{name}](../../results/{name}.json): {run['machine']}; commits {run['old_commit']} and "
+        lines.append(f"- {link(name)}: {run['machine']}; commits {run['old_commit']} and "
                      f"{run['new_commit']}, `{run['command']}`")
     return lines + [""]
 
 
 def printed(script, result):
     """The table that a script makes of a result."""
-    return subprocess.run([ROOT / "scripts" / script, "--table", ROOT / "results" / f"{result}.json"], check=True,
+    return subprocess.run([ROOT / "scripts" / script, "--table", ROOT / path_of(f"{result}.json")], check=True,
                           capture_output=True, text=True).stdout.splitlines() + [""]

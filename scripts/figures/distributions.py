@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quick start and packages in bare roots of distributions."""
-from .common import ROOT, load, table
+from .common import ROOT, load, sources, table
 
 PARTS = (("packages", "build packages"), ("quickstart", "quick start"), ("installed", "installed tree"), ("deb", "Debian packages made"),
          ("debs", "Debian packages used"))
@@ -20,16 +20,18 @@ def cell(part):
     return f"{word}, {part['user_s']} s" if "user_s" in part else word
 
 
+def parts(run):
+    return {row["part"]: row for row in run["rows"]}
+
+
 def distributions():
-    runs = [load(path.stem) for path in sorted((ROOT / "results").glob("distribution-*.json"))]
+    names = [path.stem for path in sorted((ROOT / "results").glob("*/distribution-*.json"))]
+    runs = [load(name) for name in names]
     heads = ["<"] + [f"<{run['distribution']}" for run in runs]
     lines = ["`scripts/distributions` makes a bare root by debootstrap. It runs the quick start there from a clean clone, without CUDA's toolkit.",
              "Seconds are processor time in user mode, with an empty compiler cache. Other builds ran beside these.", ""]
-    lines += table(heads, [[name] + [cell(run["parts"].get(part)) for run in runs] for part, name in PARTS] +
+    lines += table(heads, [[name] + [cell(parts(run).get(part)) for run in runs] for part, name in PARTS] +
                    [["warnings of the compiler"] + [run["quickstart"]["warnings"] for run in runs]])
     lines += ["The roots have these versions:", ""]
     lines += table(heads, [[name] + [plain(run["versions"].get(package, "-")) for run in runs] for package, name in VERSIONS])
-    lines += ["Measured:", ""]
-    for run in runs:
-        lines.append(f"- {run['distribution']}: {run['machine']}; commit {run['commit']}, `{run['command']}`")
-    return lines + [""]
+    return lines + sources(*names)

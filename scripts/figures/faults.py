@@ -2,14 +2,14 @@
 """Faults."""
 import collections, statistics
 
-from .common import load, records, sources, table
+from .common import link, load, records, sources, table
 
 
 def series():
     """Every allreduce over two rails, again and again."""
     made = load("softroce-series")
     of = collections.defaultdict(list)
-    for run in made["runs"]:
+    for run in made["rows"]:
         if not run["env"]:  # the command as it stands
             of[run["setting"], run["ranks"]].append(run)
     rows = []
@@ -24,15 +24,15 @@ def series():
             "It adds to what it has: thirty right runs of each row are wanted.", ""] + \
         table(["<setting", "ranks", "right", "failed", "ranks lost", "wrong elements", "sent again", "median (s)", "load"], rows) + \
         (["The runs that failed:", "", *failed, ""] if failed else []) + \
-        [f"Measured: [softroce-series](../../results/softroce-series.json), {made['runs'][0]['machine']}; commits "
-         f"{', '.join(dict.fromkeys(run['commit'] for run in made['runs']))}, `{made['command']}`", ""]
+        [f"Measured: {link('softroce-series')}, {made['machine']}; commits "
+         f"{', '.join(dict.fromkeys(run['commit'] for run in made['rows']))}, `{made['command']}`", ""]
 
 
 def faults():
     kills = ("kill-8", "kill-8-loaded", "gpu-kill-2", "gpu-kill-4")
-    rows = [(f"[{name}](../../results/{name}.json)", load(name)["ranks"], row["kind"], row["rounds"], row["named"],
+    rows = [(link(name), load(name)["ranks"], row["kind"], row["rounds"], row["named"],
              row["median_ms"], row["worst_ms"], row["limit_ms"]) for name in kills for row in load(name)["rows"]]
-    flaps, swarm, outsider = load("flaps-softroce"), load("swarm"), load("outsider")
+    flaps, swarm, outsider = load("flaps-softroce")["rows"][0], load("swarm"), load("outsider")
     assert flaps["wrong"] == 0 and not swarm["wrong"]
     return ["## Ranks that are killed", "",
             "`scripts/kill-test` kills a random rank at a random moment. *Plain* is plain mpirun, which ends the survivors itself.",
@@ -44,8 +44,8 @@ def faults():
                  ("gpu-tests-on-1", "4 ranks on one GPU"))) + \
         ["## Calls that fail", "", "`scripts/swarm` makes any call of the system fail at a seed's moment in a communicator's life.", ""] + \
         table(["<flavour", "seeds", "with faults", "with errors", "failed"],
-              [(name, row["seeds"], row["with_faults"], row["with_errors"], row["failed"])
-               for name, row in swarm["by_flavour"].items()]) + sources("swarm") + \
+              [(row["flavour"], row["seeds"], row["with_faults"], row["with_errors"], row["failed"])
+               for row in swarm["rows"]]) + sources("swarm") + \
         ["## Rails that flap", "", f"A rail of two guests flapped {flaps['flaps']} times. {flaps['counted']} flaps caused a resend.",
          f"gdrx sent {flaps['resent']} parts again. No sum was wrong.", ""] + sources("flaps-softroce") + \
         series() + \
@@ -54,6 +54,6 @@ def faults():
          "*Host and Open MPI*: two of a rank's three ports are Open MPI's, which are not gdrx's to defend.",
          "The machine was shared with other work: its load average stands beside.", ""] + \
         table(["<program", "median ratio", "load", "<command"],
-              [(name, row["median_ratio"], row["load_average"], f"`{row['command']}`")
-               for name, row in outsider["rows"].items()]) + \
-        [f"Measured: [outsider](../../results/outsider.json), {outsider['machine']}; commit {outsider['commit']}", ""]
+              [(row["program"], row["median_ratio"], row["load_average"], f"`{row['command']}`")
+               for row in outsider["rows"]]) + \
+        [f"Measured: {link('outsider')}, {outsider['machine']}; commit {outsider['commit']}", ""]

@@ -42,6 +42,7 @@ def gpu():
         ["Graph, four ranks on one GPU:", ""] + compared(load("ab-gpu-graph-4")) + \
         ["Stream:", ""] + compared(load("ab-gpu-stream")) + sources_of_builds("ab-gpu-graph", "ab-gpu-graph-4", "ab-gpu-stream") + \
         ["## Other records", ""] + records((
+            ("gpu-few-blocks-2xh100", "allReduce with fewer blocks, before and after a block moves more"),
             ("gpu-one-shot-2", "2 GPUs before and after one-shot has kernels without loops for small calls"),
             ("gpu-one-shot-4", "4 GPUs before and after kernels with shorter chains of instructions; the ring is slower from 256 MiB"),
             ("gpu-kernel-variants-2", "shapes of each kernel on 2 GPUs, the ring with one and two sets of slots"),
@@ -123,7 +124,7 @@ def registered():
 
 
 def links():
-    run = load("gpu-2-p2p")
+    run = load("gpu-2-p2p")["runs"][0]
     ways = [("copy engine, one way", "copy_gbytes"), ("copy engine, both ways at once", "copy_both_gbytes"),
             ("kernel stores (64 blocks of 512), one way", "store_gbytes"),
             ("kernel stores, both ways at once", "store_both_gbytes"), ("kernel loads, one way", "load_gbytes"),

@@ -19,11 +19,12 @@ def every_collective():
         cells = {(row["bytes"], row["collective"]): f"{row['us']:.2f}, {row['mpi_us'] / row['us']:.2f}" for row in run["rows"]}
         names = list(dict.fromkeys(row["collective"] for row in run["rows"]))
         sizes = list(dict.fromkeys(row["bytes"] for row in run["rows"]))
-        lines += [f"{ranks} ranks, {run['runs']} runs:", ""]
+        lines += [f"{ranks} ranks, {run['rounds']} rounds:", ""]
         # Of parts for each rank the smallest size is rounded up.
         lines += table(["bytes", *names], [(size, *(cells.get((size, name), "") for name in names)) for size in sorted(sizes)])
     return lines + sources("host-2", "host-4") + records((
-        ("alltoallv-sizes", "all-to-all-v of random sizes on 2 to 33 ranks, and of over 2 GiB, over every route: every byte right"),))
+        ("alltoallv-sizes", "all-to-all-v of random sizes on 2 to 33 ranks, and of over 2 GiB, over every route: every byte right"),
+        ("comm-cost-8", "what communicators cost: descriptors, threads, memory, and the time to make and to split one")))
 
 
 def host():

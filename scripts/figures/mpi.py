@@ -2,7 +2,7 @@
 """Programs of MPI with gdrx preloaded, beside themselves without it."""
 import statistics
 
-from .common import load, size, sources, table
+from .common import link, load, size, sources, table
 
 MODES = ("without", "auto", "all")
 
@@ -72,8 +72,8 @@ def suites():
         [f"{matrices[0][1]['suite']}: programs that pass, and eligible calls that were taken with `all`:", ""] + \
         table(["<MPI", "programs", "without gdrx", "`all`", "by default", "worse", "taken"], programs) + \
         ["Measured:", "",
-         f"- [mpi4py-suite](../../results/mpi4py-suite.json): {run['machine']}; commit {run['commit']}, `{run['command']}`"] + \
-        [f"- [{name}](../../results/{name}.json): {matrix['machine']}; commit {matrix['commit']}, `{matrix.get('command', 'scripts/mpi-matrix')}`"
+         f"- {link('mpi4py-suite')}: {run['machine']}; commit {run['commit']}, `{run['command']}`"] + \
+        [f"- {link(name)}: {matrix['machine']}; commit {matrix['commit']}, `{matrix.get('command', 'scripts/mpi-matrix')}`"
          for name, matrix in matrices] + [""]
 
 

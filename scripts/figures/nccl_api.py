@@ -2,7 +2,7 @@
 """libgdrx-nccl.so beside NCCL."""
 import math, statistics
 
-from .common import load, size, table
+from .common import link, load, size, table
 
 RUNS = ("nccl-api-2xh200", "nccl-api-2-on-1-mps")
 
@@ -32,8 +32,8 @@ def nccl_api():
     for name in RUNS:
         run = load(name)
         lines += [f"## {run['ranks']} ranks, {run['gpu']}, {run['layout']}", "",
-                  f"NCCL {version(run['versions']['nccl'])}, {len(run['rows'])} rows, geometric mean {run['geometric_mean']:.2f}. [{name}](../../results/{name}.json): "
-                  f"{run['cpu']}; commit {run['commit']}; `{run['command']}`.", ""]
+                  f"NCCL {version(run['versions']['nccl'])}, {len(run['rows'])} rows, geometric mean {run['geometric_mean']:.2f}. {link(name)}: "
+                  f"{run['machine']}; commit {run['commit']}; `{run['command']}`.", ""]
         lines += table(["<program", "mean, graphs", "mean, streams", "worst, graphs", "worst, streams"], list(means(run)))
         lines += ["Rows in which gdrx is slower by more than 3%:", ""]
         lines += table(["<program", "<mode", "<place", "bytes", "gdrx (us)", "NCCL (us)", "ratio"], list(slower(run)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL over the plugin."""
-from .common import load, printed, records, right, sources, table
+from .common import link, load, printed, records, right, sources, table
 
 NETWORKS = ("socket", "gdrx", "gdrx-gpu")
 
@@ -24,7 +24,7 @@ def checked_runs(names):
     rows = []
     for name in names:
         for run in load(name)["runs"]:
-            rows.append((f"[{name}](../../results/{name}.json)", len({row["collective"] for row in run["rows"]}),
+            rows.append((link(name), len({row["collective"] for row in run["rows"]}),
                          len(run["rows"]), sum(row["wrong"] for row in run["rows"]), f"`{run['command']}`"))
     return table(["<run", "collectives", "rows", "wrong", "<command"], rows)
 

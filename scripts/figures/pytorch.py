@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """gdrx as a backend of PyTorch, beside Gloo, and beside NCCL."""
-import collections, json
+import collections
 
-from .common import ROOT, load, size, sources, table
+from .common import link, load, size, sources, table
 
 
 def suites(name):
     """Rows of counts: a backend, as it was named to the tests."""
     said = {"gloo": "Gloo", "gdrx-as-gloo": "gdrx, under Gloo's name", "gdrx": "gdrx, under its own name"}
     rows, notes = [], []
-    for run in json.loads((ROOT / "results" / f"{name}.json").read_text()):
+    for run in load(name)["runs"]:
         counts = collections.Counter(test["result"] for test in run["tests"].values())
         rows.append((said[run["backend"]], run["torch"], run["ranks"], *(counts[word] for word in ("passed", "failed", "skipped"))))
         failed = sorted(test for test, found in run["tests"].items() if found["result"] == "failed")
@@ -41,9 +41,9 @@ def tests_on_gpus():
                         ("torch-cuda-2-on-1", "2 ranks on one GPU"), ("torch-cuda-4-on-1", "4 ranks on one GPU"),
                         ("torch-cuda-faults-on-1", "faults, 2 and 3 ranks on one GPU")):
         run = load(name)
-        rows.append((f"[{where}](../../results/{name}.json)", run["gpus"][0].split(",")[0].removeprefix("NVIDIA "), "yes" if run["mps"] else "no",
-                     run["torch"], run["passed"], len(run["tests"]) - run["passed"], run["commit"]))
-        failed += [f"- {where}: {test} failed: {run['told'].get(test, '')}" for test, found in run["tests"].items() if found != "ok"]
+        rows.append((link(name, where), run["gpus"][0].split(",")[0].removeprefix("NVIDIA "), "yes" if run["mps"] else "no",
+                     run["torch"], run["passed"], len(run["rows"]) - run["passed"], run["commit"]))
+        failed += [f"- {where}: {row['test']} failed: {row.get('told', '')}" for row in run["rows"] if row["outcome"] != "ok"]
     return ["## Tests of CUDA tensors", "",
             "`python/tests/cuda_ranks.py`; the files name the tests, and what each fault said.", ""] + \
         table(["<ranks", "<GPU", "<multi-process service", "<PyTorch", "passed", "failed", "<commit"], rows) + failed + [""]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ran with which PyTorch, and which of its calls run there."""
-from .common import load, table
+from .common import link, load, table
 
 SUITES = {"wheel": "the wheel", "own": "gdrx's own", "gdrx": "DistributedTest, gdrx", "gdrx-as-gloo": "DistributedTest, gdrx under Gloo's name",
           "gloo": "DistributedTest, Gloo"}
@@ -55,7 +55,7 @@ def calls(versions):
 
 def pytorch_versions():
     run = load("torch-matrix")
-    versions = run["versions"]
+    versions = {row["version"]: row for row in run["rows"]}
     rows = [(found["torch"], *(counts(found["suites"].get(suite)) for suite in SUITES)) for found in versions.values()]
     commits = sorted({result["commit"] for found in versions.values() for result in found["suites"].values()})
     load_of = [result["load"] for found in versions.values() for result in found["suites"].values()]
@@ -63,6 +63,6 @@ def pytorch_versions():
             "`python/tests/run.py`, both with the wheel of `scripts/package` installed. DistributedTest is PyTorch's, as its wheel brings it.", ""] + \
         table(["<PyTorch", *(f"<{title}" for title in SUITES.values())], rows) + list(failing(versions)) + \
         ["", "## Calls", "", "`python/tests/methods.py` makes each call in a group of two ranks.", ""] + calls(versions) + \
-        [f"Measured: [torch-matrix](../../results/torch-matrix.json), {run['machine']}, Python {run['python']}, `{run['wheel']}`; "
+        [f"Measured: {link('torch-matrix')}, {run['machine']}, Python {run['python']}, `{run['wheel']}`; "
          f"commit {', '.join(commits)}, `scripts/torch-matrix`.",
          f"The machine was shared with other work: its load average was {min(load_of):.0f} to {max(load_of):.0f}.", ""]

@@ -2,7 +2,7 @@
 """Transport: one endpoint, without a collective."""
 import re
 
-from .common import ROOT, load, printed, sources, table
+from .common import ROOT, load, printed, records, sources, table
 
 
 def transport():
@@ -30,4 +30,5 @@ def transport():
         table(["<step", "at most, 8 bytes", "64 KiB, registered"],
               [(name, steps[step, "8"], steps.get((step, "65536"), "")) for name, step in
                (("`Endpoint::post`", "post"), ("the receiver's `poll` that reports it", "receive"),
-                ("the sender's `poll` that reports it done", "complete"), ("a `poll` with nothing to do, one peer", "idle"))])
+                ("the sender's `poll` that reports it done", "complete"), ("a `poll` with nothing to do, one peer", "idle"))]) + \
+        records((("verbs-idle-poll", "an idle poll of 1 and of 1,000 simulated peers, before and after a list of the peers that have work"),))

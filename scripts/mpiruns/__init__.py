@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripts that run programs of MPI with gdrx and without have in common."""
-import os, pathlib, platform, re, subprocess, sys
+import os, pathlib, re, subprocess, sys
+
+import provenance
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of what GDRX_MPI=explain prints.
@@ -53,5 +55,4 @@ def check_library(given):
 
 def about(launcher):
     """Of a results file: where and of what it is."""
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return {"machine": f"{os.cpu_count()} CPUs, load average {os.getloadavg()[1]:.0f}, Linux {platform.release()}", "mpi": launcher.version, "commit": commit}
+    return {"machine": f"{provenance.machine()}, load average {os.getloadavg()[1]:.0f}", "mpi": launcher.version, "commit": provenance.commit()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian packages, by CPack: scripts/cmake/GdrxPackages.cmake says what is in which."""
+"""Debian packages, by CPack: cmake/GdrxPackages.cmake says what is in which."""
 import pathlib
 import shutil
 import subprocess

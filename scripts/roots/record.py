@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """record.py LOGS COMMIT NAME JOBS FILE: what scripts/distributions saw in a root, as one JSON file. 1 if a part failed."""
 import json
-import os
 import pathlib
-import platform
 import re
 import sys
 
-
-def processor():
-    match = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return match.group(1) if match else platform.machine()
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from provenance import machine
 
 
 def main(logs, commit, name, jobs, file):
@@ -27,9 +24,9 @@ def main(logs, commit, name, jobs, file):
             "warnings": len(re.findall(r"warning:", text))}
     ok = all(part["status"] == 0 for part in parts.values())
     pathlib.Path(file).write_text(json.dumps({
-        "program": "scripts/distributions", "command": f"scripts/distributions {logs.name} -j {jobs}", "distribution": name, "commit": commit,
-        "machine": f"{processor()}, {len(os.sched_getaffinity(0))} CPUs", "verdict": "ok" if ok else "failed",
-        "quickstart": said, "parts": parts, "versions": versions}, indent=1) + "\n")
+        "command": f"scripts/distributions {logs.name} -j {jobs}", "distribution": name, "commit": commit,
+        "machine": machine(), "verdict": "ok" if ok else "failed",
+        "quickstart": said, "rows": [{"part": part, **found} for part, found in parts.items()], "versions": versions}, indent=1) + "\n")
     print(f"{file}: {'ok' if ok else 'failed'}")
     return 0 if ok else 1
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/comm/c_init.hpp"
+#include "collectives/api/c_init.hpp"
 #include "tests/comm/entries.hpp"
 #include "tests/comm/processes.hpp"
 

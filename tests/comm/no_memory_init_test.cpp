@@ -15,7 +15,7 @@
 #include <memory>
 #include <thread>
 
-#include "collectives/comm/c_init.hpp"
+#include "collectives/api/c_init.hpp"
 #include "gdrx/gdrx.h"
 #include "tests/comm/shortage.hpp"
 

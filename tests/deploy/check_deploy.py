@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_deploy.py ROOT GDRX: files of scripts/deploy have the shape of their kind, and name only what is there."""
+"""check_deploy.py ROOT GDRX: files of deploy have the shape of their kind, and name only what is there."""
 import json, pathlib, re, subprocess, sys
 
 try:
@@ -15,7 +15,7 @@ except ImportError:
     kubernetes_validate = None
 
 root, gdrx = pathlib.Path(sys.argv[1]), sys.argv[2]
-deploy = root / "scripts/deploy"
+deploy = root / "deploy"
 errors = []
 
 
@@ -156,7 +156,7 @@ for path, text in texts.items():
 
 # The Dockerfile: known instructions, sources that exist, options that CMake knows.
 docker = re.sub(r"\\\n", " ", (deploy / "docker/Dockerfile").read_text())
-options = (root / "CMakeLists.txt").read_text() + "".join(p.read_text() for p in (root / "scripts/cmake").glob("*.cmake"))
+options = (root / "CMakeLists.txt").read_text() + "".join(p.read_text() for p in (root / "cmake").glob("*.cmake"))
 for line in filter(None, (line.strip() for line in docker.splitlines() if not line.startswith("#"))):
     word, rest = line.split(None, 1)
     if word not in ("FROM", "WORKDIR", "COPY", "RUN", "CMD", "ENV"):

@@ -4,7 +4,7 @@
 # of our own.
 set -eu
 root=$1
-deploy=$root/scripts/deploy
+deploy=$root/deploy
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 die() {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "topo/doctor/probes.hpp"
+#include "doctor/probes/probes.hpp"
 
 namespace gdrx::doctor {
 namespace {

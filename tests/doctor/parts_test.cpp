@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts below the checks: config space, distributions, answers from files; and this machine.
-#include "topo/doctor/config_space.hpp"
+#include "doctor/checks/config_space.hpp"
 
+#include "doctor/distribution.hpp"
+#include "doctor/facts.hpp"
 #include "tests/doctor/host_tree.hpp"
-#include "topo/doctor/distribution.hpp"
-#include "topo/doctor/facts.hpp"
 
 namespace gdrx::doctor {
 namespace {

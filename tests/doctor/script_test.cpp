@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "doctor/shell.hpp"
 #include "tests/doctor/hostile_host.hpp"
-#include "topo/doctor/shell.hpp"
 
 namespace gdrx::doctor {
 namespace {

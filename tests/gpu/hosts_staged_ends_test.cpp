@@ -265,7 +265,8 @@ TEST_P(GpuHostStagedEnds, AnOperationThatOutlivesItsCommunicatorHoldsNothingOfIt
   }
 }
 
-// The words for it are all that is missing.
+// Mostly the words for it are all that is missing. On a busy machine the wait may drive the call
+// before, and miss memory there: that is an error of its own, and ends the wait as well.
 TEST_P(GpuHostStagedEnds, AWaitIsGivenUpWhereThereIsNoMemoryToo) {
   if (GetParam() != std::string("tcp")) GTEST_SKIP() << "the same over every fabric";
   bool came = true;
@@ -282,7 +283,8 @@ TEST_P(GpuHostStagedEnds, AWaitIsGivenUpWhereThereIsNoMemoryToo) {
       EXPECT_NO_THROW({
         const auto ended = world.comm(0).wait(*posted);
         ASSERT_FALSE(ended);
-        EXPECT_EQ(ended.error().code, Errc::timeout);
+        EXPECT_TRUE(ended.error().code == Errc::timeout || ended.error().code == Errc::system)
+            << describe(ended.error());
       });
       came = test::Shortage::came();
     });

@@ -16,7 +16,7 @@ mkdir "$work/bin"
 printf '#!/bin/sh\nexit 128\n' > "$work/bin/git"
 chmod +x "$work/bin/git"
 export PATH=$work/bin:$PATH
-cmake -DSOURCE="$tree" -DHEADER="$work/commit.h" -P "$tree/scripts/cmake/GdrxCommit.cmake"
+cmake -DSOURCE="$tree" -DHEADER="$work/commit.h" -P "$tree/cmake/GdrxCommit.cmake"
 grep -q "\"${commit:0:12}\"" "$work/commit.h" || wrong "the commit is $(cat "$work/commit.h"), not $commit"
 cmake -S "$tree" -B "$work/build" -G Ninja -DGDRX_CUDA=OFF -DGDRX_PRECOMPILE=OFF -Wno-dev > "$work/log" 2>&1 || wrong "$(tail "$work/log")"
 objects=(all)

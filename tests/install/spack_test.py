@@ -39,7 +39,7 @@ def directives(text):
 def asked(root):
     """What the build description looks for outside of tests/, with least versions, and its options."""
     wanted, options = {}, set()
-    for path in [*root.glob("scripts/cmake/*.cmake"), root / "CMakeLists.txt", *root.glob("*/**/CMakeLists.txt")]:
+    for path in [*root.glob("cmake/*.cmake"), root / "CMakeLists.txt", *root.glob("*/**/CMakeLists.txt")]:
         if path.relative_to(root).parts[0] in ("build", "tests", "examples", "python", "dist"):
             continue
         text = path.read_text()

@@ -11,7 +11,11 @@ beside a process that burns as much processor time, when the outsider did.
 program otherwise); what mpirun itself listens on is not ours. Neither is what Open MPI listens on in
 each rank, two of its three ports: with `mpirun --mca btl self,vader` there are none of those.
 """
-import argparse, json, os, pathlib, platform, random, re, resource, select, signal, socket, statistics, struct, subprocess, sys, tempfile, threading, time
+import argparse, json, os, pathlib, random, re, resource, select, signal, socket, statistics, struct, subprocess, sys, tempfile, threading, time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from provenance import commit, machine
 
 FLOOD = 1000
 LISTENING = "0A"
@@ -236,17 +240,6 @@ def run_beside_a_burner(command, curve):
     return seconds, usage.ru_utime + usage.ru_stime
 
 
-def machine():
-    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    return f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}"
-
-
-def commit():
-    here = pathlib.Path(__file__).resolve().parent
-    said = subprocess.run(["git", "-C", here, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
-    return said.stdout.strip() or "unknown"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -279,10 +272,11 @@ def main():
     ratio = statistics.median(ratios)
     print(f"outsider: the job took {ratio:.2f} times as long, at most {args.ratio} is allowed")
     if args.output:
-        said = json.loads(args.output.read_text()) if args.output.exists() else {}
-        said.update({"program": "tests/mpi/outsider.py", "machine": machine(), "commit": commit()})
-        said.setdefault("rows", {})[args.row] = {"command": " ".join(args.command), "load_average": round(os.getloadavg()[0], 1),
-                                                 "median_ratio": round(ratio, 3), "rounds": rounds}
+        said = json.loads(args.output.read_text()) if args.output.exists() else {"rows": []}
+        said.update({"command": "tests/mpi/outsider.py", "machine": machine(), "commit": commit()})
+        row = {"program": args.row, "command": " ".join(args.command), "load_average": round(os.getloadavg()[0], 1),
+               "median_ratio": round(ratio, 3), "rounds": rounds}
+        said["rows"] = [other for other in said["rows"] if other["program"] != args.row] + [row]
         args.output.write_text(json.dumps(said, indent=1) + "\n")
     sys.exit(0 if args.none or ratio <= args.ratio else 1)
 

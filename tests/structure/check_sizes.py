@@ -9,15 +9,15 @@ that hands a private base of its own around. What is over is named here with its
 import pathlib, re, sys, tempfile
 
 LONGEST, MOST = 60, 15
-FOLDERS = ["include", "topo", "transport", "collectives", "plugin", "tools", "mpi-tests", "python/csrc"]
+FOLDERS = ["include", "base", "topo", "doctor", "transport", "collectives", "plugin", "tools", "mpi-tests", "python/csrc"]
 LONG = {
     "collectives/kernels/one_shot_tiled.cuh one_shot_tiled": 84,
     "collectives/kernels/ring.cuh ring": 79,
     "collectives/kernels/tree.cuh tree": 87,
     "collectives/kernels/two_shot.cuh two_shot": 73,
     "collectives/kernels/two_shot.cuh two_shot_tiled": 78,
-    "include/base/config.cpp own_knobs": 125,
-    "topo/doctor/pci.cpp check_gpu_nic_distance": 63,
+    "base/config.cpp own_knobs": 125,
+    "doctor/checks/pci.cpp check_gpu_nic_distance": 63,
     "transport/ucx/device.cpp UcxDevice::open": 73,
     "transport/verbs/outgoing.cpp Outgoing::post": 62,
 }

@@ -6,9 +6,9 @@ something reads, every NCCL_* variable of the table of knobs, and no other. It s
 import json, os, pathlib, re, subprocess, sys, tempfile
 
 PAGE = "docs/reference/variables.md"
-FOLDERS = ("include", "topo", "transport", "collectives", "plugin", "mpi", "tools", "mpi-tests", "tests", "scripts", "examples")
+FOLDERS = ("include", "base", "topo", "doctor", "deploy", "net-conformance", "transport", "collectives", "plugin", "mpi", "tools", "mpi-tests", "tests", "scripts", "examples")
 NAME = r"((?:GDRX|NCCL)_[A-Z0-9_]*[A-Z0-9])"
-TABLES = re.compile(rf'"{NAME}"')  # include/base/config*.cpp: a row's name
+TABLES = re.compile(rf'"{NAME}"')  # base/config*.cpp: a row's name
 SOUGHT = re.compile(rf'"{NAME}=[^"\s]*"')  # in an environment that is handed in; tests have names that are none
 READERS = {
     (".cpp", ".hpp", ".h", ".cu", ".cuh"): re.compile(
@@ -21,7 +21,7 @@ READERS = {
 def read_by(root):
     """Name: a file that reads it. Of NCCL's names the table's alone: others are NCCL's own."""
     found = {}
-    for path in sorted((root / "include/base").glob("config*.cpp")):
+    for path in sorted((root / "base").glob("config*.cpp")):
         for name in TABLES.findall(path.read_text()):
             found.setdefault(name, path.relative_to(root))
     for folder in FOLDERS:
@@ -87,14 +87,14 @@ def self_test():
         for name, text in {
             "collectives/comm/hello.cpp": '"GDRX_SH={} GDRX_A={:x}"',
             PAGE: "| `GDRX_SH` | | yes | |\n| `GDRX_F` | | yes | |\n`GDRX_IN_PROSE`\n| `GDRX_A`, `NCCL_A` | `1` |\n| `GDRX_GONE` | |\n| `GDRX_A` | `2` |\n",
-            "include/base/config.cpp": '{"GDRX_A", "",}, {"GDRX_B", ""} "GDRX_TEST_"', "include/base/config_nccl.cpp": '"NCCL_A"',
+            "base/config.cpp": '{"GDRX_A", "",}, {"GDRX_B", ""} "GDRX_TEST_"', "base/config_nccl.cpp": '"NCCL_A"',
             "tools/a.cpp": 'getenv("GDRX_C") + setting("GDRX_F"); std::getenv("NCCL_OWN"); say("GDRX_SAID"); starts_with("GDRX_G=1"); is_set(all, "GDRX_H");', "tests/a.cpp": 'setenv("GDRX_SET", "1")',
             "scripts/run": "${GDRX_SH:-1} $GDRX_D", "scripts/a.py": 'os.environ.get("GDRX_E")',
         }.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         said = "\n".join(differences(root))
-        wanted = {f"{PAGE}: GDRX_A has two rows", f"include/base/config.cpp reads GDRX_B, which {PAGE} lacks",
+        wanted = {f"{PAGE}: GDRX_A has two rows", f"base/config.cpp reads GDRX_B, which {PAGE} lacks",
                   f"tools/a.cpp reads GDRX_C, which {PAGE} lacks",
                   f"tools/a.cpp reads GDRX_G, which {PAGE} lacks", f"tools/a.cpp reads GDRX_H, which {PAGE} lacks", f"scripts/run reads GDRX_D, which {PAGE} lacks",
                   f"scripts/a.py reads GDRX_E, which {PAGE} lacks", f"{PAGE}: nothing reads GDRX_GONE",

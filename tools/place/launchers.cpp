@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "doctor/shell.hpp"
 #include "tools/place/view.hpp"
-#include "topo/doctor/shell.hpp"
 #include "topo/model/cpu_list.hpp"
 #include "topo/place/cores.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "doctor/shell.hpp"
 #include "tools/topo/view.hpp"
-#include "topo/doctor/shell.hpp"
 #include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdrx for Spack: builds the checkout in which this recipe lies. docs/how-to/embed.md says how."""
+"""gdrx for Spack: builds the checkout in which this recipe lies. docs/how-to/install.md says how."""
 import pathlib
 
 from spack.package import *

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which PCI functions matter: GPUs, RDMA NICs, and the bridges above them.
+#pragma once
+
+#include "doctor/facts.hpp"
+
+namespace gdrx::doctor {
+
+std::vector<std::size_t> relevant_devices(const Facts& facts);  // nodes of GPUs and NICs
+std::vector<std::size_t> relevant_bridges(const Facts& facts);
+/// Bridges above a node, nearest first.
+std::vector<std::size_t> chain_above(const topo::Topology& topology, std::size_t node);
+
+}  // namespace gdrx::doctor
