@@ -120,7 +120,3 @@ class Running:
 def expect(condition, what, out):
     if not condition:
         raise Wrong(f"{what}\n{out[-4000:]}")
-
-
-def resent(out):
-    return sum(int(n) for n in re.findall(r"settled: (\d+) sent again", out))

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program of collectives says row by row, where a run's time went, and which runs add up."""
-import collections, re
+"""What a program of collectives says row by row, what became of a run, where its time went, and which one is next."""
+import collections, re, statistics
+
+RANKS = (4, 8)
 
 ROW = re.compile(r"^\s*(?P<size>\d+)\s+\d+\s+float\s+sum\s+(?P<algorithm>\S+)\s+verbs\s+(?:in|out)\s+no\s+(?P<p50>[\d.]+)\s.*\s(?P<wrong>\d+)$", re.M)
+LOST = re.compile(r"rank (\d+)(?: \([^)]*\))? is lost")
+RANK = re.compile(r"^\[rank \d+")
 MADE = re.compile(r"^# communicator made in (\d+) ms")
 
 
@@ -42,9 +46,36 @@ def shares(runs):
     return [f"  {name:24} {sum(values) / len(values):8.1f} s" for name, values in parts.items()]
 
 
-def runs_before(record, env):
-    """The right runs of a record, each with its own commit and machine, and how many failed; none where it is of other
-    variables: such runs show something else."""
-    if not record or record.get("env", []) != env:
-        return [], 0
-    return [{"commit": record["commit"], "machine": record["machine"], **row} for row in record["rows"]], record["runs_failed"]
+def outcome(status, out):
+    """What a run's exit status and words say of it; `failed` is empty where no rank was lost and no element wrong."""
+    rows = list(ROW.finditer(out))
+    small = [float(row["p50"]) for row in rows if int(row["size"]) <= 8]
+    lost = len(set(LOST.findall(out)))
+    wrong = sum(int(row["wrong"]) for row in rows)
+    failed = f"{wrong} wrong elements" if wrong else f"{lost} ranks were lost" if lost else ""
+    if not failed and status:
+        failed = f"status {status}: {last_words(out)}"
+    return {"failed": failed or ("" if rows else "no row"), "lost": lost, "wrong": wrong, "rows": len(rows), "resent": resent(out),
+            "rails_down": out.count(" down: "), "small_p50_ms": round(statistics.median(small) / 1000, 2) if small else None}
+
+
+def last_words(out):
+    """The first line in which a rank gives its reason, else the last line."""
+    said = [line for line in out.splitlines() if line.strip()]
+    return next((line for line in said if RANK.match(line)), said[-1] if said else "it said nothing")
+
+
+def right(run):
+    return not run["failed"]
+
+
+def resent(out):
+    return sum(int(n) for n in re.findall(r"settled: (\d+) sent again", out))
+
+
+def next_ranks(runs, setting, env, wanted):
+    """How many ranks the next run of a setting has: of which the fewest are right. None: there are enough of each."""
+    alike = [run for run in runs if run["setting"] == setting and run["env"] == env and right(run)]
+    counts = {ranks: sum(run["ranks"] == ranks for run in alike) for ranks in RANKS}
+    fewest = min(RANKS, key=counts.get)
+    return fewest if counts[fewest] < wanted else None

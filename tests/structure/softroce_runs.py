@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""softroce_runs.py ROOT: softroce-repeat tells where a run's time went, and adds up only runs that are alike."""
+"""softroce_runs.py ROOT: softroce-repeat tells a right run from a failed one, where its time went, and counts only runs that are alike."""
 import pathlib, sys
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "scripts"))
 
-from softroce.runs import runs_before, shares, spent
+from softroce.runs import next_ranks, outcome, shares, spent
 
 
 def row(size, algorithm, place="out"):
@@ -25,8 +25,27 @@ check(spent(OUT), {"start": 2.5, "communicators": 2.0, "end": 1.5, "sizes": {"4"
 check(spent([]), {"start": 0.0, "communicators": 0.0, "end": 0.0, "sizes": {}, "algorithms": {}})
 check(shares([{"spent": spent(OUT)}, {"seconds": 1}])[3].split(), ["sizes", "4", "3.5", "s"])
 
-record = {"commit": "a", "machine": "m", "env": ["GDRX_HEARTBEAT=10000"], "rows": [{"ranks": 4}], "runs_failed": 2}
-check(runs_before(record, []), ([], 0))
-check(runs_before(record, ["GDRX_HEARTBEAT=10000"]), ([{"commit": "a", "machine": "m", "ranks": 4}], 2))
-check(runs_before(None, []), ([], 0))
+RIGHT = "\n".join(line for _, line in OUT)
+LATE = "[rank 1 pid 7] gdrx: rank 3 waited in vain for rank 0 (pid 9 on g0) while the communicator was made\nmpirun says much\n"
+DEAD = "[rank 1 pid 7] gdrx: rank 3 is lost: silent\n[rank 2 pid 7] gdrx: rank 3 is lost: silent\n"
+check(outcome(0, RIGHT), {"failed": "", "lost": 0, "wrong": 0, "rows": 4, "resent": 0, "rails_down": 0, "small_p50_ms": 2.03})
+check(outcome(0, RIGHT.replace("0.00       0", "0.00       7"))["failed"], "28 wrong elements")
+check(outcome(1, RIGHT + DEAD)["failed"], "1 ranks were lost")
+check(outcome(0, RIGHT + DEAD)["lost"], 1)
+check(outcome(3, LATE)["failed"], f"status 3: {LATE.splitlines()[0]}")
+check(outcome(124, "")["failed"], "status 124: it said nothing")
+check(outcome(0, "# OK: 4 ranks")["failed"], "no row")
+check(outcome(0, RIGHT + "settled: 3 sent again")["resent"], 3)
+
+
+def run(ranks, failed="", setting="alone", env=()):
+    return {"ranks": ranks, "failed": failed, "setting": setting, "env": list(env)}
+
+
+check(next_ranks([], "alone", [], 30), 4)
+check(next_ranks([run(4)], "alone", [], 30), 8)
+check(next_ranks([run(4), run(8, "lost")], "alone", [], 30), 8)
+check(next_ranks([run(4), run(8, setting="beside a build")], "alone", [], 30), 8)
+check(next_ranks([run(4), run(8, env=["GDRX_HEARTBEAT=10000"])], "alone", [], 30), 8)
+check(next_ranks([run(4), run(8)], "alone", [], 1), None)
 print("PASSED")
