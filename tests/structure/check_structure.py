@@ -63,7 +63,7 @@ OWNERS = {
 }
 # What is compiled into each source that reads it, used or not: a header of ours that includes it hands that on.
 HEAVY = r"^(CLI/|nlohmann/json\.hpp)"
-HEAVY_HEADERS = {"tools/commands.hpp", "collectives/plan/json_guard.hpp", "tests/conformance/net/suite/report.hpp"}
+HEAVY_HEADERS = {"tools/commands.hpp", "collectives/plan/json_guard.hpp", "net-conformance/suite/report.hpp"}
 PRECOMPILED = "cmake/GdrxPrecompiled.cmake"
 LONGEST = 400
 LONGEST_README = 120  # what stands where; the rest is docs/'s
