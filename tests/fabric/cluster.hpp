@@ -51,7 +51,7 @@ struct ClusterSettings {
   bool use_ece = true;
   int adaptive_routing = 0;
   std::vector<bool> soft;                // of each host: its NICs are soft-RoCE, and may repeat
-  std::chrono::microseconds soft_nap{};  // of real time, by the cluster's clock
+  std::chrono::microseconds soft_nap{};  // the clock has to be a real one
   bool repeats = false;                  // all NICs may, and do not say so
   Level log_level = Level::warn;
   std::vector<std::uint32_t> unreliable;  // of each host's NICs, as NicSettings

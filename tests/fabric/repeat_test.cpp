@@ -112,7 +112,7 @@ TEST(SoftNap, GrowsWithTheWaitUpToWhatACallThatOnlyAsksMayCost) {
   EXPECT_EQ(verbs::soft_nap(seconds(1), milliseconds(3)), milliseconds(3));
 }
 
-TEST(SoftNap, OfAPollInVainGrowsWithTheTimeSinceTheFirst) {
+TEST(SoftNap, OfAPollInVainGrowsUntilAMessageComes) {
   ClusterSettings settings = two_rails(1);
   settings.soft = {true, true};
   settings.soft_nap = microseconds(1);
