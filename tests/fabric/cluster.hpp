@@ -50,9 +50,8 @@ struct ClusterSettings {
   std::vector<std::uint32_t> ece;  // of each host's NICs
   bool use_ece = true;
   int adaptive_routing = 0;
-  std::vector<bool> soft;                // of each host: its NICs are soft-RoCE, and may repeat
-  std::chrono::microseconds soft_nap{};  // the clock has to be a real one
-  bool repeats = false;                  // all NICs may, and do not say so
+  std::vector<bool> soft;  // of each host: its NICs are soft-RoCE, and may repeat
+  bool repeats = false;    // all NICs may, and do not say so
   Level log_level = Level::warn;
   std::vector<std::uint32_t> unreliable;  // of each host's NICs, as NicSettings
   bool own_thread = false;                // for slow calls: the clock has to be a real one
@@ -184,7 +183,7 @@ class Cluster {
     options.qps = static_cast<std::uint8_t>(settings_.qps);
     options.timeout = static_cast<std::uint8_t>(settings_.timeout);
     options.soft_timeout = options.timeout;
-    options.soft_nap = settings_.soft_nap;
+    options.soft_nap = {};
     options.own_thread = settings_.own_thread;
     options.heartbeat = settings_.heartbeat;
     options.peer_timeout = settings_.peer_timeout;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs that deliver again what they have delivered, and rails whose silence is the machine's.
-#include <array>
-
 #include "tests/fabric/traffic.hpp"
-#include "transport/verbs/soft_nap.hpp"
 
 namespace gdrx::sim {
 namespace {
 
-using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -101,31 +97,6 @@ TEST(Repeats, ANicOfWhichItIsNewsIsUsedWithCareOrItsPeerIsLostByName) {
   }
   EXPECT_GT(careful, 0U);
   EXPECT_GT(lost, 0U);
-}
-
-TEST(SoftNap, GrowsWithTheWaitUpToWhatACallThatOnlyAsksMayCost) {
-  constexpr Duration least = microseconds(50);
-  EXPECT_EQ(verbs::soft_nap({}, least), least);
-  EXPECT_EQ(verbs::soft_nap(microseconds(400), least), least);
-  EXPECT_EQ(verbs::soft_nap(milliseconds(2), least), microseconds(250));
-  EXPECT_EQ(verbs::soft_nap(seconds(1), least), verbs::kLongestNap);
-  EXPECT_EQ(verbs::soft_nap(seconds(1), milliseconds(3)), milliseconds(3));
-}
-
-TEST(SoftNap, OfAPollInVainGrowsUntilAMessageComes) {
-  ClusterSettings settings = two_rails(1);
-  settings.soft = {true, true};
-  settings.soft_nap = microseconds(1);
-  Cluster cluster(settings);
-  std::array<Completion, 16> batch;
-  const auto poll = [&] {
-    const Instant before = steady_clock().now();
-    EXPECT_TRUE(cluster[0].device->poll(batch).has_value());
-    return steady_clock().now() - before;
-  };
-  for (int i = 0; i < 100; ++i) poll();
-  cluster.network.run_for(milliseconds(100));
-  EXPECT_GE(poll(), verbs::kLongestNap);
 }
 
 // Between two acknowledgements soft-RoCE hears one request to repeat; of a second loss it learns by

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "transport/verbs/endpoint.hpp"
-#include "transport/verbs/soft_nap.hpp"
 
 namespace gdrx::verbs {
 namespace {
@@ -367,9 +366,7 @@ void VerbsDevice::rest(bool any) {
     vain_ = 0;
   } else if (++vain_ > kVain) {
     [[maybe_unused]] thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1000UL);  // 1 us
-    const Instant now = core_.clock->now();
-    if (vain_ == kVain + 1) still_since_ = now;
-    std::this_thread::sleep_for(soft_nap(now - still_since_, core_.options.soft_nap));
+    std::this_thread::sleep_for(core_.options.soft_nap);
   }
 }
 

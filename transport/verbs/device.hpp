@@ -75,7 +75,6 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   std::uint32_t polls_ = 0;
   bool soft_ = false;       // all rails are
   std::uint32_t vain_ = 0;  // polls in a row that found nothing
-  Instant still_since_{};   // soft_: the first nap in a row
   Instant next_tick_{};
   Instant next_events_{};
   LogLimit refused_;  // hellos

@@ -20,7 +20,7 @@ struct Options {
   std::uint8_t service_level = 0;
   std::uint8_t timeout = 16;
   std::uint8_t soft_timeout = 18;  // at least, of a NIC that processors emulate: they may be busy
-  std::chrono::microseconds soft_nap{50};  // the least, of a poll that finds nothing; 0: none
+  std::chrono::microseconds soft_nap{50};  // of a poll that finds nothing; 0: none
   std::uint8_t retries = 7;
   std::uint16_t pkey_index = 0;
   std::uint8_t qps = 1;  // a rail
