@@ -15,9 +15,9 @@ namespace gdrx::mpi {
 namespace {
 
 // Open MPI 4.1.4 on an idle host of 2 CPUs: what scripts/mpi-beside --table prints of
-// results/mpi/mpi-beside-all.json, from 512 bytes on, but for large scans and broadcasts, which other
-// runs did not confirm. Two ranks with a CPU each stand for all that have one, four for those that
-// share some.
+// results/mpi/mpi-beside-all.json, from 512 bytes on, but for large scans and broadcasts, which
+// other runs did not confirm. Two ranks with a CPU each stand for all that have one, four for those
+// that share some.
 constexpr const char* kRoomy = R"(
 2 Allreduce 512 32768
 2 Allreduce 131072 -

@@ -16,7 +16,8 @@ inline std::uint64_t word_of_copy(const void* to, const void* from) {
 }
 
 /// Whether a kernel should copy: the copy engine takes some 14 us to begin in a graph. To 256 KiB
-/// in words of 16 bytes that was measured (results/gpu/gpu-copies-on-1.txt), in others as many words.
+/// in words of 16 bytes that was measured (results/gpu/gpu-copies-on-1.txt), in others as many
+/// words.
 inline bool is_small_copy(const void* to, const void* from, std::uint64_t bytes) {
   constexpr std::uint64_t kMostWords = 16 << 10;
   return bytes <= kMostWords * word_of_copy(to, from);

@@ -17,8 +17,8 @@ namespace gdrx::net {
 namespace {
 
 // All-reduce of 128 MiB on two H200: 4.4 GB/s with one, 13.1 with 4, 15.4 with 6, 15.9 with 8
-// (results/nccl/nccl-2xh200-copy-threads.txt). Each GPU has its process, and that its threads: with 8
-// processes on 32 processors 3 are best, and 6 take twice as long for 2 MiB
+// (results/nccl/nccl-2xh200-copy-threads.txt). Each GPU has its process, and that its threads: with
+// 8 processes on 32 processors 3 are best, and 6 take twice as long for 2 MiB
 // (results/nccl/nccl-2xh200-shared-host.txt).
 constexpr int kMost = 6;
 constexpr int kProcessorsEach = 4;
