@@ -27,6 +27,17 @@ def every_collective():
         ("comm-cost-8", "what communicators cost: descriptors, threads, memory, and the time to make and to split one")))
 
 
+def short_build():
+    """What code that no message passes through costs since the compiler takes less time for it."""
+    runs = (("2 ranks", "ab-short-build-2-ranks"), ("8 ranks", "ab-short-build-8-ranks"), ("TCP with TLS, 2 ranks", "ab-short-build-tcp-2"),
+            ("all-to-all, 4 ranks", "ab-short-build-alltoall"), ("GPU memory, stream, 2 ranks on one GPU", "ab-short-build-gpu-stream"),
+            ("GPU memory, graph", "ab-short-build-gpu-graph"), ("GPU memory, all-to-all, stream", "ab-short-build-gpu-alltoall"))
+    lines = ["## A shorter build", "", "The new build compiles code that no message passes through with `-Og`, the old one with `-O1` to `-O3`.", ""]
+    for title, name in runs:
+        lines += [f"{title}:", ""] + compared(load(name))
+    return lines + sources_of_builds(*(name for _, name in runs))
+
+
 def host():
     names = ("cpu-2-auto", "cpu-16-auto", "cpu-2-ring-ucx", "cpu-16-ring-ucx")
     rows, means = [], []
@@ -50,4 +61,4 @@ def host():
          f"A test limits the shortest allreduce (one rank, 8 bytes) to {limit} instructions (`tests/trace/cost.sh`, callgrind).", "",
          "## Two builds", "",
          "`scripts/compare-builds` runs an old and a new build in turns. A ratio below 1 says that the new one is faster.", ""] + \
-        compared(built) + sources_of_builds("ab-host")
+        compared(built) + sources_of_builds("ab-host") + short_build()
