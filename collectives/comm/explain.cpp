@@ -174,7 +174,8 @@ std::string Explanation::of_moves(const Call& call, Bytes bytes) const {
   const gpu::Channels channels = gpu::channels_of(ranks, comm_.gpu_.host.blocks);
   const gpu::Move move = gpu::move_of(run, channels);
   const bool adds = traits.reduces;
-  if (!adds && (in_pieces || run.bytes >= gpu::kLeastInBulk)) return of_bulk(in_pieces);
+  const bool in_bulk = run.bytes >= gpu::least_in_bulk(ranks, comm_.gpu_.host.blocks);
+  if (!adds && (in_pieces || in_bulk)) return of_bulk(in_pieces);
   return fmt::format(
       "  * {:<17} {:>3} x {:<3} threads, {} tile(s) of {} bytes; no prediction{}\n",
       adds ? "move that adds" : "move", std::max(move.channels, 1U), gpu::kMovers, move.tiles(),

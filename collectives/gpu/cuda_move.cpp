@@ -35,13 +35,16 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.signature = signature_of_move(call, what);
   call.op = static_cast<std::int32_t>(added_by(static_cast<ReduceOp>(call.op)));
   std::optional<MovedMessages> large;  // 4 KiB, which a small call need not fill
-  if (has_messages(what, call_.ranks, call_.rank)) large = messages_of_move(what, call, blocks);
+  const std::uint64_t least = least_in_bulk(call_.ranks, blocks);
+  if (has_messages(what, call_.ranks, call_.rank, least))
+    large = messages_of_move(what, call, blocks);
   bool small = false;
   for (int rank = 0; rank < call_.ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     const bool own = rank == call_.rank;
     const auto laid_out = [&](const Run& run) {
-      if (own ? large.has_value() : goes_as_message(what, run)) return Move{run.at, run.bytes};
+      if (own ? large.has_value() : goes_as_message(what, run, least))
+        return Move{run.at, run.bytes};
       if (!own && run.bytes > 0) small = true;
       return move_of(run, call.channels);
     };

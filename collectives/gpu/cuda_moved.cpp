@@ -28,7 +28,8 @@ Message message_of(const Moves& what, std::size_t peer, bool sends, int ranks,
 /// Lines of one direction: those of peers that give and get at the same place, or the others'.
 class Lines {
  public:
-  Lines(const Moves& what, MovedMessages& call) : what_(what), call_(call) {}
+  Lines(const Moves& what, MovedMessages& call, std::uint64_t least)
+      : what_(what), call_(call), least_(least) {}
 
   void add(bool sends, bool paired) {
     // Who passes on what it gets sends no other way.
@@ -37,7 +38,7 @@ class Lines {
       const bool up = sends || paired;  // in the same order both ways
       const auto peer =
           static_cast<std::size_t>((call_.rank + (up ? step : call_.ranks - step)) % call_.ranks);
-      if (!goes_as_message(what_, run_of(what_, peer, sends)) || is_paired(peer) != paired)
+      if (!goes_as_message(what_, run_of(what_, peer, sends), least_) || is_paired(peer) != paired)
         continue;
       add(peer, sends);
     }
@@ -45,7 +46,7 @@ class Lines {
 
  private:
   bool is_paired(std::size_t peer) const {
-    return goes_as_message(what_, what_.sends[peer]) &&
+    return goes_as_message(what_, what_.sends[peer], least_) &&
            what_.sends[peer].bytes == what_.receives[peer].bytes &&
            place_of(what_, peer, true) == place_of(what_, peer, false);
   }
@@ -68,6 +69,7 @@ class Lines {
 
   const Moves& what_;
   MovedMessages& call_;
+  std::uint64_t least_;
   std::uint32_t used_ = 0;
 };
 
@@ -82,16 +84,16 @@ void add_own(const Moves& what, MovedMessages& call) {
 
 }  // namespace
 
-bool goes_as_message(const Moves& what, const Run& run) noexcept {
+bool goes_as_message(const Moves& what, const Run& run, std::uint64_t least) noexcept {
   if (what.adds || run.bytes == 0) return false;
-  return what.passes_on || run.bytes >= kLeastInBulk;
+  return what.passes_on || run.bytes >= least;
 }
 
-bool has_messages(const Moves& what, int ranks, int self) noexcept {
+bool has_messages(const Moves& what, int ranks, int self, std::uint64_t least) noexcept {
   for (int rank = 0; rank < ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const bool goes =
-        goes_as_message(what, what.sends[at]) || goes_as_message(what, what.receives[at]);
+    const bool goes = goes_as_message(what, what.sends[at], least) ||
+                      goes_as_message(what, what.receives[at], least);
     if (rank != self && goes) return true;
   }
   return false;
@@ -101,7 +103,7 @@ MovedMessages messages_of_move(const Moves& what, const Call& entered, int block
   MovedMessages call;
   static_cast<Call&>(call) = entered;
   call.channels = channels_of_pair(call.ranks, blocks);
-  Lines lines(what, call);
+  Lines lines(what, call, least_in_bulk(call.ranks, blocks));
   lines.add(true, true);
   call.paired = call.tasks;
   lines.add(false, true);

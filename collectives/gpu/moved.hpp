@@ -9,11 +9,11 @@
 
 namespace gdrx::gpu {
 
-/// Whether a run between two ranks goes so: they decide alike.
-bool goes_as_message(const Moves& what, const Run& run) noexcept;
+/// Whether a run between two ranks goes so: they decide alike. `least`: least_in_bulk().
+bool goes_as_message(const Moves& what, const Run& run, std::uint64_t least) noexcept;
 
 /// Whether any of a call does, of this rank.
-bool has_messages(const Moves& what, int ranks, int self) noexcept;
+bool has_messages(const Moves& what, int ranks, int self, std::uint64_t least) noexcept;
 
 /// What of a call goes so. `entered`: the call as peers see it, with its
 /// signature, buffers and timeout.

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "collectives/gpu/early_starts.hpp"
+#include "collectives/kernels/moved_messages.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -275,6 +276,13 @@ TEST(GpuChoice, RanksOnOneGpuShareItsProcessors) {
   EXPECT_EQ(co_resident_blocks(std::vector{a, b}, 100), 100);
   EXPECT_EQ(co_resident_blocks(std::vector{a, b, a}, 1000), 65);
   EXPECT_EQ(co_resident_blocks(std::vector<Ticket>(16, a), 128), 8);
+}
+
+// As it was measured on two GPUs; ranks that share one have half of its blocks.
+TEST(GpuChoice, LargeMovesOfTwoGpusGoBySlotsWhereTheyMayHaveManyBlocks) {
+  EXPECT_GT(least_in_bulk(2, 131), 128U << 20);
+  EXPECT_EQ(least_in_bulk(2, 66), kLeastInBulk);
+  EXPECT_EQ(least_in_bulk(3, 131), kLeastInBulk);
 }
 
 TEST(GpuChoose, BlocksOfAnySizeFit) {
