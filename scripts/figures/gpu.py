@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPUs of one host."""
-from .common import GIB, beside_nccl, compared, load, nccl_ratio, records, right, sources, sources_of_builds, table
+from .common import link, GIB, beside_nccl, compared, load, nccl_ratio, records, right, sources, sources_of_builds, table
 
 GPU_SIZES = [8] + [4096 * 4**i for i in range(10)] + [2 * GIB]
 
@@ -72,6 +72,11 @@ def every_collective():
             "A rank a GPU, float, out of place, beside NCCL 2.28 with NVLS off.",
             "A cell has gdrx's time in microseconds, and how many times that the faster of both ways of NCCL takes.", ""]
     text += collectives_of(2, "graph", "gpu-2xh200-{}")
+    text += ["gdrx moved runs of 4 MiB and more in bulk then. Two GPUs move them by slots since:",
+             f"{link('gpu-large-moves-2xh200', ending='txt')} has both beside each other.", ""]
+    text += collectives_of(2, "stream", "gpu-2xh200-{}-stream", COLLECTIVES[1:])
+    text += collectives_of(2, "graph, bfloat16", "gpu-2xh200-{}-bf16", COLLECTIVES[1:])
+    text += collectives_of(2, "graph, 32 blocks for gdrx and 32 for NCCL", "gpu-2xh200-{}-equal")
     text += collectives_of(4, "graph", "gpu-4xh200-{}", COLLECTIVES[1:])
     text += collectives_of(4, "stream", "gpu-4xh200-{}-stream", COLLECTIVES[1:])
     text += collectives_of(4, "graph, 32 blocks for gdrx and 32 for NCCL", "gpu-4xh200-{}-equal")
