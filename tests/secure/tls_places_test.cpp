@@ -59,6 +59,7 @@ TEST(TlsPlace, OfARecordThatWasChangedIsNotLeftByItsNonsense) {
   ASSERT_EQ(pair.server.feed(wire), wire.size());
   Bytes got(3 * kRecord, kCanary);
   EXPECT_EQ(*pair.server.read(got), kRecord) << "what came before is right";
+  EXPECT_TRUE(pair.server.pending()) << "an error is to be had, although nothing new comes";
   const auto next = pair.server.read(std::span(got).subspan(kRecord));
   ASSERT_FALSE(next);
   EXPECT_EQ(next.error().code, Errc::protocol);

@@ -301,7 +301,8 @@ void TlsSession::take(std::size_t plaintext) noexcept {
 bool TlsSession::pending() const noexcept {
   const Impl& self = *impl_;
   // Of a handshake only what comes is news: what is here was looked at.
-  if (self.failed || !established()) return false;
+  if (!established()) return false;
+  if (self.failed) return true;
   if (self.opened > 0) return self.in.size() > 0;
   const auto size = self.whole_record();
   return !size || *size > 0;

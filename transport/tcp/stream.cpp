@@ -75,7 +75,7 @@ Result<std::size_t> Stream::receive(std::span<std::byte> first, std::span<std::b
 
 Result<std::size_t> Stream::read(std::span<std::byte> to) {
   while (true) {
-    const std::size_t got = tls_->pending() ? GDRX_TRY(tls_->read(to)) : 0;
+    const std::size_t got = GDRX_TRY(tls_->read(to));
     if (got > 0 || !GDRX_TRY(fetch())) return got;
   }
 }
