@@ -35,7 +35,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.signature = signature_of_move(call, what);
   call.op = static_cast<std::int32_t>(added_by(static_cast<ReduceOp>(call.op)));
   std::optional<MovedMessages> large;  // 4 KiB, which a small call need not fill
-  const std::uint64_t least = least_in_bulk(call_.ranks, blocks);
+  const std::uint64_t least = least_in_bulk(what, call_.ranks, call_.rank, blocks);
   if (has_messages(what, call_.ranks, call_.rank, least))
     large = messages_of_move(what, call, blocks);
   bool small = false;

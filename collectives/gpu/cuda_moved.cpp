@@ -84,6 +84,14 @@ void add_own(const Moves& what, MovedMessages& call) {
 
 }  // namespace
 
+std::uint64_t least_in_bulk(const Moves& what, int ranks, int self, int blocks) noexcept {
+  const std::uint64_t least = least_in_bulk(ranks, blocks);
+  if (ranks != 2) return least;
+  const auto peer = static_cast<std::size_t>(1 - self);
+  const std::uint64_t longest = std::max(what.sends[peer].bytes, what.receives[peer].bytes);
+  return longest >= least ? kLeastInBulk : least;
+}
+
 bool goes_as_message(const Moves& what, const Run& run, std::uint64_t least) noexcept {
   if (what.adds || run.bytes == 0) return false;
   return what.passes_on || run.bytes >= least;
@@ -103,7 +111,7 @@ MovedMessages messages_of_move(const Moves& what, const Call& entered, int block
   MovedMessages call;
   static_cast<Call&>(call) = entered;
   call.channels = channels_of_pair(call.ranks, blocks);
-  Lines lines(what, call, least_in_bulk(call.ranks, blocks));
+  Lines lines(what, call, least_in_bulk(what, call.ranks, call.rank, blocks));
   lines.add(true, true);
   call.paired = call.tasks;
   lines.add(false, true);

@@ -9,7 +9,11 @@
 
 namespace gdrx::gpu {
 
-/// Whether a run between two ranks goes so: they decide alike. `least`: least_in_bulk().
+/// The least run of a call that goes so. Of two ranks, which know the same lengths, both directions
+/// go in bulk where one has to.
+std::uint64_t least_in_bulk(const Moves& what, int ranks, int self, int blocks) noexcept;
+
+/// Whether a run between two ranks goes so: they decide alike. `least`: of the call.
 bool goes_as_message(const Moves& what, const Run& run, std::uint64_t least) noexcept;
 
 /// Whether any of a call does, of this rank.

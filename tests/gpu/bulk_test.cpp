@@ -66,7 +66,7 @@ std::uint64_t any_length(std::mt19937_64& random) {
 TEST_F(GpuBulk, SmallRunsGoBesideLargeOnes) {
   std::mt19937_64 random(3);
   for (const int n : counts_of_ranks()) {
-    for (const int blocks : {1, 3, 16, 200}) {
+    for (const int blocks : {1, 3, 16, 64, 200}) {
       const Ranks ranks(n, kMost);
       const Matrix bytes = matrix(n, [&](int, int) { return any_length(random); });
       move_with(ranks, {bytes, random() % 3, random() % 2 * 8}, 7, blocks);
