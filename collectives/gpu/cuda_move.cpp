@@ -37,7 +37,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   std::optional<MovedMessages> large;  // 4 KiB, which a small call need not fill
   const std::uint64_t least = least_in_bulk(what, call_.ranks, call_.rank, blocks);
   if (has_messages(what, call_.ranks, call_.rank, least))
-    large = messages_of_move(what, call, blocks);
+    large = messages_of_move(what, call, least, blocks);
   bool small = false;
   for (int rank = 0; rank < call_.ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);

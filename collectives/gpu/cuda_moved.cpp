@@ -107,11 +107,12 @@ bool has_messages(const Moves& what, int ranks, int self, std::uint64_t least) n
   return false;
 }
 
-MovedMessages messages_of_move(const Moves& what, const Call& entered, int blocks) {
+MovedMessages messages_of_move(const Moves& what, const Call& entered, std::uint64_t least,
+                               int blocks) {
   MovedMessages call;
   static_cast<Call&>(call) = entered;
   call.channels = channels_of_pair(call.ranks, blocks);
-  Lines lines(what, call, least_in_bulk(what, call.ranks, call.rank, blocks));
+  Lines lines(what, call, least);
   lines.add(true, true);
   call.paired = call.tasks;
   lines.add(false, true);

@@ -20,8 +20,9 @@ bool goes_as_message(const Moves& what, const Run& run, std::uint64_t least) noe
 bool has_messages(const Moves& what, int ranks, int self, std::uint64_t least) noexcept;
 
 /// What of a call goes so. `entered`: the call as peers see it, with its
-/// signature, buffers and timeout.
-MovedMessages messages_of_move(const Moves& what, const Call& entered, int blocks);
+/// signature, buffers and timeout. `least`: of the call.
+MovedMessages messages_of_move(const Moves& what, const Call& entered, std::uint64_t least,
+                               int blocks);
 
 /// Enqueues. `alone`: all that the rank gives and gets goes so; else a kernel that enters the call
 /// is ahead of it.

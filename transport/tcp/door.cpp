@@ -15,8 +15,7 @@
 namespace gdrx::tcp {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{
-    20};  // between looks at the clocks of all that are pending
+constexpr std::chrono::milliseconds kLook{20};  // between looks at the clocks of pending peers
 constexpr std::size_t kUsualPending = 64;
 // In one serve(): a hundred microseconds.
 constexpr int kMostAccepted = 4;
