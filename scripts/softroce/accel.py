@@ -5,7 +5,7 @@ import os, subprocess
 from softroce.common import Failure
 
 
-def choose_accel(wanted, cluster, image):
+def choose_accel(wanted, cluster, image, qemu):
     """KVM when a kernel really boots on it (a device file alone proves nothing), else TCG: (name, why)."""
     if wanted == "tcg":
         return "tcg", "TCG (asked for)"
@@ -16,7 +16,7 @@ def choose_accel(wanted, cluster, image):
     elif "kvm_pvm" in loaded and not loaded & {"kvm_intel", "kvm_amd"}:
         reason = "this KVM runs only kernels made for it (PVM)"
     else:
-        argv = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512",
+        argv = [*qemu, "-nodefaults", "-display", "none", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512",
                 "-no-reboot", "-kernel", image, "-initrd", cluster.path("initramfs"), "-serial", "stdio",
                 "-append", "console=ttyS0 quiet panic=-1 gdrx.probe"]
         try:

@@ -5,6 +5,7 @@ import argparse, os, sys, time
 from softroce.cluster import Cluster
 from softroce.common import Failure, Unable, say
 from softroce.faults import Faults
+from softroce.make_root import make_root
 from softroce.native import native
 from softroce.switch import switch
 
@@ -35,8 +36,12 @@ def parse():
     verb.add_argument("--accel", choices=["auto", "kvm", "tcg"], default="auto")
     verb.add_argument("--share", action="append", default=[], metavar="DIR", help="a folder that guests may write, at the same path")
     verb.add_argument("--deadline", type=float, default=0, help="seconds for the boot (90 with KVM, 300 without)")
+    verb.add_argument("--root", default="/", metavar="DIR",
+                      help="a distribution's files, which guests see in place of this machine's (the command root makes such a folder); kernel and QEMU from it")
     verb.add_argument("--native", action="store_true", help="no guests: soft-RoCE of the running kernel")
     verb.add_argument("--netdev", help="with --native: which netdevs, by commas")
+    verb = verbs.add_parser("root", help="make a folder for up --root: Debian 12, a kernel with soft-RoCE, QEMU")
+    verb.add_argument("folder")
     verb = verbs.add_parser("run", help="run a command in guest 0, or in another, or in all")
     verb.add_argument("-g", "--guest", type=int, default=0)
     verb.add_argument("--all", action="store_true", help="in each guest, one after the other")
@@ -70,6 +75,8 @@ def dispatch():
     if sys.argv[1:2] == ["--name"] and sys.argv[3:] == ["switch"]:
         return switch(Cluster(sys.argv[2]))
     options = parse()
+    if options.verb == "root":
+        return make_root(options.folder)
     cluster = Cluster(options.name)
     if options.verb == "up":
         return native(cluster, options) if options.native else cluster.up(options)

@@ -7,6 +7,7 @@ from softroce.client import Agent
 from softroce.common import AGENT_PORT, CTL, MGMT, NET, RAIL, SELF, Failure, Unable, ctl_ip, kept_environment, mac, mgmt_ip, say
 from softroce.initramfs import initramfs
 from softroce.kernel import find_kernel, need_programs
+from softroce.root import CHECKOUT, Root
 from softroce.tsc import khz
 
 # What costs an emulated machine more than a packet: a clock that is a device (it takes the TSCs of its processors for
@@ -78,8 +79,10 @@ class Cluster:
         if os.path.exists(self.path("cluster.json")):
             raise Failure(f"cluster '{self.name}' is up already: softroce-cluster down")
         began = time.monotonic()
-        need_programs()
-        image, modules, version = find_kernel()
+        root = Root(options.root)
+        if root.own:
+            need_programs()
+        image, modules, version = find_kernel() if root.own else root.kernel()
         shutil.rmtree(self.folder, ignore_errors=True)
         os.mkdir(self.folder, 0o700)
         shares = [os.path.realpath(folder) for folder in options.share]
@@ -89,10 +92,10 @@ class Cluster:
         config = {"secret": secrets.token_hex(32), "guests": options.n, "rails": options.rails, "cpus": options.cpus,
                   "mtu": options.mtu, "modules": modules, "shares": shares}
         self.facts = {**config, "image": image, "memory": options.memory, "ports": [free_port() for _ in range(options.n)],
-                      "pids": {}, "native": False, "wire": "direct" if options.n <= 2 else "switch", "version": version}
+                      "pids": {}, "native": False, "root": root.folder, "qemu": root.qemu(), "wire": "direct" if options.n <= 2 else "switch", "version": version}
         with open(os.open(self.path("initramfs"), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.write(initramfs(modules, version, config))
-        accel, why = choose_accel(options.accel, self, image)
+            file.write(initramfs(root, version, config))
+        accel, why = choose_accel(options.accel, self, image, self.facts["qemu"])
         self.facts["accel"] = accel
         # Told, as a guest that measures it while this machine is busy may be wrong by a factor.
         self.facts["clock"] = f"tsc_early_khz={rate}" if accel == "tcg" and (rate := khz()) else ""
@@ -146,7 +149,7 @@ class Cluster:
                 os.unlink(self.path(f"g{guest}.{net}"))
             except FileNotFoundError:
                 pass
-        argv = ["qemu-system-x86_64", "-name", f"gdrx-{self.name}-g{guest}", "-nodefaults", "-no-user-config", "-display", "none",
+        argv = [*facts["qemu"], "-name", f"gdrx-{self.name}-g{guest}", "-nodefaults", "-no-user-config", "-display", "none",
                 "-machine", "q35,usb=off", "-accel", accel, "-cpu", cpu, "-smp", str(facts["cpus"]), "-m", str(facts["memory"]),
                 "-no-reboot", "-kernel", facts["image"], "-initrd", self.path("initramfs"),
                 "-append", f"earlyprintk=serial,ttyS0 console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {CHEAP} {facts['clock']} "
@@ -154,11 +157,14 @@ class Cluster:
                 "-serial", f"file:{self.path(f'g{guest}.console')}",
                 "-qmp", f"unix:{self.path(f'g{guest}.qmp')},server=on,wait=off",
                 "-device", "virtio-rng-pci",
-                "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+                "-fsdev", f"local,id=host,path={facts['root']},security_model=none,readonly=on,multidevs=remap",
                 "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
                 "-netdev", f"user,id=mgmt,restrict=on,ipv6=off,net={NET}.200.0/24,host={NET}.200.2,"
                            f"hostfwd=tcp:127.0.0.1:{facts['ports'][guest]}-{mgmt_ip(guest)}:{AGENT_PORT}",
                 "-device", f"virtio-net-pci,netdev=mgmt,mac={mac(guest, MGMT)},romfile="]
+        if facts["root"] != "/":
+            argv += ["-fsdev", f"local,id=checkout,path={CHECKOUT},security_model=none,readonly=on,multidevs=remap",
+                     "-device", "virtio-9p-pci,fsdev=checkout,mount_tag=checkout"]
         for index, folder in enumerate(facts["shares"]):
             argv += ["-fsdev", f"local,id=share{index},path={folder},security_model=none,multidevs=remap",
                      "-device", f"virtio-9p-pci,fsdev=share{index},mount_tag=share{index}"]

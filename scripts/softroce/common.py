@@ -8,7 +8,7 @@ AGENT_PORT = 7017
 ROCE_PORT = 4791
 NET = "10.77"
 KEPT = re.compile(r"^(PATH|LD_LIBRARY_PATH|LD_PRELOAD|HOME|TERM|LANG|LC_\w+|TZ)$|^(GDRX|UCX|NCCL|OMPI|PMIX|IBV|RDMAV|RXE|MLX\w*|ASAN|UBSAN|TSAN|LSAN)_")
-OURS = {"GDRX_CLUSTER"}  # the host's alone
+OURS = {"GDRX_CLUSTER", "OMPI_MCA_plm"}  # the host's alone: mpirun in a guest starts its daemons by the agent
 
 
 class Failure(Exception):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The archive that a guest starts from: its first program, the modules to reach the host's files."""
-import glob, json, os, re, shlex, shutil, sys
+import glob, json, os, re, shlex
 
 from softroce.common import SELF, Failure
-from softroce.kernel import command
+from softroce.root import CHECKOUT
 
 INIT = """#!/bin/sh
-# The guest's first program: this machine's files below, a layer in memory above, then the agent.
+# The guest's first program: the root's files below, a layer in memory above, then the agent.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t devtmpfs dev /dev
@@ -22,11 +22,13 @@ mount -t tmpfs run /run
 modprobe -a virtio_pci virtio_rng 9pnet_virtio 9p overlay
 mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=512000 host /host &&
 mount -t tmpfs -o size=75% rw /rw && mkdir /rw/upper /rw/work /run/gdrx &&
-mount -t overlay -o lowerdir=/host,upperdir=/rw/upper,workdir=/rw/work root /new &&
+mount -t overlay -o lowerdir=/host,upperdir=/rw/upper,workdir=/rw/work root /new && @CHECKOUT@
 cp /config.json /run/gdrx/ && exec switch_root /new @PYTHON@ -S @SELF@ agent
 echo "gdrx-init: could not build the guest's root"
 sleep 60
 """
+CHECKOUT_MOUNT = """mkdir -p /new@PATH@ &&
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=512000 checkout /new@PATH@ &&"""
 IN_INITRAMFS = ["sh", "mount", "mkdir", "cp", "sleep", "modprobe", "switch_root"]
 EARLY_MODULES = ["virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "overlay"]
 
@@ -43,20 +45,26 @@ def cpio(entries):
     return bytes(out)
 
 
-def initramfs(modules, version, config):
-    files = {}  # name in the archive -> file here
-    for program in IN_INITRAMFS:
-        path = shutil.which(program)
-        if not path:
-            raise Failure(f"no {program} on this machine")
-        files[f"bin/{program}"] = os.path.realpath(path)
-        for library in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", command(["ldd", os.path.realpath(path)], 20), re.M):
-            files[library.lstrip("/")] = os.path.realpath(library)
+def needed(modules):
+    """Of each module the files that it takes, its own first."""
     needs = {}
     with open(f"{modules}/modules.dep") as file:
         for line in file:
             path, _, rest = line.partition(":")
             needs[re.sub(r"\.ko.*", "", os.path.basename(path)).replace("-", "_")] = [path, *rest.split()]
+    return needs
+
+
+def initramfs(root, version, config):
+    modules = root.here(config["modules"])
+    files = {}  # name in the archive -> file here
+    for program in IN_INITRAMFS:
+        path = root.find(program)
+        if not path:
+            raise Failure(f"no {program} in {root.folder}")
+        files[f"bin/{program}"] = path
+        files.update((library.lstrip("/"), file) for library, file in root.libraries(path))
+    needs = needed(modules)
     for module in EARLY_MODULES:
         for path in needs.get(module, []):
             files[f"lib/modules/{version}/{path}"] = f"{modules}/{path}"
@@ -71,7 +79,8 @@ def initramfs(modules, version, config):
             entries.setdefault("/".join(parts[:depth]), (0o40755, b""))
         with open(path, "rb") as file:
             entries[name] = (0o100755, file.read())
-    init = INIT.replace("@PYTHON@", shlex.quote(os.path.realpath(sys.executable))).replace("@SELF@", shlex.quote(SELF))
+    checkout = "" if root.own else CHECKOUT_MOUNT.replace("@PATH@", shlex.quote(CHECKOUT))
+    init = INIT.replace("@PYTHON@", shlex.quote(root.python())).replace("@SELF@", shlex.quote(SELF)).replace("@CHECKOUT@", checkout)
     entries["init"] = (0o100755, init.encode())
     entries["config.json"] = (0o100600, json.dumps(config).encode())
     return cpio([(name, mode, data) for name, (mode, data) in entries.items()])
