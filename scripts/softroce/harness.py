@@ -11,8 +11,8 @@ class Wrong(Exception):
 
 
 class Guests:
-    def __init__(self, build):
-        self.name = f"test{os.getpid()}"
+    def __init__(self, build, number=0):
+        self.name = f"test{os.getpid()}-{number}" if number else f"test{os.getpid()}"
         self.build = build
         self.env = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
 

@@ -7,6 +7,7 @@ RANKS = (4, 8)
 ROW = re.compile(r"^\s*(?P<size>\d+)\s+\d+\s+float\s+sum\s+(?P<algorithm>\S+)\s+verbs\s+(?:in|out)\s+no\s+(?P<p50>[\d.]+)\s.*\s(?P<wrong>\d+)$", re.M)
 LOST = re.compile(r"rank (\d+)(?: \([^)]*\))? is lost")
 RANK = re.compile(r"^\[rank \d+")
+HOSTS = re.compile(r"^# gdrx \S+, \d+ ranks on (\d+) host\(s\)", re.M)
 MADE = re.compile(r"^# communicator made in (\d+) ms")
 
 
@@ -55,6 +56,9 @@ def outcome(status, out):
     failed = f"{wrong} wrong elements" if wrong else f"{lost} ranks were lost" if lost else ""
     if not failed and status:
         failed = f"status {status}: {last_words(out)}"
+    hosts = HOSTS.search(out)
+    if not failed and hosts and hosts[1] != "2":
+        failed = f"its ranks were on {hosts[1]} host(s), not on 2"
     return {"failed": failed or ("" if rows else "no row"), "lost": lost, "wrong": wrong, "rows": len(rows), "resent": resent(out),
             "rails_down": out.count(" down: "), "small_p50_ms": round(statistics.median(small) / 1000, 2) if small else None}
 
@@ -73,9 +77,9 @@ def resent(out):
     return sum(int(n) for n in re.findall(r"settled: (\d+) sent again", out))
 
 
-def next_ranks(runs, setting, env, wanted):
-    """How many ranks the next run of a setting has: of which the fewest are right. None: there are enough of each."""
+def next_ranks(runs, setting, env, wanted, begun=()):
+    """How many ranks the next run of a setting has: of which the fewest are right or begun. None: there are enough of each."""
     alike = [run for run in runs if run["setting"] == setting and run["env"] == env and right(run)]
-    counts = {ranks: sum(run["ranks"] == ranks for run in alike) for ranks in RANKS}
+    counts = {ranks: sum(run["ranks"] == ranks for run in alike) + list(begun).count(ranks) for ranks in RANKS}
     fewest = min(RANKS, key=counts.get)
     return fewest if counts[fewest] < wanted else None
