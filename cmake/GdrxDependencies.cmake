@@ -16,7 +16,8 @@ find_package(CLI11 REQUIRED)
 find_package(MPI COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS SSL Crypto) # keys and TLS between ranks
-find_package(ZLIB) # snapshots are compressed
+find_package(LibArchive REQUIRED) # snapshots
+find_package(pugixml REQUIRED)   # files of topologies
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)
 find_library(UCX_UCP_LIBRARY libucp.so) # never the archive: a module is shared
 find_library(UCX_UCS_LIBRARY libucs.so) # never the archive: a module is shared

@@ -82,7 +82,7 @@ class Capture {
     tar_.add(shown(path.string()), FileTree::Kind::file, text);
   }
   Asked asked;
-  std::string finish() { return tar_.finish(); }
+  Result<std::string> finish() { return tar_.finish(); }
 
  private:
   std::string shown(const std::string& name) { return keep_ ? name : mask_.name(name); }
@@ -266,7 +266,7 @@ class Capture {
   const topo::HostFiles& files_;
   bool keep_;
   Mask mask_;
-  topo::TarWriter tar_;
+  topo::TarWriter tar_{topo::Packing::gzip};
   std::set<std::string> seen_;
 };
 
@@ -287,7 +287,7 @@ Result<std::string> capture(const Host& host, const CaptureOptions& options) {
   const std::string links = topo::links_text(topology);
   if (!links.empty()) capture.add(topo::kLinksFile, links);
   capture.add(kCallsFile, calls_text(host.calls, capture.asked, options.keep_names));
-  return topo::gzip(capture.finish());
+  return capture.finish();
 }
 
 Host host_of(const topo::Snapshot& snapshot) {

@@ -7,7 +7,7 @@ from softroce.initramfs import EARLY_MODULES, needed
 from softroce.kernel import command, find_kernel
 from softroce.root import Root
 
-PACKAGES = ["python3", "openmpi-bin", "libucx0", "libhwloc15", "libssl3", "zlib1g", "ibverbs-providers", "ibverbs-utils", "librdmacm1",
+PACKAGES = ["python3", "openmpi-bin", "libucx0", "libhwloc15", "libssl3", "libpugixml1v5", "libarchive13", "ibverbs-providers", "ibverbs-utils", "librdmacm1",
             "iproute2", "rdma-core", "kmod", "perftest", "qemu-system-x86"]
 # What a guest never reads, and most of a root's size.
 LEFT_OUT = ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian", "usr/share/icons",

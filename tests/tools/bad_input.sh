@@ -35,7 +35,7 @@ echo '<!DOCTYPE x [<!ENTITY a "&b;"><!ENTITY b "&a;">]><system version="&a;"/>' 
 each 'declarations' cycle.xml
 echo '<!DOCTYPE x SYSTEM "file:///etc/passwd"><system version="&x;"/>' > outside.xml
 each 'entity' outside.xml
-python3 -c 'print("<system>" + "<cpu>" * 200000)' > deep.xml
+python3 -c 'print("<system>" + "<cpu>" * 200000 + "</cpu>" * 200000 + "</system>")' > deep.xml
 each 'too deep' deep.xml
 python3 -c 'print("<system>" + "<cpu numaid=\"0\"/>" * 2000000 + "</system>")' > large.xml
 each 'large.xml' large.xml

@@ -327,7 +327,7 @@ Result<std::vector<NumaNode>> hwloc_numa() {
 }
 
 Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
-  // Our reader first: it bounds what the larger parser below gets to see.
+  // pugixml first: the larger parser below sees no more than the bounded document.
   const XmlDocument document = GDRX_TRY(parse_xml(text, source));
   if (document.root().name != "topology") {
     return fail(Errc::invalid_argument,
@@ -343,7 +343,7 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
   }
   GDRX_TRY(check_sets(document, source));
   GDRX_TRY(check_buses(document, source));
-  return Topology::make(GDRX_TRY(hwloc_parts(text, std::move(source))));
+  return Topology::make(GDRX_TRY(hwloc_parts(document.text, std::move(source))));
 }
 
 }  // namespace gdrx::topo

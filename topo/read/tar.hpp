@@ -1,37 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tar archive as a tree in memory, and back. Reads what GNU and POSIX tar write; refuses hard
+// A tar archive, plain or by gzip, as a tree in memory, and back, by libarchive. Refuses hard
 // links, device nodes and everything that is larger than a snapshot can be.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "topo/read/file_tree.hpp"
+
+struct archive;
 
 namespace gdrx::topo {
 
 inline constexpr std::size_t kMostSnapshotBytes = std::size_t{64} << 20;  // unpacked
 inline constexpr std::size_t kMostSnapshotEntries = 200000;
 
+bool is_gzip(std::string_view bytes) noexcept;
 /// Errors are one line without the archive's name.
 Result<FileTree> parse_tar(std::string_view bytes);
 
+enum class Packing { none, gzip };
+
 class TarWriter {
  public:
+  explicit TarWriter(Packing packing);
   void add(std::string_view path, FileTree::Kind kind, std::string_view text);
-  /// The whole archive. Its times are 0 and its owner root: the same files give the same bytes.
-  std::string finish();
+  /// The whole archive, once. Its times are 0 and its owner root: the same files give the same
+  /// bytes.
+  Result<std::string> finish();
 
  private:
-  void header(std::string_view path, char type, std::size_t size, std::string_view link);
-  void body(std::string_view text);
-  std::string bytes_;
+  struct Close {
+    void operator()(archive* of) const noexcept;
+  };
+  void check(int status);
+  std::unique_ptr<std::string> bytes_;  // before what writes to it
+  std::unique_ptr<archive, Close> archive_;
+  std::string failed_;
 };
-
-/// gzip. Errc::unsupported where gdrx was built without zlib.
-bool is_gzip(std::string_view bytes) noexcept;
-Result<std::string> gunzip(std::string_view bytes, std::size_t most);
-Result<std::string> gzip(std::string_view bytes);
-bool has_zlib() noexcept;
 
 }  // namespace gdrx::topo

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict reader of small XML files: elements and attributes. No document type with a body, no
-// entities but the five, no text, bounded in every direction: such files come from anywhere.
+// Elements and attributes of small XML files, read by pugixml. No document type with a body, no
+// other alphabets, bounded in every direction: such files come from anywhere.
 #pragma once
 
 #include <string>
@@ -27,6 +27,9 @@ struct XmlElement {
 
 struct XmlDocument {
   std::vector<XmlElement> elements;  // the root is first
+  /// The same document written anew, without comments and declarations: what another parser is
+  /// given, which then sees no more than what was looked at here.
+  std::string text;
   const XmlElement& root() const { return elements.front(); }
 };
 
