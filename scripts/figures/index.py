@@ -5,7 +5,7 @@ import json, re
 from .common import ROOT, table
 
 FOLDERS = {"host": "host memory, communicators, faults", "gpu": "GPUs of one host and of several", "nccl": "NCCL over the plugin, gdrx in place of NCCL",
-           "mpi": "MPI programs", "torch": "PyTorch", "softroce": "two virtual machines with soft-RoCE", "distributions": "bare roots of distributions"}
+           "mpi": "MPI programs", "torch": "PyTorch", "softroce": "two virtual machines with soft-RoCE", "distributions": "bare roots of distributions", "aarch64": "an emulated aarch64"}
 LONGEST = 100  # characters of a command
 
 
