@@ -39,6 +39,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # GCC 12 sees overlaps inside std::string that are not there (GCC bug 105651).
   target_compile_options(gdrx_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # From 256 MB on GCC looks for what it can free, for a tenth of its time. Left alone, the largest source takes 0.9 GB, not 0.7.
+  target_compile_options(gdrx_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # Sources that are compiled together are taken for headers of that one.
   target_compile_options(gdrx_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
