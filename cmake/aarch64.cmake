@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Cross-compiles for aarch64 against a sysroot, and runs what it makes by qemu-user: scripts/aarch64 makes the sysroot.
-#   cmake --toolchain cmake/aarch64.cmake -DGDRX_SYSROOT=DIR -DGDRX_CUDA=OFF ...
+#   cmake --toolchain cmake/aarch64.cmake -DGDRX_SYSROOT=DIR ...
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GDRX_SYSROOT GDRX_QEMU)
 set(CMAKE_SYSROOT "${GDRX_SYSROOT}")
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CUDA_COMPILER NOTFOUND) # kernels are for emulated GPUs
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
