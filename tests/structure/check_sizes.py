@@ -29,7 +29,7 @@ LARGE = {
     "python/csrc/engine.hpp Engine": 16,
     "transport/tcp/device.hpp TcpDevice": 16,
     "transport/verbs/link.hpp Link": 22,
-    "transport/verbs/path.hpp Path": 27,
+    "transport/verbs/qp_channel.hpp QpChannel": 27,
     "transport/verbs/peer.hpp Peer": 23,
     "transport/verbs/rail.hpp Rail": 34,
 }

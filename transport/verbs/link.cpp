@@ -30,8 +30,8 @@ std::uint32_t Link::psn_seed() const noexcept {
 }
 
 bool Link::unacknowledged() const noexcept {
-  return opened_ && std::any_of(paths_.begin(), paths_.begin() + setup_.qps,
-                                [](const Path& path) { return !path.idle(); });
+  return opened_ && std::any_of(channels_.begin(), channels_.begin() + setup_.qps,
+                                [](const QpChannel& channel) { return !channel.idle(); });
 }
 
 void Link::restart_timer(Instant now) noexcept {
@@ -44,12 +44,12 @@ void Link::back_off(Instant now) noexcept {
   wait_ = std::min(2 * wait_, kLongestWait);
 }
 
-void Link::open_paths(Instant now) {
+void Link::open_channels(Instant now) {
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    const auto id = static_cast<std::uint32_t>(setup_.first_path + i);
-    auto opened = paths_[i].open(rail(), id, setup_.memory[i]);
+    const auto id = static_cast<std::uint32_t>(setup_.first_channel + i);
+    auto opened = channels_[i].open(rail(), id, setup_.memory[i]);
     if (opened) continue;
-    for (std::size_t j = 0; j < i; ++j) paths_[j].close();
+    for (std::size_t j = 0; j < i; ++j) channels_[j].close();
     // Out of something: the NIC may have it again later.
     const bool for_good = refused_for_good(opened.error().native);
     if (for_good) state_ = LinkState::dead;
@@ -59,7 +59,7 @@ void Link::open_paths(Instant now) {
   opened_ = true;
   own_guard_ = guarded_ = rail().repeats();
   connected_ = peer_up_ = false;
-  last_qp_ = paths_[0].number();
+  last_qp_ = channels_[0].number();
 }
 
 void Link::say_hello(std::uint8_t flags) noexcept {
@@ -71,8 +71,8 @@ void Link::say_hello(std::uint8_t flags) noexcept {
   message.credit_address = setup_.credit_address;
   message.credit_rkey = setup_.credit_rkey;
   message.psn = psn_seed();
-  for (std::size_t i = 0; i < setup_.qps; ++i) message.qp[i] = paths_[i].number();
-  if (const auto ece = options_.ece ? paths_[0].ece() : std::nullopt) {
+  for (std::size_t i = 0; i < setup_.qps; ++i) message.qp[i] = channels_[i].number();
+  if (const auto ece = options_.ece ? channels_[0].ece() : std::nullopt) {
     message.flags |= kEce;
     message.ece_vendor = ece->vendor_id;
     message.ece_options = ece->options;
@@ -94,14 +94,14 @@ void Link::say_fenced(std::uint32_t generation, const std::array<std::uint32_t, 
 // The leading end offers, the other one connects with what both can and tells it; then the first
 // connects with that.
 bool Link::waits_for_ece(const Control& hello) const noexcept {
-  const bool both = options_.ece && (hello.flags & kEce) != 0 && paths_[0].ece().has_value();
+  const bool both = options_.ece && (hello.flags & kEce) != 0 && channels_[0].ece().has_value();
   return both && setup_.leads && (hello.flags & kReady) == 0;
 }
 
-bool Link::connect_paths(const Control& hello, Instant now) {
-  if (options_.ece && (hello.flags & kEce) != 0 && paths_[0].ece()) {
+bool Link::connect_channels(const Control& hello, Instant now) {
+  if (options_.ece && (hello.flags & kEce) != 0 && channels_[0].ece()) {
     const ibv_ece wanted{hello.ece_vendor, hello.ece_options, hello.ece_mask};
-    for (Path& path : paths()) path.set_ece(wanted);
+    for (QpChannel& channel : channels()) channel.set_ece(wanted);
   }
   guarded_ = own_guard_ || (hello.flags & kGuard) != 0;
   for (std::size_t i = 0; i < setup_.qps; ++i) {
@@ -114,7 +114,7 @@ bool Link::connect_paths(const Control& hello, Instant now) {
     route.timeout = rail().timeout();
     route.retries = options_.retries;
     const PeerCredit credit{hello.credit_address + i * sizeof(CreditWord), hello.credit_rkey};
-    if (auto done = paths_[i].connect(route, hello.receives, credit, guarded_); !done) {
+    if (auto done = channels_[i].connect(route, hello.receives, credit, guarded_); !done) {
       connected_ = true;  // some QPs may know the peer: it has to be fenced like any other
       fail(describe(done.error()), now);
       return false;
@@ -133,7 +133,7 @@ void Link::on_hello(const Control& message, Instant now) {
   }
   owner_.peer_delivered(message.delivered);
   if (!connected_ && waits_for_ece(message)) return say_hello(0);
-  if (!connected_ && !connect_paths(message, now)) return;
+  if (!connected_ && !connect_channels(message, now)) return;
   if ((message.flags & kReady) != 0 && state_ == LinkState::connecting) {
     state_ = LinkState::up;
     owner_.link_up(setup_.number);
@@ -152,15 +152,15 @@ void Link::fail(const std::string& why, Instant now) {
   fence_until_ = now + kDrainTime;
   fenced_generation_ = generation_;
   peer_fenced_ = false;
-  for (Path& path : paths()) path.to_error();
+  for (QpChannel& channel : channels()) channel.to_error();
   owner_.link_failed(setup_.number, why);
 }
 
 // All that completed has been polled; what the QPs received is final.
 void Link::finish_fence(Instant now) {
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    received_[i] = opened_ ? paths_[i].received() : 0;
-    paths_[i].close();
+    received_[i] = opened_ ? channels_[i].received() : 0;
+    channels_[i].close();
   }
   opened_ = false;
   rail().count_landed();  // units that will be said not to have come
@@ -211,7 +211,7 @@ void Link::settle(Instant now) {
     owner_.unit_lost(unit);
   };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    const auto all = paths_[i].settle(peer_received_[i], on_arrived, on_lost);
+    const auto all = channels_[i].settle(peer_received_[i], on_arrived, on_lost);
     fewer = fewer || std::is_lt(all);
     more = more || std::is_gt(all);
   }
@@ -227,7 +227,7 @@ void Link::settle(Instant now) {
 }
 
 void Link::shut() noexcept {
-  for (Path& path : paths()) path.close();
+  for (QpChannel& channel : channels()) channel.close();
   opened_ = false;
   state_ = LinkState::dead;
 }
@@ -248,13 +248,13 @@ void Link::tick(Instant now) {
         connected_ = connected_ && opened_;
         if (connected_) return fail("the NIC is dead", now);
         // Whoever knows these QPs has sent them nothing: they were never ready.
-        for (Path& path : paths()) path.close();
+        for (QpChannel& channel : channels()) channel.close();
         opened_ = false;
         state_ = LinkState::dead;
         return;
       }
       if (now < next_ || !rail().port_up()) return;
-      if (!opened_) open_paths(now);
+      if (!opened_) open_channels(now);
       if (!opened_) return;
       say_hello(connected_ ? kReady : 0);
       back_off(now);
@@ -264,9 +264,9 @@ void Link::tick(Instant now) {
       if (rail().dead()) fail("the NIC is dead", now);
       return;
     case LinkState::fencing: {
-      const auto live = paths();
-      const bool drained = std::all_of(live.begin(), live.end(), [](const Path& path) {
-        return !path.open() || path.drained();
+      const auto live = channels();
+      const bool drained = std::all_of(live.begin(), live.end(), [](const QpChannel& channel) {
+        return !channel.open() || channel.drained();
       });
       // A process that was not run for a while polls what came meanwhile first.
       const bool late = now >= fence_until_ && rail().quiet();

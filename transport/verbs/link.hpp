@@ -9,7 +9,7 @@
 #include <string>
 
 #include "gdrx/clock.hpp"
-#include "transport/verbs/path.hpp"
+#include "transport/verbs/qp_channel.hpp"
 
 namespace gdrx::verbs {
 
@@ -48,8 +48,8 @@ class Link {
     Rail* rail = nullptr;
     std::size_t rail_index = 0;  // of ours
     std::size_t peer_rail = 0;   // of the peer's
-    std::array<PathMemory, kMaxQps> memory;
-    std::uint32_t first_path = 0;  // id
+    std::array<ChannelMemory, kMaxQps> memory;
+    std::uint32_t first_channel = 0;  // id
     std::uint64_t credit_address = 0;
     std::uint32_t credit_rkey = 0;
     std::uint32_t psn = 0;
@@ -65,7 +65,7 @@ class Link {
   std::size_t rail_index() const noexcept { return setup_.rail_index; }
   std::size_t peer_rail() const noexcept { return setup_.peer_rail; }
   std::uint32_t generation() const noexcept { return generation_; }
-  std::span<Path> paths() noexcept { return {paths_.data(), setup_.qps}; }
+  std::span<QpChannel> channels() noexcept { return {channels_.data(), setup_.qps}; }
   std::uint32_t qp_number() const noexcept { return last_qp_; }
   Instant heard() const noexcept { return heard_; }
   bool unacknowledged() const noexcept;
@@ -91,8 +91,8 @@ class Link {
 
  private:
   std::uint32_t psn_seed() const noexcept;
-  void open_paths(Instant now);
-  bool connect_paths(const Control& hello, Instant now);
+  void open_channels(Instant now);
+  bool connect_channels(const Control& hello, Instant now);
   bool waits_for_ece(const Control& hello) const noexcept;
   void say_hello(std::uint8_t flags) noexcept;
   void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
@@ -109,7 +109,7 @@ class Link {
   RailAddress peer_;
   LinkState state_ = LinkState::connecting;
   std::uint32_t generation_ = 1;
-  std::array<Path, kMaxQps> paths_;
+  std::array<QpChannel, kMaxQps> channels_;
   bool opened_ = false;
   bool own_guard_ = false;  // of our NIC, as this life's hellos say
   bool guarded_ = false;

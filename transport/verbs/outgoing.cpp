@@ -24,26 +24,26 @@ bool contains(std::span<const std::byte> region, std::span<const std::byte> payl
 
 }  // namespace
 
-Path* Outgoing::path_of(Link& link, Bytes bytes) noexcept {
-  const std::span<Path> paths = link.paths();
+QpChannel* Outgoing::channel_of(Link& link, Bytes bytes) noexcept {
+  const std::span<QpChannel> channels = link.channels();
   const std::uint32_t requests = link.rail().requests_for(bytes);
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    Path& path = paths[(path_turn_ + i) % paths.size()];
-    if (path.room(requests)) return &path;
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    QpChannel& channel = channels[(channel_turn_ + i) % channels.size()];
+    if (channel.room(requests)) return &channel;
   }
   return nullptr;
 }
 
 // Small messages rotate over links and QPs on a counter of their own.
-Path* Outgoing::choose(Link** link, Bytes bytes) noexcept {
+QpChannel* Outgoing::choose(Link** link, Bytes bytes) noexcept {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& candidate = *links_[(link_turn_ + i) % links_.size()];
     if (candidate.state() != LinkState::up) continue;
-    if (Path* path = path_of(candidate, bytes); path != nullptr) {
+    if (QpChannel* channel = channel_of(candidate, bytes); channel != nullptr) {
       link_turn_ = (link_turn_ + i + 1) % links_.size();
-      if (link_turn_ == 0) ++path_turn_;
+      if (link_turn_ == 0) ++channel_turn_;
       *link = &candidate;
-      return path;
+      return channel;
     }
   }
   return nullptr;
@@ -63,8 +63,8 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
     return Progress::pending;
   }
   Link* link = nullptr;
-  Path* path = choose(&link);
-  if (path == nullptr) return Progress::pending;
+  QpChannel* channel = choose(&link);
+  if (channel == nullptr) return Progress::pending;
   prepare(op, remote, fresh);
   if (GDRX_TRY(hold_payload(op, fresh)) == Progress::pending) return Progress::pending;
   if (fresh.form != Form::eager) {
@@ -76,7 +76,7 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
     // The striper has found the rail that is free first, or the nearest one.
     if (op.payload.size() >= kLeastStripe || (fresh.far | fresh.key.far) != 0) {
       link = links_[fresh.stripes.item[0].rail].get();
-      path = path_of(*link, bytes_of(fresh, 0));
+      channel = channel_of(*link, bytes_of(fresh, 0));
     }
   }
   write_head(fresh, op.header);
@@ -99,13 +99,13 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   for (unsigned unit = 0; unit < units; ++unit) {
     if (unit > 0) {
       link = links_[fresh.stripes.item[unit - 1].rail].get();
-      path = link->state() == LinkState::up ? path_of(*link, bytes_of(fresh, unit)) : nullptr;
+      channel = link->state() == LinkState::up ? channel_of(*link, bytes_of(fresh, unit)) : nullptr;
     }
-    if (path == nullptr) {
+    if (channel == nullptr) {
       fresh.todo = static_cast<std::uint16_t>(fresh.todo | 1U << unit);
-      ++lost_;  // resend() finds it a path
+      ++lost_;  // resend() finds it a QP channel
     } else {
-      post_unit(fresh, unit, *link, *path, fresh.form != Form::eager);
+      post_unit(fresh, unit, *link, *channel, fresh.form != Form::eager);
     }
   }
   core_.counters.stripes += units;
@@ -171,10 +171,10 @@ Result<Progress> Outgoing::cut(Message& fresh) {
                     });
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
-    if (link.state() != LinkState::up || path_of(link) == nullptr) continue;
+    if (link.state() != LinkState::up || channel_of(link) == nullptr) continue;
     if (near && far_away(fresh, link)) continue;
     loads[i].weight = std::max(1U, std::min(link.rail().address().speed, link.peer().speed));
-    for (const Path& path : link.paths()) loads[i].outstanding += path.outstanding();
+    for (const QpChannel& channel : link.channels()) loads[i].outstanding += channel.outstanding();
   }
   fresh.stripes = stripe(fresh.payload.size(), std::span(loads).first(links_.size()));
   if (fresh.stripes.count == 0) return Progress::pending;
@@ -190,7 +190,7 @@ Result<Progress> Outgoing::cut(Message& fresh) {
                               fresh.payload.size(), link.rail().name(), link.rail().longest_write(),
                               kLongestUnit));
     }
-    if (path_of(link, bytes) == nullptr) return Progress::pending;
+    if (channel_of(link, bytes) == nullptr) return Progress::pending;
   }
   const bool fits =
       (!fresh.has_immediate || fresh.immediate <= 0xffff) && (fresh.key.flags & kCopied) == 0;
@@ -230,13 +230,15 @@ std::uint32_t Outgoing::payload_lkey(const Message& of, const Link& link) const 
 }
 
 // What fails here fails its link, and is sent again when that is fenced.
-void Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept {
+void Outgoing::post_unit(Message& of, unsigned unit, Link& link, QpChannel& channel,
+                         bool soon) noexcept {
   const auto sequence =
       oldest_ + ((static_cast<std::uint64_t>(&of - ring_.data()) - oldest_) % kWindow);
   const auto index = static_cast<std::uint8_t>(unit);
-  const int error = unit == 0 && of.form != Form::whole
-                        ? post_head(of, {sequence, 0, index}, link, path, soon)
-                        : post_write(of, {sequence, bytes_of(of, unit), index}, link, path, soon);
+  const int error =
+      unit == 0 && of.form != Form::whole
+          ? post_head(of, {sequence, 0, index}, link, channel, soon)
+          : post_write(of, {sequence, bytes_of(of, unit), index}, link, channel, soon);
   const bool write = unit > 0 || of.form == Form::whole;
   if (write && link.guarded()) to_confirm_ = std::max(to_confirm_, sequence + 1);
   if (error != 0) {
@@ -244,21 +246,22 @@ void Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, boo
   }
 }
 
-int Outgoing::post_head(const Message& of, Unit unit, Link& link, Path& path, bool soon) noexcept {
+int Outgoing::post_head(const Message& of, Unit unit, Link& link, QpChannel& channel,
+                        bool soon) noexcept {
   unit.bytes = sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
   ibv_sge piece = piece_of(slot(unit.sequence), unit.bytes, place_.lkeys[link.rail_index()]);
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
-  if (unit.bytes <= path.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
-  return path.post(request, unit, soon);
+  if (unit.bytes <= channel.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return channel.post(request, unit, soon);
 }
 
 // The last write has the immediate. Plain writes go before it: what is more than the NIC takes at
 // once, and all bytes where the fabric reroutes packets: there a write with immediate has to come
 // in order, and plain ones need not.
-int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& path,
+int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, QpChannel& channel,
                          bool soon) noexcept {
   const bool whole = of.form == Form::whole;
   const Stripe& part = of.stripes.item[whole ? 0 : unit.index - 1U];
@@ -282,7 +285,7 @@ int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& 
     add(piece_of(from, now, payload_lkey(of, link)));
     bytes.wr.rdma.remote_addr = to;
     if (now == left) break;
-    if (const int error = path.post_part(bytes, unit); error != 0) return error;
+    if (const int error = channel.post_part(bytes, unit); error != 0) return error;
     left -= now;
     from += now;
     to += header + now;
@@ -296,9 +299,9 @@ int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& 
   ibv_send_wr last = bytes;
   last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   last.imm_data = htobe32(encode(signal));
-  if (!apart) return path.post(last, unit, soon);
+  if (!apart) return channel.post(last, unit, soon);
   last.num_sge = 0;
-  return path.post(last, unit, soon, &bytes);
+  return channel.post(last, unit, soon, &bytes);
 }
 
 void Outgoing::acknowledged(const Unit& unit) noexcept {
@@ -349,9 +352,9 @@ void Outgoing::resend() noexcept {
     while (of.todo != 0) {
       Link* link = nullptr;
       const auto unit = static_cast<unsigned>(std::countr_zero(of.todo));
-      Path* path = choose(&link, bytes_of(of, unit));
-      if (path == nullptr) return;
-      post_unit(of, unit, *link, *path, true);
+      QpChannel* channel = choose(&link, bytes_of(of, unit));
+      if (channel == nullptr) return;
+      post_unit(of, unit, *link, *channel, true);
       of.todo = static_cast<std::uint16_t>(of.todo & ~(1U << unit));
       --lost_;
     }

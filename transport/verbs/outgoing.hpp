@@ -73,17 +73,18 @@ class Outgoing {
   std::byte* slot(std::uint64_t sequence) const noexcept {
     return place_.memory + sequence % kWindow * kReceiveSlot;
   }
-  Path* choose(Link** link, Bytes bytes = 0) noexcept;
-  Path* path_of(Link& link, Bytes bytes = 0) noexcept;
+  QpChannel* choose(Link** link, Bytes bytes = 0) noexcept;
+  QpChannel* channel_of(Link& link, Bytes bytes = 0) noexcept;
   void prepare(const WriteOp& op, const Remote& remote, Message& fresh);
   Result<Progress> hold_payload(const WriteOp& op, Message& fresh);
   Result<Progress> cut(Message& fresh);
   bool far_away(const Message& of, const Link& link) const noexcept;
   static Bytes bytes_of(const Message& of, unsigned unit) noexcept;
   void write_head(const Message& fresh, std::span<const std::byte> header) noexcept;
-  void post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept;
-  int post_head(const Message& of, Unit unit, Link& link, Path& path, bool soon) noexcept;
-  int post_write(const Message& of, const Unit& unit, Link& link, Path& path, bool soon) noexcept;
+  void post_unit(Message& of, unsigned unit, Link& link, QpChannel& channel, bool soon) noexcept;
+  int post_head(const Message& of, Unit unit, Link& link, QpChannel& channel, bool soon) noexcept;
+  int post_write(const Message& of, const Unit& unit, Link& link, QpChannel& channel,
+                 bool soon) noexcept;
   std::uint32_t payload_lkey(const Message& of, const Link& link) const noexcept;
 
   Core& core_;
@@ -99,7 +100,7 @@ class Outgoing {
   bool worn_out_ = false;
   std::uint64_t to_confirm_ = 0;
   std::size_t link_turn_ = 0;
-  std::size_t path_turn_ = 0;
+  std::size_t channel_turn_ = 0;
 };
 
 }  // namespace gdrx::verbs

@@ -21,22 +21,22 @@ constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) /
 }  // namespace
 
 Result<std::unique_ptr<Peer>> Peer::create(Core& core, Rank rank, std::uint64_t nonce,
-                                           const Pairing& pairing, std::uint32_t first_path) {
+                                           const Pairing& pairing, std::uint32_t first_channel) {
   auto peer = std::unique_ptr<Peer>(new Peer(core, rank, nonce, pairing));
-  GDRX_TRY(peer->open(first_path));
+  GDRX_TRY(peer->open(first_channel));
   return peer;
 }
 
 // One block: the words that the peer's NICs may write (whole pages, their own registration), the
 // words we send, the slots of what goes out, the receives.
-Result<void> Peer::open(std::uint32_t first_path) {
+Result<void> Peer::open(std::uint32_t first_channel) {
   const std::size_t links = pairing_.count;
   const std::size_t qps = core_.options.qps;
-  const std::size_t paths = links * qps;
-  const std::size_t words = round_up(paths * sizeof(CreditWord));
+  const std::size_t channels = links * qps;
+  const std::size_t words = round_up(channels * sizeof(CreditWord));
   const std::size_t slots = kWindow * kReceiveSlot;
   memory_ =
-      GDRX_TRY(Buffer::create(2 * words + round_up(slots + paths * kReceives * kReceiveSlot)));
+      GDRX_TRY(Buffer::create(2 * words + round_up(slots + channels * kReceives * kReceiveSlot)));
   std::byte* base = memory_.data();
   Outgoing::Place place;
   place.memory = base + 2 * words;
@@ -56,7 +56,7 @@ Result<void> Peer::open(std::uint32_t first_path) {
     setup.rail_index = pairing_.links[number].own;
     setup.peer_rail = pairing_.links[number].peer;
     setup.rail = core_.rails[setup.rail_index].get();
-    setup.first_path = first_path + static_cast<std::uint32_t>(number * qps);
+    setup.first_channel = first_channel + static_cast<std::uint32_t>(number * qps);
     setup.qps = static_cast<std::uint8_t>(qps);
     setup.leads = core_.nonce < nonce_;
     setup.credit_address =
@@ -64,10 +64,10 @@ Result<void> Peer::open(std::uint32_t first_path) {
     setup.credit_rkey = credits_[setup.rail_index]->rkey();
     setup.psn = static_cast<std::uint32_t>(core_.nonce ^ core_.nonce >> 32);
     for (std::size_t i = 0; i < qps; ++i) {
-      const std::size_t path = number * qps + i;
-      setup.memory[i].granted = reinterpret_cast<CreditWord*>(base) + path;
-      setup.memory[i].granting = reinterpret_cast<CreditWord*>(base + words) + path;
-      setup.memory[i].receives = base + 2 * words + slots + path * kReceives * kReceiveSlot;
+      const std::size_t channel = number * qps + i;
+      setup.memory[i].granted = reinterpret_cast<CreditWord*>(base) + channel;
+      setup.memory[i].granting = reinterpret_cast<CreditWord*>(base + words) + channel;
+      setup.memory[i].receives = base + 2 * words + slots + channel * kReceives * kReceiveSlot;
       setup.memory[i].lkey = buffers_[setup.rail_index]->lkey();
     }
     links_.push_back(std::make_unique<Link>(*this, core_.options, setup));
@@ -117,16 +117,17 @@ void Peer::on_control(const Control& message, Instant now) {
   }
 }
 
-void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path) {
+void Peer::on_completion(const ibv_wc& done, const QpChannel::Mark& mark, Link& link,
+                         QpChannel& channel) {
   stir();
-  if (mark.receive) path.receive_ended();
+  if (mark.receive) channel.receive_ended();
   if (done.status != IBV_WC_SUCCESS) {
     if (is_final(done.status)) {
       last_.link = link.number();
-      return give_up(fmt::format("{} (qp {:#x})", text_of(done.status), path.number()));
+      return give_up(fmt::format("{} (qp {:#x})", text_of(done.status), channel.number()));
     }
     if (done.status != IBV_WC_WR_FLUSH_ERR) {
-      link.fail(fmt::format("{} (qp {:#x})", text_of(done.status), path.number()),
+      link.fail(fmt::format("{} (qp {:#x})", text_of(done.status), channel.number()),
                 core_.clock->now());
     } else {
       link.fail("its work was flushed", core_.clock->now());
@@ -137,10 +138,10 @@ void Peer::on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link,
   if (!mark.receive) {
     heard_ = core_.clock->now();
     link.on_acknowledged(heard_);
-    path.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
+    channel.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
     return;
   }
-  on_receive(done, mark, link, path);
+  on_receive(done, mark, link, channel);
 }
 
 // Of a thousand peers few have anything to do.
@@ -166,11 +167,11 @@ bool Peer::round(bool idle) noexcept {
       due = due || link->state() != LinkState::dead;
       continue;
     }
-    for (Path& path : link->paths()) {
-      path.grant(delivered());
-      outgoing_.peer_delivered(path.peer_delivered());
-      if (idle) path.flush();
-      due = due || !path.settled(delivered());
+    for (QpChannel& channel : link->channels()) {
+      channel.grant(delivered());
+      outgoing_.peer_delivered(channel.peer_delivered());
+      if (idle) channel.flush();
+      due = due || !channel.settled(delivered());
     }
   }
   if (guarded_) exchange_acknowledged();
@@ -279,9 +280,10 @@ bool Peer::owed() const noexcept {
   if (!guarded_) return false;
   return confirmed_ < outgoing_.to_confirm() ||
          std::any_of(links_.begin(), links_.end(), [](const auto& link) {
-           const auto paths = link->paths();
-           return std::any_of(paths.begin(), paths.end(),
-                              [](const Path& path) { return path.open() && path.confirming(); });
+           const auto channels = link->channels();
+           return std::any_of(channels.begin(), channels.end(), [](const QpChannel& channel) {
+             return channel.open() && channel.confirming();
+           });
          });
 }
 

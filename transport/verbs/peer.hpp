@@ -17,9 +17,9 @@ namespace gdrx::verbs {
 // Final, and nobody owns a LinkOwner: no virtual destructor is needed.
 class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
  public:
-  /// `first_path` is the id of the first of links() * qps paths.
+  /// `first_channel` is the id of the first of links() * qps QP channels.
   static Result<std::unique_ptr<Peer>> create(Core& core, Rank rank, std::uint64_t nonce,
-                                              const Pairing& pairing, std::uint32_t first_path);
+                                              const Pairing& pairing, std::uint32_t first_channel);
 
   Rank rank() const noexcept { return rank_; }
   std::uint64_t nonce() const noexcept { return nonce_; }
@@ -32,8 +32,9 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   /// The address of the peer's port that link `number` leads to.
   Result<void> learn(std::uint8_t number, const RailAddress& rail);
   void on_control(const Control& message, Instant now);
-  /// A completion of one of the paths of link `link`.
-  void on_completion(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path);
+  /// A completion of one of the QP channels of link `link`.
+  void on_completion(const ibv_wc& done, const QpChannel::Mark& mark, Link& link,
+                     QpChannel& channel);
   /// Something may be due: the device's next poll looks at it, and until there is nothing.
   void stir() noexcept {
     if (!std::exchange(stirred_, true)) core_.stirred.push_back(this);
@@ -65,7 +66,7 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
         pairing_(pairing),
         incoming_(core, rank),
         outgoing_(core, rank, links_) {}
-  Result<void> open(std::uint32_t first_path);
+  Result<void> open(std::uint32_t first_channel);
   bool round(bool idle) noexcept;
   Result<void> reach(Link& link, Instant now);
   Result<void> take_handle(Link& link);
@@ -73,8 +74,9 @@ class Peer final : public LinkOwner {  // NOLINT(*-virtual-class-destructor)
   void leave_ports_that_are_down(Instant now);
   void look_for_silence(Instant now);
   void ping(Link& link, ControlKind kind) noexcept;
-  void on_receive(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path);
-  void on_repeated(const Incoming::Came& came, const ibv_wc& done, Link& link, const Path& path);
+  void on_receive(const ibv_wc& done, const QpChannel::Mark& mark, Link& link, QpChannel& channel);
+  void on_repeated(const Incoming::Came& came, const ibv_wc& done, Link& link,
+                   const QpChannel& channel);
   void exchange_acknowledged() noexcept;
   bool owed() const noexcept;
   std::string ends_of(Link& link) const;

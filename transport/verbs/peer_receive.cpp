@@ -8,25 +8,27 @@
 
 namespace gdrx::verbs {
 
-void Peer::on_receive(const ibv_wc& done, const Path::Mark& mark, Link& link, Path& path) {
+void Peer::on_receive(const ibv_wc& done, const QpChannel::Mark& mark, Link& link,
+                      QpChannel& channel) {
   link.rail().count_landed();
   const bool send = done.opcode == IBV_WC_RECV;
   // No message is empty: soft-RoCE repeats the end of a send without its bytes.
-  const bool ghost = send && done.byte_len == 0 && path.received() > 0;
+  const bool ghost = send && done.byte_len == 0 && channel.received() > 0;
   auto came = ghost  ? Result<Incoming::Came>(Incoming::Came{0, kNoUnit, true})
-              : send ? incoming_.on_send({path.receive_slot(mark.index), done.byte_len})
+              : send ? incoming_.on_send({channel.receive_slot(mark.index), done.byte_len})
                      : incoming_.on_signal(be32toh(done.imm_data), link.guarded());
   if (!came) {
     return give_up(fmt::format("it sent {} ({} to qp {:#x}, unit {} of it)", came.error().what,
-                               link.rail().name(), path.number(), path.received() + 1));
+                               link.rail().name(), channel.number(), channel.received() + 1));
   }
   if (came->again) {
-    on_repeated(*came, done, link, path);
+    on_repeated(*came, done, link, channel);
   } else {
-    path.count_received(came->sequence, came->unit);
+    channel.count_received(came->sequence, came->unit);
   }
   if (link.state() != LinkState::connecting && link.state() != LinkState::up) return;
-  const int error = came->again ? path.give_back_repeated(mark.index) : path.give_back(mark.index);
+  const int error =
+      came->again ? channel.give_back_repeated(mark.index) : channel.give_back(mark.index);
   if (error != 0) link.fail("ibv_post_recv failed", core_.clock->now());
 }
 
@@ -35,15 +37,15 @@ void Peer::on_receive(const ibv_wc& done, const Path::Mark& mark, Link& link, Pa
 // acknowledgement), and where delivery waits for that. A NIC of which this is news gets QPs where
 // it does.
 void Peer::on_repeated(const Incoming::Came& came, const ibv_wc& done, Link& link,
-                       const Path& path) {
+                       const QpChannel& channel) {
   const auto what = [&] {
     return fmt::format(
         "message {} again, of which part {} came when {} were delivered ({} to qp "
         "{:#x}, after unit {} of it)",
-        came.sequence, came.unit, incoming_.delivered(), link.rail().name(), path.number(),
-        path.received());
+        came.sequence, came.unit, incoming_.delivered(), link.rail().name(), channel.number(),
+        channel.received());
   };
-  if (came.unit != kNoUnit && !path.saw(came.sequence, came.unit)) {
+  if (came.unit != kNoUnit && !channel.saw(came.sequence, came.unit)) {
     return give_up("it sent " + what());
   }
   ++core_.counters.repeated;
@@ -61,9 +63,9 @@ void Peer::exchange_acknowledged() noexcept {
   const std::uint64_t ours = outgoing_.acknowledged();
   bool due = confirmed_ < outgoing_.to_confirm() && confirmed_ < ours;
   for (const auto& link : links_) {
-    for (Path& path : link->paths()) {
-      theirs = std::max(theirs, path.peer_acknowledged());
-      if (due && link->state() == LinkState::up && path.confirm(ours)) {
+    for (QpChannel& channel : link->channels()) {
+      theirs = std::max(theirs, channel.peer_acknowledged());
+      if (due && link->state() == LinkState::up && channel.confirm(ours)) {
         confirmed_ = ours;
         due = false;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/verbs/path.hpp"
+#include "transport/verbs/qp_channel.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ std::uint64_t load(std::uint64_t& word) noexcept {
 
 }  // namespace
 
-Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) {
+Result<void> QpChannel::open(Rail& rail, std::uint32_t id, const ChannelMemory& memory) {
   rail_ = &rail;
   id_ = id;
   memory_ = memory;
@@ -31,7 +31,7 @@ Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) 
   told_receives_ = kReceives;  // the hello says it
   told_delivered_ = 0;
   *memory_.granted = CreditWord{};
-  qp_ = GDRX_TRY(rail.make_qp(kPathLimits));
+  qp_ = GDRX_TRY(rail.make_qp(kChannelLimits));
   for (std::uint32_t slot = 0; slot < kReceives; ++slot) {
     if (const int error = give_back(slot); error != 0) {
       close();
@@ -41,38 +41,40 @@ Result<void> Path::open(Rail& rail, std::uint32_t id, const PathMemory& memory) 
   return {};
 }
 
-Result<void> Path::connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit,
-                           bool guarded) {
+Result<void> QpChannel::connect(const QpRoute& route, std::uint32_t receives,
+                                const PeerCredit& credit, bool guarded) {
   credit_ = credit;
   guarded_ = guarded;
   granted_ = receives;
   return qp_.qp->connect(route);
 }
 
-void Path::to_error() noexcept {
+void QpChannel::to_error() noexcept {
   try {
     if (open()) (void)qp_.qp->to_error();  // refused: the NIC is gone, and the QP with it
   } catch (const std::bad_alloc&) {        // for the words of a refusal
   }
 }
 
-void Path::close() noexcept {
-  if (open()) rail_->destroy_qp(qp_, kPathLimits);
+void QpChannel::close() noexcept {
+  if (open()) rail_->destroy_qp(qp_, kChannelLimits);
 }
 
-std::uint64_t Path::peer_delivered() const noexcept { return load(memory_.granted->delivered); }
+std::uint64_t QpChannel::peer_delivered() const noexcept {
+  return load(memory_.granted->delivered);
+}
 
-std::uint64_t Path::peer_acknowledged() const noexcept {
+std::uint64_t QpChannel::peer_acknowledged() const noexcept {
   return open() ? load(memory_.granted->acknowledged) : 0;
 }
 
-bool Path::saw(std::uint64_t sequence, unsigned unit) const noexcept {
+bool QpChannel::saw(std::uint64_t sequence, unsigned unit) const noexcept {
   const auto kept = std::min<std::size_t>(received_, seen_.size());
   return std::find(seen_.begin(), seen_.begin() + kept, key_of(sequence, unit)) !=
          seen_.begin() + kept;
 }
 
-bool Path::room(std::uint32_t requests) noexcept {
+bool QpChannel::room(std::uint32_t requests) noexcept {
   if (posted_ - retired_ + requests > kLongestUnit) return false;
   if (units_ < granted_) return true;
   // A peer that claims more than our ring holds gains nothing: the ring bounds what is posted.
@@ -80,7 +82,7 @@ bool Path::room(std::uint32_t requests) noexcept {
   return units_ < granted_;
 }
 
-int Path::post_receives() noexcept {
+int QpChannel::post_receives() noexcept {
   std::array<ibv_sge, kReceiveBatch> pieces{};
   std::array<ibv_recv_wr, kReceiveBatch> requests{};
   for (std::uint32_t i = 0; i < kReceiveBatch; ++i) {
@@ -101,7 +103,7 @@ int Path::post_receives() noexcept {
   return error;
 }
 
-void Path::book(const Unit& unit, bool signal) noexcept {
+void QpChannel::book(const Unit& unit, bool signal) noexcept {
   fifo_[posted_++ % kSends] = unit;
   if (signal) {
     ++signalled_;
@@ -111,8 +113,8 @@ void Path::book(const Unit& unit, bool signal) noexcept {
   }
 }
 
-int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal,
-                 ibv_send_wr* before) noexcept {
+int QpChannel::submit(ibv_send_wr& request, const Unit& unit, bool signal,
+                      ibv_send_wr* before) noexcept {
   if (before != nullptr) {
     before->wr_id = mark(false, posted_);
     before->next = &request;
@@ -126,7 +128,8 @@ int Path::submit(ibv_send_wr& request, const Unit& unit, bool signal,
   return error;
 }
 
-int Path::post(ibv_send_wr& request, const Unit& unit, bool soon, ibv_send_wr* before) noexcept {
+int QpChannel::post(ibv_send_wr& request, const Unit& unit, bool soon,
+                    ibv_send_wr* before) noexcept {
   const bool signal = soon || signalled_ == 0 || unsignalled_ + 1 >= kSignalEvery;
   const int error = submit(request, unit, signal, before);
   if (error != 0) {
@@ -140,17 +143,17 @@ int Path::post(ibv_send_wr& request, const Unit& unit, bool soon, ibv_send_wr* b
 
 // A part of it may be on its way, or all of it: not to be sent again before nothing of this QP can
 // land any more.
-void Path::doubt(const Unit& unit) noexcept {
+void QpChannel::doubt(const Unit& unit) noexcept {
   fifo_[posted_++ % kSends] = unit;
   outstanding_ += unit.bytes;
 }
 
-bool Path::grant_is_due(std::uint64_t delivered) const noexcept {
+bool QpChannel::grant_is_due(std::uint64_t delivered) const noexcept {
   return receives_posted_ - repeated_ >= told_receives_ + kReceives / 4 ||
          delivered - told_delivered_ >= kWindow / 4;
 }
 
-void Path::grant(std::uint64_t delivered) noexcept {
+void QpChannel::grant(std::uint64_t delivered) noexcept {
   const std::uint64_t receives = receives_posted_ - repeated_;
   if (!grant_is_due(delivered) || posted_ - retired_ >= kSends ||
       (guarded_ && under_way(grant_end_)))
@@ -164,7 +167,7 @@ void Path::grant(std::uint64_t delivered) noexcept {
   told_delivered_ = delivered;
 }
 
-bool Path::confirm(std::uint64_t messages) noexcept {
+bool QpChannel::confirm(std::uint64_t messages) noexcept {
   if (posted_ - retired_ >= kSends || confirming()) return false;
   memory_.granting->acknowledged = messages;
   if (write_word(&memory_.granting->acknowledged, sizeof messages, true) != 0) return false;
@@ -173,7 +176,7 @@ bool Path::confirm(std::uint64_t messages) noexcept {
 }
 
 // Into the same member of the peer's word.
-int Path::write_word(const std::uint64_t* from, std::size_t bytes, bool signal) noexcept {
+int QpChannel::write_word(const std::uint64_t* from, std::size_t bytes, bool signal) noexcept {
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(from);
   piece.length = static_cast<std::uint32_t>(bytes);
@@ -190,7 +193,7 @@ int Path::write_word(const std::uint64_t* from, std::size_t bytes, bool signal) 
   return submit(request, Unit{}, signal);
 }
 
-void Path::flush() noexcept {
+void QpChannel::flush() noexcept {
   if (unsignalled_ == 0 || signalled_ != 0 || posted_ - retired_ >= kSends) return;
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;  // of no bytes: takes no receive of the peer's

@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kLongestUnit = kSends - kReserved;  // work reque
 inline constexpr std::uint32_t kInlineBytes = 128;
 inline constexpr std::size_t kReceiveSlot = 1088;
 static_assert(kReceiveSlot >= kSendBytes);
-inline constexpr QpLimits kPathLimits{kSends, kReceives, kInlineBytes};
+inline constexpr QpLimits kChannelLimits{kSends, kReceives, kInlineBytes};
 
 /// A unit of a message; what is posted that is none has kNoUnit.
 inline constexpr std::uint8_t kNoUnit = 0xff;
@@ -32,8 +32,8 @@ struct Unit {
   std::uint8_t index = kNoUnit;
 };
 
-/// Memory a path uses, parts of the peer's block.
-struct PathMemory {
+/// Memory a QP channel uses, parts of the peer's block.
+struct ChannelMemory {
   std::byte* receives = nullptr;  // kReceives * kReceiveSlot
   std::uint32_t lkey = 0;
   CreditWord* granted = nullptr;   // written by the peer's NIC
@@ -45,10 +45,10 @@ struct PeerCredit {
   std::uint32_t rkey = 0;
 };
 
-class Path {
+class QpChannel {
  public:
   /// The QP is made, receives are posted; `id` comes back in every completion's wr_id.
-  Result<void> open(Rail& rail, std::uint32_t id, const PathMemory& memory);
+  Result<void> open(Rail& rail, std::uint32_t id, const ChannelMemory& memory);
   /// `guarded`: what is posted may land twice, so a word is not written before the last one is
   /// acknowledged.
   Result<void> connect(const QpRoute& route, std::uint32_t receives, const PeerCredit& credit,
@@ -73,7 +73,7 @@ class Path {
   std::uint64_t peer_acknowledged() const noexcept;
 
   /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error this
-  /// path has to be fenced, which tells whether the unit, or a part of it, left after all.
+  /// QP channel has to be fenced, which tells whether the unit, or a part of it, left after all.
   /// `before`: a write that is part of the unit and takes no receive, posted together with it.
   int post(ibv_send_wr& request, const Unit& unit, bool soon,
            ibv_send_wr* before = nullptr) noexcept;
@@ -176,7 +176,7 @@ class Path {
   RailQp qp_;
   std::uint32_t id_ = 0;
   std::uint32_t generation_ = 0;
-  PathMemory memory_;
+  ChannelMemory memory_;
   PeerCredit credit_;
   std::array<Unit, kSends> fifo_{};
   std::uint32_t posted_ = 0;  // work requests
@@ -204,7 +204,7 @@ class Path {
   /// What is in a wr_id.
   struct Mark {
     bool receive = false;
-    std::uint32_t path = 0;
+    std::uint32_t channel = 0;
     std::uint32_t generation = 0;
     std::uint32_t index = 0;  // of the send, or the receive's slot
   };
@@ -216,7 +216,7 @@ class Path {
   bool current(const Mark& mark) const noexcept {
     return open() && mark.generation == (generation_ & 0xffff);
   }
-  static constexpr std::uint32_t kMaxPaths = 1U << 15;
+  static constexpr std::uint32_t kMaxChannels = 1U << 15;
 
  private:
   std::uint64_t mark(bool receive, std::uint32_t index) const noexcept {
