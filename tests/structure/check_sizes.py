@@ -28,7 +28,7 @@ LARGE = {
     "plugin/core/sender.hpp Sender": 28,
     "python/csrc/engine.hpp Engine": 16,
     "transport/tcp/device.hpp TcpDevice": 16,
-    "transport/verbs/link.hpp Link": 22,
+    "transport/verbs/port_pair.hpp PortPair": 22,
     "transport/verbs/qp_channel.hpp QpChannel": 27,
     "transport/verbs/peer.hpp Peer": 23,
     "transport/verbs/rail.hpp Rail": 34,

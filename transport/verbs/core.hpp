@@ -31,7 +31,7 @@ struct LocalRegion {
 struct Counters {
   std::uint64_t messages = 0;
   std::uint64_t stripes = 0;
-  std::uint64_t rails_down = 0;  // links that failed
+  std::uint64_t rails_down = 0;  // port pairs that failed
   std::uint64_t resent = 0;      // units sent again after one of them
   std::uint64_t copied = 0;      // bytes of payloads that were not registered
   std::uint64_t staged = 0;      // bytes of GPU memory that went through the host

@@ -222,8 +222,8 @@ Result<std::unique_ptr<Endpoint>> VerbsDevice::connect(Rank peer,
       pair_rails(own, std::span(decoded->rail).first(decoded->rails), core_.nonce < decoded->nonce);
   const bool known = peers_.contains(peer);
   Peer* made = GDRX_TRY(make_peer(peer, decoded->nonce, pairing, decoded->qps));
-  for (const auto& link : made->links()) {
-    auto learned = made->learn(link->number(), decoded->rail[link->peer_rail()]);
+  for (const auto& pair : made->pairs()) {
+    auto learned = made->learn(pair->number(), decoded->rail[pair->peer_rail()]);
     if (learned) continue;
     if (!known) drop_newest_peer(peer);
     return tl::unexpected(std::move(learned).error());
@@ -262,9 +262,9 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairi
   auto made = GDRX_TRY(Peer::create(core_, rank, nonce, pairing, first));
   core_.stirred.reserve(peers_.size() + 1);
   turns_.reserve(peers_.size() + 1);
-  for (const auto& link : made->links()) {
-    for (QpChannel& channel : link->channels())
-      channels_.push_back({made.get(), link.get(), &channel});
+  for (const auto& pair : made->pairs()) {
+    for (QpChannel& channel : pair->channels())
+      channels_.push_back({made.get(), pair.get(), &channel});
   }
   Peer* const peer = (peers_[rank] = std::move(made)).get();
   turns_.add(peer);
@@ -298,7 +298,7 @@ bool VerbsDevice::poll_rails(bool all) {
       const ChannelPlace& place = channels_[mark.channel];
       // What is left of a QP that is gone says nothing.
       if (place.channel->current(mark)) {
-        place.peer->on_completion(done, mark, *place.link, *place.channel);
+        place.peer->on_completion(done, mark, *place.pair, *place.channel);
       }
     }
   }
@@ -354,11 +354,11 @@ void VerbsDevice::tick(Instant now) {
 
 void VerbsDevice::fail_qp(const Rail& rail, std::uint32_t number, Instant now) {
   for (const ChannelPlace& place : channels_) {
-    if (&place.link->rail() != &rail || !place.channel->open() ||
+    if (&place.pair->rail() != &rail || !place.channel->open() ||
         place.channel->number() != number) {
       continue;
     }
-    return place.link->fail(fmt::format("its NIC reports an error of qp {:#x}", number), now);
+    return place.pair->fail(fmt::format("its NIC reports an error of qp {:#x}", number), now);
   }
 }
 

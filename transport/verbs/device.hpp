@@ -52,7 +52,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
  private:
   struct ChannelPlace {
     Peer* peer = nullptr;
-    Link* link = nullptr;
+    PortPair* pair = nullptr;
     QpChannel* channel = nullptr;
   };
   VerbsDevice() = default;

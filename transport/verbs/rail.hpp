@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One port of a NIC of this host: its context, domain, completion queues, and the datagram QP over
-// which devices talk about their links.
+// which devices talk about their port pairs.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/verbs/link.hpp"
+#include "transport/verbs/port_pair.hpp"
 
 #include <algorithm>
 #include <system_error>
@@ -25,26 +25,26 @@ std::uint32_t psn_of(std::uint32_t seed, std::size_t qp) noexcept {
 
 }  // namespace
 
-std::uint32_t Link::psn_seed() const noexcept {
+std::uint32_t PortPair::psn_seed() const noexcept {
   return setup_.psn + generation_ * 0x9e3779b1U + setup_.number * 0x85ebca6bU;
 }
 
-bool Link::unacknowledged() const noexcept {
+bool PortPair::unacknowledged() const noexcept {
   return opened_ && std::any_of(channels_.begin(), channels_.begin() + setup_.qps,
                                 [](const QpChannel& channel) { return !channel.idle(); });
 }
 
-void Link::restart_timer(Instant now) noexcept {
+void PortPair::restart_timer(Instant now) noexcept {
   wait_ = kFirstWait;
   next_ = now;
 }
 
-void Link::back_off(Instant now) noexcept {
+void PortPair::back_off(Instant now) noexcept {
   next_ = now + wait_;
   wait_ = std::min(2 * wait_, kLongestWait);
 }
 
-void Link::open_channels(Instant now) {
+void PortPair::open_channels(Instant now) {
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     const auto id = static_cast<std::uint32_t>(setup_.first_channel + i);
     auto opened = channels_[i].open(rail(), id, setup_.memory[i]);
@@ -52,9 +52,9 @@ void Link::open_channels(Instant now) {
     for (std::size_t j = 0; j < i; ++j) channels_[j].close();
     // Out of something: the NIC may have it again later.
     const bool for_good = refused_for_good(opened.error().native);
-    if (for_good) state_ = LinkState::dead;
+    if (for_good) state_ = PairState::dead;
     back_off(now);
-    return owner_.link_refused(setup_.number, describe(opened.error()), for_good);
+    return owner_.pair_refused(setup_.number, describe(opened.error()), for_good);
   }
   opened_ = true;
   own_guard_ = guarded_ = rail().repeats();
@@ -62,7 +62,7 @@ void Link::open_channels(Instant now) {
   last_qp_ = channels_[0].number();
 }
 
-void Link::say_hello(std::uint8_t flags) noexcept {
+void PortPair::say_hello(std::uint8_t flags) noexcept {
   Control message;
   message.kind = ControlKind::hello;
   message.flags = own_guard_ ? flags | kGuard : flags;
@@ -81,8 +81,9 @@ void Link::say_hello(std::uint8_t flags) noexcept {
   owner_.send_control(message, setup_.number, false);
 }
 
-void Link::say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
-                      std::uint8_t flags) noexcept {
+void PortPair::say_fenced(std::uint32_t generation,
+                          const std::array<std::uint32_t, kMaxQps>& received,
+                          std::uint8_t flags) noexcept {
   Control message;
   message.kind = ControlKind::fenced;
   message.flags = flags;
@@ -93,12 +94,12 @@ void Link::say_fenced(std::uint32_t generation, const std::array<std::uint32_t, 
 
 // The leading end offers, the other one connects with what both can and tells it; then the first
 // connects with that.
-bool Link::waits_for_ece(const Control& hello) const noexcept {
+bool PortPair::waits_for_ece(const Control& hello) const noexcept {
   const bool both = options_.ece && (hello.flags & kEce) != 0 && channels_[0].ece().has_value();
   return both && setup_.leads && (hello.flags & kReady) == 0;
 }
 
-bool Link::connect_channels(const Control& hello, Instant now) {
+bool PortPair::connect_channels(const Control& hello, Instant now) {
   if (options_.ece && (hello.flags & kEce) != 0 && channels_[0].ece()) {
     const ibv_ece wanted{hello.ece_vendor, hello.ece_options, hello.ece_mask};
     for (QpChannel& channel : channels()) channel.set_ece(wanted);
@@ -124,47 +125,47 @@ bool Link::connect_channels(const Control& hello, Instant now) {
   return true;
 }
 
-void Link::on_hello(const Control& message, Instant now) {
+void PortPair::on_hello(const Control& message, Instant now) {
   heard_ = now;
-  if (state_ == LinkState::dead || message.generation != generation_ || !opened_) return;
-  if (state_ != LinkState::connecting && state_ != LinkState::up) return;
+  if (state_ == PairState::dead || message.generation != generation_ || !opened_) return;
+  if (state_ != PairState::connecting && state_ != PairState::up) return;
   if (message.qps != setup_.qps) {
     return owner_.give_up("it uses another number of QPs: set NCCL_IB_QPS_PER_CONNECTION alike");
   }
   owner_.peer_delivered(message.delivered);
   if (!connected_ && waits_for_ece(message)) return say_hello(0);
   if (!connected_ && !connect_channels(message, now)) return;
-  if ((message.flags & kReady) != 0 && state_ == LinkState::connecting) {
-    state_ = LinkState::up;
-    owner_.link_up(setup_.number);
+  if ((message.flags & kReady) != 0 && state_ == PairState::connecting) {
+    state_ = PairState::up;
+    owner_.pair_up(setup_.number);
   }
   if ((message.flags & kUp) == 0) {
-    say_hello(state_ == LinkState::up ? kReady | kUp : kReady);
+    say_hello(state_ == PairState::up ? kReady | kUp : kReady);
   } else {
     peer_up_ = true;
   }
 }
 
-void Link::fail(const std::string& why, Instant now) {
-  if (state_ != LinkState::connecting && state_ != LinkState::up) return;
+void PortPair::fail(const std::string& why, Instant now) {
+  if (state_ != PairState::connecting && state_ != PairState::up) return;
   if (!connected_ && !rail().dead()) return;  // nobody knows these QPs: the hellos go on
-  state_ = LinkState::fencing;
+  state_ = PairState::fencing;
   fence_until_ = now + kDrainTime;
   fenced_generation_ = generation_;
   peer_fenced_ = false;
   for (QpChannel& channel : channels()) channel.to_error();
-  owner_.link_failed(setup_.number, why);
+  owner_.pair_failed(setup_.number, why);
 }
 
 // All that completed has been polled; what the QPs received is final.
-void Link::finish_fence(Instant now) {
+void PortPair::finish_fence(Instant now) {
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     received_[i] = opened_ ? channels_[i].received() : 0;
     channels_[i].close();
   }
   opened_ = false;
   rail().count_landed();  // units that will be said not to have come
-  state_ = LinkState::waiting;
+  state_ = PairState::waiting;
   restart_timer(now);
   if (peer_fenced_) {
     say_fenced(generation_, received_, kAnswer);
@@ -172,7 +173,7 @@ void Link::finish_fence(Instant now) {
   }
 }
 
-void Link::on_fenced(const Control& message, Instant now) {
+void PortPair::on_fenced(const Control& message, Instant now) {
   heard_ = now;
   owner_.peer_delivered(message.delivered);
   const bool answer = (message.flags & kAnswer) == 0;
@@ -181,23 +182,23 @@ void Link::on_fenced(const Control& message, Instant now) {
     return;
   }
   if (message.generation != generation_) return;
-  if (state_ == LinkState::dead) {  // in this life nothing was received
+  if (state_ == PairState::dead) {  // in this life nothing was received
     if (answer) say_fenced(generation_, {}, kAnswer);
     return;
   }
-  if (state_ == LinkState::connecting || state_ == LinkState::up) {
+  if (state_ == PairState::connecting || state_ == PairState::up) {
     connected_ = true;  // as the peer says
     fail("its other end gave it up", now);
   }
   peer_received_ = message.received;
   peer_fenced_ = true;
-  if (state_ != LinkState::waiting) return;
+  if (state_ != PairState::waiting) return;
   if (answer) say_fenced(generation_, received_, kAnswer);
   settle(now);
 }
 
 // Both ends are fenced and have told what they got: the rest is sent again elsewhere.
-void Link::settle(Instant now) {
+void PortPair::settle(Instant now) {
   bool fewer = false;
   bool more = false;
   std::uint32_t arrived = 0;
@@ -215,10 +216,10 @@ void Link::settle(Instant now) {
     fewer = fewer || std::is_lt(all);
     more = more || std::is_gt(all);
   }
-  owner_.link_settled(setup_.number, arrived, lost);
+  owner_.pair_settled(setup_.number, arrived, lost);
   ++generation_;
   peer_fenced_ = false;
-  state_ = rail().dead() ? LinkState::dead : LinkState::connecting;
+  state_ = rail().dead() ? PairState::dead : PairState::connecting;
   restart_timer(now);
   next_ = now + rest_;
   rest_ = std::clamp(2 * rest_, kFirstWait, kLongestWait);
@@ -226,31 +227,31 @@ void Link::settle(Instant now) {
   if (more) owner_.give_up("it got more than was sent: a NIC delivered something twice");
 }
 
-void Link::shut() noexcept {
+void PortPair::shut() noexcept {
   for (QpChannel& channel : channels()) channel.close();
   opened_ = false;
-  state_ = LinkState::dead;
+  state_ = PairState::dead;
 }
 
 // Nothing comes of a life of which the peer does not hear.
-void Link::tell_of_refused_datagrams() {
+void PortPair::tell_of_refused_datagrams() {
   const int error = rail().send_error();
   if (error == 0) return;
-  owner_.link_refused(setup_.number,
+  owner_.pair_refused(setup_.number,
                       "ibv_post_send of a datagram: " + std::generic_category().message(error),
                       false);
 }
 
-void Link::tick(Instant now) {
+void PortPair::tick(Instant now) {
   switch (state_) {
-    case LinkState::connecting:
+    case PairState::connecting:
       if (rail().dead()) {
         connected_ = connected_ && opened_;
         if (connected_) return fail("the NIC is dead", now);
         // Whoever knows these QPs has sent them nothing: they were never ready.
         for (QpChannel& channel : channels()) channel.close();
         opened_ = false;
-        state_ = LinkState::dead;
+        state_ = PairState::dead;
         return;
       }
       if (now < next_ || !rail().port_up()) return;
@@ -260,10 +261,10 @@ void Link::tick(Instant now) {
       back_off(now);
       tell_of_refused_datagrams();
       return;
-    case LinkState::up:
+    case PairState::up:
       if (rail().dead()) fail("the NIC is dead", now);
       return;
-    case LinkState::fencing: {
+    case PairState::fencing: {
       const auto live = channels();
       const bool drained = std::all_of(live.begin(), live.end(), [](const QpChannel& channel) {
         return !channel.open() || channel.drained();
@@ -273,13 +274,13 @@ void Link::tick(Instant now) {
       if (drained || rail().broken() || late) finish_fence(now);
       return;
     }
-    case LinkState::waiting:
+    case PairState::waiting:
       if (now < next_) return;
       say_fenced(generation_, received_, 0);
       back_off(now);
       tell_of_refused_datagrams();
       return;
-    case LinkState::dead:
+    case PairState::dead:
       return;
   }
 }

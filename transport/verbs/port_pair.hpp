@@ -13,35 +13,35 @@
 
 namespace gdrx::verbs {
 
-enum class LinkState : std::uint8_t { connecting, up, fencing, waiting, dead };
+enum class PairState : std::uint8_t { connecting, up, fencing, waiting, dead };
 
-/// What a Link asks of its Peer.
-class LinkOwner {
+/// What a PortPair asks of its Peer.
+class PortPairOwner {
  public:
   virtual void unit_acknowledged(const Unit& unit) noexcept = 0;
   virtual void unit_lost(const Unit& unit) noexcept = 0;
   virtual void peer_delivered(std::uint64_t messages) noexcept = 0;
   virtual std::uint64_t delivered() const noexcept = 0;
-  /// Sends over this link's ports, or over all links' (`everywhere`).
-  virtual void send_control(Control& message, std::uint8_t link, bool everywhere) noexcept = 0;
-  virtual void link_failed(std::uint8_t link, const std::string& why) = 0;
+  /// Sends over this port pair's ports, or over all port pairs' (`everywhere`).
+  virtual void send_control(Control& message, std::uint8_t pair, bool everywhere) noexcept = 0;
+  virtual void pair_failed(std::uint8_t pair, const std::string& why) = 0;
   /// Both ends know what became of the units without an acknowledgement: `lost` are sent again.
-  virtual void link_settled(std::uint8_t link, std::uint32_t arrived, std::uint32_t lost) = 0;
+  virtual void pair_settled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) = 0;
   /// Its QPs could not be made, or not be told of; for good: it is dead, else it tries again.
-  virtual void link_refused(std::uint8_t link, const std::string& why, bool for_good) = 0;
-  virtual void link_up(std::uint8_t link) = 0;
+  virtual void pair_refused(std::uint8_t pair, const std::string& why, bool for_good) = 0;
+  virtual void pair_up(std::uint8_t pair) = 0;
   virtual void give_up(std::string why) = 0;  // the peer broke the protocol
 
  protected:
-  ~LinkOwner() = default;
+  ~PortPairOwner() = default;
 };
 
-constexpr const char* to_string(LinkState state) noexcept {
+constexpr const char* to_string(PairState state) noexcept {
   constexpr std::array<const char*, 5> kNames{"connecting", "up", "fencing", "waiting", "dead"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
-class Link {
+class PortPair {
  public:
   struct Setup {
     std::uint8_t number = 0;
@@ -56,10 +56,10 @@ class Link {
     std::uint8_t qps = 1;
     bool leads = false;  // of two ends one asks for what its NIC can, the other one says what is
   };
-  Link(LinkOwner& owner, const Options& options, const Setup& setup)
+  PortPair(PortPairOwner& owner, const Options& options, const Setup& setup)
       : owner_(owner), options_(options), setup_(setup) {}
 
-  LinkState state() const noexcept { return state_; }
+  PairState state() const noexcept { return state_; }
   std::uint8_t number() const noexcept { return setup_.number; }
   Rail& rail() const noexcept { return *setup_.rail; }
   std::size_t rail_index() const noexcept { return setup_.rail_index; }
@@ -103,11 +103,11 @@ class Link {
   void back_off(Instant now) noexcept;
   void restart_timer(Instant now) noexcept;
 
-  LinkOwner& owner_;
+  PortPairOwner& owner_;
   const Options& options_;
   Setup setup_;
   RailAddress peer_;
-  LinkState state_ = LinkState::connecting;
+  PairState state_ = PairState::connecting;
   std::uint32_t generation_ = 1;
   std::array<QpChannel, kMaxQps> channels_;
   bool opened_ = false;
