@@ -53,7 +53,7 @@ def a_rail_fails():
         (0, 1, "datagram over every rail: fenced\n(port pair 1, life 1, received n)"),
         (1, "the same: its QPs end"),
         (1, 0, "fenced (answer, received m)"),
-        (0, "The first m units landed, the others did not"),
+        (0, "The first m fragments landed, the others did not"),
         (0, 1, "rail 0: WRITE with immediate, stripe 1"),
         (1, "delivers message 7, once"),
         (0, 1, "hello (port pair 1, life 2, new QPs),\nonce the port is active, with back-off"),

@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(
-      "{} seeds, {} failed, {:.1f} s; {} messages, {} rails down, {} units resent, {} found "
+      "{} seeds, {} failed, {:.1f} s; {} messages, {} rails down, {} fragments resent, {} found "
       "received by the fence, {} flushes\n",
       seeds, failed, seconds, messages, sum.rails_down, sum.resent, sum.settled, sum.flushes);
   bool rare = false;

@@ -143,8 +143,8 @@ std::string VerbsDevice::describe() const {
   const Counters& seen = core_.counters;
   for (const std::string& gpu : core_.gpus) text += "; " + gpu;
   return fmt::format(
-      "{}; {} messages, {} bytes copied to be sent, {} staged, {} flushes, {} rails down, {} units "
-      "resent",
+      "{}; {} messages, {} bytes copied to be sent, {} staged, {} flushes, {} rails down, {} "
+      "fragments resent",
       text, seen.messages, seen.copied, seen.staged, seen.flushes, seen.rails_down, seen.resent);
 }
 

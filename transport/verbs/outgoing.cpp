@@ -88,27 +88,28 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
     }
     core_.finish({CompletionKind::write_done, peer_, 0, op.cookie});  // it is ours from here on
   }
-  const unsigned units =
+  const unsigned fragments =
       fresh.form == Form::striped ? static_cast<unsigned>(fresh.stripes.count) + 1 : 1;
-  fresh.unacknowledged = static_cast<std::uint16_t>((1U << units) - 1);
+  fresh.unacknowledged = static_cast<std::uint16_t>((1U << fragments) - 1);
   fresh.todo = 0;
   fresh.losses = {};
   ++next_;
   ++unfinished_;
   ++core_.counters.messages;
-  for (unsigned unit = 0; unit < units; ++unit) {
-    if (unit > 0) {
-      pair = pairs_[fresh.stripes.item[unit - 1].rail].get();
-      channel = pair->state() == PairState::up ? channel_of(*pair, bytes_of(fresh, unit)) : nullptr;
+  for (unsigned fragment = 0; fragment < fragments; ++fragment) {
+    if (fragment > 0) {
+      pair = pairs_[fresh.stripes.item[fragment - 1].rail].get();
+      channel =
+          pair->state() == PairState::up ? channel_of(*pair, bytes_of(fresh, fragment)) : nullptr;
     }
     if (channel == nullptr) {
-      fresh.todo = static_cast<std::uint16_t>(fresh.todo | 1U << unit);
+      fresh.todo = static_cast<std::uint16_t>(fresh.todo | 1U << fragment);
       ++lost_;  // resend() finds it a QP channel
     } else {
-      post_unit(fresh, unit, *pair, *channel, fresh.form != Form::eager);
+      post_fragment(fresh, fragment, *pair, *channel, fresh.form != Form::eager);
     }
   }
-  core_.counters.stripes += units;
+  core_.counters.stripes += fragments;
   return Progress::done;
 }
 
@@ -183,12 +184,12 @@ Result<Progress> Outgoing::cut(Message& fresh) {
     const Bytes bytes = part.bytes + kMaxWriteHeader;
     const std::uint32_t requests = pair.rail().requests_for(bytes);
     if (requests == 1) continue;
-    if (requests > kLongestUnit) {
+    if (requests > kLongestFragment) {
       return fail(Errc::unsupported,
                   fmt::format("a write of {} bytes: {} takes {} at once and {} such requests; "
                               "write less at a time",
                               fresh.payload.size(), pair.rail().name(), pair.rail().longest_write(),
-                              kLongestUnit));
+                              kLongestFragment));
     }
     if (channel_of(pair, bytes) == nullptr) return Progress::pending;
   }
@@ -202,9 +203,9 @@ bool Outgoing::far_away(const Message& of, const PortPair& pair) const noexcept 
   return (of.far >> pair.rail_index() & 1) != 0 || (of.key.far >> pair.peer_rail() & 1) != 0;
 }
 
-Bytes Outgoing::bytes_of(const Message& of, unsigned unit) noexcept {
+Bytes Outgoing::bytes_of(const Message& of, unsigned fragment) noexcept {
   if (of.form == Form::whole) return of.header_bytes + of.payload.size();
-  return unit == 0 ? Bytes{0} : of.stripes.item[unit - 1].bytes;
+  return fragment == 0 ? Bytes{0} : of.stripes.item[fragment - 1].bytes;
 }
 
 void Outgoing::write_head(const Message& fresh, std::span<const std::byte> header) noexcept {
@@ -230,42 +231,44 @@ std::uint32_t Outgoing::payload_lkey(const Message& of, const PortPair& pair) co
 }
 
 // What fails here fails its port pair, and is sent again when that is fenced.
-void Outgoing::post_unit(Message& of, unsigned unit, PortPair& pair, QpChannel& channel,
-                         bool soon) noexcept {
+void Outgoing::post_fragment(Message& of, unsigned fragment, PortPair& pair, QpChannel& channel,
+                             bool soon) noexcept {
   const auto sequence =
       oldest_ + ((static_cast<std::uint64_t>(&of - ring_.data()) - oldest_) % kWindow);
-  const auto index = static_cast<std::uint8_t>(unit);
+  const auto index = static_cast<std::uint8_t>(fragment);
   const int error =
-      unit == 0 && of.form != Form::whole
+      fragment == 0 && of.form != Form::whole
           ? post_head(of, {sequence, 0, index}, pair, channel, soon)
-          : post_write(of, {sequence, bytes_of(of, unit), index}, pair, channel, soon);
-  const bool write = unit > 0 || of.form == Form::whole;
+          : post_write(of, {sequence, bytes_of(of, fragment), index}, pair, channel, soon);
+  const bool write = fragment > 0 || of.form == Form::whole;
   if (write && pair.guarded()) to_confirm_ = std::max(to_confirm_, sequence + 1);
   if (error != 0) {
     pair.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
   }
 }
 
-int Outgoing::post_head(const Message& of, Unit unit, PortPair& pair, QpChannel& channel,
+int Outgoing::post_head(const Message& of, Fragment fragment, PortPair& pair, QpChannel& channel,
                         bool soon) noexcept {
-  unit.bytes = sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
-  ibv_sge piece = piece_of(slot(unit.sequence), unit.bytes, place_.lkeys[pair.rail_index()]);
+  fragment.bytes =
+      sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
+  ibv_sge piece =
+      piece_of(slot(fragment.sequence), fragment.bytes, place_.lkeys[pair.rail_index()]);
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
-  if (unit.bytes <= channel.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
-  return channel.post(request, unit, soon);
+  if (fragment.bytes <= channel.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return channel.post(request, fragment, soon);
 }
 
 // The last write has the immediate. Plain writes go before it: what is more than the NIC takes at
 // once, and all bytes where the fabric reroutes packets: there a write with immediate has to come
 // in order, and plain ones need not.
-int Outgoing::post_write(const Message& of, const Unit& unit, PortPair& pair, QpChannel& channel,
-                         bool soon) noexcept {
+int Outgoing::post_write(const Message& of, const Fragment& fragment, PortPair& pair,
+                         QpChannel& channel, bool soon) noexcept {
   const bool whole = of.form == Form::whole;
-  const Stripe& part = of.stripes.item[whole ? 0 : unit.index - 1U];
-  const bool apart = pair.rail().adaptive() && unit.bytes > core_.options.adaptive_threshold;
+  const Stripe& part = of.stripes.item[whole ? 0 : fragment.index - 1U];
+  const bool apart = pair.rail().adaptive() && fragment.bytes > core_.options.adaptive_threshold;
   std::array<ibv_sge, 2> pieces{};
   ibv_send_wr bytes{};
   bytes.opcode = IBV_WR_RDMA_WRITE;
@@ -274,24 +277,25 @@ int Outgoing::post_write(const Message& of, const Unit& unit, PortPair& pair, Qp
   std::uint64_t to = of.key.base + of.offset + (whole ? 0 : of.header_bytes + part.offset);
   const std::byte* from = of.payload.data() + part.offset;
   Bytes header = whole ? of.header_bytes : 0;
-  const Bytes piece = pair.rail().piece_of(unit.bytes);
+  const Bytes piece = pair.rail().piece_of(fragment.bytes);
   for (Bytes left = part.bytes;;) {
     const Bytes now = std::min(left, piece - header);
     bytes.num_sge = 0;
     const auto add = [&](const ibv_sge& piece) {
       if (piece.length > 0) pieces[static_cast<std::size_t>(bytes.num_sge++)] = piece;
     };
-    add(piece_of(slot(unit.sequence) + sizeof(Head), header, place_.lkeys[pair.rail_index()]));
+    add(piece_of(slot(fragment.sequence) + sizeof(Head), header, place_.lkeys[pair.rail_index()]));
     add(piece_of(from, now, payload_lkey(of, pair)));
     bytes.wr.rdma.remote_addr = to;
     if (now == left) break;
-    if (const int error = channel.post_part(bytes, unit); error != 0) return error;
+    if (const int error = channel.post_part(bytes, fragment); error != 0) return error;
     left -= now;
     from += now;
     to += header + now;
     header = 0;
   }
-  Signal signal{SignalKind::stripe, unit.sequence, static_cast<std::uint16_t>(unit.index - 1)};
+  Signal signal{SignalKind::stripe, fragment.sequence,
+                static_cast<std::uint16_t>(fragment.index - 1)};
   if (whole) {
     signal.kind = of.has_immediate ? SignalKind::whole_immediate : SignalKind::whole;
     signal.low = static_cast<std::uint16_t>(of.immediate);
@@ -299,14 +303,14 @@ int Outgoing::post_write(const Message& of, const Unit& unit, PortPair& pair, Qp
   ibv_send_wr last = bytes;
   last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   last.imm_data = htobe32(encode(signal));
-  if (!apart) return channel.post(last, unit, soon);
+  if (!apart) return channel.post(last, fragment, soon);
   last.num_sge = 0;
-  return channel.post(last, unit, soon, &bytes);
+  return channel.post(last, fragment, soon, &bytes);
 }
 
-void Outgoing::acknowledged(const Unit& unit) noexcept {
-  Message& of = message(unit.sequence);
-  of.unacknowledged = static_cast<std::uint16_t>(of.unacknowledged & ~(1U << unit.index));
+void Outgoing::acknowledged(const Fragment& fragment) noexcept {
+  Message& of = message(fragment.sequence);
+  of.unacknowledged = static_cast<std::uint16_t>(of.unacknowledged & ~(1U << fragment.index));
   if (of.unacknowledged != 0) return;
   --unfinished_;
   if (of.staged) core_.staging.give_back(of.payload.data(), of.payload.size());
@@ -316,12 +320,12 @@ void Outgoing::acknowledged(const Unit& unit) noexcept {
   while (oldest_ != next_ && message(oldest_).unacknowledged == 0) ++oldest_;
 }
 
-void Outgoing::lost(const Unit& unit) noexcept {
-  Message& of = message(unit.sequence);
-  of.todo = static_cast<std::uint16_t>(of.todo | 1U << unit.index);
+void Outgoing::lost(const Fragment& fragment) noexcept {
+  Message& of = message(fragment.sequence);
+  of.todo = static_cast<std::uint16_t>(of.todo | 1U << fragment.index);
   ++lost_;
   ++core_.counters.resent;
-  if (++of.losses[unit.index] >= kMostResends) worn_out_ = true;
+  if (++of.losses[fragment.index] >= kMostResends) worn_out_ = true;
 }
 
 void Outgoing::peer_delivered(std::uint64_t messages) noexcept {
@@ -330,8 +334,9 @@ void Outgoing::peer_delivered(std::uint64_t messages) noexcept {
 }
 
 std::string Outgoing::state() const {
-  return fmt::format("{} posted, {} unfinished, {} units to resend, oldest {}, {} delivered there",
-                     next_, unfinished_, lost_, oldest_, delivered_);
+  return fmt::format(
+      "{} posted, {} unfinished, {} fragments to resend, oldest {}, {} delivered there", next_,
+      unfinished_, lost_, oldest_, delivered_);
 }
 
 void Outgoing::abandon() noexcept {
@@ -351,11 +356,11 @@ void Outgoing::resend() noexcept {
     Message& of = message(sequence);
     while (of.todo != 0) {
       PortPair* pair = nullptr;
-      const auto unit = static_cast<unsigned>(std::countr_zero(of.todo));
-      QpChannel* channel = choose(&pair, bytes_of(of, unit));
+      const auto fragment = static_cast<unsigned>(std::countr_zero(of.todo));
+      QpChannel* channel = choose(&pair, bytes_of(of, fragment));
       if (channel == nullptr) return;
-      post_unit(of, unit, *pair, *channel, true);
-      of.todo = static_cast<std::uint16_t>(of.todo & ~(1U << unit));
+      post_fragment(of, fragment, *pair, *channel, true);
+      of.todo = static_cast<std::uint16_t>(of.todo & ~(1U << fragment));
       --lost_;
     }
   }

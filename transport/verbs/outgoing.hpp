@@ -30,8 +30,8 @@ class Outgoing {
   void set_place(Place place) { place_ = std::move(place); }
 
   Result<Progress> post(const WriteOp& op, const Remote& remote);
-  void acknowledged(const Unit& unit) noexcept;
-  void lost(const Unit& unit) noexcept;
+  void acknowledged(const Fragment& fragment) noexcept;
+  void lost(const Fragment& fragment) noexcept;
   void peer_delivered(std::uint64_t messages) noexcept;
   /// Sends again what a failed port pair left.
   void resend() noexcept;
@@ -55,9 +55,9 @@ class Outgoing {
     bool has_immediate = false;
     bool staged = false;
     std::uint8_t header_bytes = 0;
-    std::uint16_t unacknowledged = 0;       // bit a unit; 0: free
-    std::uint16_t todo = 0;                 // units that a port pair lost
-    std::array<std::uint8_t, 16> losses{};  // of each unit
+    std::uint16_t unacknowledged = 0;       // bit a fragment; 0: free
+    std::uint16_t todo = 0;                 // fragments that a port pair lost
+    std::array<std::uint8_t, 16> losses{};  // of each fragment
     std::uint32_t immediate = 0;
     std::uint64_t cookie = 0;
     Bytes offset = 0;
@@ -79,13 +79,13 @@ class Outgoing {
   Result<Progress> hold_payload(const WriteOp& op, Message& fresh);
   Result<Progress> cut(Message& fresh);
   bool far_away(const Message& of, const PortPair& pair) const noexcept;
-  static Bytes bytes_of(const Message& of, unsigned unit) noexcept;
+  static Bytes bytes_of(const Message& of, unsigned fragment) noexcept;
   void write_head(const Message& fresh, std::span<const std::byte> header) noexcept;
-  void post_unit(Message& of, unsigned unit, PortPair& pair, QpChannel& channel,
-                 bool soon) noexcept;
-  int post_head(const Message& of, Unit unit, PortPair& pair, QpChannel& channel,
+  void post_fragment(Message& of, unsigned fragment, PortPair& pair, QpChannel& channel,
+                     bool soon) noexcept;
+  int post_head(const Message& of, Fragment fragment, PortPair& pair, QpChannel& channel,
                 bool soon) noexcept;
-  int post_write(const Message& of, const Unit& unit, PortPair& pair, QpChannel& channel,
+  int post_write(const Message& of, const Fragment& fragment, PortPair& pair, QpChannel& channel,
                  bool soon) noexcept;
   std::uint32_t payload_lkey(const Message& of, const PortPair& pair) const noexcept;
 
@@ -98,7 +98,7 @@ class Outgoing {
   std::uint64_t oldest_ = 0;     // all before are acknowledged
   std::uint64_t delivered_ = 0;  // by the peer, as it says
   std::uint64_t unfinished_ = 0;
-  std::uint64_t lost_ = 0;  // units to send again
+  std::uint64_t lost_ = 0;  // fragments to send again
   bool worn_out_ = false;
   std::uint64_t to_confirm_ = 0;
   std::size_t pair_turn_ = 0;

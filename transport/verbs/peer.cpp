@@ -138,7 +138,8 @@ void Peer::on_completion(const ibv_wc& done, const QpChannel::Mark& mark, PortPa
   if (!mark.receive) {
     heard_ = core_.clock->now();
     pair.on_acknowledged(heard_);
-    channel.retire(mark.index, [this](const Unit& unit) { outgoing_.acknowledged(unit); });
+    channel.retire(mark.index,
+                   [this](const Fragment& fragment) { outgoing_.acknowledged(fragment); });
     return;
   }
   on_receive(done, mark, pair, channel);
@@ -327,14 +328,14 @@ std::string Peer::state() const {
   return text;
 }
 
-void Peer::unit_acknowledged(const Unit& unit) noexcept {
+void Peer::fragment_acknowledged(const Fragment& fragment) noexcept {
   ++core_.counters.settled;
-  outgoing_.acknowledged(unit);
+  outgoing_.acknowledged(fragment);
 }
 
-void Peer::unit_lost(const Unit& unit) noexcept {
+void Peer::fragment_lost(const Fragment& fragment) noexcept {
   stir();
-  outgoing_.lost(unit);
+  outgoing_.lost(fragment);
 }
 
 void Peer::peer_delivered(std::uint64_t messages) noexcept { outgoing_.peer_delivered(messages); }

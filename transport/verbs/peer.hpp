@@ -47,8 +47,8 @@ class Peer final : public PortPairOwner {  // NOLINT(*-virtual-class-destructor)
   std::string describe() const;
   std::string state() const;  // of every port pair and queue, for people who look for a hang
 
-  void unit_acknowledged(const Unit& unit) noexcept override;
-  void unit_lost(const Unit& unit) noexcept override;
+  void fragment_acknowledged(const Fragment& fragment) noexcept override;
+  void fragment_lost(const Fragment& fragment) noexcept override;
   void peer_delivered(std::uint64_t messages) noexcept override;
   std::uint64_t delivered() const noexcept override { return incoming_.delivered(); }
   void send_control(Control& message, std::uint8_t pair, bool everywhere) noexcept override;

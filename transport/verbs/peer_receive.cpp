@@ -14,17 +14,17 @@ void Peer::on_receive(const ibv_wc& done, const QpChannel::Mark& mark, PortPair&
   const bool send = done.opcode == IBV_WC_RECV;
   // No message is empty: soft-RoCE repeats the end of a send without its bytes.
   const bool ghost = send && done.byte_len == 0 && channel.received() > 0;
-  auto came = ghost  ? Result<Incoming::Came>(Incoming::Came{0, kNoUnit, true})
+  auto came = ghost  ? Result<Incoming::Came>(Incoming::Came{0, kNoFragment, true})
               : send ? incoming_.on_send({channel.receive_slot(mark.index), done.byte_len})
                      : incoming_.on_signal(be32toh(done.imm_data), pair.guarded());
   if (!came) {
-    return give_up(fmt::format("it sent {} ({} to qp {:#x}, unit {} of it)", came.error().what,
+    return give_up(fmt::format("it sent {} ({} to qp {:#x}, fragment {} of it)", came.error().what,
                                pair.rail().name(), channel.number(), channel.received() + 1));
   }
   if (came->again) {
     on_repeated(*came, done, pair, channel);
   } else {
-    channel.count_received(came->sequence, came->unit);
+    channel.count_received(came->sequence, came->fragment);
   }
   if (pair.state() != PairState::connecting && pair.state() != PairState::up) return;
   const int error =
@@ -41,11 +41,11 @@ void Peer::on_repeated(const Incoming::Came& came, const ibv_wc& done, PortPair&
   const auto what = [&] {
     return fmt::format(
         "message {} again, of which part {} came when {} were delivered ({} to qp "
-        "{:#x}, after unit {} of it)",
-        came.sequence, came.unit, incoming_.delivered(), pair.rail().name(), channel.number(),
+        "{:#x}, after fragment {} of it)",
+        came.sequence, came.fragment, incoming_.delivered(), pair.rail().name(), channel.number(),
         channel.received());
   };
-  if (came.unit != kNoUnit && !channel.saw(came.sequence, came.unit)) {
+  if (came.fragment != kNoFragment && !channel.saw(came.sequence, came.fragment)) {
     return give_up("it sent " + what());
   }
   ++core_.counters.repeated;

@@ -164,7 +164,7 @@ void PortPair::finish_fence(Instant now) {
     channels_[i].close();
   }
   opened_ = false;
-  rail().count_landed();  // units that will be said not to have come
+  rail().count_landed();  // fragments that will be said not to have come
   state_ = PairState::waiting;
   restart_timer(now);
   if (peer_fenced_) {
@@ -203,13 +203,13 @@ void PortPair::settle(Instant now) {
   bool more = false;
   std::uint32_t arrived = 0;
   std::uint32_t lost = 0;
-  const auto on_arrived = [&](const Unit& unit) {
+  const auto on_arrived = [&](const Fragment& fragment) {
     ++arrived;
-    owner_.unit_acknowledged(unit);
+    owner_.fragment_acknowledged(fragment);
   };
-  const auto on_lost = [&](const Unit& unit) {
+  const auto on_lost = [&](const Fragment& fragment) {
     ++lost;
-    owner_.unit_lost(unit);
+    owner_.fragment_lost(fragment);
   };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     const auto all = channels_[i].settle(peer_received_[i], on_arrived, on_lost);

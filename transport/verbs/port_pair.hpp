@@ -18,14 +18,14 @@ enum class PairState : std::uint8_t { connecting, up, fencing, waiting, dead };
 /// What a PortPair asks of its Peer.
 class PortPairOwner {
  public:
-  virtual void unit_acknowledged(const Unit& unit) noexcept = 0;
-  virtual void unit_lost(const Unit& unit) noexcept = 0;
+  virtual void fragment_acknowledged(const Fragment& fragment) noexcept = 0;
+  virtual void fragment_lost(const Fragment& fragment) noexcept = 0;
   virtual void peer_delivered(std::uint64_t messages) noexcept = 0;
   virtual std::uint64_t delivered() const noexcept = 0;
   /// Sends over this port pair's ports, or over all port pairs' (`everywhere`).
   virtual void send_control(Control& message, std::uint8_t pair, bool everywhere) noexcept = 0;
   virtual void pair_failed(std::uint8_t pair, const std::string& why) = 0;
-  /// Both ends know what became of the units without an acknowledgement: `lost` are sent again.
+  /// Both ends know what became of the fragments without an acknowledgement: `lost` are sent again.
   virtual void pair_settled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) = 0;
   /// Its QPs could not be made, or not be told of; for good: it is dead, else it tries again.
   virtual void pair_refused(std::uint8_t pair, const std::string& why, bool for_good) = 0;

@@ -26,7 +26,7 @@ Result<void> QpChannel::open(Rail& rail, std::uint32_t id, const ChannelMemory& 
   ++generation_;
   posted_ = retired_ = signalled_ = unsignalled_ = acknowledged_ = received_ = 0;
   receives_left_ = returned_count_ = repeated_ = grant_end_ = confirm_end_ = 0;
-  units_ = granted_ = receives_posted_ = 0;
+  fragments_ = granted_ = receives_posted_ = 0;
   outstanding_ = 0;
   told_receives_ = kReceives;  // the hello says it
   told_delivered_ = 0;
@@ -68,18 +68,18 @@ std::uint64_t QpChannel::peer_acknowledged() const noexcept {
   return open() ? load(memory_.granted->acknowledged) : 0;
 }
 
-bool QpChannel::saw(std::uint64_t sequence, unsigned unit) const noexcept {
+bool QpChannel::saw(std::uint64_t sequence, unsigned fragment) const noexcept {
   const auto kept = std::min<std::size_t>(received_, seen_.size());
-  return std::find(seen_.begin(), seen_.begin() + kept, key_of(sequence, unit)) !=
+  return std::find(seen_.begin(), seen_.begin() + kept, key_of(sequence, fragment)) !=
          seen_.begin() + kept;
 }
 
 bool QpChannel::room(std::uint32_t requests) noexcept {
-  if (posted_ - retired_ + requests > kLongestUnit) return false;
-  if (units_ < granted_) return true;
+  if (posted_ - retired_ + requests > kLongestFragment) return false;
+  if (fragments_ < granted_) return true;
   // A peer that claims more than our ring holds gains nothing: the ring bounds what is posted.
   granted_ = std::max(granted_, load(memory_.granted->receives));
-  return units_ < granted_;
+  return fragments_ < granted_;
 }
 
 int QpChannel::post_receives() noexcept {
@@ -103,8 +103,8 @@ int QpChannel::post_receives() noexcept {
   return error;
 }
 
-void QpChannel::book(const Unit& unit, bool signal) noexcept {
-  fifo_[posted_++ % kSends] = unit;
+void QpChannel::book(const Fragment& fragment, bool signal) noexcept {
+  fifo_[posted_++ % kSends] = fragment;
   if (signal) {
     ++signalled_;
     unsignalled_ = 0;
@@ -113,7 +113,7 @@ void QpChannel::book(const Unit& unit, bool signal) noexcept {
   }
 }
 
-int QpChannel::submit(ibv_send_wr& request, const Unit& unit, bool signal,
+int QpChannel::submit(ibv_send_wr& request, const Fragment& fragment, bool signal,
                       ibv_send_wr* before) noexcept {
   if (before != nullptr) {
     before->wr_id = mark(false, posted_);
@@ -123,29 +123,29 @@ int QpChannel::submit(ibv_send_wr& request, const Unit& unit, bool signal,
   if (signal) request.send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
   const int error = qp_.qp->post(before != nullptr ? *before : request, bad);
-  if (before != nullptr && (error == 0 || bad == &request)) book(Unit{}, false);
-  if (error == 0) book(unit, signal);
+  if (before != nullptr && (error == 0 || bad == &request)) book(Fragment{}, false);
+  if (error == 0) book(fragment, signal);
   return error;
 }
 
-int QpChannel::post(ibv_send_wr& request, const Unit& unit, bool soon,
+int QpChannel::post(ibv_send_wr& request, const Fragment& fragment, bool soon,
                     ibv_send_wr* before) noexcept {
   const bool signal = soon || signalled_ == 0 || unsignalled_ + 1 >= kSignalEvery;
-  const int error = submit(request, unit, signal, before);
+  const int error = submit(request, fragment, signal, before);
   if (error != 0) {
-    doubt(unit);
+    doubt(fragment);
     return error;
   }
-  ++units_;
-  outstanding_ += unit.bytes;
+  ++fragments_;
+  outstanding_ += fragment.bytes;
   return 0;
 }
 
 // A part of it may be on its way, or all of it: not to be sent again before nothing of this QP can
 // land any more.
-void QpChannel::doubt(const Unit& unit) noexcept {
-  fifo_[posted_++ % kSends] = unit;
-  outstanding_ += unit.bytes;
+void QpChannel::doubt(const Fragment& fragment) noexcept {
+  fifo_[posted_++ % kSends] = fragment;
+  outstanding_ += fragment.bytes;
 }
 
 bool QpChannel::grant_is_due(std::uint64_t delivered) const noexcept {
@@ -190,7 +190,7 @@ int QpChannel::write_word(const std::uint64_t* from, std::size_t bytes, bool sig
   request.wr.rdma.rkey = credit_.rkey;
   if (inline_bytes() >= bytes) request.send_flags = IBV_SEND_INLINE;
   // Not inline: the NIC may read the word later, when it says more, which is as true.
-  return submit(request, Unit{}, signal);
+  return submit(request, Fragment{}, signal);
 }
 
 void QpChannel::flush() noexcept {
@@ -199,7 +199,7 @@ void QpChannel::flush() noexcept {
   request.opcode = IBV_WR_RDMA_WRITE;  // of no bytes: takes no receive of the peer's
   request.wr.rdma.remote_addr = credit_.address;
   request.wr.rdma.rkey = credit_.rkey;
-  (void)submit(request, Unit{}, true);
+  (void)submit(request, Fragment{}, true);
 }
 
 }  // namespace gdrx::verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One reliable QP to a peer: what is posted on it in which order, what the peer has room for, and
-// how much came. Knows no messages; a "unit" is a send or a write with immediate, which takes one
-// receive of the peer's.
+// how much came. Knows no messages; a "fragment" is a send or a write with immediate, which takes
+// one receive of the peer's.
 #pragma once
 
 #include <array>
@@ -18,18 +18,18 @@ inline constexpr std::uint32_t kReceives = 64;     // receives posted on a QP: t
 inline constexpr std::uint32_t kReceiveBatch = 8;  // receives posted together
 static_assert(kReceives % kReceiveBatch == 0);     // so that all of them come back
 inline constexpr std::uint32_t kReserved = 4;      // sends that only credits and flushes may take
-inline constexpr std::uint32_t kLongestUnit = kSends - kReserved;  // work requests
+inline constexpr std::uint32_t kLongestFragment = kSends - kReserved;  // work requests
 inline constexpr std::uint32_t kInlineBytes = 128;
 inline constexpr std::size_t kReceiveSlot = 1088;
 static_assert(kReceiveSlot >= kSendBytes);
 inline constexpr QpLimits kChannelLimits{kSends, kReceives, kInlineBytes};
 
-/// A unit of a message; what is posted that is none has kNoUnit.
-inline constexpr std::uint8_t kNoUnit = 0xff;
-struct Unit {
+/// A fragment of a message; what is posted that is none has kNoFragment.
+inline constexpr std::uint8_t kNoFragment = 0xff;
+struct Fragment {
   std::uint64_t sequence = 0;
   Bytes bytes = 0;
-  std::uint8_t index = kNoUnit;
+  std::uint8_t index = kNoFragment;
 };
 
 /// Memory a QP channel uses, parts of the peer's block.
@@ -66,21 +66,22 @@ class QpChannel {
   std::uint32_t received() const noexcept { return received_; }
   /// In error: every receive has come back, so that received() is final.
   bool drained() const noexcept { return receives_left_ == 0; }
-  /// May a unit of so many work requests be posted now? Reads the credits that the peer has
+  /// May a fragment of so many work requests be posted now? Reads the credits that the peer has
   /// written.
   bool room(std::uint32_t requests = 1) noexcept;
   std::uint64_t peer_delivered() const noexcept;
   std::uint64_t peer_acknowledged() const noexcept;
 
-  /// Posts a unit. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error this
-  /// QP channel has to be fenced, which tells whether the unit, or a part of it, left after all.
-  /// `before`: a write that is part of the unit and takes no receive, posted together with it.
-  int post(ibv_send_wr& request, const Unit& unit, bool soon,
+  /// Posts a fragment. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error
+  /// this QP channel has to be fenced, which tells whether the fragment, or a part of it, left
+  /// after all. `before`: a write that is part of the fragment and takes no receive, posted
+  /// together with it.
+  int post(ibv_send_wr& request, const Fragment& fragment, bool soon,
            ibv_send_wr* before = nullptr) noexcept;
-  /// Posts a part of `unit`, which comes later. As post().
-  int post_part(ibv_send_wr& request, const Unit& unit) noexcept {
-    const int error = submit(request, Unit{}, false);
-    if (error != 0) doubt(unit);
+  /// Posts a part of `fragment`, which comes later. As post().
+  int post_part(ibv_send_wr& request, const Fragment& fragment) noexcept {
+    const int error = submit(request, Fragment{}, false);
+    if (error != 0) doubt(fragment);
     return error;
   }
   /// Tells the peer how many receives were posted and messages delivered, when due.
@@ -95,7 +96,7 @@ class QpChannel {
     return !grant_is_due(delivered) && (unsignalled_ == 0 || signalled_ != 0);
   }
 
-  /// A send completed: calls acked(Unit) for it and all before it.
+  /// A send completed: calls acked(Fragment) for it and all before it.
   template <class Acked>
   void retire(std::uint32_t index, Acked&& acked) noexcept {
     // Only what is posted can complete; anything else is not of this QP's life.
@@ -104,19 +105,19 @@ class QpChannel {
     if (signalled_ > 0) --signalled_;
     while (retired_ != end) take_oldest(acked);
   }
-  /// The QP is gone; the peer got `count` units of it. Less: than were acknowledged. Greater: than
-  /// were posted.
+  /// The QP is gone; the peer got `count` fragments of it. Less: than were acknowledged. Greater:
+  /// than were posted.
   template <class Acked, class Lost>
   std::strong_ordering settle(std::uint32_t count, Acked&& acked, Lost&& lost) noexcept {
     while (retired_ != posted_) {
-      const Unit& unit = fifo_[retired_++ % kSends];
-      if (unit.index == kNoUnit) continue;
-      outstanding_ -= unit.bytes;
+      const Fragment& fragment = fifo_[retired_++ % kSends];
+      if (fragment.index == kNoFragment) continue;
+      outstanding_ -= fragment.bytes;
       if (acknowledged_ != count) {
         ++acknowledged_;
-        acked(unit);
+        acked(fragment);
       } else {
-        lost(unit);
+        lost(fragment);
       }
     }
     const auto all = count <=> acknowledged_;
@@ -127,11 +128,11 @@ class QpChannel {
   const std::byte* receive_slot(std::uint32_t slot) const noexcept {
     return memory_.receives + slot * kReceiveSlot;
   }
-  void count_received(std::uint64_t sequence, unsigned unit) noexcept {
-    seen_[received_++ % kSends] = key_of(sequence, unit);
+  void count_received(std::uint64_t sequence, unsigned fragment) noexcept {
+    seen_[received_++ % kSends] = key_of(sequence, fragment);
   }
-  /// Of the units that its sender may still have posted: did this one come over this QP?
-  bool saw(std::uint64_t sequence, unsigned unit) const noexcept;
+  /// Of the fragments that its sender may still have posted: did this one come over this QP?
+  bool saw(std::uint64_t sequence, unsigned fragment) const noexcept;
   void receive_ended() noexcept { --receives_left_; }
   /// Gives the slot back to the NIC, kReceiveBatch of them together. 0 or errno.
   int give_back(std::uint32_t slot) noexcept {
@@ -150,27 +151,27 @@ class QpChannel {
  private:
   template <class Each>
   void take_oldest(Each&& each) noexcept {
-    const Unit& unit = fifo_[retired_ % kSends];
+    const Fragment& fragment = fifo_[retired_ % kSends];
     ++retired_;
-    if (unit.index == kNoUnit) return;
+    if (fragment.index == kNoFragment) return;
     ++acknowledged_;
-    outstanding_ -= unit.bytes;
-    each(unit);
+    outstanding_ -= fragment.bytes;
+    each(fragment);
   }
   bool grant_is_due(std::uint64_t delivered) const noexcept;
-  static std::uint32_t key_of(std::uint64_t sequence, unsigned unit) noexcept {
-    return static_cast<std::uint32_t>(sequence << 4 | unit);
+  static std::uint32_t key_of(std::uint64_t sequence, unsigned fragment) noexcept {
+    return static_cast<std::uint32_t>(sequence << 4 | fragment);
   }
   /// What was posted before `end` is not acknowledged.
   bool under_way(std::uint32_t end) const noexcept {
     return end != 0 && static_cast<std::int32_t>(end - retired_) > 0;
   }
   int write_word(const std::uint64_t* from, std::size_t bytes, bool signal) noexcept;
-  int submit(ibv_send_wr& request, const Unit& unit, bool signal,
+  int submit(ibv_send_wr& request, const Fragment& fragment, bool signal,
              ibv_send_wr* before = nullptr) noexcept;
-  void book(const Unit& unit, bool signal) noexcept;
+  void book(const Fragment& fragment, bool signal) noexcept;
   int post_receives() noexcept;
-  void doubt(const Unit& unit) noexcept;
+  void doubt(const Fragment& fragment) noexcept;
 
   Rail* rail_ = nullptr;
   RailQp qp_;
@@ -178,12 +179,12 @@ class QpChannel {
   std::uint32_t generation_ = 0;
   ChannelMemory memory_;
   PeerCredit credit_;
-  std::array<Unit, kSends> fifo_{};
+  std::array<Fragment, kSends> fifo_{};
   std::uint32_t posted_ = 0;  // work requests
   std::uint32_t retired_ = 0;
   std::uint32_t signalled_ = 0;    // that will complete by themselves
   std::uint32_t unsignalled_ = 0;  // after the last of those
-  std::uint64_t units_ = 0;        // posted
+  std::uint64_t fragments_ = 0;    // posted
   std::uint32_t acknowledged_ = 0;
   Bytes outstanding_ = 0;
   std::uint64_t granted_ = 0;  // receives of the peer, in all
