@@ -44,17 +44,17 @@ def clear_to_send():
 def a_rail_fails():
     return sequence("A rail fails while a message is under way", ["rank 0", "rank 1"], [
         "addresses of each port went through the bootstrap",
-        (0, 1, "datagram: hello (port pair, life 1, QPs, credits), repeated"),
+        (0, 1, "datagram: hello (port pair, epoch 1, QPs, credits), repeated"),
         (1, 0, "hello (ready), then ready and up"),
         (0, 1, "rail 0: SEND envelope (message 7, 2 stripes)"),
         (0, 1, "rail 0: WRITE with immediate, stripe 0"),
         (0, 1, "rail 1: WRITE with immediate, stripe 1", "lost"),
         (0, "retry exceeded: rail 1 is fenced.\nQPs to error, drained, destroyed"),
-        (0, 1, "datagram over every rail: fenced\n(port pair 1, life 1, received n)"),
+        (0, 1, "datagram over every rail: fenced\n(port pair 1, epoch 1, received n)"),
         (1, "the same: its QPs end"),
         (1, 0, "fenced (answer, received m)"),
         (0, "The first m fragments landed, the others did not"),
         (0, 1, "rail 0: WRITE with immediate, stripe 1"),
         (1, "delivers message 7, once"),
-        (0, 1, "hello (port pair 1, life 2, new QPs),\nonce the port is active, with back-off"),
+        (0, 1, "hello (port pair 1, epoch 2, new QPs),\nonce the port is active, with back-off"),
     ], apart=420)

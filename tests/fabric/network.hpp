@@ -32,7 +32,7 @@ enum class Fault : std::uint8_t {
   rnr,           // the receiver says that it is not ready
   drop_datagram,
   twice_datagram,   // arrives twice, the second time late
-  late_datagram,    // arrives when its sender has repeated it often, or gone on to another life
+  late_datagram,    // arrives when its sender has repeated it often, or gone on to another epoch
   late_completion,  // of the CQ: visible long after the bytes are
   link_flap,        // a port goes down, shortly
   outage,           // a port goes down for longer than the QPs retry

@@ -318,7 +318,7 @@ void VerbsDevice::read_control(Instant now) {
   Control message;
   for (const auto& rail : core_.rails) {
     while (rail->receive(message)) {
-      if (message.to != core_.nonce) continue;  // not a member, or of an earlier life
+      if (message.to != core_.nonce) continue;  // not a member, or for a device before this one
       const auto found = peers_.find(Rank{message.rank});
       Peer* peer = found == peers_.end() ? nullptr : found->second.get();
       if (peer == nullptr && message.kind == ControlKind::hello) {

@@ -219,7 +219,7 @@ void Peer::tick(Instant now) {
 void Peer::ping(PortPair& pair, ControlKind kind) noexcept {
   Control message;
   message.kind = kind;
-  message.generation = pair.generation();
+  message.epoch = pair.epoch();
   send_control(message, pair.number(), false);
 }
 
@@ -237,7 +237,7 @@ void Peer::look_for_silence(Instant now) {
   });
   // Its first word may come late, over any rail that has not failed yet.
   const bool awaited = !ever_up_ && std::any_of(pairs_.begin(), pairs_.end(), [](const auto& pair) {
-    return pair->state() == PairState::connecting && pair->generation() == 1;
+    return pair->state() == PairState::connecting && pair->epoch() == 1;
   });
   if (awaited || (!owed() && !all_down)) {
     heard_ = beat_ = now;
@@ -322,8 +322,8 @@ std::string Peer::state() const {
   std::string text = fmt::format("rank {} to {}: {}, {} delivered", index(core_.self), index(rank_),
                                  outgoing_.state(), incoming_.delivered());
   for (const auto& pair : pairs_) {
-    text += fmt::format("; {} {} in life {}", pair->rail().name(), to_string(pair->state()),
-                        pair->generation());
+    text += fmt::format("; {} {} in epoch {}", pair->rail().name(), to_string(pair->state()),
+                        pair->epoch());
   }
   return text;
 }
@@ -362,7 +362,7 @@ void Peer::pair_up(std::uint8_t pair) {
   guarded_ = guarded_ || pairs_[pair]->guarded();
   heard_ = core_.clock->now();
   PortPair& up = *pairs_[pair];
-  if (up.generation() > 1) {
+  if (up.epoch() > 1) {
     rail_lines_.warn(core_.log, core_.clock->now(), "rail {} is back (peer rank {})",
                      up.rail().name(), index(rank_));
   } else {

@@ -111,7 +111,7 @@ class Peer final : public PortPairOwner {  // NOLINT(*-virtual-class-destructor)
     std::string why;
   } last_;  // a rail failed
   bool ever_up_ = false;
-  bool guarded_ = false;         // a port pair was, in some life
+  bool guarded_ = false;         // a port pair was, in some epoch
   std::uint64_t confirmed_ = 0;  // acknowledged messages that the peer was told of
   Instant heard_{};              // an acknowledgement or a datagram; time without a look adds none
   Instant beat_{};               // the last one; nothing was owed before

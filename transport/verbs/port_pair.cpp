@@ -15,7 +15,7 @@ constexpr Duration kLongestWait = milliseconds(500);
 // QP ends its access to memory in either case.
 constexpr Duration kDrainTime = milliseconds(100);
 
-// Of a QP in one life, from what the hello tells: no two alike, and none foretold by another.
+// Of a QP in one epoch, from what the hello tells: no two alike, and none foretold by another.
 std::uint32_t psn_of(std::uint32_t seed, std::size_t qp) noexcept {
   std::uint64_t word = (std::uint64_t{seed} << 8 | qp) + 0x9e3779b97f4a7c15U;
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9U;
@@ -26,7 +26,7 @@ std::uint32_t psn_of(std::uint32_t seed, std::size_t qp) noexcept {
 }  // namespace
 
 std::uint32_t PortPair::psn_seed() const noexcept {
-  return setup_.psn + generation_ * 0x9e3779b1U + setup_.number * 0x85ebca6bU;
+  return setup_.psn + epoch_ * 0x9e3779b1U + setup_.number * 0x85ebca6bU;
 }
 
 bool PortPair::unacknowledged() const noexcept {
@@ -66,7 +66,7 @@ void PortPair::say_hello(std::uint8_t flags) noexcept {
   Control message;
   message.kind = ControlKind::hello;
   message.flags = own_guard_ ? flags | kGuard : flags;
-  message.generation = generation_;
+  message.epoch = epoch_;
   message.receives = kReceives;
   message.credit_address = setup_.credit_address;
   message.credit_rkey = setup_.credit_rkey;
@@ -81,13 +81,12 @@ void PortPair::say_hello(std::uint8_t flags) noexcept {
   owner_.send_control(message, setup_.number, false);
 }
 
-void PortPair::say_fenced(std::uint32_t generation,
-                          const std::array<std::uint32_t, kMaxQps>& received,
+void PortPair::say_fenced(std::uint32_t epoch, const std::array<std::uint32_t, kMaxQps>& received,
                           std::uint8_t flags) noexcept {
   Control message;
   message.kind = ControlKind::fenced;
   message.flags = flags;
-  message.generation = generation;
+  message.epoch = epoch;
   message.received = received;
   owner_.send_control(message, setup_.number, true);  // over the rails that live
 }
@@ -127,7 +126,7 @@ bool PortPair::connect_channels(const Control& hello, Instant now) {
 
 void PortPair::on_hello(const Control& message, Instant now) {
   heard_ = now;
-  if (state_ == PairState::dead || message.generation != generation_ || !opened_) return;
+  if (state_ == PairState::dead || message.epoch != epoch_ || !opened_) return;
   if (state_ != PairState::connecting && state_ != PairState::up) return;
   if (message.qps != setup_.qps) {
     return owner_.give_up("it uses another number of QPs: set NCCL_IB_QPS_PER_CONNECTION alike");
@@ -151,7 +150,7 @@ void PortPair::fail(const std::string& why, Instant now) {
   if (!connected_ && !rail().dead()) return;  // nobody knows these QPs: the hellos go on
   state_ = PairState::fencing;
   fence_until_ = now + kDrainTime;
-  fenced_generation_ = generation_;
+  fenced_epoch_ = epoch_;
   peer_fenced_ = false;
   for (QpChannel& channel : channels()) channel.to_error();
   owner_.pair_failed(setup_.number, why);
@@ -168,7 +167,7 @@ void PortPair::finish_fence(Instant now) {
   state_ = PairState::waiting;
   restart_timer(now);
   if (peer_fenced_) {
-    say_fenced(generation_, received_, kAnswer);
+    say_fenced(epoch_, received_, kAnswer);
     settle(now);
   }
 }
@@ -177,13 +176,13 @@ void PortPair::on_fenced(const Control& message, Instant now) {
   heard_ = now;
   owner_.peer_delivered(message.delivered);
   const bool answer = (message.flags & kAnswer) == 0;
-  if (message.generation == fenced_generation_ && generation_ != fenced_generation_) {
-    if (answer) say_fenced(fenced_generation_, received_, kAnswer);  // ours was lost
+  if (message.epoch == fenced_epoch_ && epoch_ != fenced_epoch_) {
+    if (answer) say_fenced(fenced_epoch_, received_, kAnswer);  // ours was lost
     return;
   }
-  if (message.generation != generation_) return;
-  if (state_ == PairState::dead) {  // in this life nothing was received
-    if (answer) say_fenced(generation_, {}, kAnswer);
+  if (message.epoch != epoch_) return;
+  if (state_ == PairState::dead) {  // in this epoch nothing was received
+    if (answer) say_fenced(epoch_, {}, kAnswer);
     return;
   }
   if (state_ == PairState::connecting || state_ == PairState::up) {
@@ -193,7 +192,7 @@ void PortPair::on_fenced(const Control& message, Instant now) {
   peer_received_ = message.received;
   peer_fenced_ = true;
   if (state_ != PairState::waiting) return;
-  if (answer) say_fenced(generation_, received_, kAnswer);
+  if (answer) say_fenced(epoch_, received_, kAnswer);
   settle(now);
 }
 
@@ -217,7 +216,7 @@ void PortPair::settle(Instant now) {
     more = more || std::is_gt(all);
   }
   owner_.pair_settled(setup_.number, arrived, lost);
-  ++generation_;
+  ++epoch_;
   peer_fenced_ = false;
   state_ = rail().dead() ? PairState::dead : PairState::connecting;
   restart_timer(now);
@@ -233,7 +232,7 @@ void PortPair::shut() noexcept {
   state_ = PairState::dead;
 }
 
-// Nothing comes of a life of which the peer does not hear.
+// Nothing comes of an epoch of which the peer does not hear.
 void PortPair::tell_of_refused_datagrams() {
   const int error = rail().send_error();
   if (error == 0) return;
@@ -276,7 +275,7 @@ void PortPair::tick(Instant now) {
     }
     case PairState::waiting:
       if (now < next_) return;
-      say_fenced(generation_, received_, 0);
+      say_fenced(epoch_, received_, 0);
       back_off(now);
       tell_of_refused_datagrams();
       return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pair of ports of two devices, and the QPs between them in one life ("generation"). A state
-// machine: QPs are made and told (connecting), used (up), fenced when anything fails (fencing), and
-// made anew once both sides know what the other has received (waiting).
+// A pair of ports of two devices, and the QPs between them in one epoch. A state machine: QPs are
+// made and told (connecting), used (up), fenced when anything fails (fencing), and made anew once
+// both sides know what the other has received (waiting).
 #pragma once
 
 #include <array>
@@ -64,12 +64,12 @@ class PortPair {
   Rail& rail() const noexcept { return *setup_.rail; }
   std::size_t rail_index() const noexcept { return setup_.rail_index; }
   std::size_t peer_rail() const noexcept { return setup_.peer_rail; }
-  std::uint32_t generation() const noexcept { return generation_; }
+  std::uint32_t epoch() const noexcept { return epoch_; }
   std::span<QpChannel> channels() noexcept { return {channels_.data(), setup_.qps}; }
   std::uint32_t qp_number() const noexcept { return last_qp_; }
   Instant heard() const noexcept { return heard_; }
   bool unacknowledged() const noexcept;
-  /// In this life what was delivered may come again: a NIC of either end is of that kind.
+  /// In this epoch what was delivered may come again: a NIC of either end is of that kind.
   bool guarded() const noexcept { return guarded_; }
 
   /// The way to the peer's port is known.
@@ -95,7 +95,7 @@ class PortPair {
   bool connect_channels(const Control& hello, Instant now);
   bool waits_for_ece(const Control& hello) const noexcept;
   void say_hello(std::uint8_t flags) noexcept;
-  void say_fenced(std::uint32_t generation, const std::array<std::uint32_t, kMaxQps>& received,
+  void say_fenced(std::uint32_t epoch, const std::array<std::uint32_t, kMaxQps>& received,
                   std::uint8_t flags) noexcept;
   void tell_of_refused_datagrams();
   void finish_fence(Instant now);
@@ -108,22 +108,22 @@ class PortPair {
   Setup setup_;
   RailAddress peer_;
   PairState state_ = PairState::connecting;
-  std::uint32_t generation_ = 1;
+  std::uint32_t epoch_ = 1;
   std::array<QpChannel, kMaxQps> channels_;
   bool opened_ = false;
-  bool own_guard_ = false;  // of our NIC, as this life's hellos say
+  bool own_guard_ = false;  // of our NIC, as this epoch's hellos say
   bool guarded_ = false;
   bool connected_ = false;  // our QPs know the peer's
   bool peer_up_ = false;
   Instant fence_until_{};
-  std::array<std::uint32_t, kMaxQps> received_{};       // of the life that ended last
+  std::array<std::uint32_t, kMaxQps> received_{};       // of the epoch that ended last
   std::array<std::uint32_t, kMaxQps> peer_received_{};  // the same, of the peer
   bool peer_fenced_ = false;
-  std::uint32_t fenced_generation_ = 0;  // that received_ is of
+  std::uint32_t fenced_epoch_ = 0;  // that received_ is of
   std::uint32_t last_qp_ = 0;
   Instant next_{};
   Duration wait_{};
-  Duration rest_{};  // before the next life: the last ones ended without any acknowledgement
+  Duration rest_{};  // before the next epoch: the last ones ended without any acknowledgement
   Instant heard_{};
 };
 

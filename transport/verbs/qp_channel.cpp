@@ -23,7 +23,7 @@ Result<void> QpChannel::open(Rail& rail, std::uint32_t id, const ChannelMemory& 
   rail_ = &rail;
   id_ = id;
   memory_ = memory;
-  ++generation_;
+  ++epoch_;
   posted_ = retired_ = signalled_ = unsignalled_ = acknowledged_ = received_ = 0;
   receives_left_ = returned_count_ = repeated_ = grant_end_ = confirm_end_ = 0;
   fragments_ = granted_ = receives_posted_ = 0;

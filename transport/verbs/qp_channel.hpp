@@ -99,7 +99,7 @@ class QpChannel {
   /// A send completed: calls acked(Fragment) for it and all before it.
   template <class Acked>
   void retire(std::uint32_t index, Acked&& acked) noexcept {
-    // Only what is posted can complete; anything else is not of this QP's life.
+    // Only what is posted can complete; anything else is not of this QP's epoch.
     if ((index - retired_) % kIndexSpan >= posted_ - retired_) return;
     const std::uint32_t end = retired_ + (index - retired_) % kIndexSpan + 1;
     if (signalled_ > 0) --signalled_;
@@ -176,7 +176,7 @@ class QpChannel {
   Rail* rail_ = nullptr;
   RailQp qp_;
   std::uint32_t id_ = 0;
-  std::uint32_t generation_ = 0;
+  std::uint32_t epoch_ = 0;
   ChannelMemory memory_;
   PeerCredit credit_;
   std::array<Fragment, kSends> fifo_{};
@@ -206,7 +206,7 @@ class QpChannel {
   struct Mark {
     bool receive = false;
     std::uint32_t channel = 0;
-    std::uint32_t generation = 0;
+    std::uint32_t epoch = 0;
     std::uint32_t index = 0;  // of the send, or the receive's slot
   };
   static Mark decode(std::uint64_t wr_id) noexcept {
@@ -215,14 +215,14 @@ class QpChannel {
             static_cast<std::uint32_t>(wr_id) & (kIndexSpan - 1)};
   }
   bool current(const Mark& mark) const noexcept {
-    return open() && mark.generation == (generation_ & 0xffff);
+    return open() && mark.epoch == (epoch_ & 0xffff);
   }
   static constexpr std::uint32_t kMaxChannels = 1U << 15;
 
  private:
   std::uint64_t mark(bool receive, std::uint32_t index) const noexcept {
     return std::uint64_t{receive} << 63 | std::uint64_t{id_} << 40 |
-           std::uint64_t{generation_ & 0xffff} << 24 | (index & (kIndexSpan - 1));
+           std::uint64_t{epoch_ & 0xffff} << 24 | (index & (kIndexSpan - 1));
   }
 };
 

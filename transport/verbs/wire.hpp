@@ -134,7 +134,7 @@ struct Control {
   std::uint8_t pair = 0;
   std::uint8_t flags = 0;
   std::int32_t rank = 0;  // sender's
-  std::uint32_t generation = 0;
+  std::uint32_t epoch = 0;
   std::uint64_t from = 0;  // nonces of the two devices
   std::uint64_t to = 0;
   RailAddress rail{};  // sender's, of this port pair
