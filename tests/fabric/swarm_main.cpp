@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(
       "{} seeds, {} failed, {:.1f} s; {} messages, {} rails down, {} fragments resent, {} found "
-      "received by the fence, {} flushes\n",
+      "received by their count, {} flushes\n",
       seeds, failed, seconds, messages, sum.rails_down, sum.resent, sum.settled, sum.flushes);
   bool rare = false;
   for (std::size_t i = 0; i < kFaults; ++i) {

@@ -190,7 +190,7 @@ TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerAfterItsTimeoutWithTheReas
 }
 
 // The epoch that began by the peer's hello has ended, and no end of it is told.
-TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerInAFencedEpochToo) {
+TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerInAQuiescedEpochToo) {
   Cluster cluster(unstarted());
   ASSERT_TRUE(cluster.start().has_value());
   cluster.network.fail_verb(0, {Verb::post_send, 1, ~std::uint64_t{0}, ENOMEM});

@@ -230,7 +230,7 @@ std::uint32_t Outgoing::payload_lkey(const Message& of, const PortPair& pair) co
   return of.staged ? core_.staging.lkey(pair.rail_index()) : of.lkeys[pair.rail_index()];
 }
 
-// What fails here fails its port pair, and is sent again when that is fenced.
+// What fails here fails its port pair, and is sent again when that is quiesced.
 void Outgoing::post_fragment(Message& of, unsigned fragment, PortPair& pair, QpChannel& channel,
                              bool soon) noexcept {
   const auto sequence =

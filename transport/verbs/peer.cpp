@@ -107,8 +107,8 @@ void Peer::on_control(const Control& message, Instant now) {
   switch (message.kind) {
     case ControlKind::hello:
       return pair.on_hello(message, now);
-    case ControlKind::fenced:
-      return pair.on_fenced(message, now);
+    case ControlKind::quiesced:
+      return pair.on_quiesced(message, now);
     case ControlKind::ping:
       pair.on_heard(now);
       return ping(pair, ControlKind::pong);
@@ -290,7 +290,7 @@ bool Peer::owed() const noexcept {
 
 bool Peer::busy() const noexcept {
   return owed() || std::any_of(pairs_.begin(), pairs_.end(), [](auto& pair) {
-           return pair->state() == PairState::fencing || pair->state() == PairState::waiting;
+           return pair->state() == PairState::quiescing || pair->state() == PairState::waiting;
          });
 }
 

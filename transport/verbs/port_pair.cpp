@@ -81,10 +81,10 @@ void PortPair::say_hello(std::uint8_t flags) noexcept {
   owner_.send_control(message, setup_.number, false);
 }
 
-void PortPair::say_fenced(std::uint32_t epoch, const std::array<std::uint32_t, kMaxQps>& received,
-                          std::uint8_t flags) noexcept {
+void PortPair::say_quiesced(std::uint32_t epoch, const std::array<std::uint32_t, kMaxQps>& received,
+                            std::uint8_t flags) noexcept {
   Control message;
-  message.kind = ControlKind::fenced;
+  message.kind = ControlKind::quiesced;
   message.flags = flags;
   message.epoch = epoch;
   message.received = received;
@@ -115,7 +115,7 @@ bool PortPair::connect_channels(const Control& hello, Instant now) {
     route.retries = options_.retries;
     const PeerCredit credit{hello.credit_address + i * sizeof(CreditWord), hello.credit_rkey};
     if (auto done = channels_[i].connect(route, hello.receives, credit, guarded_); !done) {
-      connected_ = true;  // some QPs may know the peer: it has to be fenced like any other
+      connected_ = true;  // some QPs may know the peer: it has to be quiesced like any other
       fail(describe(done.error()), now);
       return false;
     }
@@ -148,16 +148,16 @@ void PortPair::on_hello(const Control& message, Instant now) {
 void PortPair::fail(const std::string& why, Instant now) {
   if (state_ != PairState::connecting && state_ != PairState::up) return;
   if (!connected_ && !rail().dead()) return;  // nobody knows these QPs: the hellos go on
-  state_ = PairState::fencing;
-  fence_until_ = now + kDrainTime;
-  fenced_epoch_ = epoch_;
-  peer_fenced_ = false;
+  state_ = PairState::quiescing;
+  quiesce_until_ = now + kDrainTime;
+  quiesced_epoch_ = epoch_;
+  peer_quiesced_ = false;
   for (QpChannel& channel : channels()) channel.to_error();
   owner_.pair_failed(setup_.number, why);
 }
 
 // All that completed has been polled; what the QPs received is final.
-void PortPair::finish_fence(Instant now) {
+void PortPair::finish_quiescing(Instant now) {
   for (std::size_t i = 0; i < setup_.qps; ++i) {
     received_[i] = opened_ ? channels_[i].received() : 0;
     channels_[i].close();
@@ -166,23 +166,23 @@ void PortPair::finish_fence(Instant now) {
   rail().count_landed();  // fragments that will be said not to have come
   state_ = PairState::waiting;
   restart_timer(now);
-  if (peer_fenced_) {
-    say_fenced(epoch_, received_, kAnswer);
+  if (peer_quiesced_) {
+    say_quiesced(epoch_, received_, kAnswer);
     settle(now);
   }
 }
 
-void PortPair::on_fenced(const Control& message, Instant now) {
+void PortPair::on_quiesced(const Control& message, Instant now) {
   heard_ = now;
   owner_.peer_delivered(message.delivered);
   const bool answer = (message.flags & kAnswer) == 0;
-  if (message.epoch == fenced_epoch_ && epoch_ != fenced_epoch_) {
-    if (answer) say_fenced(fenced_epoch_, received_, kAnswer);  // ours was lost
+  if (message.epoch == quiesced_epoch_ && epoch_ != quiesced_epoch_) {
+    if (answer) say_quiesced(quiesced_epoch_, received_, kAnswer);  // ours was lost
     return;
   }
   if (message.epoch != epoch_) return;
   if (state_ == PairState::dead) {  // in this epoch nothing was received
-    if (answer) say_fenced(epoch_, {}, kAnswer);
+    if (answer) say_quiesced(epoch_, {}, kAnswer);
     return;
   }
   if (state_ == PairState::connecting || state_ == PairState::up) {
@@ -190,13 +190,13 @@ void PortPair::on_fenced(const Control& message, Instant now) {
     fail("its other end gave it up", now);
   }
   peer_received_ = message.received;
-  peer_fenced_ = true;
+  peer_quiesced_ = true;
   if (state_ != PairState::waiting) return;
-  if (answer) say_fenced(epoch_, received_, kAnswer);
+  if (answer) say_quiesced(epoch_, received_, kAnswer);
   settle(now);
 }
 
-// Both ends are fenced and have told what they got: the rest is sent again elsewhere.
+// Both ends are quiesced and have told what they got: the rest is sent again elsewhere.
 void PortPair::settle(Instant now) {
   bool fewer = false;
   bool more = false;
@@ -217,7 +217,7 @@ void PortPair::settle(Instant now) {
   }
   owner_.pair_settled(setup_.number, arrived, lost);
   ++epoch_;
-  peer_fenced_ = false;
+  peer_quiesced_ = false;
   state_ = rail().dead() ? PairState::dead : PairState::connecting;
   restart_timer(now);
   next_ = now + rest_;
@@ -263,19 +263,19 @@ void PortPair::tick(Instant now) {
     case PairState::up:
       if (rail().dead()) fail("the NIC is dead", now);
       return;
-    case PairState::fencing: {
+    case PairState::quiescing: {
       const auto live = channels();
       const bool drained = std::all_of(live.begin(), live.end(), [](const QpChannel& channel) {
         return !channel.open() || channel.drained();
       });
       // A process that was not run for a while polls what came meanwhile first.
-      const bool late = now >= fence_until_ && rail().quiet();
-      if (drained || rail().broken() || late) finish_fence(now);
+      const bool late = now >= quiesce_until_ && rail().quiet();
+      if (drained || rail().broken() || late) finish_quiescing(now);
       return;
     }
     case PairState::waiting:
       if (now < next_) return;
-      say_fenced(epoch_, received_, 0);
+      say_quiesced(epoch_, received_, 0);
       back_off(now);
       tell_of_refused_datagrams();
       return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pair of ports of two devices, and the QPs between them in one epoch. A state machine: QPs are
-// made and told (connecting), used (up), fenced when anything fails (fencing), and made anew once
-// both sides know what the other has received (waiting).
+// made and told (connecting), used (up), quiesced when anything fails (quiescing), and made anew
+// once both sides know what the other has received (waiting).
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace gdrx::verbs {
 
-enum class PairState : std::uint8_t { connecting, up, fencing, waiting, dead };
+enum class PairState : std::uint8_t { connecting, up, quiescing, waiting, dead };
 
 /// What a PortPair asks of its Peer.
 class PortPairOwner {
@@ -37,7 +37,7 @@ class PortPairOwner {
 };
 
 constexpr const char* to_string(PairState state) noexcept {
-  constexpr std::array<const char*, 5> kNames{"connecting", "up", "fencing", "waiting", "dead"};
+  constexpr std::array<const char*, 5> kNames{"connecting", "up", "quiescing", "waiting", "dead"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -77,7 +77,7 @@ class PortPair {
   const RailAddress& peer() const noexcept { return peer_; }
 
   void on_hello(const Control& message, Instant now);
-  void on_fenced(const Control& message, Instant now);
+  void on_quiesced(const Control& message, Instant now);
   void on_heard(Instant now) noexcept { heard_ = now; }
   void on_acknowledged(Instant now) noexcept {
     heard_ = now;
@@ -95,10 +95,10 @@ class PortPair {
   bool connect_channels(const Control& hello, Instant now);
   bool waits_for_ece(const Control& hello) const noexcept;
   void say_hello(std::uint8_t flags) noexcept;
-  void say_fenced(std::uint32_t epoch, const std::array<std::uint32_t, kMaxQps>& received,
-                  std::uint8_t flags) noexcept;
+  void say_quiesced(std::uint32_t epoch, const std::array<std::uint32_t, kMaxQps>& received,
+                    std::uint8_t flags) noexcept;
   void tell_of_refused_datagrams();
-  void finish_fence(Instant now);
+  void finish_quiescing(Instant now);
   void settle(Instant now);
   void back_off(Instant now) noexcept;
   void restart_timer(Instant now) noexcept;
@@ -115,11 +115,11 @@ class PortPair {
   bool guarded_ = false;
   bool connected_ = false;  // our QPs know the peer's
   bool peer_up_ = false;
-  Instant fence_until_{};
+  Instant quiesce_until_{};
   std::array<std::uint32_t, kMaxQps> received_{};       // of the epoch that ended last
   std::array<std::uint32_t, kMaxQps> peer_received_{};  // the same, of the peer
-  bool peer_fenced_ = false;
-  std::uint32_t fenced_epoch_ = 0;  // that received_ is of
+  bool peer_quiesced_ = false;
+  std::uint32_t quiesced_epoch_ = 0;  // that received_ is of
   std::uint32_t last_qp_ = 0;
   Instant next_{};
   Duration wait_{};

@@ -73,7 +73,7 @@ class QpChannel {
   std::uint64_t peer_acknowledged() const noexcept;
 
   /// Posts a fragment. `soon`: somebody waits for its acknowledgement. 0 or errno; after an error
-  /// this QP channel has to be fenced, which tells whether the fragment, or a part of it, left
+  /// this QP channel has to be quiesced, which tells whether the fragment, or a part of it, left
   /// after all. `before`: a write that is part of the fragment and takes no receive, posted
   /// together with it.
   int post(ibv_send_wr& request, const Fragment& fragment, bool soon,

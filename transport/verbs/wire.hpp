@@ -119,12 +119,12 @@ struct CreditWord {
 };
 inline constexpr std::size_t kGrantBytes = offsetof(CreditWord, acknowledged);
 
-enum class ControlKind : std::uint8_t { hello = 1, fenced = 2, ping = 3, pong = 4 };
+enum class ControlKind : std::uint8_t { hello = 1, quiesced = 2, ping = 3, pong = 4 };
 inline constexpr std::uint8_t kReady = 1;   // hello: your QPs are known and mine can receive
 inline constexpr std::uint8_t kUp = 2;      // hello: I know that you are ready
 inline constexpr std::uint8_t kGuard = 8;   // hello: my NIC may deliver again what it delivered
 inline constexpr std::uint8_t kEce = 4;     // hello: it carries what the QPs' provider offers
-inline constexpr std::uint8_t kAnswer = 1;  // fenced: not to be answered
+inline constexpr std::uint8_t kAnswer = 1;  // quiesced: not to be answered
 
 /// A datagram between two devices about one of their port pairs.
 struct Control {
@@ -151,7 +151,7 @@ struct Control {
   std::uint32_t ece_options = 0;
   std::uint32_t ece_mask = 0;
   std::array<std::uint32_t, kMaxQps> qp{};        // hello
-  std::array<std::uint32_t, kMaxQps> received{};  // fenced: receives that completed on each QP
+  std::array<std::uint32_t, kMaxQps> received{};  // quiesced: receives that completed on each QP
 };
 static_assert(sizeof(Control) == 200 && std::is_trivially_copyable_v<Control>);
 inline constexpr std::size_t kGrhBytes = 40;  // in front of every datagram received
