@@ -96,7 +96,8 @@ TEST(RailFailure, WhatLandedWithoutAcknowledgementIsNotDeliveredTwice) {
   EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.set_fault(Fault::ack_blackout, 0.02); }),
             "");
   EXPECT_GT(cluster.network.fired(Fault::ack_blackout), 0U);
-  EXPECT_GT(cluster[0].device->counters().settled + cluster[1].device->counters().settled, 0U);
+  EXPECT_GT(cluster[0].device->counters().reconciled + cluster[1].device->counters().reconciled,
+            0U);
 }
 
 // A packet stays in a switch until its sender has given up, and comes when its buffer is another's.

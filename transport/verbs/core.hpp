@@ -37,7 +37,7 @@ struct Counters {
   std::uint64_t staged = 0;      // bytes of GPU memory that went through the host
   std::uint64_t flushes = 0;     // of GPU memory
   std::uint64_t repeated = 0;    // fragments that a NIC delivered again, dropped
-  std::uint64_t settled = 0;     // fragments without acknowledgement that the peer had counted
+  std::uint64_t reconciled = 0;  // fragments without acknowledgement that the peer had counted
 };
 
 class Peer;

@@ -172,7 +172,7 @@ bool Peer::round(bool idle) noexcept {
       channel.grant(delivered());
       outgoing_.peer_delivered(channel.peer_delivered());
       if (idle) channel.flush();
-      due = due || !channel.settled(delivered());
+      due = due || !channel.nothing_due(delivered());
     }
   }
   if (guarded_) exchange_acknowledged();
@@ -329,7 +329,7 @@ std::string Peer::state() const {
 }
 
 void Peer::fragment_acknowledged(const Fragment& fragment) noexcept {
-  ++core_.counters.settled;
+  ++core_.counters.reconciled;
   outgoing_.acknowledged(fragment);
 }
 
@@ -349,10 +349,11 @@ void Peer::pair_failed(std::uint8_t pair, const std::string& why) {
                    pairs_[pair]->rail().name(), why, index(rank_));
 }
 
-void Peer::pair_settled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) {
-  rail_lines_.warn(core_.log, core_.clock->now(),
-                   "rail {} settled: {} sent again, {} had arrived unacknowledged (peer rank {})",
-                   pairs_[pair]->rail().name(), lost, arrived, index(rank_));
+void Peer::pair_reconciled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) {
+  rail_lines_.warn(
+      core_.log, core_.clock->now(),
+      "rail {} reconciled: {} sent again, {} had arrived unacknowledged (peer rank {})",
+      pairs_[pair]->rail().name(), lost, arrived, index(rank_));
 }
 
 void Peer::pair_up(std::uint8_t pair) {

@@ -53,7 +53,7 @@ class Peer final : public PortPairOwner {  // NOLINT(*-virtual-class-destructor)
   std::uint64_t delivered() const noexcept override { return incoming_.delivered(); }
   void send_control(Control& message, std::uint8_t pair, bool everywhere) noexcept override;
   void pair_failed(std::uint8_t pair, const std::string& why) override;
-  void pair_settled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) override;
+  void pair_reconciled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) override;
   void pair_refused(std::uint8_t pair, const std::string& why, bool for_good) override;
   void pair_up(std::uint8_t pair) override;
   void give_up(std::string why) override;

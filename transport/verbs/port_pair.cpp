@@ -168,7 +168,7 @@ void PortPair::finish_quiescing(Instant now) {
   restart_timer(now);
   if (peer_quiesced_) {
     say_quiesced(epoch_, received_, kAnswer);
-    settle(now);
+    reconcile(now);
   }
 }
 
@@ -193,11 +193,11 @@ void PortPair::on_quiesced(const Control& message, Instant now) {
   peer_quiesced_ = true;
   if (state_ != PairState::waiting) return;
   if (answer) say_quiesced(epoch_, received_, kAnswer);
-  settle(now);
+  reconcile(now);
 }
 
 // Both ends are quiesced and have told what they got: the rest is sent again elsewhere.
-void PortPair::settle(Instant now) {
+void PortPair::reconcile(Instant now) {
   bool fewer = false;
   bool more = false;
   std::uint32_t arrived = 0;
@@ -211,11 +211,11 @@ void PortPair::settle(Instant now) {
     owner_.fragment_lost(fragment);
   };
   for (std::size_t i = 0; i < setup_.qps; ++i) {
-    const auto all = channels_[i].settle(peer_received_[i], on_arrived, on_lost);
+    const auto all = channels_[i].reconcile(peer_received_[i], on_arrived, on_lost);
     fewer = fewer || std::is_lt(all);
     more = more || std::is_gt(all);
   }
-  owner_.pair_settled(setup_.number, arrived, lost);
+  owner_.pair_reconciled(setup_.number, arrived, lost);
   ++epoch_;
   peer_quiesced_ = false;
   state_ = rail().dead() ? PairState::dead : PairState::connecting;

@@ -26,7 +26,7 @@ class PortPairOwner {
   virtual void send_control(Control& message, std::uint8_t pair, bool everywhere) noexcept = 0;
   virtual void pair_failed(std::uint8_t pair, const std::string& why) = 0;
   /// Both ends know what became of the fragments without an acknowledgement: `lost` are sent again.
-  virtual void pair_settled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) = 0;
+  virtual void pair_reconciled(std::uint8_t pair, std::uint32_t arrived, std::uint32_t lost) = 0;
   /// Its QPs could not be made, or not be told of; for good: it is dead, else it tries again.
   virtual void pair_refused(std::uint8_t pair, const std::string& why, bool for_good) = 0;
   virtual void pair_up(std::uint8_t pair) = 0;
@@ -99,7 +99,7 @@ class PortPair {
                     std::uint8_t flags) noexcept;
   void tell_of_refused_datagrams();
   void finish_quiescing(Instant now);
-  void settle(Instant now);
+  void reconcile(Instant now);
   void back_off(Instant now) noexcept;
   void restart_timer(Instant now) noexcept;
 

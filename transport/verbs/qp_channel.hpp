@@ -92,7 +92,7 @@ class QpChannel {
   /// Asks for a completion if what is posted would get none.
   void flush() noexcept;
   /// Neither of them has anything to do.
-  bool settled(std::uint64_t delivered) const noexcept {
+  bool nothing_due(std::uint64_t delivered) const noexcept {
     return !grant_is_due(delivered) && (unsignalled_ == 0 || signalled_ != 0);
   }
 
@@ -108,7 +108,7 @@ class QpChannel {
   /// The QP is gone; the peer got `count` fragments of it. Less: than were acknowledged. Greater:
   /// than were posted.
   template <class Acked, class Lost>
-  std::strong_ordering settle(std::uint32_t count, Acked&& acked, Lost&& lost) noexcept {
+  std::strong_ordering reconcile(std::uint32_t count, Acked&& acked, Lost&& lost) noexcept {
     while (retired_ != posted_) {
       const Fragment& fragment = fifo_[retired_++ % kSends];
       if (fragment.index == kNoFragment) continue;
