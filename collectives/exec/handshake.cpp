@@ -6,18 +6,18 @@ namespace {
 
 constexpr std::uint32_t kLane = 0;
 
-MessageHeader header_of(const Word& word, Rank source) {
+MessageHeader header_of(const CallSignature& signature, Rank source) {
   MessageHeader header;
-  header.word = word;
+  header.signature = signature;
   header.source = index(source);
   return header;
 }
 
 }  // namespace
 
-Result<Handshake> Handshake::create(const Word& word, const std::vector<Rank>& peers,
+Result<Handshake> Handshake::create(const CallSignature& signature, const std::vector<Rank>& peers,
                                     Links& links) {
-  Handshake made(word, links);
+  Handshake made(signature, links);
   for (const Rank rank : peers) {
     if (rank == links.self()) continue;
     SendRing* const send_ring = GDRX_TRY(links.to(rank));
@@ -31,15 +31,15 @@ Result<bool> Handshake::advance(Peer& peer) {
   bool advanced = false;
   ReceiveRing& receive_ring = links_->receive_ring();
   if (!peer.told) {
-    const Progress sent =
-        GDRX_TRY(peer.send_ring->send(kLane, receive_ring.credit(peer.rank, kLane),
-                                      header_of(word_, links_->self()), {}, nullptr, kNoCookie));
+    const Progress sent = GDRX_TRY(
+        peer.send_ring->send(kLane, receive_ring.credit(peer.rank, kLane),
+                             header_of(signature_, links_->self()), {}, nullptr, kNoCookie));
     advanced = peer.told = sent == Progress::done;
   }
   if (!peer.heard) {
     const MessageHeader* header = receive_ring.head(peer.rank, kLane);
     if (header == nullptr) return advanced;
-    GDRX_TRY(check_message(*header, peer.rank, header_of(word_, peer.rank), links_->self()));
+    GDRX_TRY(check_message(*header, peer.rank, header_of(signature_, peer.rank), links_->self()));
     GDRX_TRY(credits_.give_back(*peer.send_ring, kLane, receive_ring.consume(peer.rank, kLane)));
     advanced = peer.heard = true;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake word as a message of its own: for data that lands where no processor looks.
+// The call signature as a message of its own: for data that lands where no processor looks.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@ namespace gdrx::exec {
 class Handshake {
  public:
   /// `peers` must do the same, and may hold this rank, which is left out.
-  static Result<Handshake> create(const Word& word, const std::vector<Rank>& peers, Links& links);
+  static Result<Handshake> create(const CallSignature& signature, const std::vector<Rank>& peers,
+                                  Links& links);
   /// Errc::mismatch names both calls.
   Result<Step> step();
   /// Not before step() was done: a rank that has not spoken, for a person.
@@ -28,10 +29,10 @@ class Handshake {
     bool told = false;
     bool heard = false;
   };
-  Handshake(const Word& word, Links& links) : word_(word), links_(&links) {}
+  Handshake(const CallSignature& signature, Links& links) : signature_(signature), links_(&links) {}
   Result<bool> advance(Peer& peer);
 
-  Word word_;
+  CallSignature signature_;
   Links* links_;
   std::vector<Peer> peers_;
   Credits credits_;

@@ -7,7 +7,7 @@ def a_call():
     return sequence("An allReduce of host memory, with its threads", ["program's thread", "communicator's thread", "other ranks"], [
         (0, "gdrxAllReduce(..., &request): checks the arguments,\nposts the call, returns at once"),
         (0, "The tuner picks an algorithm, alike on every rank"),
-        (0, 2, "handshake word: what this rank calls,\nin each message and in the arena"),
+        (0, 2, "call signature: what this rank calls,\nin each message and in the arena"),
         (0, "gdrxWait or gdrxTest steps the execution;\na step never waits"),
         (0, 2, "messages, or stores to shared memory"),
         (2, 0, "what the others send"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/exec/word.hpp"
+#include "collectives/exec/call_signature.hpp"
 
 #include <fmt/format.h>
 
@@ -7,29 +7,30 @@
 
 namespace gdrx::exec {
 
-std::string describe(const Word& word) {
-  std::string text = fmt::format("{} #{}", to_string(word.collective), word.sequence);
-  if (word.collective == Collective::barrier) return text;
-  const plan::CollectiveTraits& traits = plan::traits_of(word.collective);
+std::string describe(const CallSignature& signature) {
+  std::string text = fmt::format("{} #{}", to_string(signature.collective), signature.sequence);
+  if (signature.collective == Collective::barrier) return text;
+  const plan::CollectiveTraits& traits = plan::traits_of(signature.collective);
   const bool of_parts = traits.has_parts();
   if (of_parts && traits.by_messages()) {
-    text += fmt::format(" of {}", to_string(word.type));  // each rank knows its own counts
+    text += fmt::format(" of {}", to_string(signature.type));  // each rank knows its own counts
   } else {
-    text += fmt::format(" of {} {}", word.count, to_string(word.type));
+    text += fmt::format(" of {} {}", signature.count, to_string(signature.type));
   }
-  if (traits.reduces) text += fmt::format(", {}", to_string(word.op));
-  if (word.user_op != 0) text += fmt::format(" operator {}", word.user_op);
-  if (traits.rooted) text += fmt::format(", root {}", word.root);
-  if (of_parts && !traits.by_messages()) text += fmt::format(", counts {:08x}", word.root);
-  if (word.collective != Collective::send_recv) {
-    text += fmt::format(", {}", plan::to_string(word.algorithm));
+  if (traits.reduces) text += fmt::format(", {}", to_string(signature.op));
+  if (signature.user_op != 0) text += fmt::format(" operator {}", signature.user_op);
+  if (traits.rooted) text += fmt::format(", root {}", signature.root);
+  if (of_parts && !traits.by_messages()) text += fmt::format(", counts {:08x}", signature.root);
+  if (signature.collective != Collective::send_recv) {
+    text += fmt::format(", {}", plan::to_string(signature.algorithm));
   }
   return text;
 }
 
-Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank self) {
+Result<void> check_signature(const CallSignature& theirs, Rank peer, const CallSignature& mine,
+                             Rank self) {
   if (theirs == mine) return {};
-  if (theirs.magic != kWordMagic || theirs.version != kWordVersion) {
+  if (theirs.magic != kSignatureMagic || theirs.version != kSignatureVersion) {
     return fail(Errc::protocol,
                 fmt::format("rank {} sent a message that is not of this version of gdrx "
                             "(magic {:#x}, version {})",
@@ -42,17 +43,18 @@ Result<void> check_word(const Word& theirs, Rank peer, const Word& mine, Rank se
 }
 
 Result<void> check_count(std::uint64_t theirs, Rank peer, std::uint64_t expected, Rank self,
-                         const Word& word) {
+                         const CallSignature& signature) {
   if (theirs == expected) return {};
   return fail(Errc::mismatch,
               fmt::format("rank {} sends {} elements to rank {} in {}, which expects {}",
-                          index(peer), theirs, index(self), describe(word), expected));
+                          index(peer), theirs, index(self), describe(signature), expected));
 }
 
 Result<void> check_message(const MessageHeader& theirs, Rank peer, const MessageHeader& expected,
                            Rank self) {
-  if (auto same = check_word(theirs.word, peer, expected.word, self); !same) return same;
-  GDRX_TRY(check_count(theirs.count, peer, expected.count, self, expected.word));
+  if (auto same = check_signature(theirs.signature, peer, expected.signature, self); !same)
+    return same;
+  GDRX_TRY(check_count(theirs.count, peer, expected.count, self, expected.signature));
   if (theirs.instance == expected.instance && theirs.index == expected.index &&
       theirs.bytes == expected.bytes && theirs.source == expected.source) {
     return {};
@@ -62,7 +64,7 @@ Result<void> check_message(const MessageHeader& theirs, Rank peer, const Message
       fmt::format("rank {} sent slice {} message {} of {} bytes where slice {} message {} of "
                   "{} bytes was expected in {}",
                   index(peer), theirs.instance, theirs.index, theirs.bytes, expected.instance,
-                  expected.index, expected.bytes, describe(expected.word)));
+                  expected.index, expected.bytes, describe(expected.signature)));
 }
 
 }  // namespace gdrx::exec
