@@ -19,7 +19,6 @@ LONG = {
     "base/config.cpp own_knobs": 125,
     "doctor/checks/pci.cpp check_gpu_nic_distance": 63,
     "transport/ucx/device.cpp UcxDevice::open": 73,
-    "transport/verbs/outgoing.cpp Outgoing::post": 62,
 }
 LARGE = {
     "collectives/exec/arena_execution.hpp ArenaExecution": 16,

@@ -22,6 +22,13 @@ bool contains(std::span<const std::byte> region, std::span<const std::byte> payl
                              payload.data() + payload.size() <= region.data() + region.size());
 }
 
+// Behind the head of an eager message, whose caller may have its buffer back.
+void write_body(std::byte* body, std::span<const std::byte> header,
+                std::span<const std::byte> payload) {
+  if (!header.empty()) std::memcpy(body, header.data(), header.size());
+  if (!payload.empty()) std::memcpy(body + header.size(), payload.data(), payload.size());
+}
+
 }  // namespace
 
 QpChannel* Outgoing::channel_of(PortPair& pair, Bytes bytes) noexcept {
@@ -81,11 +88,7 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   }
   write_head(fresh, op.header);
   if (fresh.form == Form::eager) {
-    std::byte* body = slot(next_) + sizeof(Head);
-    if (!op.header.empty()) std::memcpy(body, op.header.data(), op.header.size());
-    if (!fresh.payload.empty()) {
-      std::memcpy(body + op.header.size(), fresh.payload.data(), fresh.payload.size());
-    }
+    write_body(slot(next_) + sizeof(Head), op.header, fresh.payload);
     core_.finish({CompletionKind::write_done, peer_, 0, op.cookie});  // it is ours from here on
   }
   const unsigned fragments =
