@@ -30,11 +30,12 @@ std::uint32_t chunks_for(std::int32_t peers) noexcept {
 
 }  // namespace
 
-Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, const Hello& hello,
+Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<DeviceContext> device_context,
+                                                   const Hello& hello,
                                                    std::span<const std::byte> address,
                                                    std::span<const std::byte> clear_to_send_key,
                                                    std::string peer_name) {
-  auto receiver = std::unique_ptr<Receiver>(new Receiver(std::move(lane)));
+  auto receiver = std::unique_ptr<Receiver>(new Receiver(std::move(device_context)));
   receiver->peer_name_ = std::move(peer_name);
   GDRX_TRY(receiver->open(hello, address, clear_to_send_key));
   return receiver;
@@ -42,13 +43,13 @@ Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, c
 
 Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> address,
                             std::span<const std::byte> clear_to_send_key) {
-  chunks_ = chunks_for(lane().expected_peers());
+  chunks_ = chunks_for(device_context().expected_peers());
   copying_ = std::vector<Copying>(chunks_);
-  inbox_region_ = GDRX_TRY(lane().device().allocate_memory(chunks_ * kChunkBytes));
-  Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
+  inbox_region_ = GDRX_TRY(device_context().device().allocate_memory(chunks_ * kChunkBytes));
+  Endpoint* endpoint = GDRX_TRY(device_context().endpoint_to(hello.device_context, address));
   clear_to_send_ = GDRX_TRY(endpoint->import_region(clear_to_send_key));
   reached_over(*endpoint);
-  if (lane().config().net_gpu) {
+  if (device_context().config().net_gpu) {
     gpu_name_ = GDRX_TRY(random_value<gpu::SocketName>());
     exporter_ = GDRX_TRY(gpu::IpcExporter::listen(gpu_name_));
   }
@@ -56,7 +57,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
   filled_index_ = GDRX_TRY(enter_again());
   // Not over UCX, where small messages may overtake large ones; not where a receive may be in a
   // GPU's memory, into which no processor can put what came early.
-  if (lane().fabric() != "ucx" && (lane().pointers() & nccl::kPtrCuda) == 0) {
+  if (device_context().fabric() != "ucx" && (device_context().pointers() & nccl::kPtrCuda) == 0) {
     early_memory_.resize(kMostEarly * kEarlyBytes);
   }
   count_as(stats::Way::receive);
@@ -66,12 +67,12 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
 Receiver::~Receiver() {
   finish_copies();  // into buffers that were never registered, too
   if (endpoint_ != nullptr) endpoint_->release_region(clear_to_send_);
-  if (inbox_region_) lane().forget(*inbox_region_);
+  if (inbox_region_) device_context().forget(*inbox_region_);
 }
 
 Welcome Receiver::welcome() const {
   Welcome welcome;
-  welcome.lane = lane().id();
+  welcome.device_context = device_context().id();
   welcome.comm = index();
   welcome.chunks = chunks_;
   welcome.chunk_bytes = kChunkBytes;
@@ -92,7 +93,7 @@ Result<Progress> Receiver::wire_up() {
     op.cookie = cookie_of(index(), kNoSlot);
     answered_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
   }
-  GDRX_TRY(lane().poll());
+  GDRX_TRY(device_context().poll());
   return answered_ && greeted_ ? Progress::done : Progress::pending;
 }
 
@@ -187,7 +188,7 @@ void Receiver::take_chunks() {
 void Receiver::finish_copies() noexcept {
   for (std::uint64_t chunk = emptied_; chunk < taken_; ++chunk) {
     CopyJob& job = copying_[chunk % chunks_].job;
-    if (!job.is_done()) lane().copy_threads()->finish(job);
+    if (!job.is_done()) device_context().copy_threads()->finish(job);
   }
 }
 
@@ -274,7 +275,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
                             head.bytes, head.offset, head.total, target.size()));
   }
   const bool wanted = head.bytes > 0 && !receive.gone[head.item];
-  if (wanted && lane().copy_threads() != nullptr && head.total >= kLeastByThreads) {
+  if (wanted && device_context().copy_threads() != nullptr && head.total >= kLeastByThreads) {
     Copying& copying = copying_[taken_ % chunks_];
     copying.group = head.group;
     copying.item = head.item;
@@ -282,7 +283,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
     copying.job.from = bytes;
     copying.job.bytes = head.bytes;
     ++receive.copying[head.item];
-    lane().copy_threads()->start(copying.job);
+    device_context().copy_threads()->start(copying.job);
     stats::page().thread_chunks.add(1);
   } else if (wanted) {
     copy_in_order(target.data() + head.offset, bytes, head.bytes);
@@ -325,9 +326,9 @@ Result<Answer> Receiver::test(RequestId id) {
   }
   Receive& receive = receives_[id.slot];
   if (receive.open > 0) {
-    GDRX_TRY(lane().poll());
+    GDRX_TRY(device_context().poll());
     GDRX_TRY(tell_groups());
-    if (emptied_ < taken_) lane().copy_threads()->help();
+    if (emptied_ < taken_) device_context().copy_threads()->help();
     settle_copies();
     if (emptied_ - returned_ >= chunks_ / 4) GDRX_TRY(give_room_back());
   }

@@ -28,14 +28,15 @@ struct Target {
 class Receiver final : public Comm {
  public:
   /// What the sender's greeting said, checked here.
-  static Result<std::unique_ptr<Receiver>> create(std::shared_ptr<Lane> lane, const Hello& hello,
+  static Result<std::unique_ptr<Receiver>> create(std::shared_ptr<DeviceContext> device_context,
+                                                  const Hello& hello,
                                                   std::span<const std::byte> address,
                                                   std::span<const std::byte> clear_to_send_key,
                                                   std::string peer_name);
   ~Receiver() override;
 
   Welcome welcome() const;
-  Blob inbox_key() const { return lane().export_key(*inbox_region_); }
+  Blob inbox_key() const { return device_context().export_key(*inbox_region_); }
 
   /// As Sender::wire_up().
   Result<Progress> wire_up();
@@ -87,7 +88,8 @@ class Receiver final : public Comm {
   };
   Result<bool> start(Flushing& flush);  // false: it needs nothing
   Result<Answer> test_flush(RequestId id);
-  explicit Receiver(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
+  explicit Receiver(std::shared_ptr<DeviceContext> device_context)
+      : Comm(std::move(device_context)) {}
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
                     std::span<const std::byte> clear_to_send_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);

@@ -16,7 +16,7 @@ std::uint32_t Receiver::hand_over(const MemoryRegion& region) {
   const Given given{kMagic, known.id, region.bytes().size()};
   Blob payload;
   append_blob(payload, std::as_bytes(std::span(&given, 1)));
-  append_blob(payload, lane().export_key(region));
+  append_blob(payload, device_context().export_key(region));
   tell(payload);
   return known.id;
 }
@@ -51,7 +51,8 @@ Result<void*> Receiver::flush(const MemoryRegion& region) {
 
 Result<bool> Receiver::start(Flushing& flush) {
   const auto slot = static_cast<std::uint32_t>(&flush - flushes_.data());
-  const Flush begun = GDRX_TRY(lane().device().flush(*flush.region, cookie_of(index(), slot)));
+  const Flush begun =
+      GDRX_TRY(device_context().device().flush(*flush.region, cookie_of(index(), slot)));
   flush.started = begun == Flush::started;
   flush.done = begun == Flush::not_needed;
   return !flush.done;
@@ -69,7 +70,7 @@ Result<Answer> Receiver::test_flush(RequestId id) {
   }
   Flushing& flush = flushes_[slot];
   if (!flush.done && !flush.started) GDRX_TRY(start(flush));
-  if (!flush.done) GDRX_TRY(lane().poll());
+  if (!flush.done) GDRX_TRY(device_context().poll());
   if (!flush.done) {
     GDRX_TRY(healthy());
     return Answer{};

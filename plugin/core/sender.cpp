@@ -17,8 +17,8 @@ constexpr std::uint32_t kMostChunks = 4096;
 
 }  // namespace
 
-Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
-  auto sender = std::unique_ptr<Sender>(new Sender(std::move(lane)));
+Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<DeviceContext> device_context) {
+  auto sender = std::unique_ptr<Sender>(new Sender(std::move(device_context)));
   GDRX_TRY(sender->open());
   return sender;
 }
@@ -26,8 +26,8 @@ Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
 Result<void> Sender::open() {
   clear_to_send_memory_ = GDRX_TRY(Pages::create(sizeof(ClearToSendRing)));
   clear_to_send_ = new (clear_to_send_memory_.data()) ClearToSendRing;
-  board_region_ =
-      GDRX_TRY(lane().device().register_memory(clear_to_send_memory_.bytes(), MemoryKind::host));
+  board_region_ = GDRX_TRY(
+      device_context().device().register_memory(clear_to_send_memory_.bytes(), MemoryKind::host));
   free_.reserve(kMaxSends);
   for (std::size_t i = kMaxSends; i > 0; --i) free_.push_back(static_cast<std::uint16_t>(i - 1));
   return enter();
@@ -37,12 +37,12 @@ Sender::~Sender() {
   copier_.reset();
   finish_staged();
   // Buffers that were never registered may be freed next: nobody may read them any more.
-  lane().settle([this] { return unwritten_ == 0 || !healthy(); });
+  device_context().settle([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
     endpoint_->release_region(inbox_);
     for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
   }
-  if (board_region_) lane().forget(*board_region_);
+  if (board_region_) device_context().forget(*board_region_);
 }
 
 Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> address,
@@ -52,7 +52,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
       welcome.chunk_bytes < kChunkHead + kLine || welcome.chunk_bytes > (Bytes{1} << 30)) {
     return fail(Errc::protocol, "an impossible inbox from " + peer_name);
   }
-  Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(welcome.lane, address));
+  Endpoint* endpoint = GDRX_TRY(device_context().endpoint_to(welcome.device_context, address));
   inbox_ = GDRX_TRY(endpoint->import_region(inbox_key));
   reached_over(*endpoint);
   peer_comm_ = welcome.comm;
@@ -66,7 +66,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   peer_name_ = std::move(peer_name);
   count_as(stats::Way::send);
   if (welcome.gpu == gpu::SocketName{}) return {};
-  if (!lane().config().net_gpu) {
+  if (!device_context().config().net_gpu) {
     return fail(Errc::mismatch, peer_name_ + " takes GPU memory: set GDRX_NET_GPU alike");
   }
   importer_ = GDRX_TRY(gpu::IpcImporter::connect(welcome.gpu));
@@ -87,7 +87,7 @@ Result<Progress> Sender::wire_up() {
     op.cookie = cookie_of(index(), kNoSlot);
     greeted_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
   }
-  GDRX_TRY(lane().poll());
+  GDRX_TRY(device_context().poll());
   return greeted_ && clear_to_send_->ready == 1 ? Progress::done : Progress::pending;
 }
 
@@ -131,7 +131,7 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   if (free_.empty()) return nullptr;
   auto found = GDRX_TRY(match(tag));
   if (!found) {
-    GDRX_TRY(lane().poll());
+    GDRX_TRY(device_context().poll());
     found = GDRX_TRY(match(tag));
   }
   if (!found && may_go_early(bytes, memory)) {
@@ -291,7 +291,7 @@ void Sender::let_go(const Memory& memory) noexcept {
     return send.active && send.unwritten > 0 && memory.holds(send.bytes.data(), send.bytes.size());
   };
   const auto done = [&] { return std::none_of(sends_.begin(), sends_.end(), reads) || !healthy(); };
-  if (!done()) lane().settle(done);
+  if (!done()) device_context().settle(done);
 }
 
 void Sender::on_written(std::uint32_t slot) {
@@ -320,7 +320,7 @@ Result<Answer> Sender::test(RequestId id) {
   Send& send = sends_[id.slot];
   const auto open = [&send] { return send.queued || send.staged > 0 || send.unwritten > 0; };
   if (open()) {
-    GDRX_TRY(lane().poll());
+    GDRX_TRY(device_context().poll());
     GDRX_TRY(pump());
   }
   if (open()) {

@@ -21,11 +21,11 @@ namespace gdrx::net {
 
 class Sender final : public Comm {
  public:
-  static Result<std::unique_ptr<Sender>> create(std::shared_ptr<Lane> lane);
+  static Result<std::unique_ptr<Sender>> create(std::shared_ptr<DeviceContext> device_context);
   ~Sender() override;
 
   /// What goes with the greeting.
-  Blob clear_to_send_key() const { return lane().export_key(*board_region_); }
+  Blob clear_to_send_key() const { return device_context().export_key(*board_region_); }
   /// The greeting's answer. Checked, the peer not trusted.
   Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
                       std::span<const std::byte> inbox_key, std::string peer_name);
@@ -65,7 +65,8 @@ class Sender final : public Comm {
     int tag = 0;
     Instant begun{};
   };
-  explicit Sender(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
+  explicit Sender(std::shared_ptr<DeviceContext> device_context)
+      : Comm(std::move(device_context)) {}
   Result<void> open();
   /// The item of the oldest group that takes this tag; nothing if it is not there yet.
   Result<std::optional<std::uint32_t>> match(int tag);

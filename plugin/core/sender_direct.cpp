@@ -23,7 +23,7 @@ Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* 
   const std::uint32_t id = item.memory & ~kOnlyDirect;
   const bool only_direct = (item.memory & kOnlyDirect) != 0;
   if (size == 0) return Route{};
-  if (lane().fabric() == "ucx") {
+  if (device_context().fabric() == "ucx") {
     if (id != 0) return route_to_gpu(id, item.offset, size);
     if (memory == nullptr || !memory->gpu) return Route{};
     return fail(Errc::unsupported, "GPU memory for a peer that receives in host memory");

@@ -6,7 +6,7 @@
 namespace gdrx::net {
 
 void Sender::prepare_staging() {
-  if (lane().copy_threads() == nullptr) return;
+  if (device_context().copy_threads() == nullptr) return;
   inbox_mapped_ = endpoint_->mapped(inbox_);
   if (inbox_mapped_.size() / chunk_bytes_ < chunks_) return;
   staged_ = std::vector<Staged>(chunks_);
@@ -26,7 +26,7 @@ void Sender::stage(const ChunkHead& head, std::uint16_t slot) {
   staged.job.in_order = false;  // the head tells of all of it
   ++sends_[slot].staged;
   ++next_chunk_;
-  lane().copy_threads()->start(staged.job);
+  device_context().copy_threads()->start(staged.job);
   stats::page().thread_chunks.add(1);
 }
 
@@ -34,7 +34,7 @@ Result<Progress> Sender::post_staged() {
   while (next_head_ < next_chunk_) {
     Staged& staged = staged_[next_head_ % chunks_];
     if (!staged.job.is_done()) {
-      lane().copy_threads()->help();
+      device_context().copy_threads()->help();
       if (!staged.job.is_done()) return Progress::pending;
     }
     if (GDRX_TRY(post_head(staged.head, {}, staged.slot)) == Progress::pending) {
@@ -48,7 +48,7 @@ Result<Progress> Sender::post_staged() {
 
 void Sender::finish_staged() noexcept {
   for (std::uint64_t chunk = next_head_; chunk < next_chunk_; ++chunk) {
-    lane().copy_threads()->finish(staged_[chunk % chunks_].job);
+    device_context().copy_threads()->finish(staged_[chunk % chunks_].job);
   }
 }
 

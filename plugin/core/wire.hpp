@@ -44,30 +44,30 @@ Result<Key> side_channel_key(const Handle& handle, const Config& config);
 /// What the connecting side says that it wants.
 inline constexpr std::string_view kSideChannel = "gdrx-net-5";
 
-/// Who a lane is to its peers.
-struct LaneId {
+/// Who a device context is to its peers.
+struct DeviceContextId {
   std::uint64_t nonce = 0;
   std::int32_t rank = 0;
   std::uint32_t reserved = 0;
 };
 
-/// From the sender; the lane's address and the board's key follow.
+/// From the sender; the device context's address and the board's key follow.
 struct Hello {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
-  LaneId lane;
+  DeviceContextId device_context;
   std::array<char, 8> fabric{};
   std::uint32_t comm = 0;
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Hello) == 40 && std::is_trivially_copyable_v<Hello>);
 
-/// The receiver's answer, or a frame that says why there is none: empty if its lane knows a third
-/// by this one's rank. The lane's address and the inbox's key follow.
+/// The receiver's answer, or a frame that says why there is none: empty if its device context knows
+/// a third by this one's rank. The device context's address and the inbox's key follow.
 struct Welcome {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
-  LaneId lane;
+  DeviceContextId device_context;
   std::uint32_t comm = 0;
   std::uint32_t chunks = 0;
   std::uint64_t chunk_bytes = 0;

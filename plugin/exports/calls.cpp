@@ -94,7 +94,7 @@ NetResult accept(void* listen_comm, void** recv_comm, NetDeviceHandle** device_c
     *recv_comm = nullptr;
     if (device_comm != nullptr) *device_comm = nullptr;
     auto* listener = static_cast<Listener*>(listen_comm);
-    const std::lock_guard held(listener->lane()->lock());
+    const std::lock_guard held(listener->device_context()->lock());
     auto receiver = GDRX_TRY(listener->accept());
     *recv_comm = static_cast<Comm*>(receiver.release());
     return {};
@@ -135,7 +135,7 @@ NetResult isend(void* send_comm, void* data, std::size_t size, int tag, void* mh
   return guarded("isend", [&]() -> Result<void> {
     *request = nullptr;
     auto* sender = static_cast<Sender*>(static_cast<Comm*>(send_comm));
-    const std::unique_lock held(sender->lane().lock(), std::try_to_lock);
+    const std::unique_lock held(sender->device_context().lock(), std::try_to_lock);
     if (!held.owns_lock()) return {};
     *request = GDRX_TRY(sender->isend({static_cast<const std::byte*>(data), size}, tag,
                                       static_cast<const Memory*>(mhandle)));
@@ -147,7 +147,7 @@ NetResult irecv_targets(void* recv_comm, std::span<const Target> targets, void**
   return guarded("irecv", [&]() -> Result<void> {
     *request = nullptr;  // NCCL may have left its sentinel there
     auto* receiver = static_cast<Receiver*>(static_cast<Comm*>(recv_comm));
-    const std::unique_lock held(receiver->lane().lock(), std::try_to_lock);
+    const std::unique_lock held(receiver->device_context().lock(), std::try_to_lock);
     if (!held.owns_lock()) return {};
     *request = GDRX_TRY(receiver->irecv(targets));
     return {};
@@ -164,7 +164,7 @@ NetResult iflush(void* recv_comm, int n, void**, int* sizes, void** mhandles, vo
     if (last == nullptr || !last->gpu || last->region() == nullptr) return {};
     auto* receiver = static_cast<Receiver*>(static_cast<Comm*>(recv_comm));
     // There is no "later" for a flush, so that this waits, for a registration at most.
-    const std::lock_guard held(receiver->lane().lock());
+    const std::lock_guard held(receiver->device_context().lock());
     *request = GDRX_TRY(receiver->flush(*last->region()));
     return {};
   });
@@ -176,7 +176,7 @@ NetResult test(void* request, int* done, int* sizes) {
     const auto id = decode(request);
     Comm* comm = id ? find_comm(id->comm) : nullptr;
     if (comm == nullptr) return fail(Errc::invalid_argument, "that is no request of ours");
-    const std::unique_lock held(comm->lane().lock(), std::try_to_lock);
+    const std::unique_lock held(comm->device_context().lock(), std::try_to_lock);
     if (!held.owns_lock()) return {};
     const Answer answer = GDRX_TRY(comm->test(*id));
     if (answer.progress == Progress::pending) return {};
@@ -192,12 +192,12 @@ NetResult close_comm(const char* name, void* comm) {
   return guarded(name, [&]() -> Result<void> {
     if (comm == nullptr) return {};
     auto* closing = static_cast<Comm*>(comm);
-    const std::shared_ptr<Lane> lane = closing->shared_lane();  // outlives the lock
-    const std::lock_guard held(lane->lock());
+    const auto device_context = closing->shared_device_context();  // outlives the lock
+    const std::lock_guard held(device_context->lock());
     const std::unique_ptr<Comm> owner(closing);
-    lane->account();
+    device_context->account();
     if (closing->has_open()) {
-      lane->log().info("{}: closed with requests open", name);
+      device_context->log().info("{}: closed with requests open", name);
       closing->dump();
     }
     return {};
@@ -213,8 +213,8 @@ NetResult close_listen(void* listen_comm) {
   return guarded("closeListen", [&]() -> Result<void> {
     if (listen_comm == nullptr) return {};
     auto* listener = static_cast<Listener*>(listen_comm);
-    const std::shared_ptr<Lane> lane = listener->lane();
-    const std::lock_guard held(lane->lock());
+    const std::shared_ptr<DeviceContext> device_context = listener->device_context();
+    const std::lock_guard held(device_context->lock());
     const std::unique_ptr<Listener> owner(listener);
     return {};
   });

@@ -25,8 +25,8 @@ def a_call():
 def clear_to_send():
     return sequence("A message of the NCCL plugin: clear to send comes first", ["sender: NCCL's isend", "receiver: NCCL's irecv"], [
         (1, 0, "handle, carried by NCCL:\naddress of a listening socket, key"),
-        (0, 1, "side channel, TLS: hello\n(address of the lane, key of the clear-to-send ring)"),
-        (1, 0, "welcome (address of the lane, key of the receive ring)"),
+        (0, 1, "side channel, TLS: hello\n(address of the device context, key of the clear-to-send ring)"),
+        (1, 0, "welcome (address of the device context, key of the receive ring)"),
         (0, 1, "first immediate, over the fabric"),
         (1, 0, "ring: ready"),
         "connect() and accept() give communicators",

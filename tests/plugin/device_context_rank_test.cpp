@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes draw the ranks under which the transport knows them. Here some draw the same.
+// Device contexts draw the ranks under which the transport knows them. Here some draw the same.
 #include <gtest/gtest.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -18,7 +18,7 @@ std::atomic<bool> drawn_alike{false};
 
 }  // namespace
 
-// The library's, too: of a lane's 64 random bits the lower half makes its rank.
+// The library's, too: of a device context's 64 random bits the lower half makes its rank.
 extern "C" __attribute__((visibility("default"))) ssize_t getrandom(void* data, std::size_t size,
                                                                     unsigned flags) {
   const ssize_t got = syscall(SYS_getrandom, data, size, flags);
@@ -31,7 +31,7 @@ extern "C" __attribute__((visibility("default"))) ssize_t getrandom(void* data, 
 namespace gdrx::test {
 namespace {
 
-class LaneRanks : public testing::Test {
+class DeviceContextRanks : public testing::Test {
  protected:
   void SetUp() override {
     std::string why;
@@ -46,8 +46,8 @@ class LaneRanks : public testing::Test {
     drawn_alike = false;
     for (void* context : contexts) EXPECT_EQ(net->finalize(context), NetResult::success);
   }
-  /// A lane of that context, which stays open as long as the listener.
-  void* lane_of(void* context, bool alike, std::array<std::byte, nccl::kHandleMaxSize>& handle) {
+  /// A device context of that context, which stays open as long as the listener.
+  void* context_of(void* context, bool alike, std::array<std::byte, nccl::kHandleMaxSize>& handle) {
     void* listener = nullptr;
     drawn_alike = alike;
     EXPECT_EQ(net->listen(context, 0, handle.data(), &listener), NetResult::success) << heard();
@@ -67,9 +67,9 @@ class LaneRanks : public testing::Test {
   std::array<std::byte, nccl::kHandleMaxSize> handle{};
 };
 
-TEST_F(LaneRanks, ThatAreAlikeBothReachAThird) {
-  void* first_lane = lane_of(contexts[0], true, handle);
-  void* second_lane = lane_of(contexts[1], true, handle);
+TEST_F(DeviceContextRanks, ThatAreAlikeBothReachAThird) {
+  void* first_context = context_of(contexts[0], true, handle);
+  void* second_context = context_of(contexts[1], true, handle);
   {
     Pair first(*net);
     Pair second(*net);
@@ -79,13 +79,13 @@ TEST_F(LaneRanks, ThatAreAlikeBothReachAThird) {
     passes_a_message(second);
     passes_a_message(first);
   }
-  for (void* lane : {first_lane, second_lane})
-    EXPECT_EQ(net->close_listen(lane), NetResult::success);
+  for (void* device_context : {first_context, second_context})
+    EXPECT_EQ(net->close_listen(device_context), NetResult::success);
 }
 
-TEST_F(LaneRanks, ThatAreAlikeAreBothReachedByAThird) {
-  void* first_lane = lane_of(contexts[0], true, handle);
-  void* second_lane = lane_of(contexts[1], true, handle);
+TEST_F(DeviceContextRanks, ThatAreAlikeAreBothReachedByAThird) {
+  void* first_context = context_of(contexts[0], true, handle);
+  void* second_context = context_of(contexts[1], true, handle);
   {
     Pair first(*net);
     Pair second(*net);
@@ -95,21 +95,21 @@ TEST_F(LaneRanks, ThatAreAlikeAreBothReachedByAThird) {
     passes_a_message(second);
     passes_a_message(first);
   }
-  for (void* lane : {first_lane, second_lane})
-    EXPECT_EQ(net->close_listen(lane), NetResult::success);
+  for (void* device_context : {first_context, second_context})
+    EXPECT_EQ(net->close_listen(device_context), NetResult::success);
 }
 
-TEST_F(LaneRanks, ThatAreAlikeReachEachOther) {
-  void* first_lane = lane_of(contexts[0], true, handle);
-  void* second_lane = lane_of(contexts[1], true, handle);
+TEST_F(DeviceContextRanks, ThatAreAlikeReachEachOther) {
+  void* first_context = context_of(contexts[0], true, handle);
+  void* second_context = context_of(contexts[1], true, handle);
   {
     Pair pair(*net);
     pair.connect(contexts[0], contexts[1]);
     if (HasFatalFailure()) return;
     passes_a_message(pair);
   }
-  for (void* lane : {first_lane, second_lane})
-    EXPECT_EQ(net->close_listen(lane), NetResult::success);
+  for (void* device_context : {first_context, second_context})
+    EXPECT_EQ(net->close_listen(device_context), NetResult::success);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What peers of one lane may do to each other's connections.
-#include "plugin/core/lane.hpp"
+// What peers of one device context may do to each other's connections.
+#include "plugin/core/device_context.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ constexpr std::chrono::seconds kPatience{20};
 /// A connection that counts what comes for it.
 class Counting final : public Comm {
  public:
-  Counting(std::shared_ptr<Lane> lane, Endpoint& from) : Comm(std::move(lane)) {
+  Counting(std::shared_ptr<DeviceContext> device_context, Endpoint& from)
+      : Comm(std::move(device_context)) {
     reached_over(from);
     EXPECT_TRUE(enter().has_value());
   }
@@ -28,34 +29,35 @@ class Counting final : public Comm {
   int heard = 0;
 };
 
-std::shared_ptr<Lane> open_lane() {
+std::shared_ptr<DeviceContext> open_context() {
   Config config;
   config.socket_ifname = "lo";
-  auto made = Lane::open("tcp", NetDevice{}, config, Log(Level::error, stderr_sink()));
+  auto made = DeviceContext::open("tcp", NetDevice{}, config, Log(Level::error, stderr_sink()));
   EXPECT_TRUE(made.has_value()) << describe(made.error());
   return made ? *made : nullptr;
 }
 
-Endpoint* reach(Lane& from, Lane& to) {
+Endpoint* reach(DeviceContext& from, DeviceContext& to) {
   auto made = from.endpoint_to(to.id(), to.device().address());
   EXPECT_TRUE(made.has_value()) << describe(made.error());
   return made ? *made : nullptr;
 }
 
 // Every member of a job knows the numbers of the others' connections, or guesses them: 16 bits.
-TEST(LanePeers, NoneCompletesAnothersReceive) {
-  const auto lane = open_lane();
-  const auto sender = open_lane();
-  const auto stranger = open_lane();
-  ASSERT_TRUE(lane && sender && stranger);
-  Endpoint* from = reach(*lane, *sender);
-  ASSERT_TRUE(from != nullptr && reach(*lane, *stranger) != nullptr);
-  Counting connection(lane, *from);
-  auto inbox = lane->device().allocate_memory(4096);
+TEST(DeviceContextPeers, NoneCompletesAnothersReceive) {
+  const auto device_context = open_context();
+  const auto sender = open_context();
+  const auto stranger = open_context();
+  ASSERT_TRUE(device_context && sender && stranger);
+  Endpoint* from = reach(*device_context, *sender);
+  ASSERT_TRUE(from != nullptr && reach(*device_context, *stranger) != nullptr);
+  Counting connection(device_context, *from);
+  auto inbox = device_context->device().allocate_memory(4096);
   ASSERT_TRUE(inbox.has_value());
 
   const auto poll = [&] {
-    for (const auto& each : {lane, sender, stranger}) EXPECT_TRUE(each->poll().has_value());
+    for (const auto& each : {device_context, sender, stranger})
+      EXPECT_TRUE(each->poll().has_value());
   };
   const auto until = [&](const auto& done) {
     const Instant end = steady_clock().now() + kPatience;
@@ -63,8 +65,8 @@ TEST(LanePeers, NoneCompletesAnothersReceive) {
     for (; !is_done && steady_clock().now() < end; is_done = done()) poll();
     return is_done;
   };
-  const auto write = [&](Lane& by) {
-    Endpoint* endpoint = reach(by, *lane);
+  const auto write = [&](DeviceContext& by) {
+    Endpoint* endpoint = reach(by, *device_context);
     const auto region = endpoint->import_region((*inbox)->export_key());
     ASSERT_TRUE(region.has_value());
     const std::array<std::byte, 8> word{std::byte{1}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/core/lane.hpp"
+#include "plugin/core/device_context.hpp"
 
 #include <sys/random.h>
 
@@ -23,7 +23,7 @@ constexpr Duration kAwake = std::chrono::microseconds(50);
 // Of a nap's length a thread is awake before the next.
 constexpr int kAwakePart = 4;
 
-// When something last moved in a lane that naps: one thread may drive several.
+// When something last moved in a device context that naps: one thread may drive several.
 std::atomic<Instant> last_moved{Instant{}};
 
 }  // namespace
@@ -33,34 +33,37 @@ Result<void> random_bytes(std::span<std::byte> bytes) {
   return fail(Errc::system, "getrandom", errno);
 }
 
-Result<std::shared_ptr<Lane>> Lane::open(const std::string& fabric, const NetDevice& on,
-                                         const Config& config, const Log& log) {
-  auto lane = std::shared_ptr<Lane>(new Lane(config, log));
-  // A fabric for each lane: one opened for all would make the simulated NICs one host's.
+Result<std::shared_ptr<DeviceContext>> DeviceContext::open(const std::string& fabric,
+                                                           const NetDevice& on,
+                                                           const Config& config, const Log& log) {
+  auto device_context = std::shared_ptr<DeviceContext>(new DeviceContext(config, log));
+  // A fabric for each device context: one opened for all would make the simulated NICs one host's.
   const std::shared_ptr<Fabric> opened =
       GDRX_TRY(fabric == "ucx" ? open_sockets(config, log) : open_fabric(fabric, config, log));
-  lane->fabric_ = fabric;
-  lane->device_name_ = on.name;
-  lane->pointers_ = on.pointers;
-  if (on.software) lane->longest_nap_ = std::chrono::microseconds(config.net_nap);
-  lane->id_.nonce = GDRX_TRY(random_value<std::uint64_t>());
-  // The transport knows its peers by ranks. Those of one lane have to differ: see knows_another().
-  lane->id_.rank = static_cast<std::int32_t>(lane->id_.nonce & 0x7fffffff);
-  lane->device_ = GDRX_TRY(opened->open_device(Rank{lane->id_.rank}, config, log));
-  lane->device_->isolate_peers();
-  lane->memory_.emplace(lane->device_);
+  device_context->fabric_ = fabric;
+  device_context->device_name_ = on.name;
+  device_context->pointers_ = on.pointers;
+  if (on.software) device_context->longest_nap_ = std::chrono::microseconds(config.net_nap);
+  device_context->id_.nonce = GDRX_TRY(random_value<std::uint64_t>());
+  // The transport knows its peers by ranks. Those of one device context have to differ: see
+  // knows_another().
+  device_context->id_.rank = static_cast<std::int32_t>(device_context->id_.nonce & 0x7fffffff);
+  device_context->device_ =
+      GDRX_TRY(opened->open_device(Rank{device_context->id_.rank}, config, log));
+  device_context->device_->isolate_peers();
+  device_context->memory_.emplace(device_context->device_);
   if (fabric == "ucx") {
-    lane->copy_threads_ = CopyThreads::of_process(config.net_copy_threads, log);
+    device_context->copy_threads_ = CopyThreads::of_process(config.net_copy_threads, log);
   }
-  return lane;
+  return device_context;
 }
 
-std::unique_ptr<PinnedMemory> Lane::release(RegistrationRef registration) noexcept {
+std::unique_ptr<PinnedMemory> DeviceContext::release(RegistrationRef registration) noexcept {
   if (memory_->owners(registration.get()) == 1) loop_.forget(*registration->region());
   return memory_->release(std::move(registration));
 }
 
-void Lane::account() noexcept {
+void DeviceContext::account() noexcept {
   const DeviceEvents now = device_->events();
   stats::Page& page = stats::page();
   page.rails_down.add(now.rails_down - accounted_.rails_down);
@@ -69,13 +72,13 @@ void Lane::account() noexcept {
   accounted_ = now;
 }
 
-Blob Lane::export_key(const MemoryRegion& region) {
+Blob DeviceContext::export_key(const MemoryRegion& region) {
   Blob key = region.export_key();
   loop_.remember(key, region);
   return key;
 }
 
-bool Lane::knows_another(const LaneId& peer) const noexcept {
+bool DeviceContext::knows_another(const DeviceContextId& peer) const noexcept {
   if (peer.nonce == id_.nonce) return false;
   if (peer.rank == id_.rank) return true;
   return std::any_of(peers_.begin(), peers_.end(), [&](const auto& known) {
@@ -83,7 +86,8 @@ bool Lane::knows_another(const LaneId& peer) const noexcept {
   });
 }
 
-Result<Endpoint*> Lane::endpoint_to(const LaneId& peer, std::span<const std::byte> address) {
+Result<Endpoint*> DeviceContext::endpoint_to(const DeviceContextId& peer,
+                                             std::span<const std::byte> address) {
   auto& place = peers_[peer.nonce];
   if (!place && peer.nonce == id_.nonce && fabric_ != "ucx") {
     place = loop_.endpoint(Rank{id_.rank});  // a queue pair is not connected to its own device
@@ -99,13 +103,14 @@ Result<Endpoint*> Lane::endpoint_to(const LaneId& peer, std::span<const std::byt
   return place.get();
 }
 
-Result<void> Lane::poll() {
+Result<void> DeviceContext::poll() {
   std::array<Completion, kBatch> batch;
   std::size_t count = GDRX_TRY(device_->poll(batch));
   if (!loop_.empty()) count += loop_.take(std::span(batch).subspan(count));
   if (count > 0) {
     stir();
-    // Of several lanes: now and then one may overwrite another's count, which nobody will miss.
+    // Of several device contexts: now and then one may overwrite another's count, which nobody will
+    // miss.
     stats::page().polls.add(1);
     stats::page().completions.add(count);
   }
@@ -123,7 +128,7 @@ Result<void> Lane::poll() {
   return {};
 }
 
-void Lane::stir() const noexcept {
+void DeviceContext::stir() const noexcept {
   if (longest_nap_ == Duration{}) return;
   last_moved.store(steady_clock().now(), std::memory_order_relaxed);
 }
@@ -131,7 +136,7 @@ void Lane::stir() const noexcept {
 // A poller takes the processor that such a NIC runs on. To sleep as long as nothing has moved makes
 // no request's wait more than twice as long. Between two naps the thread looks after the rest of
 // what it drives: one nap, not one for each request that waits.
-bool Lane::nap() const noexcept {
+bool DeviceContext::nap() const noexcept {
   if (longest_nap_ == Duration{}) return false;
   thread_local Instant awake_until{};
   const Instant now = steady_clock().now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transport device and what is connected over it, used by one NCCL communicator: each has a
-// progress thread of its own, and lanes spare them each other's locks.
+// progress thread of its own, and device contexts spare them each other's locks.
 #pragma once
 
 #include <atomic>
@@ -32,15 +32,15 @@ Result<T> random_value() {
   return value;
 }
 
-class Lane {
+class DeviceContext {
  public:
-  static Result<std::shared_ptr<Lane>> open(const std::string& fabric, const NetDevice& on,
-                                            const Config& config, const Log& log);
+  static Result<std::shared_ptr<DeviceContext>> open(const std::string& fabric, const NetDevice& on,
+                                                     const Config& config, const Log& log);
 
   /// Taken around everything below.
   FairLock& lock() noexcept { return lock_; }
   Device& device() noexcept { return *device_; }
-  const LaneId& id() const noexcept { return id_; }
+  const DeviceContextId& id() const noexcept { return id_; }
   const Log& log() const noexcept { return log_; }
   const Config& config() const noexcept { return config_; }
   const std::string& fabric() const noexcept { return fabric_; }
@@ -49,7 +49,7 @@ class Lane {
   CopyThreads* copy_threads() const noexcept { return copy_threads_.get(); }
   int pointers() const noexcept { return pointers_; }  // of NCCL's kinds, which it may register
 
-  /// A region's key for a peer, which may be this lane itself.
+  /// A region's key for a peer, which may be this device context itself.
   Blob export_key(const MemoryRegion& region);
   void forget(const MemoryRegion& region) noexcept { loop_.forget(region); }
 
@@ -65,11 +65,12 @@ class Lane {
   /// One owner less of what memory() gave. What comes back is to be ended without the lock.
   std::unique_ptr<PinnedMemory> release(RegistrationRef registration) noexcept;
 
-  /// The transport knows peers by ranks of 31 random bits: whether that lane's is another's here,
-  /// so that it is not to be reached under it.
-  bool knows_another(const LaneId& peer) const noexcept;
-  /// The one endpoint to that lane, connected on first use, open as long as this lane.
-  Result<Endpoint*> endpoint_to(const LaneId& peer, std::span<const std::byte> address);
+  /// The transport knows peers by ranks of 31 random bits: whether that device context's is
+  /// another's here, so that it is not to be reached under it.
+  bool knows_another(const DeviceContextId& peer) const noexcept;
+  /// The one endpoint to that device context, connected on first use, open as long as this device
+  /// context.
+  Result<Endpoint*> endpoint_to(const DeviceContextId& peer, std::span<const std::byte> address);
   /// Drives the device once and tells communicators what has come.
   Result<void> poll();
   /// For a call that has found nothing to do: over a NIC in software it sleeps as long as nothing
@@ -83,7 +84,7 @@ class Lane {
   void settle(const Done& done) noexcept;
 
  private:
-  Lane(Config config, Log log) : config_(std::move(config)), log_(std::move(log)) {}
+  DeviceContext(Config config, Log log) : config_(std::move(config)), log_(std::move(log)) {}
 
   FairLock lock_;
   Config config_;
@@ -93,7 +94,7 @@ class Lane {
   int pointers_ = nccl::kPtrHost;
   Duration longest_nap_{};  // none: it never sleeps
   std::atomic<std::int32_t> peers_hint_{nccl::kUndefined};
-  LaneId id_;
+  DeviceContextId id_;
   std::shared_ptr<Device> device_;
   std::optional<RegistrationCache> memory_;
   std::shared_ptr<CopyThreads> copy_threads_;
@@ -103,7 +104,7 @@ class Lane {
 };
 
 template <class Done>
-void Lane::settle(const Done& done) noexcept {
+void DeviceContext::settle(const Done& done) noexcept {
   constexpr std::chrono::milliseconds kLimit{20};
   const Deadline deadline = Deadline::after(steady_clock(), kLimit);
   while (!done() && !deadline.passed(steady_clock().now())) {
