@@ -81,7 +81,7 @@ class DeviceContext {
   void stir() const noexcept;
   /// Polls until `writes` of a closing communicator are done; bounded.
   template <class Done>
-  void settle(const Done& done) noexcept;
+  void drain(const Done& done) noexcept;
 
  private:
   DeviceContext(Config config, Log log) : config_(std::move(config)), log_(std::move(log)) {}
@@ -104,7 +104,7 @@ class DeviceContext {
 };
 
 template <class Done>
-void DeviceContext::settle(const Done& done) noexcept {
+void DeviceContext::drain(const Done& done) noexcept {
   constexpr std::chrono::milliseconds kLimit{20};
   const Deadline deadline = Deadline::after(steady_clock(), kLimit);
   while (!done() && !deadline.passed(steady_clock().now())) {

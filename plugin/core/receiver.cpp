@@ -56,9 +56,9 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
   GDRX_TRY(enter());
   filled_index_ = GDRX_TRY(enter_again());
   // Not over UCX, where small messages may overtake large ones; not where a receive may be in a
-  // GPU's memory, into which no processor can put what came early.
+  // GPU's memory, into which no processor can put what came eagerly.
   if (device_context().fabric() != "ucx" && (device_context().pointers() & nccl::kPtrCuda) == 0) {
-    early_memory_.resize(kMostEarly * kEarlyBytes);
+    eager_memory_.resize(kMostEager * kEagerBytes);
   }
   count_as(stats::Way::receive);
   return {};
@@ -78,7 +78,7 @@ Welcome Receiver::welcome() const {
   welcome.chunk_bytes = kChunkBytes;
   welcome.gpu = gpu_name_;
   welcome.filled = filled_index_;
-  welcome.early = early_memory_.empty() ? 0 : 1;
+  welcome.eager = eager_memory_.empty() ? 0 : 1;
   return welcome;
 }
 
@@ -138,8 +138,8 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     receive.gone[i] = false;
     receive.sizes[i] = 0;
   }
-  if (auto settled = settle_early(); !settled) {
-    return tl::unexpected(break_with(std::move(settled).error()));
+  if (auto matched = match_eager(); !matched) {
+    return tl::unexpected(break_with(std::move(matched).error()));
   }
   GDRX_TRY(tell_groups());
   return encode({index(), static_cast<std::uint16_t>(place), receive.life});
@@ -230,7 +230,7 @@ Result<void> Receiver::take_filled() {
 
 Result<void> Receiver::claim(std::uint64_t group, std::uint32_t item) {
   GDRX_TRY(mark(group, item));
-  return settle_early();  // the group that is open now may be another one
+  return match_eager();  // the group that is open now may be another one
 }
 
 Result<void> Receiver::mark(std::uint64_t group, std::uint32_t item) {
@@ -254,7 +254,7 @@ void Receiver::finish(Receive& receive, std::uint32_t item) noexcept {
 
 // Nothing in the head is trusted.
 Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
-  if (head.group == 0) return take_early(head, bytes);
+  if (head.group == 0) return take_eager(head, bytes);
   Receive& receive = receives_[head.group % kClearToSendGroups];
   if (!receive.active || receive.group != head.group || head.item >= receive.count ||
       receive.done[head.item]) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
-#include "plugin/core/early.hpp"
+#include "plugin/core/eager.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/handover.hpp"
 
@@ -107,9 +107,9 @@ class Receiver final : public Comm {
   Result<void> claim(std::uint64_t group, std::uint32_t item);
   void finish(Receive& receive, std::uint32_t item) noexcept;
   Result<void> mark(std::uint64_t group, std::uint32_t item);
-  /// An early message goes to its receive, or is kept until that is posted.
-  Result<void> take_early(const ChunkHead& head, const std::byte* bytes);
-  Result<void> settle_early();
+  /// An eager message goes to its receive, or is kept until that is posted.
+  Result<void> take_eager(const ChunkHead& head, const std::byte* bytes);
+  Result<void> match_eager();
   std::optional<std::uint32_t> open_item(int tag) const noexcept;
   Result<void> deliver(std::uint32_t item, std::span<const std::byte> bytes);
   Result<void> give_room_back();
@@ -126,14 +126,14 @@ class Receiver final : public Comm {
   std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
   std::uint32_t claimed_ = 0;   // its other items, as bits
   std::uint16_t filled_index_ = 0;
-  struct Early {
+  struct Eager {
     int tag = 0;
     std::uint16_t bytes = 0;
-    std::uint8_t place = 0;  // in early_memory_
+    std::uint8_t place = 0;  // in eager_memory_
   };
-  EarlyList<Early> early_;               // that no receive is posted for, in their order
-  std::uint32_t early_places_ = 0;       // taken, as bits
-  std::vector<std::byte> early_memory_;  // empty: none are taken
+  EagerList<Eager> eager_;               // that no receive is posted for, in their order
+  std::uint32_t eager_places_ = 0;       // taken, as bits
+  std::vector<std::byte> eager_memory_;  // empty: none are taken
   bool greeted_ = false;                 // the sender's first immediate has come
   bool answered_ = false;
   std::uint64_t arrived_ = 0;   // immediates; only then is a chunk's head looked at

@@ -37,7 +37,7 @@ Sender::~Sender() {
   copier_.reset();
   finish_staged();
   // Buffers that were never registered may be freed next: nobody may read them any more.
-  device_context().settle([this] { return unwritten_ == 0 || !healthy(); });
+  device_context().drain([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
     endpoint_->release_region(inbox_);
     for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
@@ -57,7 +57,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   reached_over(*endpoint);
   peer_comm_ = welcome.comm;
   peer_filled_ = welcome.filled;
-  early_ = welcome.early == 1;
+  eager_ = welcome.eager == 1;
   chunks_ = welcome.chunks;
   chunk_bytes_ = welcome.chunk_bytes;
   // No line in two chunks, which two threads may copy.
@@ -108,7 +108,7 @@ std::optional<std::uint32_t> Sender::open_item(const Group& group, int tag) cons
 }
 
 Result<std::optional<std::uint32_t>> Sender::match(int tag) {
-  if (early_tags_.size() > 0) GDRX_TRY(settle_early());
+  if (eager_tags_.size() > 0) GDRX_TRY(match_eager());
   const Group* group = GDRX_TRY(open_group());
   if (group == nullptr) return std::optional<std::uint32_t>();
   return open_item(*group, tag);
@@ -134,11 +134,11 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
     GDRX_TRY(device_context().poll());
     found = GDRX_TRY(match(tag));
   }
-  if (!found && may_go_early(bytes, memory)) {
+  if (!found && may_go_eagerly(bytes, memory)) {
     const std::uint16_t slot = begin(bytes, tag, memory);
     sends_[slot].item = static_cast<std::uint32_t>(tag);
-    early_tags_.push_back(tag);
-    counters_->early.add(1);
+    eager_tags_.push_back(tag);
+    counters_->eager.add(1);
     return send(slot);
   }
   if (!found) {
@@ -291,7 +291,7 @@ void Sender::let_go(const Memory& memory) noexcept {
     return send.active && send.unwritten > 0 && memory.holds(send.bytes.data(), send.bytes.size());
   };
   const auto done = [&] { return std::none_of(sends_.begin(), sends_.end(), reads) || !healthy(); };
-  if (!done()) device_context().settle(done);
+  if (!done()) device_context().drain(done);
 }
 
 void Sender::on_written(std::uint32_t slot) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
-#include "plugin/core/early.hpp"
+#include "plugin/core/eager.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/copier.hpp"
 #include "plugin/gpu/handover.hpp"
@@ -71,11 +71,11 @@ class Sender final : public Comm {
   /// The item of the oldest group that takes this tag; nothing if it is not there yet.
   Result<std::optional<std::uint32_t>> match(int tag);
   std::optional<std::uint32_t> open_item(const Group& group, int tag) const noexcept;
-  /// Early messages take their items, exactly as the receiver gives them out.
-  Result<void> settle_early();
+  /// Eager messages take their items, exactly as the receiver gives them out.
+  Result<void> match_eager();
   /// The oldest group that is not all matched; null: not there yet.
   Result<const Group*> open_group() const;
-  bool may_go_early(std::span<const std::byte> bytes, const Memory* memory) const noexcept;
+  bool may_go_eagerly(std::span<const std::byte> bytes, const Memory* memory) const noexcept;
   /// A slot for a message, queued to be posted once its other fields are set.
   std::uint16_t begin(std::span<const std::byte> bytes, int tag, const Memory* memory) noexcept;
   Result<void*> send(std::uint16_t slot);
@@ -142,8 +142,8 @@ class Sender final : public Comm {
   std::span<std::byte> inbox_mapped_;  // where this process can store into it
   std::uint64_t group_ = 1;            // the oldest that is not all matched
   std::uint32_t matched_ = 0;          // its items, as bits
-  bool early_ = false;                 // the peer takes early messages
-  EarlyList<int> early_tags_;          // of those that have no item yet, in their order
+  bool eager_ = false;                 // the peer takes eager messages
+  EagerList<int> eager_tags_;          // of those that have no item yet, in their order
   std::array<Send, kMaxSends> sends_{};
   std::vector<std::uint16_t> free_;
   std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post

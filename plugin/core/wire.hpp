@@ -73,7 +73,7 @@ struct Welcome {
   std::uint64_t chunk_bytes = 0;
   std::array<std::uint64_t, 2> gpu{};  // the socket over which GPU memory is handed over; or zeros
   std::uint32_t filled = 0;  // the immediate that says: the next item, to its end, is in its place
-  std::uint32_t early = 0;   // 1: small messages may come before their receive is posted
+  std::uint32_t eager = 0;   // 1: small messages may come before their receive is posted
 };
 static_assert(sizeof(Welcome) == 64 && std::is_trivially_copyable_v<Welcome>);
 
@@ -116,12 +116,12 @@ struct ClearToSendRing {
 static_assert(sizeof(ClearToSendRing) == 64 + kClearToSendGroups * sizeof(Group));
 static_assert(std::is_trivially_copyable_v<ClearToSendRing>);
 
-/// Early messages: most bytes of one, most of a connection that no receive is known for.
-inline constexpr std::size_t kEarlyBytes = 8192;
-inline constexpr std::size_t kMostEarly = 16;
+/// Eager messages: most bytes of one, most of a connection that no receive is known for.
+inline constexpr std::size_t kEagerBytes = 8192;
+inline constexpr std::size_t kMostEager = 16;
 
 /// In front of a chunk's bytes in the inbox, which are whole lines (kLine) but for a message's end.
-/// Of group 0: a whole early message, `item` its tag.
+/// Of group 0: a whole eager message, `item` its tag.
 struct ChunkHead {
   std::uint64_t sequence = 0;  // 1, 2, ...: whether it is there
   std::uint64_t group = 0;

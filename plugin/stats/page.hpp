@@ -43,7 +43,7 @@ struct alignas(64) Connection {
   Counter small;                          // messages of one chunk
   Counter chunks;                         // written or taken
   Counter direct;                         // messages written straight to their place
-  Counter early;                          // messages before their receive was known
+  Counter eager;                          // messages before their receive was known
   Counter waits;                          // calls that had to be tried again
   Counter stalls;                         // reported
   Counter open;                           // requests under way

@@ -31,7 +31,7 @@ constexpr Metric kMetrics[] = {
     {"direct_messages_total", "counter",
      "Messages written straight to their place, past the inbox.", &Connection::direct},
     {"early_messages_total", "counter", "Messages before their receive was known.",
-     &Connection::early},
+     &Connection::eager},
     {"waits_total", "counter", "Calls that NCCL had to repeat.", &Connection::waits},
     {"stalls_total", "counter", "Stalls that were reported.", &Connection::stalls},
     {"requests_open", "gauge", "Requests under way.", &Connection::open},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small messages that come before their receive is posted: see sender_early.cpp.
+// Small messages that come before their receive is posted: see sender_eager.cpp.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,21 +9,21 @@
 
 namespace gdrx::net {
 
-Result<void> Receiver::take_early(const ChunkHead& head, const std::byte* bytes) {
-  if (early_memory_.empty() || early_.full() || head.bytes > kEarlyBytes ||
+Result<void> Receiver::take_eager(const ChunkHead& head, const std::byte* bytes) {
+  if (eager_memory_.empty() || eager_.full() || head.bytes > kEagerBytes ||
       head.total != head.bytes || head.offset != 0 || head.direct != 0) {
-    return fail(Errc::protocol, peer_name_ + " sent an early message that cannot be one");
+    return fail(Errc::protocol, peer_name_ + " sent an eager message that cannot be one");
   }
   const int tag = static_cast<int>(head.item);
   // What waits has no receive yet, so that nothing of its tag is overtaken here.
   if (const auto item = open_item(tag)) {
     GDRX_TRY(deliver(*item, {bytes, head.bytes}));
-    return settle_early();
+    return match_eager();
   }
-  const auto place = static_cast<std::uint8_t>(std::countr_one(early_places_));
-  early_places_ |= 1U << place;
-  std::memcpy(early_memory_.data() + place * kEarlyBytes, bytes, head.bytes);
-  early_.push_back({tag, static_cast<std::uint16_t>(head.bytes), place});
+  const auto place = static_cast<std::uint8_t>(std::countr_one(eager_places_));
+  eager_places_ |= 1U << place;
+  std::memcpy(eager_memory_.data() + place * kEagerBytes, bytes, head.bytes);
+  eager_.push_back({tag, static_cast<std::uint16_t>(head.bytes), place});
   return {};
 }
 
@@ -44,17 +44,17 @@ Result<void> Receiver::deliver(std::uint32_t item, std::span<const std::byte> by
   bytes = bytes.first(std::min(bytes.size(), target.size()));  // the rest is cut
   if (!receive.gone[item]) copy_in_order(target.data(), bytes.data(), bytes.size());
   receive.got[item] = bytes.size();
-  counters_->early.add(1);
+  counters_->eager.add(1);
   finish(receive, item);
   return {};
 }
 
-Result<void> Receiver::settle_early() {
-  return early_.settle([this](const Early& waiting) -> Result<bool> {
+Result<void> Receiver::match_eager() {
+  return eager_.match([this](const Eager& waiting) -> Result<bool> {
     const auto item = open_item(waiting.tag);
     if (!item) return false;
-    GDRX_TRY(deliver(*item, {early_memory_.data() + waiting.place * kEarlyBytes, waiting.bytes}));
-    early_places_ &= ~(1U << waiting.place);
+    GDRX_TRY(deliver(*item, {eager_memory_.data() + waiting.place * kEagerBytes, waiting.bytes}));
+    eager_places_ &= ~(1U << waiting.place);
     return true;
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ends keep of early messages whose receives are not known.
+// What both ends keep of eager messages whose receives are not known.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace gdrx::net {
 
 template <class T>
-class EarlyList {
+class EagerList {
  public:
   std::size_t size() const noexcept { return count_; }
-  bool full() const noexcept { return count_ == kMostEarly; }
+  bool full() const noexcept { return count_ == kMostEager; }
   void push_back(const T& one) noexcept { list_[count_++] = one; }
 
-  /// Takes out, oldest first, what `settle` finds a receive for (true), until it finds none.
+  /// Takes out, oldest first, what `match` finds a receive for (true), until it finds none.
   /// Whatever leaves may open a group that others wait for: then from the oldest again.
-  template <class Settle>
-  Result<void> settle(const Settle& settle) {
+  template <class Match>
+  Result<void> match(const Match& match) {
     std::size_t i = 0;
     while (i < count_) {
-      if (!GDRX_TRY(settle(list_[i]))) {
+      if (!GDRX_TRY(match(list_[i]))) {
         ++i;
         continue;
       }
@@ -37,7 +37,7 @@ class EarlyList {
   }
 
  private:
-  std::array<T, kMostEarly> list_{};
+  std::array<T, kMostEager> list_{};
   std::size_t count_ = 0;
 };
 

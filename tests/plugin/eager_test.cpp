@@ -55,7 +55,7 @@ TEST_P(Plugin, SendsSmallMessagesBeforeTheirReceivesArePosted) {
     pair.post_recv(where, group);
   }
   ASSERT_EQ(next, in.size() - 1);
-  Bytes last = pattern(100'000, 3);  // the first group's third: cut, and not early
+  Bytes last = pattern(100'000, 3);  // the first group's third: cut, and not eager
   pair.post_send(last, 9);
   ASSERT_TRUE(pair.finish());
   std::size_t at = 0;
