@@ -88,7 +88,7 @@ Result<Progress> Listener::serve(PendingPeer& pending) {
       Blob payload;
       append_blob(payload, std::as_bytes(std::span(&welcome, 1)));
       append_blob(payload, device_context_->device().address());
-      append_blob(payload, pending.receiver->inbox_key());
+      append_blob(payload, pending.receiver->receive_ring_key());
       pending.greeting.say(FrameKind::accepted, payload);
     } else {
       refused_.warn(device_context_->log(), steady_clock().now(), "a connection is refused: {}",

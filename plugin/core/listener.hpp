@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // listen() and accept(): takes connections, lets in who holds the handle's key, answers with an
-// inbox. Never waits, and somebody who connects and says nothing holds nobody up.
+// receive ring. Never waits, and somebody who connects and says nothing holds nobody up.
 #pragma once
 
 #include <memory>

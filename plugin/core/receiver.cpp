@@ -45,7 +45,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
                             std::span<const std::byte> clear_to_send_key) {
   chunks_ = chunks_for(device_context().expected_peers());
   copying_ = std::vector<Copying>(chunks_);
-  inbox_region_ = GDRX_TRY(device_context().device().allocate_memory(chunks_ * kChunkBytes));
+  receive_ring_region_ = GDRX_TRY(device_context().device().allocate_memory(chunks_ * kChunkBytes));
   Endpoint* endpoint = GDRX_TRY(device_context().endpoint_to(hello.device_context, address));
   clear_to_send_ = GDRX_TRY(endpoint->import_region(clear_to_send_key));
   reached_over(*endpoint);
@@ -67,7 +67,7 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
 Receiver::~Receiver() {
   finish_copies();  // into buffers that were never registered, too
   if (endpoint_ != nullptr) endpoint_->release_region(clear_to_send_);
-  if (inbox_region_) device_context().forget(*inbox_region_);
+  if (receive_ring_region_) device_context().forget(*receive_ring_region_);
 }
 
 Welcome Receiver::welcome() const {
@@ -163,7 +163,7 @@ void Receiver::on_immediate(std::uint16_t index) {
 // in order all the same.
 void Receiver::take_chunks() {
   while (taken_ < arrived_) {
-    const std::byte* place = inbox_region_->bytes().data() + taken_ % chunks_ * kChunkBytes;
+    const std::byte* place = receive_ring_region_->bytes().data() + taken_ % chunks_ * kChunkBytes;
     ChunkHead head;
     std::memcpy(&head, place, sizeof head);
     if (head.sequence != taken_ + 1) return;

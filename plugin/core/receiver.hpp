@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving end of a connection: tells the sender on its board what may come, empties the inbox
-// into NCCL's buffers and gives the room back; names the memory that needs no inbox.
+// The receiving end of a connection: tells the sender on its clear-to-send ring what may come,
+// empties the receive ring into NCCL's buffers and gives the room back; names the memory that needs
+// no receive ring.
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ class Receiver final : public Comm {
   ~Receiver() override;
 
   Welcome welcome() const;
-  Blob inbox_key() const { return device_context().export_key(*inbox_region_); }
+  Blob receive_ring_key() const { return device_context().export_key(*receive_ring_region_); }
 
   /// As Sender::wire_up().
   Result<Progress> wire_up();
@@ -93,7 +94,8 @@ class Receiver final : public Comm {
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
                     std::span<const std::byte> clear_to_send_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);
-  /// Clear to send: onto the board with what is not on it yet, unless that may wait for more.
+  /// Clear to send: onto the clear-to-send ring with what is not on it yet, unless that may wait
+  /// for more.
   Result<void> tell_groups();
   bool may_wait() const noexcept;
   void take_chunks();
@@ -114,15 +116,15 @@ class Receiver final : public Comm {
   Result<void> deliver(std::uint32_t item, std::span<const std::byte> bytes);
   Result<void> give_room_back();
 
-  std::uint32_t chunks_ = 0;  // of the inbox
-  std::unique_ptr<MemoryRegion> inbox_region_;
+  std::uint32_t chunks_ = 0;  // of the receive ring
+  std::unique_ptr<MemoryRegion> receive_ring_region_;
   gpu::SocketName gpu_name_{};
   std::unique_ptr<gpu::IpcExporter> exporter_;  // where GPU memory is taken
   std::uint32_t given_ = 0;                     // regions, ever
   std::map<const MemoryRegion*, HandedOver> handed_over_;
   RemoteRegionId clear_to_send_{};
   std::uint64_t next_group_ = 1;
-  std::uint64_t told_ = 1;      // the first group that is not on the sender's board
+  std::uint64_t told_ = 1;      // the first group that is not on the sender's clear-to-send ring
   std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
   std::uint32_t claimed_ = 0;   // its other items, as bits
   std::uint16_t filled_index_ = 0;
@@ -145,7 +147,7 @@ class Receiver final : public Comm {
     std::uint64_t group = 0;  // 0: the chunk was emptied as it was taken
     std::uint32_t item = 0;
   };
-  std::vector<Copying> copying_;                    // by the inbox's places
+  std::vector<Copying> copying_;                    // by the receive ring's places
   std::array<Group, kClearToSendGroups> groups_{};  // what is being written to the ring
   std::array<Receive, kClearToSendGroups> receives_{};
   std::array<Flushing, nccl::kMaxRequests> flushes_{};

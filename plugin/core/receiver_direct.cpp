@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a sender writes into without the inbox: naming it, and flushing what came to a GPU.
+// Memory that a sender writes into without the receive ring: naming it, and flushing what came to a
+// GPU.
 #include "plugin/core/receiver.hpp"
 
 namespace gdrx::net {
@@ -58,7 +59,8 @@ Result<bool> Receiver::start(Flushing& flush) {
   return !flush.done;
 }
 
-// Of the writes to the board nobody waits for the end: what is reported with a slot is a flush.
+// Of the writes to the clear-to-send ring nobody waits for the end: what is reported with a slot is
+// a flush.
 void Receiver::on_written(std::uint32_t slot) {
   if (slot < flushes_.size() && flushes_[slot].active) flushes_[slot].done = true;
 }

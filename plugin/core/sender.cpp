@@ -26,7 +26,7 @@ Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<DeviceContext> de
 Result<void> Sender::open() {
   clear_to_send_memory_ = GDRX_TRY(Pages::create(sizeof(ClearToSendRing)));
   clear_to_send_ = new (clear_to_send_memory_.data()) ClearToSendRing;
-  board_region_ = GDRX_TRY(
+  clear_to_send_region_ = GDRX_TRY(
       device_context().device().register_memory(clear_to_send_memory_.bytes(), MemoryKind::host));
   free_.reserve(kMaxSends);
   for (std::size_t i = kMaxSends; i > 0; --i) free_.push_back(static_cast<std::uint16_t>(i - 1));
@@ -39,21 +39,21 @@ Sender::~Sender() {
   // Buffers that were never registered may be freed next: nobody may read them any more.
   device_context().drain([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
-    endpoint_->release_region(inbox_);
+    endpoint_->release_region(receive_ring_);
     for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
   }
-  if (board_region_) device_context().forget(*board_region_);
+  if (clear_to_send_region_) device_context().forget(*clear_to_send_region_);
 }
 
 Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> address,
-                            std::span<const std::byte> inbox_key, std::string peer_name) {
+                            std::span<const std::byte> receive_ring_key, std::string peer_name) {
   if (welcome.comm == 0 || welcome.comm > 0xffff || welcome.filled == 0 ||
       welcome.filled > 0xffff || welcome.chunks == 0 || welcome.chunks > kMostChunks ||
       welcome.chunk_bytes < kChunkHead + kLine || welcome.chunk_bytes > (Bytes{1} << 30)) {
-    return fail(Errc::protocol, "an impossible inbox from " + peer_name);
+    return fail(Errc::protocol, "an impossible receive ring from " + peer_name);
   }
   Endpoint* endpoint = GDRX_TRY(device_context().endpoint_to(welcome.device_context, address));
-  inbox_ = GDRX_TRY(endpoint->import_region(inbox_key));
+  receive_ring_ = GDRX_TRY(endpoint->import_region(receive_ring_key));
   reached_over(*endpoint);
   peer_comm_ = welcome.comm;
   peer_filled_ = welcome.filled;
@@ -81,7 +81,7 @@ Result<Progress> Sender::wire_up() {
   if (!greeted_) {
     WriteOp op;
     op.header = std::as_bytes(std::span(&kNothing, 1));
-    op.remote = inbox_;
+    op.remote = receive_ring_;
     op.has_immediate = true;
     op.immediate = peer_comm_;
     op.cookie = cookie_of(index(), kNoSlot);
@@ -163,7 +163,7 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   const std::uint16_t slot = begin(bytes, tag, memory);
   Send& send_to = sends_[slot];
   send_to.copied = to.way == Route::Way::copy;
-  send_to.direct = to.way != Route::Way::inbox;
+  send_to.direct = to.way != Route::Way::receive_ring;
   send_to.filled = to.way == Route::Way::write && bytes.size() == item.size && is_next(*found);
   send_to.region = to.region;
   send_to.offset = item.offset;
@@ -267,7 +267,7 @@ Result<Progress> Sender::post_head(const ChunkHead& head, std::span<const std::b
   op.header = padded;
   op.payload = payload;
   op.local = send.local ? send.local->region() : nullptr;
-  op.remote = inbox_;
+  op.remote = receive_ring_;
   op.offset = place_of(head.sequence - 1);
   op.has_immediate = true;
   op.immediate = peer_comm_;

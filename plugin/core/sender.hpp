@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending end of a connection: matches isend() with the board's oldest group, cuts the message
-// into chunks and writes them into the receiver's inbox while there is room.
+// The sending end of a connection: matches isend() with the clear-to-send ring's oldest group, cuts
+// the message into chunks and writes them into the receiver's receive ring while there is room.
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@ class Sender final : public Comm {
   ~Sender() override;
 
   /// What goes with the greeting.
-  Blob clear_to_send_key() const { return device_context().export_key(*board_region_); }
+  Blob clear_to_send_key() const { return device_context().export_key(*clear_to_send_region_); }
   /// The greeting's answer. Checked, the peer not trusted.
   Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
-                      std::span<const std::byte> inbox_key, std::string peer_name);
+                      std::span<const std::byte> receive_ring_key, std::string peer_name);
 
   /// Makes both ways of the connection work before NCCL has it: call until it is done.
   Result<Progress> wire_up();
@@ -84,12 +84,12 @@ class Sender final : public Comm {
   /// How a message gets to its place.
   struct Route {
     enum class Way : std::uint8_t {
-      inbox,  // in chunks, which the receiver copies
-      copy,   // by a copy engine, to `target` in the peer's GPU memory
-      write,  // by the fabric, to `region`
-      later,  // what is to be known of the peer's memory is on its way
+      receive_ring,  // in chunks, which the receiver copies
+      copy,          // by a copy engine, to `target` in the peer's GPU memory
+      write,         // by the fabric, to `region`
+      later,         // what is to be known of the peer's memory is on its way
     };
-    Way way = Way::inbox;
+    Way way = Way::receive_ring;
     std::span<std::byte> target;
     RemoteRegionId region{};
   };
@@ -105,7 +105,8 @@ class Sender final : public Comm {
   Result<Progress> post_head(const ChunkHead& head, std::span<const std::byte> payload,
                              std::uint16_t slot);
   Bytes place_of(std::uint64_t chunk) const noexcept { return chunk % chunks_ * chunk_bytes_; }
-  /// Large messages within a host: threads store chunks into the inbox, and their heads follow.
+  /// Large messages within a host: threads store chunks into the receive ring, and their heads
+  /// follow.
   void prepare_staging();
   bool by_threads(const Send& send) const noexcept;
   void stage(const ChunkHead& head, std::uint16_t slot);
@@ -114,8 +115,8 @@ class Sender final : public Comm {
 
   Pages clear_to_send_memory_;  // nothing else of the process is on pages that the fabric writes
   ClearToSendRing* clear_to_send_ = nullptr;
-  std::unique_ptr<MemoryRegion> board_region_;
-  RemoteRegionId inbox_{};
+  std::unique_ptr<MemoryRegion> clear_to_send_region_;
+  RemoteRegionId receive_ring_{};
   struct GivenRegion {
     std::uint32_t id = 0;
     RemoteRegionId region{};
@@ -137,13 +138,13 @@ class Sender final : public Comm {
     ChunkHead head;
     std::uint16_t slot = 0;
   };
-  std::vector<Staged> staged_;         // by the inbox's places; empty: nothing is
-  std::uint64_t next_head_ = 0;        // chunks from here to next_chunk_ are staged
-  std::span<std::byte> inbox_mapped_;  // where this process can store into it
-  std::uint64_t group_ = 1;            // the oldest that is not all matched
-  std::uint32_t matched_ = 0;          // its items, as bits
-  bool eager_ = false;                 // the peer takes eager messages
-  EagerList<int> eager_tags_;          // of those that have no item yet, in their order
+  std::vector<Staged> staged_;                // by the receive ring's places; empty: nothing is
+  std::uint64_t next_head_ = 0;               // chunks from here to next_chunk_ are staged
+  std::span<std::byte> receive_ring_mapped_;  // where this process can store into it
+  std::uint64_t group_ = 1;                   // the oldest that is not all matched
+  std::uint32_t matched_ = 0;                 // its items, as bits
+  bool eager_ = false;                        // the peer takes eager messages
+  EagerList<int> eager_tags_;                 // of those that have no item yet, in their order
   std::array<Send, kMaxSends> sends_{};
   std::vector<std::uint16_t> free_;
   std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post

@@ -52,8 +52,8 @@ TEST(DeviceContextPeers, NoneCompletesAnothersReceive) {
   Endpoint* from = reach(*device_context, *sender);
   ASSERT_TRUE(from != nullptr && reach(*device_context, *stranger) != nullptr);
   Counting connection(device_context, *from);
-  auto inbox = device_context->device().allocate_memory(4096);
-  ASSERT_TRUE(inbox.has_value());
+  auto receive_ring = device_context->device().allocate_memory(4096);
+  ASSERT_TRUE(receive_ring.has_value());
 
   const auto poll = [&] {
     for (const auto& each : {device_context, sender, stranger})
@@ -67,17 +67,17 @@ TEST(DeviceContextPeers, NoneCompletesAnothersReceive) {
   };
   const auto write = [&](DeviceContext& by) {
     Endpoint* endpoint = reach(by, *device_context);
-    const auto region = endpoint->import_region((*inbox)->export_key());
+    const auto region = endpoint->import_region((*receive_ring)->export_key());
     ASSERT_TRUE(region.has_value());
     const std::array<std::byte, 8> word{std::byte{1}};
-    (*inbox)->bytes()[0] = std::byte{0};
+    (*receive_ring)->bytes()[0] = std::byte{0};
     WriteOp op;
     op.header = word;
     op.remote = *region;
     op.has_immediate = true;
     op.immediate = connection.index();
     ASSERT_TRUE(until([&] { return *endpoint->post(op) == Progress::done; }));
-    ASSERT_TRUE(until([&] { return (*inbox)->bytes()[0] == std::byte{1}; }));
+    ASSERT_TRUE(until([&] { return (*receive_ring)->bytes()[0] == std::byte{1}; }));
     for (int i = 0; i < 1000; ++i) poll();
   };
   write(*stranger);
