@@ -281,7 +281,7 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
   if (memory_.seat) GDRX_TRY(memory_.seat->look_for_others());
-  if (network_.has_inbox()) {
+  if (network_.has_receive_ring()) {
     Rank peer{};
     if (const exec::MessageHeader* stray =
             network_.receive_ring().find_stray(queue_.sequence.signature(), peer);

@@ -40,8 +40,8 @@ Result<SharedMemory> share_memory(MemoryOffer offer, std::span<const Hello> peer
   return SharedMemory{*std::move(mapped), {}};
 }
 
-void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
-                   const ArenaTicket& memory) {
+void place_receive_rings(std::span<Hello> peers, const shm::CommonLayout& layout,
+                         const ArenaTicket& memory) {
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {
     const Rank peer{static_cast<std::int32_t>(rank)};
     peers[rank].device_address = layout.address(memory, peer);

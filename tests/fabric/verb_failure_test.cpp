@@ -236,7 +236,7 @@ TEST(ReliableQp, BeginsEachLifeWithAPacketNumberOfItsOwn) {
 }
 
 /// The receive_ring of rank 1, as rank 0 would know it if rank 1's NICs had never heard of it.
-RemoteRegionId forged_inbox(Cluster& cluster) {
+RemoteRegionId forged_region(Cluster& cluster) {
   Blob key = cluster[1].receive_ring->export_key();
   verbs::RegionKey forged;
   std::memcpy(static_cast<void*>(&forged), key.data(), sizeof forged);
@@ -248,7 +248,7 @@ RemoteRegionId forged_inbox(Cluster& cluster) {
 void post_forged(Cluster& cluster, std::span<const std::byte> data) {
   WriteOp op;
   op.payload = data;
-  op.remote = forged_inbox(cluster);
+  op.remote = forged_region(cluster);
   op.has_immediate = true;
   ASSERT_TRUE(
       cluster.run_until([&] { return *cluster[0].endpoints[1]->post(op) == Progress::done; }));
