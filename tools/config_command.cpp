@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gdrx config: the one table of knobs, what is in effect here, and where it came from.
+// gdrx config: the one table of variables, what is in effect here, and where it came from.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool set_in(const Environment& environment, std::string_view name) {
 }
 
 struct Row {
-  const Knob* knob;
+  const Variable* variable;
   std::string standard;  // the default
   std::string value;     // in effect
   bool from_environment;
@@ -34,9 +34,9 @@ struct Row {
 
 std::vector<Row> rows_of(const Config& config, const Environment& environment) {
   std::vector<Row> rows;
-  for (const Knob& knob : config_table()) {
-    rows.push_back(
-        {&knob, knob.print(Config{}), knob.print(config), set_in(environment, knob.env)});
+  for (const Variable& variable : config_table()) {
+    rows.push_back({&variable, variable.print(Config{}), variable.print(config),
+                    set_in(environment, variable.env)});
   }
   return rows;
 }
@@ -48,7 +48,7 @@ void print_text(const std::vector<Row>& rows) {
   std::size_t standard = 7;
   std::size_t value = 5;
   for (const Row& row : rows) {
-    name = std::max(name, row.knob->env.size());
+    name = std::max(name, row.variable->env.size());
     standard = std::max(standard, shown(row.standard).size());
     value = std::max(value, shown(row.value).size());
   }
@@ -57,21 +57,22 @@ void print_text(const std::vector<Row>& rows) {
   };
   line("NAME", name, "DEFAULT", standard, "VALUE", value, "FROM", "MEANING");
   for (const Row& row : rows) {
-    const std::string unit = row.knob->unit.empty() ? "" : fmt::format(" [{}]", row.knob->unit);
-    line(row.knob->env, name, shown(row.standard), standard, shown(row.value), value,
-         row.from_environment ? "environment" : "default", std::string(row.knob->help) + unit);
+    const std::string unit =
+        row.variable->unit.empty() ? "" : fmt::format(" [{}]", row.variable->unit);
+    line(row.variable->env, name, shown(row.standard), standard, shown(row.value), value,
+         row.from_environment ? "environment" : "default", std::string(row.variable->help) + unit);
   }
 }
 
 void print_rows_as_json(const std::vector<Row>& rows, const std::vector<std::string>& warnings) {
   auto variables = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
-    variables.push_back({{"name", row.knob->env},
+    variables.push_back({{"name", row.variable->env},
                          {"default", row.standard},
                          {"value", row.value},
                          {"from", row.from_environment ? "environment" : "default"},
-                         {"unit", row.knob->unit},
-                         {"help", row.knob->help}});
+                         {"unit", row.variable->unit},
+                         {"help", row.variable->help}});
   }
   const nlohmann::ordered_json all{{"variables", variables}, {"warnings", warnings}};
   // What the environment holds need not be UTF-8.

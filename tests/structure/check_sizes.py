@@ -16,7 +16,7 @@ LONG = {
     "collectives/kernels/tree.cuh tree": 87,
     "collectives/kernels/two_shot.cuh two_shot": 73,
     "collectives/kernels/two_shot.cuh two_shot_tiled": 78,
-    "base/config.cpp own_knobs": 125,
+    "base/config.cpp own_variables": 125,
     "doctor/checks/pci.cpp check_gpu_nic_distance": 63,
     "transport/ucx/device.cpp UcxDevice::open": 73,
 }
