@@ -7,7 +7,7 @@ namespace {
 
 // A finding for each device, or one UNKNOWN with the reason why there is no answer.
 template <class Answer, class Judge>
-Findings each(const Facts& facts, const Answer& answer, Judge judge) {
+Findings each(const HostFacts& facts, const Answer& answer, Judge judge) {
   if (!facts.has_nvidia_gpu) return {};
   if (!answer) {
     return {finding(Severity::unknown, "no answer: " + answer.error().what, answer.error().what,
@@ -99,14 +99,14 @@ Finding judge_persistence(const NvmlDevice& device) {
 
 }  // namespace
 
-Findings check_cuda_gdr(const Facts& facts) { return each(facts, facts.cuda, judge_gdr); }
-Findings check_cuda_dmabuf(const Facts& facts) { return each(facts, facts.cuda, judge_dmabuf); }
-Findings check_cuda_vmm_gdr(const Facts& facts) { return each(facts, facts.cuda, judge_vmm); }
-Findings check_cuda_flush(const Facts& facts) { return each(facts, facts.cuda, judge_flush); }
-Findings check_mig(const Facts& facts) { return each(facts, facts.nvml, judge_mig); }
-Findings check_persistence(const Facts& facts) {
+Findings check_cuda_gdr(const HostFacts& facts) { return each(facts, facts.cuda, judge_gdr); }
+Findings check_cuda_dmabuf(const HostFacts& facts) { return each(facts, facts.cuda, judge_dmabuf); }
+Findings check_cuda_vmm_gdr(const HostFacts& facts) { return each(facts, facts.cuda, judge_vmm); }
+Findings check_cuda_flush(const HostFacts& facts) { return each(facts, facts.cuda, judge_flush); }
+Findings check_mig(const HostFacts& facts) { return each(facts, facts.nvml, judge_mig); }
+Findings check_persistence(const HostFacts& facts) {
   return each(facts, facts.nvml, judge_persistence);
 }
-Findings check_bar1(const Facts& facts) { return each(facts, facts.nvml, judge_bar1); }
+Findings check_bar1(const HostFacts& facts) { return each(facts, facts.nvml, judge_bar1); }
 
 }  // namespace gdrx::doctor

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Lines device_lines(const Facts& facts) {
+Lines device_lines(const HostFacts& facts) {
   if (facts.in_container) {
     return {"# give the container the nodes:",
             "docker run --device /dev/infiniband --cap-add IPC_LOCK ...",
@@ -23,7 +23,7 @@ Lines device_lines(const Facts& facts) {
 
 }  // namespace
 
-Findings check_rdma_nic(const Facts& facts) {
+Findings check_rdma_nic(const HostFacts& facts) {
   const auto& nics = facts.topology.nics();
   std::string names;
   bool real = false;
@@ -54,7 +54,7 @@ Findings check_rdma_nic(const Facts& facts) {
                    "# modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0"})};
 }
 
-Findings check_libibverbs(const Facts& facts) {
+Findings check_libibverbs(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   if (facts.verbs) {
     return {ok("loaded",
@@ -65,7 +65,7 @@ Findings check_libibverbs(const Facts& facts) {
                   {install_line(facts.distribution, kVerbsPackage)})};
 }
 
-Findings check_uverbs_nodes(const Facts& facts) {
+Findings check_uverbs_nodes(const HostFacts& facts) {
   Findings found;
   for (const std::string& node : facts.files.list("sys/class/infiniband_verbs")) {
     if (!node.starts_with("uverbs")) continue;
@@ -94,7 +94,7 @@ Findings check_uverbs_nodes(const Facts& facts) {
   return found;
 }
 
-Findings check_rdma_cm(const Facts& facts) {
+Findings check_rdma_cm(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   constexpr const char* kPath = "/dev/infiniband/rdma_cm";
   const int error = facts.calls.open_errno(kPath);
@@ -105,7 +105,7 @@ Findings check_rdma_cm(const Facts& facts) {
                                      : load_module_lines("rdma_ucm"))};
 }
 
-Findings check_rdma_netns(const Facts& facts) {
+Findings check_rdma_netns(const HostFacts& facts) {
   constexpr const char* kMode = "sys/module/ib_core/parameters/netns_mode";
   const std::string mode = facts.files.read(kMode);
   if (mode.empty()) return {};
@@ -116,7 +116,7 @@ Findings check_rdma_netns(const Facts& facts) {
       {"rdma system set netns shared", "# or move the device: rdma dev set mlx5_0 netns NAME"})};
 }
 
-Findings check_nic_firmware(const Facts& facts) {
+Findings check_nic_firmware(const HostFacts& facts) {
   std::map<std::string, std::map<std::string, std::string>> boards;  // board, version, devices
   for (const topo::Nic& nic : facts.topology.nics()) {
     const fs::path device = fs::path("sys/class/infiniband") / nic.name;

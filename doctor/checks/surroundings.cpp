@@ -11,7 +11,7 @@ void add(std::string& list, const std::string& one) { list += (list.empty() ? ""
 
 }  // namespace
 
-Findings check_container(const Facts& facts) {
+Findings check_container(const HostFacts& facts) {
   if (!facts.in_container) return {ok("not in one", ".dockerenv, proc/1/cgroup: no sign of one")};
   std::string lacks;
   Lines fix{"docker run \\"};
@@ -41,7 +41,7 @@ Findings check_container(const Facts& facts) {
                   "dev/, CapEff, RLIMIT_MEMLOCK, /dev/shm: lacks " + lacks, fix)};
 }
 
-Findings check_environment(const Facts& facts) {
+Findings check_environment(const HostFacts& facts) {
   Findings found;
   const auto say = [&](Severity severity, Literal variable_name, std::string summary) {
     const std::string name(variable_name.text());

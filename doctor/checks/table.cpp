@@ -11,7 +11,7 @@ namespace {
 struct Check {
   std::string_view id;
   std::string_view title;
-  Findings (*run)(const Facts&);
+  Findings (*run)(const HostFacts&);
 };
 
 constexpr Check kChecks[] = {
@@ -74,7 +74,7 @@ constexpr Check kChecks[] = {
     {"environment", "variables that turn GDR off", check_environment},
 };
 
-std::string host_line(const Facts& facts) {
+std::string host_line(const HostFacts& facts) {
   const auto count = [](std::size_t number, const char* what) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };
@@ -94,7 +94,7 @@ std::vector<CheckName> checks() {
 }
 
 Result<Report> diagnose(const Host& host) {
-  const Facts facts = GDRX_TRY(gather(host));
+  const HostFacts facts = GDRX_TRY(gather(host));
   Report report;
   report.host = host_line(facts);
   report.traits = traits_of(facts);

@@ -10,7 +10,7 @@ namespace {
 
 class Traits {
  public:
-  explicit Traits(const Facts& facts) : facts_(facts), files_(facts.files) {}
+  explicit Traits(const HostFacts& facts) : facts_(facts), files_(facts.files) {}
 
   std::vector<Trait> all() {
     host();
@@ -88,7 +88,7 @@ class Traits {
     }
   }
 
-  const Facts& facts_;
+  const HostFacts& facts_;
   const topo::HostFiles& files_;
   Findings gids_ = check_roce_gid(facts_);
   std::vector<Trait> traits_;
@@ -96,6 +96,6 @@ class Traits {
 
 }  // namespace
 
-std::vector<Trait> traits_of(const Facts& facts) { return Traits(facts).all(); }
+std::vector<Trait> traits_of(const HostFacts& facts) { return Traits(facts).all(); }
 
 }  // namespace gdrx::doctor

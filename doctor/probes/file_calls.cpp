@@ -4,7 +4,7 @@
 #include <charconv>
 #include <sstream>
 
-#include "doctor/facts.hpp"
+#include "doctor/host_facts.hpp"
 
 namespace gdrx::doctor {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "doctor/facts.hpp"
+#include "doctor/host_facts.hpp"
 #include "doctor/probes/probes.hpp"
 #include "gdrx/config.hpp"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "doctor/checks/cgroup.hpp"
-#include "doctor/facts.hpp"
+#include "doctor/host_facts.hpp"
 #include "doctor/snapshot/calls_text.hpp"
 #include "doctor/snapshot/mask.hpp"
 #include "gdrx/snapshot.hpp"

@@ -3,7 +3,7 @@
 #include "doctor/checks/config_space.hpp"
 
 #include "doctor/distribution.hpp"
-#include "doctor/facts.hpp"
+#include "doctor/host_facts.hpp"
 #include "tests/doctor/host_tree.hpp"
 
 namespace gdrx::doctor {

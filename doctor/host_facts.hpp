@@ -34,7 +34,7 @@ struct KernelVersion {
   auto operator<=>(const KernelVersion&) const = default;
 };
 
-struct Facts {
+struct HostFacts {
   topo::HostFiles files;
   Calls calls;
   topo::Topology topology;
@@ -50,18 +50,18 @@ struct Facts {
   bool in_container = false;
   bool has_nvidia_gpu = false;
 };
-Result<Facts> gather(const Host& host);
+Result<HostFacts> gather(const Host& host);
 /// As far as files answer.
 Calls file_calls(const topo::HostFiles& files);
 
 inline constexpr int kCapIpcLock = 14;
 inline constexpr int kCapSysAdmin = 21;
-inline bool has_capability(const Facts& facts, int bit) {
+inline bool has_capability(const HostFacts& facts, int bit) {
   return (facts.capabilities >> bit & 1u) != 0;
 }
 /// The value of an environment variable, empty where it is not set.
-std::string variable(const Facts& facts, std::string_view name);
-std::string nic_bus(const Facts& facts, const topo::Nic& nic);  // empty for a virtual one
+std::string variable(const HostFacts& facts, std::string_view name);
+std::string nic_bus(const HostFacts& facts, const topo::Nic& nic);  // empty for a virtual one
 
 inline Finding finding(Severity severity, std::string summary, std::string evidence,
                        const Lines& fix = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/facts.hpp"
+#include "doctor/host_facts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -54,7 +54,7 @@ std::vector<Port> ports_of(const topo::HostFiles& files, const topo::Topology& t
   return ports;
 }
 
-bool in_container(const Facts& facts) {
+bool in_container(const HostFacts& facts) {
   const topo::HostFiles& files = facts.files;
   if (files.exists(".dockerenv") || files.exists("run/.containerenv")) return true;
   if (!variable(facts, "KUBERNETES_SERVICE_HOST").empty()) return true;
@@ -73,24 +73,24 @@ std::string plain_bus(const std::string& text) {
 
 }  // namespace
 
-Result<Facts> gather(const Host& host) {
+Result<HostFacts> gather(const Host& host) {
   topo::Topology topology = GDRX_TRY(topo::discover({host.root, false, host.files}));
   const topo::HostFiles files =
       host.files ? topo::HostFiles(host.files) : topo::HostFiles(host.root);
-  Facts facts{files,
-              host.calls,
-              std::move(topology),
-              parse_os_release(files.read("etc/os-release")),
-              host.calls.kernel_release(),
-              {},
-              {},
-              host.calls.cuda(),
-              host.calls.nvml(),
-              host.calls.verbs(),
-              host.calls.proofs(),
-              host.calls.capabilities().value_or(0),
-              false,
-              false};
+  HostFacts facts{files,
+                  host.calls,
+                  std::move(topology),
+                  parse_os_release(files.read("etc/os-release")),
+                  host.calls.kernel_release(),
+                  {},
+                  {},
+                  host.calls.cuda(),
+                  host.calls.nvml(),
+                  host.calls.verbs(),
+                  host.calls.proofs(),
+                  host.calls.capabilities().value_or(0),
+                  false,
+                  false};
   if (facts.cuda) {
     for (CudaDevice& one : facts.cuda->devices) one.bus = plain_bus(one.bus);
   }
@@ -107,7 +107,7 @@ Result<Facts> gather(const Host& host) {
   return facts;
 }
 
-std::string variable(const Facts& facts, std::string_view name) {
+std::string variable(const HostFacts& facts, std::string_view name) {
   for (const std::string& entry : facts.calls.environment()) {
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') {
       return entry.substr(name.size() + 1);
@@ -116,7 +116,7 @@ std::string variable(const Facts& facts, std::string_view name) {
   return {};
 }
 
-std::string nic_bus(const Facts& facts, const topo::Nic& nic) {
+std::string nic_bus(const HostFacts& facts, const topo::Nic& nic) {
   return nic.node == topo::kNone ? std::string() : facts.topology.nodes()[nic.node].name;
 }
 
