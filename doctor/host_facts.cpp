@@ -78,17 +78,17 @@ Result<HostFacts> gather(const Host& host) {
   const topo::HostFiles files =
       host.files ? topo::HostFiles(host.files) : topo::HostFiles(host.root);
   HostFacts facts{files,
-                  host.calls,
+                  host.probes,
                   std::move(topology),
                   parse_os_release(files.read("etc/os-release")),
-                  host.calls.kernel_release(),
+                  host.probes.kernel_release(),
                   {},
                   {},
-                  host.calls.cuda(),
-                  host.calls.nvml(),
-                  host.calls.verbs(),
-                  host.calls.proofs(),
-                  host.calls.capabilities().value_or(0),
+                  host.probes.cuda(),
+                  host.probes.nvml(),
+                  host.probes.verbs(),
+                  host.probes.proofs(),
+                  host.probes.capabilities().value_or(0),
                   false,
                   false};
   if (facts.cuda) {
@@ -108,7 +108,7 @@ Result<HostFacts> gather(const Host& host) {
 }
 
 std::string variable(const HostFacts& facts, std::string_view name) {
-  for (const std::string& entry : facts.calls.environment()) {
+  for (const std::string& entry : facts.probes.environment()) {
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') {
       return entry.substr(name.size() + 1);
     }

@@ -36,7 +36,7 @@ struct KernelVersion {
 
 struct HostFacts {
   topo::HostFiles files;
-  Calls calls;
+  Probes probes;
   topo::Topology topology;
   Distribution distribution;
   std::string release;
@@ -52,7 +52,7 @@ struct HostFacts {
 };
 Result<HostFacts> gather(const Host& host);
 /// As far as files answer.
-Calls file_calls(const topo::HostFiles& files);
+Probes file_probes(const topo::HostFiles& files);
 
 inline constexpr int kCapIpcLock = 14;
 inline constexpr int kCapSysAdmin = 21;

@@ -31,9 +31,9 @@ void run(const SnapshotOptions& options) {
   doctor::Host host;
   host.root = options.root;
   if (options.root == "/") {
-    host.calls.proofs = perf::prove_here;
+    host.probes.proofs = perf::prove_here;
   } else {
-    host.calls = doctor::file_calls(host.root);
+    host.probes = doctor::file_probes(host.root);
   }
   const std::string bytes = value_or_fail(doctor::capture(host, {options.keep_names}), kFailed);
   value_or_fail(write_output(options.file, bytes), kFailed);

@@ -7,7 +7,7 @@
 
 namespace gdrx::doctor {
 
-// gpu.cpp, gpu_calls.cpp
+// gpu.cpp, gpu_driver.cpp
 Findings check_gpu_present(const HostFacts&);
 Findings check_nvidia_driver(const HostFacts&);
 Findings check_open_kernel_module(const HostFacts&);

@@ -69,7 +69,7 @@ Findings check_roce_pfc(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     if (!can_be_congested(port)) continue;
-    found.push_back(about(port.name(), pfc_of(port, facts.calls.dcb(port.netdev))));
+    found.push_back(about(port.name(), pfc_of(port, facts.probes.dcb(port.netdev))));
   }
   return found;
 }

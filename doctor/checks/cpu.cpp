@@ -21,7 +21,7 @@ Findings check_numa_balancing(const HostFacts& facts) {
 }
 
 Findings check_cpu_affinity(const HostFacts& facts) {
-  const std::string affinity = facts.calls.affinity();
+  const std::string affinity = facts.probes.affinity();
   if (affinity.empty()) return {};
   const std::vector<int> mine = topo::cpus_of_list(affinity);
   Findings found;

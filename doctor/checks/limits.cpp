@@ -29,7 +29,7 @@ Lines memlock_lines(const HostFacts& facts) {
 }  // namespace
 
 Findings check_memlock(const HostFacts& facts) {
-  const auto limit = facts.calls.limit(Resource::memlock);
+  const auto limit = facts.probes.limit(Resource::memlock);
   const bool may_lock = has_capability(facts, kCapIpcLock);
   if (!limit) {
     return {finding(Severity::unknown, "the limit cannot be read", "getrlimit(RLIMIT_MEMLOCK)",
@@ -51,7 +51,7 @@ Findings check_memlock(const HostFacts& facts) {
 }
 
 Findings check_nofile(const HostFacts& facts) {
-  const auto limit = facts.calls.limit(Resource::nofile);
+  const auto limit = facts.probes.limit(Resource::nofile);
   if (!limit) {
     return {finding(Severity::unknown, "the limit cannot be read", "getrlimit(RLIMIT_NOFILE)",
                     {"ulimit -n"})};
@@ -66,7 +66,7 @@ Findings check_nofile(const HostFacts& facts) {
 }
 
 Findings check_shm(const HostFacts& facts) {
-  const auto bytes = facts.calls.file_system_bytes("/dev/shm");
+  const auto bytes = facts.probes.file_system_bytes("/dev/shm");
   if (!bytes) {
     return {finding(Severity::unknown, "its size cannot be read", "statvfs(/dev/shm)",
                     {"df -h /dev/shm"})};

@@ -60,7 +60,7 @@ Findings check_libibverbs(const HostFacts& facts) {
     return {ok("loaded",
                fmt::format("dlopen(libibverbs.so.1): {} devices", facts.verbs->devices.size()))};
   }
-  return {finding(facts.calls.libraries_asked ? Severity::fail : Severity::unknown,
+  return {finding(facts.probes.libraries_asked ? Severity::fail : Severity::unknown,
                   facts.verbs.error().what, "dlopen(libibverbs.so.1): " + facts.verbs.error().what,
                   {install_line(facts.distribution, kVerbsPackage)})};
 }
@@ -72,7 +72,7 @@ Findings check_uverbs_nodes(const HostFacts& facts) {
     const std::string nic =
         facts.files.read(fs::path("sys/class/infiniband_verbs") / node / "ibdev");
     const std::string path = "/dev/infiniband/" + node;
-    const int error = facts.calls.open_errno(path);
+    const int error = facts.probes.open_errno(path);
     if (error == 0) {
       found.push_back(about(nic, ok(path, fmt::format("open({}): worked", path))));
     } else if (error == EACCES || error == EPERM) {
@@ -97,7 +97,7 @@ Findings check_uverbs_nodes(const HostFacts& facts) {
 Findings check_rdma_cm(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   constexpr const char* kPath = "/dev/infiniband/rdma_cm";
-  const int error = facts.calls.open_errno(kPath);
+  const int error = facts.probes.open_errno(kPath);
   if (error == 0) return {ok(kPath, fmt::format("open({}): worked", kPath))};
   return {finding(Severity::warn, "no connection manager: programs that use rdma_cm will not start",
                   fmt::format("open({}): {}", kPath, std::strerror(error)),

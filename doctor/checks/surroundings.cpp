@@ -24,10 +24,10 @@ Findings check_container(const HostFacts& facts) {
   need(facts.has_nvidia_gpu && !facts.files.exists("dev/nvidiactl"), "GPU nodes", "--gpus all");
   need(nics && facts.files.list("dev/infiniband").empty(), "verbs nodes",
        "--device /dev/infiniband");
-  const auto memlock = facts.calls.limit(Resource::memlock);
+  const auto memlock = facts.probes.limit(Resource::memlock);
   need(!has_capability(facts, kCapIpcLock) && memlock != kUnlimited, "IPC_LOCK",
        "--cap-add IPC_LOCK --ulimit memlock=-1");
-  const auto shm = facts.calls.file_system_bytes("/dev/shm");
+  const auto shm = facts.probes.file_system_bytes("/dev/shm");
   need(shm && *shm <= (std::uint64_t{64} << 20), "shared memory", "--ipc host");
   bool hidden = false;
   for (const Port& port : facts.ports) {

@@ -54,9 +54,9 @@ class Traits {
     add("IOMMU", files_.list("sys/class/iommu").empty() ? "off" : "on");
     add("NUMA nodes", std::to_string(facts_.topology.numa().size()));
     add("NUMA balancing", files_.read("proc/sys/kernel/numa_balancing"));
-    add("locked memory", limit(facts_.calls.limit(Resource::memlock), true));
-    add("open files", limit(facts_.calls.limit(Resource::nofile), false));
-    const auto shm = facts_.calls.file_system_bytes("/dev/shm");
+    add("locked memory", limit(facts_.probes.limit(Resource::memlock), true));
+    add("open files", limit(facts_.probes.limit(Resource::nofile), false));
+    const auto shm = facts_.probes.file_system_bytes("/dev/shm");
     if (shm) add("/dev/shm", fmt::format("{} GiB", (*shm + (1u << 29)) >> 30));
   }
   void card(const topo::Nic& nic) {

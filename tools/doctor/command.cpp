@@ -66,8 +66,8 @@ doctor::Host host_of(const DoctorOptions& options) {
   std::error_code error;
   const bool live = std::filesystem::equivalent(options.root, "/", error);
   host.root = live ? "/" : options.root;
-  if (!live) host.calls = doctor::file_calls(host.root);
-  if (live && !options.no_proof) host.calls.proofs = perf::prove_here;
+  if (!live) host.probes = doctor::file_probes(host.root);
+  if (live && !options.no_proof) host.probes.proofs = perf::prove_here;
   return host;
 }
 

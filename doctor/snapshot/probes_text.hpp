@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers of calls, as lines of a snapshot. Pure functions but for asking.
+// The answers of probes, as lines of a snapshot. Pure functions but for asking.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace gdrx::doctor {
 
-inline constexpr const char* kCallsFile = "gdrx/calls";
+inline constexpr const char* kProbesFile = "gdrx/calls";
 
-/// What calls are asked about by name.
+/// What probes are asked about by name.
 struct Asked {
   std::vector<std::string> nodes;                        // paths below /dev whose opening is tried
   std::vector<std::string> interfaces;                   // of the network
@@ -22,8 +22,8 @@ struct Asked {
 
 /// Asks everything. Of the environment only the variables that a check looks at; paths in them only
 /// where names are kept.
-std::string calls_text(const Calls& calls, const Asked& asked, bool keep_names);
+std::string probes_text(const Probes& probes, const Asked& asked, bool keep_names);
 /// `otherwise` with what the lines answer. What does not parse is not known.
-Calls calls_of_text(Calls otherwise, std::string_view text);
+Probes probes_of_text(Probes otherwise, std::string_view text);
 
 }  // namespace gdrx::doctor

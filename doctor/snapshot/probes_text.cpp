@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/snapshot/calls_text.hpp"
+#include "doctor/snapshot/probes_text.hpp"
 
 #include <fmt/format.h>
 
@@ -217,17 +217,17 @@ Saved saved_of(std::string_view text) {
 
 }  // namespace
 
-std::string calls_text(const Calls& calls, const Asked& asked, bool keep_names) {
+std::string probes_text(const Probes& probes, const Asked& asked, bool keep_names) {
   std::string text = "# what calls answered when the snapshot was taken\n";
-  text += fmt::format("kernel {}\n", one_line(calls.kernel_release()));
-  text += fmt::format("memlock {}\n", number_or(calls.limit(Resource::memlock)));
-  text += fmt::format("nofile {}\n", number_or(calls.limit(Resource::nofile)));
-  if (const auto bits = calls.capabilities()) text += fmt::format("capabilities {}\n", *bits);
-  if (const auto bytes = calls.file_system_bytes("/dev/shm")) {
+  text += fmt::format("kernel {}\n", one_line(probes.kernel_release()));
+  text += fmt::format("memlock {}\n", number_or(probes.limit(Resource::memlock)));
+  text += fmt::format("nofile {}\n", number_or(probes.limit(Resource::nofile)));
+  if (const auto bits = probes.capabilities()) text += fmt::format("capabilities {}\n", *bits);
+  if (const auto bytes = probes.file_system_bytes("/dev/shm")) {
     text += fmt::format("file-system /dev/shm {}\n", *bytes);
   }
-  text += fmt::format("affinity {}\n", one_line(calls.affinity()));
-  for (const std::string& entry : calls.environment()) {
+  text += fmt::format("affinity {}\n", one_line(probes.affinity()));
+  for (const std::string& entry : probes.environment()) {
     const auto equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
     const bool wanted = std::find(kVariables.begin(), kVariables.end(), name) != kVariables.end();
@@ -237,48 +237,48 @@ std::string calls_text(const Calls& calls, const Asked& asked, bool keep_names) 
                  : fmt::format("environment {}\n", one_line(entry));
   }
   for (const std::string& path : asked.nodes) {
-    text += fmt::format("open {} {}\n", path, calls.open_errno(path));
+    text += fmt::format("open {} {}\n", path, probes.open_errno(path));
   }
   for (const std::string& name : asked.interfaces)
-    text += dcb_line(asked.shown(name), calls.dcb(name));
-  return text + cuda_lines(calls.cuda()) + nvml_lines(calls.nvml()) +
-         verbs_lines(calls.verbs(), asked.shown) + proof_lines(calls.proofs(), asked.shown);
+    text += dcb_line(asked.shown(name), probes.dcb(name));
+  return text + cuda_lines(probes.cuda()) + nvml_lines(probes.nvml()) +
+         verbs_lines(probes.verbs(), asked.shown) + proof_lines(probes.proofs(), asked.shown);
 }
 
-Calls calls_of_text(Calls otherwise, std::string_view text) {
+Probes probes_of_text(Probes otherwise, std::string_view text) {
   if (text.empty()) return otherwise;
-  Calls calls = otherwise;
-  calls.libraries_asked = true;
+  Probes probes = otherwise;
+  probes.libraries_asked = true;
   const auto saved = std::make_shared<const Saved>(saved_of(text));
   const auto word = [saved](const char* kind) {
     const auto found = saved->words.find(kind);
     return found == saved->words.end() ? std::string() : found->second;
   };
-  calls.kernel_release = [=] { return word("kernel"); };
-  calls.limit = [=](Resource which) {
+  probes.kernel_release = [=] { return word("kernel"); };
+  probes.limit = [=](Resource which) {
     return number_in(word(which == Resource::memlock ? "memlock" : "nofile"));
   };
-  calls.capabilities = [=] { return number_in(word("capabilities")); };
-  calls.file_system_bytes = [=](const std::string& mount) -> std::optional<std::uint64_t> {
+  probes.capabilities = [=] { return number_in(word("capabilities")); };
+  probes.file_system_bytes = [=](const std::string& mount) -> std::optional<std::uint64_t> {
     const auto found = saved->file_systems.find(mount);
     return found == saved->file_systems.end() ? std::nullopt : std::optional(found->second);
   };
-  calls.affinity = [=] { return word("affinity"); };
-  calls.environment = [=] { return saved->environment; };
-  calls.open_errno = [=](const std::string& path) {
+  probes.affinity = [=] { return word("affinity"); };
+  probes.environment = [=] { return saved->environment; };
+  probes.open_errno = [=](const std::string& path) {
     const auto found = saved->opened.find(path);
     return found == saved->opened.end() ? otherwise.open_errno(path) : found->second;
   };
-  calls.cuda = [=] { return saved->cuda; };
-  calls.nvml = [=] { return saved->nvml; };
-  calls.verbs = [=] { return saved->verbs; };
-  calls.dcb = [=](const std::string& interface) -> Result<Dcb> {
+  probes.cuda = [=] { return saved->cuda; };
+  probes.nvml = [=] { return saved->nvml; };
+  probes.verbs = [=] { return saved->verbs; };
+  probes.dcb = [=](const std::string& interface) -> Result<Dcb> {
     const auto found = saved->dcb.find(interface);
     if (found != saved->dcb.end()) return found->second;
     return fail(Errc::unsupported, "the snapshot says nothing of it");
   };
-  calls.proofs = [=] { return saved->proofs; };
-  return calls;
+  probes.proofs = [=] { return saved->proofs; };
+  return probes;
 }
 
 }  // namespace gdrx::doctor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers from files: procfs holds most of what the calls say.
+// Answers from files: procfs holds most of what the probes ask for.
 #include <cerrno>
 #include <charconv>
 #include <sstream>
@@ -57,39 +57,39 @@ std::optional<std::uint64_t> tmpfs_bytes(const std::string& mounts, const std::s
 
 }  // namespace
 
-Calls file_calls(const std::string& root) { return file_calls(HostFiles(root)); }
+Probes file_probes(const std::string& root) { return file_probes(HostFiles(root)); }
 
-Calls file_calls(const topo::HostFiles& files) {
+Probes file_probes(const topo::HostFiles& files) {
   const auto not_here = [](const char* library) {
     return fail(Errc::unsupported, fmt::format("{} is only asked on the running host", library));
   };
-  Calls calls;
-  calls.libraries_asked = false;
-  calls.kernel_release = [files] { return files.read("proc/sys/kernel/osrelease"); };
-  calls.limit = [files](Resource resource) {
+  Probes probes;
+  probes.libraries_asked = false;
+  probes.kernel_release = [files] { return files.read("proc/sys/kernel/osrelease"); };
+  probes.limit = [files](Resource resource) {
     return limit_in(files.read("proc/self/limits"),
                     resource == Resource::memlock ? "Max locked memory" : "Max open files");
   };
-  calls.capabilities = [files]() -> std::optional<std::uint64_t> {
+  probes.capabilities = [files]() -> std::optional<std::uint64_t> {
     const std::string text = after(files.read("proc/self/status"), "CapEff:");
     std::uint64_t bits = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
     return parsed.ec == std::errc() ? std::optional(bits) : std::nullopt;
   };
-  calls.file_system_bytes = [files](const std::string& mount) {
+  probes.file_system_bytes = [files](const std::string& mount) {
     return tmpfs_bytes(files.read("proc/self/mounts"), mount);
   };
-  calls.open_errno = [files](const std::string& path) {
+  probes.open_errno = [files](const std::string& path) {
     return files.exists(path.substr(path.starts_with('/') ? 1 : 0)) ? 0 : ENOENT;
   };
-  calls.affinity = [files] { return after(files.read("proc/self/status"), "Cpus_allowed_list:"); };
-  calls.environment = [] { return std::vector<std::string>(); };
-  calls.cuda = [=]() -> Result<CudaFacts> { return not_here("CUDA"); };
-  calls.nvml = [=]() -> Result<NvmlFacts> { return not_here("NVML"); };
-  calls.verbs = [=]() -> Result<VerbsFacts> { return not_here("libibverbs"); };
-  calls.dcb = [=](const std::string&) -> Result<Dcb> { return not_here("the kernel's DCB"); };
-  calls.proofs = [=]() -> Result<std::vector<Proof>> { return not_here("RDMA"); };
-  return calls;
+  probes.affinity = [files] { return after(files.read("proc/self/status"), "Cpus_allowed_list:"); };
+  probes.environment = [] { return std::vector<std::string>(); };
+  probes.cuda = [=]() -> Result<CudaFacts> { return not_here("CUDA"); };
+  probes.nvml = [=]() -> Result<NvmlFacts> { return not_here("NVML"); };
+  probes.verbs = [=]() -> Result<VerbsFacts> { return not_here("libibverbs"); };
+  probes.dcb = [=](const std::string&) -> Result<Dcb> { return not_here("the kernel's DCB"); };
+  probes.proofs = [=]() -> Result<std::vector<Proof>> { return not_here("RDMA"); };
+  return probes;
 }
 
 }  // namespace gdrx::doctor
