@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/perf/cuda_driver.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+
+#include "base/system_library.hpp"
 
 namespace gdrx::perf::cuda {
 namespace {
@@ -15,78 +16,58 @@ namespace {
 constexpr int kDmabufHandle = 1;
 constexpr int kSyncMemops = 6;
 
-class Loader {
- public:
-  explicit Loader(void* library) : library_(library) {}
-  template <class Function>
-  Loader& find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(library_, name));
-    return *this;
-  }
-  template <class Function>
-  Loader& need(Function& function, const char* name) {
-    find(function, name);
-    if (function == nullptr && missing.empty()) missing = name;
-    return *this;
-  }
-  std::string missing;
-
- private:
-  void* library_;
-};
-
-void find_memory(Loader& load, Driver& cuda) {
-  load.need(cuda.allocate, "cuMemAlloc_v2")
-      .need(cuda.free, "cuMemFree_v2")
-      .need(cuda.to_host, "cuMemcpyDtoH_v2")
-      .need(cuda.to_device, "cuMemcpyHtoD_v2")
-      .need(cuda.fill32, "cuMemsetD32_v2")
-      .need(cuda.synchronize, "cuCtxSynchronize")
-      .need(cuda.set_pointer_attribute, "cuPointerSetAttribute")
-      .need(cuda.can_access, "cuDeviceCanAccessPeer")
-      .need(cuda.enable_peer, "cuCtxEnablePeerAccess")
-      .need(cuda.p2p_attribute, "cuDeviceGetP2PAttribute")
-      .need(cuda.copy_peer, "cuMemcpyPeerAsync")
-      .find(cuda.range_handle, "cuMemGetHandleForAddressRange");
+void take_memory(SystemLibrary& library, Driver& cuda) {
+  library.take({
+      {cuda.allocate, "cuMemAlloc_v2"},
+      {cuda.free, "cuMemFree_v2"},
+      {cuda.to_host, "cuMemcpyDtoH_v2"},
+      {cuda.to_device, "cuMemcpyHtoD_v2"},
+      {cuda.fill32, "cuMemsetD32_v2"},
+      {cuda.synchronize, "cuCtxSynchronize"},
+      {cuda.set_pointer_attribute, "cuPointerSetAttribute"},
+      {cuda.can_access, "cuDeviceCanAccessPeer"},
+      {cuda.enable_peer, "cuCtxEnablePeerAccess"},
+      {cuda.p2p_attribute, "cuDeviceGetP2PAttribute"},
+      {cuda.copy_peer, "cuMemcpyPeerAsync"},
+      {cuda.range_handle, "cuMemGetHandleForAddressRange", Symbol::Need::newer},
+  });
 }
 
-void find_work(Loader& load, Driver& cuda) {
-  load.need(cuda.stream_create, "cuStreamCreate")
-      .need(cuda.stream_destroy, "cuStreamDestroy_v2")
-      .need(cuda.event_create, "cuEventCreate")
-      .need(cuda.event_destroy, "cuEventDestroy_v2")
-      .need(cuda.event_record, "cuEventRecord")
-      .need(cuda.event_query, "cuEventQuery")
-      .need(cuda.event_elapsed, "cuEventElapsedTime")
-      .need(cuda.module_load, "cuModuleLoadData")
-      .need(cuda.module_unload, "cuModuleUnload")
-      .need(cuda.module_function, "cuModuleGetFunction")
-      .need(cuda.launch, "cuLaunchKernel");
+void take_work(SystemLibrary& library, Driver& cuda) {
+  library.take({
+      {cuda.stream_create, "cuStreamCreate"},
+      {cuda.stream_destroy, "cuStreamDestroy_v2"},
+      {cuda.event_create, "cuEventCreate"},
+      {cuda.event_destroy, "cuEventDestroy_v2"},
+      {cuda.event_record, "cuEventRecord"},
+      {cuda.event_query, "cuEventQuery"},
+      {cuda.event_elapsed, "cuEventElapsedTime"},
+      {cuda.module_load, "cuModuleLoadData"},
+      {cuda.module_unload, "cuModuleUnload"},
+      {cuda.module_function, "cuModuleGetFunction"},
+      {cuda.launch, "cuLaunchKernel"},
+  });
 }
 
 Result<Driver> load_driver() {
-  // Never closed: it does not like to be unloaded.
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return fail(Errc::unsupported, "libcuda.so.1 cannot be loaded: no NVIDIA driver here");
-  }
+  SystemLibrary library = SystemLibrary::open({"libcuda.so.1"}, "no NVIDIA driver here");
+  library.keep();  // it cannot be unloaded
   Driver cuda;
-  Loader load(library);
-  load.need(cuda.init, "cuInit")
-      .need(cuda.count, "cuDeviceGetCount")
-      .need(cuda.attribute, "cuDeviceGetAttribute")
-      .need(cuda.bus, "cuDeviceGetPCIBusId")
-      .need(cuda.device_name, "cuDeviceGetName")
-      .need(cuda.retain, "cuDevicePrimaryCtxRetain")
-      .need(cuda.release, "cuDevicePrimaryCtxRelease_v2")
-      .need(cuda.push, "cuCtxPushCurrent_v2")
-      .need(cuda.pop, "cuCtxPopCurrent_v2")
-      .need(cuda.error_name, "cuGetErrorName");
-  find_memory(load, cuda);
-  find_work(load, cuda);
-  if (!load.missing.empty()) {
-    return fail(Errc::unsupported, "libcuda.so.1 is too old: it lacks " + load.missing);
-  }
+  library.take({
+      {cuda.init, "cuInit"},
+      {cuda.count, "cuDeviceGetCount"},
+      {cuda.attribute, "cuDeviceGetAttribute"},
+      {cuda.bus, "cuDeviceGetPCIBusId"},
+      {cuda.device_name, "cuDeviceGetName"},
+      {cuda.retain, "cuDevicePrimaryCtxRetain"},
+      {cuda.release, "cuDevicePrimaryCtxRelease_v2"},
+      {cuda.push, "cuCtxPushCurrent_v2"},
+      {cuda.pop, "cuCtxPopCurrent_v2"},
+      {cuda.error_name, "cuGetErrorName"},
+  });
+  take_memory(library, cuda);
+  take_work(library, cuda);
+  if (!library.whole()) return tl::unexpected(library.error());
   if (const Status status = cuda.init(0); status != 0) return failed(cuda, "cuInit", status);
   return cuda;
 }
