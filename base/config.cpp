@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/size_text.hpp"
 #include "config_algorithm.hpp"
 #include "config_mpi.hpp"
 #include "config_nccl.hpp"
@@ -30,24 +31,10 @@ Result<double> parse_number(std::string_view text) {
   return value;
 }
 
-// "256K", "4M", "100": bytes with binary suffixes.
 Result<Bytes> parse_bytes(std::string_view text) {
-  Bytes unit = 1;
-  if (!text.empty()) {
-    const std::string_view suffixes = "KMG";
-    const auto at = suffixes.find(static_cast<char>(std::toupper(text.back())));
-    if (at != std::string_view::npos) {
-      unit = Bytes{1} << (10 * (at + 1));
-      text.remove_suffix(1);
-    }
-  }
-  Bytes value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
-      value > (Bytes{1} << 40) / unit) {
-    return fail(Errc::invalid_argument, "a size such as 65536, 256K or 4M is expected");
-  }
-  return value * unit;
+  const auto bytes = read_size(text);
+  if (!bytes) return fail(Errc::invalid_argument, "a size such as 65536, 256K or 4M is expected");
+  return *bytes;
 }
 
 using Parse = std::function<Result<void>(Config&, std::string_view)>;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/size_text.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
@@ -121,21 +122,7 @@ std::string nic_bus(const HostFacts& facts, const topo::Nic& nic) {
 }
 
 std::string bytes_text(std::uint64_t bytes) {
-  if (bytes == kUnlimited) return "unlimited";
-  constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  double value = static_cast<double>(bytes);
-  while (value >= 10000 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return value == static_cast<double>(static_cast<std::uint64_t>(value))
-             ? fmt::format("{:.0f} {}", value, kUnits[unit])
-             : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return bytes == kUnlimited ? "unlimited" : size_text(bytes);
 }
 
 }  // namespace gdrx::doctor

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/size_text.hpp"
 #include "net-conformance/driver/peer.hpp"
 
 namespace gdrx::conformance {
@@ -100,14 +100,11 @@ Result<std::vector<std::size_t>> parse_sizes(const std::string& text) {
   std::vector<std::size_t> sizes;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    std::size_t size = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);
-    const std::string unit = word.substr(static_cast<std::size_t>(end - word.data()));
-    const std::size_t factor = unit.empty() ? 1 : unit == "K" ? 1024 : unit == "M" ? 1 << 20 : 0;
-    if (error != std::errc() || factor == 0 || size == 0 || size > kMost / factor) {
+    const auto size = read_size(word);
+    if (!size || *size == 0 || *size > kMost) {
       return fail(Errc::invalid_argument, "'" + word + "' is no size: 8, 64K, 4M, at most 1024M");
     }
-    sizes.push_back(size * factor);
+    sizes.push_back(*size);
   }
   if (sizes.empty()) {
     return fail(Errc::invalid_argument, "no sizes");
