@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/memory_share.hpp"
+#include "base/printable.hpp"
 
 #include <fmt/format.h>
-
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {

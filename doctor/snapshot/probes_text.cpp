@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/printable.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
@@ -17,24 +18,18 @@ namespace {
 constexpr std::array kVariables{"NCCL_IB_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE",
                                 "NCCL_IB_GID_INDEX", "NCCL_TOPO_FILE"};
 
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' '; }, ' ');
-  return text;
-}
-
 std::string number_or(std::optional<std::uint64_t> value) {
   if (!value) return "unknown";
   return *value == kUnlimited ? "unlimited" : std::to_string(*value);
 }
 
 std::string cuda_lines(const Result<CudaFacts>& cuda) {
-  if (!cuda) return fmt::format("cuda-error {}\n", one_line(describe(cuda.error())));
+  if (!cuda) return fmt::format("cuda-error {}\n", printable(describe(cuda.error())));
   std::string text = fmt::format("cuda {}\n", cuda->driver);
   for (const CudaDevice& one : cuda->devices) {
     text += fmt::format("cuda-device {} gdr={} dmabuf={} vmm={} flush={} ordering={} export={}\n",
                         one.bus, int{one.gdr}, int{one.dmabuf}, int{one.vmm_gdr}, one.flush_options,
-                        one.writes_ordering, one_line(one.dmabuf_export));
+                        one.writes_ordering, printable(one.dmabuf_export));
   }
   return text;
 }
@@ -43,7 +38,7 @@ std::string nvml_lines(const Result<NvmlFacts>& nvml) {
   if (!nvml) {
     return fmt::format("nvml-error {} {}\n",
                        nvml.error().code == Errc::mismatch ? "mismatch" : "other",
-                       one_line(nvml.error().what));
+                       printable(nvml.error().what));
   }
   std::string text = fmt::format("nvml {}\n", nvml->driver);
   for (const NvmlDevice& one : nvml->devices) {
@@ -57,7 +52,7 @@ std::string nvml_lines(const Result<NvmlFacts>& nvml) {
 using Shown = std::function<std::string(const std::string&)>;
 
 std::string verbs_lines(const Result<VerbsFacts>& verbs, const Shown& shown) {
-  if (!verbs) return fmt::format("verbs-error {}\n", one_line(describe(verbs.error())));
+  if (!verbs) return fmt::format("verbs-error {}\n", printable(describe(verbs.error())));
   std::string text = fmt::format("verbs dmabuf={}\n", int{verbs->has_dmabuf});
   for (const VerbsDevice& one : verbs->devices) {
     text += fmt::format("verbs-device {} open={} dmabuf={} max={} active={}\n", shown(one.name),
@@ -68,10 +63,10 @@ std::string verbs_lines(const Result<VerbsFacts>& verbs, const Shown& shown) {
 
 std::string dcb_line(const std::string& interface, const Result<Dcb>& dcb) {
   if (!dcb) {
-    return fmt::format("dcb-error {} errno={} why={}\n", one_line(interface), dcb.error().native,
-                       one_line(dcb.error().what));
+    return fmt::format("dcb-error {} errno={} why={}\n", printable(interface), dcb.error().native,
+                       printable(dcb.error().what));
   }
-  return fmt::format("dcb {} pfc={} sent={} received={} dscp={}\n", one_line(interface), dcb->pfc,
+  return fmt::format("dcb {} pfc={} sent={} received={} dscp={}\n", printable(interface), dcb->pfc,
                      dcb->pauses_sent, dcb->pauses_received, int{dcb->dscp});
 }
 
@@ -82,12 +77,12 @@ std::string joined(std::string text, char from, char to) {
 }
 
 std::string proof_lines(const Result<std::vector<Proof>>& proofs, const Shown& shown) {
-  if (!proofs) return fmt::format("proofs-error {}\n", one_line(proofs.error().what));
+  if (!proofs) return fmt::format("proofs-error {}\n", printable(proofs.error().what));
   std::string text = "proofs tried\n";
   for (const Proof& one : *proofs) {
     text += fmt::format("proof {} port={} gpu={} way={} errno={} problem={}\n", shown(one.nic),
                         one.port, one.gpu, joined(one.way, ' ', '_'), one.native,
-                        one_line(one.problem));
+                        printable(one.problem));
   }
   return text;
 }
@@ -219,14 +214,14 @@ Saved saved_of(std::string_view text) {
 
 std::string probes_text(const Probes& probes, const Asked& asked, bool keep_names) {
   std::string text = "# what calls answered when the snapshot was taken\n";
-  text += fmt::format("kernel {}\n", one_line(probes.kernel_release()));
+  text += fmt::format("kernel {}\n", printable(probes.kernel_release()));
   text += fmt::format("memlock {}\n", number_or(probes.limit(Resource::memlock)));
   text += fmt::format("nofile {}\n", number_or(probes.limit(Resource::nofile)));
   if (const auto bits = probes.capabilities()) text += fmt::format("capabilities {}\n", *bits);
   if (const auto bytes = probes.file_system_bytes("/dev/shm")) {
     text += fmt::format("file-system /dev/shm {}\n", *bytes);
   }
-  text += fmt::format("affinity {}\n", one_line(probes.affinity()));
+  text += fmt::format("affinity {}\n", printable(probes.affinity()));
   for (const std::string& entry : probes.environment()) {
     const auto equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
@@ -234,7 +229,7 @@ std::string probes_text(const Probes& probes, const Asked& asked, bool keep_name
     if (!wanted || equals == entry.npos) continue;
     const bool path = name == "NCCL_TOPO_FILE" && !keep_names;
     text += path ? "environment NCCL_TOPO_FILE=/topology.xml\n"
-                 : fmt::format("environment {}\n", one_line(entry));
+                 : fmt::format("environment {}\n", printable(entry));
   }
   for (const std::string& path : asked.nodes) {
     text += fmt::format("open {} {}\n", path, probes.open_errno(path));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/stats/prometheus.hpp"
+#include "base/printable.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -42,9 +43,9 @@ constexpr Metric kMetrics[] = {
 template <std::size_t kSize>
 std::string quoted(const std::array<char, kSize>& text) {
   std::string out;
-  for (const char c : std::string_view(text.data(), strnlen(text.data(), kSize))) {
+  for (const char c : printable_ascii({text.data(), strnlen(text.data(), kSize)})) {
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
+    out += c;
   }
   return out;
 }

@@ -313,15 +313,6 @@ TEST(Xml, ReadsTheFiveEntitiesAndNumbers) {
   EXPECT_EQ(document->root()["b"], "<>&\"'AB");
 }
 
-TEST(Text, ControlCharactersBecomeBlanks) {
-  EXPECT_EQ(without_controls("a\x1b[2Jb\n\x7f"), "a [2Jb  ");
-  EXPECT_EQ(without_controls("\xc2\x9b"
-                             "1m\xc3\xa9\xc2\xb5"),
-            "  1m\xc3\xa9\xc2\xb5")
-      << "letters stay";
-  EXPECT_EQ(without_controls("\xc2"), "\xc2");
-}
-
 TEST(Topology, LetsNoFileMoveTheCursor) {
   const auto topology = parse(
       "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x020700\"><nic>"

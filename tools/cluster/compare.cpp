@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "tools/doctor/view.hpp"
 #include "tools/topo/view.hpp"
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "tools/doctor/view.hpp"
 
 namespace gdrx::tools {

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/printable.hpp"
 #include "tools/doctor/view.hpp"
 
 namespace gdrx::tools {
@@ -12,11 +13,7 @@ using doctor::Finding;
 using doctor::Severity;
 
 // A comment of a shell script that holds what a file said: one line, whatever is in it.
-std::string comment(std::string_view text) {
-  std::string safe = "# ";
-  for (const char c : text) safe += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-  return safe + "\n";
-}
+std::string comment(std::string_view text) { return "# " + printable(text) + "\n"; }
 
 // What is not to be run as it stands: "docker run ...", "<device>" have to be completed, and
 // variables and limits are for the shell that starts the job, not for this one.

@@ -5,6 +5,7 @@
 #include <array>
 #include <sstream>
 
+#include "base/printable.hpp"
 #include "tools/doctor/view.hpp"
 #include "topo/read/text.hpp"
 
@@ -132,8 +133,6 @@ std::string good(const Report& report, const DoctorStyle& style) {
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) { return topo::without_controls(text); }
 
 std::string doctor_counts(const Report& report) {
   std::string text;

@@ -9,10 +9,6 @@
 
 namespace gdrx::tools {
 
-/// Names and values come from files and from other hosts: what would move a terminal's cursor
-/// becomes a blank.
-std::string printable(std::string_view text);
-
 struct DoctorStyle {
   bool colour = false;
   std::size_t columns = 80;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/perf/channel.hpp"
+#include "base/printable.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -14,8 +15,6 @@
 #include <optional>
 #include <span>
 #include <vector>
-
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx::perf {
 namespace {
@@ -48,7 +47,7 @@ Result<Key> key_of(const Secret& secret, const SocketAddress& listener) {
                 KeyContext().add(to_string(listener)));
 }
 
-std::string shown(const std::string& text) { return printable(std::as_bytes(std::span(text))); }
+std::string shown(const std::string& text) { return printable(text); }
 
 }  // namespace
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/perf/words.hpp"
+#include "base/printable.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <span>
 #include <sstream>
-
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx::perf {
 namespace {
@@ -24,7 +23,7 @@ bool takes(const NicPerfOptions& plan) {
          plan.deadline > 0 && plan.deadline <= 3600;
 }
 
-std::string printed(const std::string& text) { return printable(std::as_bytes(std::span(text))); }
+std::string printed(const std::string& text) { return printable(text); }
 
 }  // namespace
 

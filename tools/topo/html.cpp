@@ -2,6 +2,7 @@
 // One page: picture, matrix, map. And Graphviz, which shares the picture's tree.
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "tools/topo/layout.hpp"
 #include "tools/topo/view.hpp"
 
@@ -96,7 +97,7 @@ constexpr std::string_view kTopoStyle =
 
 std::string escaped(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     switch (c) {
       case '&':
         safe += "&amp;";
@@ -111,7 +112,7 @@ std::string escaped(std::string_view text) {
         safe += "&quot;";
         break;
       default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        safe += c;
     }
   }
   return safe;
@@ -137,9 +138,9 @@ namespace {
 
 std::string in_quotes(std::string_view text) {
   std::string safe = "\"";
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '"' || c == '\\') safe += '\\';
-    safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    safe += c;
   }
   return safe + '"';
 }

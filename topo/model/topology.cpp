@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/printable.hpp"
 #include "gdrx/topology.hpp"
 #include "topo/model/natural.hpp"
 #include "topo/read/text.hpp"
@@ -135,7 +136,7 @@ bool is_emulated(const PciNode& node) { return node.vendor == 0x1b36 || node.ven
 
 // Files may be anybody's: nothing in them reaches a terminal as more than text.
 void clean(Parts& parts) {
-  const auto each = [](std::string& text) { text = without_controls(text); };
+  const auto each = [](std::string& text) { text = printable(text); };
   each(parts.source);
   for (PciNode& node : parts.nodes) each(node.cpus);
   for (Gpu& gpu : parts.gpus) {

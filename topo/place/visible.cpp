@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/printable.hpp"
 #include "topo/place/placement.hpp"
 #include "topo/read/host_files.hpp"
 #include "topo/read/text.hpp"
@@ -72,7 +73,7 @@ Result<std::vector<VisibleGpu>> visible_gpus(const Topology& topology, std::stri
     if (!seen.emplace(mig ? kNone : next->gpu, mig ? next->token : "").second) {
       return fail(Errc::invalid_argument,
                   fmt::format("CUDA_VISIBLE_DEVICES names {} twice: CUDA shows no GPU then",
-                              without_controls(next->token)));
+                              printable(next->token)));
     }
     shown.push_back(*next);
   }

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "topo/read/text.hpp"
 #include "topo/read/xml.hpp"
 
@@ -339,7 +340,7 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
         Errc::invalid_argument,
         fmt::format("{}: line {}: a file of hwloc {}, which hwloc 2 cannot read: write it by "
                     "`lstopo --export-xml-flags v2`",
-                    source, document.root().line, without_controls(version.substr(0, 20))));
+                    source, document.root().line, printable(version.substr(0, 20))));
   }
   GDRX_TRY(check_sets(document, source));
   GDRX_TRY(check_buses(document, source));

@@ -15,19 +15,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-std::string without_controls(std::string_view text) {
-  std::string safe(text);
-  for (std::size_t i = 0; i < safe.size(); ++i) {
-    const auto byte = [&](std::size_t at) {
-      return at < safe.size() ? static_cast<unsigned char>(safe[at]) : 0u;
-    };
-    const bool two_bytes = byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;
-    if (two_bytes) safe[i + 1] = ' ';
-    if (two_bytes || byte(i) < 0x20 || byte(i) == 0x7f) safe[i] = ' ';
-  }
-  return safe;
-}
-
 int to_int(std::string_view text, int otherwise) {
   text = trim(text);
   int value = 0;

@@ -11,8 +11,6 @@
 namespace gdrx::topo {
 
 std::string_view trim(std::string_view text);
-/// What would move a terminal's cursor, also in UTF-8, becomes a blank.
-std::string without_controls(std::string_view text);
 int to_int(std::string_view text, int otherwise);
 std::uint32_t to_hex(std::string_view text);      // "0x10de" or "10de"; 0 where it is none
 double leading_number(std::string_view text);     // "32.0 GT/s PCIe", "400 Gb/sec (4X NDR)"; or 0

@@ -12,17 +12,6 @@ constexpr std::size_t kMostNamed = 8;
 
 }  // namespace
 
-std::string printable(std::span<const std::byte> bytes) {
-  std::string text;
-  text.reserve(bytes.size());
-  for (const std::byte b : bytes) {
-    const auto c = static_cast<unsigned char>(b);
-    const bool control = c < 0x20 || c == 0x7f;
-    text += control ? ' ' : static_cast<char>(c);
-  }
-  return text;
-}
-
 std::string name_ranks(const std::vector<std::int32_t>& ranks) {
   const auto named = static_cast<std::ptrdiff_t>(std::min(ranks.size(), kMostNamed));
   std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",

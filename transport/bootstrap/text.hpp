@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of ranks and a peer's bytes as text for a person.
+// Lists of ranks as text for a person.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace gdrx {
 
-/// The bytes as one line: what a terminal would obey (control characters) becomes a space.
-std::string printable(std::span<const std::byte> bytes);
 /// "rank 3" or "ranks 3, 5 and 11 more". Ascending order is the caller's.
 std::string name_ranks(const std::vector<std::int32_t>& ranks);
 /// "rank 3 of 8 has not come", "ranks 3, 5 of 8 have not come".
