@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/size_text.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
@@ -103,7 +104,8 @@ Result<HostFacts> gather(const Host& host) {
   facts.in_container = in_container(facts);
   facts.has_nvidia_gpu = std::any_of(
       facts.topology.gpus().begin(), facts.topology.gpus().end(), [&](const topo::Gpu& gpu) {
-        return gpu.node != topo::kNone && facts.topology.nodes()[gpu.node].vendor == 0x10de;
+        return gpu.node != topo::kNone &&
+               facts.topology.nodes()[gpu.node].vendor == topo::vendor::kNvidia;
       });
   return facts;
 }

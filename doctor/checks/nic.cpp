@@ -5,6 +5,7 @@
 #include <map>
 
 #include "doctor/checks/checks.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
@@ -38,7 +39,7 @@ Findings check_rdma_nic(const HostFacts& facts) {
   }
   bool mellanox = false;
   for (const topo::PciNode& node : facts.topology.nodes()) {
-    mellanox |= node.vendor == 0x15b3 && node.class_code >> 16 == 0x02;
+    mellanox |= node.vendor == topo::vendor::kMellanox && node.class_code >> 16 == 0x02;
   }
   if (mellanox) {
     Lines fix = load_module_lines("mlx5_ib");

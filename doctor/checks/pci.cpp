@@ -5,6 +5,7 @@
 
 #include "doctor/checks/chains.hpp"
 #include "doctor/checks/checks.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
@@ -63,7 +64,8 @@ std::vector<std::size_t> chain_above(const topo::Topology& topology, std::size_t
 std::vector<std::size_t> relevant_devices(const HostFacts& facts) {
   std::set<std::size_t> nodes;
   for (const topo::Gpu& gpu : facts.topology.gpus()) {
-    if (gpu.node != topo::kNone && facts.topology.nodes()[gpu.node].vendor == 0x10de) {
+    if (gpu.node != topo::kNone &&
+        facts.topology.nodes()[gpu.node].vendor == topo::vendor::kNvidia) {
       nodes.insert(gpu.node);
     }
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/text.hpp"
 
 namespace gdrx::topo {
@@ -140,7 +141,7 @@ class Builder {
     for (int i = 0; i < count; ++i) switches.push_back(add_switch(i, i * sockets / count));
     for (int gpu = 0; gpu < said_.gpus; ++gpu) {
       Gpu one;
-      one.node = device(switches, gpu * count / said_.gpus, 0x030200, 0x10de,
+      one.node = device(switches, gpu * count / said_.gpus, 0x030200, vendor::kNvidia,
                         said_.model ? said_.model->device : 0);
       one.model = said_.model_name;
       one.sm = said_.model ? said_.model->sm : 0;
@@ -152,7 +153,7 @@ class Builder {
     for (int nic = 0; nic < nics; ++nic) {
       Nic one;
       one.name = fmt::format("mlx5_{}", nic);
-      one.node = device(switches, nic * count / nics, 0x020700, 0x15b3, 0x1021);
+      one.node = device(switches, nic * count / nics, 0x020700, vendor::kMellanox, 0x1021);
       one.gigabits = said_.gigabits;
       parts_.nics.push_back(one);
     }

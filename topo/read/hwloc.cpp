@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/printable.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/text.hpp"
 #include "topo/read/xml.hpp"
 
@@ -189,7 +190,8 @@ class HwlocReader {
     if (gpu.model.empty() && model) gpu.model = model;
     if (is_gpu) parts_.gpus.push_back(gpu);
     const std::uint32_t kind = node.class_code >> 8;
-    if (kind == 0x0207 || (kind == 0x0200 && (node.vendor == 0x15b3 || node.vendor == 0x1d0f))) {
+    if (kind == 0x0207 ||
+        (kind == 0x0200 && (node.vendor == vendor::kMellanox || node.vendor == vendor::kAmazon))) {
       likely_nics_.push_back(
           {interface.empty() ? node.name : interface, at, kNone, 0, 0, {}, false});
     }

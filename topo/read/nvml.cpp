@@ -7,12 +7,11 @@
 #include <map>
 
 #include "base/system_library.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/sysfs.hpp"
 
 namespace gdrx::topo {
 namespace {
-
-constexpr std::uint16_t kIbm = 0x1014;
 
 // Loaded and initialised, until it goes out of scope.
 class Nvml {
@@ -67,7 +66,7 @@ void add_nvlinks(const NvmlTable& nvml, NvmlDevice device, std::size_t node, Par
     if (nvml.link_remote(device, link, &remote) != kNvmlSuccess) continue;
     // A remote end that is none of this host's GPUs is an NVSwitch, also when a VM hides it.
     const std::size_t peer = node_at(parts, bus_of(remote));
-    if (peer != kNone && parts.nodes[peer].vendor == kIbm) continue;  // a POWER9 CPU
+    if (peer != kNone && parts.nodes[peer].vendor == vendor::kIbm) continue;  // a POWER9 CPU
     const bool is_gpu = std::any_of(parts.gpus.begin(), parts.gpus.end(), [&](const Gpu& gpu) {
       return peer != kNone && gpu.node == peer;
     });

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "topo/model/pci_vendor.hpp"
+
 namespace gdrx::topo {
 
 std::string_view trim(std::string_view text) {
@@ -65,13 +67,13 @@ std::string cpus_of_mask(std::string_view mask) {
   return list;
 }
 
-bool is_gpu_class(std::uint32_t class_code, std::uint16_t vendor) {
+bool is_gpu_class(std::uint32_t class_code, std::uint16_t of) {
   const std::uint32_t kind = class_code >> 8;
   // 3D and display controllers, AMD's accelerators: a server's own VGA chip (ASPEED, Matrox) is
   // none of these vendors', and Intel's 0x1200 is the neural unit of a laptop.
-  const bool nvidia_or_amd = vendor == 0x10de || vendor == 0x1002;
+  const bool nvidia_or_amd = of == vendor::kNvidia || of == vendor::kAmdGraphics;
   return kind == 0x0302 || (nvidia_or_amd && (kind == 0x0300 || kind == 0x1200)) ||
-         ((nvidia_or_amd || vendor == 0x8086) && kind == 0x0380);
+         ((nvidia_or_amd || of == vendor::kIntel) && kind == 0x0380);
 }
 
 bool is_bridge_class(std::uint32_t class_code) { return class_code >> 8 == 0x0604; }
