@@ -18,7 +18,7 @@
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
 #include "tools/describe.hpp"
-#include "tools/mpirun/command.hpp"
+#include "tools/mpirun/mpirun_command.hpp"
 #include "tools/support.hpp"
 #include "tools/tune/rows.hpp"
 #include "tools/tune/runs.hpp"

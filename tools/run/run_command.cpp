@@ -14,7 +14,7 @@
 #include <fstream>
 
 #include "tools/commands.hpp"
-#include "tools/mpirun/command.hpp"
+#include "tools/mpirun/mpirun_command.hpp"
 #include "tools/place/here.hpp"
 #include "tools/run/words.hpp"
 #include "tools/support.hpp"

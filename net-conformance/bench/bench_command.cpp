@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net-conformance/bench/command.hpp"
+#include "net-conformance/bench/bench_command.hpp"
 
 #include <fmt/format.h>
 

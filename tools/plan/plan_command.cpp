@@ -11,7 +11,7 @@
 #include "gdrx/traits.hpp"
 #include "tools/commands.hpp"
 #include "tools/describe.hpp"
-#include "tools/plan_report.hpp"
+#include "tools/plan/plan_report.hpp"
 #include "tools/support.hpp"
 #include "tools/units.hpp"
 

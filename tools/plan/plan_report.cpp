@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/plan_report.hpp"
+#include "tools/plan/plan_report.hpp"
 
 #include <fmt/format.h>
 
