@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table itself. A new knob is one row here and one member of Config.
+// The table itself. A new variable is one row here and one member of Config.
 #include "gdrx/config.hpp"
 
 #include <sys/auxv.h>
@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/size_text.hpp"
 #include "config_algorithm.hpp"
 #include "config_mpi.hpp"
 #include "config_nccl.hpp"
@@ -30,24 +31,10 @@ Result<double> parse_number(std::string_view text) {
   return value;
 }
 
-// "256K", "4M", "100": bytes with binary suffixes.
 Result<Bytes> parse_bytes(std::string_view text) {
-  Bytes unit = 1;
-  if (!text.empty()) {
-    const std::string_view suffixes = "KMG";
-    const auto at = suffixes.find(static_cast<char>(std::toupper(text.back())));
-    if (at != std::string_view::npos) {
-      unit = Bytes{1} << (10 * (at + 1));
-      text.remove_suffix(1);
-    }
-  }
-  Bytes value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
-      value > (Bytes{1} << 40) / unit) {
-    return fail(Errc::invalid_argument, "a size such as 65536, 256K or 4M is expected");
-  }
-  return value * unit;
+  const auto bytes = read_size(text);
+  if (!bytes) return fail(Errc::invalid_argument, "a size such as 65536, 256K or 4M is expected");
+  return *bytes;
 }
 
 using Parse = std::function<Result<void>(Config&, std::string_view)>;
@@ -82,8 +69,8 @@ Parse duration_into(milliseconds Config::*member, double unit_ms, double least_m
   };
 }
 
-Knob bytes_knob(std::string_view name, std::string_view help, Bytes Config::*member,
-                std::array<Bytes, 2> limits, bool zero = false) {
+Variable bytes_row(std::string_view name, std::string_view help, Bytes Config::*member,
+                   std::array<Bytes, 2> limits, bool zero = false) {
   const auto parse = [=](Config& config, std::string_view text) -> Result<void> {
     const Bytes value = GDRX_TRY(parse_bytes(text));
     if ((value < limits[0] || value > limits[1]) && !(zero && value == 0)) {
@@ -114,7 +101,7 @@ Parse flag_into(bool Config::*member) {
   };
 }
 
-Knob flag_knob(std::string_view name, std::string_view help, bool Config::*member) {
+Variable flag_row(std::string_view name, std::string_view help, bool Config::*member) {
   return {name, "", help, flag_into(member),
           [=](const Config& c) { return std::string(c.*member ? "1" : "0"); }};
 }
@@ -180,22 +167,22 @@ std::string show_ports(const Config& config) {
   return ports.given() ? fmt::format("{}-{}", ports.first, ports.last) : std::string();
 }
 
-std::vector<Knob> own_knobs() {
+std::vector<Variable> own_variables() {
   return {
-      algorithm_knob(),
+      algorithm_variable(),
       {"GDRX_TRANSPORT", "", "what carries messages: auto, shm, ucx, tcp, verbs",
        choice_into(&Config::transport, {"auto", "shm", "ucx", "tcp", "verbs"}),
        [](const Config& c) { return c.transport; }},
-      flag_knob("GDRX_SHM",
-                "1: ranks of one host share memory, 0: never, messages between them go by UCX",
-                &Config::shared_memory),
-      flag_knob("GDRX_GPU", "1: GPU buffers move between the GPUs of one host, 0: through the host",
-                &Config::gpu),
+      flag_row("GDRX_SHM",
+               "1: ranks of one host share memory, 0: never, messages between them go by UCX",
+               &Config::shared_memory),
+      flag_row("GDRX_GPU", "1: GPU buffers move between the GPUs of one host, 0: through the host",
+               &Config::gpu),
       {"GDRX_GPU_BLOCKS", "",
        "multiprocessors that a call may keep busy on its GPU; 0: all but one",
        count_into(&Config::gpu_blocks, 1024),
        [](const Config& c) { return std::to_string(c.gpu_blocks); }},
-      flag_knob(
+      flag_row(
           "GDRX_REPRODUCIBLE",
           "1: the same bits whatever the size and the algorithm, reduced in the order of ranks",
           &Config::reproducible),
@@ -217,9 +204,9 @@ std::vector<Knob> own_knobs() {
        text_into(&Config::host_id), [](const Config& c) { return c.host_id; }},
       {"GDRX_MODULE_PATH", "", "folders of gdrx's modules, a:b; empty: beside libgdrx.so",
        text_into(&Config::module_path), [](const Config& c) { return c.module_path; }},
-      flag_knob("GDRX_TCP_PLAIN",
-                "1: data between hosts goes over TCP in clear text, on every rank; 0: encrypted",
-                &Config::tcp_plain),
+      flag_row("GDRX_TCP_PLAIN",
+               "1: data between hosts goes over TCP in clear text, on every rank; 0: encrypted",
+               &Config::tcp_plain),
       {"GDRX_UCX_TLS", "", "transports UCX may use, as UCX_TLS; tcp is refused; empty: all but tcp",
        text_into(&Config::ucx_tls), [](const Config& c) { return c.ucx_tls; }},
       {"GDRX_HCA", "",
@@ -232,8 +219,8 @@ std::vector<Knob> own_knobs() {
        "verbs: a peer of which no NIC acknowledges or answers for so long is lost",
        duration_into(&Config::peer_timeout, 1000, 10),
        [](const Config& c) { return seconds(c.peer_timeout); }},
-      bytes_knob("GDRX_VERBS_STAGING", "verbs: registered memory for payloads that are not",
-                 &Config::verbs_staging, {1 << 20, Bytes{4} << 30}),
+      bytes_row("GDRX_VERBS_STAGING", "verbs: registered memory for payloads that are not",
+                &Config::verbs_staging, {1 << 20, Bytes{4} << 30}),
       {"GDRX_GPU_DIRECT", "",
        "verbs: how NICs reach GPU memory: auto, dma-buf, peermem, staged (through the host)",
        parse_gpu_direct,
@@ -270,12 +257,12 @@ std::vector<Knob> own_knobs() {
        "for so long is lost",
        duration_into(&Config::silence, 1000, 10),
        [](const Config& c) { return seconds(c.silence); }},
-      flag_knob("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
-                &Config::net_strict),
-      flag_knob("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &Config::net_stats),
-      flag_knob("GDRX_NET_GPU",
-                "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
-                &Config::net_gpu),
+      flag_row("GDRX_NET_STRICT", "plugin: 1: fail rather than let NCCL take another network",
+               &Config::net_strict),
+      flag_row("GDRX_NET_STATS", "plugin: 1: keep counters for `gdrx stats`", &Config::net_stats),
+      flag_row("GDRX_NET_GPU",
+               "plugin: 1: GPU memory goes from GPU to GPU; every rank has to be on one host",
+               &Config::net_gpu),
       {"GDRX_NET_COPY_THREADS", "",
        "plugin: threads that copy within a host, NCCL's own among them; 0: by the processors "
        "and the ranks of the host, 1: that one alone",
@@ -291,14 +278,14 @@ std::vector<Knob> own_knobs() {
       {"GDRX_NET_STALL", "seconds", "plugin: a transfer that does not move for so long is reported",
        duration_into(&Config::net_stall, 1000, 10),
        [](const Config& c) { return seconds(c.net_stall); }},
-      bytes_knob("GDRX_GPU_STAGING", "pinned host memory from the start; larger calls add to it",
-                 &Config::gpu_staging, {4096, Bytes{64} << 30}, true),
-      bytes_knob("GDRX_SLICE", "largest message of a pipelined plan; 0: chosen by size",
-                 &Config::slice, {1024, Bytes{16} << 20}, true),
+      bytes_row("GDRX_GPU_STAGING", "pinned host memory from the start; larger calls add to it",
+                &Config::gpu_staging, {4096, Bytes{64} << 30}, true),
+      bytes_row("GDRX_SLICE", "largest message of a pipelined plan; 0: chosen by size",
+                &Config::slice, {1024, Bytes{16} << 20}, true),
       {"GDRX_LANES", "", "slices of a plan in flight at once; 0: chosen",
        count_into(&Config::lanes, 16), [](const Config& c) { return std::to_string(c.lanes); }},
-      bytes_knob("GDRX_ARENA_BLOCK", "block of the shared-memory pipeline", &Config::arena_block,
-                 {4096, Bytes{64} << 20}),
+      bytes_row("GDRX_ARENA_BLOCK", "block of the shared-memory pipeline", &Config::arena_block,
+                {4096, Bytes{64} << 20}),
       {"GDRX_CMA", "",
        "two-shot of host memory writes its results straight into the other processes: 0: never, 1: "
        "where that is faster, 2: always",
@@ -306,12 +293,12 @@ std::vector<Knob> own_knobs() {
   };
 }
 
-const std::vector<Knob>& table() {
-  static const std::vector<Knob> kTable = [] {
-    std::vector<Knob> all = own_knobs();
-    all.push_back(mpi_knob());
-    all.push_back(mpi_table_knob());
-    const std::vector<Knob> ib = nccl_knobs();
+const std::vector<Variable>& table() {
+  static const std::vector<Variable> kTable = [] {
+    std::vector<Variable> all = own_variables();
+    all.push_back(mpi_variable());
+    all.push_back(mpi_table_variable());
+    const std::vector<Variable> ib = nccl_variables();
     all.insert(all.end(), ib.begin(), ib.end());
     return all;
   }();
@@ -335,7 +322,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::span<const Knob> config_table() { return table(); }
+std::span<const Variable> config_table() { return table(); }
 
 Environment process_environment() {
   Environment all;
@@ -364,7 +351,7 @@ bool process_is_privileged() noexcept { return getauxval(AT_SECURE) != 0; }
 Result<LoadedConfig> load_config(const Environment& environment, bool privileged) {
   LoadedConfig loaded;
   std::vector<std::string_view> known;
-  for (const Knob& knob : table()) known.push_back(knob.env);
+  for (const Variable& variable : table()) known.push_back(variable.env);
   for (const std::string_view entry : environment) {
     const bool ours = entry.starts_with("GDRX_");
     if (!ours && !entry.starts_with("NCCL_")) continue;
@@ -373,10 +360,10 @@ Result<LoadedConfig> load_config(const Environment& environment, bool privileged
     const std::string_view name = entry.substr(0, equals);
     const std::string_view value = entry.substr(equals + 1);
     if (value.empty()) continue;  // as if it were not set: how a script clears one
-    const auto knob = std::find_if(table().begin(), table().end(),
-                                   [&](const Knob& row) { return row.env == name; });
+    const auto variable = std::find_if(table().begin(), table().end(),
+                                       [&](const Variable& row) { return row.env == name; });
     if (name.starts_with("GDRX_TEST_")) continue;  // the tests' own
-    if (knob == table().end()) {
+    if (variable == table().end()) {
       if (!ours) continue;  // NCCL's own
       const auto near = nearest_name(name, known);
       loaded.warnings.push_back(
@@ -389,7 +376,7 @@ Result<LoadedConfig> load_config(const Environment& environment, bool privileged
           fmt::format("{} is ignored: this program has more rights than who started it", name));
       continue;
     }
-    if (auto parsed = knob->parse(loaded.config, value); !parsed) {
+    if (auto parsed = variable->parse(loaded.config, value); !parsed) {
       return fail(Errc::invalid_argument,
                   fmt::format("{}={}: {}", name, value, parsed.error().what));
     }

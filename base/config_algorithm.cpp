@@ -29,7 +29,7 @@ Result<void> parse_algorithm(Config& config, std::string_view text) {
 
 }  // namespace
 
-Knob algorithm_knob() {
+Variable algorithm_variable() {
   static const std::string help = fmt::format(
       "allReduce algorithm: auto, {}; direct: of GPU buffers that are registered, all others as by "
       "auto",

@@ -6,6 +6,6 @@
 namespace gdrx {
 
 /// The row for GDRX_ALGO.
-Knob algorithm_knob();
+Variable algorithm_variable();
 
 }  // namespace gdrx

@@ -26,14 +26,14 @@ Result<void> parse_mpi(Config& config, std::string_view text) {
 
 }  // namespace
 
-Knob mpi_knob() {
+Variable mpi_variable() {
   return {"GDRX_MPI", "",
           "which collectives an MPI program gets from gdrx: off, auto (where it is faster), all; "
           "explain: a table at the end",
           parse_mpi, [](const Config& c) { return c.mpi; }};
 }
 
-Knob mpi_table_knob() {
+Variable mpi_table_variable() {
   return {"GDRX_MPI_TABLE", "",
           "table of `gdrx tune --mpi` by which GDRX_MPI=auto takes calls; empty: gdrx's own",
           [](Config&, std::string_view) -> Result<void> { return {}; },

@@ -6,7 +6,7 @@
 namespace gdrx {
 
 /// The rows for GDRX_MPI and GDRX_MPI_TABLE.
-Knob mpi_knob();
-Knob mpi_table_knob();
+Variable mpi_variable();
+Variable mpi_table_variable();
 
 }  // namespace gdrx

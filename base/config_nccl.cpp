@@ -21,8 +21,8 @@ Result<int> parse_whole(std::string_view text, int least, int most) {
   return value;
 }
 
-Knob whole(std::string_view name, std::string_view help, int IbConfig::*member, int least,
-           int most) {
+Variable whole(std::string_view name, std::string_view help, int IbConfig::*member, int least,
+               int most) {
   const Parse parse = [=](Config& config, std::string_view text) -> Result<void> {
     config.ib.*member = GDRX_TRY(parse_whole(text, least, most));
     return {};
@@ -31,7 +31,7 @@ Knob whole(std::string_view name, std::string_view help, int IbConfig::*member, 
           [member](const Config& c) { return std::to_string(c.ib.*member); }};
 }
 
-Knob flag(std::string_view name, std::string_view help, bool IbConfig::*member) {
+Variable flag(std::string_view name, std::string_view help, bool IbConfig::*member) {
   const Parse parse = [=](Config& config, std::string_view text) -> Result<void> {
     config.ib.*member = GDRX_TRY(parse_whole(text, 0, 1)) != 0;
     return {};
@@ -87,7 +87,7 @@ Result<void> parse_version(Config& config, std::string_view text) {
 
 }  // namespace
 
-std::vector<Knob> nccl_knobs() {
+std::vector<Variable> nccl_variables() {
   using Ib = IbConfig;
   return {
       {"GDRX_NCCL_VERSION", "", "libgdrx-nccl.so: the version of NCCL that it says it is",

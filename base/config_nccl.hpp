@@ -8,6 +8,6 @@
 namespace gdrx {
 
 /// The rows for NCCL's variables.
-std::vector<Knob> nccl_knobs();
+std::vector<Variable> nccl_variables();
 
 }  // namespace gdrx

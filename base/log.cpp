@@ -6,6 +6,8 @@
 #include <array>
 #include <string>
 
+#include "base/printable.hpp"
+
 namespace gdrx {
 
 std::string_view to_string(Level level) noexcept {
@@ -26,11 +28,9 @@ LogSink stderr_sink() {
   return [](Level level, std::string_view text) {
     std::array<char, 128> host{};
     if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-    std::string line;
-    // What a peer or a file said is no command of a terminal, and no second line.
-    for (const char c : text) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
     // One write, so that lines of ranks that share a terminal do not mix.
-    line = fmt::format("[{}:{}] gdrx {} {}\n", host.data(), getpid(), to_string(level), line);
+    const std::string line = fmt::format("[{}:{}] gdrx {} {}\n", host.data(), getpid(),
+                                         to_string(level), printable(text));
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/shell.hpp"
+#include "base/printable.hpp"
 
 #include <algorithm>
 
@@ -23,11 +24,9 @@ ShellWord::ShellWord(std::string_view from_anywhere) {
       !from_anywhere.empty() && std::all_of(from_anywhere.begin(), from_anywhere.end(), [](char c) {
         return is_alphanumeric(c) || std::string_view("._:@/=-").find(c) != std::string_view::npos;
       });
-  for (const char c : from_anywhere) {
+  for (const char c : printable(from_anywhere, '?')) {
     if (text_.empty() && c == '-') {
       text_ += '_';
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      text_ += '?';
     } else if (c == '\'') {
       text_ += "'\\''";
     } else {

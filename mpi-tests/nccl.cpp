@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's C functions by dlopen, with prototypes of our own from its documented ABI, so that this
 // program needs no NCCL to build.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <mpi.h>
 
 #include <array>
 
+#include "base/system_library.hpp"
 #include "mpi-tests/gpu_bench.hpp"
 
 namespace gdrx::bench {
@@ -60,31 +60,33 @@ class OpenedNccl final : public Nccl {
   Result<void> open(int rank, int ranks) {
     // The library does not use NVLink's multicast either.
     setenv("NCCL_NVLS_ENABLE", "0", 0);
-    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      return fail(Errc::unsupported,
-                  "libnccl.so.2 is not found: install NCCL or set "
-                  "LD_LIBRARY_PATH to where it is");
-    }
-    const bool whole = get(library, "ncclGetVersion", call_.version) &&
-                       get(library, "ncclGetUniqueId", call_.unique_id) &&
-                       get(library, "ncclCommInitRank", call_.init) &&
-                       get(library, "ncclCommDestroy", call_.destroy) &&
-                       get(library, "ncclAllReduce", call_.all_reduce) &&
-                       get(library, "ncclReduceScatter", call_.reduce_scatter) &&
-                       get(library, "ncclReduce", call_.reduce) &&
-                       get(library, "ncclAllGather", call_.all_gather) &&
-                       get(library, "ncclBroadcast", call_.broadcast) &&
-                       get(library, "ncclSend", call_.send) &&
-                       get(library, "ncclRecv", call_.receive) &&
-                       get(library, "ncclGroupStart", call_.group_start) &&
-                       get(library, "ncclGroupEnd", call_.group_end) &&
-                       get(library, "ncclGetErrorString", call_.error);
-    if (!whole) return fail(Errc::unsupported, "libnccl.so.2 lacks a function");
-    windows_exist_ = get(library, "ncclMemAlloc", call_.allocate) &&
-                     get(library, "ncclMemFree", call_.free) &&
-                     get(library, "ncclCommWindowRegister", call_.add_window) &&
-                     get(library, "ncclCommWindowDeregister", call_.drop_window);
+    SystemLibrary library =
+        SystemLibrary::open({"libnccl.so.2"}, "install NCCL or set LD_LIBRARY_PATH to where it is");
+    library.keep();
+    constexpr auto kNewer = Symbol::Need::newer;
+    const bool whole = library.take({
+        {call_.version, "ncclGetVersion"},
+        {call_.unique_id, "ncclGetUniqueId"},
+        {call_.init, "ncclCommInitRank"},
+        {call_.destroy, "ncclCommDestroy"},
+        {call_.all_reduce, "ncclAllReduce"},
+        {call_.reduce_scatter, "ncclReduceScatter"},
+        {call_.reduce, "ncclReduce"},
+        {call_.all_gather, "ncclAllGather"},
+        {call_.broadcast, "ncclBroadcast"},
+        {call_.send, "ncclSend"},
+        {call_.receive, "ncclRecv"},
+        {call_.group_start, "ncclGroupStart"},
+        {call_.group_end, "ncclGroupEnd"},
+        {call_.error, "ncclGetErrorString"},
+        {call_.allocate, "ncclMemAlloc", kNewer},
+        {call_.free, "ncclMemFree", kNewer},
+        {call_.add_window, "ncclCommWindowRegister", kNewer},
+        {call_.drop_window, "ncclCommWindowDeregister", kNewer},
+    });
+    if (!whole) return tl::unexpected(library.error());
+    windows_exist_ = call_.allocate != nullptr && call_.free != nullptr &&
+                     call_.add_window != nullptr && call_.drop_window != nullptr;
     Id id{};
     if (rank == 0) GDRX_TRY(check(call_.unique_id(&id), "ncclGetUniqueId"));
     MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -199,11 +201,6 @@ class OpenedNccl final : public Nccl {
     return {};
   }
 
-  template <class Function>
-  static bool get(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-    return function != nullptr;
-  }
   Result<void> check(Status status, const char* what) const {
     if (status == 0) return {};
     return fail(Errc::system, fmt::format("{}: {}", what, call_.error(status)));

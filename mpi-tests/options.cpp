@@ -4,15 +4,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
 
+#include "base/size_text.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/plan.hpp"
-#include "mpi-tests/machine.hpp"
+#include "mpi-tests/provenance.hpp"
 #include "tools/describe.hpp"
 #include "transport/memory/cuda_memory.hpp"
 
@@ -58,23 +58,11 @@ constexpr const char* kDirect = "direct";  // a kernel, of no plan of its own
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 constexpr std::size_t kMostSizes = 1 << 20;
 
-Result<std::uint64_t> bytes_of(const std::string& option, std::string text) {
-  std::uint64_t unit = 1;
-  if (!text.empty()) {
-    const auto at = std::string_view("KMG").find(static_cast<char>(std::toupper(text.back())));
-    if (at != std::string_view::npos) {
-      unit = std::uint64_t{1} << (10 * (at + 1));
-      text.pop_back();
-    }
-  }
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
-      value > kMostBytes / unit) {
-    return fail(Errc::invalid_argument,
-                option + " takes a size such as 8, 64K or 4M, not '" + text + "'");
-  }
-  return value * unit;
+Result<std::uint64_t> bytes_of(const std::string& option, const std::string& text) {
+  const auto bytes = read_size(text);
+  if (bytes && *bytes <= kMostBytes) return *bytes;
+  return fail(Errc::invalid_argument,
+              option + " takes a size such as 8, 64K or 4M, not '" + text + "'");
 }
 
 std::vector<std::string> split(const std::string& list) {

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/system_library.hpp"
+
 namespace gdrx::nccl::driver {
 namespace {
 
@@ -26,31 +28,24 @@ struct Calls {
   Status (*allocate)(Pointer*, std::size_t) = nullptr;
   Status (*free)(Pointer) = nullptr;
   Status (*attribute)(void*, int, Pointer) = nullptr;
-  bool found = true;
-
-  template <class Function>
-  void find(void* library, const char* name, Function*& function) noexcept {
-    function = reinterpret_cast<Function*>(dlsym(library, name));
-    found = found && function != nullptr;
-  }
+  bool found = false;
 };
 
 Calls load() noexcept {
   Calls calls;
-  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) {
-    calls.found = false;
-    return calls;
-  }
-  calls.find(library, "cuInit", calls.init);
-  calls.find(library, "cuDeviceGetCount", calls.count);
-  calls.find(library, "cuCtxGetDevice", calls.device);
-  calls.find(library, "cuDevicePrimaryCtxRetain", calls.retain);
-  calls.find(library, "cuCtxSetCurrent", calls.use);
-  calls.find(library, "cuMemAlloc_v2", calls.allocate);
-  calls.find(library, "cuMemFree_v2", calls.free);
-  calls.find(library, "cuPointerGetAttribute", calls.attribute);
-  calls.found = calls.found && calls.init(0) == 0;
+  SystemLibrary library = SystemLibrary::open({"libcuda.so.1"});
+  library.keep();
+  const bool whole = library.take({
+      {calls.init, "cuInit"},
+      {calls.count, "cuDeviceGetCount"},
+      {calls.device, "cuCtxGetDevice"},
+      {calls.retain, "cuDevicePrimaryCtxRetain"},
+      {calls.use, "cuCtxSetCurrent"},
+      {calls.allocate, "cuMemAlloc_v2"},
+      {calls.free, "cuMemFree_v2"},
+      {calls.attribute, "cuPointerGetAttribute"},
+  });
+  calls.found = whole && calls.init(0) == 0;
   return calls;
 }
 

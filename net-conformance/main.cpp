@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "net-conformance/bench/command.hpp"
+#include "net-conformance/bench/bench_command.hpp"
 #include "net-conformance/bench/pump.hpp"
 #include "net-conformance/driver/peer.hpp"
 #include "net-conformance/rules/common.hpp"

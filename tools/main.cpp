@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
 #include "tools/describe.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "tools/help.hpp"
 #include "tools/version.hpp"
 
@@ -28,7 +29,7 @@ constexpr const char* kNotWritten = "cannot write to stdout";
 
 // One line, whatever a file or a name in it holds.
 int fail(int status, const std::string& line) {
-  std::fprintf(stderr, "gdrx: %s\n", gdrx::tools::printable(line).c_str());
+  std::fprintf(stderr, "gdrx: %s\n", gdrx::printable(line).c_str());
   return status;
 }
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/size_text.hpp"
+
 namespace gdrx::tools {
 namespace {
 
@@ -22,26 +24,9 @@ bool take_number(std::string_view& text, T& value) {
 }  // namespace
 
 Result<Bytes> parse_size(std::string_view option, std::string_view text) {
-  constexpr std::string_view kUnits = "KMGT";
-  constexpr Bytes kMost = Bytes{1} << 50;
-  std::string_view rest = text;
-  Bytes value = 0;
-  bool right = take_number(rest, value);
-  Bytes unit = 1;
-  const auto at = rest.empty() ? std::string_view::npos
-                               : kUnits.find(static_cast<char>(std::toupper(rest.front())));
-  if (at != std::string_view::npos) {
-    unit = Bytes{1} << (10 * (at + 1));
-    rest.remove_prefix(1);
-    if (rest == "iB") rest = {};
-  }
-  if (rest == "B") rest = {};
-  right = right && rest.empty() && value <= kMost / unit;
-  if (!right) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{} takes a size such as 4096, 64K or 1M, not '{}'", option, text));
-  }
-  return value * unit;
+  if (const auto bytes = read_size(text)) return *bytes;
+  return fail(Errc::invalid_argument,
+              fmt::format("{} takes a size such as 4096, 64K or 1M, not '{}'", option, text));
 }
 
 Result<double> parse_us(std::string_view option, std::string_view text) {

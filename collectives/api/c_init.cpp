@@ -32,9 +32,9 @@ Result<void> apply(const gdrxConfig_t& given, Communicator::Options& options) {
   // The table's own parsers check the values: one rule for environment and API.
   const auto set = [&](std::string_view name, const char* value) -> Result<void> {
     if (value == nullptr) return {};
-    for (const Knob& knob : config_table()) {
-      if (knob.env != name) continue;
-      if (auto parsed = knob.parse(options.config, value); !parsed) {
+    for (const Variable& variable : config_table()) {
+      if (variable.env != name) continue;
+      if (auto parsed = variable.parse(options.config, value); !parsed) {
         return fail(Errc::invalid_argument,
                     fmt::format("config: '{}': {}", value, parsed.error().what));
       }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "transport/bootstrap/text.hpp"
+#include "base/printable.hpp"
 #include "transport/fabric/split.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/probe.hpp"

@@ -273,7 +273,7 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
       Errc::timeout,
       fmt::format("rank {}: {} did not end within {:g} s; it waits for {}. The others are "
                   "alive: slow, stopped, or in another call ({})",
-                  index(rank_), exec::describe(queue_.sequence.word()), seconds(front.timeout),
+                  index(rank_), exec::describe(queue_.sequence.signature()), seconds(front.timeout),
                   front.execution->waiting_for(), whose_limit(front.call)));
 }
 
@@ -281,12 +281,12 @@ Result<void> Communicator::look_at_clock(const Operation& front) {
 // on a lane where nothing is expected.
 Result<void> Communicator::look_for_strays() {
   if (memory_.seat) GDRX_TRY(memory_.seat->look_for_others());
-  if (network_.has_inbox()) {
+  if (network_.has_receive_ring()) {
     Rank peer{};
     if (const exec::MessageHeader* stray =
-            network_.receive_ring().find_stray(queue_.sequence.word(), peer);
+            network_.receive_ring().find_stray(queue_.sequence.signature(), peer);
         stray != nullptr) {
-      return exec::check_word(stray->word, peer, queue_.sequence.word(), rank_);
+      return exec::check_signature(stray->signature, peer, queue_.sequence.signature(), rank_);
     }
   }
   return {};

@@ -255,7 +255,7 @@ class Communicator final {
   Result<std::unique_ptr<exec::Execution>> make_hierarchical(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_hierarchical_direct(Operation& operation);
   Result<std::unique_ptr<exec::PlanExecution>> make_rail_execution(OperationInfo& info,
-                                                                   exec::Word word,
+                                                                   exec::CallSignature signature,
                                                                    std::span<std::byte> part);
   Result<std::byte*> pinned_of(std::uint64_t bytes);
   Machine rail_machine() const;
@@ -268,8 +268,8 @@ class Communicator final {
   Result<void> make_start(Operation& operation);
   Result<void> scale_input(Operation& operation);
   Result<std::unique_ptr<exec::Execution>> make_execution(Operation& operation);
-  static exec::Word word_of(const Call& call, plan::Algorithm algorithm) noexcept;
-  void begin_word(const Call& call, plan::Algorithm algorithm) noexcept;
+  static exec::CallSignature signature_of(const Call& call, plan::Algorithm algorithm) noexcept;
+  void begin_signature(const Call& call, plan::Algorithm algorithm) noexcept;
   bool is_one_block(const Question& question, const Candidate& chosen) const noexcept;
   exec::ArenaCall arena_call(const Call& call) noexcept;
   bool may_be_quick(const Call& call) const noexcept;

@@ -66,7 +66,7 @@ class CommunicatorBuilder {
     open_gpu();
     deadline_ = Deadline::after(steady_clock(), config().init_timeout);
     comm.mesh_ = GDRX_TRY(meet(deadline_));
-    if (!heritage_.memory) GDRX_TRY(open_fabric_and_inbox());
+    if (!heritage_.memory) GDRX_TRY(open_fabric_and_receive_ring());
     GDRX_TRY(exchange_hellos());
     GDRX_TRY(check_settings(comm.network_.peers()));
     GDRX_TRY(check_gpus(comm.network_.peers()));
@@ -74,7 +74,7 @@ class CommunicatorBuilder {
     GDRX_TRY(share_host_memory());
     comm.network_.open_registrations();
     GDRX_TRY(share_gpu());
-    if (comm.network_.has_inbox()) comm.make_flows();
+    if (comm.network_.has_receive_ring()) comm.make_flows();
     comm.trace_.watch(trace::Track::create(config().trace, comm.rank_));
     if (comm.gpu_.path && !comm.gpu_.rails.hierarchy()) {
       comm.gpu_.spans = GpuSpans::create(*comm.gpu_.path, comm.trace_.track(), comm.settings_.log);
@@ -114,7 +114,7 @@ class CommunicatorBuilder {
     return {};
   }
 
-  Result<void> open_fabric_and_inbox() {
+  Result<void> open_fabric_and_receive_ring() {
     Communicator& comm = *comm_;
     auto fabric = GDRX_TRY(
         choose_fabric(host_id(config()), config(), *comm.mesh_, comm.settings_.log, deadline_));
@@ -182,7 +182,7 @@ class CommunicatorBuilder {
     return config().cma > 0 && (!heritage_.memory || heritage_.processes);
   }
 
-  // With inboxes and mailboxes in it where it is known that the ranks share memory.
+  // With receive rings and mailboxes in it where it is known that the ranks share memory.
   shm::CommonLayout memory_layout() const {
     const Communicator& comm = *comm_;
     const std::size_t arena =
@@ -329,7 +329,7 @@ class CommunicatorBuilder {
         GDRX_TRY(share_memory({std::move(memory.segment), layout.bytes(), machine.hosts == 1},
                               comm.network_.peers(), heritage_, *comm.mesh_, deadline_));
     memory.segment = std::move(shared.segment);
-    if (heritage_.memory) GDRX_TRY(open_inbox_in(layout));
+    if (heritage_.memory) GDRX_TRY(open_receive_ring_in(layout));
     machine.shm = memory.segment != nullptr && shm_wanted();
     if (machine.shm) {
       memory.arena = memory.segment->bytes().first(layout.before);
@@ -358,9 +358,9 @@ class CommunicatorBuilder {
   }
 
   // In memory that every rank has mapped: nobody need tell where.
-  Result<void> open_inbox_in(const shm::CommonLayout& layout) {
+  Result<void> open_receive_ring_in(const shm::CommonLayout& layout) {
     Communicator& comm = *comm_;
-    place_inboxes(comm.network_.peers(), layout, comm.memory_.segment->ticket());
+    place_receive_rings(comm.network_.peers(), layout, comm.memory_.segment->ticket());
     return comm.network_.open(GDRX_TRY(shm::open_device(layout, comm.memory_.segment, comm.rank_)));
   }
 

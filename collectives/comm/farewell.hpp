@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "gdrx/bootstrap.hpp"
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 

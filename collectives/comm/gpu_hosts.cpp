@@ -117,11 +117,11 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   operation.info.predicted_us = direct_rail_us(rail_machine(), pieces, choices_.of_rail());
   trace_.begin(operation.info, bytes, queue_.sequence.calls());
   GDRX_TRY(gpu_.rails.direct()->connect(network_, trace_.track()));
-  const exec::Word& word = queue_.sequence.begin({.collective = call.collective,
-                                                  .type = call.type,
-                                                  .op = call.op,
-                                                  .algorithm = choices_.of_rail(),
-                                                  .count = call.count});
+  const exec::CallSignature& signature = queue_.sequence.begin({.collective = call.collective,
+                                                                .type = call.type,
+                                                                .op = call.op,
+                                                                .algorithm = choices_.of_rail(),
+                                                                .count = call.count});
   HierarchicalDirect::Setup setup;
   setup.flags = &*gpu_.flags;
   setup.pieces = pieces;
@@ -131,7 +131,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical_direct(
   setup.plan = &gpu_.rails.plan();
   setup.adder = &gpu_.rails.adder();
   setup.finish_over = call.op == ReduceOp::avg ? size() : 0;
-  setup.word = word;
+  setup.signature = signature;
   setup.links = &network_;
   auto execution = GDRX_TRY(HierarchicalDirect::create(setup));
   operation.info.planned = execution->planned();
@@ -171,17 +171,17 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_hierarchical(Operati
 }
 
 Result<std::unique_ptr<exec::PlanExecution>> Communicator::make_rail_execution(
-    OperationInfo& info, exec::Word word, std::span<std::byte> part) {
+    OperationInfo& info, exec::CallSignature signature, std::span<std::byte> part) {
   const auto ranks = static_cast<int>(gpu_.rails.hierarchy()->rail.size());
-  const plan::Spec spec{Collective::all_reduce, word.algorithm, ranks, Rank{}};
+  const plan::Spec spec{Collective::all_reduce, signature.algorithm, ranks, Rank{}};
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
-  const std::uint64_t elements = part.size() / size_of(word.type);
+  const std::uint64_t elements = part.size() / size_of(signature.type);
   exec::PlanCall bound;
-  bound.program = GDRX_TRY(gpu_.rails.program(word.algorithm));
+  bound.program = GDRX_TRY(gpu_.rails.program(signature.algorithm));
   bound.buffers = {{part.data(), {elements, shape.input_chunks}},
                    {part.data(), {elements, shape.output_chunks}}};
-  bound.word = word;
-  bound.element = size_of(word.type);
+  bound.signature = signature;
+  bound.element = size_of(signature.type);
   bound.finish_over = size();
   bound.track = trace_.track();
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));

@@ -22,7 +22,7 @@ struct Hello {
   std::int32_t pid = 0;
   std::string host_id;
   std::string host_name;
-  std::string settings;  // every knob that all ranks must agree on, printed
+  std::string settings;  // every variable that all ranks must agree on, printed
   std::string cpu;       // model
   std::string gpu_name;  // of the GPU that is offered; empty: none
   CpuSet cpus;
@@ -39,7 +39,7 @@ Blob encode(const Hello& hello);
 /// Nothing in `bytes` is trusted. Errc::protocol says what is wrong with it.
 Result<Hello> decode_hello(std::span<const std::byte> bytes);
 
-/// Every knob from which ranks derive the same decision, and the tuning's fingerprint.
+/// Every variable from which ranks derive the same decision, and the tuning's fingerprint.
 std::string settings_of(const Config& config, std::uint64_t tuning);
 
 /// Errc::mismatch says who has set what otherwise than rank 0.

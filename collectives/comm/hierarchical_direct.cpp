@@ -67,7 +67,7 @@ HierarchicalDirect::HierarchicalDirect(exec::Handshake handshake, const Setup& s
     : gpus_(*setup.flags, setup.pieces, setup.track),
       handshake_(std::move(handshake)),
       rail_(setup.rail),
-      call_{setup.word.type, setup.word.op, setup.finish_over, setup.plan},
+      call_{setup.signature.type, setup.signature.op, setup.finish_over, setup.plan},
       local_(setup.local),
       first_(setup.rail->reserve(gpus_.count())),
       before_(setup.rail->counters()) {
@@ -80,7 +80,8 @@ HierarchicalDirect::HierarchicalDirect(exec::Handshake handshake, const Setup& s
 }
 
 Result<std::unique_ptr<HierarchicalDirect>> HierarchicalDirect::create(const Setup& setup) {
-  auto handshake = GDRX_TRY(exec::Handshake::create(setup.word, setup.rail->ranks(), *setup.links));
+  auto handshake =
+      GDRX_TRY(exec::Handshake::create(setup.signature, setup.rail->ranks(), *setup.links));
   return std::unique_ptr<HierarchicalDirect>(new HierarchicalDirect(std::move(handshake), setup));
 }
 

@@ -12,7 +12,7 @@
 
 #include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
-#include "collectives/exec/handshake.hpp"
+#include "collectives/exec/call_handshake.hpp"
 #include "collectives/exec/rail.hpp"
 
 namespace gdrx {
@@ -65,9 +65,9 @@ class HierarchicalDirect final : public exec::Execution {
     int local = 0;
     exec::Rail* rail = nullptr;            // connected
     GpuAdder* adder = nullptr;             // the rail's
-    const exec::RailPlan* plan = nullptr;  // that of word.algorithm
+    const exec::RailPlan* plan = nullptr;  // that of signature.algorithm
     int finish_over = 0;                   // avg: ranks of the communicator
-    exec::Word word;
+    exec::CallSignature signature;
     exec::Links* links = nullptr;
   };
 

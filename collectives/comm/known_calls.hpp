@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "collectives/comm/operation.hpp"
+#include "collectives/exec/call_signature.hpp"
 #include "collectives/exec/one_block.hpp"
-#include "collectives/exec/word.hpp"
 #include "gdrx/types.hpp"
 
 namespace gdrx {
@@ -51,7 +51,7 @@ struct KnownCall {
   Bounds bounds;
   Bytes bytes = 0;  // of the vector that all ranks have in mind
   bool rooted = false;
-  exec::Word word;  // its number is given when it begins
+  exec::CallSignature signature;  // its number is given when it begins
   exec::Hop hop{};
   OperationInfo info{};  // once it has ended
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/memory_share.hpp"
+#include "base/printable.hpp"
 
 #include <fmt/format.h>
-
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {
@@ -40,8 +39,8 @@ Result<SharedMemory> share_memory(MemoryOffer offer, std::span<const Hello> peer
   return SharedMemory{*std::move(mapped), {}};
 }
 
-void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
-                   const ArenaTicket& memory) {
+void place_receive_rings(std::span<Hello> peers, const shm::CommonLayout& layout,
+                         const ArenaTicket& memory) {
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {
     const Rank peer{static_cast<std::int32_t>(rank)};
     peers[rank].device_address = layout.address(memory, peer);

@@ -39,8 +39,8 @@ Result<SharedMemory> share_memory(MemoryOffer offer, std::span<const Hello> peer
                                   const Heritage& heritage, ControlMesh& mesh, Deadline deadline);
 
 /// Nobody tells where his receive_ring is that is in the memory which all have.
-void place_inboxes(std::span<Hello> peers, const shm::CommonLayout& layout,
-                   const ArenaTicket& memory);
+void place_receive_rings(std::span<Hello> peers, const shm::CommonLayout& layout,
+                         const ArenaTicket& memory);
 
 /// Why ranks do not write each other's memory, the same on all; empty: they do. Collective, but
 /// where that is known already.

@@ -43,7 +43,7 @@ class Network final : public exec::Links {
   // Null where there is none, as the next.
   const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
   Device* device() const noexcept { return device_.get(); }
-  bool has_inbox() const noexcept { return receive_ring_ != nullptr; }
+  bool has_receive_ring() const noexcept { return receive_ring_ != nullptr; }
   std::uint64_t receive_ring_bytes() const noexcept {
     return receive_ring_ ? receive_ring_->shape().bytes() : 0;
   }

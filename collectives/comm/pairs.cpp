@@ -59,7 +59,7 @@ Result<void> Communicator::look_at_pairs_clock() const {
         Errc::timeout,
         fmt::format("rank {}: {} {} rank {} did not end within {:g} s; it waits for {}. The others "
                     "are alive: slow, stopped, or in another call ({})",
-                    index(rank_), exec::describe(flow.word), flow.send ? "to" : "from",
+                    index(rank_), exec::describe(flow.signature), flow.send ? "to" : "from",
                     index(flow.peer), seconds(operation->timeout),
                     pairs_->flows().waiting_for(flow), whose_limit(operation->call)));
   }

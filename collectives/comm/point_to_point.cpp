@@ -21,9 +21,9 @@ Result<void> PointToPoint::start(Operation& operation) {
   exec::Flow& flow = operation.flow;
   flow.buffer = call.sends ? const_cast<std::byte*>(call.input) : call.output;
   flow.bytes = call.count * size_of(call.type);
-  flow.word.collective = Collective::send_recv;
-  flow.word.type = call.type;
-  flow.word.count = flow.count = call.count;
+  flow.signature.collective = Collective::send_recv;
+  flow.signature.type = call.type;
+  flow.signature.count = flow.count = call.count;
   const bool by_ring = flows_.by_ring(call.root);
   operation.info.path = by_ring ? PathKind::shm : PathKind::fabric;
   operation.info.staged = operation.staging != nullptr;

@@ -148,7 +148,7 @@ std::optional<KnownCall> Communicator::know(const Call& call) {
                   .bounds = bounds_of(call, rank_, size()),
                   .bytes = question.bytes,
                   .rooted = plan::traits_of(call.collective).rooted,
-                  .word = word_of(call, way->chosen.algorithm)};
+                  .signature = signature_of(call, way->chosen.algorithm)};
   known.info = {.algorithm = way->chosen.algorithm,
                 .path = way->chosen.path,
                 .predicted_us = way->chosen.predicted_us,
@@ -160,7 +160,8 @@ std::optional<KnownCall> Communicator::know(const Call& call) {
   }
   if (!is_one_block(question, way->chosen)) return std::nullopt;
   const bool has_parts = plan::traits_of(call.collective).has_parts();
-  known.hop = exec::Hop(known.word, has_parts ? &parts_alike(call) : nullptr, index(rank_), size());
+  known.hop =
+      exec::Hop(known.signature, has_parts ? &parts_alike(call) : nullptr, index(rank_), size());
   known.info.planned = known.hop.traffic;
   known.info.counters = known.hop.counters();
   return known;
@@ -179,7 +180,7 @@ bool Communicator::run_known(const KnownCall& known, const exec::BlockCall& bloc
     end_quickly(known.info);
     return true;
   }
-  memory_.seat->begin(queue_.sequence.begin(known.word), known.rooted);
+  memory_.seat->begin(queue_.sequence.begin(known.signature), known.rooted);
   exec::OneBlock running(*memory_.seat, known.hop, block);
   if (running.run(looks_of(choices_.machine))) {
     queue_.sequence.end_stage(running.end_stage());

@@ -144,7 +144,7 @@ Result<void> Communicator::scale_input(Operation& operation) {
   return {};
 }
 
-exec::Word Communicator::word_of(const Call& call, Algorithm algorithm) noexcept {
+exec::CallSignature Communicator::signature_of(const Call& call, Algorithm algorithm) noexcept {
   const bool has_parts = plan::traits_of(call.collective).has_parts();
   return {.collective = call.collective,
           .type = call.type,
@@ -156,9 +156,9 @@ exec::Word Communicator::word_of(const Call& call, Algorithm algorithm) noexcept
 }
 
 // Peers may read it from now on.
-void Communicator::begin_word(const Call& call, Algorithm algorithm) noexcept {
-  const exec::Word& word = queue_.sequence.begin(word_of(call, algorithm));
-  if (memory_.seat) memory_.seat->begin(word);
+void Communicator::begin_signature(const Call& call, Algorithm algorithm) noexcept {
+  const exec::CallSignature& signature = queue_.sequence.begin(signature_of(call, algorithm));
+  if (memory_.seat) memory_.seat->begin(signature);
 }
 
 bool Communicator::is_one_block(const Question& question, const Candidate& chosen) const noexcept {
@@ -168,7 +168,7 @@ bool Communicator::is_one_block(const Question& question, const Candidate& chose
 }
 
 exec::ArenaCall Communicator::arena_call(const Call& call) noexcept {
-  return {.word = queue_.sequence.word(),
+  return {.signature = queue_.sequence.signature(),
           .base = queue_.sequence.stage(),
           .input = call.input,
           .output = call.output,
@@ -193,7 +193,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
   operation.info.path = way->chosen.path;
   operation.info.predicted_us = way->chosen.predicted_us;
   trace_.begin(operation.info, bytes, queue_.sequence.calls());
-  begin_word(call, algorithm);
+  begin_signature(call, algorithm);
   if (operation.info.path == PathKind::fabric) {
     if (memory_.seat) GDRX_TRY(look_for_strays());
     auto execution = GDRX_TRY(make_plan_execution(operation));
@@ -217,13 +217,13 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_execution(Operation&
 
 exec::ExchangeCall Communicator::begin_exchange(const Call& call) noexcept {
   const bool known = !plan::traits_of(call.collective).has_parts();
-  const exec::Word& word = queue_.sequence.begin({.collective = call.collective,
-                                                  .type = call.type,
-                                                  .algorithm = Algorithm::one_shot,
-                                                  .root = index(call.root),
-                                                  .count = known ? call.count : 0});
-  if (memory_.seat) memory_.seat->begin(word);
-  return {.word = word,
+  const exec::CallSignature& signature = queue_.sequence.begin({.collective = call.collective,
+                                                                .type = call.type,
+                                                                .algorithm = Algorithm::one_shot,
+                                                                .root = index(call.root),
+                                                                .count = known ? call.count : 0});
+  if (memory_.seat) memory_.seat->begin(signature);
+  return {.signature = signature,
           .element = size_of(call.type),
           .input = call.input,
           .output = call.output,
@@ -271,7 +271,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   bound.program = GDRX_TRY(choices_.program_for(spec, rank_));
   bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
                    {call.output, cut_of(call, traits.output, shape.output_chunks)}};
-  bound.word = queue_.sequence.word();
+  bound.signature = queue_.sequence.signature();
   bound.element = size_of(call.type);
   bound.finish_over = size();
   bound.track = trace_.track();

@@ -73,9 +73,10 @@ Waiting Communicator::look_at_waiting() {
     const Operation& front = queue_.front();
     all.behind = queue_.size() - 1;
     if (front.execution) {
-      all.calls.push_back({fmt::format("{}: waits for {}", exec::describe(queue_.sequence.word()),
-                                       front.execution->waiting_for()),
-                           now - front.began});
+      all.calls.push_back(
+          {fmt::format("{}: waits for {}", exec::describe(queue_.sequence.signature()),
+                       front.execution->waiting_for()),
+           now - front.began});
       all.ranks = front.execution->awaited();
     } else {
       ++all.behind;  // its stream has not come to it
@@ -84,9 +85,9 @@ Waiting Communicator::look_at_waiting() {
   if (pairs_) {
     for (const auto& operation : pairs_->running()) {
       const exec::Flow& flow = operation->flow;
-      all.calls.push_back({fmt::format("{} {} rank {}: waits for {}", exec::describe(flow.word),
-                                       flow.send ? "to" : "from", index(flow.peer),
-                                       pairs_->flows().waiting_for(flow)),
+      all.calls.push_back({fmt::format("{} {} rank {}: waits for {}",
+                                       exec::describe(flow.signature), flow.send ? "to" : "from",
+                                       index(flow.peer), pairs_->flows().waiting_for(flow)),
                            now - operation->began});
       if (!flow.handed_over) all.ranks.push_back(flow.peer);
     }

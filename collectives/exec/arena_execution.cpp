@@ -40,11 +40,11 @@ ArenaExecution::ArenaExecution(ArenaSeat& seat, const ArenaCall& call)
       layout_(seat.layout()),
       self_(seat.self()),
       call_(call),
-      two_shot_(call.word.algorithm == plan::Algorithm::two_shot),
+      two_shot_(call.signature.algorithm == plan::Algorithm::two_shot),
       writes_(two_shot_ && !call.processes.empty()),
-      element_(size_of(call.word.type)),
+      element_(size_of(call.signature.type)),
       per_block_(layout_.block() / element_) {
-  const std::uint64_t count = call.word.count;
+  const std::uint64_t count = call.signature.count;
   const auto ranks = static_cast<std::uint64_t>(layout_.ranks());
   streaming_ = count * element_ * ranks > kStreamingBytes;
   blocks_ = std::max<std::uint64_t>(1, (count + per_block_ - 1) / per_block_);
@@ -75,7 +75,8 @@ ArenaExecution::~ArenaExecution() {
 
 Range ArenaExecution::block_range(std::uint64_t block) const noexcept {
   const std::uint64_t begin = block * per_block_;
-  return {begin, std::min(per_block_, call_.word.count - std::min(begin, call_.word.count))};
+  return {begin,
+          std::min(per_block_, call_.signature.count - std::min(begin, call_.signature.count))};
 }
 
 Range ArenaExecution::own_part(const Range& block) const noexcept {
@@ -193,10 +194,10 @@ void ArenaExecution::reduce_block(std::uint64_t block) noexcept {
                                             : call_.output + range.begin * element_;
   target += part.begin * element_;
   if (call_.user == nullptr) {
-    const int finish = call_.word.op == ReduceOp::avg ? layout_.ranks() : 0;
-    reduce::reduce(target, operands, part.count, call_.word.type, call_.word.op, finish);
+    const int finish = call_.signature.op == ReduceOp::avg ? layout_.ranks() : 0;
+    reduce::reduce(target, operands, part.count, call_.signature.type, call_.signature.op, finish);
   } else {
-    reduce::reduce_by(*call_.user, target, operands, part.count, call_.word.type);
+    reduce::reduce_by(*call_.user, target, operands, part.count, call_.signature.type);
   }
   if (two_shot_) counters_.sent += static_cast<std::uint64_t>(layout_.ranks() - 1);
 }

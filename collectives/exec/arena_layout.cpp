@@ -72,18 +72,18 @@ std::optional<PairRings> ArenaLayout::rings(int self) const noexcept {
   return PairRings(memory_.subspan(rings_at(ranks_, block_)), ranks_, self);
 }
 
-std::optional<Word> ArenaLayout::published(int rank, std::uint64_t call) const noexcept {
+std::optional<CallSignature> ArenaLayout::published(int rank, std::uint64_t call) const noexcept {
   const ArenaLine::Published& entry = line(rank).calls[call % kKnownCalls];
   // acquire: pairs with the last store of publish(), so that the parts are those of this call
   if (entry.published.load(std::memory_order_acquire) != call + 1) return std::nullopt;
-  std::array<std::uint64_t, kWordParts> parts;
+  std::array<std::uint64_t, kSignatureParts> parts;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = entry.word[i].load(std::memory_order_relaxed);
+    parts[i] = entry.signature[i].load(std::memory_order_relaxed);
   }
-  // acquire fence: pairs with the fence of publish(); a torn word is seen by its number
+  // acquire fence: pairs with the fence of publish(); a torn signature is seen by its number
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.published.load(std::memory_order_relaxed) != call + 1) return std::nullopt;
-  return std::bit_cast<Word>(parts);
+  return std::bit_cast<CallSignature>(parts);
 }
 
 }  // namespace gdrx::exec

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a host share the arena: a line a rank for its posts, its stage and its handshake
-// words, then two generations of a slot a rank and of one result block, then shelves of a place a
-// rank for calls with a root, then a ring from each rank to each other.
+// How the ranks of a host share the arena: a line a rank for its posts, its stage and its call
+// signatures, then two generations of a slot a rank and of one result block, then shelves of a
+// place a rank for calls with a root, then a ring from each rank to each other.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 #include <optional>
 #include <span>
 
+#include "collectives/exec/call_signature.hpp"
 #include "collectives/exec/pair_ring.hpp"
-#include "collectives/exec/word.hpp"
 
 namespace gdrx::exec {
 
-inline constexpr std::size_t kWordParts = sizeof(Word) / sizeof(std::uint64_t);
+inline constexpr std::size_t kSignatureParts = sizeof(CallSignature) / sizeof(std::uint64_t);
 
 /// Posts of a rank, one a call with a root: who gives and takes nothing is so many calls ahead of
 /// its readers at most, and half as many whatever they have told (ArenaSeat).
@@ -37,8 +37,8 @@ struct alignas(128) ArenaPost {
   /// The call's sequence + 1. Its release publishes everything that this rank wrote before: what is
   /// below, and its slot.
   std::atomic<std::uint64_t> call;
-  Word word;
-  std::uint64_t past;  // digest of the words of all calls before this one
+  CallSignature signature;
+  std::uint64_t past;  // digest of the signatures of all calls before this one
   /// What it gives, where all of it has room here: in place of a slot or a shelf.
   alignas(16) std::byte data[kData];
 };
@@ -48,11 +48,11 @@ static_assert(sizeof(ArenaPost) == 128);
 struct ArenaLine {
   ArenaPost fronts[2];      // of calls in which all give to all, in turn: as slots
   ArenaPost posts[kPosts];  // of others in the arena, by the call
-  /// Words by their call, on whichever path it runs. `published` is call + 1 while the word is
-  /// whole, else 0: a sequence lock, because a rank may run ahead.
+  /// Signatures by their call, on whichever path it runs. `published` is call + 1 while the
+  /// signature is whole, else 0: a sequence lock, because a rank may run ahead.
   struct alignas(64) Published {
     std::atomic<std::uint64_t> published;
-    std::atomic<std::uint64_t> word[kWordParts];
+    std::atomic<std::uint64_t> signature[kSignatureParts];
   };
   Published calls[kKnownCalls];
   /// Of calls before this one the rank reads nothing any more. Told now and then (ArenaSeat).
@@ -106,9 +106,9 @@ class ArenaLayout {
   }
 
   /// Publishes this rank's call, on whichever path it runs.
-  void publish(int rank, const Word& word, std::uint64_t call) const noexcept;
+  void publish(int rank, const CallSignature& signature, std::uint64_t call) const noexcept;
   /// What the rank published for that call; empty: nothing yet, or it has made later calls since.
-  std::optional<Word> published(int rank, std::uint64_t call) const noexcept;
+  std::optional<CallSignature> published(int rank, std::uint64_t call) const noexcept;
 
  private:
   std::span<std::byte> memory_;
@@ -118,16 +118,17 @@ class ArenaLayout {
 };
 
 // Each call comes here.
-inline void ArenaLayout::publish(int rank, const Word& word, std::uint64_t call) const noexcept {
+inline void ArenaLayout::publish(int rank, const CallSignature& signature,
+                                 std::uint64_t call) const noexcept {
   ArenaLine::Published& mine = line(rank).calls[call % kKnownCalls];
-  const auto parts = std::bit_cast<std::array<std::uint64_t, kWordParts>>(word);
+  const auto parts = std::bit_cast<std::array<std::uint64_t, kSignatureParts>>(signature);
   mine.published.store(0, std::memory_order_relaxed);
   // release fence: a reader that sees a new part sees published change as well
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    mine.word[i].store(parts[i], std::memory_order_relaxed);
+    mine.signature[i].store(parts[i], std::memory_order_relaxed);
   }
-  mine.published.store(call + 1, std::memory_order_release);  // the word is whole
+  mine.published.store(call + 1, std::memory_order_release);  // the signature is whole
 }
 
 }  // namespace gdrx::exec

@@ -18,8 +18,8 @@ ArenaSeat::ArenaSeat(const ArenaLayout& layout, int self)
       shelves_(layout.shelves()),
       operands_(static_cast<std::size_t>(layout.ranks())) {}
 
-void ArenaSeat::begin(const Word& word) noexcept {
-  begin(word, plan::traits_of(word.collective).rooted);
+void ArenaSeat::begin(const CallSignature& signature) noexcept {
+  begin(signature, plan::traits_of(signature.collective).rooted);
 }
 
 std::vector<Rank> ArenaSeat::late_readers() const {
@@ -51,24 +51,24 @@ bool ArenaSeat::is_read(const Use& use) noexcept {
 
 Result<void> ArenaSeat::check(int rank) const {
   if (agrees(rank)) return {};
-  const std::uint64_t known = std::min(word_.sequence, kKnownCalls - 1);
-  for (std::uint64_t call = word_.sequence - known; call <= word_.sequence; ++call) {
+  const std::uint64_t known = std::min(signature_.sequence, kKnownCalls - 1);
+  for (std::uint64_t call = signature_.sequence - known; call <= signature_.sequence; ++call) {
     const auto mine = layout_.published(self_, call);
     const auto theirs = layout_.published(rank, call);
-    if (mine && theirs) GDRX_TRY(check_word(*theirs, Rank{rank}, *mine, Rank{self_}));
+    if (mine && theirs) GDRX_TRY(check_signature(*theirs, Rank{rank}, *mine, Rank{self_}));
   }
-  GDRX_TRY(check_word(post_of(rank).word, Rank{rank}, word_, Rank{self_}));
+  GDRX_TRY(check_signature(post_of(rank).signature, Rank{rank}, signature_, Rank{self_}));
   return fail(Errc::mismatch,
               fmt::format("ranks {} and {} did not make the same calls before {}: all ranks must "
                           "make the same calls with the same arguments",
-                          rank, self_, describe(word_)));
+                          rank, self_, describe(signature_)));
 }
 
 Result<void> ArenaSeat::look_for_others() const {
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (rank == self_) continue;
-    const auto theirs = layout_.published(rank, word_.sequence);
-    if (theirs) GDRX_TRY(check_word(*theirs, Rank{rank}, word_, Rank{self_}));
+    const auto theirs = layout_.published(rank, signature_.sequence);
+    if (theirs) GDRX_TRY(check_signature(*theirs, Rank{rank}, signature_, Rank{self_}));
   }
   return {};
 }

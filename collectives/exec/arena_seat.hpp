@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "collectives/exec/arena_layout.hpp"
+#include "collectives/exec/call_signature.hpp"
 #include "collectives/exec/partition.hpp"
-#include "collectives/exec/word.hpp"
 #include "collectives/reduce/reducer.hpp"
 #include "collectives/trace/span.hpp"
 #include "gdrx/result.hpp"
@@ -21,14 +21,14 @@
 namespace gdrx::exec {
 
 struct ArenaCall {
-  Word word;               // algorithm one_shot or two_shot
-  std::uint64_t base = 0;  // stage at which it starts, the same on every rank
+  CallSignature signature;  // algorithm one_shot or two_shot
+  std::uint64_t base = 0;   // stage at which it starts, the same on every rank
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::span<const ProcessTicket> processes{};  // by rank, to write results into; empty: read them
   WriteGate* gate = nullptr;                   // of `output`, with processes
   trace::Track* track = nullptr;               // outlives the execution; null: nobody watches
-  const reduce::UserOperator* user = nullptr;  // as that; null: the word's operator has a kernel
+  const reduce::UserOperator* user = nullptr;  // as that; null: a built-in operator
   const std::vector<Part>* parts = nullptr;    // of each rank, where they differ; as that
 };
 
@@ -50,13 +50,13 @@ class ArenaSeat {
   int self() const noexcept { return self_; }
 
   /// A call begins, on whichever path; those before it are done. The next are about it.
-  void begin(const Word& word) noexcept;
+  void begin(const CallSignature& signature) noexcept;
   /// `rooted`: as its collective is.
-  void begin(const Word& word, bool rooted) noexcept;
-  const Word& word() const noexcept { return word_; }
+  void begin(const CallSignature& signature, bool rooted) noexcept;
+  const CallSignature& signature() const noexcept { return signature_; }
   bool rooted() const noexcept { return rooted_; }
   /// Whether this rank's post may be written over, or its shelf.
-  bool may_post() noexcept { return !rooted_ || over(posts_[word_.sequence % kPosts]); }
+  bool may_post() noexcept { return !rooted_ || over(posts_[signature_.sequence % kPosts]); }
   bool may_fill() noexcept { return over(shelves_[shelf_]); }
   /// Of the call, if it has a root.
   std::byte* shelf_of(int rank) const noexcept { return layout_.shelf(shelf_, rank); }
@@ -66,28 +66,29 @@ class ArenaSeat {
   std::vector<Rank> late_readers() const;
   /// Publishes the post, whose data and slot are written. `reader`: whom it is for.
   void post(int reader) noexcept;
-  void filled(int reader) noexcept { shelves_[shelf_] = {word_.sequence + 1, reader}; }
+  void filled(int reader) noexcept { shelves_[shelf_] = {signature_.sequence + 1, reader}; }
   bool has_come(int rank) const noexcept {
     // acquire: pairs with the release in post(), so that what he wrote is seen
-    return post_of(rank).call.load(std::memory_order_acquire) > word_.sequence;
+    return post_of(rank).call.load(std::memory_order_acquire) > signature_.sequence;
   }
   /// Every other rank has: all have passed the calls before.
   void all_have_come() noexcept {
-    floor_ = word_.sequence;
+    floor_ = signature_.sequence;
     met_ = true;
   }
   /// Where the rank gives to this call.
   ArenaPost& post_of(int rank) const noexcept {
-    return rooted_ ? layout_.post(word_.sequence, rank) : layout_.line(rank).fronts[meetings_ & 1];
+    return rooted_ ? layout_.post(signature_.sequence, rank)
+                   : layout_.line(rank).fronts[meetings_ & 1];
   }
   /// Of one that has come: whether it makes the same call, and has made the same before.
   bool agrees(int rank) const noexcept {
     const ArenaPost& theirs = post_of(rank);
-    return theirs.word == word_ && theirs.past == past_;
+    return theirs.signature == signature_ && theirs.past == past_;
   }
   /// Likewise; Errc::mismatch names the first call in which the two differ.
   Result<void> check(int rank) const;
-  /// Whether a peer has published another word for this call, so far.
+  /// Whether a peer has published another signature for this call, so far.
   Result<void> look_for_others() const;
   /// This rank reads nothing of the call any more.
   void end(bool used_shelf) noexcept;
@@ -104,7 +105,7 @@ class ArenaSeat {
 
   ArenaLayout layout_;
   int self_;
-  Word word_;
+  CallSignature signature_;
   std::uint64_t past_ = 0;       // as the post's
   std::uint64_t next_past_ = 0;  // that of the next call, once this one is posted
   bool posted_ = false;
@@ -120,45 +121,46 @@ class ArenaSeat {
 };
 
 /// One part that differs always makes another digest, several almost always.
-inline std::uint64_t digest(std::uint64_t past, const Word& word) noexcept {
-  for (const std::uint64_t part : std::bit_cast<std::array<std::uint64_t, kWordParts>>(word)) {
+inline std::uint64_t digest(std::uint64_t past, const CallSignature& signature) noexcept {
+  for (const std::uint64_t part :
+       std::bit_cast<std::array<std::uint64_t, kSignatureParts>>(signature)) {
     past = (std::rotl(past, 23) ^ part) * 0x9E3779B97F4A7C15;
   }
   return past;
 }
 
 // Each call comes through the next three.
-inline void ArenaSeat::begin(const Word& word, bool rooted) noexcept {
-  past_ = posted_ ? next_past_ : digest(past_, word_);
+inline void ArenaSeat::begin(const CallSignature& signature, bool rooted) noexcept {
+  past_ = posted_ ? next_past_ : digest(past_, signature_);
   posted_ = false;
   if (met_ && !rooted_) ++meetings_;
   met_ = false;
   rooted_ = rooted;
-  word_ = word;
+  signature_ = signature;
   late_ = kAll;
-  layout_.publish(self_, word, word.sequence);
+  layout_.publish(self_, signature, signature.sequence);
   // release: pairs with is_read(), as in end()
-  if (word.sequence % kTellEvery == 0) {
-    layout_.line(self_).passed.store(word.sequence, std::memory_order_release);
+  if (signature.sequence % kTellEvery == 0) {
+    layout_.line(self_).passed.store(signature.sequence, std::memory_order_release);
   }
 }
 
 inline void ArenaSeat::end(bool used_shelf) noexcept {
   if (!used_shelf) return;
   // release: what was read, was read before anybody writes over it
-  layout_.line(self_).passed.store(word_.sequence + 1, std::memory_order_release);
+  layout_.line(self_).passed.store(signature_.sequence + 1, std::memory_order_release);
   if (++shelf_ == shelves_.size()) shelf_ = 0;
 }
 
 inline void ArenaSeat::post(int reader) noexcept {
   ArenaPost& mine = post_of(self_);
-  mine.word = word_;
+  mine.signature = signature_;
   mine.past = past_;
-  if (rooted_) posts_[word_.sequence % kPosts] = {word_.sequence + 1, reader};
-  // release: publishes the word and what was given
-  mine.call.store(word_.sequence + 1, std::memory_order_release);
+  if (rooted_) posts_[signature_.sequence % kPosts] = {signature_.sequence + 1, reader};
+  // release: publishes the signature and what was given
+  mine.call.store(signature_.sequence + 1, std::memory_order_release);
   // Now that the others have something to do.
-  next_past_ = digest(past_, word_);
+  next_past_ = digest(past_, signature_);
   posted_ = true;
 }
 

@@ -16,7 +16,7 @@ Flow flow_of(const ExchangeCall& call, const Part& part, bool sends) {
   std::byte* const buffer = sends ? const_cast<std::byte*>(call.input) : call.output;
   flow.buffer = buffer + part.range.begin * call.element;
   flow.bytes = part.range.count * call.element;
-  flow.word = call.word;
+  flow.signature = call.signature;
   flow.count = part.range.count;
   return flow;
 }

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "collectives/exec/call_signature.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/flows.hpp"
 #include "collectives/exec/partition.hpp"
-#include "collectives/exec/word.hpp"
 
 namespace gdrx::exec {
 
@@ -22,7 +22,7 @@ struct Parts {
 };
 
 struct ExchangeCall {
-  Word word;
+  CallSignature signature;
   std::size_t element = 1;           // bytes of an element
   const std::byte* input = nullptr;  // in place: equals output, and so do the parts of each rank
   std::byte* output = nullptr;

@@ -35,14 +35,14 @@ bool may_take(const Flow& flow, std::uint64_t bytes) {
 }
 
 SliceHead slice_head(const MessageHeader& header) noexcept {
-  return {.count = header.count, .instance = header.instance, .type = header.word.type};
+  return {.count = header.count, .instance = header.instance, .type = header.signature.type};
 }
 
 // What a cell has no room for is as expected: the place in the ring says it.
 MessageHeader told_by(const SliceHead& head, const MessageHeader& expected) noexcept {
   MessageHeader theirs = expected;
-  theirs.word.type = head.type;
-  theirs.word.count = theirs.count = head.count;
+  theirs.signature.type = head.type;
+  theirs.signature.count = theirs.count = head.count;
   theirs.instance = head.instance;
   return theirs;
 }
@@ -98,7 +98,7 @@ Result<void> Flows::post(Flow& flow) {
   flow.slice = with.ring ? here_.rings->cut()
                          : std::min(most, std::max(kUncutMessage, flow.bytes / kSlices));
   Queue& queue = flow.send ? with.sends : with.receives;
-  if (flow.word.collective == Collective::send_recv) flow.word.sequence = queue.posted++;
+  if (flow.signature.collective == Collective::send_recv) flow.signature.sequence = queue.posted++;
   queue.push(flow);
   ++unfinished_;
   if (!with.active) active_.push_back(flow.peer);
@@ -137,7 +137,7 @@ Result<bool> Flows::to_itself(Pair& self) {
   while (self.sends.first != nullptr && self.receives.first != nullptr) {
     Flow& from = *self.sends.first;
     Flow& to = *self.receives.first;
-    GDRX_TRY(check_word(from.word, links_.self(), to.word, links_.self()));
+    GDRX_TRY(check_signature(from.signature, links_.self(), to.signature, links_.self()));
     if (to.bytes > 0 && to.buffer != from.buffer) reduce::copy(to.buffer, from.buffer, to.bytes);
     ++from.counters.sent;
     ++to.counters.received;
@@ -150,7 +150,7 @@ Result<bool> Flows::to_itself(Pair& self) {
 
 MessageHeader Flows::header_of(const Flow& flow, Rank source) const noexcept {
   MessageHeader header;
-  header.word = flow.word;
+  header.signature = flow.signature;
   header.instance = static_cast<std::uint32_t>(flow.counters.slices);
   header.bytes = static_cast<std::uint32_t>(std::min(flow.slice, flow.bytes - flow.at));
   header.source = gdrx::index(source);

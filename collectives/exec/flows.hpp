@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "collectives/exec/call_signature.hpp"
 #include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/pair_ring.hpp"
 #include "collectives/exec/send_ring.hpp"
-#include "collectives/exec/word.hpp"
 #include "transport/memory/process_memory.hpp"
 
 namespace gdrx::exec {
@@ -29,7 +29,7 @@ struct Flow {
   Rank peer{};
   std::byte* buffer = nullptr;  // read only if send
   std::uint64_t bytes = 0;
-  Word word;                // of a send_recv, post() counts its sequence
+  CallSignature signature;  // of a send_recv, post() counts its sequence
   std::uint64_t count = 0;  // elements, for a person
   void* owner = nullptr;
   /// A send from this receive's buffer, which takes no byte before that has gone; of as many bytes,

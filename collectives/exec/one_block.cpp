@@ -18,28 +18,29 @@ bool is_of_root(Extent extent) noexcept {
 
 }  // namespace
 
-Hop::Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) noexcept {
-  const plan::CollectiveTraits& traits = plan::traits_of(word.collective);
-  if (is_of_root(traits.input)) from = word.root;
-  if (is_of_root(traits.output)) to = word.root;
+Hop::Hop(const CallSignature& signature, const std::vector<Part>* parts, int self,
+         int ranks) noexcept {
+  const plan::CollectiveTraits& traits = plan::traits_of(signature.collective);
+  if (is_of_root(traits.input)) from = signature.root;
+  if (is_of_root(traits.output)) to = signature.root;
   takes = to == ArenaSeat::kAll || to == self;
   reduces = traits.reduces;
   // What a rank has for itself alone it need not put up.
   gives = (from == ArenaSeat::kAll || from == self) && to != self;
   const bool for_each = plan::CollectiveTraits::is_all(traits.input);
-  count = word.count;
-  part = count * size_of(word.type);
+  count = signature.count;
+  part = count * size_of(signature.type);
   bytes = most = for_each ? part * static_cast<std::uint64_t>(ranks) : part;
   offset = for_each ? part * static_cast<std::uint64_t>(self) : 0;
   stride = plan::CollectiveTraits::is_all(traits.output) ? part : 0;
   if (parts != nullptr) {
     const Range own = (*parts)[static_cast<std::size_t>(self)].range;
-    part = (count = own.count) * size_of(word.type);
+    part = (count = own.count) * size_of(signature.type);
     if (traits.reduces) {
-      offset = own.begin * size_of(word.type);
+      offset = own.begin * size_of(signature.type);
     } else {
       bytes = part;
-      most = longest_of(*parts, size_of(word.type));
+      most = longest_of(*parts, size_of(signature.type));
     }
   }
   const auto others = static_cast<std::uint64_t>(ranks - 1);
@@ -118,7 +119,7 @@ void OneBlock::move() noexcept {
   std::uint64_t bytes = hop_.part;
   for (int rank = all ? 0 : hop_.from; rank < end; ++rank, to += hop_.stride) {
     if (call_.parts != nullptr) {
-      const std::size_t element = size_of(seat_.word().type);
+      const std::size_t element = size_of(seat_.signature().type);
       const auto& [begin, count] = (*call_.parts)[static_cast<std::size_t>(rank)].range;
       to = call_.output + begin * element;
       bytes = count * element;
@@ -130,10 +131,11 @@ void OneBlock::move() noexcept {
 
 void OneBlock::take() noexcept {
   if (!reduces()) return move();
-  const Word& word = seat_.word();
+  const CallSignature& signature = seat_.signature();
   // Of a scan those up to this rank, or before it.
   int end = seat_.layout().ranks();
-  if (is_scan(word.collective)) end = seat_.self() + (word.collective == Collective::scan ? 1 : 0);
+  if (is_scan(signature.collective))
+    end = seat_.self() + (signature.collective == Collective::scan ? 1 : 0);
   const std::span<const void*> operands = seat_.operands().first(static_cast<std::size_t>(end));
   for (int rank = 0; rank < end; ++rank) {
     operands[static_cast<std::size_t>(rank)] = given_by(rank) + hop_.offset;
@@ -143,10 +145,10 @@ void OneBlock::take() noexcept {
       reduce::copy(call_.output, operands[0], hop_.part);
     }
   } else if (call_.user != nullptr) {
-    reduce::reduce_by(*call_.user, call_.output, operands, hop_.count, word.type);
+    reduce::reduce_by(*call_.user, call_.output, operands, hop_.count, signature.type);
   } else {
-    const int finish = word.op == ReduceOp::avg ? seat_.layout().ranks() : 0;
-    reduce::reduce(call_.output, operands, hop_.count, word.type, word.op, finish);
+    const int finish = signature.op == ReduceOp::avg ? seat_.layout().ranks() : 0;
+    reduce::reduce(call_.output, operands, hop_.count, signature.type, signature.op, finish);
   }
 }
 

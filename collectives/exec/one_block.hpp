@@ -44,11 +44,11 @@ constexpr std::uint64_t given_of(const plan::CollectiveTraits& traits, std::uint
 }
 
 /// What the call asks of a rank, by its collective's traits and its root: alike in every call of
-/// that word, but for its sequence.
+/// that signature, but for its sequence.
 struct Hop {
   Hop() = default;
   /// `parts`: of a collective that has them.
-  Hop(const Word& word, const std::vector<Part>* parts, int self, int ranks) noexcept;
+  Hop(const CallSignature& signature, const std::vector<Part>* parts, int self, int ranks) noexcept;
   int from = ArenaSeat::kAll;  // who has an input
   int to = ArenaSeat::kAll;    // who has an output
   bool gives = false;          // to another rank
@@ -85,7 +85,7 @@ class OneBlock {
         on_shelf_(!in_post_ && seat.rooted()),
         given_(!hop.gives) {}
   OneBlock(ArenaSeat& seat, const ArenaCall& call) noexcept
-      : OneBlock(seat, Hop(call.word, call.parts, seat.self(), seat.layout().ranks()),
+      : OneBlock(seat, Hop(call.signature, call.parts, seat.self(), seat.layout().ranks()),
                  BlockCall{call.base, call.input, call.output, call.user, call.parts}) {}
   /// All of it, if that is possible within so many looks at the others. False: it is not ended, and
   /// goes on step by step.

@@ -37,8 +37,8 @@ std::uint64_t room_for(const ExchangeCall& call, int self, std::uint64_t most) n
 
 Parcels::Parcels(ArenaSeat& seat, const ExchangeCall& call, std::uint64_t base) noexcept
     : seat_(seat), call_(call), base_(base) {
-  if (call.word.collective == Collective::gather_v) taker_ = call.word.root;
-  if (call.word.collective == Collective::scatter_v) giver_ = call.word.root;
+  if (call.signature.collective == Collective::gather_v) taker_ = call.signature.root;
+  if (call.signature.collective == Collective::scatter_v) giver_ = call.signature.root;
   gives_ = (giver_ == ArenaSeat::kAll || giver_ == self()) && taker_ != self();
   given_ = !gives_;
   if (!gives_) return;
@@ -126,9 +126,10 @@ Result<void> Parcels::check(int rank) {
   if (!theirs) {
     return fail(Errc::protocol,
                 fmt::format("what rank {} has put into shared memory for {} is damaged", rank,
-                            describe(call_.word)));
+                            describe(call_.signature)));
   }
-  return check_count(*theirs, Rank{rank}, part_from(rank).range.count, Rank{self()}, call_.word);
+  return check_count(*theirs, Rank{rank}, part_from(rank).range.count, Rank{self()},
+                     call_.signature);
 }
 
 void Parcels::end() noexcept {
@@ -146,7 +147,7 @@ void Parcels::end() noexcept {
 
 // What a rank that is no root has for the root is not its own.
 void Parcels::keep_own() noexcept {
-  if (seat_.rooted() && call_.word.root != self()) return;
+  if (seat_.rooted() && call_.signature.root != self()) return;
   const auto& [begin, count] = of(call_.parts->sends, self()).range;
   const std::byte* const from = call_.input + begin * call_.element;
   std::byte* const to = call_.output + part_from(self()).range.begin * call_.element;

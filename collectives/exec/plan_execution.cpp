@@ -130,7 +130,7 @@ const MemoryRegion* PlanExecution::region_of(plan::ChunkRef chunk) const noexcep
 MessageHeader PlanExecution::header_for(const Lane& lane, plan::ChunkRef chunk, std::uint32_t index,
                                         Rank source) const noexcept {
   MessageHeader header;
-  header.word = call_.word;
+  header.signature = call_.signature;
   header.instance = static_cast<std::uint32_t>(lane.instance);
   header.index = index;
   header.bytes = static_cast<std::uint32_t>(range_of(lane, chunk).count * call_.element);
@@ -266,17 +266,17 @@ void PlanExecution::combine(Lane& lane, const Instruction& instruction,
                             std::span<const void* const> operands) {
   std::byte* target = address(lane, instruction.chunk);
   const std::uint64_t count = range_of(lane, instruction.chunk).count;
-  const Word& word = call_.word;
-  const int finish = instruction.finish && word.op == ReduceOp::avg ? call_.finish_over : 0;
+  const CallSignature& signature = call_.signature;
+  const int finish = instruction.finish && signature.op == ReduceOp::avg ? call_.finish_over : 0;
   trace::Span step;
   if (auto* row = marks(lane)) {
     step = row->step(operands.size() > 1 ? "reduce" : "copy",
                      {count * call_.element, trace::kNobody, instruction.chunk.chunk, {}});
   }
   if (operands.size() > 1 && call_.user != nullptr) {
-    reduce::reduce_by(*call_.user, target, operands, count, word.type);
+    reduce::reduce_by(*call_.user, target, operands, count, signature.type);
   } else if (operands.size() > 1 || finish > 0) {
-    reduce::reduce(target, operands, count, word.type, word.op, finish);
+    reduce::reduce(target, operands, count, signature.type, signature.op, finish);
   } else if (operands[0] != target) {
     reduce::copy(target, operands[0], count * call_.element);
   }

@@ -9,12 +9,12 @@
 #include <span>
 #include <vector>
 
+#include "collectives/exec/call_signature.hpp"
 #include "collectives/exec/credits.hpp"
 #include "collectives/exec/execution.hpp"
 #include "collectives/exec/partition.hpp"
 #include "collectives/exec/program.hpp"
 #include "collectives/exec/send_ring.hpp"
-#include "collectives/exec/word.hpp"
 #include "collectives/reduce/reducer.hpp"
 #include "collectives/trace/span.hpp"
 
@@ -30,11 +30,11 @@ struct Binding {
 struct PlanCall {
   std::shared_ptr<const Program> program;
   std::vector<Binding> buffers;  // input and output; scratch is the execution's own
-  Word word;
+  CallSignature signature;
   std::size_t element = 1;                     // bytes of an element
   int finish_over = 0;                         // ranks, for avg
   trace::Track* track = nullptr;               // outlives the execution; null: nobody watches
-  const reduce::UserOperator* user = nullptr;  // as that; null: the word's operator has a kernel
+  const reduce::UserOperator* user = nullptr;  // as that; null: a built-in operator
 };
 
 class PlanExecution final : public Execution {

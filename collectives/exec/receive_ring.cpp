@@ -84,12 +84,13 @@ std::uint64_t ReceiveRing::credit(Rank peer, std::uint32_t lane_number) const no
   return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
 }
 
-const MessageHeader* ReceiveRing::find_stray(const Word& mine, Rank& peer) const noexcept {
+const MessageHeader* ReceiveRing::find_stray(const CallSignature& mine, Rank& peer) const noexcept {
   for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
     for (std::uint32_t l = 0; l < shape_.first_flow_lane(); ++l) {
       peer = static_cast<Rank>(p);
       const MessageHeader* found = head(peer, l);
-      if (found != nullptr && found->word.sequence == mine.sequence && !(found->word == mine)) {
+      if (found != nullptr && found->signature.sequence == mine.sequence &&
+          !(found->signature == mine)) {
         return found;
       }
     }

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/exec/word.hpp"
+#include "collectives/exec/call_signature.hpp"
 #include "gdrx/result.hpp"
 #include "gdrx/transport.hpp"
 
@@ -64,7 +64,7 @@ class ReceiveRing {
   /// How many of our messages the peer says it has consumed on the lane.
   std::uint64_t credit(Rank peer, std::uint32_t lane) const noexcept;
   /// Any unconsumed message of a plan of `sequence` (for finding mismatched calls), or null.
-  const MessageHeader* find_stray(const Word& mine, Rank& peer) const noexcept;
+  const MessageHeader* find_stray(const CallSignature& mine, Rank& peer) const noexcept;
 
  private:
   struct Lane {

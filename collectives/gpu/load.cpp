@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "base/system_library.hpp"
 #include "transport/fabric/module.hpp"
 
 namespace gdrx::gpu {
@@ -13,13 +14,11 @@ namespace gdrx::gpu {
 // Asks the driver only if somebody else has loaded it: a host program must not pay for CUDA's
 // start.
 std::optional<int> current_device() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (driver == nullptr) return std::nullopt;
+  SystemLibrary driver = SystemLibrary::open({"libcuda.so.1"}, "", SystemLibrary::If::loaded);
   // Without a context it fails. The driver's devices are their ordinals.
-  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuCtxGetDevice"));
+  int (*get)(int*) = nullptr;
   int device = 0;
-  const bool has = get != nullptr && get(&device) == 0;
-  dlclose(driver);
+  const bool has = driver.take({{get, "cuCtxGetDevice"}}) && get(&device) == 0;
   return has ? std::optional(device) : std::nullopt;
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint16_t kAcs = 0x000d;
 constexpr std::uint16_t kRedirect = 0x0004 | 0x0008 | 0x0010;  // request, completion, forwarding
 
-bool must_keep_acs(const Facts& facts) {
+bool must_keep_acs(const HostFacts& facts) {
   if (facts.topology.parts().in_vm) return true;
   for (const topo::Nic& nic : facts.topology.nics()) {
     if (nic.dma_node != topo::kNone) return true;  // Data Direct
@@ -29,7 +29,7 @@ struct Seen {
   int hidden = 0;  // bridges whose could not
 };
 
-Seen read_bridges(const Facts& facts) {
+Seen read_bridges(const HostFacts& facts) {
   Seen seen;
   for (const std::size_t bridge : relevant_bridges(facts)) {
     const std::string& bus = facts.topology.nodes()[bridge].name;
@@ -55,7 +55,7 @@ Lines switch_off() {
 }
 
 // A GPU and a NIC below one switch: in one group, or apart because the switch redirects.
-std::optional<Finding> infer(const Facts& facts) {
+std::optional<Finding> infer(const HostFacts& facts) {
   for (const topo::Gpu& gpu : facts.topology.gpus()) {
     for (const topo::Nic& nic : facts.topology.nics()) {
       if (gpu.node == topo::kNone || nic.node == topo::kNone) continue;
@@ -80,7 +80,7 @@ std::optional<Finding> infer(const Facts& facts) {
 
 }  // namespace
 
-Findings check_acs(const Facts& facts) {
+Findings check_acs(const HostFacts& facts) {
   if (relevant_bridges(facts).empty() || relevant_devices(facts).size() < 2) return {};
   const Seen seen = read_bridges(facts);
   const std::string evidence =

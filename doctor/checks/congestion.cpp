@@ -56,7 +56,7 @@ Finding pfc_of(const Port& port, const Result<Dcb>& dcb) {
 }
 
 /// A counter of a port; nothing where the driver has no such.
-std::optional<std::uint64_t> counter(const Facts& facts, const Port& port, const char* name) {
+std::optional<std::uint64_t> counter(const HostFacts& facts, const Port& port, const char* name) {
   const std::string text = facts.files.read(port.folder / "hw_counters" / name);
   std::uint64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -65,16 +65,16 @@ std::optional<std::uint64_t> counter(const Facts& facts, const Port& port, const
 
 }  // namespace
 
-Findings check_roce_pfc(const Facts& facts) {
+Findings check_roce_pfc(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     if (!can_be_congested(port)) continue;
-    found.push_back(about(port.name(), pfc_of(port, facts.calls.dcb(port.netdev))));
+    found.push_back(about(port.name(), pfc_of(port, facts.probes.dcb(port.netdev))));
   }
   return found;
 }
 
-Findings check_roce_ecn(const Facts& facts) {
+Findings check_roce_ecn(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     if (!can_be_congested(port)) continue;
@@ -109,7 +109,7 @@ Findings check_roce_ecn(const Facts& facts) {
   return found;
 }
 
-Findings check_roce_congestion(const Facts& facts) {
+Findings check_roce_congestion(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     if (!can_be_congested(port)) continue;

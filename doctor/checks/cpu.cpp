@@ -6,10 +6,10 @@
 #include "doctor/checks/chains.hpp"
 #include "doctor/checks/checks.hpp"
 #include "topo/model/cpu_list.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
-Findings check_numa_balancing(const Facts& facts) {
+Findings check_numa_balancing(const HostFacts& facts) {
   constexpr const char* kPath = "proc/sys/kernel/numa_balancing";
   const std::string text = facts.files.read(kPath);
   if (text.empty()) return {};
@@ -20,8 +20,8 @@ Findings check_numa_balancing(const Facts& facts) {
                   evidence, sysctl_lines("kernel.numa_balancing", "0"))};
 }
 
-Findings check_cpu_affinity(const Facts& facts) {
-  const std::string affinity = facts.calls.affinity();
+Findings check_cpu_affinity(const HostFacts& facts) {
+  const std::string affinity = facts.probes.affinity();
   if (affinity.empty()) return {};
   const std::vector<int> mine = topo::cpus_of_list(affinity);
   Findings found;
@@ -47,7 +47,7 @@ Findings check_cpu_affinity(const Facts& facts) {
   return found;
 }
 
-Findings check_cpu_governor(const Facts& facts) {
+Findings check_cpu_governor(const HostFacts& facts) {
   constexpr const char* kFolder = "sys/devices/system/cpu/cpufreq";
   std::map<std::string, int> governors;
   for (const std::string& policy : facts.files.list(kFolder)) {
@@ -65,7 +65,7 @@ Findings check_cpu_governor(const Facts& facts) {
                   evidence, {"cpupower frequency-set -g performance"})};
 }
 
-Findings check_hugepages(const Facts& facts) {
+Findings check_hugepages(const HostFacts& facts) {
   constexpr const char* kPath = "sys/kernel/mm/transparent_hugepage/enabled";
   const std::string text = facts.files.read(kPath);
   if (text.empty()) return {};

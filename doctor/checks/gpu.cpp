@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -12,11 +12,11 @@ constexpr int kPeermemBranch = 470;  // the first with nvidia-peermem
 constexpr int kDmabufBranch = 515;   // the first with open modules and dma-buf
 constexpr const char* kVersion = "proc/driver/nvidia/version";
 
-std::string driver_version(const Facts& facts) {
+std::string driver_version(const HostFacts& facts) {
   return facts.files.read("sys/module/nvidia/version");
 }
 
-Lines install_driver(const Facts& facts) {
+Lines install_driver(const HostFacts& facts) {
   switch (facts.distribution.family) {
     case Family::debian:
       return {"apt-get install -y nvidia-open", "# from NVIDIA's repository; then reboot"};
@@ -32,7 +32,7 @@ Lines install_driver(const Facts& facts) {
 
 }  // namespace
 
-Findings check_gpu_present(const Facts& facts) {
+Findings check_gpu_present(const HostFacts& facts) {
   std::string buses;
   for (const topo::Gpu& gpu : facts.topology.gpus()) {
     if (gpu.node != topo::kNone) buses += " " + facts.topology.nodes()[gpu.node].name;
@@ -52,7 +52,7 @@ Findings check_gpu_present(const Facts& facts) {
                   {"lspci -d 10de:", "# a virtual machine needs the GPU passed through"})};
 }
 
-Findings check_nvidia_driver(const Facts& facts) {
+Findings check_nvidia_driver(const HostFacts& facts) {
   if (!facts.has_nvidia_gpu) return {};
   const std::string version = driver_version(facts);
   if (version.empty()) {
@@ -74,7 +74,7 @@ Findings check_nvidia_driver(const Facts& facts) {
   return {ok("driver " + version, evidence)};
 }
 
-Findings check_open_kernel_module(const Facts& facts) {
+Findings check_open_kernel_module(const HostFacts& facts) {
   const std::string text = facts.files.read(kVersion);
   if (text.empty()) return {};
   const std::string line = text.substr(0, text.find('\n'));
@@ -84,7 +84,7 @@ Findings check_open_kernel_module(const Facts& facts) {
                   evidence, install_driver(facts))};
 }
 
-Findings check_driver_library(const Facts& facts) {
+Findings check_driver_library(const HostFacts& facts) {
   const std::string module = driver_version(facts);
   if (module.empty()) return {};
   if (!facts.nvml) {
@@ -103,7 +103,7 @@ Findings check_driver_library(const Facts& facts) {
                          facts.nvml->driver, module))};
 }
 
-Findings check_gpu_nodes(const Facts& facts) {
+Findings check_gpu_nodes(const HostFacts& facts) {
   if (driver_version(facts).empty()) return {};
   int gpus = 0;
   for (const std::string& name : facts.files.list("dev")) {

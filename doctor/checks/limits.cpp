@@ -4,7 +4,7 @@
 
 #include "doctor/checks/cgroup.hpp"
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::uint64_t kTinyShm = std::uint64_t{128} << 20;  // containers have
 constexpr std::uint64_t kEnoughFiles = 4096;
 constexpr int kEnoughMaps = 65530;  // the kernel's default
 
-Lines memlock_lines(const Facts& facts) {
+Lines memlock_lines(const HostFacts& facts) {
   if (facts.in_container) {
     return {"docker run --ulimit memlock=-1 --cap-add IPC_LOCK ...",
             "# Kubernetes: securityContext: {capabilities: {add: [IPC_LOCK]}}"};
@@ -28,8 +28,8 @@ Lines memlock_lines(const Facts& facts) {
 
 }  // namespace
 
-Findings check_memlock(const Facts& facts) {
-  const auto limit = facts.calls.limit(Resource::memlock);
+Findings check_memlock(const HostFacts& facts) {
+  const auto limit = facts.probes.limit(Resource::memlock);
   const bool may_lock = has_capability(facts, kCapIpcLock);
   if (!limit) {
     return {finding(Severity::unknown, "the limit cannot be read", "getrlimit(RLIMIT_MEMLOCK)",
@@ -50,8 +50,8 @@ Findings check_memlock(const Facts& facts) {
                   evidence, memlock_lines(facts))};
 }
 
-Findings check_nofile(const Facts& facts) {
-  const auto limit = facts.calls.limit(Resource::nofile);
+Findings check_nofile(const HostFacts& facts) {
+  const auto limit = facts.probes.limit(Resource::nofile);
   if (!limit) {
     return {finding(Severity::unknown, "the limit cannot be read", "getrlimit(RLIMIT_NOFILE)",
                     {"ulimit -n"})};
@@ -65,8 +65,8 @@ Findings check_nofile(const Facts& facts) {
                    "  > /etc/security/limits.d/91-gdrx.conf"})};
 }
 
-Findings check_shm(const Facts& facts) {
-  const auto bytes = facts.calls.file_system_bytes("/dev/shm");
+Findings check_shm(const HostFacts& facts) {
+  const auto bytes = facts.probes.file_system_bytes("/dev/shm");
   if (!bytes) {
     return {finding(Severity::unknown, "its size cannot be read", "statvfs(/dev/shm)",
                     {"df -h /dev/shm"})};
@@ -83,7 +83,7 @@ Findings check_shm(const Facts& facts) {
           : Lines{"mount -o remount,size=50% /dev/shm"})};
 }
 
-Findings check_rdma_cgroup(const Facts& facts) {
+Findings check_rdma_cgroup(const HostFacts& facts) {
   const std::string path = cgroup_file(facts.files, "rdma", "rdma.max");
   if (path.empty()) return {};
   const std::string text = facts.files.read(path);
@@ -99,7 +99,7 @@ Findings check_rdma_cgroup(const Facts& facts) {
       {"echo '<device> hca_handle=max hca_object=max' \\", command("  > {}", "/" + path)})};
 }
 
-Findings check_memory_cgroup(const Facts& facts) {
+Findings check_memory_cgroup(const HostFacts& facts) {
   std::string path = cgroup_file(facts.files, "memory", "memory.max");
   if (path.empty()) path = cgroup_file(facts.files, "memory", "memory.limit_in_bytes");
   if (path.empty()) return {};
@@ -115,7 +115,7 @@ Findings check_memory_cgroup(const Facts& facts) {
                                      : Lines{command("echo max > {}", "/" + path)})};
 }
 
-Findings check_max_map_count(const Facts& facts) {
+Findings check_max_map_count(const HostFacts& facts) {
   constexpr const char* kPath = "proc/sys/vm/max_map_count";
   const std::string text = facts.files.read(kPath);
   if (text.empty()) return {};
@@ -125,7 +125,7 @@ Findings check_max_map_count(const Facts& facts) {
                   evidence, sysctl_lines("vm.max_map_count", "262144"))};
 }
 
-Findings check_fork_safety(const Facts& facts) {
+Findings check_fork_safety(const HostFacts& facts) {
   const std::string evidence = "uname -r: " + facts.release;
   if (facts.kernel == KernelVersion{}) {
     return {

@@ -5,14 +5,15 @@
 #include <map>
 
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/model/pci_vendor.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {
 
 namespace fs = std::filesystem;
 
-Lines device_lines(const Facts& facts) {
+Lines device_lines(const HostFacts& facts) {
   if (facts.in_container) {
     return {"# give the container the nodes:",
             "docker run --device /dev/infiniband --cap-add IPC_LOCK ...",
@@ -23,7 +24,7 @@ Lines device_lines(const Facts& facts) {
 
 }  // namespace
 
-Findings check_rdma_nic(const Facts& facts) {
+Findings check_rdma_nic(const HostFacts& facts) {
   const auto& nics = facts.topology.nics();
   std::string names;
   bool real = false;
@@ -38,7 +39,7 @@ Findings check_rdma_nic(const Facts& facts) {
   }
   bool mellanox = false;
   for (const topo::PciNode& node : facts.topology.nodes()) {
-    mellanox |= node.vendor == 0x15b3 && node.class_code >> 16 == 0x02;
+    mellanox |= node.vendor == topo::vendor::kMellanox && node.class_code >> 16 == 0x02;
   }
   if (mellanox) {
     Lines fix = load_module_lines("mlx5_ib");
@@ -54,25 +55,25 @@ Findings check_rdma_nic(const Facts& facts) {
                    "# modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0"})};
 }
 
-Findings check_libibverbs(const Facts& facts) {
+Findings check_libibverbs(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   if (facts.verbs) {
     return {ok("loaded",
                fmt::format("dlopen(libibverbs.so.1): {} devices", facts.verbs->devices.size()))};
   }
-  return {finding(facts.calls.libraries_asked ? Severity::fail : Severity::unknown,
+  return {finding(facts.probes.libraries_asked ? Severity::fail : Severity::unknown,
                   facts.verbs.error().what, "dlopen(libibverbs.so.1): " + facts.verbs.error().what,
                   {install_line(facts.distribution, kVerbsPackage)})};
 }
 
-Findings check_uverbs_nodes(const Facts& facts) {
+Findings check_uverbs_nodes(const HostFacts& facts) {
   Findings found;
   for (const std::string& node : facts.files.list("sys/class/infiniband_verbs")) {
     if (!node.starts_with("uverbs")) continue;
     const std::string nic =
         facts.files.read(fs::path("sys/class/infiniband_verbs") / node / "ibdev");
     const std::string path = "/dev/infiniband/" + node;
-    const int error = facts.calls.open_errno(path);
+    const int error = facts.probes.open_errno(path);
     if (error == 0) {
       found.push_back(about(nic, ok(path, fmt::format("open({}): worked", path))));
     } else if (error == EACCES || error == EPERM) {
@@ -94,10 +95,10 @@ Findings check_uverbs_nodes(const Facts& facts) {
   return found;
 }
 
-Findings check_rdma_cm(const Facts& facts) {
+Findings check_rdma_cm(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   constexpr const char* kPath = "/dev/infiniband/rdma_cm";
-  const int error = facts.calls.open_errno(kPath);
+  const int error = facts.probes.open_errno(kPath);
   if (error == 0) return {ok(kPath, fmt::format("open({}): worked", kPath))};
   return {finding(Severity::warn, "no connection manager: programs that use rdma_cm will not start",
                   fmt::format("open({}): {}", kPath, std::strerror(error)),
@@ -105,7 +106,7 @@ Findings check_rdma_cm(const Facts& facts) {
                                      : load_module_lines("rdma_ucm"))};
 }
 
-Findings check_rdma_netns(const Facts& facts) {
+Findings check_rdma_netns(const HostFacts& facts) {
   constexpr const char* kMode = "sys/module/ib_core/parameters/netns_mode";
   const std::string mode = facts.files.read(kMode);
   if (mode.empty()) return {};
@@ -116,7 +117,7 @@ Findings check_rdma_netns(const Facts& facts) {
       {"rdma system set netns shared", "# or move the device: rdma dev set mlx5_0 netns NAME"})};
 }
 
-Findings check_nic_firmware(const Facts& facts) {
+Findings check_nic_firmware(const HostFacts& facts) {
   std::map<std::string, std::map<std::string, std::string>> boards;  // board, version, devices
   for (const topo::Nic& nic : facts.topology.nics()) {
     const fs::path device = fs::path("sys/class/infiniband") / nic.name;

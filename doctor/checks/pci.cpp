@@ -5,7 +5,8 @@
 
 #include "doctor/checks/chains.hpp"
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/model/pci_vendor.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -14,7 +15,7 @@ std::filesystem::path device_folder(const std::string& bus) {
   return std::filesystem::path("sys/bus/pci/devices") / bus;
 }
 
-Finding judge_link(const Facts& facts, const topo::PciNode& node) {
+Finding judge_link(const HostFacts& facts, const topo::PciNode& node) {
   const auto folder = device_folder(node.name);
   const auto number = [&](const char* file) {
     return topo::leading_number(facts.files.read(folder / file));
@@ -60,10 +61,11 @@ std::vector<std::size_t> chain_above(const topo::Topology& topology, std::size_t
   return chain;
 }
 
-std::vector<std::size_t> relevant_devices(const Facts& facts) {
+std::vector<std::size_t> relevant_devices(const HostFacts& facts) {
   std::set<std::size_t> nodes;
   for (const topo::Gpu& gpu : facts.topology.gpus()) {
-    if (gpu.node != topo::kNone && facts.topology.nodes()[gpu.node].vendor == 0x10de) {
+    if (gpu.node != topo::kNone &&
+        facts.topology.nodes()[gpu.node].vendor == topo::vendor::kNvidia) {
       nodes.insert(gpu.node);
     }
   }
@@ -73,7 +75,7 @@ std::vector<std::size_t> relevant_devices(const Facts& facts) {
   return {nodes.begin(), nodes.end()};
 }
 
-std::vector<std::size_t> relevant_bridges(const Facts& facts) {
+std::vector<std::size_t> relevant_bridges(const HostFacts& facts) {
   std::set<std::size_t> bridges;
   for (const std::size_t device : relevant_devices(facts)) {
     for (const std::size_t bridge : chain_above(facts.topology, device)) bridges.insert(bridge);
@@ -81,7 +83,7 @@ std::vector<std::size_t> relevant_bridges(const Facts& facts) {
   return {bridges.begin(), bridges.end()};
 }
 
-Findings check_gpu_nic_distance(const Facts& facts) {
+Findings check_gpu_nic_distance(const HostFacts& facts) {
   Findings found;
   const topo::RailMap map = rail_map(facts.topology);
   for (std::size_t gpu = 0; gpu < map.of_gpu.size(); ++gpu) {
@@ -145,7 +147,7 @@ Findings check_gpu_nic_distance(const Facts& facts) {
   return found;
 }
 
-Findings check_pcie_link(const Facts& facts) {
+Findings check_pcie_link(const HostFacts& facts) {
   Findings found;
   for (const std::size_t node : relevant_devices(facts)) {
     const topo::PciNode& one = facts.topology.nodes()[node];
@@ -154,7 +156,7 @@ Findings check_pcie_link(const Facts& facts) {
   return found;
 }
 
-Findings check_pcie_errors(const Facts& facts) {
+Findings check_pcie_errors(const HostFacts& facts) {
   Findings found;
   for (const std::size_t node : relevant_devices(facts)) {
     const std::string& bus = facts.topology.nodes()[node].name;
@@ -184,7 +186,7 @@ Findings check_pcie_errors(const Facts& facts) {
   return found;
 }
 
-Findings check_virtual_machine(const Facts& facts) {
+Findings check_virtual_machine(const HostFacts& facts) {
   if (relevant_devices(facts).empty()) return {};
   const bool hidden = facts.topology.flattened() || facts.topology.hides_switches();
   if (!facts.topology.parts().in_vm && !hidden) {
@@ -205,7 +207,7 @@ Findings check_virtual_machine(const Facts& facts) {
                    "gdrx topo --format nccl-xml  # what is known, as a start"})};
 }
 
-Findings check_numa_known(const Facts& facts) {
+Findings check_numa_known(const HostFacts& facts) {
   if (facts.topology.numa().size() < 2) return {};
   Findings found;
   for (const std::size_t node : relevant_devices(facts)) {

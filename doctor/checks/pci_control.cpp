@@ -14,7 +14,7 @@ constexpr std::uint16_t kAts = 0x000f;
 
 // For each NIC on the bus: its config space, judged; UNKNOWN where only root can read it.
 template <class Judge>
-Findings each_nic(const Facts& facts, Judge judge) {
+Findings each_nic(const HostFacts& facts, Judge judge) {
   Findings found;
   for (const topo::Nic& nic : facts.topology.nics()) {
     const std::string bus = nic_bus(facts, nic);
@@ -33,7 +33,7 @@ Findings each_nic(const Facts& facts, Judge judge) {
 
 }  // namespace
 
-Findings check_iommu(const Facts& facts) {
+Findings check_iommu(const HostFacts& facts) {
   if (relevant_devices(facts).empty()) return {};
   if (facts.files.list("sys/class/iommu").empty()) return {ok("off", "sys/class/iommu: empty")};
   std::string translating;
@@ -65,7 +65,7 @@ Findings check_iommu(const Facts& facts) {
                   kernel_argument_lines(facts.distribution, "iommu=pt"))};
 }
 
-Findings check_ats(const Facts& facts) {
+Findings check_ats(const HostFacts& facts) {
   // Bare metal with pass-through needs no translation.
   if (!facts.topology.parts().in_vm) return {};
   return each_nic(facts, [](const std::string& bus, const ConfigSpace& space, std::uint16_t) {
@@ -86,7 +86,7 @@ Findings check_ats(const Facts& facts) {
   });
 }
 
-Findings check_max_read_request(const Facts& facts) {
+Findings check_max_read_request(const HostFacts& facts) {
   return each_nic(facts, [](const std::string& bus, const ConfigSpace&, std::uint16_t control) {
     const int bytes = 128 << (control >> 12 & 7);
     const std::string evidence =
@@ -99,7 +99,7 @@ Findings check_max_read_request(const Facts& facts) {
   });
 }
 
-Findings check_relaxed_ordering(const Facts& facts) {
+Findings check_relaxed_ordering(const HostFacts& facts) {
   return each_nic(facts, [](const std::string& bus, const ConfigSpace&, std::uint16_t control) {
     const std::string evidence =
         fmt::format("config space of {}: device control {:#06x}", bus, control);

@@ -16,14 +16,14 @@ constexpr std::array kRegistered{"sys/kernel/mm/memory_peers/nv_mem/version",
                                  "sys/kernel/mm/memory_peers/nv_mem_nc/version"};
 constexpr const char* kRetired = "sys/module/nv_peer_mem";
 
-bool peermem_loaded(const Facts& facts) {
+bool peermem_loaded(const HostFacts& facts) {
   return facts.files.exists(kModule) ||
          std::any_of(kRegistered.begin(), kRegistered.end(),
                      [&](const char* path) { return facts.files.exists(path); });
 }
 
 // Every GPU exported 2 MiB.
-bool gpus_export(const Facts& facts) {
+bool gpus_export(const HostFacts& facts) {
   return facts.cuda && !facts.cuda->devices.empty() &&
          std::all_of(facts.cuda->devices.begin(), facts.cuda->devices.end(),
                      [](const CudaDevice& device) {
@@ -32,7 +32,7 @@ bool gpus_export(const Facts& facts) {
 }
 
 // Done, or every layer says yes, as far as it was asked.
-bool dmabuf_proven(const Facts& facts) {
+bool dmabuf_proven(const HostFacts& facts) {
   const auto done = [](const Proof& one) { return one.way == "dma-buf" && one.problem.empty(); };
   if (facts.proofs && std::any_of(facts.proofs->begin(), facts.proofs->end(), done)) return true;
   const bool gpus = gpus_export(facts);
@@ -43,13 +43,13 @@ bool dmabuf_proven(const Facts& facts) {
 }
 
 // From files alone: what dma-buf needs and a kernel shows.
-bool dmabuf_possible(const Facts& facts) {
+bool dmabuf_possible(const HostFacts& facts) {
   const bool open = facts.files.read("proc/driver/nvidia/version").find("Open Kernel Module") !=
                     std::string::npos;
   return open && facts.kernel >= KernelVersion{5, 12};
 }
 
-bool in_kallsyms(const Facts& facts, std::string_view symbol, bool& readable) {
+bool in_kallsyms(const HostFacts& facts, std::string_view symbol, bool& readable) {
   const std::string text = facts.files.bytes("proc/kallsyms", std::size_t{64} << 20);
   readable = !text.empty();
   return text.find(symbol) != text.npos;
@@ -57,7 +57,7 @@ bool in_kallsyms(const Facts& facts, std::string_view symbol, bool& readable) {
 
 }  // namespace
 
-Findings check_nvidia_peermem(const Facts& facts) {
+Findings check_nvidia_peermem(const HostFacts& facts) {
   if (!facts.has_nvidia_gpu) return {};
   if (peermem_loaded(facts)) {
     return {ok("loaded", fmt::format("{} or sys/kernel/mm/memory_peers/nv_mem: there", kModule))};
@@ -76,7 +76,7 @@ Findings check_nvidia_peermem(const Facts& facts) {
                   evidence, load_module_lines("nvidia-peermem"))};
 }
 
-Findings check_nv_peer_mem_retired(const Facts& facts) {
+Findings check_nv_peer_mem_retired(const HostFacts& facts) {
   if (!facts.has_nvidia_gpu) return {};
   if (!facts.files.exists(kRetired))
     return {ok("not loaded", fmt::format("{}: not there", kRetired))};
@@ -93,7 +93,7 @@ Findings check_nv_peer_mem_retired(const Facts& facts) {
        "modprobe nvidia-peermem"})};
 }
 
-Findings check_peermem_symbols(const Facts& facts) {
+Findings check_peermem_symbols(const HostFacts& facts) {
   constexpr const char* kSymbol = "ib_register_peer_memory_client";
   if (!facts.has_nvidia_gpu || !facts.files.exists("sys/module/ib_core")) return {};
   if (peermem_loaded(facts)) return {ok("used by the loaded module", "see nvidia-peermem")};
@@ -113,7 +113,7 @@ Findings check_peermem_symbols(const Facts& facts) {
                    "dkms autoinstall && modprobe nvidia-peermem"})};
 }
 
-Findings check_dmabuf_kernel(const Facts& facts) {
+Findings check_dmabuf_kernel(const HostFacts& facts) {
   const std::string evidence = "uname -r: " + facts.release;
   if (facts.kernel == KernelVersion{}) {
     return {
@@ -126,7 +126,7 @@ Findings check_dmabuf_kernel(const Facts& facts) {
               {"# move to a newer kernel, or use nvidia-peermem with DOCA-OFED", "ofed_info -s"})};
 }
 
-Findings check_dmabuf_verbs(const Facts& facts) {
+Findings check_dmabuf_verbs(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   if (!facts.verbs) {
     return {finding(Severity::unknown, "no answer: " + facts.verbs.error().what,

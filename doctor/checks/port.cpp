@@ -4,7 +4,7 @@
 #include <set>
 
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -34,7 +34,7 @@ int lanes_of(const std::string& rate) {
 
 }  // namespace
 
-Findings check_port_state(const Facts& facts) {
+Findings check_port_state(const HostFacts& facts) {
   Findings found;
   bool any_up = false;
   for (const Port& port : facts.ports) {
@@ -63,7 +63,7 @@ Findings check_port_state(const Facts& facts) {
   return found;
 }
 
-Findings check_port_rate(const Facts& facts) {
+Findings check_port_rate(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     const std::string rate = facts.files.read(port.folder / "rate");
@@ -82,7 +82,7 @@ Findings check_port_rate(const Facts& facts) {
   return found;
 }
 
-Findings check_port_mtu(const Facts& facts) {
+Findings check_port_mtu(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     if (port.ethernet && !port.netdev.empty()) {
@@ -162,7 +162,7 @@ Lines fix_of(Cause cause, const Port& port) {
 
 }  // namespace
 
-Findings check_port_errors(const Facts& facts) {
+Findings check_port_errors(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     std::string bad;

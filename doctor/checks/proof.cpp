@@ -42,17 +42,17 @@ Lines gpu_lines(const std::vector<const Proof*>& tries) {
   return lines;
 }
 
-std::string gpu_name(const Facts& facts, const std::string& bus) {
+std::string gpu_name(const HostFacts& facts, const std::string& bus) {
   const auto found = facts.topology.find(bus);
   return found ? facts.topology.name(*found) : bus;
 }
 
-bool is_virtual(const Facts& facts, const std::string& nic) {
+bool is_virtual(const HostFacts& facts, const std::string& nic) {
   return std::any_of(facts.topology.nics().begin(), facts.topology.nics().end(),
                      [&](const topo::Nic& one) { return one.name == nic && one.is_virtual; });
 }
 
-Finding not_tried(const Facts& facts) {
+Finding not_tried(const HostFacts& facts) {
   const std::string& why = facts.proofs.error().what;
   return finding(Severity::unknown, "not tried: " + why, why,
                  {"gdrx doctor   # on the host, without --no-proof"});
@@ -60,7 +60,7 @@ Finding not_tried(const Facts& facts) {
 
 }  // namespace
 
-Findings check_rdma_loopback(const Facts& facts) {
+Findings check_rdma_loopback(const HostFacts& facts) {
   if (facts.topology.nics().empty()) return {};
   if (!facts.proofs) return {not_tried(facts)};
   Findings found;
@@ -76,7 +76,7 @@ Findings check_rdma_loopback(const Facts& facts) {
   return found;
 }
 
-Findings check_gdr_proof(const Facts& facts) {
+Findings check_gdr_proof(const HostFacts& facts) {
   if (facts.topology.nics().empty() || !facts.has_nvidia_gpu) return {};
   if (!facts.proofs) return {not_tried(facts)};
   // One finding for each GPU and NIC; one way that works is enough.

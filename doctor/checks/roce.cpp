@@ -4,7 +4,7 @@
 #include <map>
 
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -19,7 +19,7 @@ struct Gid {
 
 // Entries of a GID table that are set. An empty slot, or one of another network namespace, fails to
 // read with EINVAL: that is normal.
-std::vector<Gid> gids_of(const Facts& facts, const Port& port) {
+std::vector<Gid> gids_of(const HostFacts& facts, const Port& port) {
   std::vector<Gid> gids;
   for (const std::string& name : facts.files.list(port.folder / "gids")) {
     Gid gid;
@@ -43,7 +43,7 @@ int rank_of(const Gid& gid) {
 
 }  // namespace
 
-Findings check_roce_gid(const Facts& facts) {
+Findings check_roce_gid(const HostFacts& facts) {
   Findings found;
   for (const Port& port : facts.ports) {
     if (!port.ethernet) continue;
@@ -86,7 +86,7 @@ Findings check_roce_gid(const Facts& facts) {
   return found;
 }
 
-Findings check_arp_flux(const Facts& facts) {
+Findings check_arp_flux(const HostFacts& facts) {
   // /24 by the IPv4-mapped GID: a guess at the subnet that needs no call.
   std::map<std::string, std::string> subnets;
   std::map<std::string, int> count;

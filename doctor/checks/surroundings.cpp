@@ -11,7 +11,7 @@ void add(std::string& list, const std::string& one) { list += (list.empty() ? ""
 
 }  // namespace
 
-Findings check_container(const Facts& facts) {
+Findings check_container(const HostFacts& facts) {
   if (!facts.in_container) return {ok("not in one", ".dockerenv, proc/1/cgroup: no sign of one")};
   std::string lacks;
   Lines fix{"docker run \\"};
@@ -24,10 +24,10 @@ Findings check_container(const Facts& facts) {
   need(facts.has_nvidia_gpu && !facts.files.exists("dev/nvidiactl"), "GPU nodes", "--gpus all");
   need(nics && facts.files.list("dev/infiniband").empty(), "verbs nodes",
        "--device /dev/infiniband");
-  const auto memlock = facts.calls.limit(Resource::memlock);
+  const auto memlock = facts.probes.limit(Resource::memlock);
   need(!has_capability(facts, kCapIpcLock) && memlock != kUnlimited, "IPC_LOCK",
        "--cap-add IPC_LOCK --ulimit memlock=-1");
-  const auto shm = facts.calls.file_system_bytes("/dev/shm");
+  const auto shm = facts.probes.file_system_bytes("/dev/shm");
   need(shm && *shm <= (std::uint64_t{64} << 20), "shared memory", "--ipc host");
   bool hidden = false;
   for (const Port& port : facts.ports) {
@@ -41,7 +41,7 @@ Findings check_container(const Facts& facts) {
                   "dev/, CapEff, RLIMIT_MEMLOCK, /dev/shm: lacks " + lacks, fix)};
 }
 
-Findings check_environment(const Facts& facts) {
+Findings check_environment(const HostFacts& facts) {
   Findings found;
   const auto say = [&](Severity severity, Literal variable_name, std::string summary) {
     const std::string name(variable_name.text());

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "base/system_library.hpp"
 #include "doctor/probes/probes.hpp"
 
 namespace gdrx::doctor {
@@ -35,21 +36,23 @@ struct Cuda {
   int (*range_handle)(void*, unsigned long long, std::size_t, int, unsigned long long) = nullptr;
 };
 
-bool load(const Library& library, Cuda& cuda) {
-  // Absent before CUDA 11.7; then no GPU says that it has dma-buf either.
-  find_symbol(library, cuda.range_handle, "cuMemGetHandleForAddressRange");
-  return find_symbol(library, cuda.init, "cuInit") &&
-         find_symbol(library, cuda.version, "cuDriverGetVersion") &&
-         find_symbol(library, cuda.count, "cuDeviceGetCount") &&
-         find_symbol(library, cuda.get, "cuDeviceGet") &&
-         find_symbol(library, cuda.attribute, "cuDeviceGetAttribute") &&
-         find_symbol(library, cuda.bus, "cuDeviceGetPCIBusId") &&
-         find_symbol(library, cuda.retain, "cuDevicePrimaryCtxRetain") &&
-         find_symbol(library, cuda.release, "cuDevicePrimaryCtxRelease_v2") &&
-         find_symbol(library, cuda.push, "cuCtxPushCurrent_v2") &&
-         find_symbol(library, cuda.pop, "cuCtxPopCurrent_v2") &&
-         find_symbol(library, cuda.allocate, "cuMemAlloc_v2") &&
-         find_symbol(library, cuda.free, "cuMemFree_v2");
+bool take(SystemLibrary& library, Cuda& cuda) {
+  return library.take({
+      // Absent before CUDA 11.7; then no GPU says that it has dma-buf either.
+      {cuda.range_handle, "cuMemGetHandleForAddressRange", Symbol::Need::newer},
+      {cuda.init, "cuInit"},
+      {cuda.version, "cuDriverGetVersion"},
+      {cuda.count, "cuDeviceGetCount"},
+      {cuda.get, "cuDeviceGet"},
+      {cuda.attribute, "cuDeviceGetAttribute"},
+      {cuda.bus, "cuDeviceGetPCIBusId"},
+      {cuda.retain, "cuDevicePrimaryCtxRetain"},
+      {cuda.release, "cuDevicePrimaryCtxRelease_v2"},
+      {cuda.push, "cuCtxPushCurrent_v2"},
+      {cuda.pop, "cuCtxPopCurrent_v2"},
+      {cuda.allocate, "cuMemAlloc_v2"},
+      {cuda.free, "cuMemFree_v2"},
+  });
 }
 
 // Exports real memory: the attribute alone has been wrong with old kernels.
@@ -79,9 +82,9 @@ std::string export_proof(const Cuda& cuda, int device) {
 }  // namespace
 
 Result<CudaFacts> probe_cuda() {
-  const Library library = GDRX_TRY(open_library("libcuda.so.1"));
+  SystemLibrary library = SystemLibrary::open({"libcuda.so.1"});
   Cuda cuda;
-  if (!load(library, cuda)) return fail(Errc::unsupported, "libcuda.so.1 is too old");
+  if (!take(library, cuda)) return tl::unexpected(library.error());
   CudaFacts facts;
   int count = 0;
   if (const int status = cuda.init(0); status != 0) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "base/system_library.hpp"
 #include "doctor/probes/probes.hpp"
 
 namespace gdrx::doctor {
@@ -35,17 +36,19 @@ struct Nvml {
   int (*persistence)(void*, int*) = nullptr;
 };
 
-bool load(const Library& library, Nvml& nvml) {
-  find_symbol(library, nvml.mig, "nvmlDeviceGetMigMode");  // absent before R450
-  return find_symbol(library, nvml.init, "nvmlInit_v2") &&
-         find_symbol(library, nvml.shutdown, "nvmlShutdown") &&
-         find_symbol(library, nvml.version, "nvmlSystemGetDriverVersion") &&
-         find_symbol(library, nvml.count, "nvmlDeviceGetCount_v2") &&
-         find_symbol(library, nvml.handle, "nvmlDeviceGetHandleByIndex_v2") &&
-         find_symbol(library, nvml.pci, "nvmlDeviceGetPciInfo_v3") &&
-         find_symbol(library, nvml.bar1, "nvmlDeviceGetBAR1MemoryInfo") &&
-         find_symbol(library, nvml.memory, "nvmlDeviceGetMemoryInfo") &&
-         find_symbol(library, nvml.persistence, "nvmlDeviceGetPersistenceMode");
+bool take(SystemLibrary& library, Nvml& nvml) {
+  return library.take({
+      {nvml.mig, "nvmlDeviceGetMigMode", Symbol::Need::newer},  // absent before R450
+      {nvml.init, "nvmlInit_v2"},
+      {nvml.shutdown, "nvmlShutdown"},
+      {nvml.version, "nvmlSystemGetDriverVersion"},
+      {nvml.count, "nvmlDeviceGetCount_v2"},
+      {nvml.handle, "nvmlDeviceGetHandleByIndex_v2"},
+      {nvml.pci, "nvmlDeviceGetPciInfo_v3"},
+      {nvml.bar1, "nvmlDeviceGetBAR1MemoryInfo"},
+      {nvml.memory, "nvmlDeviceGetMemoryInfo"},
+      {nvml.persistence, "nvmlDeviceGetPersistenceMode"},
+  });
 }
 
 NvmlDevice device_facts(const Nvml& nvml, void* device) {
@@ -70,9 +73,9 @@ NvmlDevice device_facts(const Nvml& nvml, void* device) {
 }  // namespace
 
 Result<NvmlFacts> probe_nvml() {
-  const Library library = GDRX_TRY(open_library("libnvidia-ml.so.1"));
+  SystemLibrary library = SystemLibrary::open({"libnvidia-ml.so.1"});
   Nvml nvml;
-  if (!load(library, nvml)) return fail(Errc::unsupported, "libnvidia-ml.so.1 is too old");
+  if (!take(library, nvml)) return tl::unexpected(library.error());
   if (const int status = nvml.init(); status == kLibraryMismatch) {
     return fail(Errc::mismatch, "nvmlInit: driver/library version mismatch (NVML error 18)");
   } else if (status != 0) {

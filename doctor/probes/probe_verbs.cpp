@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/system_library.hpp"
 #include "doctor/probes/probes.hpp"
 
 namespace gdrx::doctor {
@@ -21,16 +22,18 @@ struct Verbs {
   void* (*register_dmabuf)(void*, std::uint64_t, std::size_t, std::uint64_t, int, int) = nullptr;
 };
 
-bool load(const Library& library, Verbs& verbs) {
-  find_symbol(library, verbs.register_dmabuf, "ibv_reg_dmabuf_mr");  // from rdma-core 34
-  return find_symbol(library, verbs.list, "ibv_get_device_list") &&
-         find_symbol(library, verbs.free_list, "ibv_free_device_list") &&
-         find_symbol(library, verbs.name, "ibv_get_device_name") &&
-         find_symbol(library, verbs.open, "ibv_open_device") &&
-         find_symbol(library, verbs.close, "ibv_close_device") &&
-         find_symbol(library, verbs.allocate_pd, "ibv_alloc_pd") &&
-         find_symbol(library, verbs.free_pd, "ibv_dealloc_pd") &&
-         find_symbol(library, verbs.query_port, "ibv_query_port");
+bool take(SystemLibrary& library, Verbs& verbs) {
+  return library.take({
+      {verbs.register_dmabuf, "ibv_reg_dmabuf_mr", Symbol::Need::newer},  // from rdma-core 34
+      {verbs.list, "ibv_get_device_list"},
+      {verbs.free_list, "ibv_free_device_list"},
+      {verbs.name, "ibv_get_device_name"},
+      {verbs.open, "ibv_open_device"},
+      {verbs.close, "ibv_close_device"},
+      {verbs.allocate_pd, "ibv_alloc_pd"},
+      {verbs.free_pd, "ibv_dealloc_pd"},
+      {verbs.query_port, "ibv_query_port"},
+  });
 }
 
 VerbsDevice device_facts(const Verbs& verbs, void* device) {
@@ -64,9 +67,9 @@ VerbsDevice device_facts(const Verbs& verbs, void* device) {
 }  // namespace
 
 Result<VerbsFacts> probe_verbs() {
-  const Library library = GDRX_TRY(open_library("libibverbs.so.1"));
+  SystemLibrary library = SystemLibrary::open({"libibverbs.so.1"});
   Verbs verbs;
-  if (!load(library, verbs)) return fail(Errc::unsupported, "libibverbs.so.1 lacks symbols");
+  if (!take(library, verbs)) return tl::unexpected(library.error());
   VerbsFacts facts;
   facts.has_dmabuf = verbs.register_dmabuf != nullptr;
   int count = 0;

@@ -6,15 +6,15 @@
 #include <set>
 
 #include "doctor/checks/cgroup.hpp"
-#include "doctor/facts.hpp"
-#include "doctor/snapshot/calls_text.hpp"
+#include "doctor/host_facts.hpp"
 #include "doctor/snapshot/mask.hpp"
+#include "doctor/snapshot/probes_text.hpp"
 #include "gdrx/snapshot.hpp"
 #include "topo/model/cpu_list.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/links_text.hpp"
 #include "topo/read/sysfs.hpp"
 #include "topo/read/tar.hpp"
-#include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
 namespace {
@@ -280,20 +280,20 @@ Result<std::string> capture(const Host& host, const CaptureOptions& options) {
   capture.add("gdrx/version", "1\n");
   capture.host();
   // The variable's path is masked; that the file is there is kept.
-  for (const std::string& entry : host.calls.environment()) {
+  for (const std::string& entry : host.probes.environment()) {
     if (options.keep_names || !entry.starts_with("NCCL_TOPO_FILE=/")) continue;
     if (files.exists(entry.substr(16))) capture.add("topology.xml", "\n");
   }
   const std::string links = topo::links_text(topology);
   if (!links.empty()) capture.add(topo::kLinksFile, links);
-  capture.add(kCallsFile, calls_text(host.calls, capture.asked, options.keep_names));
+  capture.add(kProbesFile, probes_text(host.probes, capture.asked, options.keep_names));
   return capture.finish();
 }
 
 Host host_of(const topo::Snapshot& snapshot) {
   const topo::HostFiles files(snapshot.files);
-  Host host{snapshot.source, file_calls(files), snapshot.files};
-  host.calls = calls_of_text(std::move(host.calls), files.read(kCallsFile));
+  Host host{snapshot.source, file_probes(files), snapshot.files};
+  host.probes = probes_of_text(std::move(host.probes), files.read(kProbesFile));
   return host;
 }
 

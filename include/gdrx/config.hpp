@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every knob with its default, unit, environment name and help text, in one table.
+// Every environment variable with its default, unit and help text, in one table.
 #pragma once
 
 #include <array>
@@ -102,7 +102,7 @@ struct Config {
 };
 
 /// One row of the table: what `gdrx config` prints.
-struct Knob {
+struct Variable {
   std::string_view env;
   std::string_view unit;
   std::string_view help;
@@ -110,7 +110,7 @@ struct Knob {
   std::function<std::string(const Config&)> print;
 };
 
-std::span<const Knob> config_table();
+std::span<const Variable> config_table();
 
 /// Environment as values, "NAME=value" each, so that tests hand one in.
 using Environment = std::vector<std::string>;

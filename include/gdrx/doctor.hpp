@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does GPUDirect RDMA (GDR) work on this host, how well, and what has to change? Checks over what a
-// host shows in files and answers to a few calls. Both are handed in, so a copy of another host's
+// host shows in files and answers to a few probes. Both are handed in, so a copy of another host's
 // files, or a test's tree, is judged the same way. Every function may be called from any thread.
 #pragma once
 
@@ -119,7 +119,7 @@ enum class Resource : std::uint8_t { memlock, nofile };
 inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
 /// What cannot be read from files alone. A failed Result says why there is no answer.
-struct Calls {
+struct Probes {
   bool libraries_asked = true;  // false: cuda, nvml and verbs fail because this is only a copy
   std::function<std::string()> kernel_release;
   std::function<std::optional<std::uint64_t>(Resource)> limit;  // bytes or descriptors, soft
@@ -137,13 +137,13 @@ struct Calls {
 };
 /// The running system. CUDA, NVML and libibverbs are loaded when asked, never linked. The CUDA
 /// question allocates 2 MiB on each GPU for a moment.
-Calls live_calls();
+Probes live_probes();
 /// As far as the files of a copied root answer; the libraries never do.
-Calls file_calls(const std::string& root);
+Probes file_probes(const std::string& root);
 
 struct Host {
   std::string root = "/";  // holds sys/, proc/, dev/, etc/
-  Calls calls = live_calls();
+  Probes probes = live_probes();
   std::shared_ptr<const topo::FileTree> files = nullptr;  // a snapshot's, instead of the root
 };
 

@@ -17,7 +17,7 @@
 
 namespace gdrx::plan {
 
-/// A row each of collectives.def. Goes over the wire in the handshake word.
+/// A row each of collectives.def. Goes over the wire in the call signature.
 enum class Algorithm : std::uint8_t {
 #define GDRX_ALGORITHM(value, name) value,
 #include "gdrx/collectives.def"

@@ -4,15 +4,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "base/system_library.hpp"
+
 namespace gdrx::bench {
 namespace {
-
-template <class Function>
-Result<void> find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function != nullptr) return {};
-  return fail(Errc::unsupported, fmt::format("the library has no {}", name));
-}
 
 using DevicePointer = unsigned long long;
 constexpr int kNotReady = 600;  // CUDA_ERROR_NOT_READY
@@ -37,18 +32,23 @@ Result<void> cuda(int status, const char* call) {
 }
 
 Result<void> load_driver() {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) return fail(Errc::unsupported, "no NVIDIA driver is on this machine");
-  GDRX_TRY(find(library, "cuInit", driver.init));
-  GDRX_TRY(find(library, "cuDeviceGetCount", driver.count));
-  GDRX_TRY(find(library, "cuDevicePrimaryCtxRetain", driver.retain));
-  GDRX_TRY(find(library, "cuCtxSetCurrent", driver.set_current));
-  GDRX_TRY(find(library, "cuStreamCreate", driver.stream_create));
-  GDRX_TRY(find(library, "cuStreamSynchronize", driver.stream_synchronize));
-  GDRX_TRY(find(library, "cuStreamQuery", driver.stream_query));
-  GDRX_TRY(find(library, "cuMemAlloc_v2", driver.allocate));
-  GDRX_TRY(find(library, "cuMemcpyDtoH_v2", driver.to_host));
-  return find(library, "cuMemcpyHtoD_v2", driver.to_device);
+  SystemLibrary library =
+      SystemLibrary::open({"libcuda.so.1"}, "no NVIDIA driver is on this machine");
+  library.keep();
+  const bool whole = library.take({
+      {driver.init, "cuInit"},
+      {driver.count, "cuDeviceGetCount"},
+      {driver.retain, "cuDevicePrimaryCtxRetain"},
+      {driver.set_current, "cuCtxSetCurrent"},
+      {driver.stream_create, "cuStreamCreate"},
+      {driver.stream_synchronize, "cuStreamSynchronize"},
+      {driver.stream_query, "cuStreamQuery"},
+      {driver.allocate, "cuMemAlloc_v2"},
+      {driver.to_host, "cuMemcpyDtoH_v2"},
+      {driver.to_device, "cuMemcpyHtoD_v2"},
+  });
+  if (!whole) return tl::unexpected(library.error());
+  return {};
 }
 
 DevicePointer address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -56,24 +56,29 @@ DevicePointer address(const void* pointer) { return reinterpret_cast<std::uintpt
 }  // namespace
 
 Result<Nccl> Nccl::load(const std::string& path) {
-  void* library = dlopen(path.empty() ? "libnccl.so.2" : path.c_str(), RTLD_NOW);
-  if (library == nullptr) return fail(Errc::unsupported, dlerror());
+  SystemLibrary library = SystemLibrary::open({path.empty() ? "libnccl.so.2" : path.c_str()});
+  library.keep();
+  // The loader's words: what a user names may be there and lack what it needs itself.
+  if (!library.opened()) return fail(Errc::unsupported, dlerror());
   Nccl nccl;
-  GDRX_TRY(find(library, "ncclGetVersion", nccl.version));
-  GDRX_TRY(find(library, "ncclGetUniqueId", nccl.unique_id));
-  GDRX_TRY(find(library, "ncclCommInitRank", nccl.init_rank));
-  GDRX_TRY(find(library, "ncclCommDestroy", nccl.destroy));
-  GDRX_TRY(find(library, "ncclCommGetAsyncError", nccl.async_error));
-  GDRX_TRY(find(library, "ncclGetErrorString", nccl.error_text));
-  GDRX_TRY(find(library, "ncclGroupStart", nccl.group_start));
-  GDRX_TRY(find(library, "ncclGroupEnd", nccl.group_end));
-  GDRX_TRY(find(library, "ncclAllReduce", nccl.all_reduce));
-  GDRX_TRY(find(library, "ncclAllGather", nccl.all_gather));
-  GDRX_TRY(find(library, "ncclReduceScatter", nccl.reduce_scatter));
-  GDRX_TRY(find(library, "ncclBroadcast", nccl.broadcast));
-  GDRX_TRY(find(library, "ncclReduce", nccl.reduce));
-  GDRX_TRY(find(library, "ncclSend", nccl.send));
-  GDRX_TRY(find(library, "ncclRecv", nccl.recv));
+  const bool whole = library.take({
+      {nccl.version, "ncclGetVersion"},
+      {nccl.unique_id, "ncclGetUniqueId"},
+      {nccl.init_rank, "ncclCommInitRank"},
+      {nccl.destroy, "ncclCommDestroy"},
+      {nccl.async_error, "ncclCommGetAsyncError"},
+      {nccl.error_text, "ncclGetErrorString"},
+      {nccl.group_start, "ncclGroupStart"},
+      {nccl.group_end, "ncclGroupEnd"},
+      {nccl.all_reduce, "ncclAllReduce"},
+      {nccl.all_gather, "ncclAllGather"},
+      {nccl.reduce_scatter, "ncclReduceScatter"},
+      {nccl.broadcast, "ncclBroadcast"},
+      {nccl.reduce, "ncclReduce"},
+      {nccl.send, "ncclSend"},
+      {nccl.recv, "ncclRecv"},
+  });
+  if (!whole) return tl::unexpected(library.error());
   return nccl;
 }
 

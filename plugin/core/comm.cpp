@@ -18,7 +18,7 @@ constexpr std::uint32_t kTestsOfANap = 128;
 constexpr Duration kGrace = std::chrono::milliseconds(500);
 
 std::array<std::atomic<Comm*>, kMaxComms> table{};
-std::array<std::atomic<const Lane*>, kMaxComms> owners{};
+std::array<std::atomic<const DeviceContext*>, kMaxComms> owners{};
 std::mutex table_mutex;
 std::size_t next_index = 1;  // 0 is no communicator
 
@@ -28,15 +28,15 @@ Comm* find_comm(std::uint16_t index) noexcept {
   return table[index].load(std::memory_order_acquire);  // pairs with enter(): a whole object
 }
 
-Comm* find_comm_of(const Lane& lane, std::uint16_t index) noexcept {
-  // The owner first: a communicator of another lane may be going away at this moment.
-  if (owners[index].load(std::memory_order_acquire) != &lane) return nullptr;
+Comm* find_comm_of(const DeviceContext& device_context, std::uint16_t index) noexcept {
+  // The owner first: a communicator of another device context may be going away at this moment.
+  if (owners[index].load(std::memory_order_acquire) != &device_context) return nullptr;
   return find_comm(index);
 }
 
 namespace {
 
-Result<std::uint16_t> take_index(Comm* comm, const Lane* lane) {
+Result<std::uint16_t> take_index(Comm* comm, const DeviceContext* device_context) {
   const std::lock_guard lock(table_mutex);
   // Round and round, so that what is late for a closed communicator finds nobody.
   for (std::size_t tried = 1; tried < kMaxComms; ++tried) {
@@ -44,7 +44,7 @@ Result<std::uint16_t> take_index(Comm* comm, const Lane* lane) {
     next_index = next_index + 1 == kMaxComms ? 1 : next_index + 1;
     if (table[index].load(std::memory_order_relaxed) != nullptr) continue;
     table[index].store(comm, std::memory_order_release);
-    owners[index].store(lane, std::memory_order_release);
+    owners[index].store(device_context, std::memory_order_release);
     return static_cast<std::uint16_t>(index);
   }
   return fail(Errc::unsupported, "too many connections are open in this process: 65535 numbers");
@@ -59,12 +59,12 @@ void give_back(std::uint16_t index) noexcept {
 }  // namespace
 
 Result<void> Comm::enter() {
-  index_ = GDRX_TRY(take_index(this, lane_.get()));
+  index_ = GDRX_TRY(take_index(this, device_context_.get()));
   return {};
 }
 
 Result<std::uint16_t> Comm::enter_again() {
-  second_index_ = GDRX_TRY(take_index(this, lane_.get()));
+  second_index_ = GDRX_TRY(take_index(this, device_context_.get()));
   return second_index_;
 }
 
@@ -76,7 +76,7 @@ Comm::~Comm() {
 
 Error& Comm::break_with(Error error) {
   if (!error_) {
-    lane_->log().warn("{}", describe(error));
+    device_context_->log().warn("{}", describe(error));
     dump();
     error_ = std::move(error);
   }
@@ -84,18 +84,18 @@ Error& Comm::break_with(Error error) {
 }
 
 void Comm::dump() const {
-  lane_->account();
-  lane_->log().info("{} (peer {}, {} open requests, {} messages and {} bytes before; {}: {})",
-                    state(), peer_name_, open_,
-                    counters_ == nullptr ? 0 : counters_->messages.get(),
-                    counters_ == nullptr ? 0 : counters_->bytes.get(), lane_->fabric(),
-                    lane_->device().describe());
+  device_context_->account();
+  device_context_->log().info(
+      "{} (peer {}, {} open requests, {} messages and {} bytes before; {}: {})", state(),
+      peer_name_, open_, counters_ == nullptr ? 0 : counters_->messages.get(),
+      counters_ == nullptr ? 0 : counters_->bytes.get(), device_context_->fabric(),
+      device_context_->device().describe());
 }
 
 Result<void> Comm::healthy() const {
   if (error_) return tl::unexpected(*error_);
   if (endpoint_ != nullptr && endpoint_->error() != nullptr) {
-    const Error& why = *endpoint_->error();  // which names the peer by a number of its lane
+    const Error& why = *endpoint_->error();  // names the peer by a number of its device context
     return fail(why.code, fmt::format("the peer {} is lost: {}", peer_name_, why.what), why.native);
   }
   return {};
@@ -115,13 +115,13 @@ void Comm::tell(std::span<const std::byte> payload) {
 }
 
 void Comm::count_as(stats::Way way) {
-  counters_ = &stats::take(way, index_, peer_name_, lane_->device_name(),
-                           lane_->fabric() + ": " + endpoint_->describe());
+  counters_ = &stats::take(way, index_, peer_name_, device_context_->device_name(),
+                           device_context_->fabric() + ": " + endpoint_->describe());
 }
 
 void Comm::begun(Instant* at) noexcept {
   *at = steady_clock().now();
-  lane_->stir();
+  device_context_->stir();
   counters_->open.set(++open_);
 }
 
@@ -135,20 +135,20 @@ void Comm::ended(Instant at, Bytes bytes, bool small) noexcept {
 }
 
 Result<void> Comm::look_at_peer() {
-  idle_ += lane_->nap() ? kTestsOfANap : 1;
+  idle_ += device_context_->nap() ? kTestsOfANap : 1;
   if (idle_ < kLookEvery) return {};
   idle_ = 0;
-  lane_->account();
+  device_context_->account();
   const Instant now = steady_clock().now();
   if (!still_since_) {
     still_since_ = now;
-    next_report_ = now + lane_->config().net_stall;
+    next_report_ = now + device_context_->config().net_stall;
   } else if (now >= next_report_) {
     next_report_ = now + 2 * (now - *still_since_);
     if (counters_ != nullptr) counters_->stalls.add(1);
-    lane_->log().warn("nothing has moved for {:.1f} s: {} (peer {}, {} over {})",
-                      std::chrono::duration<double>(now - *still_since_).count(), state(),
-                      peer_name_, lane_->fabric(), endpoint_->describe());
+    device_context_->log().warn("nothing has moved for {:.1f} s: {} (peer {}, {} over {})",
+                                std::chrono::duration<double>(now - *still_since_).count(), state(),
+                                peer_name_, device_context_->fabric(), endpoint_->describe());
   }
   if (!gone_since_) {
     const auto read = read_channel();

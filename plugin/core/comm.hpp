@@ -10,8 +10,8 @@
 
 #include "gdrx/result.hpp"
 #include "gdrx/transport.hpp"
+#include "plugin/core/device_context.hpp"
 #include "plugin/core/greeting.hpp"
-#include "plugin/core/lane.hpp"
 #include "plugin/core/request.hpp"
 #include "plugin/stats/writer.hpp"
 #include "transport/bootstrap/socket.hpp"
@@ -24,10 +24,10 @@ struct Memory;
 struct Answer {
   Progress progress = Progress::pending;
   int count = 0;               // sizes that follow
-  const int* sizes = nullptr;  // valid until the lane's lock ends
+  const int* sizes = nullptr;  // valid until the device context's lock ends
 };
 
-/// Used under its lane's lock only, but for index() and lane().
+/// Used under its device context's lock only, but for index() and device_context().
 class Comm {
  public:
   virtual ~Comm();
@@ -35,14 +35,16 @@ class Comm {
   Comm& operator=(const Comm&) = delete;
 
   std::uint16_t index() const noexcept { return index_; }
-  Lane& lane() const noexcept { return *lane_; }
-  const std::shared_ptr<Lane>& shared_lane() const noexcept { return lane_; }
+  DeviceContext& device_context() const noexcept { return *device_context_; }
+  const std::shared_ptr<DeviceContext>& shared_device_context() const noexcept {
+    return device_context_;
+  }
 
-  /// No other peer of the lane may complete what is owed by this connection's.
+  /// No other peer of the device context may complete what is owed by this connection's.
   bool is_from(Rank peer) const noexcept { return endpoint_ != nullptr && peer == peer_; }
-  /// What it stands for has come: of index() a chunk. From the lane's poll.
+  /// What it stands for has come: of index() a chunk. From the device context's poll.
   virtual void on_immediate(std::uint16_t index) = 0;
-  /// A write of ours is done. From the lane's poll.
+  /// A write of ours is done. From the device context's poll.
   virtual void on_written(std::uint32_t slot) = 0;
   /// Drives the request. After `done` it is dead. Errors stay.
   virtual Result<Answer> test(RequestId id) = 0;
@@ -65,7 +67,8 @@ class Comm {
   virtual std::string state() const = 0;
 
  protected:
-  explicit Comm(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
+  explicit Comm(std::shared_ptr<DeviceContext> device_context)
+      : device_context_(std::move(device_context)) {}
   void reached_over(Endpoint& endpoint) noexcept {
     endpoint_ = &endpoint;
     peer_ = endpoint.peer();
@@ -96,12 +99,12 @@ class Comm {
   void begun(Instant* at) noexcept;
   void ended(Instant at, Bytes bytes, bool small) noexcept;
 
-  Endpoint* endpoint_ = nullptr;  // the lane's
+  Endpoint* endpoint_ = nullptr;  // the device context's
   std::string peer_name_;
   stats::Connection* counters_ = nullptr;
 
  private:
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<DeviceContext> device_context_;
   Rank peer_{};
   std::uint16_t index_ = 0;  // 0: not in the table
   std::uint16_t second_index_ = 0;
@@ -114,10 +117,10 @@ class Comm {
   Instant next_report_{};
 };
 
-/// Null if there is none of that number. The caller then takes its lane's lock; who closes a
-/// communicator while another thread uses it breaks NCCL's rules.
+/// Null if there is none of that number. The caller then takes its device context's lock; who
+/// closes a communicator while another thread uses it breaks NCCL's rules.
 Comm* find_comm(std::uint16_t index) noexcept;
-/// Only if it is that lane's, under that lane's lock.
-Comm* find_comm_of(const Lane& lane, std::uint16_t index) noexcept;
+/// Only if it is that device context's, under that device context's lock.
+Comm* find_comm_of(const DeviceContext& device_context, std::uint16_t index) noexcept;
 
 }  // namespace gdrx::net

@@ -35,20 +35,21 @@ Result<Handle> decode_handle(std::span<const std::byte> bytes) {
   return handle;
 }
 
-Connector::Connector(std::shared_ptr<Lane> lane, const SocketAddress& to, Key key,
-                     SecureSocket socket)
-    : lane_(std::move(lane)),
+Connector::Connector(std::shared_ptr<DeviceContext> device_context, const SocketAddress& to,
+                     Key key, SecureSocket socket)
+    : device_context_(std::move(device_context)),
       to_(to),
       key_(std::move(key)),
       greeting_(std::move(socket)),
-      deadline_(Deadline::after(steady_clock(), lane_->config().timeout)) {}
+      deadline_(Deadline::after(steady_clock(), device_context_->config().timeout)) {}
 
-Result<std::unique_ptr<Connector>> Connector::begin(std::shared_ptr<Lane> lane, const Handle& to) {
-  const Key key = GDRX_TRY(side_channel_key(to, lane->config()));
+Result<std::unique_ptr<Connector>> Connector::begin(std::shared_ptr<DeviceContext> device_context,
+                                                    const Handle& to) {
+  const Key key = GDRX_TRY(side_channel_key(to, device_context->config()));
   Socket raw = GDRX_TRY(Socket::begin_connect(to.address));
   auto socket = GDRX_TRY(SecureSocket::client(std::move(raw), std::string(kSideChannel), key));
   return std::unique_ptr<Connector>(
-      new Connector(std::move(lane), to.address, key, std::move(socket)));
+      new Connector(std::move(device_context), to.address, key, std::move(socket)));
 }
 
 Result<std::unique_ptr<Sender>> Connector::step() {
@@ -114,30 +115,31 @@ Result<void> Connector::push() {
 }
 
 Result<void> Connector::greet() {
-  sender_ = GDRX_TRY(Sender::create(lane_));
+  sender_ = GDRX_TRY(Sender::create(device_context_));
   Hello hello;
-  hello.lane = lane_->id();
+  hello.device_context = device_context_->id();
   hello.comm = sender_->index();
-  const std::string& fabric = lane_->fabric();
+  const std::string& fabric = device_context_->fabric();
   std::copy_n(fabric.begin(), std::min(fabric.size(), hello.fabric.size() - 1),
               hello.fabric.begin());
   Blob payload;
   append_blob(payload, std::as_bytes(std::span(&hello, 1)));
-  append_blob(payload, lane_->device().address());
+  append_blob(payload, device_context_->device().address());
   append_blob(payload, sender_->clear_to_send_key());
   greeting_->say(FrameKind::hello, payload);
   stage_ = Stage::greeting;
   return {};
 }
 
-Result<void> Connector::ask_for_another_lane() {
-  refused_ = needs_another_lane_ = true;
-  return fail(Errc::mismatch, "two lanes have the same rank");
+Result<void> Connector::ask_for_another_device_context() {
+  refused_ = needs_another_device_context_ = true;
+  return fail(Errc::mismatch, "two device contexts have the same rank");
 }
 
 Result<void> Connector::attach(const Frame& answer) {
   const std::string peer = to_string(to_);
-  if (answer.kind == FrameKind::refused && answer.payload.empty()) return ask_for_another_lane();
+  if (answer.kind == FrameKind::refused && answer.payload.empty())
+    return ask_for_another_device_context();
   if (answer.kind == FrameKind::refused) {
     refused_ = true;
     const auto* text = reinterpret_cast<const char*>(answer.payload.data());
@@ -153,7 +155,8 @@ Result<void> Connector::attach(const Frame& answer) {
   if (welcome.magic != kMagic || welcome.version != kWireVersion) {
     return fail(Errc::protocol, peer + " speaks another version: install the same gdrx everywhere");
   }
-  if (lane_->knows_another(welcome.lane)) return ask_for_another_lane();
+  if (device_context_->knows_another(welcome.device_context))
+    return ask_for_another_device_context();
   GDRX_TRY(sender_->attach(welcome, parts[1], parts[2], peer));
   sender_->keep(*std::move(greeting_));
   stage_ = Stage::wiring;

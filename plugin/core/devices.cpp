@@ -102,7 +102,7 @@ Result<DeviceSet> find_devices(const Config& config, const Log& log) {
     set.devices.push_back(GDRX_TRY(ucx_device(config, sockets->describe())));
   }
   for (NetDevice& device : set.devices) {
-    device.reg_is_global = set.fabric == "verbs";  // one registration for all of a lane
+    device.reg_is_global = set.fabric == "verbs";  // one registration for all of a device context
     if (config.net_speed > 0) device.speed = config.net_speed;
   }
   return set;

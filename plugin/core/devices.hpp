@@ -22,7 +22,7 @@ struct NetDevice {
   int speed = 0;  // Mbit/s
   int port = 1;
   float latency = 0;            // us
-  std::string hca;              // GDRX_HCA of its lanes; empty: as the user has it
+  std::string hca;              // GDRX_HCA of its device contexts; empty: as the user has it
   std::string description;      // for the log
   int rail = nccl::kUndefined;  // as the user says in NCCL_IB_HCA or GDRX_HCA
   int plane = nccl::kUndefined;

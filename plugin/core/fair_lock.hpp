@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a lane. NCCL's progress thread polls all the time and its service thread
+// Who may use a device context. NCCL's progress thread polls all the time and its service thread
 // registers memory now and then: the former never waits, the latter is let in.
 #pragma once
 

@@ -10,16 +10,18 @@
 #include <utility>
 
 namespace gdrx::net {
-Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<Lane> lane,
+Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<DeviceContext> device_context,
                                                  const SocketAddress& address) {
-  auto listener = std::unique_ptr<Listener>(new Listener(std::move(lane)));
+  auto listener = std::unique_ptr<Listener>(new Listener(std::move(device_context)));
   SocketAddress any_port = address;
   any_port.port = 0;
-  listener->socket_ = GDRX_TRY(Socket::listen(any_port, listener->lane_->config().port_range));
+  listener->socket_ =
+      GDRX_TRY(Socket::listen(any_port, listener->device_context_->config().port_range));
   listener->handle_.address = GDRX_TRY(listener->socket_.local_address());
   const Key fresh = GDRX_TRY(Key::random());
   std::copy(fresh.bytes().begin(), fresh.bytes().end(), listener->handle_.key.begin());
-  listener->key_ = GDRX_TRY(side_channel_key(listener->handle_, listener->lane_->config()));
+  listener->key_ =
+      GDRX_TRY(side_channel_key(listener->handle_, listener->device_context_->config()));
   return listener;
 }
 
@@ -38,7 +40,7 @@ std::unique_ptr<Receiver> Listener::serve_all() {
     }
     auto receiver = std::move((*pending)->receiver);
     if (!served)
-      refused_.warn(lane_->log(), steady_clock().now(), "a connection is refused: {}",
+      refused_.warn(device_context_->log(), steady_clock().now(), "a connection is refused: {}",
                     describe(served.error()));
     if (served && receiver) {
       receiver->keep(std::move((*pending)->greeting));
@@ -52,7 +54,7 @@ std::unique_ptr<Receiver> Listener::serve_all() {
 
 void Listener::let_in() {
   const auto say = [this](const char* what, const Error& why) {
-    refused_.warn(lane_->log(), steady_clock().now(), "{}: {}", what, describe(why));
+    refused_.warn(device_context_->log(), steady_clock().now(), "{}: {}", what, describe(why));
   };
   const auto news = admission_.turn(
       socket_, [this] { return pending_.size(); },
@@ -85,11 +87,11 @@ Result<Progress> Listener::serve(PendingPeer& pending) {
       const Welcome welcome = pending.receiver->welcome();
       Blob payload;
       append_blob(payload, std::as_bytes(std::span(&welcome, 1)));
-      append_blob(payload, lane_->device().address());
-      append_blob(payload, pending.receiver->inbox_key());
+      append_blob(payload, device_context_->device().address());
+      append_blob(payload, pending.receiver->receive_ring_key());
       pending.greeting.say(FrameKind::accepted, payload);
     } else {
-      refused_.warn(lane_->log(), steady_clock().now(), "a connection is refused: {}",
+      refused_.warn(device_context_->log(), steady_clock().now(), "a connection is refused: {}",
                     describe(made.error()));
       pending.refused = true;
       pending.greeting.say(FrameKind::refused, std::as_bytes(std::span(made.error().what)));
@@ -110,13 +112,13 @@ Result<std::unique_ptr<Receiver>> Listener::greet(const Frame& frame, std::strin
     return fail(Errc::protocol, "another version of gdrx: install the same everywhere");
   }
   hello.fabric.back() = '\0';
-  if (lane_->fabric() != hello.fabric.data()) {
+  if (device_context_->fabric() != hello.fabric.data()) {
     return fail(Errc::mismatch,
                 fmt::format("it uses {} where this rank uses {}: set GDRX_TRANSPORT alike",
-                            hello.fabric.data(), lane_->fabric()));
+                            hello.fabric.data(), device_context_->fabric()));
   }
-  if (lane_->knows_another(hello.lane)) return nullptr;
-  return Receiver::create(lane_, hello, parts[1], parts[2], std::move(peer_name));
+  if (device_context_->knows_another(hello.device_context)) return nullptr;
+  return Receiver::create(device_context_, hello, parts[1], parts[2], std::move(peer_name));
 }
 
 }  // namespace gdrx::net

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // listen() and accept(): takes connections, lets in who holds the handle's key, answers with an
-// inbox. Never waits, and somebody who connects and says nothing holds nobody up.
+// receive ring. Never waits, and somebody who connects and says nothing holds nobody up.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace gdrx::net {
 
 class Listener {
  public:
-  static Result<std::unique_ptr<Listener>> open(std::shared_ptr<Lane> lane,
+  static Result<std::unique_ptr<Listener>> open(std::shared_ptr<DeviceContext> device_context,
                                                 const SocketAddress& address);
   const Handle& handle() const noexcept { return handle_; }
-  const std::shared_ptr<Lane>& lane() const noexcept { return lane_; }
+  const std::shared_ptr<DeviceContext>& device_context() const noexcept { return device_context_; }
   /// Null: call again.
   Result<std::unique_ptr<Receiver>> accept();
 
@@ -32,14 +32,15 @@ class Listener {
     std::unique_ptr<Receiver> receiver;  // once the greeting is read
     bool refused = false;
   };
-  explicit Listener(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}
+  explicit Listener(std::shared_ptr<DeviceContext> device_context)
+      : device_context_(std::move(device_context)) {}
   std::unique_ptr<Receiver> serve_all();
   void let_in();
   Result<Progress> serve(PendingPeer& pending);
-  /// Null: another peer's lane has that one's rank.
+  /// Null: another peer's device context has that one's rank.
   Result<std::unique_ptr<Receiver>> greet(const Frame& frame, std::string peer_name);
 
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<DeviceContext> device_context_;
   Socket socket_;
   Handle handle_;
   Key key_;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/core/log.hpp"
+#include "base/printable.hpp"
 
 #include <atomic>
-#include <span>
 #include <string>
 #include <string_view>
-
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx::net {
 namespace {
@@ -20,7 +18,7 @@ void write(Level level, std::string_view text) {
     return;
   }
   const auto as = level <= Level::warn ? nccl::LogLevel::warn : nccl::LogLevel::info;
-  const std::string safe = printable(std::as_bytes(std::span(text)));
+  const std::string safe = printable(text);
   function(as, nccl::kLogInit | nccl::kLogNet, __FILE__, __LINE__, "NET/gdrx : %.*s",
            static_cast<int>(safe.size()), safe.data());
 }

@@ -19,7 +19,7 @@ class LoopEndpoint final : public Endpoint {
       regions_[place] = known.region;
       return static_cast<RemoteRegionId>(place);
     }
-    return fail(Errc::protocol, "a key that is none of this lane's");
+    return fail(Errc::protocol, "a key that is none of this device context's");
   }
   Result<Progress> post(const WriteOp& op) override {
     const MemoryRegion* region = regions_[static_cast<std::size_t>(op.remote)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane's connection to itself, which NCCL makes to probe and to register: copies, no NIC.
+// A device context's connection to itself, which NCCL makes to probe and to register: copies, no
+// NIC.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ class Loop {
   /// A region whose key may come back through the greeting.
   void remember(const Blob& key, const MemoryRegion& region);
   void forget(const MemoryRegion& region) noexcept;
-  /// `self` is the lane's rank. The endpoint must not outlive the loop.
+  /// `self` is the device context's rank. The endpoint must not outlive the loop.
   std::unique_ptr<Endpoint> endpoint(Rank self);
 
   bool empty() const noexcept { return ready_.empty(); }
@@ -34,7 +35,7 @@ class Loop {
   };
   std::vector<Known> known_;
   std::deque<Completion> ready_;
-  LoopEndpoint* endpoint_ = nullptr;  // the lane's, gone with it
+  LoopEndpoint* endpoint_ = nullptr;  // the device context's, gone with it
 };
 
 }  // namespace gdrx::net

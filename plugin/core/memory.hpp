@@ -12,7 +12,8 @@
 namespace gdrx::net {
 
 struct Memory {
-  std::shared_ptr<Lane> lane;  // outlives the communicator, as the registration does
+  // Outlives the communicator, as the registration does.
+  std::shared_ptr<DeviceContext> device_context;
   std::uint16_t comm = 0;
   std::span<std::byte> bytes;
   RegistrationRef registration;  // null where the fabric needs none; it may cover more

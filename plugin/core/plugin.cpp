@@ -16,19 +16,19 @@
 
 namespace gdrx::net {
 
-Result<std::shared_ptr<Lane>> Context::lane(int index, const NetDevice& on) {
+Result<std::shared_ptr<DeviceContext>> Context::device_context(int index, const NetDevice& on) {
   const std::lock_guard lock(mutex_);
-  auto& place = lanes_[index];
+  auto& place = device_contexts_[index];
   auto open = place.lock();
-  if (!open) place = open = GDRX_TRY(another_lane(on));
+  if (!open) place = open = GDRX_TRY(another_device_context(on));
   open->expect_peers(peers_.load(std::memory_order_relaxed));
   return open;
 }
 
-Result<std::shared_ptr<Lane>> Context::another_lane(const NetDevice& on) const {
+Result<std::shared_ptr<DeviceContext>> Context::another_device_context(const NetDevice& on) const {
   Config config = config_;
   if (!on.hca.empty()) config.hca = on.hca;
-  return Lane::open(fabric_, on, config, nccl_log());
+  return DeviceContext::open(fabric_, on, config, nccl_log());
 }
 
 void Context::expect(const nccl::NetAttributes& hints) noexcept {
@@ -136,7 +136,7 @@ std::unique_ptr<Context> Plugin::make_context(const nccl::CommConfig* config) co
 }
 
 Context& Plugin::context_of_thread(const nccl::CommConfig* config) {
-  // Leaked with their thread on purpose: they hold no lane by themselves.
+  // Leaked with their thread on purpose: they hold no device context by themselves.
   thread_local auto* contexts = new std::map<int, std::unique_ptr<Context>>;
   auto& context = (*contexts)[config == nullptr ? nccl::kUndefined : config->traffic_class];
   if (!context) context = make_context(config);
@@ -167,7 +167,7 @@ Result<int> Plugin::make_virtual(std::span<const int> parts) {
 Result<std::unique_ptr<Listener>> Plugin::listen(Context& context, int index, void* handle) {
   const NetDevice& on = *GDRX_TRY(device(index));
   if (refusal_) return tl::unexpected(*refusal_);
-  auto listener = GDRX_TRY(Listener::open(GDRX_TRY(context.lane(index, on)), address_));
+  auto listener = GDRX_TRY(Listener::open(GDRX_TRY(context.device_context(index, on)), address_));
   std::memset(handle, 0, nccl::kHandleMaxSize);
   std::memcpy(handle, &listener->handle(), sizeof(Handle));
   return listener;
@@ -190,22 +190,22 @@ Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, voi
   std::uint64_t number = 0;
   std::memcpy(&number, kept, sizeof number);
   std::unique_ptr<Connector> attempt = take_attempt(number);
-  const auto begin = [&](std::shared_ptr<Lane> lane) -> Result<void> {
+  const auto begin = [&](std::shared_ptr<DeviceContext> device_context) -> Result<void> {
     const Handle to = GDRX_TRY(decode_handle(bytes));
-    attempt = GDRX_TRY(Connector::begin(std::move(lane), to));
+    attempt = GDRX_TRY(Connector::begin(std::move(device_context), to));
     return {};
   };
   if (!attempt) {
-    GDRX_TRY(begin(GDRX_TRY(context.lane(index, on))));
+    GDRX_TRY(begin(GDRX_TRY(context.device_context(index, on))));
     do {
       number = GDRX_TRY(random_value<std::uint64_t>());
     } while (number == 0);
   }
   std::memset(kept, 0, sizeof number);
   auto sender = step(attempt);
-  if (!sender && attempt) {  // on another lane, then
+  if (!sender && attempt) {  // on another device context, then
     attempt.reset();
-    GDRX_TRY(begin(GDRX_TRY(context.another_lane(on))));
+    GDRX_TRY(begin(GDRX_TRY(context.another_device_context(on))));
     sender = nullptr;
   }
   if (!sender || *sender) return sender;
@@ -216,11 +216,11 @@ Result<std::unique_ptr<Sender>> Plugin::connect(Context& context, int index, voi
 }
 
 Result<std::unique_ptr<Sender>> Plugin::step(std::unique_ptr<Connector>& attempt) {
-  const std::shared_ptr<Lane> lane = attempt->lane();  // outlives the lock
-  const std::lock_guard held(lane->lock());
+  const auto device_context = attempt->device_context();  // outlives the lock
+  const std::lock_guard held(device_context->lock());
   auto stepped = attempt->step();
-  // Within the lock: it may hold what belongs to the lane.
-  if (!stepped && attempt->needs_another_lane()) {
+  // Within the lock: it may hold what belongs to the device context.
+  if (!stepped && attempt->needs_another_device_context()) {
     attempt->let_go();
   } else if (!stepped) {
     attempt.reset();

@@ -29,9 +29,9 @@ class Context {
   Context(std::string fabric, Config config)
       : fabric_(std::move(fabric)), config_(std::move(config)) {}
   /// Opened on first use. `on` is the device of that index.
-  Result<std::shared_ptr<Lane>> lane(int index, const NetDevice& on);
-  /// For one connection alone, whose usual lane will not do.
-  Result<std::shared_ptr<Lane>> another_lane(const NetDevice& on) const;
+  Result<std::shared_ptr<DeviceContext>> device_context(int index, const NetDevice& on);
+  /// For one connection alone, whose usual device context will not do.
+  Result<std::shared_ptr<DeviceContext>> another_device_context(const NetDevice& on) const;
   /// NCCL's hints about what is to come.
   void expect(const nccl::NetAttributes& hints) noexcept;
 
@@ -40,7 +40,7 @@ class Context {
   Config config_;
   std::atomic<std::int32_t> peers_{nccl::kUndefined};
   std::mutex mutex_;
-  std::map<int, std::weak_ptr<Lane>> lanes_;
+  std::map<int, std::weak_ptr<DeviceContext>> device_contexts_;
 };
 
 class Plugin {
@@ -69,7 +69,7 @@ class Plugin {
   Plugin();
   Result<void> open(int abi);
   std::unique_ptr<Connector> take_attempt(std::uint64_t number);
-  /// After an error `attempt` is null, unless it needs another lane.
+  /// After an error `attempt` is null, unless it needs another device context.
   static Result<std::unique_ptr<Sender>> step(std::unique_ptr<Connector>& attempt);
   Config config_;
   Log log_;

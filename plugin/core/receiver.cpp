@@ -30,11 +30,12 @@ std::uint32_t chunks_for(std::int32_t peers) noexcept {
 
 }  // namespace
 
-Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, const Hello& hello,
+Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<DeviceContext> device_context,
+                                                   const Hello& hello,
                                                    std::span<const std::byte> address,
                                                    std::span<const std::byte> clear_to_send_key,
                                                    std::string peer_name) {
-  auto receiver = std::unique_ptr<Receiver>(new Receiver(std::move(lane)));
+  auto receiver = std::unique_ptr<Receiver>(new Receiver(std::move(device_context)));
   receiver->peer_name_ = std::move(peer_name);
   GDRX_TRY(receiver->open(hello, address, clear_to_send_key));
   return receiver;
@@ -42,22 +43,22 @@ Result<std::unique_ptr<Receiver>> Receiver::create(std::shared_ptr<Lane> lane, c
 
 Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> address,
                             std::span<const std::byte> clear_to_send_key) {
-  chunks_ = chunks_for(lane().expected_peers());
+  chunks_ = chunks_for(device_context().expected_peers());
   copying_ = std::vector<Copying>(chunks_);
-  inbox_region_ = GDRX_TRY(lane().device().allocate_memory(chunks_ * kChunkBytes));
-  Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(hello.lane, address));
+  receive_ring_region_ = GDRX_TRY(device_context().device().allocate_memory(chunks_ * kChunkBytes));
+  Endpoint* endpoint = GDRX_TRY(device_context().endpoint_to(hello.device_context, address));
   clear_to_send_ = GDRX_TRY(endpoint->import_region(clear_to_send_key));
   reached_over(*endpoint);
-  if (lane().config().net_gpu) {
+  if (device_context().config().net_gpu) {
     gpu_name_ = GDRX_TRY(random_value<gpu::SocketName>());
     exporter_ = GDRX_TRY(gpu::IpcExporter::listen(gpu_name_));
   }
   GDRX_TRY(enter());
   filled_index_ = GDRX_TRY(enter_again());
   // Not over UCX, where small messages may overtake large ones; not where a receive may be in a
-  // GPU's memory, into which no processor can put what came early.
-  if (lane().fabric() != "ucx" && (lane().pointers() & nccl::kPtrCuda) == 0) {
-    early_memory_.resize(kMostEarly * kEarlyBytes);
+  // GPU's memory, into which no processor can put what came eagerly.
+  if (device_context().fabric() != "ucx" && (device_context().pointers() & nccl::kPtrCuda) == 0) {
+    eager_memory_.resize(kMostEager * kEagerBytes);
   }
   count_as(stats::Way::receive);
   return {};
@@ -66,18 +67,18 @@ Result<void> Receiver::open(const Hello& hello, std::span<const std::byte> addre
 Receiver::~Receiver() {
   finish_copies();  // into buffers that were never registered, too
   if (endpoint_ != nullptr) endpoint_->release_region(clear_to_send_);
-  if (inbox_region_) lane().forget(*inbox_region_);
+  if (receive_ring_region_) device_context().forget(*receive_ring_region_);
 }
 
 Welcome Receiver::welcome() const {
   Welcome welcome;
-  welcome.lane = lane().id();
+  welcome.device_context = device_context().id();
   welcome.comm = index();
   welcome.chunks = chunks_;
   welcome.chunk_bytes = kChunkBytes;
   welcome.gpu = gpu_name_;
   welcome.filled = filled_index_;
-  welcome.early = early_memory_.empty() ? 0 : 1;
+  welcome.eager = eager_memory_.empty() ? 0 : 1;
   return welcome;
 }
 
@@ -92,7 +93,7 @@ Result<Progress> Receiver::wire_up() {
     op.cookie = cookie_of(index(), kNoSlot);
     answered_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
   }
-  GDRX_TRY(lane().poll());
+  GDRX_TRY(device_context().poll());
   return answered_ && greeted_ ? Progress::done : Progress::pending;
 }
 
@@ -137,8 +138,8 @@ Result<void*> Receiver::irecv(std::span<const Target> targets) {
     receive.gone[i] = false;
     receive.sizes[i] = 0;
   }
-  if (auto settled = settle_early(); !settled) {
-    return tl::unexpected(break_with(std::move(settled).error()));
+  if (auto matched = match_eager(); !matched) {
+    return tl::unexpected(break_with(std::move(matched).error()));
   }
   GDRX_TRY(tell_groups());
   return encode({index(), static_cast<std::uint16_t>(place), receive.life});
@@ -162,7 +163,7 @@ void Receiver::on_immediate(std::uint16_t index) {
 // in order all the same.
 void Receiver::take_chunks() {
   while (taken_ < arrived_) {
-    const std::byte* place = inbox_region_->bytes().data() + taken_ % chunks_ * kChunkBytes;
+    const std::byte* place = receive_ring_region_->bytes().data() + taken_ % chunks_ * kChunkBytes;
     ChunkHead head;
     std::memcpy(&head, place, sizeof head);
     if (head.sequence != taken_ + 1) return;
@@ -187,7 +188,7 @@ void Receiver::take_chunks() {
 void Receiver::finish_copies() noexcept {
   for (std::uint64_t chunk = emptied_; chunk < taken_; ++chunk) {
     CopyJob& job = copying_[chunk % chunks_].job;
-    if (!job.is_done()) lane().copy_threads()->finish(job);
+    if (!job.is_done()) device_context().copy_threads()->finish(job);
   }
 }
 
@@ -229,7 +230,7 @@ Result<void> Receiver::take_filled() {
 
 Result<void> Receiver::claim(std::uint64_t group, std::uint32_t item) {
   GDRX_TRY(mark(group, item));
-  return settle_early();  // the group that is open now may be another one
+  return match_eager();  // the group that is open now may be another one
 }
 
 Result<void> Receiver::mark(std::uint64_t group, std::uint32_t item) {
@@ -253,7 +254,7 @@ void Receiver::finish(Receive& receive, std::uint32_t item) noexcept {
 
 // Nothing in the head is trusted.
 Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
-  if (head.group == 0) return take_early(head, bytes);
+  if (head.group == 0) return take_eager(head, bytes);
   Receive& receive = receives_[head.group % kClearToSendGroups];
   if (!receive.active || receive.group != head.group || head.item >= receive.count ||
       receive.done[head.item]) {
@@ -274,7 +275,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
                             head.bytes, head.offset, head.total, target.size()));
   }
   const bool wanted = head.bytes > 0 && !receive.gone[head.item];
-  if (wanted && lane().copy_threads() != nullptr && head.total >= kLeastByThreads) {
+  if (wanted && device_context().copy_threads() != nullptr && head.total >= kLeastByThreads) {
     Copying& copying = copying_[taken_ % chunks_];
     copying.group = head.group;
     copying.item = head.item;
@@ -282,7 +283,7 @@ Result<void> Receiver::take(const ChunkHead& head, const std::byte* bytes) {
     copying.job.from = bytes;
     copying.job.bytes = head.bytes;
     ++receive.copying[head.item];
-    lane().copy_threads()->start(copying.job);
+    device_context().copy_threads()->start(copying.job);
     stats::page().thread_chunks.add(1);
   } else if (wanted) {
     copy_in_order(target.data() + head.offset, bytes, head.bytes);
@@ -325,9 +326,9 @@ Result<Answer> Receiver::test(RequestId id) {
   }
   Receive& receive = receives_[id.slot];
   if (receive.open > 0) {
-    GDRX_TRY(lane().poll());
+    GDRX_TRY(device_context().poll());
     GDRX_TRY(tell_groups());
-    if (emptied_ < taken_) lane().copy_threads()->help();
+    if (emptied_ < taken_) device_context().copy_threads()->help();
     settle_copies();
     if (emptied_ - returned_ >= chunks_ / 4) GDRX_TRY(give_room_back());
   }

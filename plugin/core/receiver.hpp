@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving end of a connection: tells the sender on its board what may come, empties the inbox
-// into NCCL's buffers and gives the room back; names the memory that needs no inbox.
+// The receiving end of a connection: tells the sender on its clear-to-send ring what may come,
+// empties the receive ring into NCCL's buffers and gives the room back; names the memory that needs
+// no receive ring.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
-#include "plugin/core/early.hpp"
+#include "plugin/core/eager.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/handover.hpp"
 
@@ -28,14 +29,15 @@ struct Target {
 class Receiver final : public Comm {
  public:
   /// What the sender's greeting said, checked here.
-  static Result<std::unique_ptr<Receiver>> create(std::shared_ptr<Lane> lane, const Hello& hello,
+  static Result<std::unique_ptr<Receiver>> create(std::shared_ptr<DeviceContext> device_context,
+                                                  const Hello& hello,
                                                   std::span<const std::byte> address,
                                                   std::span<const std::byte> clear_to_send_key,
                                                   std::string peer_name);
   ~Receiver() override;
 
   Welcome welcome() const;
-  Blob inbox_key() const { return lane().export_key(*inbox_region_); }
+  Blob receive_ring_key() const { return device_context().export_key(*receive_ring_region_); }
 
   /// As Sender::wire_up().
   Result<Progress> wire_up();
@@ -87,11 +89,13 @@ class Receiver final : public Comm {
   };
   Result<bool> start(Flushing& flush);  // false: it needs nothing
   Result<Answer> test_flush(RequestId id);
-  explicit Receiver(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
+  explicit Receiver(std::shared_ptr<DeviceContext> device_context)
+      : Comm(std::move(device_context)) {}
   Result<void> open(const Hello& hello, std::span<const std::byte> address,
                     std::span<const std::byte> clear_to_send_key);
   Result<void> take(const ChunkHead& head, const std::byte* bytes);
-  /// Clear to send: onto the board with what is not on it yet, unless that may wait for more.
+  /// Clear to send: onto the clear-to-send ring with what is not on it yet, unless that may wait
+  /// for more.
   Result<void> tell_groups();
   bool may_wait() const noexcept;
   void take_chunks();
@@ -105,33 +109,33 @@ class Receiver final : public Comm {
   Result<void> claim(std::uint64_t group, std::uint32_t item);
   void finish(Receive& receive, std::uint32_t item) noexcept;
   Result<void> mark(std::uint64_t group, std::uint32_t item);
-  /// An early message goes to its receive, or is kept until that is posted.
-  Result<void> take_early(const ChunkHead& head, const std::byte* bytes);
-  Result<void> settle_early();
+  /// An eager message goes to its receive, or is kept until that is posted.
+  Result<void> take_eager(const ChunkHead& head, const std::byte* bytes);
+  Result<void> match_eager();
   std::optional<std::uint32_t> open_item(int tag) const noexcept;
   Result<void> deliver(std::uint32_t item, std::span<const std::byte> bytes);
   Result<void> give_room_back();
 
-  std::uint32_t chunks_ = 0;  // of the inbox
-  std::unique_ptr<MemoryRegion> inbox_region_;
+  std::uint32_t chunks_ = 0;  // of the receive ring
+  std::unique_ptr<MemoryRegion> receive_ring_region_;
   gpu::SocketName gpu_name_{};
   std::unique_ptr<gpu::IpcExporter> exporter_;  // where GPU memory is taken
   std::uint32_t given_ = 0;                     // regions, ever
   std::map<const MemoryRegion*, HandedOver> handed_over_;
   RemoteRegionId clear_to_send_{};
   std::uint64_t next_group_ = 1;
-  std::uint64_t told_ = 1;      // the first group that is not on the sender's board
+  std::uint64_t told_ = 1;      // the first group that is not on the sender's clear-to-send ring
   std::uint64_t claiming_ = 1;  // the oldest group with an item that no message has come for
   std::uint32_t claimed_ = 0;   // its other items, as bits
   std::uint16_t filled_index_ = 0;
-  struct Early {
+  struct Eager {
     int tag = 0;
     std::uint16_t bytes = 0;
-    std::uint8_t place = 0;  // in early_memory_
+    std::uint8_t place = 0;  // in eager_memory_
   };
-  EarlyList<Early> early_;               // that no receive is posted for, in their order
-  std::uint32_t early_places_ = 0;       // taken, as bits
-  std::vector<std::byte> early_memory_;  // empty: none are taken
+  EagerList<Eager> eager_;               // that no receive is posted for, in their order
+  std::uint32_t eager_places_ = 0;       // taken, as bits
+  std::vector<std::byte> eager_memory_;  // empty: none are taken
   bool greeted_ = false;                 // the sender's first immediate has come
   bool answered_ = false;
   std::uint64_t arrived_ = 0;   // immediates; only then is a chunk's head looked at
@@ -143,7 +147,7 @@ class Receiver final : public Comm {
     std::uint64_t group = 0;  // 0: the chunk was emptied as it was taken
     std::uint32_t item = 0;
   };
-  std::vector<Copying> copying_;                    // by the inbox's places
+  std::vector<Copying> copying_;                    // by the receive ring's places
   std::array<Group, kClearToSendGroups> groups_{};  // what is being written to the ring
   std::array<Receive, kClearToSendGroups> receives_{};
   std::array<Flushing, nccl::kMaxRequests> flushes_{};

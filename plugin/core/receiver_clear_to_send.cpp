@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clear to send: what the sender's board says of receives. A packet for each of them costs a NIC,
-// and a processor that plays one, as much as a packet of data; so where a sender has others to go
-// on with, the newest ones wait for each other.
+// Clear to send: what the sender's clear-to-send ring says of receives. A packet for each of them
+// costs a NIC, and a processor that plays one, as much as a packet of data; so where a sender has
+// others to go on with, the newest ones wait for each other.
 #include <algorithm>
 #include <cstddef>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a sender writes into without the inbox: naming it, and flushing what came to a GPU.
+// Memory that a sender writes into without the receive ring: naming it, and flushing what came to a
+// GPU.
 #include "plugin/core/receiver.hpp"
 
 namespace gdrx::net {
@@ -16,7 +17,7 @@ std::uint32_t Receiver::hand_over(const MemoryRegion& region) {
   const Given given{kMagic, known.id, region.bytes().size()};
   Blob payload;
   append_blob(payload, std::as_bytes(std::span(&given, 1)));
-  append_blob(payload, lane().export_key(region));
+  append_blob(payload, device_context().export_key(region));
   tell(payload);
   return known.id;
 }
@@ -51,13 +52,15 @@ Result<void*> Receiver::flush(const MemoryRegion& region) {
 
 Result<bool> Receiver::start(Flushing& flush) {
   const auto slot = static_cast<std::uint32_t>(&flush - flushes_.data());
-  const Flush begun = GDRX_TRY(lane().device().flush(*flush.region, cookie_of(index(), slot)));
+  const Flush begun =
+      GDRX_TRY(device_context().device().flush(*flush.region, cookie_of(index(), slot)));
   flush.started = begun == Flush::started;
   flush.done = begun == Flush::not_needed;
   return !flush.done;
 }
 
-// Of the writes to the board nobody waits for the end: what is reported with a slot is a flush.
+// Of the writes to the clear-to-send ring nobody waits for the end: what is reported with a slot is
+// a flush.
 void Receiver::on_written(std::uint32_t slot) {
   if (slot < flushes_.size() && flushes_[slot].active) flushes_[slot].done = true;
 }
@@ -69,7 +72,7 @@ Result<Answer> Receiver::test_flush(RequestId id) {
   }
   Flushing& flush = flushes_[slot];
   if (!flush.done && !flush.started) GDRX_TRY(start(flush));
-  if (!flush.done) GDRX_TRY(lane().poll());
+  if (!flush.done) GDRX_TRY(device_context().poll());
   if (!flush.done) {
     GDRX_TRY(healthy());
     return Answer{};

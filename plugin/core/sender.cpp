@@ -17,8 +17,8 @@ constexpr std::uint32_t kMostChunks = 4096;
 
 }  // namespace
 
-Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
-  auto sender = std::unique_ptr<Sender>(new Sender(std::move(lane)));
+Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<DeviceContext> device_context) {
+  auto sender = std::unique_ptr<Sender>(new Sender(std::move(device_context)));
   GDRX_TRY(sender->open());
   return sender;
 }
@@ -26,8 +26,8 @@ Result<std::unique_ptr<Sender>> Sender::create(std::shared_ptr<Lane> lane) {
 Result<void> Sender::open() {
   clear_to_send_memory_ = GDRX_TRY(Pages::create(sizeof(ClearToSendRing)));
   clear_to_send_ = new (clear_to_send_memory_.data()) ClearToSendRing;
-  board_region_ =
-      GDRX_TRY(lane().device().register_memory(clear_to_send_memory_.bytes(), MemoryKind::host));
+  clear_to_send_region_ = GDRX_TRY(
+      device_context().device().register_memory(clear_to_send_memory_.bytes(), MemoryKind::host));
   free_.reserve(kMaxSends);
   for (std::size_t i = kMaxSends; i > 0; --i) free_.push_back(static_cast<std::uint16_t>(i - 1));
   return enter();
@@ -37,27 +37,27 @@ Sender::~Sender() {
   copier_.reset();
   finish_staged();
   // Buffers that were never registered may be freed next: nobody may read them any more.
-  lane().settle([this] { return unwritten_ == 0 || !healthy(); });
+  device_context().drain([this] { return unwritten_ == 0 || !healthy(); });
   if (endpoint_ != nullptr) {
-    endpoint_->release_region(inbox_);
+    endpoint_->release_region(receive_ring_);
     for (const GivenRegion& given : given_) endpoint_->release_region(given.region);
   }
-  if (board_region_) lane().forget(*board_region_);
+  if (clear_to_send_region_) device_context().forget(*clear_to_send_region_);
 }
 
 Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> address,
-                            std::span<const std::byte> inbox_key, std::string peer_name) {
+                            std::span<const std::byte> receive_ring_key, std::string peer_name) {
   if (welcome.comm == 0 || welcome.comm > 0xffff || welcome.filled == 0 ||
       welcome.filled > 0xffff || welcome.chunks == 0 || welcome.chunks > kMostChunks ||
       welcome.chunk_bytes < kChunkHead + kLine || welcome.chunk_bytes > (Bytes{1} << 30)) {
-    return fail(Errc::protocol, "an impossible inbox from " + peer_name);
+    return fail(Errc::protocol, "an impossible receive ring from " + peer_name);
   }
-  Endpoint* endpoint = GDRX_TRY(lane().endpoint_to(welcome.lane, address));
-  inbox_ = GDRX_TRY(endpoint->import_region(inbox_key));
+  Endpoint* endpoint = GDRX_TRY(device_context().endpoint_to(welcome.device_context, address));
+  receive_ring_ = GDRX_TRY(endpoint->import_region(receive_ring_key));
   reached_over(*endpoint);
   peer_comm_ = welcome.comm;
   peer_filled_ = welcome.filled;
-  early_ = welcome.early == 1;
+  eager_ = welcome.eager == 1;
   chunks_ = welcome.chunks;
   chunk_bytes_ = welcome.chunk_bytes;
   // No line in two chunks, which two threads may copy.
@@ -66,7 +66,7 @@ Result<void> Sender::attach(const Welcome& welcome, std::span<const std::byte> a
   peer_name_ = std::move(peer_name);
   count_as(stats::Way::send);
   if (welcome.gpu == gpu::SocketName{}) return {};
-  if (!lane().config().net_gpu) {
+  if (!device_context().config().net_gpu) {
     return fail(Errc::mismatch, peer_name_ + " takes GPU memory: set GDRX_NET_GPU alike");
   }
   importer_ = GDRX_TRY(gpu::IpcImporter::connect(welcome.gpu));
@@ -81,13 +81,13 @@ Result<Progress> Sender::wire_up() {
   if (!greeted_) {
     WriteOp op;
     op.header = std::as_bytes(std::span(&kNothing, 1));
-    op.remote = inbox_;
+    op.remote = receive_ring_;
     op.has_immediate = true;
     op.immediate = peer_comm_;
     op.cookie = cookie_of(index(), kNoSlot);
     greeted_ = GDRX_TRY(endpoint_->post(op)) == Progress::done;
   }
-  GDRX_TRY(lane().poll());
+  GDRX_TRY(device_context().poll());
   return greeted_ && clear_to_send_->ready == 1 ? Progress::done : Progress::pending;
 }
 
@@ -108,7 +108,7 @@ std::optional<std::uint32_t> Sender::open_item(const Group& group, int tag) cons
 }
 
 Result<std::optional<std::uint32_t>> Sender::match(int tag) {
-  if (early_tags_.size() > 0) GDRX_TRY(settle_early());
+  if (eager_tags_.size() > 0) GDRX_TRY(match_eager());
   const Group* group = GDRX_TRY(open_group());
   if (group == nullptr) return std::optional<std::uint32_t>();
   return open_item(*group, tag);
@@ -131,14 +131,14 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   if (free_.empty()) return nullptr;
   auto found = GDRX_TRY(match(tag));
   if (!found) {
-    GDRX_TRY(lane().poll());
+    GDRX_TRY(device_context().poll());
     found = GDRX_TRY(match(tag));
   }
-  if (!found && may_go_early(bytes, memory)) {
+  if (!found && may_go_eagerly(bytes, memory)) {
     const std::uint16_t slot = begin(bytes, tag, memory);
     sends_[slot].item = static_cast<std::uint32_t>(tag);
-    early_tags_.push_back(tag);
-    counters_->early.add(1);
+    eager_tags_.push_back(tag);
+    counters_->eager.add(1);
     return send(slot);
   }
   if (!found) {
@@ -163,7 +163,7 @@ Result<void*> Sender::isend(std::span<const std::byte> bytes, int tag, const Mem
   const std::uint16_t slot = begin(bytes, tag, memory);
   Send& send_to = sends_[slot];
   send_to.copied = to.way == Route::Way::copy;
-  send_to.direct = to.way != Route::Way::inbox;
+  send_to.direct = to.way != Route::Way::receive_ring;
   send_to.filled = to.way == Route::Way::write && bytes.size() == item.size && is_next(*found);
   send_to.region = to.region;
   send_to.offset = item.offset;
@@ -267,7 +267,7 @@ Result<Progress> Sender::post_head(const ChunkHead& head, std::span<const std::b
   op.header = padded;
   op.payload = payload;
   op.local = send.local ? send.local->region() : nullptr;
-  op.remote = inbox_;
+  op.remote = receive_ring_;
   op.offset = place_of(head.sequence - 1);
   op.has_immediate = true;
   op.immediate = peer_comm_;
@@ -291,7 +291,7 @@ void Sender::let_go(const Memory& memory) noexcept {
     return send.active && send.unwritten > 0 && memory.holds(send.bytes.data(), send.bytes.size());
   };
   const auto done = [&] { return std::none_of(sends_.begin(), sends_.end(), reads) || !healthy(); };
-  if (!done()) lane().settle(done);
+  if (!done()) device_context().drain(done);
 }
 
 void Sender::on_written(std::uint32_t slot) {
@@ -320,7 +320,7 @@ Result<Answer> Sender::test(RequestId id) {
   Send& send = sends_[id.slot];
   const auto open = [&send] { return send.queued || send.staged > 0 || send.unwritten > 0; };
   if (open()) {
-    GDRX_TRY(lane().poll());
+    GDRX_TRY(device_context().poll());
     GDRX_TRY(pump());
   }
   if (open()) {

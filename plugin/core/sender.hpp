@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending end of a connection: matches isend() with the board's oldest group, cuts the message
-// into chunks and writes them into the receiver's inbox while there is room.
+// The sending end of a connection: matches isend() with the clear-to-send ring's oldest group, cuts
+// the message into chunks and writes them into the receiver's receive ring while there is room.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugin/core/comm.hpp"
-#include "plugin/core/early.hpp"
+#include "plugin/core/eager.hpp"
 #include "plugin/core/memory.hpp"
 #include "plugin/gpu/copier.hpp"
 #include "plugin/gpu/handover.hpp"
@@ -21,14 +21,14 @@ namespace gdrx::net {
 
 class Sender final : public Comm {
  public:
-  static Result<std::unique_ptr<Sender>> create(std::shared_ptr<Lane> lane);
+  static Result<std::unique_ptr<Sender>> create(std::shared_ptr<DeviceContext> device_context);
   ~Sender() override;
 
   /// What goes with the greeting.
-  Blob clear_to_send_key() const { return lane().export_key(*board_region_); }
+  Blob clear_to_send_key() const { return device_context().export_key(*clear_to_send_region_); }
   /// The greeting's answer. Checked, the peer not trusted.
   Result<void> attach(const Welcome& welcome, std::span<const std::byte> address,
-                      std::span<const std::byte> inbox_key, std::string peer_name);
+                      std::span<const std::byte> receive_ring_key, std::string peer_name);
 
   /// Makes both ways of the connection work before NCCL has it: call until it is done.
   Result<Progress> wire_up();
@@ -65,16 +65,17 @@ class Sender final : public Comm {
     int tag = 0;
     Instant begun{};
   };
-  explicit Sender(std::shared_ptr<Lane> lane) : Comm(std::move(lane)) {}
+  explicit Sender(std::shared_ptr<DeviceContext> device_context)
+      : Comm(std::move(device_context)) {}
   Result<void> open();
   /// The item of the oldest group that takes this tag; nothing if it is not there yet.
   Result<std::optional<std::uint32_t>> match(int tag);
   std::optional<std::uint32_t> open_item(const Group& group, int tag) const noexcept;
-  /// Early messages take their items, exactly as the receiver gives them out.
-  Result<void> settle_early();
+  /// Eager messages take their items, exactly as the receiver gives them out.
+  Result<void> match_eager();
   /// The oldest group that is not all matched; null: not there yet.
   Result<const Group*> open_group() const;
-  bool may_go_early(std::span<const std::byte> bytes, const Memory* memory) const noexcept;
+  bool may_go_eagerly(std::span<const std::byte> bytes, const Memory* memory) const noexcept;
   /// A slot for a message, queued to be posted once its other fields are set.
   std::uint16_t begin(std::span<const std::byte> bytes, int tag, const Memory* memory) noexcept;
   Result<void*> send(std::uint16_t slot);
@@ -83,12 +84,12 @@ class Sender final : public Comm {
   /// How a message gets to its place.
   struct Route {
     enum class Way : std::uint8_t {
-      inbox,  // in chunks, which the receiver copies
-      copy,   // by a copy engine, to `target` in the peer's GPU memory
-      write,  // by the fabric, to `region`
-      later,  // what is to be known of the peer's memory is on its way
+      receive_ring,  // in chunks, which the receiver copies
+      copy,          // by a copy engine, to `target` in the peer's GPU memory
+      write,         // by the fabric, to `region`
+      later,         // what is to be known of the peer's memory is on its way
     };
-    Way way = Way::inbox;
+    Way way = Way::receive_ring;
     std::span<std::byte> target;
     RemoteRegionId region{};
   };
@@ -104,7 +105,8 @@ class Sender final : public Comm {
   Result<Progress> post_head(const ChunkHead& head, std::span<const std::byte> payload,
                              std::uint16_t slot);
   Bytes place_of(std::uint64_t chunk) const noexcept { return chunk % chunks_ * chunk_bytes_; }
-  /// Large messages within a host: threads store chunks into the inbox, and their heads follow.
+  /// Large messages within a host: threads store chunks into the receive ring, and their heads
+  /// follow.
   void prepare_staging();
   bool by_threads(const Send& send) const noexcept;
   void stage(const ChunkHead& head, std::uint16_t slot);
@@ -113,8 +115,8 @@ class Sender final : public Comm {
 
   Pages clear_to_send_memory_;  // nothing else of the process is on pages that the fabric writes
   ClearToSendRing* clear_to_send_ = nullptr;
-  std::unique_ptr<MemoryRegion> board_region_;
-  RemoteRegionId inbox_{};
+  std::unique_ptr<MemoryRegion> clear_to_send_region_;
+  RemoteRegionId receive_ring_{};
   struct GivenRegion {
     std::uint32_t id = 0;
     RemoteRegionId region{};
@@ -136,13 +138,13 @@ class Sender final : public Comm {
     ChunkHead head;
     std::uint16_t slot = 0;
   };
-  std::vector<Staged> staged_;         // by the inbox's places; empty: nothing is
-  std::uint64_t next_head_ = 0;        // chunks from here to next_chunk_ are staged
-  std::span<std::byte> inbox_mapped_;  // where this process can store into it
-  std::uint64_t group_ = 1;            // the oldest that is not all matched
-  std::uint32_t matched_ = 0;          // its items, as bits
-  bool early_ = false;                 // the peer takes early messages
-  EarlyList<int> early_tags_;          // of those that have no item yet, in their order
+  std::vector<Staged> staged_;                // by the receive ring's places; empty: nothing is
+  std::uint64_t next_head_ = 0;               // chunks from here to next_chunk_ are staged
+  std::span<std::byte> receive_ring_mapped_;  // where this process can store into it
+  std::uint64_t group_ = 1;                   // the oldest that is not all matched
+  std::uint32_t matched_ = 0;                 // its items, as bits
+  bool eager_ = false;                        // the peer takes eager messages
+  EagerList<int> eager_tags_;                 // of those that have no item yet, in their order
   std::array<Send, kMaxSends> sends_{};
   std::vector<std::uint16_t> free_;
   std::array<std::uint16_t, kMaxSends> queue_{};  // ring of sends with chunks to post

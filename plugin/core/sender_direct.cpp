@@ -9,7 +9,7 @@
 namespace gdrx::net {
 namespace {
 
-// Below, one message to the inbox and a copy are quicker than a write and a head.
+// Below, one message to the receive ring and a copy are quicker than a write and a head.
 constexpr Bytes kLeastDirect = 16 * 1024;
 
 }  // namespace
@@ -23,7 +23,7 @@ Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* 
   const std::uint32_t id = item.memory & ~kOnlyDirect;
   const bool only_direct = (item.memory & kOnlyDirect) != 0;
   if (size == 0) return Route{};
-  if (lane().fabric() == "ucx") {
+  if (device_context().fabric() == "ucx") {
     if (id != 0) return route_to_gpu(id, item.offset, size);
     if (memory == nullptr || !memory->gpu) return Route{};
     return fail(Errc::unsupported, "GPU memory for a peer that receives in host memory");
@@ -32,7 +32,7 @@ Result<Sender::Route> Sender::route(const Item& item, Bytes size, const Memory* 
   if (id == 0 || (!only_direct && (size < kLeastDirect || memory == nullptr))) return Route{};
   // Its description comes over another way than the group that names it.
   const bool known = id <= last_given_ || (read_channel() && id <= last_given_);
-  if (!known) return Route{only_direct ? Route::Way::later : Route::Way::inbox, {}, {}};
+  if (!known) return Route{only_direct ? Route::Way::later : Route::Way::receive_ring, {}, {}};
   const GivenRegion* given = find_given(id);
   if (given == nullptr || item.offset > given->bytes || size > given->bytes - item.offset) {
     return fail(Errc::protocol, peer_name_ + " names memory beyond what it gave");

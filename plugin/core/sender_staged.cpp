@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large messages within a host: other threads store their chunks into the inbox, which is mapped
-// here, and a chunk's head follows once all of it is there.
+// Large messages within a host: other threads store their chunks into the receive ring, which is
+// mapped here, and a chunk's head follows once all of it is there.
 #include "plugin/core/sender.hpp"
 
 namespace gdrx::net {
 
 void Sender::prepare_staging() {
-  if (lane().copy_threads() == nullptr) return;
-  inbox_mapped_ = endpoint_->mapped(inbox_);
-  if (inbox_mapped_.size() / chunk_bytes_ < chunks_) return;
+  if (device_context().copy_threads() == nullptr) return;
+  receive_ring_mapped_ = endpoint_->mapped(receive_ring_);
+  if (receive_ring_mapped_.size() / chunk_bytes_ < chunks_) return;
   staged_ = std::vector<Staged>(chunks_);
 }
 
@@ -20,13 +20,13 @@ void Sender::stage(const ChunkHead& head, std::uint16_t slot) {
   Staged& staged = staged_[next_chunk_ % chunks_];
   staged.head = head;
   staged.slot = slot;
-  staged.job.to = inbox_mapped_.data() + place_of(next_chunk_) + kChunkHead;
+  staged.job.to = receive_ring_mapped_.data() + place_of(next_chunk_) + kChunkHead;
   staged.job.from = sends_[slot].bytes.data() + head.offset;
   staged.job.bytes = head.bytes;
   staged.job.in_order = false;  // the head tells of all of it
   ++sends_[slot].staged;
   ++next_chunk_;
-  lane().copy_threads()->start(staged.job);
+  device_context().copy_threads()->start(staged.job);
   stats::page().thread_chunks.add(1);
 }
 
@@ -34,7 +34,7 @@ Result<Progress> Sender::post_staged() {
   while (next_head_ < next_chunk_) {
     Staged& staged = staged_[next_head_ % chunks_];
     if (!staged.job.is_done()) {
-      lane().copy_threads()->help();
+      device_context().copy_threads()->help();
       if (!staged.job.is_done()) return Progress::pending;
     }
     if (GDRX_TRY(post_head(staged.head, {}, staged.slot)) == Progress::pending) {
@@ -48,7 +48,7 @@ Result<Progress> Sender::post_staged() {
 
 void Sender::finish_staged() noexcept {
   for (std::uint64_t chunk = next_head_; chunk < next_chunk_; ++chunk) {
-    lane().copy_threads()->finish(staged_[chunk % chunks_].job);
+    device_context().copy_threads()->finish(staged_[chunk % chunks_].job);
   }
 }
 

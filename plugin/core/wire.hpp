@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two plugins say to each other: the handle that NCCL carries, the side channel's greeting,
-// the board that a receiver fills in the sender's memory and the head of every chunk. Nothing of it
-// is trusted by who receives it.
+// the clear-to-send ring that a receiver fills in the sender's memory and the head of every chunk.
+// Nothing of it is trusted by who receives it.
 #pragma once
 
 #include <array>
@@ -44,36 +44,36 @@ Result<Key> side_channel_key(const Handle& handle, const Config& config);
 /// What the connecting side says that it wants.
 inline constexpr std::string_view kSideChannel = "gdrx-net-5";
 
-/// Who a lane is to its peers.
-struct LaneId {
+/// Who a device context is to its peers.
+struct DeviceContextId {
   std::uint64_t nonce = 0;
   std::int32_t rank = 0;
   std::uint32_t reserved = 0;
 };
 
-/// From the sender; the lane's address and the board's key follow.
+/// From the sender; the device context's address and the clear-to-send ring's key follow.
 struct Hello {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
-  LaneId lane;
+  DeviceContextId device_context;
   std::array<char, 8> fabric{};
   std::uint32_t comm = 0;
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Hello) == 40 && std::is_trivially_copyable_v<Hello>);
 
-/// The receiver's answer, or a frame that says why there is none: empty if its lane knows a third
-/// by this one's rank. The lane's address and the inbox's key follow.
+/// The receiver's answer, or a frame that says why there is none: empty if its device context knows
+/// a third by this one's rank. The device context's address and the receive ring's key follow.
 struct Welcome {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kWireVersion;
-  LaneId lane;
+  DeviceContextId device_context;
   std::uint32_t comm = 0;
   std::uint32_t chunks = 0;
   std::uint64_t chunk_bytes = 0;
   std::array<std::uint64_t, 2> gpu{};  // the socket over which GPU memory is handed over; or zeros
   std::uint32_t filled = 0;  // the immediate that says: the next item, to its end, is in its place
-  std::uint32_t early = 0;   // 1: small messages may come before their receive is posted
+  std::uint32_t eager = 0;   // 1: small messages may come before their receive is posted
 };
 static_assert(sizeof(Welcome) == 64 && std::is_trivially_copyable_v<Welcome>);
 
@@ -86,7 +86,8 @@ struct Given {
 };
 static_assert(sizeof(Given) == 16 && std::is_trivially_copyable_v<Given>);
 
-/// In Item::memory: no processor reaches it, so that nothing for it may go through the inbox.
+/// In Item::memory: no processor reaches it, so that nothing for it may go through the receive
+/// ring.
 inline constexpr std::uint32_t kOnlyDirect = 1U << 31;
 
 /// One receive of a group.
@@ -94,7 +95,7 @@ struct Item {
   std::uint64_t size = 0;
   std::uint64_t offset = 0;  // in that memory
   std::int32_t tag = 0;
-  std::uint32_t memory = 0;  // handed over under this number; 0: through the inbox alone
+  std::uint32_t memory = 0;  // handed over under this number; 0: through the receive ring alone
 };
 
 /// One irecv(), clear to send.
@@ -116,12 +117,12 @@ struct ClearToSendRing {
 static_assert(sizeof(ClearToSendRing) == 64 + kClearToSendGroups * sizeof(Group));
 static_assert(std::is_trivially_copyable_v<ClearToSendRing>);
 
-/// Early messages: most bytes of one, most of a connection that no receive is known for.
-inline constexpr std::size_t kEarlyBytes = 8192;
-inline constexpr std::size_t kMostEarly = 16;
+/// Eager messages: most bytes of one, most of a connection that no receive is known for.
+inline constexpr std::size_t kEagerBytes = 8192;
+inline constexpr std::size_t kMostEager = 16;
 
-/// In front of a chunk's bytes in the inbox, which are whole lines (kLine) but for a message's end.
-/// Of group 0: a whole early message, `item` its tag.
+/// In front of a chunk's bytes in the receive ring, which are whole lines (kLine) but for a
+/// message's end. Of group 0: a whole eager message, `item` its tag.
 struct ChunkHead {
   std::uint64_t sequence = 0;  // 1, 2, ...: whether it is there
   std::uint64_t group = 0;

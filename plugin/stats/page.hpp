@@ -43,7 +43,7 @@ struct alignas(64) Connection {
   Counter small;                          // messages of one chunk
   Counter chunks;                         // written or taken
   Counter direct;                         // messages written straight to their place
-  Counter early;                          // messages before their receive was known
+  Counter eager;                          // messages before their receive was known
   Counter waits;                          // calls that had to be tried again
   Counter stalls;                         // reported
   Counter open;                           // requests under way
@@ -61,7 +61,7 @@ struct Page {
   Counter full;               // connections that found no slot here
   Counter registrations;      // of memory with a device
   Counter registration_hits;  // asked for and there already
-  Counter rails_down;         // that failed, over all lanes
+  Counter rails_down;         // that failed, over all device contexts
   Counter resent;             // parts of messages sent again after that
   Counter copied;             // bytes copied to be sent, since they were not registered
   Counter thread_chunks;      // that went to the threads that copy

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/stats/prometheus.hpp"
+#include "base/printable.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,11 +28,12 @@ constexpr Metric kMetrics[] = {
     {"messages_total", "counter", "Messages that are done.", &Connection::messages},
     {"bytes_total", "counter", "Bytes of these.", &Connection::bytes},
     {"small_messages_total", "counter", "Messages of one chunk.", &Connection::small},
-    {"chunks_total", "counter", "Chunks written to or taken from an inbox.", &Connection::chunks},
+    {"chunks_total", "counter", "Chunks written to or taken from a receive ring.",
+     &Connection::chunks},
     {"direct_messages_total", "counter",
-     "Messages written straight to their place, past the inbox.", &Connection::direct},
+     "Messages written straight to their place, past the receive ring.", &Connection::direct},
     {"early_messages_total", "counter", "Messages before their receive was known.",
-     &Connection::early},
+     &Connection::eager},
     {"waits_total", "counter", "Calls that NCCL had to repeat.", &Connection::waits},
     {"stalls_total", "counter", "Stalls that were reported.", &Connection::stalls},
     {"requests_open", "gauge", "Requests under way.", &Connection::open},
@@ -41,9 +43,9 @@ constexpr Metric kMetrics[] = {
 template <std::size_t kSize>
 std::string quoted(const std::array<char, kSize>& text) {
   std::string out;
-  for (const char c : std::string_view(text.data(), strnlen(text.data(), kSize))) {
+  for (const char c : printable_ascii({text.data(), strnlen(text.data(), kSize)})) {
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
+    out += c;
   }
   return out;
 }

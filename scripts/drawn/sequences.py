@@ -7,7 +7,7 @@ def a_call():
     return sequence("An allReduce of host memory, with its threads", ["program's thread", "communicator's thread", "other ranks"], [
         (0, "gdrxAllReduce(..., &request): checks the arguments,\nposts the call, returns at once"),
         (0, "The tuner picks an algorithm, alike on every rank"),
-        (0, 2, "handshake word: what this rank calls,\nin each message and in the arena"),
+        (0, 2, "call signature: what this rank calls,\nin each message and in the arena"),
         (0, "gdrxWait or gdrxTest steps the execution;\na step never waits"),
         (0, 2, "messages, or stores to shared memory"),
         (2, 0, "what the others send"),
@@ -25,8 +25,8 @@ def a_call():
 def clear_to_send():
     return sequence("A message of the NCCL plugin: clear to send comes first", ["sender: NCCL's isend", "receiver: NCCL's irecv"], [
         (1, 0, "handle, carried by NCCL:\naddress of a listening socket, key"),
-        (0, 1, "side channel, TLS: hello\n(address of the lane, key of the clear-to-send ring)"),
-        (1, 0, "welcome (address of the lane, key of the receive ring)"),
+        (0, 1, "side channel, TLS: hello\n(address of the device context, key of the clear-to-send ring)"),
+        (1, 0, "welcome (address of the device context, key of the receive ring)"),
         (0, 1, "first immediate, over the fabric"),
         (1, 0, "ring: ready"),
         "connect() and accept() give communicators",
@@ -44,17 +44,17 @@ def clear_to_send():
 def a_rail_fails():
     return sequence("A rail fails while a message is under way", ["rank 0", "rank 1"], [
         "addresses of each port went through the bootstrap",
-        (0, 1, "datagram: hello (link, life 1, QPs, credits), repeated"),
+        (0, 1, "datagram: hello (port pair, epoch 1, QPs, credits), repeated"),
         (1, 0, "hello (ready), then ready and up"),
         (0, 1, "rail 0: SEND envelope (message 7, 2 stripes)"),
         (0, 1, "rail 0: WRITE with immediate, stripe 0"),
         (0, 1, "rail 1: WRITE with immediate, stripe 1", "lost"),
-        (0, "retry exceeded: rail 1 is fenced.\nQPs to error, drained, destroyed"),
-        (0, 1, "datagram over every rail: fenced\n(link 1, life 1, received n)"),
+        (0, "retry exceeded: rail 1 is quiesced.\nQPs to error, drained, destroyed"),
+        (0, 1, "datagram over every rail: quiesced\n(port pair 1, epoch 1, received n)"),
         (1, "the same: its QPs end"),
-        (1, 0, "fenced (answer, received m)"),
-        (0, "The first m units landed, the others did not"),
+        (1, 0, "quiesced (answer, received m)"),
+        (0, "The first m fragments landed, the others did not"),
         (0, 1, "rail 0: WRITE with immediate, stripe 1"),
         (1, "delivers message 7, once"),
-        (0, 1, "hello (link 1, life 2, new QPs),\nonce the port is active, with back-off"),
+        (0, 1, "hello (port pair 1, epoch 2, new QPs),\nonce the port is active, with back-off"),
     ], apart=420)

@@ -74,7 +74,7 @@ def right(run):
 
 
 def resent(out):
-    return sum(int(n) for n in re.findall(r"settled: (\d+) sent again", out))
+    return sum(int(n) for n in re.findall(r"reconciled: (\d+) sent again", out))
 
 
 def next_ranks(runs, setting, env, wanted, begun=()):

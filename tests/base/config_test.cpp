@@ -21,13 +21,13 @@ TEST(LoadConfig, TakesItsOwnVariablesAndLeavesTheRest) {
   EXPECT_EQ(config.heartbeat, Config{}.heartbeat);
 }
 
-TEST(LoadConfig, EveryKnobReadsWhatItPrints) {
-  for (const Knob& knob : config_table()) {
+TEST(LoadConfig, EveryVariableReadsWhatItPrints) {
+  for (const Variable& variable : config_table()) {
     Config config;
-    const std::string printed = knob.print(config);
-    ASSERT_TRUE(knob.parse(config, printed)) << knob.env << '=' << printed;
-    EXPECT_EQ(knob.print(config), printed) << knob.env;
-    EXPECT_FALSE(knob.help.empty()) << knob.env;
+    const std::string printed = variable.print(config);
+    ASSERT_TRUE(variable.parse(config, printed)) << variable.env << '=' << printed;
+    EXPECT_EQ(variable.print(config), printed) << variable.env;
+    EXPECT_FALSE(variable.help.empty()) << variable.env;
   }
 }
 
@@ -74,10 +74,10 @@ INSTANTIATE_TEST_SUITE_P(Values, BadValue,
 
 TEST(LoadConfig, AnEmptyVariableIsOneThatIsNotSet) {
   const Config none;
-  for (const Knob& knob : config_table()) {
-    const auto config = load_config({std::string(knob.env) + "="});
+  for (const Variable& variable : config_table()) {
+    const auto config = load_config({std::string(variable.env) + "="});
     ASSERT_TRUE(config) << config.error().what;
-    EXPECT_EQ(knob.print(config->config), knob.print(none)) << knob.env;
+    EXPECT_EQ(variable.print(config->config), variable.print(none)) << variable.env;
   }
   const auto unknown = load_config({"GDRX_ALGOO="});
   ASSERT_TRUE(unknown);
@@ -94,7 +94,7 @@ TEST(UnknownVariable, IsReportedWithTheNearestName) {
 
 RC_GTEST_PROP(NearestName, FindsEachNameWithOneLetterWrong, ()) {
   std::vector<std::string_view> known;
-  for (const Knob& knob : config_table()) known.push_back(knob.env);
+  for (const Variable& variable : config_table()) known.push_back(variable.env);
   const auto name = *rc::gen::elementOf(known);
   std::string typed(name);
   typed[*rc::gen::inRange<std::size_t>(5, typed.size())] = '#';

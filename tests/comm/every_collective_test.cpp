@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/plan/machine.hpp"
+#include "collectives/plan/interpreter.hpp"
 #include "gdrx/plan.hpp"
 #include "gdrx/traits.hpp"
 #include "tests/comm/world.hpp"

@@ -53,7 +53,7 @@ struct Made {
   bool elsewhere = false;  // not in the arena: it only has its number
   std::vector<bool> whole{};
 
-  Word word(std::uint64_t number) const {
+  CallSignature signature(std::uint64_t number) const {
     return {.collective = collective,
             .type = DataType::float32,
             .algorithm = algorithm,
@@ -102,7 +102,7 @@ class Host {
   void begin(std::size_t rank, const Made& made) {
     Rank& mine = ranks_[rank];
     ArenaSeat& seat = memory_.seats[rank];
-    seat.begin(made.word(mine.calls));
+    seat.begin(made.signature(mine.calls));
     if (made.elsewhere) {
       ++mine.calls;
       return;
@@ -113,7 +113,7 @@ class Host {
     mine.in.resize(plan::elements(traits.input, made.count, ranks, root));
     for (std::size_t i = 0; i < mine.in.size(); ++i) mine.in[i] = value_of(rank, i, mine.calls);
     mine.out.assign(plan::elements(traits.output, made.count, ranks, root), -1.0F);
-    const ArenaCall call{.word = made.word(mine.calls),
+    const ArenaCall call{.signature = made.signature(mine.calls),
                          .base = mine.stage,
                          .input = reinterpret_cast<const std::byte*>(mine.in.data()),
                          .output = reinterpret_cast<std::byte*>(mine.out.data())};
@@ -261,11 +261,12 @@ class TwoCalls {
  public:
   TwoCalls(const Made& first, const Made& second) : made_{first, second} {}
   OneBlock begin(std::size_t rank) {
-    const Word word = made_[rank].word(numbers_[rank]++);
-    memory_.seats[rank].begin(word);
+    const CallSignature signature = made_[rank].signature(numbers_[rank]++);
+    memory_.seats[rank].begin(signature);
     const auto* const in = reinterpret_cast<const std::byte*>(in_.data());
-    return {memory_.seats[rank],
-            {.word = word, .input = in, .output = reinterpret_cast<std::byte*>(out_.data())}};
+    return {
+        memory_.seats[rank],
+        {.signature = signature, .input = in, .output = reinterpret_cast<std::byte*>(out_.data())}};
   }
   std::array<Made, 2> made_;
   Memory memory_{2, false};
@@ -314,9 +315,9 @@ TEST(OneBlock, NamesOnlyWhomItHasWaitedForInThisCall) {
   }
   // Of the call before nothing is left.
   both.made_[0] = {.collective = Collective::all_reduce, .count = 2};
-  const Word word = both.made_[0].word(both.numbers_[0]++);
-  both.memory_.seats[0].begin(word);
-  const ArenaExecution next(both.memory_.seats[0], {.word = word});
+  const CallSignature signature = both.made_[0].signature(both.numbers_[0]++);
+  both.memory_.seats[0].begin(signature);
+  const ArenaExecution next(both.memory_.seats[0], {.signature = signature});
   EXPECT_TRUE(next.awaited().empty());
   EXPECT_EQ(next.waiting_for(), "its next step");
 }

@@ -62,10 +62,10 @@ class Ranks {
     std::uint64_t all = 0;
     for (const std::uint64_t count : from) all += count;
     mine.out.assign(all, -1.0F);
-    const Word word{.collective = Collective::all_to_all_v, .sequence = mine.calls};
-    seats_[rank].begin(word);
+    const CallSignature signature{.collective = Collective::all_to_all_v, .sequence = mine.calls};
+    seats_[rank].begin(signature);
     return {seats_[rank],
-            {.word = word,
+            {.signature = signature,
              .element = sizeof(float),
              .input = reinterpret_cast<const std::byte*>(mine.in.data()),
              .output = reinterpret_cast<std::byte*>(mine.out.data()),
@@ -126,14 +126,14 @@ class Ranks {
     if (!mine.block) {
       mine.in.assign(100, static_cast<float>(rank + mine.calls));
       mine.sum.assign(100, -1.0F);
-      const Word word{.collective = Collective::all_reduce,
-                      .type = DataType::float32,
-                      .algorithm = plan::Algorithm::one_shot,
-                      .sequence = mine.calls,
-                      .count = 100};
-      seats_[rank].begin(word);
+      const CallSignature signature{.collective = Collective::all_reduce,
+                                    .type = DataType::float32,
+                                    .algorithm = plan::Algorithm::one_shot,
+                                    .sequence = mine.calls,
+                                    .count = 100};
+      seats_[rank].begin(signature);
       mine.block.emplace(seats_[rank],
-                         ArenaCall{.word = word,
+                         ArenaCall{.signature = signature,
                                    .base = mine.stage,
                                    .input = reinterpret_cast<const std::byte*>(mine.in.data()),
                                    .output = reinterpret_cast<std::byte*>(mine.sum.data())});
@@ -210,7 +210,8 @@ TEST(Parcels, AreTooLargeWhereTheSumOfTheirLengthsWouldRunOver) {
   Ranks host(2);
   host.begin(0, {{0, 0}, {0, 0}});
   Parts parts{{{Rank{0}, {}}, {Rank{1}, {0, ~std::uint64_t{0} / 4 + 2}}}, {}};
-  EXPECT_TRUE(Parcels(host.seat(0), {.word = {}, .element = 4, .parts = &parts}, 0).by_messages());
+  EXPECT_TRUE(
+      Parcels(host.seat(0), {.signature = {}, .element = 4, .parts = &parts}, 0).by_messages());
 }
 
 TEST(Parcels, OfAnotherLengthAreNamedWithBoth) {
@@ -248,8 +249,9 @@ TEST(Parcels, WithLengthsOutOfAllBoundsAreNotTaken) {
       std::memcpy(host.seat(0).layout().slot(0, 0), lengths, sizeof lengths);
       Parts parts{one_behind_another({0, 0}), one_behind_another({length, 0})};
       host.begin(1, own);
-      Parcels taker(host.seat(1),
-                    {.word = giver.call().word, .element = sizeof(float), .parts = &parts}, 0);
+      Parcels taker(
+          host.seat(1),
+          {.signature = giver.call().signature, .element = sizeof(float), .parts = &parts}, 0);
       ASSERT_TRUE(taker.ready());
       EXPECT_FALSE(taker.all_here()) << where << " " << length;
       EXPECT_EQ(taker.check(0).has_value(), where == 3) << where << " " << length;
@@ -262,14 +264,14 @@ TEST(Parcels, OfARootWithLengthsOutOfAllBoundsAreNotTaken) {
   for (const std::uint32_t where : {1U, 2U}) {
     for (const std::uint32_t length : {4U, 1020U, 0x3fffffffU, ~0U}) {
       Ranks host(2);
-      const Word word{.collective = Collective::scatter_v, .root = 0};
+      const CallSignature signature{.collective = Collective::scatter_v, .root = 0};
       const Parts given{one_behind_another({0, 4}), {{Rank{0}, {}}}};
       const Parts taken{{}, {{Rank{0}, {0, length}}}};
       const std::vector<float> in(4);
       std::vector<float> out(4);
-      for (const int rank : {0, 1}) host.seat(static_cast<std::size_t>(rank)).begin(word);
+      for (const int rank : {0, 1}) host.seat(static_cast<std::size_t>(rank)).begin(signature);
       Parcels giver(host.seat(0),
-                    {.word = word,
+                    {.signature = signature,
                      .element = sizeof(float),
                      .input = reinterpret_cast<const std::byte*>(in.data()),
                      .output = reinterpret_cast<std::byte*>(out.data()),
@@ -283,7 +285,8 @@ TEST(Parcels, OfARootWithLengthsOutOfAllBoundsAreNotTaken) {
         std::memcpy(post + 16, lengths, sizeof lengths);
         std::memcpy(host.seat(0).shelf_of(0), lengths, sizeof lengths);
       }
-      Parcels taker(host.seat(1), {.word = word, .element = sizeof(float), .parts = &taken}, 0);
+      Parcels taker(host.seat(1),
+                    {.signature = signature, .element = sizeof(float), .parts = &taken}, 0);
       ASSERT_TRUE(taker.ready());
       EXPECT_EQ(taker.all_here(), length == 4) << where << " " << length;
       EXPECT_EQ(taker.check(0).has_value(), length == 4) << where << " " << length;

@@ -45,14 +45,14 @@ class WrittenEnd : public testing::Test {
       const auto at = static_cast<std::size_t>(rank);
       in_[at].assign(kCount, 1.0F + static_cast<float>(rank));
       out_[at].assign(kCount, -1.0F);
-      Word word;
-      word.collective = Collective::all_reduce;
-      word.type = DataType::float32;
-      word.algorithm = plan::Algorithm::two_shot;
-      word.sequence = calls_;
-      word.count = kCount;
-      seats_[at].begin(word);
-      const ArenaCall call{.word = word,
+      CallSignature signature;
+      signature.collective = Collective::all_reduce;
+      signature.type = DataType::float32;
+      signature.algorithm = plan::Algorithm::two_shot;
+      signature.sequence = calls_;
+      signature.count = kCount;
+      seats_[at].begin(signature);
+      const ArenaCall call{.signature = signature,
                            .base = base_,
                            .input = reinterpret_cast<const std::byte*>(in_[at].data()),
                            .output = reinterpret_cast<std::byte*>(out_[at].data()),

@@ -28,7 +28,7 @@ inline const std::string kRoce = kUp + "/0000:12:02.0/0000:15:00.0";
 inline constexpr const char* kVerbs0 = "sys/class/infiniband/mlx5_0";
 inline constexpr const char* kVerbs1 = "sys/class/infiniband/mlx5_1";
 
-/// Answers of calls; what is not set here is read from the tree.
+/// Answers of probes; what is not set here is read from the tree.
 struct Answers {
   std::map<Resource, std::uint64_t> limits{{Resource::memlock, kUnlimited},
                                            {Resource::nofile, 65536}};
@@ -109,32 +109,32 @@ class HostTree {
   }
 
   Host host() const {
-    Calls calls = file_calls(root());
+    Probes probes = file_probes(root());
     const Answers a = answers;
-    calls.libraries_asked = true;
-    calls.limit = [a](Resource which) -> std::optional<std::uint64_t> {
+    probes.libraries_asked = true;
+    probes.limit = [a](Resource which) -> std::optional<std::uint64_t> {
       const auto found = a.limits.find(which);
       return found == a.limits.end() ? std::nullopt : std::optional(found->second);
     };
-    calls.capabilities = [a] { return std::optional(a.capabilities); };
-    calls.file_system_bytes = [a](const std::string&) { return std::optional(a.shm); };
-    const auto exists = calls.open_errno;
-    calls.open_errno = [a, exists](const std::string& path) {
+    probes.capabilities = [a] { return std::optional(a.capabilities); };
+    probes.file_system_bytes = [a](const std::string&) { return std::optional(a.shm); };
+    const auto exists = probes.open_errno;
+    probes.open_errno = [a, exists](const std::string& path) {
       const auto found = a.open_errno.find(path);
       return found == a.open_errno.end() ? exists(path) : found->second;
     };
-    calls.affinity = [a] { return a.affinity; };
-    calls.environment = [a] { return a.environment; };
-    calls.cuda = [a] { return a.cuda; };
-    calls.nvml = [a] { return a.nvml; };
-    calls.verbs = [a] { return a.verbs; };
-    calls.dcb = [a](const std::string& interface) -> Result<Dcb> {
+    probes.affinity = [a] { return a.affinity; };
+    probes.environment = [a] { return a.environment; };
+    probes.cuda = [a] { return a.cuda; };
+    probes.nvml = [a] { return a.nvml; };
+    probes.verbs = [a] { return a.verbs; };
+    probes.dcb = [a](const std::string& interface) -> Result<Dcb> {
       const auto found = a.dcb.find(interface);
       if (found != a.dcb.end()) return found->second;
       return fail(Errc::unsupported, "dcbnl IEEE_GET", EOPNOTSUPP);
     };
-    calls.proofs = [a] { return a.proofs; };
-    return {root(), calls};
+    probes.proofs = [a] { return a.proofs; };
+    return {root(), probes};
   }
   Report diagnose() const {
     auto report = doctor::diagnose(host());

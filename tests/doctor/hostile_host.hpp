@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "gdrx/snapshot.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "topo/read/file_tree.hpp"
 
 namespace gdrx::doctor::test {
@@ -39,14 +39,14 @@ class HostileHost {
     add("etc/os-release", "ID=" + text_() + "\nPRETTY_NAME=" + text_() + "\n");
     add("proc/sys/vm/max_map_count", "1");
     add("proc/sys/kernel/numa_balancing", "1");
-    calls_ += fmt::format("memlock 4096\nnofile 12\nkernel 5.4.{0}\naffinity {0}\n", line());
-    calls_ += fmt::format("proofs tried\nproof {} port=1 gpu= way=host errno=5 problem={}\n",
-                          word(), line());
-    calls_ +=
+    probes_ += fmt::format("memlock 4096\nnofile 12\nkernel 5.4.{0}\naffinity {0}\n", line());
+    probes_ += fmt::format("proofs tried\nproof {} port=1 gpu= way=host errno=5 problem={}\n",
+                           word(), line());
+    probes_ +=
         fmt::format("verbs dmabuf=1\nverbs-device {} open=0 dmabuf=95 max=5 active=3\n", word());
-    calls_ += fmt::format("cuda 12040\ncuda-device {} gdr=0 dmabuf=0 export={}\n", word(), line());
-    calls_ += "environment NCCL_IB_GID_INDEX=" + line() + "\nenvironment NCCL_TOPO_FILE=" + line();
-    add("gdrx/calls", calls_ + "\n");
+    probes_ += fmt::format("cuda 12040\ncuda-device {} gdr=0 dmabuf=0 export={}\n", word(), line());
+    probes_ += "environment NCCL_IB_GID_INDEX=" + line() + "\nenvironment NCCL_TOPO_FILE=" + line();
+    add("gdrx/calls", probes_ + "\n");
   }
 
   /// Empty where there is no report.
@@ -112,14 +112,14 @@ class HostileHost {
     add("sys/class/infiniband/" + nic, "../../" + at.substr(4), topo::FileTree::Kind::link);
     const std::string node = "uverbs" + name();
     add("sys/class/infiniband_verbs/" + node + "/ibdev", nic);
-    calls_ += "open /dev/infiniband/" + node + " 13\n";
-    calls_ += "dcb " + interface + " pfc=0 sent=0 received=0 dscp=0\n";
+    probes_ += "open /dev/infiniband/" + node + " 13\n";
+    probes_ += "dcb " + interface + " pfc=0 sent=0 received=0 dscp=0\n";
     return nic;
   }
 
   std::function<std::string()> text_;
   std::shared_ptr<topo::FileTree> files_ = std::make_shared<topo::FileTree>();
-  std::string calls_;
+  std::string probes_;
 };
 
 struct Shell {

@@ -3,7 +3,7 @@
 #include "doctor/checks/config_space.hpp"
 
 #include "doctor/distribution.hpp"
-#include "doctor/facts.hpp"
+#include "doctor/host_facts.hpp"
 #include "tests/doctor/host_tree.hpp"
 
 namespace gdrx::doctor {
@@ -61,7 +61,7 @@ TEST(Distribution, FixesAreItsOwn) {
   EXPECT_EQ(test::of(host.diagnose(), "nvidia-driver")[0].fix[0], "dnf install -y nvidia-open");
 }
 
-TEST(FileCalls, ReadLimitsCapabilitiesAndSizesOfACopy) {
+TEST(FileProbes, ReadLimitsCapabilitiesAndSizesOfACopy) {
   HostTree host;
   host.write("proc/self/limits",
              "Limit                     Soft Limit           Hard Limit           Units\n"
@@ -69,14 +69,14 @@ TEST(FileCalls, ReadLimitsCapabilitiesAndSizesOfACopy) {
              "Max locked memory         65536                65536                bytes\n");
   host.write("proc/self/status", "Name: x\nCapEff:\t0000000000004000\nCpus_allowed_list:\t0-3\n");
   host.write("proc/self/mounts", "tmpfs /dev/shm tmpfs rw,size=65536k 0 0\n");
-  const Calls calls = file_calls(host.root());
-  EXPECT_EQ(calls.limit(Resource::memlock), 65536u);
-  EXPECT_EQ(calls.limit(Resource::nofile), 1024u);
-  EXPECT_EQ(calls.capabilities(), std::uint64_t{1} << kCapIpcLock);
-  EXPECT_EQ(calls.file_system_bytes("/dev/shm"), std::uint64_t{64} << 20);
-  EXPECT_EQ(calls.affinity(), "0-3");
-  EXPECT_FALSE(calls.cuda());
-  const auto report = diagnose({host.root(), calls});
+  const Probes probes = file_probes(host.root());
+  EXPECT_EQ(probes.limit(Resource::memlock), 65536u);
+  EXPECT_EQ(probes.limit(Resource::nofile), 1024u);
+  EXPECT_EQ(probes.capabilities(), std::uint64_t{1} << kCapIpcLock);
+  EXPECT_EQ(probes.file_system_bytes("/dev/shm"), std::uint64_t{64} << 20);
+  EXPECT_EQ(probes.affinity(), "0-3");
+  EXPECT_FALSE(probes.cuda());
+  const auto report = diagnose({host.root(), probes});
   ASSERT_TRUE(report);
   EXPECT_EQ(test::of(*report, "libibverbs")[0].severity, Severity::unknown);
 }
@@ -141,7 +141,7 @@ TEST(PcieLink, AnIdleGpusLowRateIsNoFault) {
   }
 }
 
-TEST(Calls, ThatDoNotAnswerGiveUnknownWithTheReason) {
+TEST(Probes, ThatDoNotAnswerGiveUnknownWithTheReason) {
   HostTree host;
   host.answers.cuda = fail(Errc::unsupported, "libcuda.so.1 cannot be loaded");
   host.answers.nvml = fail(Errc::unsupported, "libnvidia-ml.so.1 cannot be loaded");
@@ -154,7 +154,7 @@ TEST(Calls, ThatDoNotAnswerGiveUnknownWithTheReason) {
 }
 
 TEST(Host, WithoutASysFolderIsOneClearError) {
-  const auto report = diagnose({"/nowhere", file_calls("/nowhere")});
+  const auto report = diagnose({"/nowhere", file_probes("/nowhere")});
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().what.find("no sys folder"), std::string::npos);
 }

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "tests/doctor/host_tree.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 #include "topo/read/tar.hpp"
 
 namespace gdrx::doctor {
@@ -206,16 +206,16 @@ TEST(Snapshot, SaysWhatLibrariesAnswered) {
   host.answers.cuda->devices[0].dmabuf_export = "two words";
   const auto snapshot = topo::parse_snapshot(capture_of(host), "x");
   ASSERT_TRUE(snapshot);
-  const Calls calls = host_of(*snapshot).calls;
-  const auto cuda = calls.cuda();
+  const Probes probes = host_of(*snapshot).probes;
+  const auto cuda = probes.cuda();
   ASSERT_TRUE(cuda);
   EXPECT_EQ(cuda->driver, 12040);
   EXPECT_EQ(cuda->devices[0].dmabuf_export, "two words");
-  EXPECT_EQ(calls.nvml().error().code, Errc::mismatch);
-  EXPECT_EQ(calls.verbs()->devices.size(), 2u);
-  EXPECT_EQ(calls.limit(Resource::memlock), kUnlimited);
-  EXPECT_EQ(calls.open_errno("/dev/infiniband/uverbs0"), 0);
-  EXPECT_EQ(calls.open_errno("/dev/infiniband/uverbs7"), ENOENT);
+  EXPECT_EQ(probes.nvml().error().code, Errc::mismatch);
+  EXPECT_EQ(probes.verbs()->devices.size(), 2u);
+  EXPECT_EQ(probes.limit(Resource::memlock), kUnlimited);
+  EXPECT_EQ(probes.open_errno("/dev/infiniband/uverbs0"), 0);
+  EXPECT_EQ(probes.open_errno("/dev/infiniband/uverbs7"), ENOENT);
 }
 
 TEST(Snapshot, OfASnapshotIsTheSnapshot) {
@@ -315,10 +315,10 @@ TEST(Snapshot, WithWrongBytesIsReadOrRefused) {
   for (int round = 0; round < 300; ++round) {
     std::string bad = good;
     // Below gdrx/ and in contents: a header's sum would refuse most of the others.
-    const std::size_t calls = bad.find("# what calls answered");
-    const std::size_t length = bad.find('\0', calls) - calls;
+    const std::size_t probes = bad.find("# what calls answered");
+    const std::size_t length = bad.find('\0', probes) - probes;
     for (int i = 0; i < 8; ++i) {
-      const std::size_t at = round % 2 == 0 ? random(bad.size()) : calls + random(length);
+      const std::size_t at = round % 2 == 0 ? random(bad.size()) : probes + random(length);
       bad[at] = static_cast<char>(random(256));
     }
     const auto snapshot = topo::parse_snapshot(bad, "bad");

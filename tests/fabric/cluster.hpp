@@ -20,7 +20,7 @@ struct Host {
   std::shared_ptr<verbs::VerbsDevice> device;
   std::unique_ptr<MemoryRegion> receive_ring;
   std::vector<std::unique_ptr<Endpoint>> endpoints;  // by rank; null: itself
-  std::vector<RemoteRegionId> inboxes;               // of the others
+  std::vector<RemoteRegionId> receive_rings;         // of the others
   std::vector<Completion> completions;               // all so far
   std::vector<std::string> log;
   std::string error;  // of poll()
@@ -119,7 +119,7 @@ class Cluster {
     op.header = header;
     op.payload = payload;
     op.local = local;
-    op.remote = host.inboxes[static_cast<std::size_t>(to)];
+    op.remote = host.receive_rings[static_cast<std::size_t>(to)];
     op.offset = offset;
     op.has_immediate = immediate.has_value();
     op.immediate = immediate.value_or(0);
@@ -205,13 +205,13 @@ class Cluster {
   Result<void> connect(int rank) {
     Host& host = (*this)[rank];
     host.endpoints.resize(hosts.size());
-    host.inboxes.resize(hosts.size());
+    host.receive_rings.resize(hosts.size());
     for (int peer = 0; peer < settings_.hosts; ++peer) {
       if (peer == rank || (settings_.star && peer != 0 && rank != 0)) continue;
       const auto at = static_cast<std::size_t>(peer);
       host.endpoints[at] =
           GDRX_TRY(host.device->connect(Rank{peer}, (*this)[peer].device->address()));
-      host.inboxes[at] =
+      host.receive_rings[at] =
           GDRX_TRY(host.endpoints[at]->import_region((*this)[peer].receive_ring->export_key()));
     }
     return {};

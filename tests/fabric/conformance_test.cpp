@@ -200,7 +200,7 @@ TEST_F(Errors, AWrongLocalKeyFailsHere) {
   }
 }
 
-// 10.3.1.7 and 11.4: what the fence of a rail rests on.
+// 10.3.1.7 and 11.4: what the quiescing of a rail rests on.
 TEST_F(Errors, AQpInErrorFlushesItsReceivesAndTakesNoMoreBytes) {
   connect();
   for (std::uint64_t i = 0; i < 4; ++i) receive(b_, i);
@@ -216,7 +216,7 @@ TEST_F(Errors, AQpInErrorFlushesItsReceivesAndTakesNoMoreBytes) {
 }
 
 TEST_F(Errors, WhatIsPostedOnAQpInErrorIsFlushed) {
-  // rxe of Linux 6.1 takes it and completes nothing: a fence ends by the clock then.
+  // rxe of Linux 6.1 takes it and completes nothing: quiescing ends by the clock then.
   if (!subject().device.empty()) GTEST_SKIP() << "a driver may never complete it";
   connect();
   ASSERT_TRUE(a_.qp->to_error().has_value());

@@ -58,7 +58,7 @@ struct Costs {
     WriteOp op;
     op.payload = std::span(data).first(bytes);
     op.local = region.get();
-    op.remote = cluster[0].inboxes[1];
+    op.remote = cluster[0].receive_rings[1];
     op.has_immediate = true;
     op.immediate = 7;
     while (true) {

@@ -305,11 +305,11 @@ class DirectWorld {
     setup.adder = member.adder.get();
     setup.plan = &member.plan;
     setup.finish_over = finish_over(op);
-    setup.word.collective = Collective::all_reduce;
-    setup.word.type = type;
-    setup.word.op = op;
-    setup.word.sequence = member.call;
-    setup.word.count = record.count;
+    setup.signature.collective = Collective::all_reduce;
+    setup.signature.type = type;
+    setup.signature.op = op;
+    setup.signature.sequence = member.call;
+    setup.signature.count = record.count;
     setup.links = &world_.links(rank);
     member.execution = GDRX_TRY(HierarchicalDirect::create(setup));
     return {};

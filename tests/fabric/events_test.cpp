@@ -199,7 +199,7 @@ TEST(PortMtu, ThatChangesIsThatOfTheQpsOfBothEnds) {
 TEST(LogLines, OfARailThatFailsAgainAndAgainAreFew) {
   Cluster cluster(ClusterSettings{});
   const Instant began = cluster.network.now();
-  for (int life = 0; life < 60; ++life) {
+  for (int epoch = 0; epoch < 60; ++epoch) {
     cluster.send(0, 1, pattern(5000, 1), 0, 1);
     cluster.network.break_qps(0, 0);
     cluster.run_for(milliseconds(8));

@@ -96,11 +96,12 @@ TEST(RailFailure, WhatLandedWithoutAcknowledgementIsNotDeliveredTwice) {
   EXPECT_EQ(under(cluster, traffic, [&] { cluster.network.set_fault(Fault::ack_blackout, 0.02); }),
             "");
   EXPECT_GT(cluster.network.fired(Fault::ack_blackout), 0U);
-  EXPECT_GT(cluster[0].device->counters().settled + cluster[1].device->counters().settled, 0U);
+  EXPECT_GT(cluster[0].device->counters().reconciled + cluster[1].device->counters().reconciled,
+            0U);
 }
 
 // A packet stays in a switch until its sender has given up, and comes when its buffer is another's.
-TEST(RailFailure, AGhostWriteFindsItsQpFenced) {
+TEST(RailFailure, AGhostWriteFindsItsQpQuiesced) {
   std::uint64_t held = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     ClusterSettings settings = rails(2);
@@ -123,7 +124,7 @@ TEST(RailFailure, ADeadNicLeavesItsRailForGood) {
 // With adaptive routing a write goes in two parts. The second one is refused, and the first is on
 // its way: it must not land when the message has come over another rail and its buffer is
 // another's.
-TEST(RailFailure, WhatWasPostedInPartIsSentAgainOnlyWhenItsQpIsFenced) {
+TEST(RailFailure, WhatWasPostedInPartIsSentAgainOnlyWhenItsQpIsQuiesced) {
   std::uint64_t refused = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     ClusterSettings settings = rails(2);

@@ -247,7 +247,7 @@ TEST_F(GpuMemoryOf, HostMemoryTalksToGpuMemoryBothWays) {
   for (const std::size_t bytes : {100UL, 50'000UL}) {
     op.payload = regions.from.first(bytes);
     op.local = regions.source.get();
-    op.remote = cluster[0].inboxes[1];
+    op.remote = cluster[0].receive_rings[1];
     op.offset = 128;
     const std::size_t before = cluster.count(1, CompletionKind::immediate);
     ASSERT_TRUE(

@@ -69,7 +69,7 @@ struct Drive {
       WriteOp op;
       op.payload = std::span(data).first(size);
       op.local = i % 2 == 0 ? registered.get() : nullptr;  // or through the staging memory
-      op.remote = cluster[0].inboxes[1];
+      op.remote = cluster[0].receive_rings[1];
       op.has_immediate = true;
       op.immediate = i % 3 == 0 ? 0x12345678U : 5U;
       ++wanted;

@@ -32,7 +32,7 @@ enum class Fault : std::uint8_t {
   rnr,           // the receiver says that it is not ready
   drop_datagram,
   twice_datagram,   // arrives twice, the second time late
-  late_datagram,    // arrives when its sender has repeated it often, or gone on to another life
+  late_datagram,    // arrives when its sender has repeated it often, or gone on to another epoch
   late_completion,  // of the CQ: visible long after the bytes are
   link_flap,        // a port goes down, shortly
   outage,           // a port goes down for longer than the QPs retry
@@ -45,7 +45,7 @@ enum class Fault : std::uint8_t {
   post_fails,       // ibv_post_send returns ENOMEM
   gpu_hold,         // what was written to a GPU is in flight until a read of the NIC pushes it
   slow_host,        // a process does not poll for a while (the harness's)
-  stall,            // the same, for many heartbeats and longer than a fence waits (the harness's)
+  stall,            // the same, for many heartbeats and longer than quiescing waits (the harness's)
   repeat,           // a NIC that does such things delivers again, with bytes or without, what its
                     // sender has no acknowledgement of
   verb_fails,       // one of the verbs is refused at its n-th call, once or from then on

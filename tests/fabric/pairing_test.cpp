@@ -24,7 +24,7 @@ std::vector<RailAddress> ports(std::initializer_list<int> subnets, std::uint8_t 
   return made;
 }
 
-/// "own-peer" of each link; both ends have to find the same.
+/// "own-peer" of each port pair; both ends have to find the same.
 std::string pairs(std::initializer_list<int> own, std::initializer_list<int> peer) {
   const auto a = ports(own, 1);
   const auto b = ports(peer, 2);
@@ -34,7 +34,7 @@ std::string pairs(std::initializer_list<int> own, std::initializer_list<int> pee
   EXPECT_EQ(here.peer_word(), there.own_word());
   std::string text;
   for (std::size_t i = 0; i < here.count; ++i) {
-    text += fmt::format("{}{}-{}", i == 0 ? "" : " ", here.links[i].own, here.links[i].peer);
+    text += fmt::format("{}{}-{}", i == 0 ? "" : " ", here.pairs[i].own, here.pairs[i].peer);
   }
   return text;
 }

@@ -158,7 +158,7 @@ TEST(Wire, ADatagramThatIsShortLongOldOrGarbageIsRefused) {
   EXPECT_TRUE(refused([](Control& c) { c.magic = 7; }));
   EXPECT_TRUE(refused([](Control& c) { c.version = 0; }));
   EXPECT_TRUE(refused([](Control& c) { c.kind = ControlKind{9}; }));
-  EXPECT_TRUE(refused([](Control& c) { c.link = kMaxRails; }));
+  EXPECT_TRUE(refused([](Control& c) { c.pair = kMaxRails; }));
   EXPECT_TRUE(refused([](Control& c) { c.qps = 0; }));
   EXPECT_TRUE(refused([](Control& c) { c.rails = 200; }));
   EXPECT_TRUE(refused([](Control& c) { c.rank = -1; }));

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "collectives/exec/handshake.hpp"
+#include "collectives/exec/call_handshake.hpp"
 #include "collectives/reduce/reducer.hpp"
 
 namespace gdrx::sim {
@@ -277,20 +277,21 @@ TEST_F(RailOfTwo, TurnsWithoutBytesEndAtOnceAndSendNothing) {
   EXPECT_EQ(rail.counters().sent, 0U);
 }
 
-exec::Word word_of(std::uint64_t sequence, std::uint64_t count) {
-  exec::Word word;
-  word.collective = Collective::all_reduce;
-  word.type = DataType::float32;
-  word.algorithm = plan::Algorithm::two_shot;
-  word.sequence = sequence;
-  word.count = count;
-  return word;
+exec::CallSignature signature_of(std::uint64_t sequence, std::uint64_t count) {
+  exec::CallSignature signature;
+  signature.collective = Collective::all_reduce;
+  signature.type = DataType::float32;
+  signature.algorithm = plan::Algorithm::two_shot;
+  signature.sequence = sequence;
+  signature.count = count;
+  return signature;
 }
 
 class HandshakeOf : public RailOfTwo {
  protected:
   /// Both ranks' calls, until both are done or one has failed.
-  std::vector<Result<exec::Step>> shake(const exec::Word& first, const exec::Word& second) {
+  std::vector<Result<exec::Step>> shake(const exec::CallSignature& first,
+                                        const exec::CallSignature& second) {
     std::vector<exec::Handshake> sides;
     for (int rank = 0; rank < 2; ++rank) {
       sides.push_back(*exec::Handshake::create(rank == 0 ? first : second, {Rank{0}, Rank{1}},
@@ -314,7 +315,7 @@ class HandshakeOf : public RailOfTwo {
 
 TEST_F(HandshakeOf, ManyCallsAgreeOneAfterAnother) {
   for (std::uint64_t call = 0; call < 50; ++call) {
-    for (const auto& step : shake(word_of(call, 7), word_of(call, 7))) {
+    for (const auto& step : shake(signature_of(call, 7), signature_of(call, 7))) {
       ASSERT_TRUE(step.has_value()) << describe(step.error());
       ASSERT_EQ(*step, exec::Step::done) << "call " << call;
     }
@@ -322,7 +323,7 @@ TEST_F(HandshakeOf, ManyCallsAgreeOneAfterAnother) {
 }
 
 TEST_F(HandshakeOf, DifferentCallsAreNamedOnBothRanks) {
-  for (const auto& step : shake(word_of(3, 7), word_of(3, 8))) {
+  for (const auto& step : shake(signature_of(3, 7), signature_of(3, 8))) {
     ASSERT_FALSE(step.has_value());
     EXPECT_EQ(step.error().code, Errc::mismatch);
     EXPECT_NE(step.error().what.find("allReduce #3 of 7 float"), std::string::npos)

@@ -54,7 +54,7 @@ class GpuStream {
   std::uint64_t rounds_ = 0;
 };
 
-/// One rank's connections: the cluster's endpoints as Outboxes.
+/// One rank's connections: the cluster's endpoints as send rings.
 class RailLinks final : public exec::Links {
  public:
   RailLinks(Cluster& cluster, int rank)

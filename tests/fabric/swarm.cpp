@@ -78,7 +78,7 @@ class Swarm {
       result.counters.stripes += counters.stripes;
       result.counters.rails_down += counters.rails_down;
       result.counters.resent += counters.resent;
-      result.counters.settled += counters.settled;
+      result.counters.reconciled += counters.reconciled;
       result.counters.flushes += counters.flushes;
       result.counters.staged += counters.staged;
     }

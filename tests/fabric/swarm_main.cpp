@@ -60,15 +60,15 @@ int main(int argc, char** argv) {
     messages += result.messages;
     sum.rails_down += result.counters.rails_down;
     sum.resent += result.counters.resent;
-    sum.settled += result.counters.settled;
+    sum.reconciled += result.counters.reconciled;
     sum.flushes += result.counters.flushes;
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(
-      "{} seeds, {} failed, {:.1f} s; {} messages, {} rails down, {} units resent, {} found "
-      "received by the fence, {} flushes\n",
-      seeds, failed, seconds, messages, sum.rails_down, sum.resent, sum.settled, sum.flushes);
+      "{} seeds, {} failed, {:.1f} s; {} messages, {} rails down, {} fragments resent, {} found "
+      "received by their count, {} flushes\n",
+      seeds, failed, seconds, messages, sum.rails_down, sum.resent, sum.reconciled, sum.flushes);
   bool rare = false;
   for (std::size_t i = 0; i < kFaults; ++i) {
     const double share = static_cast<double>(in_seeds[i]) / static_cast<double>(seeds);

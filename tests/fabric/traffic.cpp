@@ -30,9 +30,9 @@ Traffic::Traffic(Cluster& cluster, std::uint64_t seed, FakeGpu* gpu)
       seed_(seed) {
   flows_.resize(static_cast<std::size_t>(hosts_ * hosts_));
   taken_.resize(cluster.hosts.size());
-  inboxes_.resize(cluster.hosts.size());
+  receive_rings_.resize(cluster.hosts.size());
   for (int to = 0; to < hosts_; ++to) {
-    ReceiveRing& receive_ring = inboxes_[static_cast<std::size_t>(to)];
+    ReceiveRing& receive_ring = receive_rings_[static_cast<std::size_t>(to)];
     receive_ring.slots = allocate(to, static_cast<std::size_t>(hosts_) * kSlots * kStride);
     for (int from = 0; from < hosts_; ++from) {
       receive_ring.remote.push_back({});
@@ -70,7 +70,7 @@ std::size_t Traffic::slot_at(int from, std::uint64_t number) {
 }
 
 std::span<std::byte> Traffic::slot(const Flow& f, std::uint64_t number) {
-  return seen(*inboxes_[static_cast<std::size_t>(f.to)].slots)
+  return seen(*receive_rings_[static_cast<std::size_t>(f.to)].slots)
       .subspan(slot_at(f.from, number), kStride);
 }
 
@@ -145,12 +145,12 @@ std::string Traffic::take(int rank, const Completion& completion) {
 // What is in GPU memory is looked at when it is flushed: in the order in which it came.
 std::string Traffic::arrive(Flow& f, std::uint32_t immediate) {
   if (gpu_ == nullptr) return receive(f, immediate);
-  inboxes_[static_cast<std::size_t>(f.to)].arrived.push_back({&f, immediate, false});
+  receive_rings_[static_cast<std::size_t>(f.to)].arrived.push_back({&f, immediate, false});
   return flush_next(f.to);
 }
 
 std::string Traffic::flush_next(int rank) {
-  ReceiveRing& receive_ring = inboxes_[static_cast<std::size_t>(rank)];
+  ReceiveRing& receive_ring = receive_rings_[static_cast<std::size_t>(rank)];
   for (std::size_t i = 0; i < receive_ring.arrived.size(); ++i) {
     if (receive_ring.arrived[i].flushing) continue;
     auto flush = cluster_[rank].device->flush(*receive_ring.slots, receive_ring.flushed + i);
@@ -168,7 +168,7 @@ std::string Traffic::flush_next(int rank) {
 }
 
 std::string Traffic::flushed(int rank, std::uint64_t cookie) {
-  ReceiveRing& receive_ring = inboxes_[static_cast<std::size_t>(rank)];
+  ReceiveRing& receive_ring = receive_rings_[static_cast<std::size_t>(rank)];
   if (receive_ring.arrived.empty() || !receive_ring.arrived.front().flushing ||
       cookie != receive_ring.flushed) {
     return fmt::format("rank {}: flush {} ended, not {}", rank, cookie, receive_ring.flushed);
@@ -247,7 +247,8 @@ std::string Traffic::post(Flow& f) {
     op.header = std::as_bytes(std::span(header));
     op.payload = source.region->bytes().first(size);
     op.local = unregistered ? nullptr : source.region.get();
-    op.remote = inboxes_[static_cast<std::size_t>(f.to)].remote[static_cast<std::size_t>(f.from)];
+    op.remote =
+        receive_rings_[static_cast<std::size_t>(f.to)].remote[static_cast<std::size_t>(f.from)];
     op.offset = slot_at(f.from, f.sent) + kCanary;
     op.has_immediate = true;
     op.immediate = immediate_of(f, f.sent);

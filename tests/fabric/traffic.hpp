@@ -84,7 +84,7 @@ class Traffic {
   Random random_;
   std::uint64_t seed_;
   std::vector<Flow> flows_;
-  std::vector<ReceiveRing> inboxes_;
+  std::vector<ReceiveRing> receive_rings_;
   std::vector<std::size_t> taken_;  // completions of each host looked at
   std::uint64_t delivered_ = 0;
   bool stopped_ = false;

@@ -189,8 +189,8 @@ TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerAfterItsTimeoutWithTheReas
   EXPECT_TRUE(fails_with(cluster, 0, "ibv_post_send", seconds(2))) << cluster[0].error;
 }
 
-// The life that began by the peer's hello has ended, and no end of it is told.
-TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerInAFencedLifeToo) {
+// The epoch that began by the peer's hello has ended, and no end of it is told.
+TEST(RefusedVerb, DatagramsThatAreNeverTakenEndThePeerInAQuiescedEpochToo) {
   Cluster cluster(unstarted());
   ASSERT_TRUE(cluster.start().has_value());
   cluster.network.fail_verb(0, {Verb::post_send, 1, ~std::uint64_t{0}, ENOMEM});
@@ -223,10 +223,10 @@ TEST(ReliableQp, BeginsEachLifeWithAPacketNumberOfItsOwn) {
   settings.nics = 2;
   settings.qps = 2;
   Cluster cluster(settings);
-  for (int life = 0; life < 5; ++life) {
+  for (int epoch = 0; epoch < 5; ++epoch) {
     cluster.send(0, 1, pattern(5000, 1), 0, 1);
     cluster.run_for(milliseconds(20));
-    cluster.network.break_qps(0, life % 2);
+    cluster.network.break_qps(0, epoch % 2);
     cluster.run_for(milliseconds(20));
   }
   auto psns = cluster.network.first_psns();
@@ -236,7 +236,7 @@ TEST(ReliableQp, BeginsEachLifeWithAPacketNumberOfItsOwn) {
 }
 
 /// The receive_ring of rank 1, as rank 0 would know it if rank 1's NICs had never heard of it.
-RemoteRegionId forged_inbox(Cluster& cluster) {
+RemoteRegionId forged_region(Cluster& cluster) {
   Blob key = cluster[1].receive_ring->export_key();
   verbs::RegionKey forged;
   std::memcpy(static_cast<void*>(&forged), key.data(), sizeof forged);
@@ -248,7 +248,7 @@ RemoteRegionId forged_inbox(Cluster& cluster) {
 void post_forged(Cluster& cluster, std::span<const std::byte> data) {
   WriteOp op;
   op.payload = data;
-  op.remote = forged_inbox(cluster);
+  op.remote = forged_region(cluster);
   op.has_immediate = true;
   ASSERT_TRUE(
       cluster.run_until([&] { return *cluster[0].endpoints[1]->post(op) == Progress::done; }));
@@ -281,7 +281,7 @@ TEST(FinalStatus, AnIsolatedPeerThatIsGivenUpKeepsNothingAlive) {
   EXPECT_TRUE(cluster.run_until([&] { return cluster.count(2, CompletionKind::immediate) == 2; }));
 }
 
-// Datagrams pass, and so every life begins well; its data is lost, as where a switch's MTU is too
+// Datagrams pass, and so every epoch begins well; its data is lost, as where a switch's MTU is too
 // small.
 TEST(Resends, AMessageThatIsLostInEveryLifeOfItsRailsEndsThePeer) {
   ClusterSettings settings;

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/plan/machine.hpp"
+#include "collectives/plan/interpreter.hpp"
 #include "gdrx/plan.hpp"
 
 namespace gdrx::gpu {

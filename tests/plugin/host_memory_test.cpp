@@ -100,7 +100,7 @@ TEST_F(HostMemory, IsNotTouchedOnceItIsDeregistered) {
     EXPECT_EQ(net->dereg_mr(pair.recv, recv_mr), NetResult::success);
     munmap(from, kBytes);
     munmap(to, kBytes);
-    // Another connection of the lane goes on, and polls for this one, too.
+    // Another connection of the device context goes on, and polls for this one, too.
     Pair other(*net);
     other.connect(context, context);
     std::vector<std::byte> in(300'000), out = pattern(300'000, 5);

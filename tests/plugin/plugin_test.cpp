@@ -147,7 +147,7 @@ TEST_P(Plugin, CarriesRegisteredMemoryWholeAndAtItsOffset) {
 }
 
 TEST_P(Plugin, AsksToTryAgainWithoutAReceiveOfThatTag) {
-  constexpr std::size_t kSize = 10'000;  // too large to go early
+  constexpr std::size_t kSize = 10'000;  // too large to go eagerly
   Pair pair(*net);
   pair.connect(context, other);
   Bytes out(kSize), in(kSize);

@@ -71,7 +71,7 @@ class SlowRegistration : public Opened {
   void (*take)(int) = nullptr;
 };
 
-TEST_F(SlowRegistration, HoldsUpNoMessageOfItsLane) {
+TEST_F(SlowRegistration, HoldsUpNoMessageOfItsDeviceContext) {
   Pair pair(*net), second(*net);
   pair.connect(context, other);
   second.connect(context, other);

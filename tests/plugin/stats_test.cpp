@@ -175,10 +175,11 @@ std::uint64_t completions() {
 class Counters : public Opened {};
 class Stall : public Opened {};
 
-class Board : public Opened {
+class ClearToSendRing : public Opened {
  protected:
-  /// Writes to the sender's board for 16 receives of that size ahead of their messages, which come.
-  void count_board_writes(std::size_t bytes, std::uint64_t* writes) {
+  /// Writes to the sender's clear-to-send ring for 16 receives of that size ahead of their
+  /// messages, which come.
+  void count_clear_to_send_writes(std::size_t bytes, std::uint64_t* writes) {
     Pair pair(*net);
     pair.connect(context, context);
     std::vector<std::vector<std::byte>> in(16), out;
@@ -222,10 +223,10 @@ TEST_F(Counters, TellMessagesBytesAndWhoIsAtTheOtherEnd) {
   EXPECT_EQ(line_of(own_counters(), "gdrx_net_messages_total", "way"), "no such line");
 }
 
-TEST_F(Board, LargeReceivesFarAheadAreToldTogetherAndSmallOnesAtOnce) {
+TEST_F(ClearToSendRing, LargeReceivesFarAheadAreToldTogetherAndSmallOnesAtOnce) {
   std::uint64_t large = 0, small = 0;
-  count_board_writes(100'000, &large);
-  count_board_writes(10'000, &small);
+  count_clear_to_send_writes(100'000, &large);
+  count_clear_to_send_writes(10'000, &small);
   EXPECT_EQ(large, 4U + 3U);  // four to begin with, then four by four
   EXPECT_EQ(small, 16U);
 }

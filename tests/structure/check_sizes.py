@@ -16,10 +16,9 @@ LONG = {
     "collectives/kernels/tree.cuh tree": 87,
     "collectives/kernels/two_shot.cuh two_shot": 73,
     "collectives/kernels/two_shot.cuh two_shot_tiled": 78,
-    "base/config.cpp own_knobs": 125,
+    "base/config.cpp own_variables": 125,
     "doctor/checks/pci.cpp check_gpu_nic_distance": 63,
     "transport/ucx/device.cpp UcxDevice::open": 73,
-    "transport/verbs/outgoing.cpp Outgoing::post": 62,
 }
 LARGE = {
     "collectives/exec/arena_execution.hpp ArenaExecution": 16,
@@ -28,8 +27,8 @@ LARGE = {
     "plugin/core/sender.hpp Sender": 28,
     "python/csrc/engine.hpp Engine": 16,
     "transport/tcp/device.hpp TcpDevice": 16,
-    "transport/verbs/link.hpp Link": 22,
-    "transport/verbs/path.hpp Path": 27,
+    "transport/verbs/port_pair.hpp PortPair": 22,
+    "transport/verbs/qp_channel.hpp QpChannel": 27,
     "transport/verbs/peer.hpp Peer": 23,
     "transport/verbs/rail.hpp Rail": 34,
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """check_variables.py ROOT [--config GDRX | --self-test]: docs/reference/variables.md names every GDRX_* variable that
-something reads, every NCCL_* variable of the table of knobs, and no other. It says `alike` of those that ranks compare.
+something reads, every NCCL_* variable of the table of variables, and no other. It says `alike` of those that ranks compare.
 --config: it gives the defaults that `GDRX config` prints. --self-test: a tree with each fault, which must be found."""
 import json, os, pathlib, re, subprocess, sys, tempfile
 

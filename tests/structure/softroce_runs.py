@@ -36,7 +36,7 @@ check(outcome(3, LATE)["failed"], f"status 3: {LATE.splitlines()[0]}")
 check(outcome(124, "")["failed"], "status 124: it said nothing")
 check(outcome(0, "# OK: 4 ranks")["failed"], "no row")
 check(outcome(0, RIGHT.replace("on 2 host", "on 1 host"))["failed"], "its ranks were on 1 host(s), not on 2")
-check(outcome(0, RIGHT + "settled: 3 sent again")["resent"], 3)
+check(outcome(0, RIGHT + "reconciled: 3 sent again")["resent"], 3)
 
 
 def run(ranks, failed="", setting="alone", env=()):

@@ -6,7 +6,7 @@
 
 #include "tests/topo/builder.hpp"
 #include "tests/topo/hwloc_text.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::topo {
@@ -323,15 +323,6 @@ TEST(Xml, TooMuchIsRefusedBeforeItIsRead) {
   std::string wide = "<system";
   for (std::size_t i = 0; i <= kMaxXmlAttributes; ++i) wide += fmt::format(" a{}=\"\"", i);
   EXPECT_NE(error_of(wide + "/>").find("too many attributes"), std::string::npos);
-}
-
-TEST(Text, ControlCharactersBecomeBlanks) {
-  EXPECT_EQ(without_controls("a\x1b[2Jb\n\x7f"), "a [2Jb  ");
-  EXPECT_EQ(without_controls("\xc2\x9b"
-                             "1m\xc3\xa9\xc2\xb5"),
-            "  1m\xc3\xa9\xc2\xb5")
-      << "letters stay";
-  EXPECT_EQ(without_controls("\xc2"), "\xc2");
 }
 
 TEST(Topology, LetsNoFileMoveTheCursor) {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <type_traits>
 
-#include "tools/cluster/launch.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/cluster/remote_launch.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "tools/support.hpp"
 
 namespace gdrx::tools {

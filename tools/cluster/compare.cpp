@@ -7,8 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/doctor/view.hpp"
-#include "tools/topo/view.hpp"
+#include "base/printable.hpp"
+#include "tools/doctor/doctor_view.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 namespace {

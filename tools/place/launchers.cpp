@@ -9,8 +9,9 @@
 #include <set>
 
 #include "doctor/shell.hpp"
-#include "tools/place/view.hpp"
+#include "tools/place/place_view.hpp"
 #include "topo/model/cpu_list.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/place/cores.hpp"
 
 namespace gdrx::tools {
@@ -142,7 +143,8 @@ Result<std::string> place_srun(const Topology& topology, const Placement& placem
   text += " sh THIS_FILE ./app\n" + notes(placement);
   const bool nvidia =
       std::any_of(topology.gpus().begin(), topology.gpus().end(), [&](const auto& gpu) {
-        return gpu.node != topo::kNone && topology.nodes()[gpu.node].vendor == 0x10de;
+        return gpu.node != topo::kNone &&
+               topology.nodes()[gpu.node].vendor == topo::vendor::kNvidia;
       });
   // Device files are numbered otherwise than bus ids are ordered: Slurm has to ask the driver.
   if (nvidia) text += "# gres.conf: AutoDetect=nvml\n";

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 
+#include "topo/model/pci_vendor.hpp"
+
 namespace gdrx::topo {
 namespace {
-
-constexpr std::uint16_t kMellanox = 0x15b3;
-constexpr std::uint16_t kBroadcom = 0x1000;
-constexpr std::uint16_t kAmdGraphics = 0x1002;  // its CPUs' root ports are 0x1022
 
 // Gen4 (c010, subsystem 1000:a0xx) and Gen5 (c030, subsystem 1000:0xxx or 1xxx) parts that present
 // one chip as two levels of switches. From NCCL's rule, as documented in the topology notes.
 bool is_two_level_part(const PciNode& node) {
-  if (node.vendor != kBroadcom || node.subsystem_vendor != kBroadcom) return false;
+  if (node.vendor != vendor::kBroadcom || node.subsystem_vendor != vendor::kBroadcom) return false;
   if (node.device == 0xc010) return (node.subsystem_device & 0xff00) == 0xa000;
   if (node.device == 0xc030) return (node.subsystem_device & 0xf000) <= 0x1000;
   return false;
@@ -58,9 +56,9 @@ std::size_t common_bridges(const Chain& a, const Chain& b) {
 Chain without_own_bridges(const Topology& topology, std::size_t node, Chain chain) {
   const auto& nodes = topology.nodes();
   // Not every source tells vendors.
-  const std::uint16_t vendor = nodes[node].vendor == 0 ? kMellanox : nodes[node].vendor;
-  if (vendor != kMellanox && vendor != kAmdGraphics) return chain;
-  while (!chain.bridges.empty() && nodes[chain.bridges.back().node].vendor == vendor) {
+  const std::uint16_t maker = nodes[node].vendor == 0 ? vendor::kMellanox : nodes[node].vendor;
+  if (maker != vendor::kMellanox && maker != vendor::kAmdGraphics) return chain;
+  while (!chain.bridges.empty() && nodes[chain.bridges.back().node].vendor == maker) {
     chain.bridges.pop_back();
   }
   return chain;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "topo/model/chain.hpp"
+#include "topo/model/pci_vendor.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // upstream and a downstream port.
 std::string bridge_word(const Topology& topology, const Chain& chain, std::size_t at) {
   const PciNode& node = topology.nodes()[chain.bridges[at].node];
-  const bool in_nic = node.vendor == 0x15b3;
+  const bool in_nic = node.vendor == vendor::kMellanox;
   std::string_view role = "PCI bridge";
   if (node.kind == NodeKind::pci_switch) {
     role = "PCIe switch";

@@ -6,9 +6,11 @@
 #include <numeric>
 #include <set>
 
+#include "base/printable.hpp"
 #include "gdrx/topology.hpp"
 #include "topo/model/natural.hpp"
-#include "topo/read/text.hpp"
+#include "topo/model/pci_vendor.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -131,11 +133,13 @@ void index_nvlinks(Parts& parts) {
 }
 
 // Emulated bridges: QEMU's own ports and the TI switch that it models.
-bool is_emulated(const PciNode& node) { return node.vendor == 0x1b36 || node.vendor == 0x104c; }
+bool is_emulated(const PciNode& node) {
+  return node.vendor == vendor::kQemu || node.vendor == vendor::kTexas;
+}
 
 // Files may be anybody's: nothing in them reaches a terminal as more than text.
 void clean(Parts& parts) {
-  const auto each = [](std::string& text) { text = without_controls(text); };
+  const auto each = [](std::string& text) { text = printable(text); };
   each(parts.source);
   for (PciNode& node : parts.nodes) each(node.cpus);
   for (Gpu& gpu : parts.gpus) {
@@ -160,14 +164,13 @@ struct Shape {
 };
 
 void look_above(const Topology& topology, DeviceId id, Shape& shape) {
-  constexpr std::uint16_t kQemu = 0x1b36;
   const auto& nodes = topology.nodes();
   const std::size_t node = topology.node(id);
   std::size_t bridges = 0;
   bool exact = false;
   for (std::size_t up = nodes[node].parent; up != kNone; up = nodes[up].parent) {
     shape.switches |= nodes[up].kind == NodeKind::pci_switch;
-    shape.emulated |= nodes[up].kind == NodeKind::bridge && nodes[up].vendor == kQemu;
+    shape.emulated |= nodes[up].kind == NodeKind::bridge && nodes[up].vendor == vendor::kQemu;
     if (nodes[up].kind == NodeKind::bridge && !is_emulated(nodes[up])) ++bridges;
     exact = nodes[up].kind == NodeKind::root && nodes[up].exact;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "topo/model/pci_vendor.hpp"
 #include "topo/place/placement.hpp"
 
 namespace gdrx::topo {
@@ -31,9 +32,8 @@ std::string ports_of(const Topology& topology, const RankPlace& rank) {
 }  // namespace
 
 bool is_amd(const Topology& topology) {
-  constexpr std::uint16_t kAmd = 0x1002;
   return std::any_of(topology.gpus().begin(), topology.gpus().end(), [&](const Gpu& gpu) {
-    return gpu.node != kNone && topology.nodes()[gpu.node].vendor == kAmd;
+    return gpu.node != kNone && topology.nodes()[gpu.node].vendor == vendor::kAmdGraphics;
   });
 }
 

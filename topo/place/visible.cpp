@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "base/printable.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/place/placement.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/host_files.hpp"
-#include "topo/read/text.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -72,7 +74,7 @@ Result<std::vector<VisibleGpu>> visible_gpus(const Topology& topology, std::stri
     if (!seen.emplace(mig ? kNone : next->gpu, mig ? next->token : "").second) {
       return fail(Errc::invalid_argument,
                   fmt::format("CUDA_VISIBLE_DEVICES names {} twice: CUDA shows no GPU then",
-                              without_controls(next->token)));
+                              printable(next->token)));
     }
     shown.push_back(*next);
   }
@@ -81,14 +83,13 @@ Result<std::vector<VisibleGpu>> visible_gpus(const Topology& topology, std::stri
 
 std::vector<std::size_t> present_gpus(const Topology& topology, const HostFiles& files,
                                       const std::function<bool(const std::string&)>& opens) {
-  constexpr std::uint16_t kNvidia = 0x10de;
   std::vector<std::size_t> others;  // than NVIDIA's, or nobody tells
   std::vector<std::size_t> untold;  // of a driver that hides them in a container, or is not there
   std::vector<std::size_t> shown;
   bool tells = false;
   for (std::size_t i = 0; i < topology.gpus().size(); ++i) {
     const std::size_t node = topology.gpus()[i].node;
-    if (node == kNone || topology.nodes()[node].vendor != kNvidia) {
+    if (node == kNone || topology.nodes()[node].vendor != vendor::kNvidia) {
       others.push_back(i);
       continue;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topo/read/file_tree.hpp"
+#include "base/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -22,11 +23,7 @@ std::vector<std::string_view> components(std::string_view path) {
 }
 
 // For messages: what an archive says is not printed as it is.
-std::string shown(std::string_view path) {
-  std::string text;
-  for (const char c : path.substr(0, 120)) text += c >= ' ' && c < 0x7f ? c : '?';
-  return text;
-}
+std::string shown(std::string_view path) { return printable_ascii(path.substr(0, 120)); }
 
 }  // namespace
 

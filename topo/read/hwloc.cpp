@@ -13,7 +13,9 @@
 #include <map>
 #include <memory>
 
-#include "topo/read/text.hpp"
+#include "base/printable.hpp"
+#include "topo/model/pci_vendor.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::topo {
@@ -188,7 +190,8 @@ class HwlocReader {
     if (gpu.model.empty() && model) gpu.model = model;
     if (is_gpu) parts_.gpus.push_back(gpu);
     const std::uint32_t kind = node.class_code >> 8;
-    if (kind == 0x0207 || (kind == 0x0200 && (node.vendor == 0x15b3 || node.vendor == 0x1d0f))) {
+    if (kind == 0x0207 ||
+        (kind == 0x0200 && (node.vendor == vendor::kMellanox || node.vendor == vendor::kAmazon))) {
       likely_nics_.push_back(
           {interface.empty() ? node.name : interface, at, kNone, 0, 0, {}, false});
     }
@@ -339,7 +342,7 @@ Result<Topology> parse_hwloc_xml(std::string_view text, std::string source) {
         Errc::invalid_argument,
         fmt::format("{}: line {}: a file of hwloc {}, which hwloc 2 cannot read: write it by "
                     "`lstopo --export-xml-flags v2`",
-                    source, document.root().line, without_controls(version.substr(0, 20))));
+                    source, document.root().line, printable(version.substr(0, 20))));
   }
   GDRX_TRY(check_sets(document, source));
   GDRX_TRY(check_buses(document, source));

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "topo/read/text.hpp"
+#include "topo/model/pci_vendor.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::topo {
@@ -146,7 +147,7 @@ class NcclReader {
       const int count = to_int(link["count"], 0);
       if (to_switch) {
         parts_.nvlinks.push_back({at, kNone, count, 0});
-      } else if (link.name == "xgmi" || is_gpu_class(to_hex(link["tclass"]), 0x10de)) {
+      } else if (link.name == "xgmi" || is_gpu_class(to_hex(link["tclass"]), vendor::kNvidia)) {
         pending_.push_back({at, std::string(link["target"]), count, link.name == "xgmi"});
       }
     }

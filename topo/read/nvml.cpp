@@ -2,63 +2,49 @@
 // Links by NVML, loaded at run time: a machine without a driver neither needs nor misses it.
 #include "topo/read/nvml.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
 
+#include "base/system_library.hpp"
+#include "topo/model/pci_vendor.hpp"
 #include "topo/read/sysfs.hpp"
 
 namespace gdrx::topo {
 namespace {
 
-constexpr std::uint16_t kIbm = 0x1014;
-
-struct Close {
-  void operator()(void* library) const { dlclose(library); }
-};
-
 // Loaded and initialised, until it goes out of scope.
-class Library {
+class Nvml {
  public:
-  static std::unique_ptr<Library> load() {
-    auto nvml = std::make_unique<Library>();
-    nvml->library_.reset(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
-    if (!nvml->library_) return nullptr;
-    NvmlTable& table = nvml->table;
-    nvml->get(table.capability, "nvmlDeviceGetCudaComputeCapability");
-    nvml->get(table.fields, "nvmlDeviceGetFieldValues");
+  Nvml() : library_(SystemLibrary::open({"libnvidia-ml.so.1"})) {
     int (*init)() = nullptr;
-    const bool whole = nvml->get(table.count, "nvmlDeviceGetCount_v2") &&
-                       nvml->get(table.handle, "nvmlDeviceGetHandleByIndex_v2") &&
-                       nvml->get(table.pci, "nvmlDeviceGetPciInfo_v3") &&
-                       nvml->get(table.name, "nvmlDeviceGetName") &&
-                       nvml->get(table.link_state, "nvmlDeviceGetNvLinkState") &&
-                       nvml->get(table.link_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2") &&
-                       nvml->get(init, "nvmlInit_v2");
-    if (!whole || init() != kNvmlSuccess) return nullptr;
-    nvml->get(nvml->shutdown_, "nvmlShutdown");
-    return nvml;
+    const bool whole = library_.take({
+        {table.capability, "nvmlDeviceGetCudaComputeCapability", Symbol::Need::newer},
+        {table.fields, "nvmlDeviceGetFieldValues", Symbol::Need::newer},
+        {table.count, "nvmlDeviceGetCount_v2"},
+        {table.handle, "nvmlDeviceGetHandleByIndex_v2"},
+        {table.pci, "nvmlDeviceGetPciInfo_v3"},
+        {table.name, "nvmlDeviceGetName"},
+        {table.link_state, "nvmlDeviceGetNvLinkState"},
+        {table.link_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2"},
+        {init, "nvmlInit_v2"},
+        {shutdown_, "nvmlShutdown", Symbol::Need::newer},
+    });
+    usable_ = whole && init() == kNvmlSuccess;
   }
-  Library() = default;
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() {
-    if (shutdown_) shutdown_();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+  ~Nvml() {
+    if (usable_ && shutdown_) shutdown_();
   }
+  bool usable() const noexcept { return usable_; }
 
   NvmlTable table;
 
  private:
-  template <class Function>
-  bool get(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(library_.get(), name));
-    return function != nullptr;
-  }
-  std::unique_ptr<void, Close> library_;
+  SystemLibrary library_;
   int (*shutdown_)() = nullptr;
+  bool usable_ = false;
 };
 
 BusId bus_of(const NvmlPci& pci) {
@@ -80,7 +66,7 @@ void add_nvlinks(const NvmlTable& nvml, NvmlDevice device, std::size_t node, Par
     if (nvml.link_remote(device, link, &remote) != kNvmlSuccess) continue;
     // A remote end that is none of this host's GPUs is an NVSwitch, also when a VM hides it.
     const std::size_t peer = node_at(parts, bus_of(remote));
-    if (peer != kNone && parts.nodes[peer].vendor == kIbm) continue;  // a POWER9 CPU
+    if (peer != kNone && parts.nodes[peer].vendor == vendor::kIbm) continue;  // a POWER9 CPU
     const bool is_gpu = std::any_of(parts.gpus.begin(), parts.gpus.end(), [&](const Gpu& gpu) {
       return peer != kNone && gpu.node == peer;
     });
@@ -147,7 +133,7 @@ void add_nvml(const NvmlTable& nvml, Parts& parts) {
 
 void add_nvml(Parts& parts) {
   if (parts.gpus.empty()) return;
-  if (const auto nvml = Library::load()) return add_nvml(nvml->table, parts);
+  if (const Nvml nvml; nvml.usable()) return add_nvml(nvml.table, parts);
   parts.notes.push_back("libnvidia-ml.so.1 is not usable: NVLinks are not known");
 }
 

@@ -8,7 +8,8 @@
 #include <sstream>
 
 #include "topo/model/cpu_list.hpp"
-#include "topo/read/text.hpp"
+#include "topo/model/pci_vendor.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPortActive = 4;  // "4: ACTIVE", InfiniBand's number for it
-constexpr std::uint16_t kQemu = 0x1b36;
 
 bool is_root_name(std::string_view name) {
   return name.starts_with("pci") && name.size() > 5 && name.find(':') != name.npos &&
@@ -117,7 +117,7 @@ class SysfsReader {
     node.subsystem_vendor = static_cast<std::uint16_t>(hex("subsystem_vendor"));
     node.subsystem_device = static_cast<std::uint16_t>(hex("subsystem_device"));
     if (is_bridge_class(node.class_code)) node.kind = NodeKind::bridge;
-    qemu_ |= node.kind == NodeKind::bridge && node.vendor == kQemu;
+    qemu_ |= node.kind == NodeKind::bridge && node.vendor == vendor::kQemu;
     node.numa = to_int(files_.read(folder / "numa_node"), -1);
     node.cpus = files_.read(folder / "local_cpulist");
     // An idle GPU lowers its rate, never its width: the rate that both ends can do counts, and the
@@ -189,13 +189,12 @@ class SysfsReader {
   // ConnectX-8 and its kin move data by a second function (15b3:2100) on the GPU's switch. Reading
   // the product data needs root; without it the pair stays unknown, and is said so.
   void pair_data_direct() {
-    constexpr std::uint16_t kMellanox = 0x15b3;
     constexpr std::uint16_t kDataDirect = 0x2100;
     std::map<std::string, std::size_t> by_card;
     bool unread = false;
     for (std::size_t i = 0; i < parts_.nodes.size(); ++i) {
       const PciNode& node = parts_.nodes[i];
-      if (node.vendor != kMellanox || node.device != kDataDirect) continue;
+      if (node.vendor != vendor::kMellanox || node.device != kDataDirect) continue;
       const std::string card = v3_of(node.name);
       unread |= card.empty();
       if (!card.empty()) by_card[card] = i;

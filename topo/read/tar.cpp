@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "topo/read/text.hpp"
+#include "base/printable.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -25,7 +25,7 @@ struct FreeEntry {
 
 std::string words_of(archive* from) {
   const char* said = archive_error_string(from);
-  return without_controls(said != nullptr ? said : "no reason");
+  return printable(said != nullptr ? said : "no reason");
 }
 
 tl::unexpected<Error> broken(archive* from, const FileTree& tree) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/bootstrap/failure_notice.hpp"
+#include "base/printable.hpp"
 
 #include <algorithm>
 #include <cstring>
-
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {

@@ -12,12 +12,12 @@
 #include <cstring>
 #include <set>
 
+#include "base/printable.hpp"
 #include "transport/bootstrap/acceptor.hpp"
 #include "transport/bootstrap/fork.hpp"
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/mesh_calls.hpp"
 #include "transport/bootstrap/mesh_tree.hpp"
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {

@@ -10,10 +10,10 @@
 #include <new>
 #include <thread>
 
+#include "base/printable.hpp"
 #include "transport/bootstrap/host_socket.hpp"
 #include "transport/bootstrap/insist.hpp"
 #include "transport/bootstrap/root_protocol.hpp"
-#include "transport/bootstrap/text.hpp"
 
 namespace gdrx {
 namespace {

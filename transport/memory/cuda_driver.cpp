@@ -1,73 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/memory/cuda_driver.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "base/system_library.hpp"
 
 namespace gdrx::cuda {
 namespace {
 
 constexpr int kAttributeDeviceOrdinal = 9;
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
+void take_memory(SystemLibrary& library, Driver& driver) {
+  constexpr auto kNewer = Symbol::Need::newer;
+  library.take({
+      {driver.pointer_attribute, "cuPointerGetAttribute"},
+      {driver.pointer_attributes, "cuPointerGetAttributes"},
+      {driver.set_pointer_attribute, "cuPointerSetAttribute"},
+      {driver.address_range, "cuMemGetAddressRange_v2"},
+      {driver.to_host, "cuMemcpyDtoH_v2"},
+      {driver.to_device, "cuMemcpyHtoD_v2"},
+      {driver.to_host_async, "cuMemcpyDtoHAsync_v2"},
+      {driver.to_device_async, "cuMemcpyHtoDAsync_v2"},
+      {driver.allocate_host, "cuMemHostAlloc"},
+      {driver.free_host, "cuMemFreeHost"},
+      {driver.allocate, "cuMemAlloc_v2"},
+      {driver.free, "cuMemFree_v2"},
+      {driver.range_handle, "cuMemGetHandleForAddressRange", kNewer},               // CUDA 11.7
+      {driver.flush_writes, "cuFlushGPUDirectRDMAWrites", kNewer},                  // CUDA 11.3
+      {driver.is_capturing, "cuStreamIsCapturing", kNewer},                         // CUDA 10.0
+      {driver.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", kNewer},  // CUDA 10.1
+  });
 }
 
-template <class Function>
-void load(void* library, const char* name, Function& function, std::string& missing) {
-  find(library, name, function);
-  if (function == nullptr) missing = fmt::format("libcuda.so.1 has no {}", name);
-}
-
-void load_memory(void* library, Driver& driver) {
-  std::string& missing = driver.missing;
-  load(library, "cuPointerGetAttribute", driver.pointer_attribute, missing);
-  load(library, "cuPointerGetAttributes", driver.pointer_attributes, missing);
-  load(library, "cuPointerSetAttribute", driver.set_pointer_attribute, missing);
-  load(library, "cuMemGetAddressRange_v2", driver.address_range, missing);
-  load(library, "cuMemcpyDtoH_v2", driver.to_host, missing);
-  load(library, "cuMemcpyHtoD_v2", driver.to_device, missing);
-  load(library, "cuMemcpyDtoHAsync_v2", driver.to_host_async, missing);
-  load(library, "cuMemcpyHtoDAsync_v2", driver.to_device_async, missing);
-  load(library, "cuMemHostAlloc", driver.allocate_host, missing);
-  load(library, "cuMemFreeHost", driver.free_host, missing);
-  load(library, "cuMemAlloc_v2", driver.allocate, missing);
-  load(library, "cuMemFree_v2", driver.free, missing);
-  find(library, "cuMemGetHandleForAddressRange", driver.range_handle);               // CUDA 11.7
-  find(library, "cuFlushGPUDirectRDMAWrites", driver.flush_writes);                  // CUDA 11.3
-  find(library, "cuStreamIsCapturing", driver.is_capturing);                         // CUDA 10.0
-  find(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);  // CUDA 10.1
-}
-
-void load_devices(void* library, Driver& driver) {
-  std::string& missing = driver.missing;
-  load(library, "cuInit", driver.init, missing);
-  load(library, "cuCtxPushCurrent_v2", driver.push, missing);
-  load(library, "cuCtxPopCurrent_v2", driver.pop, missing);
-  load(library, "cuStreamCreate", driver.create_stream, missing);
-  load(library, "cuStreamDestroy_v2", driver.destroy_stream, missing);
-  load(library, "cuStreamSynchronize", driver.synchronize, missing);
-  load(library, "cuDeviceGetCount", driver.count, missing);
-  load(library, "cuDeviceGet", driver.device, missing);
-  load(library, "cuDeviceGetName", driver.device_name, missing);
-  load(library, "cuDeviceGetAttribute", driver.device_attribute, missing);
-  load(library, "cuDevicePrimaryCtxRetain", driver.retain, missing);
-  load(library, "cuDevicePrimaryCtxRelease_v2", driver.release, missing);
-  load(library, "cuGetErrorString", driver.error_text, missing);
+void take_devices(SystemLibrary& library, Driver& driver) {
+  library.take({
+      {driver.init, "cuInit"},
+      {driver.push, "cuCtxPushCurrent_v2"},
+      {driver.pop, "cuCtxPopCurrent_v2"},
+      {driver.create_stream, "cuStreamCreate"},
+      {driver.destroy_stream, "cuStreamDestroy_v2"},
+      {driver.synchronize, "cuStreamSynchronize"},
+      {driver.count, "cuDeviceGetCount"},
+      {driver.device, "cuDeviceGet"},
+      {driver.device_name, "cuDeviceGetName"},
+      {driver.device_attribute, "cuDeviceGetAttribute"},
+      {driver.retain, "cuDevicePrimaryCtxRetain"},
+      {driver.release, "cuDevicePrimaryCtxRelease_v2"},
+      {driver.error_text, "cuGetErrorString"},
+  });
 }
 
 Driver load_driver() {
   Driver driver;
-  // Never closed: other libraries of the process hold it too, and it does not like to be unloaded.
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    driver.missing = "libcuda.so.1 is not installed: no NVIDIA driver on this machine";
-    return driver;
-  }
-  load_devices(library, driver);
-  load_memory(library, driver);
-  if (driver.missing.empty() && driver.init(0) != 0) {
+  SystemLibrary library = SystemLibrary::open({"libcuda.so.1"}, "no NVIDIA driver on this machine");
+  library.keep();  // other libraries of the process hold it too, and it cannot be unloaded
+  take_devices(library, driver);
+  take_memory(library, driver);
+  if (!library.whole()) {
+    driver.missing = library.error().what;
+  } else if (driver.init(0) != 0) {
     driver.missing = "cuInit failed: no usable GPU in this process";
   }
   return driver;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/memory/cuda_memory.hpp"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "base/system_library.hpp"
 #include "gdrx/pinned_size.hpp"
 #include "transport/memory/surely_host.hpp"
 
@@ -37,12 +37,11 @@ bool is_loaded() noexcept {
       },
       &loads);
   if (loads == seen.load(std::memory_order_relaxed)) return false;
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (library != nullptr) dlclose(library);
+  const bool has = SystemLibrary::open({"libcuda.so.1"}, "", SystemLibrary::If::loaded).opened();
   // Not before the answer is known: another thread believes it.
-  if (library == nullptr) seen.store(loads, std::memory_order_relaxed);
-  if (library != nullptr) found.store(true, std::memory_order_relaxed);
-  return library != nullptr;
+  if (!has) seen.store(loads, std::memory_order_relaxed);
+  if (has) found.store(true, std::memory_order_relaxed);
+  return has;
 }
 
 MemoryKind kind_of(const void* pointer) noexcept {

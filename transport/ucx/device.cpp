@@ -89,7 +89,7 @@ Result<void> UcxDevice::open(const Config& config) {
     return failed("UCX_MM_ERROR_HANDLING", status);
   }
   // UCX's other ways, transparent huge pages and the heap, give memory that was somebody else's: an
-  // inbox has to be zero at first.
+  // receive ring has to be zero at first.
   if (const auto status =
           ucp_config_modify(holder.config, "ALLOC_PRIO", "md:sysv,md:posix,huge,md:*,mmap");
       status != UCS_OK) {

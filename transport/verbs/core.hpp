@@ -9,8 +9,8 @@
 
 #include "transport/fabric/hearing.hpp"
 #include "transport/memory/gpu_calls.hpp"
+#include "transport/verbs/payload_staging.hpp"
 #include "transport/verbs/rail.hpp"
-#include "transport/verbs/staging.hpp"
 
 namespace gdrx::verbs {
 
@@ -31,13 +31,13 @@ struct LocalRegion {
 struct Counters {
   std::uint64_t messages = 0;
   std::uint64_t stripes = 0;
-  std::uint64_t rails_down = 0;  // links that failed
-  std::uint64_t resent = 0;      // units sent again after one of them
+  std::uint64_t rails_down = 0;  // port pairs that failed
+  std::uint64_t resent = 0;      // fragments sent again after one of them
   std::uint64_t copied = 0;      // bytes of payloads that were not registered
   std::uint64_t staged = 0;      // bytes of GPU memory that went through the host
   std::uint64_t flushes = 0;     // of GPU memory
-  std::uint64_t repeated = 0;    // units that a NIC delivered again, dropped
-  std::uint64_t settled = 0;     // units found received by the fence, that had no acknowledgement
+  std::uint64_t repeated = 0;    // fragments that a NIC delivered again, dropped
+  std::uint64_t reconciled = 0;  // fragments without acknowledgement that the peer had counted
 };
 
 class Peer;

@@ -143,8 +143,8 @@ std::string VerbsDevice::describe() const {
   const Counters& seen = core_.counters;
   for (const std::string& gpu : core_.gpus) text += "; " + gpu;
   return fmt::format(
-      "{}; {} messages, {} bytes copied to be sent, {} staged, {} flushes, {} rails down, {} units "
-      "resent",
+      "{}; {} messages, {} bytes copied to be sent, {} staged, {} flushes, {} rails down, {} "
+      "fragments resent",
       text, seen.messages, seen.copied, seen.staged, seen.flushes, seen.rails_down, seen.resent);
 }
 
@@ -222,8 +222,8 @@ Result<std::unique_ptr<Endpoint>> VerbsDevice::connect(Rank peer,
       pair_rails(own, std::span(decoded->rail).first(decoded->rails), core_.nonce < decoded->nonce);
   const bool known = peers_.contains(peer);
   Peer* made = GDRX_TRY(make_peer(peer, decoded->nonce, pairing, decoded->qps));
-  for (const auto& link : made->links()) {
-    auto learned = made->learn(link->number(), decoded->rail[link->peer_rail()]);
+  for (const auto& pair : made->pairs()) {
+    auto learned = made->learn(pair->number(), decoded->rail[pair->peer_rail()]);
     if (learned) continue;
     if (!known) drop_newest_peer(peer);
     return tl::unexpected(std::move(learned).error());
@@ -254,16 +254,17 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairi
     return place.get();
   }
   const std::size_t count = pairing.count * core_.options.qps;
-  if (paths_.size() + count > Path::kMaxPaths) {
+  if (channels_.size() + count > QpChannel::kMaxChannels) {
     return fail(Errc::unsupported, "too many queue pairs: lower NCCL_IB_QPS_PER_CONNECTION");
   }
-  const auto first = static_cast<std::uint32_t>(paths_.size());
+  const auto first = static_cast<std::uint32_t>(channels_.size());
   // Whole or not at all: everything that polls takes what is in the table for usable.
   auto made = GDRX_TRY(Peer::create(core_, rank, nonce, pairing, first));
   core_.stirred.reserve(peers_.size() + 1);
   turns_.reserve(peers_.size() + 1);
-  for (const auto& link : made->links()) {
-    for (Path& path : link->paths()) paths_.push_back({made.get(), link.get(), &path});
+  for (const auto& pair : made->pairs()) {
+    for (QpChannel& channel : pair->channels())
+      channels_.push_back({made.get(), pair.get(), &channel});
   }
   Peer* const peer = (peers_[rank] = std::move(made)).get();
   turns_.add(peer);
@@ -273,7 +274,8 @@ Result<Peer*> VerbsDevice::make_peer(Rank rank, std::uint64_t nonce, const Pairi
 // It has no QP yet: they are made by the first tick().
 void VerbsDevice::drop_newest_peer(Rank rank) noexcept {
   const auto found = peers_.find(rank);
-  std::erase_if(paths_, [&](const PathPlace& place) { return place.peer == found->second.get(); });
+  std::erase_if(channels_,
+                [&](const ChannelPlace& place) { return place.peer == found->second.get(); });
   std::erase(core_.stirred, found->second.get());
   turns_.remove(found->second.get());
   peers_.erase(found);
@@ -291,12 +293,12 @@ bool VerbsDevice::poll_rails(bool all) {
     }
     any = any || count > 0;
     for (const ibv_wc& done : std::span(batch).first(static_cast<std::size_t>(count))) {
-      const Path::Mark mark = Path::decode(done.wr_id);
-      if (mark.path >= paths_.size()) continue;
-      const PathPlace& place = paths_[mark.path];
+      const QpChannel::Mark mark = QpChannel::decode(done.wr_id);
+      if (mark.channel >= channels_.size()) continue;
+      const ChannelPlace& place = channels_[mark.channel];
       // What is left of a QP that is gone says nothing.
-      if (place.path->current(mark)) {
-        place.peer->on_completion(done, mark, *place.link, *place.path);
+      if (place.channel->current(mark)) {
+        place.peer->on_completion(done, mark, *place.pair, *place.channel);
       }
     }
   }
@@ -316,7 +318,7 @@ void VerbsDevice::read_control(Instant now) {
   Control message;
   for (const auto& rail : core_.rails) {
     while (rail->receive(message)) {
-      if (message.to != core_.nonce) continue;  // not a member, or of an earlier life
+      if (message.to != core_.nonce) continue;  // not a member, or for a device before this one
       const auto found = peers_.find(Rank{message.rank});
       Peer* peer = found == peers_.end() ? nullptr : found->second.get();
       if (peer == nullptr && message.kind == ControlKind::hello) {
@@ -351,11 +353,12 @@ void VerbsDevice::tick(Instant now) {
 }
 
 void VerbsDevice::fail_qp(const Rail& rail, std::uint32_t number, Instant now) {
-  for (const PathPlace& place : paths_) {
-    if (&place.link->rail() != &rail || !place.path->open() || place.path->number() != number) {
+  for (const ChannelPlace& place : channels_) {
+    if (&place.pair->rail() != &rail || !place.channel->open() ||
+        place.channel->number() != number) {
       continue;
     }
-    return place.link->fail(fmt::format("its NIC reports an error of qp {:#x}", number), now);
+    return place.pair->fail(fmt::format("its NIC reports an error of qp {:#x}", number), now);
   }
 }
 

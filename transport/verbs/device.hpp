@@ -50,10 +50,10 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   std::string state() const;
 
  private:
-  struct PathPlace {
+  struct ChannelPlace {
     Peer* peer = nullptr;
-    Link* link = nullptr;
-    Path* path = nullptr;
+    PortPair* pair = nullptr;
+    QpChannel* channel = nullptr;
   };
   VerbsDevice() = default;
   Result<void> open(const std::shared_ptr<const VerbsTable>& table);
@@ -71,7 +71,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   Flusher flusher_{core_};
   std::map<Rank, std::unique_ptr<Peer>> peers_;
   Turns turns_;
-  std::vector<PathPlace> paths_;  // by id
+  std::vector<ChannelPlace> channels_;  // by id
   std::uint32_t polls_ = 0;
   bool soft_ = false;       // all rails are
   std::uint32_t vain_ = 0;  // polls in a row that found nothing

@@ -3,8 +3,8 @@
 
 namespace gdrx::verbs {
 
-Result<Incoming::Came> Incoming::arrive(std::uint64_t sequence, unsigned unit) {
-  Came came{sequence, static_cast<std::uint8_t>(unit)};
+Result<Incoming::Came> Incoming::arrive(std::uint64_t sequence, unsigned fragment) {
+  Came came{sequence, static_cast<std::uint8_t>(fragment)};
   if (sequence - next_ >= kWindow) {
     // Signals are told from what was delivered only modulo their bits.
     const std::uint64_t behind = (next_ - sequence) % (1U << kSequenceBits);
@@ -16,8 +16,8 @@ Result<Incoming::Came> Incoming::arrive(std::uint64_t sequence, unsigned unit) {
     return came;
   }
   Arrival& found = of(sequence);
-  came.again = (found.got & 1U << unit) != 0;
-  found.got = static_cast<std::uint16_t>(found.got | 1U << unit);
+  came.again = (found.got & 1U << fragment) != 0;
+  found.got = static_cast<std::uint16_t>(found.got | 1U << fragment);
   return came;
 }
 

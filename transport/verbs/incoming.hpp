@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a peer sends, put in order: units come over several QPs in any order, messages are delivered
-// in the order in which the peer posted them, each once.
+// What a peer sends, put in order: fragments come over several QPs in any order, messages are
+// delivered in the order in which the peer posted them, each once.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@ namespace gdrx::verbs {
 
 class Incoming {
  public:
-  /// What a unit was: a part of a message.
+  /// What a fragment was: a part of a message.
   struct Came {
     std::uint64_t sequence = 0;
-    std::uint8_t unit = 0;
+    std::uint8_t fragment = 0;
     bool again = false;      // it had come already, and nothing was done
     bool delivered = false;  // again, after the message had been given away
   };
@@ -35,7 +35,7 @@ class Incoming {
 
  private:
   struct Arrival {
-    std::uint16_t got = 0;   // bit a unit: 0 the send, then the stripes
+    std::uint16_t got = 0;   // bit a fragment: 0 the send, then the stripes
     std::uint16_t need = 0;  // 0: not known yet
     bool has_immediate = false;
     bool holds = false;   // stored bytes wait to be copied
@@ -44,7 +44,7 @@ class Incoming {
     std::uint32_t immediate = 0;
     Head head;
   };
-  Result<Came> arrive(std::uint64_t sequence, unsigned unit);
+  Result<Came> arrive(std::uint64_t sequence, unsigned fragment);
   Arrival& of(std::uint64_t sequence) noexcept { return window_[sequence % kWindow]; }
   Result<void> deliver();
   Result<const LocalRegion*> target_of(const Head& head);

@@ -22,28 +22,35 @@ bool contains(std::span<const std::byte> region, std::span<const std::byte> payl
                              payload.data() + payload.size() <= region.data() + region.size());
 }
 
+// Behind the head of an eager message, whose caller may have its buffer back.
+void write_body(std::byte* body, std::span<const std::byte> header,
+                std::span<const std::byte> payload) {
+  if (!header.empty()) std::memcpy(body, header.data(), header.size());
+  if (!payload.empty()) std::memcpy(body + header.size(), payload.data(), payload.size());
+}
+
 }  // namespace
 
-Path* Outgoing::path_of(Link& link, Bytes bytes) noexcept {
-  const std::span<Path> paths = link.paths();
-  const std::uint32_t requests = link.rail().requests_for(bytes);
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    Path& path = paths[(path_turn_ + i) % paths.size()];
-    if (path.room(requests)) return &path;
+QpChannel* Outgoing::channel_of(PortPair& pair, Bytes bytes) noexcept {
+  const std::span<QpChannel> channels = pair.channels();
+  const std::uint32_t requests = pair.rail().requests_for(bytes);
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    QpChannel& channel = channels[(channel_turn_ + i) % channels.size()];
+    if (channel.room(requests)) return &channel;
   }
   return nullptr;
 }
 
-// Small messages rotate over links and QPs on a counter of their own.
-Path* Outgoing::choose(Link** link, Bytes bytes) noexcept {
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    Link& candidate = *links_[(link_turn_ + i) % links_.size()];
-    if (candidate.state() != LinkState::up) continue;
-    if (Path* path = path_of(candidate, bytes); path != nullptr) {
-      link_turn_ = (link_turn_ + i + 1) % links_.size();
-      if (link_turn_ == 0) ++path_turn_;
-      *link = &candidate;
-      return path;
+// Small messages rotate over port pairs and QPs on a counter of their own.
+QpChannel* Outgoing::choose(PortPair** pair, Bytes bytes) noexcept {
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    PortPair& candidate = *pairs_[(pair_turn_ + i) % pairs_.size()];
+    if (candidate.state() != PairState::up) continue;
+    if (QpChannel* channel = channel_of(candidate, bytes); channel != nullptr) {
+      pair_turn_ = (pair_turn_ + i + 1) % pairs_.size();
+      if (pair_turn_ == 0) ++channel_turn_;
+      *pair = &candidate;
+      return channel;
     }
   }
   return nullptr;
@@ -62,9 +69,9 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
   if (lost_ != 0 || fresh.unacknowledged != 0 || next_ - delivered_ >= kWindow) {
     return Progress::pending;
   }
-  Link* link = nullptr;
-  Path* path = choose(&link);
-  if (path == nullptr) return Progress::pending;
+  PortPair* pair = nullptr;
+  QpChannel* channel = choose(&pair);
+  if (channel == nullptr) return Progress::pending;
   prepare(op, remote, fresh);
   if (GDRX_TRY(hold_payload(op, fresh)) == Progress::pending) return Progress::pending;
   if (fresh.form != Form::eager) {
@@ -75,40 +82,37 @@ Result<Progress> Outgoing::post(const WriteOp& op, const Remote& remote) {
     }
     // The striper has found the rail that is free first, or the nearest one.
     if (op.payload.size() >= kLeastStripe || (fresh.far | fresh.key.far) != 0) {
-      link = links_[fresh.stripes.item[0].rail].get();
-      path = path_of(*link, bytes_of(fresh, 0));
+      pair = pairs_[fresh.stripes.item[0].rail].get();
+      channel = channel_of(*pair, bytes_of(fresh, 0));
     }
   }
   write_head(fresh, op.header);
   if (fresh.form == Form::eager) {
-    std::byte* body = slot(next_) + sizeof(Head);
-    if (!op.header.empty()) std::memcpy(body, op.header.data(), op.header.size());
-    if (!fresh.payload.empty()) {
-      std::memcpy(body + op.header.size(), fresh.payload.data(), fresh.payload.size());
-    }
+    write_body(slot(next_) + sizeof(Head), op.header, fresh.payload);
     core_.finish({CompletionKind::write_done, peer_, 0, op.cookie});  // it is ours from here on
   }
-  const unsigned units =
+  const unsigned fragments =
       fresh.form == Form::striped ? static_cast<unsigned>(fresh.stripes.count) + 1 : 1;
-  fresh.unacknowledged = static_cast<std::uint16_t>((1U << units) - 1);
+  fresh.unacknowledged = static_cast<std::uint16_t>((1U << fragments) - 1);
   fresh.todo = 0;
   fresh.losses = {};
   ++next_;
   ++unfinished_;
   ++core_.counters.messages;
-  for (unsigned unit = 0; unit < units; ++unit) {
-    if (unit > 0) {
-      link = links_[fresh.stripes.item[unit - 1].rail].get();
-      path = link->state() == LinkState::up ? path_of(*link, bytes_of(fresh, unit)) : nullptr;
+  for (unsigned fragment = 0; fragment < fragments; ++fragment) {
+    if (fragment > 0) {
+      pair = pairs_[fresh.stripes.item[fragment - 1].rail].get();
+      channel =
+          pair->state() == PairState::up ? channel_of(*pair, bytes_of(fresh, fragment)) : nullptr;
     }
-    if (path == nullptr) {
-      fresh.todo = static_cast<std::uint16_t>(fresh.todo | 1U << unit);
-      ++lost_;  // resend() finds it a path
+    if (channel == nullptr) {
+      fresh.todo = static_cast<std::uint16_t>(fresh.todo | 1U << fragment);
+      ++lost_;  // resend() finds it a QP channel
     } else {
-      post_unit(fresh, unit, *link, *path, fresh.form != Form::eager);
+      post_fragment(fresh, fragment, *pair, *channel, fresh.form != Form::eager);
     }
   }
-  core_.counters.stripes += units;
+  core_.counters.stripes += fragments;
   return Progress::done;
 }
 
@@ -166,31 +170,31 @@ void Outgoing::prepare(const WriteOp& op, const Remote& remote, Message& fresh) 
 Result<Progress> Outgoing::cut(Message& fresh) {
   std::array<RailLoad, kMaxRails> loads{};
   const bool differ = (fresh.far | fresh.key.far) != 0;
-  const bool near = differ && std::any_of(links_.begin(), links_.end(), [&](const auto& link) {
-                      return link->state() == LinkState::up && !far_away(fresh, *link);
+  const bool near = differ && std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& pair) {
+                      return pair->state() == PairState::up && !far_away(fresh, *pair);
                     });
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    Link& link = *links_[i];
-    if (link.state() != LinkState::up || path_of(link) == nullptr) continue;
-    if (near && far_away(fresh, link)) continue;
-    loads[i].weight = std::max(1U, std::min(link.rail().address().speed, link.peer().speed));
-    for (const Path& path : link.paths()) loads[i].outstanding += path.outstanding();
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    PortPair& pair = *pairs_[i];
+    if (pair.state() != PairState::up || channel_of(pair) == nullptr) continue;
+    if (near && far_away(fresh, pair)) continue;
+    loads[i].weight = std::max(1U, std::min(pair.rail().address().speed, pair.peer().speed));
+    for (const QpChannel& channel : pair.channels()) loads[i].outstanding += channel.outstanding();
   }
-  fresh.stripes = stripe(fresh.payload.size(), std::span(loads).first(links_.size()));
+  fresh.stripes = stripe(fresh.payload.size(), std::span(loads).first(pairs_.size()));
   if (fresh.stripes.count == 0) return Progress::pending;
   for (const Stripe& part : std::span(fresh.stripes.item).first(fresh.stripes.count)) {
-    Link& link = *links_[part.rail];
+    PortPair& pair = *pairs_[part.rail];
     const Bytes bytes = part.bytes + kMaxWriteHeader;
-    const std::uint32_t requests = link.rail().requests_for(bytes);
+    const std::uint32_t requests = pair.rail().requests_for(bytes);
     if (requests == 1) continue;
-    if (requests > kLongestUnit) {
+    if (requests > kLongestFragment) {
       return fail(Errc::unsupported,
                   fmt::format("a write of {} bytes: {} takes {} at once and {} such requests; "
                               "write less at a time",
-                              fresh.payload.size(), link.rail().name(), link.rail().longest_write(),
-                              kLongestUnit));
+                              fresh.payload.size(), pair.rail().name(), pair.rail().longest_write(),
+                              kLongestFragment));
     }
-    if (path_of(link, bytes) == nullptr) return Progress::pending;
+    if (channel_of(pair, bytes) == nullptr) return Progress::pending;
   }
   const bool fits =
       (!fresh.has_immediate || fresh.immediate <= 0xffff) && (fresh.key.flags & kCopied) == 0;
@@ -198,13 +202,13 @@ Result<Progress> Outgoing::cut(Message& fresh) {
   return Progress::done;
 }
 
-bool Outgoing::far_away(const Message& of, const Link& link) const noexcept {
-  return (of.far >> link.rail_index() & 1) != 0 || (of.key.far >> link.peer_rail() & 1) != 0;
+bool Outgoing::far_away(const Message& of, const PortPair& pair) const noexcept {
+  return (of.far >> pair.rail_index() & 1) != 0 || (of.key.far >> pair.peer_rail() & 1) != 0;
 }
 
-Bytes Outgoing::bytes_of(const Message& of, unsigned unit) noexcept {
+Bytes Outgoing::bytes_of(const Message& of, unsigned fragment) noexcept {
   if (of.form == Form::whole) return of.header_bytes + of.payload.size();
-  return unit == 0 ? Bytes{0} : of.stripes.item[unit - 1].bytes;
+  return fragment == 0 ? Bytes{0} : of.stripes.item[fragment - 1].bytes;
 }
 
 void Outgoing::write_head(const Message& fresh, std::span<const std::byte> header) noexcept {
@@ -225,70 +229,76 @@ void Outgoing::write_head(const Message& fresh, std::span<const std::byte> heade
   if (!header.empty()) std::memcpy(place + sizeof head, header.data(), header.size());
 }
 
-std::uint32_t Outgoing::payload_lkey(const Message& of, const Link& link) const noexcept {
-  return of.staged ? core_.staging.lkey(link.rail_index()) : of.lkeys[link.rail_index()];
+std::uint32_t Outgoing::payload_lkey(const Message& of, const PortPair& pair) const noexcept {
+  return of.staged ? core_.staging.lkey(pair.rail_index()) : of.lkeys[pair.rail_index()];
 }
 
-// What fails here fails its link, and is sent again when that is fenced.
-void Outgoing::post_unit(Message& of, unsigned unit, Link& link, Path& path, bool soon) noexcept {
+// What fails here fails its port pair, and is sent again when that is quiesced.
+void Outgoing::post_fragment(Message& of, unsigned fragment, PortPair& pair, QpChannel& channel,
+                             bool soon) noexcept {
   const auto sequence =
       oldest_ + ((static_cast<std::uint64_t>(&of - ring_.data()) - oldest_) % kWindow);
-  const auto index = static_cast<std::uint8_t>(unit);
-  const int error = unit == 0 && of.form != Form::whole
-                        ? post_head(of, {sequence, 0, index}, link, path, soon)
-                        : post_write(of, {sequence, bytes_of(of, unit), index}, link, path, soon);
-  const bool write = unit > 0 || of.form == Form::whole;
-  if (write && link.guarded()) to_confirm_ = std::max(to_confirm_, sequence + 1);
+  const auto index = static_cast<std::uint8_t>(fragment);
+  const int error =
+      fragment == 0 && of.form != Form::whole
+          ? post_head(of, {sequence, 0, index}, pair, channel, soon)
+          : post_write(of, {sequence, bytes_of(of, fragment), index}, pair, channel, soon);
+  const bool write = fragment > 0 || of.form == Form::whole;
+  if (write && pair.guarded()) to_confirm_ = std::max(to_confirm_, sequence + 1);
   if (error != 0) {
-    link.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
+    pair.fail(fmt::format("ibv_post_send: {}", std::strerror(error)), core_.clock->now());
   }
 }
 
-int Outgoing::post_head(const Message& of, Unit unit, Link& link, Path& path, bool soon) noexcept {
-  unit.bytes = sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
-  ibv_sge piece = piece_of(slot(unit.sequence), unit.bytes, place_.lkeys[link.rail_index()]);
+int Outgoing::post_head(const Message& of, Fragment fragment, PortPair& pair, QpChannel& channel,
+                        bool soon) noexcept {
+  fragment.bytes =
+      sizeof(Head) + of.header_bytes + (of.form == Form::eager ? of.payload.size() : 0);
+  ibv_sge piece =
+      piece_of(slot(fragment.sequence), fragment.bytes, place_.lkeys[pair.rail_index()]);
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
-  if (unit.bytes <= path.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
-  return path.post(request, unit, soon);
+  if (fragment.bytes <= channel.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return channel.post(request, fragment, soon);
 }
 
 // The last write has the immediate. Plain writes go before it: what is more than the NIC takes at
 // once, and all bytes where the fabric reroutes packets: there a write with immediate has to come
 // in order, and plain ones need not.
-int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& path,
-                         bool soon) noexcept {
+int Outgoing::post_write(const Message& of, const Fragment& fragment, PortPair& pair,
+                         QpChannel& channel, bool soon) noexcept {
   const bool whole = of.form == Form::whole;
-  const Stripe& part = of.stripes.item[whole ? 0 : unit.index - 1U];
-  const bool apart = link.rail().adaptive() && unit.bytes > core_.options.adaptive_threshold;
+  const Stripe& part = of.stripes.item[whole ? 0 : fragment.index - 1U];
+  const bool apart = pair.rail().adaptive() && fragment.bytes > core_.options.adaptive_threshold;
   std::array<ibv_sge, 2> pieces{};
   ibv_send_wr bytes{};
   bytes.opcode = IBV_WR_RDMA_WRITE;
   bytes.sg_list = pieces.data();
-  bytes.wr.rdma.rkey = of.key.rkey[link.peer_rail()];
+  bytes.wr.rdma.rkey = of.key.rkey[pair.peer_rail()];
   std::uint64_t to = of.key.base + of.offset + (whole ? 0 : of.header_bytes + part.offset);
   const std::byte* from = of.payload.data() + part.offset;
   Bytes header = whole ? of.header_bytes : 0;
-  const Bytes piece = link.rail().piece_of(unit.bytes);
+  const Bytes piece = pair.rail().piece_of(fragment.bytes);
   for (Bytes left = part.bytes;;) {
     const Bytes now = std::min(left, piece - header);
     bytes.num_sge = 0;
     const auto add = [&](const ibv_sge& piece) {
       if (piece.length > 0) pieces[static_cast<std::size_t>(bytes.num_sge++)] = piece;
     };
-    add(piece_of(slot(unit.sequence) + sizeof(Head), header, place_.lkeys[link.rail_index()]));
-    add(piece_of(from, now, payload_lkey(of, link)));
+    add(piece_of(slot(fragment.sequence) + sizeof(Head), header, place_.lkeys[pair.rail_index()]));
+    add(piece_of(from, now, payload_lkey(of, pair)));
     bytes.wr.rdma.remote_addr = to;
     if (now == left) break;
-    if (const int error = path.post_part(bytes, unit); error != 0) return error;
+    if (const int error = channel.post_part(bytes, fragment); error != 0) return error;
     left -= now;
     from += now;
     to += header + now;
     header = 0;
   }
-  Signal signal{SignalKind::stripe, unit.sequence, static_cast<std::uint16_t>(unit.index - 1)};
+  Signal signal{SignalKind::stripe, fragment.sequence,
+                static_cast<std::uint16_t>(fragment.index - 1)};
   if (whole) {
     signal.kind = of.has_immediate ? SignalKind::whole_immediate : SignalKind::whole;
     signal.low = static_cast<std::uint16_t>(of.immediate);
@@ -296,14 +306,14 @@ int Outgoing::post_write(const Message& of, const Unit& unit, Link& link, Path& 
   ibv_send_wr last = bytes;
   last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   last.imm_data = htobe32(encode(signal));
-  if (!apart) return path.post(last, unit, soon);
+  if (!apart) return channel.post(last, fragment, soon);
   last.num_sge = 0;
-  return path.post(last, unit, soon, &bytes);
+  return channel.post(last, fragment, soon, &bytes);
 }
 
-void Outgoing::acknowledged(const Unit& unit) noexcept {
-  Message& of = message(unit.sequence);
-  of.unacknowledged = static_cast<std::uint16_t>(of.unacknowledged & ~(1U << unit.index));
+void Outgoing::acknowledged(const Fragment& fragment) noexcept {
+  Message& of = message(fragment.sequence);
+  of.unacknowledged = static_cast<std::uint16_t>(of.unacknowledged & ~(1U << fragment.index));
   if (of.unacknowledged != 0) return;
   --unfinished_;
   if (of.staged) core_.staging.give_back(of.payload.data(), of.payload.size());
@@ -313,12 +323,12 @@ void Outgoing::acknowledged(const Unit& unit) noexcept {
   while (oldest_ != next_ && message(oldest_).unacknowledged == 0) ++oldest_;
 }
 
-void Outgoing::lost(const Unit& unit) noexcept {
-  Message& of = message(unit.sequence);
-  of.todo = static_cast<std::uint16_t>(of.todo | 1U << unit.index);
+void Outgoing::lost(const Fragment& fragment) noexcept {
+  Message& of = message(fragment.sequence);
+  of.todo = static_cast<std::uint16_t>(of.todo | 1U << fragment.index);
   ++lost_;
   ++core_.counters.resent;
-  if (++of.losses[unit.index] >= kMostResends) worn_out_ = true;
+  if (++of.losses[fragment.index] >= kMostResends) worn_out_ = true;
 }
 
 void Outgoing::peer_delivered(std::uint64_t messages) noexcept {
@@ -327,8 +337,9 @@ void Outgoing::peer_delivered(std::uint64_t messages) noexcept {
 }
 
 std::string Outgoing::state() const {
-  return fmt::format("{} posted, {} unfinished, {} units to resend, oldest {}, {} delivered there",
-                     next_, unfinished_, lost_, oldest_, delivered_);
+  return fmt::format(
+      "{} posted, {} unfinished, {} fragments to resend, oldest {}, {} delivered there", next_,
+      unfinished_, lost_, oldest_, delivered_);
 }
 
 void Outgoing::abandon() noexcept {
@@ -347,12 +358,12 @@ void Outgoing::resend() noexcept {
   for (std::uint64_t sequence = oldest_; lost_ != 0 && sequence != next_; ++sequence) {
     Message& of = message(sequence);
     while (of.todo != 0) {
-      Link* link = nullptr;
-      const auto unit = static_cast<unsigned>(std::countr_zero(of.todo));
-      Path* path = choose(&link, bytes_of(of, unit));
-      if (path == nullptr) return;
-      post_unit(of, unit, *link, *path, true);
-      of.todo = static_cast<std::uint16_t>(of.todo & ~(1U << unit));
+      PortPair* pair = nullptr;
+      const auto fragment = static_cast<unsigned>(std::countr_zero(of.todo));
+      QpChannel* channel = choose(&pair, bytes_of(of, fragment));
+      if (channel == nullptr) return;
+      post_fragment(of, fragment, *pair, *channel, true);
+      of.todo = static_cast<std::uint16_t>(of.todo & ~(1U << fragment));
       --lost_;
     }
   }

@@ -7,18 +7,18 @@
 namespace gdrx::verbs {
 namespace {
 
-static_assert(kMaxRails <= 8, "4 bits a link in 32");
+static_assert(kMaxRails <= 8, "4 bits a port pair in 32");
 
 using Partners = std::array<std::uint8_t, kMaxRails>;
 
 Partners partners_of(std::span<const RailAddress> wide, std::span<const RailAddress> narrow) {
   Partners partner{};
-  std::array<unsigned, kMaxRails> links{};
+  std::array<unsigned, kMaxRails> pairs{};
   std::array<bool, kMaxRails> found{};
-  const auto join = [&](std::size_t link, std::size_t to) {
-    partner[link] = static_cast<std::uint8_t>(to);
-    found[link] = true;
-    ++links[to];
+  const auto join = [&](std::size_t pair, std::size_t to) {
+    partner[pair] = static_cast<std::uint8_t>(to);
+    found[pair] = true;
+    ++pairs[to];
   };
   for (std::size_t i = 0; i < narrow.size(); ++i) {
     if (same_subnet(wide[i], narrow[i])) join(i, i);
@@ -29,7 +29,7 @@ Partners partners_of(std::span<const RailAddress> wide, std::span<const RailAddr
       if (found[i]) continue;
       std::size_t best = narrow.size();
       const auto rank = [&](std::size_t j) {
-        return std::tuple(links[j], j != i % narrow.size(), j);
+        return std::tuple(pairs[j], j != i % narrow.size(), j);
       };
       for (std::size_t j = 0; j < narrow.size(); ++j) {
         if (!by_number && !same_subnet(wide[i], narrow[j])) continue;
@@ -44,7 +44,7 @@ Partners partners_of(std::span<const RailAddress> wide, std::span<const RailAddr
 std::uint32_t word_of(const Pairing& pairing, std::uint8_t RailPair::*side) noexcept {
   std::uint32_t word = 0;
   for (std::size_t i = 0; i < pairing.count; ++i) {
-    word |= std::uint32_t{pairing.links[i].*side} << (4 * i);
+    word |= std::uint32_t{pairing.pairs[i].*side} << (4 * i);
   }
   return word;
 }
@@ -72,7 +72,7 @@ Pairing pair_rails(std::span<const RailAddress> own, std::span<const RailAddress
   made.count = std::max(own.size(), peer.size());
   for (std::size_t i = 0; i < made.count; ++i) {
     const auto wide = static_cast<std::uint8_t>(i);
-    made.links[i] = ours ? RailPair{wide, partner[i]} : RailPair{partner[i], wide};
+    made.pairs[i] = ours ? RailPair{wide, partner[i]} : RailPair{partner[i], wide};
   }
   return made;
 }
@@ -81,9 +81,9 @@ std::optional<Pairing> read_pairing(const Control& message, std::size_t own_rail
   Pairing made;
   made.count = std::max<std::size_t>(own_rails, message.rails);
   for (std::size_t i = 0; i < made.count; ++i) {
-    made.links[i].own = (message.peer_rails >> (4 * i)) & 0xf;
-    made.links[i].peer = (message.own_rails >> (4 * i)) & 0xf;
-    if (made.links[i].own >= own_rails || made.links[i].peer >= message.rails) return std::nullopt;
+    made.pairs[i].own = (message.peer_rails >> (4 * i)) & 0xf;
+    made.pairs[i].peer = (message.own_rails >> (4 * i)) & 0xf;
+    if (made.pairs[i].own >= own_rails || made.pairs[i].peer >= message.rails) return std::nullopt;
   }
   return made;
 }

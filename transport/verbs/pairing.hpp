@@ -15,10 +15,10 @@ struct RailPair {
 };
 
 struct Pairing {
-  std::array<RailPair, kMaxRails> links{};
+  std::array<RailPair, kMaxRails> pairs{};
   std::size_t count = 0;
 
-  /// The wire's form of one side: 4 bits a link.
+  /// The wire's form of one side: 4 bits a port pair.
   std::uint32_t own_word() const noexcept;
   std::uint32_t peer_word() const noexcept;
 };
@@ -26,9 +26,9 @@ struct Pairing {
 /// Both are known to be of one subnet, in which every port reaches every other.
 bool same_subnet(const RailAddress& a, const RailAddress& b) noexcept;
 
-/// A link for each port of the side that has more of them: with the port of the same number if that
-/// is of its subnet, else with another one of it that has the fewest links, else by number: routers
-/// may lead there. Two sides of as many ports go by those of the one that `leads`.
+/// A port pair for each port of the side that has more of them: with the port of the same number if
+/// that is of its subnet, else with another one of it that has the fewest port pairs, else by
+/// number: routers may lead there. Two sides of as many ports go by those of the one that `leads`.
 Pairing pair_rails(std::span<const RailAddress> own, std::span<const RailAddress> peer, bool leads);
 
 /// As the peer has told it. Nothing: it names a port that is not there.

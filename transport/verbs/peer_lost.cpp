@@ -8,17 +8,17 @@
 
 namespace gdrx::verbs {
 
-void Peer::link_refused(std::uint8_t link, const std::string& why, bool for_good) {
-  last_.link = link;
+void Peer::pair_refused(std::uint8_t pair, const std::string& why, bool for_good) {
+  last_.pair = pair;
   last_.why = why;
   const Instant now = core_.clock->now();
   if (!refused_since_) {
     refused_since_ = now;
-    core_.log.warn("rail {} {}: {} (peer rank {})", links_[link]->rail().name(),
+    core_.log.warn("rail {} {}: {} (peer rank {})", pairs_[pair]->rail().name(),
                    for_good ? "is of no use" : "is not connected yet", why, index(rank_));
   }
-  const bool any_up = std::any_of(links_.begin(), links_.end(), [](const auto& other) {
-    return other->state() == LinkState::up;
+  const bool any_up = std::any_of(pairs_.begin(), pairs_.end(), [](const auto& other) {
+    return other->state() == PairState::up;
   });
   if (any_up) refused_since_ = now;
   if (now - *refused_since_ >= core_.options.peer_timeout)
@@ -34,9 +34,9 @@ void Peer::give_up(std::string why) {
   Error error{
       Errc::peer_lost,
       fmt::format("rank {} is lost: {}; the last rail was {}{}{}{}", index(rank_), why,
-                  ends_of(*links_[last_.link]), last_.why.empty() ? "" : ": ", last_.why, refusals),
+                  ends_of(*pairs_[last_.pair]), last_.why.empty() ? "" : ": ", last_.why, refusals),
       0};
-  for (const auto& link : links_) link->shut();
+  for (const auto& pair : pairs_) pair->shut();
   outgoing_.abandon();
   if (!core_.isolating) return core_.fail_with(std::move(error));
   error_ = std::move(error);

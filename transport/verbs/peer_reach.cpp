@@ -21,69 +21,69 @@ bool passes(int error) noexcept {
 }  // namespace
 
 Result<void> Peer::learn(std::uint8_t number, const RailAddress& rail) {
-  Link& link = *links_[number];
+  PortPair& pair = *pairs_[number];
   Reach& state = reach_[number];
   const Instant now = core_.clock->now();
   if (state.known) {
     // What is late tells of an address that is no more.
-    if (static_cast<std::int8_t>(rail.revision - link.peer().revision) <= 0) return {};
+    if (static_cast<std::int8_t>(rail.revision - pair.peer().revision) <= 0) return {};
     core_.log.warn("the address of {} of rank {} has changed", rail.name.data(), index(rank_));
   }
-  if (rail.ethernet != link.rail().address().ethernet) {
+  if (rail.ethernet != pair.rail().address().ethernet) {
     return fail(Errc::unsupported, fmt::format("rank {}: its {} and our {} are of different kinds "
                                                "(InfiniBand and Ethernet): set GDRX_HCA",
-                                               index(rank_), rail.name.data(), link.rail().name()));
+                                               index(rank_), rail.name.data(), pair.rail().name()));
   }
-  link.set_peer(rail);
+  pair.set_peer(rail);
   const bool moved = std::exchange(state.known, true);
-  state.own = link.rail().address().revision;
+  state.own = pair.rail().address().revision;
   state.again = {};
   state.asked.forget();
   handles_[number].reset();
-  GDRX_TRY(reach(link, now));
-  if (moved) link.fail("the address of its peer's port has changed", now);
+  GDRX_TRY(reach(pair, now));
+  if (moved) pair.fail("the address of its peer's port has changed", now);
   return {};
 }
 
 // QPs and handles are of the address that our port had.
-void Peer::follow_own_address(Link& link, Instant now) {
-  Reach& state = reach_[link.number()];
-  const std::uint8_t own = link.rail().address().revision;
+void Peer::follow_own_address(PortPair& pair, Instant now) {
+  Reach& state = reach_[pair.number()];
+  const std::uint8_t own = pair.rail().address().revision;
   if (std::exchange(state.own, own) == own) return;
   state.again = {};
   state.asked.forget();
-  handles_[link.number()].reset();
-  link.fail("the address of its port has changed", now);
+  handles_[pair.number()].reset();
+  pair.fail("the address of its port has changed", now);
 }
 
 // On Ethernet the driver asks the network for the peer's hardware address, and waits for an answer.
 // A peer that does not answer now (its port is down, its host is busy) may do so later.
-Result<void> Peer::reach(Link& link, Instant now) {
-  Reach& state = reach_[link.number()];
+Result<void> Peer::reach(PortPair& pair, Instant now) {
+  Reach& state = reach_[pair.number()];
   if (!state.asked.pending()) {
     if (now < state.again) return {};
     state.asked.ask(core_.helper,
-                    [domain = link.rail().domain(), route = link.rail().route_to(link.peer())] {
+                    [domain = pair.rail().domain(), route = pair.rail().route_to(pair.peer())] {
                       return domain->make_address(route);
                     });
   }
-  return take_handle(link);
+  return take_handle(pair);
 }
 
-Result<void> Peer::take_handle(Link& link) {
-  Reach& state = reach_[link.number()];
+Result<void> Peer::take_handle(PortPair& pair) {
+  Reach& state = reach_[pair.number()];
   auto made = state.asked.take();
   if (!made) return {};
   if (*made) {
-    handles_[link.number()] = std::move(**made);
+    handles_[pair.number()] = std::move(**made);
     return {};
   }
   const Error& error = made->error();
   if (!passes(error.native)) return tl::unexpected(error);
   state.again = core_.clock->now() + kReachAgain;
   if (!state.told) {
-    core_.log.warn("rail {} does not reach {} of rank {} yet: {}", link.rail().name(),
-                   link.peer().name.data(), index(rank_), gdrx::describe(error));
+    core_.log.warn("rail {} does not reach {} of rank {} yet: {}", pair.rail().name(),
+                   pair.peer().name.data(), index(rank_), gdrx::describe(error));
   }
   state.told = true;
   return {};

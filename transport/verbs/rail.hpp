@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One port of a NIC of this host: its context, domain, completion queues, and the datagram QP over
-// which devices talk about their links.
+// which devices talk about their port pairs.
 #pragma once
 
 #include <algorithm>
@@ -106,7 +106,7 @@ class Rail final : private EventSink {
   std::vector<std::uint32_t> take_failed_qps() noexcept { return std::exchange(failed_qps_, {}); }
 
  private:
-  static constexpr Bytes kMostPieces = 64;  // of one unit; a QP takes kLongestUnit requests
+  static constexpr Bytes kMostPieces = 64;  // of one fragment; a QP takes kLongestFragment requests
   struct Shard {
     std::shared_ptr<CompletionQueue> queue;
     std::uint32_t used = 0;

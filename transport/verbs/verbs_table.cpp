@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/verbs/verbs_table.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <string>
 
+#include "base/system_library.hpp"
 #include "transport/bootstrap/fork.hpp"
 #include "transport/verbs/subnet.hpp"
 
@@ -20,23 +20,20 @@ constexpr const char* kLibrary = "libibverbs.so.1";
 // the same names.
 class Loader {
  public:
-  explicit Loader(void* library) : library_(library) {}
+  explicit Loader(SystemLibrary& library) : library_(library) {}
 
   template <class Function>
   Function* need(const char* name, const char* version) {
-    void* symbol = dlvsym(library_, name, version);
-    if (symbol == nullptr && missing_.empty()) missing_ = std::string(name) + "@" + version;
-    return reinterpret_cast<Function*>(symbol);
+    return reinterpret_cast<Function*>(library_.need(name, version));
   }
   template <class Function>
   Function* find(const char* name, const char* version) {
-    return reinterpret_cast<Function*>(dlvsym(library_, name, version));
+    return reinterpret_cast<Function*>(library_.find(name, version));
   }
-  const std::string& missing() const { return missing_; }
+  bool whole() const { return library_.whole(); }
 
  private:
-  void* library_;
-  std::string missing_;
+  SystemLibrary& library_;
 };
 
 using QueryPort = int(ibv_context*, std::uint8_t, _compat_ibv_port_attr*);
@@ -155,20 +152,17 @@ void fill_queues(Loader& load, VerbsTable& table) {
 void keep_pages_over_fork(Loader& load) {
   auto* init = load.need<int()>("ibv_fork_init", "IBVERBS_1.1");
   auto* status = load.find<ibv_fork_status()>("ibv_is_fork_initialized", "IBVERBS_1.13");
-  if (!load.missing().empty() || (status != nullptr && status() == IBV_FORK_UNNEEDED)) return;
+  if (!load.whole() || (status != nullptr && status() == IBV_FORK_UNNEEDED)) return;
   (void)init();  // refused once memory is registered by somebody else: then it is their choice
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const VerbsTable>> load_verbs() {
-  // Never closed: its providers keep state until the process ends.
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return fail(Errc::unsupported, std::string(kLibrary) +
-                                       " is not on this host: install rdma-core (libibverbs1, "
-                                       "ibverbs-providers)");
-  }
+  SystemLibrary library =
+      SystemLibrary::open({kLibrary}, "install rdma-core (libibverbs1, ibverbs-providers)");
+  library.keep();  // its providers keep state until the process ends
+  if (!library.opened()) return tl::unexpected(library.error());
   Loader load(library);
   auto table = std::make_shared<VerbsTable>();
   fill_device(load, *table);
@@ -180,9 +174,8 @@ Result<std::shared_ptr<const VerbsTable>> load_verbs() {
     return std::filesystem::canonical(std::string(device->ibdev_path) + "/device", error).string();
   };
   keep_pages_over_fork(load);
-  if (!load.missing().empty()) {
-    return fail(Errc::unsupported, std::string(kLibrary) + " is too old: it lacks " +
-                                       load.missing() + "; install rdma-core 17 or newer");
+  if (!library.whole()) {
+    return tl::unexpected(library.error("install rdma-core 17 or newer"));
   }
   return std::shared_ptr<const VerbsTable>(std::move(table));
 }

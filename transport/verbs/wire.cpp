@@ -34,7 +34,7 @@ Result<Control> decode_control(std::span<const std::byte> bytes) {
   if (control.kind < ControlKind::hello || control.kind > ControlKind::pong) {
     return fail(Errc::protocol, "it is of no known kind");
   }
-  if (control.link >= kMaxRails || control.rails == 0 || control.rails > kMaxRails ||
+  if (control.pair >= kMaxRails || control.rails == 0 || control.rails > kMaxRails ||
       control.qps == 0 || control.qps > kMaxQps || control.rank < 0 || !usable(control.rail)) {
     return fail(Errc::protocol, "a number of it is impossible");
   }

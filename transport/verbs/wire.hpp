@@ -114,34 +114,34 @@ static_assert(sizeof(RegionKey) == 64 && std::is_trivially_copyable_v<RegionKey>
 /// What one end tells the other by writing it into its memory.
 struct CreditWord {
   std::uint64_t receives = 0;      // posted on the QP since it was made
-  std::uint64_t delivered = 0;     // messages of the pair
+  std::uint64_t delivered = 0;     // messages of the two ranks
   std::uint64_t acknowledged = 0;  // sent: all messages before have been, and land no more
 };
 inline constexpr std::size_t kGrantBytes = offsetof(CreditWord, acknowledged);
 
-enum class ControlKind : std::uint8_t { hello = 1, fenced = 2, ping = 3, pong = 4 };
+enum class ControlKind : std::uint8_t { hello = 1, quiesced = 2, ping = 3, pong = 4 };
 inline constexpr std::uint8_t kReady = 1;   // hello: your QPs are known and mine can receive
 inline constexpr std::uint8_t kUp = 2;      // hello: I know that you are ready
 inline constexpr std::uint8_t kGuard = 8;   // hello: my NIC may deliver again what it delivered
 inline constexpr std::uint8_t kEce = 4;     // hello: it carries what the QPs' provider offers
-inline constexpr std::uint8_t kAnswer = 1;  // fenced: not to be answered
+inline constexpr std::uint8_t kAnswer = 1;  // quiesced: not to be answered
 
-/// A datagram between two devices about one of their links.
+/// A datagram between two devices about one of their port pairs.
 struct Control {
   std::uint32_t magic = kMagic;
   std::uint8_t version = kWireVersion;
   ControlKind kind{};
-  std::uint8_t link = 0;
+  std::uint8_t pair = 0;
   std::uint8_t flags = 0;
   std::int32_t rank = 0;  // sender's
-  std::uint32_t generation = 0;
+  std::uint32_t epoch = 0;
   std::uint64_t from = 0;  // nonces of the two devices
   std::uint64_t to = 0;
-  RailAddress rail{};  // sender's, of this link
+  RailAddress rail{};  // sender's, of this port pair
   std::uint8_t rails = 0;
   std::uint8_t qps = 0;
   std::uint16_t receives = 0;    // hello: posted on each QP
-  std::uint32_t own_rails = 0;   // which of the sender's rails each link joins: 4 bits a link
+  std::uint32_t own_rails = 0;   // 4 bits a port pair: which of the sender's rails it joins
   std::uint32_t peer_rails = 0;  // and which of the receiver's
   std::uint32_t credit_rkey = 0;
   std::uint64_t credit_address = 0;  // hello: CreditWord[qps]
@@ -151,7 +151,7 @@ struct Control {
   std::uint32_t ece_options = 0;
   std::uint32_t ece_mask = 0;
   std::array<std::uint32_t, kMaxQps> qp{};        // hello
-  std::array<std::uint32_t, kMaxQps> received{};  // fenced: receives that completed on each QP
+  std::array<std::uint32_t, kMaxQps> received{};  // quiesced: receives that completed on each QP
 };
 static_assert(sizeof(Control) == 200 && std::is_trivially_copyable_v<Control>);
 inline constexpr std::size_t kGrhBytes = 40;  // in front of every datagram received
