@@ -28,7 +28,8 @@ std::vector<Rank> ArenaSeat::late_readers() const {
 }
 
 bool ArenaSeat::is_read(const Use& use) noexcept {
-  // acquire: pairs with the release in end() and begin(), so that it is written over after that
+  // acquire: pairs with the release in end() and the fence before begin()'s store, so that it is
+  // written over after that
   const auto passed = [&](int rank) {
     return layout_.line(rank).passed.load(std::memory_order_acquire);
   };

@@ -139,9 +139,10 @@ inline void ArenaSeat::begin(const CallSignature& signature, bool rooted) noexce
   signature_ = signature;
   late_ = kAll;
   layout_.publish(self_, signature, signature.sequence);
-  // release: pairs with is_read(), as in end()
+  // relaxed: what was read in the calls before, was read before the fence of publish(), which pairs
+  // with is_read()
   if (signature.sequence % kTellEvery == 0) {
-    layout_.line(self_).passed.store(signature.sequence, std::memory_order_release);
+    layout_.line(self_).passed.store(signature.sequence, std::memory_order_relaxed);
   }
 }
 

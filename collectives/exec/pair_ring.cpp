@@ -73,8 +73,8 @@ std::uint64_t RingReceiver::address() const noexcept {
 }
 
 bool RingReceiver::still_lent() const noexcept {
-  // The kernel has read before this asks.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // acquire fence: the kernel has read before this asks
+  std::atomic_thread_fence(std::memory_order_acquire);
   return ring_->withdrawn.load(std::memory_order_relaxed) == 0;
 }
 

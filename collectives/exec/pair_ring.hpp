@@ -140,8 +140,8 @@ class RingSender {
   /// From now on the receiver believes nothing of what is lent.
   void withdraw() noexcept {
     ring_->withdrawn.store(1, std::memory_order_relaxed);
-    // Before whatever the program writes there next; pairs with that of still_lent().
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    // release fence: before whatever the program writes there next; pairs with that of still_lent()
+    std::atomic_thread_fence(std::memory_order_release);
   }
 
  private:

@@ -103,9 +103,7 @@ Result<std::size_t> ShmDevice::poll(std::span<Completion> completions) {
 
 void ShmDevice::hear_bell() noexcept {
   for (std::uint32_t i = 0; i < rung_.size(); ++i) {
-    const auto bell = mailbox_.bell(i);
-    if (bell.load(std::memory_order_relaxed) == 0) continue;
-    rung_[i] |= bell.exchange(0, std::memory_order_seq_cst);
+    rung_[i] |= mailbox_.hear(i);
   }
 }
 

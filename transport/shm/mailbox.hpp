@@ -44,12 +44,15 @@ class Mailbox {
   std::uint32_t bell_words() const noexcept {
     return (ranks_ + 64 * kWordsALine - 1) / (64 * kWordsALine);
   }
-  /// Bit g % 64 of word g / 64: something is new of the ranks 8 g to 8 g + 7.
-  std::atomic_ref<std::uint64_t> bell(std::uint32_t word) const noexcept {
-    return at<std::uint64_t>(word * sizeof(std::uint64_t));
-  }
 
   // The receiver's side.
+  /// Bits that were set since: bit g % 64 of word g / 64 says that something is new of the ranks 8
+  /// g to 8 g + 7.
+  std::uint64_t hear(std::uint32_t word) const noexcept {
+    if (bell(word).load(std::memory_order_relaxed) == 0) return 0;
+    // acquire: pairs with tell(), so that the newest words are seen
+    return bell(word).exchange(0, std::memory_order_acquire);
+  }
   Word newest(std::uint32_t source) const noexcept {
     return std::bit_cast<Word>(newest_of(source).load(std::memory_order_acquire));
   }
@@ -71,12 +74,15 @@ class Mailbox {
     newest_of(source).store(bits, std::memory_order_release);
     if (!has_bell()) return;
     const std::uint32_t group = source / kWordsALine;
-    // A full barrier with the receiver's exchange: it sees the word, or the bit afterwards.
-    bell(group / 64).fetch_or(std::uint64_t{1} << group % 64, std::memory_order_seq_cst);
+    // release: pairs with hear(), which sees the word; a bit that is set behind it is heard later
+    bell(group / 64).fetch_or(std::uint64_t{1} << group % 64, std::memory_order_release);
   }
 
  private:
   static constexpr std::size_t kLine = 64;
+  std::atomic_ref<std::uint64_t> bell(std::uint32_t word) const noexcept {
+    return at<std::uint64_t>(word * sizeof(std::uint64_t));
+  }
   // Bell, newest words; a line for each count of what was taken; rings.
   static std::size_t taken_at(std::uint32_t ranks) noexcept {
     return whole_pages(kLine + std::size_t{ranks} * sizeof(Word));

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/memory_order/model.hpp"
+
+#include <fmt/format.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+
+namespace gdrx::model {
+namespace {
+
+constexpr std::size_t kStack = 256 * 1024;  // of a thread
+constexpr int kMostWaits = 4;               // of a thread in a row
+
+// What a thread knows: events of each thread, and of each location the oldest value it may take.
+struct View {
+  std::array<std::uint32_t, kThreads> events{};
+  std::vector<std::uint32_t> oldest;
+
+  std::uint32_t& of(std::size_t location) {
+    if (oldest.size() <= location) oldest.resize(location + 1);
+    return oldest[location];
+  }
+  void join(const View& other) {
+    for (std::size_t i = 0; i < kThreads; ++i) events[i] = std::max(events[i], other.events[i]);
+    for (std::size_t i = 0; i < other.oldest.size(); ++i) of(i) = std::max(of(i), other.oldest[i]);
+  }
+};
+
+struct Message {
+  std::uint64_t value;
+  View view;  // what an acquire of it learns
+};
+
+struct Thread {
+  View now;
+  View pending;   // what an acquire fence would learn
+  View released;  // what a relaxed store publishes, since a release fence
+  ucontext_t context{};
+  bool ended = false;
+  bool newest = false;  // its next load takes the newest value
+  int waits = 0;
+};
+
+bool acquires(std::memory_order order) {
+  return order == std::memory_order_acquire || order == std::memory_order_acq_rel ||
+         order == std::memory_order_seq_cst || order == std::memory_order_consume;
+}
+bool releases(std::memory_order order) {
+  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
+         order == std::memory_order_seq_cst;
+}
+
+// Choices of a run, and which run is next: depth first.
+class Choices {
+ public:
+  std::size_t take(std::size_t options) {
+    if (options == 1) return 0;
+    if (at_ == path_.size()) path_.push_back({0, options});
+    return path_[at_++].chosen;
+  }
+  bool next() {
+    at_ = 0;
+    while (!path_.empty() && path_.back().chosen + 1 == path_.back().options) path_.pop_back();
+    if (path_.empty()) return false;
+    ++path_.back().chosen;
+    return true;
+  }
+
+ private:
+  struct Choice {
+    std::size_t chosen;
+    std::size_t options;
+  };
+  std::vector<Choice> path_;
+  std::size_t at_ = 0;
+};
+
+class Run {
+ public:
+  Run(const Scenario& scenario, const Limits& limits, const Weakened* weakened)
+      : scenario_(scenario), limits_(limits), weakened_(weakened) {}
+
+  Outcome all() {
+    do {
+      one();
+      ++outcome_.runs;
+    } while (outcome_.wrong.empty() && outcome_.runs < limits_.runs && choices_.next());
+    outcome_.whole = !outcome_.wrong.empty() || outcome_.runs < limits_.runs;
+    for (const auto& [where, order] : sites_) outcome_.sites.push_back({where, order});
+    return std::move(outcome_);
+  }
+
+  View& now() { return threads_[current_].now; }
+  Event happen() { return {current_, ++now().events[current_]}; }
+  bool knows(const Event& event) { return now().events[event.thread] >= event.number; }
+
+  void require(bool holds, std::string_view what) {
+    if (holds) return;
+    outcome_.wrong = what;
+    leave();
+  }
+
+  void wait() {
+    Thread& self = threads_[current_];
+    if (++self.waits > kMostWaits) leave();
+    self.newest = true;
+    std::vector<std::size_t> others = runnable_but_self();
+    if (others.empty()) return;
+    go_to(others[choices_.take(others.size())]);
+  }
+
+  // Before each operation another thread may have its turn.
+  std::memory_order begin(std::string_view operation, std::memory_order order,
+                          const std::source_location& from) {
+    const std::string_view path = from.file_name();
+    const std::string where =
+        fmt::format("{}:{} {}", path.substr(path.rfind('/') + 1), from.line(), operation);
+    sites_.emplace(where, order);
+    const std::vector<std::size_t> others = runnable_but_self();
+    if (preemptions_ < limits_.preemptions && !others.empty()) {
+      const std::size_t choice = choices_.take(others.size() + 1);
+      if (choice != 0) {
+        ++preemptions_;
+        go_to(others[choice - 1]);
+      }
+    }
+    return weakened_ != nullptr && weakened_->where == where ? weakened_->order : order;
+  }
+
+  std::uint64_t load(void* at, std::uint64_t first, std::memory_order order) {
+    const std::size_t location = location_of(at, first);
+    Thread& self = threads_[current_];
+    if (order == std::memory_order_seq_cst) self.now.join(all_);
+    const auto& messages = messages_[location];
+    const std::size_t last = messages.size() - 1;
+    std::size_t back = 0;
+    const bool free = !self.newest && stale_ < limits_.stale;
+    if (free) back = choices_.take(last - self.now.of(location) + 1);
+    if (back != 0) ++stale_;
+    if (!self.newest) self.waits = 0;
+    self.newest = false;
+    const Message& message = messages[last - back];
+    self.now.of(location) = static_cast<std::uint32_t>(last - back);
+    (acquires(order) ? self.now : self.pending).join(message.view);
+    if (order == std::memory_order_seq_cst) all_.join(self.now);
+    return message.value;
+  }
+
+  void store(void* at, std::uint64_t first, std::uint64_t value, std::memory_order order) {
+    const std::size_t location = location_of(at, first);
+    append(location, value, order, nullptr);
+  }
+
+  std::uint64_t exchange(void* at, std::uint64_t first,
+                         const std::function<std::uint64_t(std::uint64_t)>& next,
+                         std::memory_order order) {
+    const std::size_t location = location_of(at, first);
+    Thread& self = threads_[current_];
+    if (order == std::memory_order_seq_cst) self.now.join(all_);
+    const Message read = messages_[location].back();
+    (acquires(order) ? self.now : self.pending).join(read.view);
+    append(location, next(read.value), order, &read.view);
+    return read.value;
+  }
+
+  void fence(std::memory_order order) {
+    Thread& self = threads_[current_];
+    if (acquires(order)) self.now.join(self.pending);
+    if (order == std::memory_order_seq_cst) {
+      self.now.join(all_);
+      all_.join(self.now);
+    }
+    if (releases(order)) self.released = self.now;
+  }
+
+ private:
+  void one() {
+    locations_.clear();
+    messages_.clear();
+    all_ = {};
+    preemptions_ = stale_ = 0;
+    left_ = false;
+    threads_.clear();
+    threads_.resize(scenario_.threads.size());
+    scenario_.begin();
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      ucontext_t& context = threads_[i].context;
+      getcontext(&context);
+      context.uc_stack = {stacks_.get() + i * kStack, 0, kStack};
+      context.uc_link = nullptr;
+      makecontext(&context, body, 0);
+    }
+    current_ = choices_.take(threads_.size());
+    swapcontext(&main_, &threads_[current_].context);
+    if (!left_ && scenario_.end) {
+      ended_ = true;
+      scenario_.end();
+      ended_ = false;
+    }
+  }
+
+  static void body();
+  void run_body() {
+    scenario_.threads[current_]();
+    threads_[current_].ended = true;
+    const std::vector<std::size_t> others = runnable_but_self();
+    if (others.empty()) setcontext(&main_);
+    current_ = others[choices_.take(others.size())];
+    setcontext(&threads_[current_].context);
+  }
+
+  // The run ends here; what is on the threads' stacks is forgotten.
+  void leave() {
+    left_ = true;
+    if (!ended_) setcontext(&main_);
+  }
+
+  void go_to(std::size_t other) {
+    const std::size_t self = current_;
+    current_ = other;
+    swapcontext(&threads_[self].context, &threads_[other].context);
+  }
+
+  std::vector<std::size_t> runnable_but_self() const {
+    std::vector<std::size_t> others;
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      if (i != current_ && !threads_[i].ended) others.push_back(i);
+    }
+    return others;
+  }
+
+  std::size_t location_of(void* at, std::uint64_t first) {
+    const auto [found, is_new] = locations_.emplace(at, messages_.size());
+    if (is_new) messages_.push_back({Message{first, {}}});
+    return found->second;
+  }
+
+  void append(std::size_t location, std::uint64_t value, std::memory_order order,
+              const View* read) {
+    Thread& self = threads_[current_];
+    if (order == std::memory_order_seq_cst) self.now.join(all_);
+    auto& messages = messages_[location];
+    self.now.of(location) = static_cast<std::uint32_t>(messages.size());
+    Message message{value, releases(order) ? self.now : self.released};
+    message.view.of(location) = static_cast<std::uint32_t>(messages.size());
+    if (read != nullptr) message.view.join(*read);  // of a release sequence
+    messages.push_back(std::move(message));
+    self.waits = 0;
+    if (order == std::memory_order_seq_cst) all_.join(self.now);
+  }
+
+  const Scenario& scenario_;
+  Limits limits_;
+  const Weakened* weakened_;
+  Outcome outcome_;
+  Choices choices_;
+  std::map<std::string, std::memory_order> sites_;
+  std::map<void*, std::size_t> locations_;
+  std::vector<std::vector<Message>> messages_;
+  View all_;  // of the seq_cst operations so far
+  std::vector<Thread> threads_;
+  std::unique_ptr<char[]> stacks_ = std::make_unique_for_overwrite<char[]>(kThreads * kStack);
+  std::size_t current_ = 0;
+  int preemptions_ = 0;
+  int stale_ = 0;
+  bool left_ = false;
+  bool ended_ = false;
+  ucontext_t main_{};
+};
+
+Run* run = nullptr;
+
+void Run::body() { run->run_body(); }
+
+}  // namespace
+
+std::string to_string(std::memory_order order) {
+  switch (order) {
+    case std::memory_order_relaxed:
+      return "relaxed";
+    case std::memory_order_consume:
+    case std::memory_order_acquire:
+      return "acquire";
+    case std::memory_order_release:
+      return "release";
+    case std::memory_order_acq_rel:
+      return "acq_rel";
+    case std::memory_order_seq_cst:
+      return "seq_cst";
+  }
+  return "?";
+}
+
+std::vector<std::memory_order> weaker(std::string_view operation, std::memory_order order) {
+  const bool reads = operation != "store";
+  const bool writes = operation != "load";
+  if (order == std::memory_order_seq_cst && reads && writes) return {std::memory_order_acq_rel};
+  if (order == std::memory_order_seq_cst) {
+    return {reads ? std::memory_order_acquire : std::memory_order_release};
+  }
+  if (order == std::memory_order_acq_rel) {
+    return {std::memory_order_acquire, std::memory_order_release};
+  }
+  if (order == std::memory_order_relaxed) return {};
+  return {std::memory_order_relaxed};
+}
+
+Outcome explore(const Scenario& scenario, const Limits& limits, const Weakened* weakened) {
+  Run all(scenario, limits, weakened);
+  run = &all;
+  Outcome outcome = all.all();
+  run = nullptr;
+  return outcome;
+}
+
+Event happen() { return run->happen(); }
+bool knows(const Event& event) { return run->knows(event); }
+void require(bool holds, std::string_view what) { run->require(holds, what); }
+void wait() { run->wait(); }
+
+std::uint64_t load(void* at, std::uint64_t first, std::memory_order order,
+                   std::source_location from) {
+  return run->load(at, first, run->begin("load", order, from));
+}
+void store(void* at, std::uint64_t first, std::uint64_t value, std::memory_order order,
+           std::source_location from) {
+  run->store(at, first, value, run->begin("store", order, from));
+}
+std::uint64_t exchange(void* at, std::uint64_t first,
+                       const std::function<std::uint64_t(std::uint64_t)>& next,
+                       std::memory_order order, std::source_location from) {
+  return run->exchange(at, first, next, run->begin("exchange", order, from));
+}
+void fence(std::memory_order order, std::source_location from) {
+  run->fence(run->begin("fence", order, from));
+}
+
+}  // namespace gdrx::model
