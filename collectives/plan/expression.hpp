@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a chunk holds, as a reduction expression over contributions. Equal expressions have equal
-// ids; the operands of one combination are sorted, since a + b and b + a have the same bits.
+// ids. a + b and b + a have the same bits, so the operands of one combination are sorted, unless
+// sides are kept: a user's operator may not commute.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +14,20 @@ namespace gdrx::plan {
 using ExpressionId = std::uint32_t;
 inline constexpr ExpressionId kUndefined = 0;
 
+enum class Sides : std::uint8_t { sorted, kept };
+
 class Expressions {
  public:
-  Expressions() : nodes_(1) {}
+  explicit Expressions(Sides sides = Sides::sorted) : sides_(sides), nodes_(1) {}
 
   ExpressionId leaf(std::int32_t rank, std::uint32_t chunk) {
     return intern({true, static_cast<std::uint32_t>(rank), chunk, 1});
   }
   ExpressionId combine(ExpressionId a, ExpressionId b) {
     if (a == kUndefined || b == kUndefined) return kUndefined;
-    return intern({false, std::min(a, b), std::max(a, b), nodes_[a].leaves + nodes_[b].leaves});
+    const std::uint64_t leaves = nodes_[a].leaves + nodes_[b].leaves;
+    if (sides_ == Sides::kept) return intern({false, a, b, leaves});
+    return intern({false, std::min(a, b), std::max(a, b), leaves});
   }
   /// Contributions in it, each as often as it stands there.
   std::uint64_t leaves(ExpressionId id) const { return nodes_[id].leaves; }
@@ -70,6 +75,7 @@ class Expressions {
     return entry->second;
   }
 
+  Sides sides_;
   std::vector<Node> nodes_;
   std::unordered_map<std::uint64_t, ExpressionId> leaf_ids_;
   std::unordered_map<std::uint64_t, ExpressionId> pair_ids_;

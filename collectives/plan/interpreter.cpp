@@ -10,7 +10,11 @@
 namespace gdrx::plan {
 
 Interpreter::Interpreter(const Plan& plan, bool in_place)
-    : plan_(plan), in_place_(in_place), causal_(plan.spec.ranks <= kCausalRanks) {
+    : plan_(plan),
+      in_place_(in_place),
+      causal_(plan.spec.ranks <= kCausalRanks),
+      expressions_(in_rank_order(plan.spec.collective, plan.spec.algorithm) ? Sides::kept
+                                                                            : Sides::sorted) {
   const std::size_t clocks = plan.ranks.size() * plan.shape.channels;
   for (std::int32_t rank = 0; rank < plan.spec.ranks; ++rank) {
     const RankProgram& program = plan.ranks[static_cast<std::size_t>(rank)];
@@ -180,8 +184,9 @@ Result<void> Interpreter::write(Program& program, const Op& op, const Values& va
   return {};
 }
 
-void Interpreter::combine(Values& into, const Values& from) {
-  for (std::size_t i = 0; i < into.size(); ++i) into[i] = expressions_.combine(into[i], from[i]);
+Interpreter::Values Interpreter::combine(Values left, const Values& right) {
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] = expressions_.combine(left[i], right[i]);
+  return left;
 }
 
 Result<ExpressionId> Interpreter::read_cell(Program& program, std::uint32_t number) {
@@ -284,7 +289,7 @@ Result<Interpreter::Step> Interpreter::receive(Program& program, const Op& op) {
     if (class_of(program.rank, op.src) != class_of(program.rank, op.dst)) {
       return wrong(program, "combines chunks of different lengths");
     }
-    combine(message.values, GDRX_TRY(read(program, op.src)));
+    message.values = combine(GDRX_TRY(read(program, op.src)), message.values);
   }
   GDRX_TRY(write(program, op, message.values));
   return Step::done;
@@ -295,7 +300,7 @@ Result<Interpreter::Step> Interpreter::local(Program& program, const Op& op) {
     return wrong(program, "copies between chunks of different lengths");
   }
   Values values = GDRX_TRY(read(program, op.src));
-  if (op.kind == OpKind::reduce) combine(values, GDRX_TRY(read(program, op.dst)));
+  if (op.kind == OpKind::reduce) values = combine(GDRX_TRY(read(program, op.dst)), values);
   const bool same_cell =
       cell_of(program.rank, op.src) == cell_of(program.rank, op.dst) && op.kind == OpKind::copy;
   ++program.time;

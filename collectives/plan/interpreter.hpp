@@ -66,7 +66,7 @@ class Interpreter {
   Result<void> check_ranges(const Program& program, const Op& op) const;
   Result<Values> read(Program& program, ChunkRef chunk);
   Result<void> write(Program& program, const Op& op, const Values& values);
-  void combine(Values& into, const Values& from);
+  Values combine(Values left, const Values& right);
   Result<ExpressionId> read_cell(Program& program, std::uint32_t number);
   Result<void> write_cell(Program& program, std::uint32_t number, ExpressionId value);
   Result<void> check_finish(const Program& program, const Op& op, ExpressionId value) const;

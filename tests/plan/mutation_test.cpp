@@ -161,6 +161,7 @@ TEST_P(MutationOf, EveryPlanIsCaught) {
     for (std::int32_t n = 2; n <= 33; ++n) {
       auto plan = build({GetParam(), algorithm, n, Rank{n / 2}});
       ASSERT_TRUE(plan);
+      ASSERT_TRUE(verify(*plan)) << to_string(algorithm) << " n=" << n;
       Mutants mutants(std::move(*plan));
       if (n > 10) mutants.sample_every(static_cast<std::size_t>(n / 3) * 2 + 1);
       mutants.run();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "gdrx/plan.hpp"
@@ -115,6 +116,27 @@ TEST(Plans, RefuseWhatDoesNotExist) {
   EXPECT_FALSE(build({Collective::all_reduce, Algorithm::ring, 0, Rank{}}));
   EXPECT_FALSE(build({Collective::broadcast, Algorithm::tree, 4, Rank{4}}));
   EXPECT_FALSE(build_rank({Collective::all_reduce, Algorithm::ring, 4, Rank{}}, Rank{-1}));
+}
+
+// own (op) before in place of before (op) own: the same for a sum, not for a user's operator.
+TEST(Verifier, SeesOperandsOnTheWrongSide) {
+  auto plan = build({Collective::scan, Algorithm::one_shot, 3, Rank{}});
+  ASSERT_TRUE(plan);
+  Channel& ops = plan->ranks[1].channels[0];
+  const auto at = [&](OpKind kind) {
+    return std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; });
+  };
+  const auto received = at(OpKind::recv_copy);
+  const auto added = at(OpKind::reduce);
+  ASSERT_NE(received, ops.end());
+  ASSERT_NE(added, ops.end());
+  received->kind = OpKind::recv_reduce;
+  received->src = added->src;
+  ops.erase(added);
+  const auto proof = verify(*plan);
+  ASSERT_FALSE(proof);
+  EXPECT_NE(proof.error().what.find("does not hold what it should"), std::string::npos)
+      << proof.error().what;
 }
 
 TEST(Verifier, SeesADeadlock) {
