@@ -31,8 +31,9 @@ Result<void> parse_algorithm(Config& config, std::string_view text) {
 
 Variable algorithm_variable() {
   static const std::string help = fmt::format(
-      "allReduce algorithm: auto, {}; direct: of GPU buffers that are registered, all others as by "
-      "auto",
+      "algorithm of the collectives that have it: auto, {}; direct: of GPU buffers that are "
+      "registered; "
+      "all others as by auto",
       fmt::join(plan::kAlgorithmNames, ", "));
   return {"GDRX_ALGO", "", help, parse_algorithm, [](const Config& c) { return c.algo; }};
 }
