@@ -7,7 +7,7 @@
 
 #include "base/size_text.hpp"
 #include "topo/model/pci_vendor.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {

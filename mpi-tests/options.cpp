@@ -12,7 +12,7 @@
 #include "base/size_text.hpp"
 #include "gdrx/config.hpp"
 #include "gdrx/plan.hpp"
-#include "mpi-tests/machine.hpp"
+#include "mpi-tests/provenance.hpp"
 #include "tools/describe.hpp"
 #include "transport/memory/cuda_memory.hpp"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "mpi-tests/machine.hpp"
+#include "mpi-tests/provenance.hpp"
 
 namespace gdrx::bench {
 namespace {

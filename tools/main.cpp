@@ -11,7 +11,7 @@
 #include "gdrx/output.hpp"
 #include "tools/commands.hpp"
 #include "tools/describe.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "tools/help.hpp"
 #include "tools/version.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/host_id.hpp"
 

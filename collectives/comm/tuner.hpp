@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/comm/hierarchy.hpp"
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 #include "gdrx/plan.hpp"
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"

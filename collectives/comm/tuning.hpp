@@ -9,7 +9,7 @@
 #include "collectives/comm/hello.hpp"
 #include "collectives/comm/tuner.hpp"
 #include "collectives/gpu/choose.hpp"
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 #include "gdrx/log.hpp"
 
 namespace gdrx {

@@ -11,7 +11,7 @@
 
 #include "collectives/gpu/path.hpp"
 #include "collectives/kernels/shape.hpp"
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 #include "gdrx/plan.hpp"
 
 namespace gdrx::gpu {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold after the machine has run a plan.
+// What must hold after the interpreter has run a plan.
 #include <fmt/format.h>
 
 #include "collectives/plan/builders/family.hpp"
-#include "collectives/plan/machine.hpp"
+#include "collectives/plan/interpreter.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
@@ -41,12 +41,12 @@ bool has_output(const Spec& spec, std::int32_t rank) {
   return traits_of(spec.collective).output != Extent::of_root || Rank{rank} == spec.root;
 }
 
-Result<void> check_end(const Plan& plan, Machine& machine) {
+Result<void> check_end(const Plan& plan, Interpreter& interpreter) {
   const builders::Family& family = *family_of(plan.spec.collective);
   for (std::int32_t rank = 0; rank < plan.spec.ranks; ++rank) {
     if (!has_output(plan.spec, rank)) continue;
     for (std::uint32_t c = 0; c < plan.shape.output_chunks; ++c) {
-      if (!family.holds(builders::Ending(plan, machine, rank, c))) {
+      if (!family.holds(builders::Ending(plan, interpreter, rank, c))) {
         return fail(Errc::invalid_argument,
                     fmt::format("rank {}: output chunk {} does not hold what it should", rank, c));
       }
@@ -59,25 +59,26 @@ Result<void> check_end(const Plan& plan, Machine& machine) {
 
 namespace builders {
 
-Ending::Ending(const Plan& plan, Machine& machine, std::int32_t of_rank, std::uint32_t of_chunk)
+Ending::Ending(const Plan& plan, Interpreter& interpreter, std::int32_t of_rank,
+               std::uint32_t of_chunk)
     : rank(of_rank),
       chunk(of_chunk),
       ranks(plan.spec.ranks),
       root(index(plan.spec.root)),
       plan_(plan),
-      machine_(machine),
-      got_(machine.value(of_rank, {Buffer::output, of_chunk, 0})) {}
+      interpreter_(interpreter),
+      got_(interpreter.value(of_rank, {Buffer::output, of_chunk, 0})) {}
 
 bool Ending::is(std::int32_t source, std::uint32_t its_chunk) const {
-  return got_ == machine_.expressions().leaf(source, its_chunk);
+  return got_ == interpreter_.expressions().leaf(source, its_chunk);
 }
 
 bool Ending::is_sum_of_first(std::int32_t count) const {
-  return got_ == rank_order(machine_.expressions(), count, chunk);
+  return got_ == rank_order(interpreter_.expressions(), count, chunk);
 }
 
 bool Ending::is_sum(std::uint32_t its_chunk) const {
-  Expressions& expressions = machine_.expressions();
+  Expressions& expressions = interpreter_.expressions();
   if (in_rank_order(plan_.spec.collective, plan_.spec.algorithm)) {
     return got_ == rank_order(expressions, ranks, its_chunk);
   }
@@ -85,7 +86,7 @@ bool Ending::is_sum(std::uint32_t its_chunk) const {
 }
 
 bool Ending::is_same_sum() const {
-  return rank == 0 ? is_sum(chunk) : got_ == machine_.value(0, {Buffer::output, chunk, 0});
+  return rank == 0 ? is_sum(chunk) : got_ == interpreter_.value(0, {Buffer::output, chunk, 0});
 }
 
 }  // namespace builders
@@ -94,10 +95,10 @@ Result<Proof> verify(const Plan& plan) {
   GDRX_TRY(check_form(plan));
   Proof proof;
   for (const bool in_place : {false, true}) {
-    Machine machine(plan, in_place);
-    GDRX_TRY(machine.run());
-    GDRX_TRY(check_end(plan, machine));
-    proof.messages = machine.messages();
+    Interpreter interpreter(plan, in_place);
+    GDRX_TRY(interpreter.run());
+    GDRX_TRY(check_end(plan, interpreter));
+    proof.messages = interpreter.messages();
   }
   return proof;
 }

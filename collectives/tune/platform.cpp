@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 
 namespace gdrx::tune {
 

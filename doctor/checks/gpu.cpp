@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {

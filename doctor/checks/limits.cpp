@@ -4,7 +4,7 @@
 
 #include "doctor/checks/cgroup.hpp"
 #include "doctor/checks/checks.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include "doctor/checks/chains.hpp"
 #include "doctor/checks/checks.hpp"
 #include "topo/model/pci_vendor.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {

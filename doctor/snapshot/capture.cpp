@@ -11,10 +11,10 @@
 #include "doctor/snapshot/probes_text.hpp"
 #include "gdrx/snapshot.hpp"
 #include "topo/model/cpu_list.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/links_text.hpp"
 #include "topo/read/sysfs.hpp"
 #include "topo/read/tar.hpp"
-#include "topo/read/text.hpp"
 
 namespace gdrx::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "doctor/checks/config_space.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 

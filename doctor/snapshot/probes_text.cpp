@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "mpi-tests/machine.hpp"
+#include "mpi-tests/provenance.hpp"
 #include "mpi-tests/net_perf/measure.hpp"
 #include "mpi-tests/net_perf/netns.hpp"
 #include "mpi-tests/output.hpp"

@@ -6,7 +6,7 @@
 
 #include "gdrx/snapshot.hpp"
 #include "tests/doctor/host_tree.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 
 namespace gdrx::doctor {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "gdrx/snapshot.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "topo/read/file_tree.hpp"
 
 namespace gdrx::doctor::test {

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "tests/doctor/host_tree.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 #include "topo/read/tar.hpp"
 
 namespace gdrx::doctor {

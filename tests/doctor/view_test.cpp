@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tests/doctor/host_tree.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 
 namespace gdrx::tools {
 namespace {

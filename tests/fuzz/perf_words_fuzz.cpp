@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/perf/words.hpp"
+#include "tools/perf/protocol.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gdrx::perf;

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tools/cluster/compare.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 
 namespace {
 

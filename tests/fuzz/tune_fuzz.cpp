@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "tests/fabric/network.hpp"
 #include "tools/perf/nic_perf_view.hpp"
-#include "tools/perf/words.hpp"
+#include "tools/perf/protocol.hpp"
 
 namespace gdrx::perf {
 namespace {

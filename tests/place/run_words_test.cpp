@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tools/run/words.hpp"
+#include "tools/run/run_words.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/topo/builder.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::tools {

@@ -6,7 +6,7 @@
 
 #include "tests/topo/builder.hpp"
 #include "tests/topo/hwloc_text.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::topo {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

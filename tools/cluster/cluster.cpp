@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "tools/cluster/launch.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "tools/support.hpp"
 
 namespace gdrx::tools {

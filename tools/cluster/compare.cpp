@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
-#include "tools/doctor/view.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 namespace {

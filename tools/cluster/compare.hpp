@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gdrx/doctor.hpp"
-#include "tools/perf/reach.hpp"
+#include "tools/perf/connectivity.hpp"
 
 namespace gdrx::tools {
 

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <optional>
 
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include "gdrx/snapshot.hpp"
 #include "tools/cluster/cluster.hpp"
 #include "tools/commands.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 #include "tools/perf/proof.hpp"
 #include "tools/support.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instead of what needs libibverbs' headers, where there were none to build with.
+#include "tools/perf/connectivity.hpp"
 #include "tools/perf/nic_perf.hpp"
 #include "tools/perf/proof.hpp"
-#include "tools/perf/reach.hpp"
 
 namespace gdrx::perf {
 

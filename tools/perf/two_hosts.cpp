@@ -7,7 +7,7 @@
 
 #include "tools/perf/far_port.hpp"
 #include "tools/perf/nic_traffic.hpp"
-#include "tools/perf/words.hpp"
+#include "tools/perf/protocol.hpp"
 #include "transport/bootstrap/interface.hpp"
 
 namespace gdrx::perf {

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "topo/model/cpu_list.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/host_files.hpp"
-#include "topo/read/text.hpp"
 
 namespace gdrx::tools {
 namespace {

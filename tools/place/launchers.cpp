@@ -9,7 +9,7 @@
 #include <set>
 
 #include "doctor/shell.hpp"
-#include "tools/place/view.hpp"
+#include "tools/place/place_view.hpp"
 #include "topo/model/cpu_list.hpp"
 #include "topo/model/pci_vendor.hpp"
 #include "topo/place/cores.hpp"

@@ -16,7 +16,7 @@
 #include "tools/commands.hpp"
 #include "tools/mpirun/mpirun_command.hpp"
 #include "tools/place/here.hpp"
-#include "tools/run/words.hpp"
+#include "tools/run/run_words.hpp"
 #include "tools/support.hpp"
 #include "topo/model/cpu_list.hpp"
 

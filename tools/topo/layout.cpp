@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -11,9 +11,9 @@
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
 #include "tools/place/here.hpp"
-#include "tools/place/view.hpp"
+#include "tools/place/place_view.hpp"
 #include "tools/support.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 #include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 
 namespace gdrx::tools {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 

@@ -10,7 +10,7 @@
 #include "gdrx/topology.hpp"
 #include "topo/model/natural.hpp"
 #include "topo/model/pci_vendor.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/printable.hpp"
 #include "topo/model/pci_vendor.hpp"
 #include "topo/place/placement.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/host_files.hpp"
-#include "topo/read/text.hpp"
 
 namespace gdrx::topo {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "topo/model/pci_vendor.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <fstream>
 
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace fs = std::filesystem;

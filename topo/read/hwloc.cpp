@@ -15,7 +15,7 @@
 
 #include "base/printable.hpp"
 #include "topo/model/pci_vendor.hpp"
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::topo {

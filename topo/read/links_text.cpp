@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 #include "topo/read/xml.hpp"
 
 namespace gdrx::topo {

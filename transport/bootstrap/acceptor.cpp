@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "transport/bootstrap/text.hpp"
+#include "transport/bootstrap/rank_names.hpp"
 
 namespace gdrx {
 namespace {

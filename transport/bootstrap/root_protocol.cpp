@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/bootstrap/text.hpp"
+#include "transport/bootstrap/rank_names.hpp"
 
 namespace gdrx {
 namespace {

@@ -7,7 +7,7 @@
 #include <new>
 #include <optional>
 
-#include "transport/bootstrap/text.hpp"
+#include "transport/bootstrap/rank_names.hpp"
 
 namespace gdrx {
 namespace {

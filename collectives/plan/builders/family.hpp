@@ -15,7 +15,7 @@
 
 namespace gdrx::plan {
 
-class Machine;
+class Interpreter;
 
 namespace builders {
 
@@ -62,7 +62,7 @@ struct Row {
 /// A chunk of a rank's output after a run, to be asked what it holds.
 class Ending {
  public:
-  Ending(const Plan& plan, Machine& machine, std::int32_t of_rank, std::uint32_t of_chunk);
+  Ending(const Plan& plan, Interpreter& interpreter, std::int32_t of_rank, std::uint32_t of_chunk);
 
   /// The contribution of `source` to `its_chunk`, and no other.
   bool is(std::int32_t source, std::uint32_t its_chunk) const;
@@ -80,7 +80,7 @@ class Ending {
 
  private:
   const Plan& plan_;
-  Machine& machine_;
+  Interpreter& interpreter_;
   ExpressionId got_;
 };
 

@@ -14,9 +14,9 @@
 
 namespace gdrx::plan {
 
-class Machine {
+class Interpreter {
  public:
-  Machine(const Plan& plan, bool in_place);
+  Interpreter(const Plan& plan, bool in_place);
   /// Runs every program to its end. Errors name the rank, the channel and the op.
   Result<void> run();
   ExpressionId value(std::int32_t rank, ChunkRef chunk);

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "tools/topo/table.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_table.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/words.hpp"
+#include "tools/perf/protocol.hpp"
 #include "base/printable.hpp"
 
 #include <fmt/format.h>

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "base/printable.hpp"
-#include "tools/doctor/view.hpp"
-#include "topo/read/text.hpp"
+#include "tools/doctor/doctor_view.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::tools {
 namespace {

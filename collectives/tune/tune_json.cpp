@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "collectives/plan/json_guard.hpp"
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 
 namespace gdrx::tune {
 namespace {

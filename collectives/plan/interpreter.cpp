@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/plan/machine.hpp"
+#include "collectives/plan/interpreter.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace gdrx::plan {
 
-Machine::Machine(const Plan& plan, bool in_place)
+Interpreter::Interpreter(const Plan& plan, bool in_place)
     : plan_(plan), in_place_(in_place), causal_(plan.spec.ranks <= kCausalRanks) {
   const std::size_t clocks = plan.ranks.size() * plan.shape.channels;
   for (std::int32_t rank = 0; rank < plan.spec.ranks; ++rank) {
@@ -30,7 +30,7 @@ Machine::Machine(const Plan& plan, bool in_place)
   }
 }
 
-std::uint32_t Machine::cell_of(std::int32_t rank, ChunkRef chunk) const {
+std::uint32_t Interpreter::cell_of(std::int32_t rank, ChunkRef chunk) const {
   const std::uint32_t inputs = plan_.shape.input_chunks;
   const auto self = static_cast<std::uint32_t>(rank);
   switch (chunk.buffer) {
@@ -53,18 +53,18 @@ std::uint32_t Machine::cell_of(std::int32_t rank, ChunkRef chunk) const {
 }
 
 // Chunks of one class have one length. Blocks of reduce-scatter and all-gather are all alike.
-std::uint32_t Machine::class_of(std::int32_t, ChunkRef chunk) const {
+std::uint32_t Interpreter::class_of(std::int32_t, ChunkRef chunk) const {
   if (plan_.shape.input_chunks != plan_.shape.output_chunks) return 0;
   return chunk.buffer == Buffer::scratch ? chunk.like : chunk.chunk;
 }
 
-tl::unexpected<Error> Machine::wrong(const Program& program, const std::string& what) const {
+tl::unexpected<Error> Interpreter::wrong(const Program& program, const std::string& what) const {
   return fail(Errc::invalid_argument,
               fmt::format("rank {} channel {} op {}{}: {}", program.rank, program.channel,
                           program.pc, in_place_ ? " (in place)" : "", what));
 }
 
-Result<void> Machine::run() {
+Result<void> Interpreter::run() {
   for (const Program& program : programs_) wake(program.rank, program.channel);
   while (!ready_.empty()) {
     Program& program = programs_[static_cast<std::size_t>(ready_.front())];
@@ -87,7 +87,7 @@ Result<void> Machine::run() {
   return {};
 }
 
-Result<Machine::Step> Machine::step(Program& program) {
+Result<Interpreter::Step> Interpreter::step(Program& program) {
   const Op& op = (*program.ops)[program.pc];
   GDRX_TRY(check(program, op));
   switch (op.kind) {
@@ -105,7 +105,7 @@ Result<Machine::Step> Machine::step(Program& program) {
   return wrong(program, "an op of no kind");
 }
 
-Result<void> Machine::check(const Program& program, const Op& op) const {
+Result<void> Interpreter::check(const Program& program, const Op& op) const {
   const RankProgram& own = plan_.ranks[static_cast<std::size_t>(program.rank)];
   const auto exists = [&](ChunkRef chunk) {
     const std::uint64_t end = std::uint64_t{chunk.chunk} + chunk.count;
@@ -136,7 +136,7 @@ Result<void> Machine::check(const Program& program, const Op& op) const {
 }
 
 // A range is one run of memory in the caller's vector, and an op never shifts a range over itself.
-Result<void> Machine::check_ranges(const Program& program, const Op& op) const {
+Result<void> Interpreter::check_ranges(const Program& program, const Op& op) const {
   const auto in_vector = [&](ChunkRef chunk) {
     return chunk.count == 1 || (chunk.count > 1 && chunk.buffer != Buffer::scratch &&
                                 plan_.shape.input_chunks == plan_.shape.output_chunks);
@@ -156,11 +156,11 @@ Result<void> Machine::check_ranges(const Program& program, const Op& op) const {
   return {};
 }
 
-bool Machine::ordered(const Program& program, std::int32_t other, std::uint32_t time) const {
+bool Interpreter::ordered(const Program& program, std::int32_t other, std::uint32_t time) const {
   return !causal_ || program.clock[static_cast<std::size_t>(other)] >= time;
 }
 
-Result<Machine::Values> Machine::read(Program& program, ChunkRef chunk) {
+Result<Interpreter::Values> Interpreter::read(Program& program, ChunkRef chunk) {
   Values values;
   values.reserve(chunk.count);
   const std::uint32_t first = cell_of(program.rank, chunk);
@@ -170,7 +170,7 @@ Result<Machine::Values> Machine::read(Program& program, ChunkRef chunk) {
   return values;
 }
 
-Result<void> Machine::write(Program& program, const Op& op, const Values& values) {
+Result<void> Interpreter::write(Program& program, const Op& op, const Values& values) {
   if (op.dst.buffer == Buffer::input) return wrong(program, "writes the caller's input");
   const std::uint32_t first = cell_of(program.rank, op.dst);
   for (std::uint32_t i = 0; i < op.dst.count; ++i) {
@@ -180,11 +180,11 @@ Result<void> Machine::write(Program& program, const Op& op, const Values& values
   return {};
 }
 
-void Machine::combine(Values& into, const Values& from) {
+void Interpreter::combine(Values& into, const Values& from) {
   for (std::size_t i = 0; i < into.size(); ++i) into[i] = expressions_.combine(into[i], from[i]);
 }
 
-Result<ExpressionId> Machine::read_cell(Program& program, std::uint32_t number) {
+Result<ExpressionId> Interpreter::read_cell(Program& program, std::uint32_t number) {
   Cell& source = cell(program.rank, number);
   const auto self = static_cast<std::int32_t>(&program - programs_.data());
   if (source.writer >= 0 && source.writer != self &&
@@ -196,7 +196,7 @@ Result<ExpressionId> Machine::read_cell(Program& program, std::uint32_t number) 
   return source.value;
 }
 
-Result<void> Machine::write_cell(Program& program, std::uint32_t number, ExpressionId value) {
+Result<void> Interpreter::write_cell(Program& program, std::uint32_t number, ExpressionId value) {
   Cell& target = cell(program.rank, number);
   const auto self = static_cast<std::int32_t>(&program - programs_.data());
   for (const auto& [reader, time] : target.reads) {
@@ -225,7 +225,8 @@ Result<void> Machine::write_cell(Program& program, std::uint32_t number, Express
   return {};
 }
 
-Result<void> Machine::check_finish(const Program& program, const Op& op, ExpressionId value) const {
+Result<void> Interpreter::check_finish(const Program& program, const Op& op,
+                                       ExpressionId value) const {
   if (plan_.spec.ranks == 1) return {};
   const bool combines = op.kind == OpKind::recv_reduce || op.kind == OpKind::reduce;
   const bool complete =
@@ -235,7 +236,7 @@ Result<void> Machine::check_finish(const Program& program, const Op& op, Express
                                  : "says that it completes a reduction and does not");
 }
 
-Result<Machine::Step> Machine::send(Program& program, const Op& op) {
+Result<Interpreter::Step> Interpreter::send(Program& program, const Op& op) {
   auto& messages = queue(program.rank, index(op.peer), program.channel);
   if (messages.size() >= plan_.shape.credits) return Step::blocked;
   Message message;
@@ -258,7 +259,7 @@ Result<Machine::Step> Machine::send(Program& program, const Op& op) {
   return Step::done;
 }
 
-Result<Machine::Step> Machine::receive(Program& program, const Op& op) {
+Result<Interpreter::Step> Interpreter::receive(Program& program, const Op& op) {
   auto& messages = queue(index(op.peer), program.rank, program.channel);
   if (messages.empty()) return Step::blocked;
   Message message = std::move(messages.front());
@@ -289,7 +290,7 @@ Result<Machine::Step> Machine::receive(Program& program, const Op& op) {
   return Step::done;
 }
 
-Result<Machine::Step> Machine::local(Program& program, const Op& op) {
+Result<Interpreter::Step> Interpreter::local(Program& program, const Op& op) {
   if (class_of(program.rank, op.src) != class_of(program.rank, op.dst)) {
     return wrong(program, "copies between chunks of different lengths");
   }
@@ -303,7 +304,7 @@ Result<Machine::Step> Machine::local(Program& program, const Op& op) {
   return Step::done;
 }
 
-Machine::Step Machine::wait(Program& program, const Op& op) {
+Interpreter::Step Interpreter::wait(Program& program, const Op& op) {
   const std::uint32_t first = cell_of(program.rank, op.src);
   for (Send& send : program.sends) {
     if (first >= send.cell + send.count || send.cell >= first + op.src.count) continue;
@@ -313,7 +314,7 @@ Machine::Step Machine::wait(Program& program, const Op& op) {
   return Step::done;
 }
 
-ExpressionId Machine::value(std::int32_t rank, ChunkRef chunk) {
+ExpressionId Interpreter::value(std::int32_t rank, ChunkRef chunk) {
   return cell(rank, cell_of(rank, chunk)).value;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi-tests/machine.hpp"
+#include "mpi-tests/provenance.hpp"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <thread>
 
-#include "collectives/tune/table.hpp"
+#include "collectives/tune/tune_table.hpp"
 #include "commit.h"  // written at each build
 
 namespace gdrx::bench {

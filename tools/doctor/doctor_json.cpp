@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/printable.hpp"
-#include "tools/doctor/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs of several simulated hosts that try to reach each other, a thread each.
-#include "tools/perf/reach.hpp"
+#include "tools/perf/connectivity.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Everything that is known, for programs. Keys are only ever added.
 #include <nlohmann/json.hpp>
 
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/reach.hpp"
+#include "tools/perf/connectivity.hpp"
 
 #include <fmt/format.h>
 

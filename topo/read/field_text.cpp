@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topo/read/text.hpp"
+#include "topo/read/field_text.hpp"
 
 #include <fmt/format.h>
 

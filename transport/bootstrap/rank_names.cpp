@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/bootstrap/text.hpp"
+#include "transport/bootstrap/rank_names.hpp"
 
 #include <fmt/format.h>
 

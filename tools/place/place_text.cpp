@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tools/place/view.hpp"
-#include "tools/topo/table.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/place/place_view.hpp"
+#include "tools/topo/topo_table.hpp"
+#include "tools/topo/topo_view.hpp"
 #include "topo/model/cpu_list.hpp"
 #include "topo/place/forecast.hpp"
 

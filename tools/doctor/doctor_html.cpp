@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "tools/doctor/view.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/doctor/doctor_view.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 namespace {

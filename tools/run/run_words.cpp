@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/run/words.hpp"
+#include "tools/run/run_words.hpp"
 
 #include <fmt/format.h>
 

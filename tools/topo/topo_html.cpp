@@ -4,7 +4,7 @@
 
 #include "base/printable.hpp"
 #include "tools/topo/layout.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
 namespace {

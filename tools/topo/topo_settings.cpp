@@ -6,7 +6,7 @@
 #include <map>
 
 #include "doctor/shell.hpp"
-#include "tools/topo/view.hpp"
+#include "tools/topo/topo_view.hpp"
 #include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
