@@ -11,7 +11,7 @@
 #include <sstream>
 #include <vector>
 
-#include "collectives/comm/version.hpp"
+#include "collectives/comm/version_agreement.hpp"
 #include "gdrx/gdrx.h"
 
 namespace gdrx {

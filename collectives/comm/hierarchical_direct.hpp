@@ -12,7 +12,7 @@
 
 #include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_pieces.hpp"
-#include "collectives/exec/handshake.hpp"
+#include "collectives/exec/call_handshake.hpp"
 #include "collectives/exec/rail.hpp"
 
 namespace gdrx {

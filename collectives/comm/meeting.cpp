@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "collectives/comm/version.hpp"
+#include "collectives/comm/version_agreement.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/host_id.hpp"
 #include "transport/bootstrap/mesh_meeting.hpp"

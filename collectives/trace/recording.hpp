@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "collectives/trace/ring.hpp"
+#include "collectives/trace/event_ring.hpp"
 #include "gdrx/result.hpp"
 #include "gdrx/types.hpp"
 

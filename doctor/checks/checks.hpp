@@ -77,6 +77,6 @@ Findings check_hugepages(const HostFacts&);
 Findings check_container(const HostFacts&);
 Findings check_environment(const HostFacts&);
 
-std::vector<Trait> traits_of(const HostFacts&);  // traits.cpp
+std::vector<Trait> traits_of(const HostFacts&);  // host_traits.cpp
 
 }  // namespace gdrx::doctor

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "mpi-tests/nccl/cases.hpp"
-#include "mpi-tests/nccl/meeting.hpp"
+#include "mpi-tests/nccl/rank_meeting.hpp"
 
 namespace gdrx::bench {
 namespace {

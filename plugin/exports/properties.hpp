@@ -6,7 +6,7 @@
 #include <iterator>
 #include <span>
 
-#include "plugin/exports/calls.hpp"
+#include "plugin/exports/net_calls.hpp"
 
 namespace gdrx::net {
 

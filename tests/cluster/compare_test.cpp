@@ -8,7 +8,7 @@
 #include <regex>
 #include <sstream>
 
-#include "tools/cluster/launch.hpp"
+#include "tools/cluster/remote_launch.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "collectives/exec/handshake.hpp"
+#include "collectives/exec/call_handshake.hpp"
 #include "collectives/reduce/reducer.hpp"
 
 namespace gdrx::sim {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two hosts that share a secret, and everybody else who finds the port.
-#include "tools/perf/channel.hpp"
+#include "tools/perf/control_channel.hpp"
 
 #include <gtest/gtest.h>
 

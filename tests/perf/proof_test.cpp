@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proof by doing, on simulated NICs.
-#include "tools/perf/proof.hpp"
+#include "tools/perf/nic_proof.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/fabric/network.hpp"
-#include "tools/perf/buffer.hpp"
+#include "tools/perf/nic_buffer.hpp"
 
 namespace gdrx::perf {
 namespace {

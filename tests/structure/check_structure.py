@@ -72,7 +72,7 @@ LONGEST_README = 60  # of a folder: what stands where; the rest is docs/'s
 # What starts a program, and where that may be: other hosts' gdrx, and mpirun. Nothing asks nvidia-smi: under a CPU mask
 # it prints other classes, and its text has no fixed form.
 STARTS = r"\b(popen|system|posix_spawnp?|exec(?:v|l|ve|vp|vpe|lp|le)|v?fork)\s*\("
-STARTERS = {"tools/cluster/launch.cpp", "tools/mpirun/mpirun_command.cpp", "tools/tune/tune_command.cpp"}
+STARTERS = {"tools/cluster/remote_launch.cpp", "tools/mpirun/mpirun_command.cpp", "tools/tune/tune_command.cpp"}
 
 
 def left_halfway(code):

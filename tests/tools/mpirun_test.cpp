@@ -5,8 +5,8 @@
 #include <fstream>
 #include <string>
 
-#include "tools/mpirun/launcher.hpp"
 #include "tools/mpirun/linkage.hpp"
+#include "tools/mpirun/mpirun_launcher.hpp"
 
 namespace gdrx::tools {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "tools/cluster/launch.hpp"
+#include "tools/cluster/remote_launch.hpp"
 #include "tools/doctor/doctor_view.hpp"
 #include "tools/support.hpp"
 

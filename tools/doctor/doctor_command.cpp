@@ -10,7 +10,7 @@
 #include "tools/cluster/cluster.hpp"
 #include "tools/commands.hpp"
 #include "tools/doctor/doctor_view.hpp"
-#include "tools/perf/proof.hpp"
+#include "tools/perf/nic_proof.hpp"
 #include "tools/support.hpp"
 
 namespace gdrx::tools {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "tools/mpirun/launcher.hpp"
+#include "tools/mpirun/mpirun_launcher.hpp"
 
 namespace gdrx::tools {
 namespace {

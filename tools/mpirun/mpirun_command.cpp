@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "tools/commands.hpp"
-#include "tools/mpirun/launcher.hpp"
 #include "tools/mpirun/linkage.hpp"
 #include "tools/mpirun/mpirun_command.hpp"
+#include "tools/mpirun/mpirun_launcher.hpp"
 
 namespace gdrx::tools {
 namespace fs = std::filesystem;

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "tools/mpirun/launcher.hpp"
+#include "tools/mpirun/mpirun_launcher.hpp"
 
 namespace gdrx::tools {
 

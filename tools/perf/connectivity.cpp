@@ -10,8 +10,8 @@
 #include <map>
 #include <sstream>
 
-#include "tools/perf/buffer.hpp"
 #include "tools/perf/far_port.hpp"
+#include "tools/perf/nic_buffer.hpp"
 
 namespace gdrx::perf {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "tools/perf/buffer.hpp"
+#include "tools/perf/nic_buffer.hpp"
 
 namespace gdrx::perf {
 

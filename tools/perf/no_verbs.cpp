@@ -2,7 +2,7 @@
 // Instead of what needs libibverbs' headers, where there were none to build with.
 #include "tools/perf/connectivity.hpp"
 #include "tools/perf/nic_perf.hpp"
-#include "tools/perf/proof.hpp"
+#include "tools/perf/nic_proof.hpp"
 
 namespace gdrx::perf {
 

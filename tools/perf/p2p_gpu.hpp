@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/perf/cuda_driver.hpp"
+#include "tools/perf/cuda_device.hpp"
 
 namespace gdrx::perf {
 

@@ -3,7 +3,7 @@
 // through the sizes in step. The one that connected leads: it says what is measured.
 #pragma once
 
-#include "tools/perf/channel.hpp"
+#include "tools/perf/control_channel.hpp"
 #include "tools/perf/nic_perf.hpp"
 
 namespace gdrx::perf {

@@ -6,7 +6,7 @@
 
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
-#include "tools/perf/proof.hpp"
+#include "tools/perf/nic_proof.hpp"
 #include "tools/support.hpp"
 
 namespace gdrx::tools {

@@ -9,8 +9,8 @@
 
 #include "transport/fabric/hearing.hpp"
 #include "transport/memory/gpu_calls.hpp"
+#include "transport/verbs/payload_staging.hpp"
 #include "transport/verbs/rail.hpp"
-#include "transport/verbs/staging.hpp"
 
 namespace gdrx::verbs {
 

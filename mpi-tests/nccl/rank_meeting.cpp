@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi-tests/nccl/meeting.hpp"
+#include "mpi-tests/nccl/rank_meeting.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/perf/cuda_driver.hpp"
+#include "tools/perf/cuda_device.hpp"
 #include "tools/perf/nic_port.hpp"
 
 namespace gdrx::perf {

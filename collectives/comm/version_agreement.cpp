@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/comm/version.hpp"
+#include "collectives/comm/version_agreement.hpp"
 
 #include <fmt/format.h>
 

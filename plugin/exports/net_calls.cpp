@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/exports/calls.hpp"
+#include "plugin/exports/net_calls.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/channel.hpp"
+#include "tools/perf/control_channel.hpp"
 #include "base/printable.hpp"
 
 #include <arpa/inet.h>

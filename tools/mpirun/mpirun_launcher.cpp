@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/mpirun/launcher.hpp"
+#include "tools/mpirun/mpirun_launcher.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cluster/launch.hpp"
+#include "tools/cluster/remote_launch.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

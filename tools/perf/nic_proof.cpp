@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/proof.hpp"
+#include "tools/perf/nic_proof.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "tools/perf/buffer.hpp"
+#include "tools/perf/nic_buffer.hpp"
 
 namespace gdrx::perf {
 namespace {

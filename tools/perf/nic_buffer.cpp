@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/buffer.hpp"
+#include "tools/perf/nic_buffer.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/exec/handshake.hpp"
+#include "collectives/exec/call_handshake.hpp"
 
 namespace gdrx::exec {
 namespace {

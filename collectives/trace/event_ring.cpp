@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/trace/ring.hpp"
+#include "collectives/trace/event_ring.hpp"
 
 #include <bit>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/cuda_driver.hpp"
+#include "tools/perf/cuda_device.hpp"
 
 #include <fmt/format.h>
 
