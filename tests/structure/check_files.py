@@ -12,7 +12,34 @@ FOLDERS = ["include", "base", "topo", "doctor", "transport", "collectives", "plu
 KINDS = {".c", ".cpp", ".cu", ".cuh", ".h", ".hpp"}
 # The reason, the folders, and the names that any two of these folders may share. What nobody shares any more has to go.
 ALIKE = [
-    # ALIKE
+    ("each fabric implements gdrx/transport.hpp by the same parts", ["transport/shm", "transport/tcp", "transport/ucx", "transport/verbs"],
+     ["device", "endpoint", "fabric", "incoming", "module", "outgoing", "peer", "segment", "wire"]),
+    ("each program has one", ["mpi-tests", "mpi-tests/nccl", "mpi-tests/net_perf", "net-conformance", "tools"], ["main"]),
+    ("a rule, and the mutants that break it", ["net-conformance/mutants", "net-conformance/rules"],
+     ["close", "connect", "device", "group", "life", "memory", "request", "transfer"]),
+    ("the reference plugin is built as gdrx's is", ["net-conformance/mutants", "net-conformance/reference", "plugin/core"], ["comm", "plugin"]),
+    ("net_conformance is a program of its own, which knows nothing of gdrx", [
+        "net-conformance/driver", "net-conformance/mutants", "net-conformance/reference", "net-conformance/rules", "net-conformance/suite",
+        "collectives/exec", "collectives/gpu", "mpi-tests", "nccl", "plugin/abi", "plugin/core", "python/csrc", "transport/bootstrap",
+        "transport/shm", "transport/tcp", "transport/ucx", "transport/verbs"],
+     ["comm", "common", "device", "exchange", "flush", "fork", "group", "load", "memory", "net", "peer", "region", "report"]),
+    ("a library in front of MPI, which links nothing of gdrx's", [
+        "mpi", "mpi/abi", "base", "collectives/comm", "collectives/kernels", "include/gdrx", "nccl", "plugin/abi", "python/csrc", "transport/verbs"],
+     ["abi", "call", "communicator", "engine", "explain", "plan", "settings", "staging", "table", "types", "waiting", "work"]),
+    ("NCCL's API is a library of its own over gdrx.h", ["nccl", "base", "collectives/comm", "collectives/gpu", "include/gdrx", "plugin/core", "plugin/gpu"],
+     ["comm", "config", "driver", "memory", "settings"]),
+    ("PyTorch's backend is a library of its own over gdrx.h", [
+        "python/csrc", "base", "collectives/comm", "doctor/checks", "include/gdrx", "plugin/abi", "transport/shm", "transport/tcp", "transport/ucx",
+        "transport/verbs"],
+     ["device", "gpu", "gpu_share", "mailbox", "module", "types"]),
+    ("NCCL's plugin is a library of its own", ["plugin/core", "plugin/gpu", "base", "collectives/gpu", "collectives/kernels", "include/gdrx", "transport/shm",
+                                               "transport/tcp", "transport/ucx", "transport/verbs"],
+     ["copy", "driver", "greeting", "log", "wire"]),
+    ("NCCL's structs, and what fills them", ["plugin/abi", "plugin/exports"], ["properties"]),
+    ("a program's own beside the library's", ["mpi-tests", "mpi-tests/net_perf", "base", "include/gdrx", "transport/verbs"], ["measure", "options", "output"]),
+    ("what gdrx.h's C++ API shows, and what is behind it", ["include/gdrx", "collectives/comm", "plugin/abi"], ["communicator", "types"]),
+    ("of GPUs, beside the same of hosts", ["collectives/comm", "collectives/gpu", "collectives/kernels", "transport/memory"], ["arena", "call", "windows"]),
+    ("a NIC's port, and the ranks of equal place on all hosts: both are the field's word", ["collectives/exec", "transport/verbs"], ["rail"]),
 ]
 
 
