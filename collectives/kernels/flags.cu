@@ -13,8 +13,8 @@ __global__ void step_flags(const __grid_constant__ Call call, const __grid_const
   if (stop.is_void()) return;
   if (step.tells != 0) stop.tell(step.tells, step.record);
   if (step.awaits < 0) return;
-  Patience patience(call);
-  stop.await(static_cast<Allowed>(step.awaits), patience);
+  WaitGuard guard(call);
+  stop.await(static_cast<Allowed>(step.awaits), guard);
 }
 
 const Loadable kLoadableFlags(step_flags);

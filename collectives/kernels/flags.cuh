@@ -39,13 +39,14 @@ class Stop {
   }
 
   /// Without a deadline: whoever allows it has one, and ends this by an abort.
-  __device__ __forceinline__ void await(Allowed what, Patience& patience) {
+  __device__ __forceinline__ void await(Allowed what, WaitGuard& guard) {
     if (!first()) return;
     const auto at = static_cast<int>(what);
     const std::uint64_t wanted = (what == Allowed::add ? counts_.taken[0] : counts_.taken[1]) + 1;
-    while (load_acquired(flags_->allowed + at) < wanted && patience.more_without_end(call_.rank)) {
+    while (load_acquired(flags_->allowed + at) < wanted &&
+           guard.keep_waiting_without_end(call_.rank)) {
     }
-    patience.arrived();
+    guard.arrived();
     own_->taken[at] = wanted;
   }
 

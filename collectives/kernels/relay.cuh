@@ -14,18 +14,18 @@ namespace gdrx::gpu {
 /// While the network has the part, from when it lies there until its sum does. False: this kernel
 /// gave up. Every thread calls it; behind the first one's acquires, what the network wrote is there
 /// for all of them.
-__device__ __forceinline__ bool pass(const Relay& what, Stop& stop, Patience& patience) {
-  if (__syncthreads_or(patience.over()) != 0) return false;
+__device__ __forceinline__ bool pass(const Relay& what, Stop& stop, WaitGuard& guard) {
+  if (__syncthreads_or(guard.expired()) != 0) return false;
   stop.tell(bit_of(Told::scattered), {});
   if (what.sum.hosts > 0) {
-    stop.await(Allowed::add, patience);
-    if (__syncthreads_or(patience.over()) != 0) return false;
+    stop.await(Allowed::add, guard);
+    if (__syncthreads_or(guard.expired()) != 0) return false;
     Combine<Any>::run(what.sum, threadIdx.x, blockDim.x);
     __syncthreads();
     stop.tell(bit_of(Told::added), {});
   }
-  stop.await(Allowed::gather, patience);
-  return __syncthreads_or(patience.over()) == 0;
+  stop.await(Allowed::gather, guard);
+  return __syncthreads_or(guard.expired()) == 0;
 }
 
 /// Of the only rank of a host.
@@ -36,11 +36,11 @@ inline __global__ void __launch_bounds__(kThreads, 2)
   Stop stop(call, flags);
   if (__syncthreads_or(stop.is_void()) != 0) return;
   stop.tell(bit_of(Told::begun), what.record);  // meanwhile the network gets ready
-  Patience patience(call);
+  WaitGuard guard(call);
   // The first thread has that to do: it is the last to get something to copy.
   const unsigned thread = threadIdx.x == 0 ? blockDim.x - 1 : threadIdx.x - 1;
   copy_bytes(what.part, call.input, call.bytes, thread, blockDim.x);
-  if (!pass(what, stop, patience)) return;
+  if (!pass(what, stop, guard)) return;
   copy_bytes(call.output, what.part, call.bytes, thread, blockDim.x);
   __syncthreads();
   stop.tell(bit_of(Told::gathered), {});
@@ -54,13 +54,13 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
                  Flags* flags) {
   begin_relay();
   Stop stop(call, flags);
-  Patience patience(call);
-  scatter_blocks<Any, kUnroll, kPeers>(call, what.part, false, patience, [&] {
-    if (!patience.over()) stop.tell(bit_of(Told::begun), what.record);
+  WaitGuard guard(call);
+  scatter_blocks<Any, kUnroll, kPeers>(call, what.part, false, guard, [&] {
+    if (!guard.expired()) stop.tell(bit_of(Told::begun), what.record);
   });
-  if (!pass(what, stop, patience)) return;
-  gather_blocks<kUnroll, kPeers>(call, what.part, false, patience);
-  if (__syncthreads_or(patience.over()) == 0) stop.tell(bit_of(Told::gathered), {});
+  if (!pass(what, stop, guard)) return;
+  gather_blocks<kUnroll, kPeers>(call, what.part, false, guard);
+  if (__syncthreads_or(guard.expired()) == 0) stop.tell(bit_of(Told::gathered), {});
 }
 
 }  // namespace gdrx::gpu
