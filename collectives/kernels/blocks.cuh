@@ -74,7 +74,7 @@ template <class E, int kUnroll, int kPeers, class Meanwhile>
 __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, bool whole,
                                                WaitGuard& guard, Meanwhile meanwhile) {
   using Packs = Batch<kUnroll, kPeers>;
-  const Entry entry = enter(call, control_of(call, call.rank), whole, guard, Announcement(call));
+  const Entry entry = entry_barrier(call, whole, guard);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input = blocks.of(call.input, call.rank);
   const UserBuffer output(into, blocks.bytes(call.rank));
@@ -97,7 +97,7 @@ __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, boo
     }
   };
   scatter(0);
-  book(call, entry, whole);
+  advance_epoch(call, entry, whole);
   meanwhile();
   const std::uint32_t tiles = blocks.tiles();
   for (std::uint32_t tile = 0; tile < tiles; ++tile) {
@@ -129,7 +129,7 @@ template <int kUnroll, int kPeers>
 __device__ __forceinline__ void gather_blocks(const Call& call, const void* from, bool whole,
                                               WaitGuard& guard) {
   using Packs = Batch<kUnroll, kPeers>;
-  const Entry entry = enter(call, control_of(call, call.rank), whole, guard, Announcement(call));
+  const Entry entry = entry_barrier(call, whole, guard);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input(from, blocks.bytes(call.rank));
   const UserBuffer own = blocks.of(call.output, call.rank);
@@ -149,7 +149,7 @@ __device__ __forceinline__ void gather_blocks(const Call& call, const void* from
     }
   };
   share(0);
-  book(call, entry, whole);
+  advance_epoch(call, entry, whole);
   const std::uint32_t tiles = blocks.tiles();
   for (std::uint32_t tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) {

@@ -224,10 +224,11 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   const bool moves = threadIdx.x < kMovers;
   const std::uint64_t said =
       threadIdx.x < static_cast<unsigned>(call.ranks) ? call.sends[threadIdx.x].bytes : 0;
-  const Entry entry = enter(call, control_of(call, call.rank), false, guard, announcement, said);
+  const Entry entry =
+      entry_barrier(call, control_of(call, call.rank), false, guard, announcement, said);
   Mover<kUnroll, kPeers> mover(call, entry, guard);
   if (moves) mover.send_tile(0);
-  book(call, entry, false);
+  advance_epoch(call, entry, false);
   const Emptied emptied(by_warp, kWarps);
   if (!moves) {
     Attendant(call, entry).attend(emptied, guard);

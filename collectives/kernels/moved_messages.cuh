@@ -48,8 +48,9 @@ __global__ void __launch_bounds__((kPairWarps + 1) * 32, kBulk == InBulk::staged
     const Announcement announcement(call);
     const std::uint64_t gives =
         threadIdx.x < static_cast<unsigned>(call.ranks) ? call.gives[threadIdx.x] : 0;
-    const Entry entry = enter(call, control_of(call, call.rank), false, guard, announcement, gives);
-    book(call, entry, false);
+    const Entry entry =
+        entry_barrier(call, control_of(call, call.rank), false, guard, announcement, gives);
+    advance_epoch(call, entry, false);
     if (threadIdx.x / 32 == warps) {
       if (blockIdx.x == 0) hear_all(call, entry, guard);
       return;

@@ -40,14 +40,14 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   } else {
     if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
-  const Entry entry = enter(call, control, false, guard, announcement);
+  const Entry entry = entry_barrier(call, control, false, guard, announcement);
   if (has != 0 && !guard.expired()) peers.send_all(entry.half + first, mine);
   if constexpr (kShare == Share::any) {
     for (std::uint32_t pack = first + stride; pack < packs && !guard.expired(); pack += stride) {
       peers.send_all(entry.half + pack, input.load(pack));
     }
   }
-  book(call, entry, false);
+  advance_epoch(call, entry, false);
   const std::uint32_t all = (1U << (call.ranks - 1)) - 1;
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
     if (kShare == Share::any && pack != first) mine = input.load(pack);

@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   if (works) fetch(0, own);
   std::uint32_t* const by_warp = block_memory<std::uint32_t, kThreads / 2 / 32>();
   if (threadIdx.x < workers / 32) by_warp[threadIdx.x] = 0;
-  const Entry entry = enter(call, control, false, guard, announcement);
-  book(call, entry, false);
+  const Entry entry = entry_barrier(call, control, false, guard, announcement);
+  advance_epoch(call, entry, false);
   const Emptied emptied(by_warp, workers / 32);
   if (!works) {
     emptied.tell(&control_of(call, peer)->room[blockIdx.x], entry.calls, tiles);

@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
     }
   };
   fetch(0);
-  const Entry entry = enter(call, control_of(call, call.rank), true, guard, Announcement(call));
-  book(call, entry, true);
+  const Entry entry = entry_barrier(call, true, guard);
+  advance_epoch(call, entry, true);
   // Every thread of a block goes through every tile: they fence together.
   for (std::uint32_t tile = 0; tile < tiling.tiles(); ++tile) {
     const Tile parts = tiling.tile(tile);

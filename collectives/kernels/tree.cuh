@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
     }
   };
 
-  const Entry entry = enter(call, control_of(call, call.rank), true, guard, Announcement(call));
-  book(call, entry, true);
+  const Entry entry = entry_barrier(call, true, guard);
+  advance_epoch(call, entry, true);
   const std::uint32_t tiles = branches.tiles();
   Pack now[kUnroll]{};
   up(0, now);

@@ -56,11 +56,11 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
   for (int i = 0; i < kUnroll; ++i) {
     if (own[i]) mine[i] = input.load(place(call.rank, i));
   }
-  const Entry entry = enter(call, control, false, guard, announcement);
+  const Entry entry = entry_barrier(call, control, false, guard, announcement);
   Packs::each(guard.expired() ? 0 : scattered, [&](int i, int step) {
     peers.send(step, entry.half + static_cast<std::uint32_t>(i) * threads, theirs.packs[i][step]);
   });
-  book(call, entry, false);
+  advance_epoch(call, entry, false);
 
   Packs batch;
   const Places arrivals{entry.half + thread, lane, threads};
@@ -158,10 +158,10 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     batch.clear(call, places, wanted);
   };
 
-  const Entry entry = enter(call, control_of(call, call.rank), true, guard, Announcement(call));
+  const Entry entry = entry_barrier(call, true, guard);
   const std::uint32_t tiles = tiling.tiles();
   scatter(0);
-  book(call, entry, true);
+  advance_epoch(call, entry, true);
   for (std::uint32_t tile = 0; tile <= tiles; ++tile) {
     if (tile > 0) gather(tile - 1);
     if (tile == tiles) break;

@@ -222,9 +222,9 @@ struct Entry {
 /// communicator is gone the kernel ends here, and has done nothing: that comes with the word that
 /// says whether the ranks meet. `control`: this rank's. `bytes`: what each thread tells the peer of
 /// its number beside the signature.
-__device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
-                                       WaitGuard& guard, const Announcement& announcement,
-                                       std::uint64_t bytes) {
+__device__ __forceinline__ Entry entry_barrier(const Call& call, Control* control, bool whole,
+                                               WaitGuard& guard, const Announcement& announcement,
+                                               std::uint64_t bytes) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
   const auto owner = static_cast<std::uint32_t>(state >> 32);
@@ -254,14 +254,20 @@ __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool 
   return {calls, whole ? 0 : calls % 2 * (kSlots / 2)};
 }
 
-__device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
-                                       WaitGuard& guard, const Announcement& announcement) {
-  return enter(call, control, whole, guard, announcement, call.bytes);
+__device__ __forceinline__ Entry entry_barrier(const Call& call, Control* control, bool whole,
+                                               WaitGuard& guard, const Announcement& announcement) {
+  return entry_barrier(call, control, whole, guard, announcement, call.bytes);
+}
+
+/// The same of a call whose control and announcement nobody needs before.
+__device__ __forceinline__ Entry entry_barrier(const Call& call, bool whole, WaitGuard& guard) {
+  return entry_barrier(call, control_of(call, call.rank), whole, guard, Announcement(call));
 }
 
 /// Every block of this number, of all ranks, has come here: what they wrote is there, and what they
 /// read may be written. Every thread calls it.
-__device__ __forceinline__ void leave(const Call& call, const Entry& entry, WaitGuard& guard) {
+__device__ __forceinline__ void exit_barrier(const Call& call, const Entry& entry,
+                                             WaitGuard& guard) {
   __syncthreads();
   const int peer = static_cast<int>(threadIdx.x);
   if (peer >= call.ranks || peer == call.rank) return;
@@ -276,7 +282,7 @@ __device__ __forceinline__ void leave(const Call& call, const Entry& entry, Wait
 
 /// The last block to come here opens the next call: every block has read what it changes. Early in
 /// a kernel, in the shadow of the first wait. Every thread calls it.
-__device__ __forceinline__ void book(const Call& call, const Entry& entry, bool whole) {
+__device__ __forceinline__ void advance_epoch(const Call& call, const Entry& entry, bool whole) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   Control* control = control_of(call, call.rank);
