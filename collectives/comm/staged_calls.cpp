@@ -143,10 +143,10 @@ bool Communicator::step_messages() {
   if (!messages.ended) {
     messages.ended = std::all_of(messages.running.begin(), messages.running.end(),
                                  [](const auto& message) { return message->end.done(); });
-    if (messages.ended) gpu_.flags->allow(gpu::Allowed::gather);
+    if (messages.ended) gpu_.flags->allow(gpu::WaitFlag::gather);
     return messages.ended;
   }
-  if (gpu_.flags->count(gpu::Told::gathered) == 0) {
+  if (gpu_.flags->count(gpu::Signal::gathered) == 0) {
     if (!progress_lock_.pace.is_time(kClockEvery)) return false;
     if (!group->deadline.passed(steady_clock().now())) return false;
     fail_by({Errc::timeout,

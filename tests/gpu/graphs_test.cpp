@@ -112,7 +112,7 @@ Kept relay(const char* name, int ranks, bool adds) {
 
 std::vector<Kept> kernels_between_hosts() {
   const auto stop = [](const Ranks& of, int r, const Mine& mine) {
-    must(of.path(r).step_flags({bit_of(Told::begun) | bit_of(Told::scattered), 1, {8, 3, 2, 1}},
+    must(of.path(r).step_flags({bit_of(Signal::begun) | bit_of(Signal::scattered), 1, {8, 3, 2, 1}},
                                mine.stream));
   };
   const auto combine = [](const Ranks& of, int r, const Mine& mine) {
@@ -279,7 +279,7 @@ class GpuGraphs : public testing::Test {
                       sizeof control, cudaMemcpyDeviceToHost),
            "copy");
       EXPECT_EQ(control.calls, next.size() > 1 ? static_cast<std::uint32_t>(kCalls) : 0U);
-      EXPECT_EQ(told(next.path(r), Told::begun), 0U);
+      EXPECT_EQ(signalled(next.path(r), Signal::begun), 0U);
     }
     EXPECT_TRUE(is_untouched());
   }
