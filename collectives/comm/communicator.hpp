@@ -263,7 +263,7 @@ class Communicator final {
   void finish(Operation& operation) noexcept;
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();
-  Error disagreement(const gpu::Trouble& trouble, Rank other) const;
+  Error disagreement(const gpu::KernelError& failure, Rank other) const;
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
   Result<void> scale_input(Operation& operation);

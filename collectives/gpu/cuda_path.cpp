@@ -331,7 +331,7 @@ Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
   return std::make_unique<OwnedMemory>(std::move(made));
 }
 
-Trouble CudaPath::trouble() const noexcept {
+KernelError CudaPath::kernel_error() const noexcept {
   const volatile Report& report = *held_->report;
   if (report.failed == 0) return {};
   const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;

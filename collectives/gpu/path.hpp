@@ -117,7 +117,7 @@ struct Staged {
 };
 
 /// Why a kernel stopped waiting.
-struct Trouble {
+struct KernelError {
   bool happened = false;
   Rank peer{};  // it waited for
   std::uint32_t call = 0;
@@ -178,7 +178,7 @@ class Timer {
   virtual Duration precision() const noexcept = 0;
 };
 
-/// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
+/// One a communicator. Any thread, one at a time, but kernel_error() and abort(): those from any.
 class Path {
  public:
   virtual ~Path() = default;
@@ -247,7 +247,7 @@ class Path {
   /// than 0, not cleared. Its end waits for no kernel: finish() does. Errc::unsupported while a
   /// stream is captured.
   virtual Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) = 0;
-  virtual Trouble trouble() const noexcept = 0;
+  virtual KernelError kernel_error() const noexcept = 0;
   /// Before the first launch. Its begin() is a launch in whatever launch() says of threads and
   /// order.
   virtual Result<std::unique_ptr<Timer>> timer(std::uint32_t slots) = 0;

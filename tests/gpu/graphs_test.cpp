@@ -273,7 +273,7 @@ class GpuGraphs : public testing::Test {
       next.use(r);
       must(cudaMemcpy(got.data(), next.out(r), kWords * 4, cudaMemcpyDeviceToHost), "copy");
       EXPECT_EQ(got, std::vector<std::uint32_t>(kWords, product));
-      EXPECT_FALSE(next.path(r).trouble().happened);
+      EXPECT_FALSE(next.path(r).kernel_error().happened);
       Control control;
       must(cudaMemcpy(&control, reinterpret_cast<const void*>(next.path(r).ticket().pointer),
                       sizeof control, cudaMemcpyDeviceToHost),

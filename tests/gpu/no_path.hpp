@@ -36,7 +36,7 @@ class NoPath : public Path {
   void close_window(WindowId) noexcept override {}
   bool reaches(const void*, const void*, std::uint64_t) const noexcept override { return false; }
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t) override { return cannot(); }
-  Trouble trouble() const noexcept override { return {}; }
+  KernelError kernel_error() const noexcept override { return {}; }
   Result<std::unique_ptr<Timer>> timer(std::uint32_t) override { return cannot(); }
   void abort() noexcept override {}
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }

@@ -356,7 +356,7 @@ TEST_F(GpuWindows, PlacesThatDifferEndTheCallWithTheReason) {
                  shape);
   }
   ranks.synchronize();
-  EXPECT_TRUE(ranks.path(0).trouble().happened || ranks.path(1).trouble().happened);
+  EXPECT_TRUE(ranks.path(0).kernel_error().happened || ranks.path(1).kernel_error().happened);
 }
 
 // Of a communicator that failed the owner is gone first, and then its GPU is waited for.
