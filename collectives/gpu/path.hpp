@@ -129,9 +129,9 @@ struct KernelError {
 };
 
 /// A place in a stream.
-class Mark {
+class Event {
  public:
-  virtual ~Mark() = default;
+  virtual ~Event() = default;
   /// Whether everything before it has ended. Errc::system: the GPU has failed.
   virtual Result<bool> reached() = 0;
   /// What `stream` is given from now on waits for everything before the mark. Enqueues.
@@ -218,9 +218,9 @@ class Path {
   /// Whether mark() will do: Errc::unsupported while the stream is captured.
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
-  virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
+  virtual Result<std::unique_ptr<Event>> mark(void* stream) = 0;
   /// Waits until everything that was launched here has ended. Where no graph was made: for nothing
-  /// if the last call's Mark was reached, and for stage()'s own work if it was the last. Else for
+  /// if the last call's Event was reached, and for stage()'s own work if it was the last. Else for
   /// all that this process runs on the GPU.
   /// Errc::timeout, also when abort() comes meanwhile. Unless it waits for nothing, no thread may
   /// capture a stream of the GPU meanwhile: CUDA spoils it.

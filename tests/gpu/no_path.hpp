@@ -27,7 +27,7 @@ class NoPath : public Path {
   Result<void> check_launch(void*) const override { return {}; }
   Result<std::uint64_t> capture_of_all(std::span<void* const>) const override { return 0; }
   Result<void> check_mark(void*) const override { return {}; }
-  Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
+  Result<std::unique_ptr<Event>> mark(void*) override { return cannot(); }
   Result<void> finish(Deadline) override { return {}; }
   void close() noexcept override {}
   Result<void> synchronize(void*) override { return {}; }
