@@ -302,7 +302,7 @@ Result<void> CudaPath::check_capture() const {
   return check(cudaFree(nullptr), "cudaFree");  // this thread may have had no context yet
 }
 
-Result<std::unique_ptr<Offer>> CudaPath::offer(void* memory, std::uint64_t bytes) {
+Result<std::unique_ptr<ExportedMemory>> CudaPath::offer(void* memory, std::uint64_t bytes) {
   const OnDevice here(device_);
   GDRX_TRY(check_capture());
   return held_->windows.offer(memory, bytes);

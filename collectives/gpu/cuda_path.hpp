@@ -41,7 +41,7 @@ class CudaPath final : public Path {
   Result<void> finish(Deadline deadline) override;
   void close() noexcept override { held_->close(); }
   Result<void> synchronize(void* stream) override;
-  Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) override;
+  Result<std::unique_ptr<ExportedMemory>> offer(void* memory, std::uint64_t bytes) override;
   Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) override;
   void close_window(WindowId window) noexcept override;
   bool reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept override;

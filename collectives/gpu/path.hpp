@@ -143,9 +143,9 @@ enum class WindowId : std::uint64_t {};
 
 /// Memory of this rank on its way into a window. Peers map it while this lives: until every rank's
 /// open_window() has returned.
-class Offer {
+class ExportedMemory {
  public:
-  virtual ~Offer() = default;
+  virtual ~ExportedMemory() = default;
   /// What travels to the others; nothing in theirs is trusted.
   virtual const Blob& ticket() const noexcept = 0;
 };
@@ -232,7 +232,7 @@ class Path {
   virtual Result<void> synchronize(void* stream) = 0;
   /// After connect(). Memory of this path's GPU, from cudaMalloc or mapped by cuMemMap.
   /// Errc::unsupported: memory that peers cannot map, with what to do; or a stream is captured.
-  virtual Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) = 0;
+  virtual Result<std::unique_ptr<ExportedMemory>> offer(void* memory, std::uint64_t bytes) = 0;
   /// Maps the peers' memory, or counts one owner more of a window that all have already. `tickets`:
   /// one a rank, its own too. Blocks, on peers' processes until the deadline at most.
   virtual Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) = 0;

@@ -143,7 +143,7 @@ class GpuGraphs : public testing::Test {
   }
 
   static void register_buffers(const Ranks& ranks, const std::vector<std::byte*>& memory) {
-    std::vector<std::unique_ptr<Offer>> offers;
+    std::vector<std::unique_ptr<ExportedMemory>> offers;
     std::vector<Blob> tickets;
     for (int r = 0; r < ranks.size(); ++r) {
       offers.push_back(must(ranks.path(r).offer(memory[static_cast<std::size_t>(r)], kRoom)));

@@ -31,7 +31,7 @@ class NoPath : public Path {
   Result<void> finish(Deadline) override { return {}; }
   void close() noexcept override {}
   Result<void> synchronize(void*) override { return {}; }
-  Result<std::unique_ptr<Offer>> offer(void*, std::uint64_t) override { return cannot(); }
+  Result<std::unique_ptr<ExportedMemory>> offer(void*, std::uint64_t) override { return cannot(); }
   Result<WindowId> open_window(std::span<const Blob>, Deadline) override { return cannot(); }
   void close_window(WindowId) noexcept override {}
   bool reaches(const void*, const void*, std::uint64_t) const noexcept override { return false; }
