@@ -210,8 +210,9 @@ class Communicator final {
   Result<void> look_at_pairs_clock() const;
   bool idle() const noexcept;
   Result<std::vector<std::byte>> gather_equal(std::span<const std::byte> mine);
-  Result<Window*> share(std::uint64_t bytes,
-                        const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer);
+  Result<Window*> share(
+      std::uint64_t bytes,
+      const std::function<Result<std::unique_ptr<gpu::ExportedMemory>>()>& make_offer);
   Result<void> check_gpu_memory() const;
   Result<void> check_sole_use(const Window& window) const;
   void close_windows() noexcept;
@@ -263,7 +264,7 @@ class Communicator final {
   void finish(Operation& operation) noexcept;
   Result<void> wait_on_gpu(Operation& operation);
   void look_at_gpu();
-  Error disagreement(const gpu::Trouble& trouble, Rank other) const;
+  Error disagreement(const gpu::KernelError& failure, Rank other) const;
   Result<void> start(Operation& operation);
   Result<void> make_start(Operation& operation);
   Result<void> scale_input(Operation& operation);

@@ -338,61 +338,61 @@ Result<bool> Communicator::reached(Operation& operation) {
   return true;
 }
 
-Error Communicator::disagreement(const gpu::Trouble& trouble, Rank other) const {
-  if (trouble.mine == trouble.theirs &&
-      trouble.mine.kernel == static_cast<std::uint64_t>(gpu::Kernel::direct)) {
+Error Communicator::disagreement(const gpu::KernelError& failure, Rank other) const {
+  if (failure.mine == failure.theirs &&
+      failure.mine.kernel == static_cast<std::uint64_t>(gpu::Kernel::direct)) {
     return {Errc::invalid_argument,
             fmt::format("rank {}: call {} is on registered GPU memory, and rank {}'s buffers are "
                         "not at the same offsets of the same registrations: register on every "
                         "rank, in the same order, what a call uses, or on none",
-                        index(rank_), trouble.call, index(other))};
+                        index(rank_), failure.call, index(other))};
   }
-  if (trouble.mine.message) {
-    return {Errc::mismatch, told_of_messages(other, trouble.theirs.bytes, trouble.theirs.type,
-                                             rank_, trouble.mine.bytes, trouble.mine.type)};
+  if (failure.mine.message) {
+    return {Errc::mismatch, told_of_messages(other, failure.theirs.bytes, failure.theirs.type,
+                                             rank_, failure.mine.bytes, failure.mine.type)};
   }
-  if (differ_in_count(trouble.mine, trouble.theirs)) {
-    const std::size_t element = size_of(trouble.mine.type);
+  if (differ_in_count(failure.mine, failure.theirs)) {
+    const std::size_t element = size_of(failure.mine.type);
     return {Errc::mismatch,
             fmt::format("rank {}'s {} sends {} {} to rank {}, whose call expects {} from it: the "
                         "counts of a pair of ranks must agree",
-                        index(other), to_string(trouble.mine.collective),
-                        trouble.theirs.bytes / element, to_string(trouble.mine.type), index(rank_),
-                        trouble.mine.bytes / element)};
+                        index(other), to_string(failure.mine.collective),
+                        failure.theirs.bytes / element, to_string(failure.mine.type), index(rank_),
+                        failure.mine.bytes / element)};
   }
-  if (trouble.mine == trouble.theirs && plan::traits_of(trouble.mine.collective).has_parts()) {
+  if (failure.mine == failure.theirs && plan::traits_of(failure.mine.collective).has_parts()) {
     return {Errc::mismatch,
             fmt::format("rank {}'s counts of {} are not those of rank {}: all ranks must give the "
                         "same",
-                        index(other), to_string(trouble.mine.collective), index(rank_))};
+                        index(other), to_string(failure.mine.collective), index(rank_))};
   }
   const int ranks =
       gpu_.rails.hierarchy() ? static_cast<int>(gpu_.rails.hierarchy()->host.size()) : size();
   return {Errc::mismatch,
           fmt::format("rank {} called {} on its GPU while rank {} called {}: all ranks must make "
                       "the same calls with the same arguments",
-                      index(other), text_of(trouble.theirs, ranks), index(rank_),
-                      text_of(trouble.mine, ranks))};
+                      index(other), text_of(failure.theirs, ranks), index(rank_),
+                      text_of(failure.mine, ranks))};
 }
 
 void Communicator::look_at_gpu() {
   if (!gpu_.path || failure_.happened()) return;
-  const gpu::Trouble trouble = gpu_.path->trouble();
-  if (!trouble.happened) return;
-  const auto peer = static_cast<std::size_t>(index(trouble.peer));
+  const gpu::KernelError failure = gpu_.path->kernel_error();
+  if (!failure.happened) return;
+  const auto peer = static_cast<std::size_t>(index(failure.peer));
   const Rank late = gpu_.rails.hierarchy() && peer < gpu_.rails.hierarchy()->host.size()
                         ? gpu_.rails.hierarchy()->host[peer]
-                        : trouble.peer;
-  if (trouble.disagrees) {
-    stop(disagreement(trouble, late), true);
+                        : failure.peer;
+  if (failure.disagrees) {
+    stop(disagreement(failure, late), true);
     return;
   }
   stop(Error{Errc::timeout,
              fmt::format("rank {}: a GPU kernel (call {}) waited over {:g} s for rank {} while {}, "
                          "slot {}. That rank is alive: slow, stopped, or in another call "
                          "(GDRX_TIMEOUT sets the limit, or the call)",
-                         index(rank_), trouble.call, seconds(trouble.timeout), index(late),
-                         trouble.stage, trouble.slot),
+                         index(rank_), failure.call, seconds(failure.timeout), index(late),
+                         failure.stage, failure.slot),
              0},
        true);
 }

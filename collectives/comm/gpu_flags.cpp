@@ -9,7 +9,7 @@ GpuWatch::GpuWatch(GpuFlags& flags, const Pieces& pieces, trace::Track* track)
 }
 
 bool GpuWatch::scattered(std::uint64_t number) {
-  const std::uint64_t now = flags_.count(gpu::Told::scattered);
+  const std::uint64_t now = flags_.count(gpu::Signal::scattered);
   if (now > scattered_) {
     scattered_ = now;
     span_.end();
@@ -19,12 +19,12 @@ bool GpuWatch::scattered(std::uint64_t number) {
 }
 
 void GpuWatch::allow_gather() {
-  flags_.allow(gpu::Allowed::gather);
+  flags_.allow(gpu::WaitFlag::gather);
   if (++allowed_ == count_) begin_span("gather", count_ - 1);
 }
 
 bool GpuWatch::gathered() {
-  if (flags_.count(gpu::Told::gathered) == 0) return false;
+  if (flags_.count(gpu::Signal::gathered) == 0) return false;
   span_.end();
   flags_.end();
   return true;

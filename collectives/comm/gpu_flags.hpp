@@ -19,20 +19,20 @@ class GpuFlags {
   explicit GpuFlags(gpu::Flags& flags) : flags_(flags) {}
 
   /// The stream has come to a call that was not taken yet. The last one that was has ended.
-  bool begun() const noexcept { return count(gpu::Told::begun) > 0; }
+  bool begun() const noexcept { return count(gpu::Signal::begun) > 0; }
   gpu::CallRecord take() noexcept {
-    ++before_[static_cast<std::size_t>(gpu::Told::begun)];
+    ++before_[static_cast<std::size_t>(gpu::Signal::begun)];
     return flags_.record;
   }
   /// How often in the running call.
-  std::uint64_t count(gpu::Told what) const noexcept {
+  std::uint64_t count(gpu::Signal what) const noexcept {
     const auto at = static_cast<std::size_t>(what);
-    return std::atomic_ref(flags_.told[at]).load(std::memory_order_acquire) - before_[at];
+    return std::atomic_ref(flags_.signals[at]).load(std::memory_order_acquire) - before_[at];
   }
   /// What was written before it is there for the GPU.
-  void allow(gpu::Allowed what) noexcept {
+  void allow(gpu::WaitFlag what) noexcept {
     const auto at = static_cast<std::size_t>(what);
-    std::atomic_ref allowed(flags_.allowed[at]);
+    std::atomic_ref allowed(flags_.wait_flags[at]);
     allowed.store(allowed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     ++allowed_[at];
   }
@@ -40,16 +40,16 @@ class GpuFlags {
   /// known how much of it all was the running one's.
   void end() noexcept {
     const auto [adds, pieces] = allowed_;
-    before_[static_cast<std::size_t>(gpu::Told::scattered)] += pieces;
-    before_[static_cast<std::size_t>(gpu::Told::added)] += adds;
-    ++before_[static_cast<std::size_t>(gpu::Told::gathered)];
+    before_[static_cast<std::size_t>(gpu::Signal::scattered)] += pieces;
+    before_[static_cast<std::size_t>(gpu::Signal::added)] += adds;
+    ++before_[static_cast<std::size_t>(gpu::Signal::gathered)];
     allowed_ = {};
   }
 
  private:
   gpu::Flags& flags_;
-  std::array<std::uint64_t, gpu::kTold> before_{};      // told by calls that have ended
-  std::array<std::uint64_t, gpu::kAllowed> allowed_{};  // in the running one
+  std::array<std::uint64_t, gpu::kSignals> before_{};     // told by calls that have ended
+  std::array<std::uint64_t, gpu::kWaitFlags> allowed_{};  // in the running one
 };
 
 /// The pieces of the running call as they pass through the GPUs of a host, and the spans of that.

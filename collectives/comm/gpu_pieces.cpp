@@ -16,22 +16,22 @@ class Stops {
  public:
   Stops(gpu::Path& path, void* stream) : path_(path), stream_(stream) {}
 
-  Result<void> tell(gpu::Told what) {
-    if ((next_.tells & gpu::bit_of(what)) != 0) GDRX_TRY(flush());
-    next_.tells |= gpu::bit_of(what);
+  Result<void> signal(gpu::Signal what) {
+    if ((next_.signals & gpu::bit_of(what)) != 0) GDRX_TRY(flush());
+    next_.signals |= gpu::bit_of(what);
     return {};
   }
-  Result<void> await(gpu::Allowed what) {
-    next_.awaits = static_cast<std::int32_t>(what);
+  Result<void> wait(gpu::WaitFlag what) {
+    next_.waits_for = static_cast<std::int32_t>(what);
     return flush();
   }
   Result<void> begin(const gpu::CallRecord& record) {
     next_.record = record;
-    return tell(gpu::Told::begun);
+    return signal(gpu::Signal::begun);
   }
   /// Before anything else goes into the stream.
   Result<void> flush() {
-    if (next_.tells == 0 && next_.awaits < 0) return {};
+    if (next_.signals == 0 && next_.waits_for < 0) return {};
     GDRX_TRY(path_.step_flags(next_, stream_));
     next_ = {};
     return {};
@@ -68,7 +68,7 @@ class Enqueuing {
           break;
       }
     }
-    GDRX_TRY(stops_.tell(gpu::Told::gathered));
+    GDRX_TRY(stops_.signal(gpu::Signal::gathered));
     return stops_.flush();
   }
 
@@ -92,19 +92,19 @@ class Enqueuing {
     work.finish = false;  // whoever adds up the hosts divides
     GDRX_TRY(launch(work, gpu::Kernel::reduce_scatter));
     if (at_once_) GDRX_TRY(stops_.begin(what_.record));
-    return stops_.tell(gpu::Told::scattered);
+    return stops_.signal(gpu::Signal::scattered);
   }
 
   Result<void> add(std::uint64_t number, std::uint32_t which) {
     const auto sum = what_.sum(number, which);
     if (!sum) return {};
-    GDRX_TRY(stops_.await(gpu::Allowed::add));
+    GDRX_TRY(stops_.wait(gpu::WaitFlag::add));
     GDRX_TRY(what_.path->combine(*sum, stream_));
-    return stops_.tell(gpu::Told::added);
+    return stops_.signal(gpu::Signal::added);
   }
 
   Result<void> gather(std::uint64_t number) {
-    GDRX_TRY(stops_.await(gpu::Allowed::gather));
+    GDRX_TRY(stops_.wait(gpu::WaitFlag::gather));
     const Pieces::Piece piece = what_.pieces.piece(number);
     gpu::Work work = what_.work;
     work.input = what_.part(number);

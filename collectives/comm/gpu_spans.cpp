@@ -5,9 +5,10 @@
 
 namespace gdrx {
 
-std::unique_ptr<GpuSpans> GpuSpans::create(gpu::Path& path, trace::Track* track, const Log& log) {
+std::unique_ptr<GpuSpans> GpuSpans::create(gpu::Streams& streams, trace::Track* track,
+                                           const Log& log) {
   if (track == nullptr || !track->has_file()) return nullptr;
-  auto timer = path.timer(kInFlight);
+  auto timer = streams.timer(kInFlight);
   if (!timer) {
     log.warn("the trace has no times of the GPU: {}", describe(timer.error()));
     return nullptr;

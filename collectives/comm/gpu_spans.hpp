@@ -25,7 +25,8 @@ class GpuSpans {
   static constexpr std::uint32_t kInFlight = 256;
 
   /// Null where no file is written, or the GPU gives no times; then the log says why.
-  static std::unique_ptr<GpuSpans> create(gpu::Path& path, trace::Track* track, const Log& log);
+  static std::unique_ptr<GpuSpans> create(gpu::Streams& streams, trace::Track* track,
+                                          const Log& log);
   GpuSpans(std::unique_ptr<gpu::Timer> timer, trace::Track& track)
       : track_(track), timer_(std::move(timer)) {}
 

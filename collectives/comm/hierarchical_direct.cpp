@@ -52,7 +52,7 @@ Result<void> GpuAdder::start(std::uint32_t slot, std::uint32_t which, const Sum&
     State& first = states_[next_->piece % kAhead][next_->sum];
     if (!first.ready) break;
     first = {false, ++allowed_};
-    flags_.allow(gpu::Allowed::add);
+    flags_.allow(gpu::WaitFlag::add);
     find_next();
   }
   return {};
@@ -60,7 +60,7 @@ Result<void> GpuAdder::start(std::uint32_t slot, std::uint32_t which, const Sum&
 
 Result<bool> GpuAdder::ended(std::uint32_t slot, std::uint32_t which) {
   const State& it = states_[slot][which];
-  return !it.ready && flags_.count(gpu::Told::added) >= it.place;
+  return !it.ready && flags_.count(gpu::Signal::added) >= it.place;
 }
 
 HierarchicalDirect::HierarchicalDirect(exec::Handshake handshake, const Setup& setup)

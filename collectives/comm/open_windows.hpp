@@ -45,8 +45,8 @@ class OpenWindows {
   void remove(const Window& window) noexcept {
     windows_.remove_if([&](const Window& other) { return &other == &window; });
   }
-  void close(gpu::Path& path) noexcept {
-    for (const Window& window : windows_) path.close_window(window.id);
+  void close(gpu::DeviceMemory& memory) noexcept {
+    for (const Window& window : windows_) memory.close_window(window.id);
     windows_.clear();
   }
 

@@ -70,7 +70,7 @@ struct Operation : std::enable_shared_from_this<Operation> {
   std::chrono::milliseconds timeout;           // from when it begins; 0: none
   std::unique_ptr<std::byte[]> scaled;         // the input of a premul_sum, if it needs memory
   std::unique_ptr<exec::Execution> execution;  // while it runs
-  std::unique_ptr<gpu::Mark> mark;             // behind a call that a GPU runs
+  std::unique_ptr<gpu::Event> mark;            // behind a call that a GPU runs
   bool on_hosts = false;                       // GPUs and network run it, and a stream begins it
   bool staged = false;                         // on_hosts: by the host, on pinned memory
   std::unique_ptr<StagedMessages> messages;    // staged: a group; null: a collective

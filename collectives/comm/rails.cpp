@@ -15,8 +15,8 @@ void rename_peers(plan::RankProgram& program, std::span<const Rank> rail) {
 
 }  // namespace
 
-Result<void> Rails::take_pinned(gpu::Path& path, RegistrationCache& cache) {
-  pinned_ = GDRX_TRY(path.pinned(Hierarchical::kStagingBytes));
+Result<void> Rails::take_pinned(gpu::DeviceMemory& memory, RegistrationCache& cache) {
+  pinned_ = GDRX_TRY(memory.pinned(Hierarchical::kStagingBytes));
   registration_ = GDRX_TRY(cache.acquire_new(pinned_, MemoryKind::host));
   return {};
 }

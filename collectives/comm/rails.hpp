@@ -23,7 +23,7 @@ class Rails {
   // As the communicator is made.
   void stand(Hierarchy hierarchy) { hierarchy_ = std::move(hierarchy); }
   /// With the communicator: later, the driver might wait for kernels that wait for this rank.
-  Result<void> take_pinned(gpu::Path& path, RegistrationCache& cache);
+  Result<void> take_pinned(gpu::DeviceMemory& memory, RegistrationCache& cache);
   /// What adds on the GPU, for the rail that use() is given.
   exec::RailAdder& plan(exec::RailPlan plan, GpuFlags& flags);
   void use(std::unique_ptr<exec::Rail> rail) { rail_ = std::move(rail); }

@@ -18,13 +18,13 @@ namespace gdrx {
 namespace {
 
 /// Of a rank that has no byte in one the memory does not matter.
-bool lies_on_gpu(const Call& call, const Buffers& buffers, const gpu::Path& path, int ranks,
-                 Rank self) {
+bool lies_on_gpu(const Call& call, const Buffers& buffers, const gpu::DeviceMemory& memory,
+                 int ranks, Rank self) {
   const void* const from = has_side(call, false, ranks, self) ? call.input : nullptr;
   const void* const to = has_side(call, true, ranks, self) ? call.output : nullptr;
   if (from != nullptr && !buffers.is_gpu(from)) return false;
   if (to != nullptr && !buffers.is_gpu(to)) return false;
-  return buffers.asked || path.check_buffers(from, to).has_value();
+  return buffers.asked || memory.check_buffers(from, to).has_value();
 }
 
 std::vector<void*> streams_of(std::span<const Call* const> calls) {
@@ -143,10 +143,10 @@ bool Communicator::step_messages() {
   if (!messages.ended) {
     messages.ended = std::all_of(messages.running.begin(), messages.running.end(),
                                  [](const auto& message) { return message->end.done(); });
-    if (messages.ended) gpu_.flags->allow(gpu::Allowed::gather);
+    if (messages.ended) gpu_.flags->allow(gpu::WaitFlag::gather);
     return messages.ended;
   }
-  if (gpu_.flags->count(gpu::Told::gathered) == 0) {
+  if (gpu_.flags->count(gpu::Signal::gathered) == 0) {
     if (!progress_lock_.pace.is_time(kClockEvery)) return false;
     if (!group->deadline.passed(steady_clock().now())) return false;
     fail_by({Errc::timeout,

@@ -21,10 +21,10 @@ class StagedExecution final : public exec::Execution {
       const exec::Step step = GDRX_TRY(call_->step());
       if (step != exec::Step::done) return step;
       ended_ = true;
-      flags_.allow(gpu::Allowed::gather);
+      flags_.allow(gpu::WaitFlag::gather);
       return exec::Step::advanced;
     }
-    if (flags_.count(gpu::Told::gathered) == 0) return exec::Step::idle;
+    if (flags_.count(gpu::Signal::gathered) == 0) return exec::Step::idle;
     flags_.end();
     return exec::Step::done;
   }

@@ -48,11 +48,12 @@ Result<void> Communicator::check_gpu_memory() const {
 Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
   GDRX_TRY(check_gpu_memory());
   std::unique_ptr<gpu::Memory> memory;
-  Window* const window = GDRX_TRY(share(bytes, [&]() -> Result<std::unique_ptr<gpu::Offer>> {
-    if (bytes == 0) return nullptr;
-    memory = GDRX_TRY(gpu_.path->allocate(bytes));
-    return gpu_.path->offer(memory->data(), bytes);
-  }));
+  Window* const window =
+      GDRX_TRY(share(bytes, [&]() -> Result<std::unique_ptr<gpu::ExportedMemory>> {
+        if (bytes == 0) return nullptr;
+        memory = GDRX_TRY(gpu_.path->allocate(bytes));
+        return gpu_.path->offer(memory->data(), bytes);
+      }));
   if (window == nullptr) return nullptr;
   window->memory = std::move(memory);
   return window->memory->data();
@@ -61,9 +62,10 @@ Result<std::byte*> Communicator::allocate_gpu_memory(std::size_t bytes) {
 // Two rounds: what each rank offers, and whether each could map all of it. Between ranks that do
 // not agree nothing stays open, and the communicator goes on as before. Null: nobody offers any.
 Result<Window*> Communicator::share(
-    std::uint64_t bytes, const std::function<Result<std::unique_ptr<gpu::Offer>>()>& make_offer) {
+    std::uint64_t bytes,
+    const std::function<Result<std::unique_ptr<gpu::ExportedMemory>>()>& make_offer) {
   if (failure_.happened()) return tl::unexpected(failure_.error());
-  std::unique_ptr<gpu::Offer> offer;  // until everybody has mapped it
+  std::unique_ptr<gpu::ExportedMemory> offer;  // until everybody has mapped it
   const auto offered = [&]() -> Result<Blob> {
     const std::lock_guard lock(gpu_.mutex);
     offer = GDRX_TRY(make_offer());

@@ -12,12 +12,12 @@
 #include "collectives/gpu/capture.hpp"
 #include "collectives/gpu/cuda_timer.hpp"
 #include "collectives/gpu/error.hpp"
-#include "collectives/gpu/event_mark.hpp"
 #include "collectives/gpu/exportable_memory.hpp"
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/gpu/on_device.hpp"
 #include "collectives/gpu/preload.hpp"
 #include "collectives/gpu/signature.hpp"
+#include "collectives/gpu/stream_event.hpp"
 #include "collectives/kernels/copy.hpp"
 #include "collectives/kernels/launch.hpp"
 
@@ -275,12 +275,12 @@ Result<void> CudaPath::check_mark(void* stream) const {
               "pass NULL for the request");
 }
 
-Result<std::unique_ptr<Mark>> CudaPath::mark(void* stream) {
+Result<std::unique_ptr<Event>> CudaPath::mark(void* stream) {
   GDRX_TRY(check_mark(stream));
   const OnDevice here(device_);
   auto* const behind = static_cast<cudaStream_t>(stream);
   const bool last = eager_.launched && behind == eager_.stream;
-  return EventMark::create(behind, device_, last ? launches_ : 0, ended_);
+  return StreamEvent::create(behind, device_, last ? launches_ : 0, ended_);
 }
 
 Result<void> CudaPath::synchronize(void* stream) {
@@ -302,7 +302,7 @@ Result<void> CudaPath::check_capture() const {
   return check(cudaFree(nullptr), "cudaFree");  // this thread may have had no context yet
 }
 
-Result<std::unique_ptr<Offer>> CudaPath::offer(void* memory, std::uint64_t bytes) {
+Result<std::unique_ptr<ExportedMemory>> CudaPath::offer(void* memory, std::uint64_t bytes) {
   const OnDevice here(device_);
   GDRX_TRY(check_capture());
   return held_->windows.offer(memory, bytes);
@@ -331,7 +331,7 @@ Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
   return std::make_unique<OwnedMemory>(std::move(made));
 }
 
-Trouble CudaPath::trouble() const noexcept {
+KernelError CudaPath::kernel_error() const noexcept {
   const volatile Report& report = *held_->report;
   if (report.failed == 0) return {};
   const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;

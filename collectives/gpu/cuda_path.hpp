@@ -37,16 +37,16 @@ class CudaPath final : public Path {
   Result<void> check_launch(void* stream) const override;
   Result<std::uint64_t> capture_of_all(std::span<void* const> streams) const override;
   Result<void> check_mark(void* stream) const override;
-  Result<std::unique_ptr<Mark>> mark(void* stream) override;
+  Result<std::unique_ptr<Event>> mark(void* stream) override;
   Result<void> finish(Deadline deadline) override;
   void close() noexcept override { held_->close(); }
   Result<void> synchronize(void* stream) override;
-  Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) override;
+  Result<std::unique_ptr<ExportedMemory>> offer(void* memory, std::uint64_t bytes) override;
   Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) override;
   void close_window(WindowId window) noexcept override;
   bool reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept override;
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override;
-  Trouble trouble() const noexcept override;
+  KernelError kernel_error() const noexcept override;
   Result<std::unique_ptr<Timer>> timer(std::uint32_t slots) override;
   void abort() noexcept override;
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;
@@ -99,7 +99,7 @@ class CudaPath final : public Path {
   std::uint64_t launches_ = 0;  // not into captures
   std::uint64_t staged_ = 0;    // of them, those before the last mark of stage()'s
   std::shared_ptr<std::atomic<std::uint64_t>> ended_ =
-      std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Mark has told
+      std::make_shared<std::atomic<std::uint64_t>>(0);  // of them, as far as a Event has told
   bool whole_device_ = false;     // more may run: of several captures, or what memory is for
   std::span<std::byte> staging_;  // the largest that there is
   std::atomic<bool> has_products_ = false;

@@ -34,13 +34,13 @@ Result<void> CudaPath::stage(const Staged& what) {
   const Last place{stream, what.capture};
   for (const Messages::Copy& one : what.in) GDRX_TRY(copy(one.from, one.to, one.bytes, place));
   FlagStep turn;
-  turn.tells = bit_of(Told::begun) | bit_of(Told::scattered);
-  turn.awaits = static_cast<std::int32_t>(Allowed::gather);
+  turn.signals = bit_of(Signal::begun) | bit_of(Signal::scattered);
+  turn.waits_for = static_cast<std::int32_t>(WaitFlag::gather);
   turn.record = what.record;
   GDRX_TRY(check(launch_flags(call_, turn, held_->flags, stream), "kernel launch"));
   for (const Messages::Copy& one : what.out) GDRX_TRY(copy(one.from, one.to, one.bytes, place));
   FlagStep end;
-  end.tells = bit_of(Told::gathered);
+  end.signals = bit_of(Signal::gathered);
   GDRX_TRY(check(launch_flags(call_, end, held_->flags, stream), "kernel launch"));
   GDRX_TRY(leave_all(what.streams));
   if (place.capture != 0) return {};

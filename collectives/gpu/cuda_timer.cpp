@@ -45,9 +45,9 @@ bool worked(cudaError_t status) noexcept {
   return status == cudaSuccess;
 }
 
-bool reached(const Event& event) noexcept { return worked(cudaEventQuery(event.get())); }
+bool reached(const CudaEvent& event) noexcept { return worked(cudaEventQuery(event.get())); }
 
-std::optional<Duration> between(const Event& from, const Event& to) noexcept {
+std::optional<Duration> between(const CudaEvent& from, const CudaEvent& to) noexcept {
   float ms = 0;
   if (!worked(cudaEventElapsedTime(&ms, from.get(), to.get()))) return std::nullopt;
   return Duration(std::llround(static_cast<double>(ms) * 1e6));
@@ -55,13 +55,13 @@ std::optional<Duration> between(const Event& from, const Event& to) noexcept {
 
 }  // namespace
 
-Result<Event> Event::create() {
+Result<CudaEvent> CudaEvent::create() {
   cudaEvent_t event = nullptr;
   GDRX_TRY(check(cudaEventCreate(&event), "cudaEventCreate"));
-  return Event(event);
+  return CudaEvent(event);
 }
 
-Event::~Event() {
+CudaEvent::~CudaEvent() {
   if (event_ != nullptr) cudaEventDestroy(event_);
 }
 
@@ -74,8 +74,8 @@ Result<std::unique_ptr<Timer>> CudaTimer::create(std::uint32_t slots, cudaStream
   std::unique_ptr<CudaTimer> timer(new CudaTimer(*driver, context, own, std::move(follow)));
   timer->slots_.reserve(slots);
   for (std::uint32_t i = 0; i < slots; ++i) {
-    Event begin = GDRX_TRY(Event::create());
-    Event end = GDRX_TRY(Event::create());
+    CudaEvent begin = GDRX_TRY(CudaEvent::create());
+    CudaEvent end = GDRX_TRY(CudaEvent::create());
     timer->slots_.push_back({std::move(begin), std::move(end), nullptr});
   }
   const AnyCapture allowed;
@@ -100,7 +100,7 @@ CudaTimer::~CudaTimer() {
 // Null: not within the limit. It asks, as waiting might wait for a kernel that shares its queue,
 // and that one for a peer.
 std::shared_ptr<const Anchor> CudaTimer::anchored(Duration limit) const {
-  auto event = Event::create();
+  auto event = CudaEvent::create();
   if (!event) return nullptr;
   const Instant before = steady_clock().now();
   if (!worked(cudaEventRecord(event->get(), own_))) return nullptr;

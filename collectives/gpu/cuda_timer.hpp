@@ -15,23 +15,23 @@
 
 namespace gdrx::gpu {
 
-class Event {
+class CudaEvent {
  public:
-  static Result<Event> create();
-  ~Event();
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&&) = delete;
+  static Result<CudaEvent> create();
+  ~CudaEvent();
+  CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  CudaEvent& operator=(CudaEvent&&) = delete;
   cudaEvent_t get() const noexcept { return event_; }
 
  private:
-  explicit Event(cudaEvent_t event) : event_(event) {}
+  explicit CudaEvent(cudaEvent_t event) : event_(event) {}
   cudaEvent_t event_;
 };
 
 /// A moment that both clocks saw: the event was reached between two looks at the host's clock, and
 /// is taken for their middle.
 struct Anchor {
-  Event event;
+  CudaEvent event;
   Instant at;
   Duration precision;  // half of what lies between the two looks
 };
@@ -52,7 +52,7 @@ class CudaTimer final : public Timer {
 
  private:
   struct Slot {
-    Event begin, end;
+    CudaEvent begin, end;
     std::shared_ptr<const Anchor> anchor;  // older than begin
   };
   CudaTimer(const DriverApi& driver, CUcontext context, cudaStream_t own, Follow follow)

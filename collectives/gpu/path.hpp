@@ -117,7 +117,7 @@ struct Staged {
 };
 
 /// Why a kernel stopped waiting.
-struct Trouble {
+struct KernelError {
   bool happened = false;
   Rank peer{};  // it waited for
   std::uint32_t call = 0;
@@ -129,9 +129,9 @@ struct Trouble {
 };
 
 /// A place in a stream.
-class Mark {
+class Event {
  public:
-  virtual ~Mark() = default;
+  virtual ~Event() = default;
   /// Whether everything before it has ended. Errc::system: the GPU has failed.
   virtual Result<bool> reached() = 0;
   /// What `stream` is given from now on waits for everything before the mark. Enqueues.
@@ -143,9 +143,9 @@ enum class WindowId : std::uint64_t {};
 
 /// Memory of this rank on its way into a window. Peers map it while this lives: until every rank's
 /// open_window() has returned.
-class Offer {
+class ExportedMemory {
  public:
-  virtual ~Offer() = default;
+  virtual ~ExportedMemory() = default;
   /// What travels to the others; nothing in theirs is trusted.
   virtual const Blob& ticket() const noexcept = 0;
 };
@@ -178,61 +178,39 @@ class Timer {
   virtual Duration precision() const noexcept = 0;
 };
 
-/// One a communicator. Any thread, one at a time, but trouble() and abort(): those from any.
-class Path {
+/// What a path asks of its GPU's streams. Threads as Path's.
+class Streams {
  public:
-  virtual ~Path() = default;
-  virtual const Ticket& ticket() const noexcept = 0;
-  /// Maps the peers' arenas. `tickets`: one a rank, each with process != 0.
-  virtual Result<void> connect(std::span<const Ticket> tickets, Rank self) = 0;
-  /// Before the first launch: every rank has connected.
-  virtual void all_connected() noexcept = 0;
-  /// After finish(): that of every rank has ended. Else the path's memory waits for their ends.
-  virtual void all_left() noexcept = 0;
-  /// Enqueues on a stream of this path's GPU (nullptr: the legacy default stream); nothing blocks,
-  /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
-  /// order of calls even when the stream changes; the stream of the call before must still exist.
-  virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
-  /// As launch(), over at most so many multiprocessors, the same on all ranks and in all calls of
-  /// a communicator, exchange()'s too: large runs share its rings.
-  virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
-  /// kProductBytes of this GPU's memory for scale(), until the path goes: the same ones each time.
-  /// Blocks for CUDA alone, the first time.
-  virtual Result<std::byte*> products() = 0;
-  /// Enqueues as launch() does, for what launch() or move() reads next in the same stream. Memory
-  /// that check_buffers() lets through. Errc::unsupported: as launch(), and nothing was enqueued.
-  virtual Result<void> scale(const Scaling& what, void* stream) = 0;
-  /// As move(), but only ranks that have messages for each other call it: each whenever it has.
-  virtual Result<void> exchange(const Messages& what, int blocks) = 0;
-  /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.
-  virtual Result<void> check_buffers(const void* input, const void* output) const = 0;
+  virtual ~Streams() = default;
   /// A stream of the path's own that waits for no other.
   virtual void* own_stream() const noexcept = 0;
   virtual Result<bool> is_captured(void* stream) const = 0;
-  /// Whether launch() would put work into the stream: Errc::unsupported while that of the call
-  /// before is captured.
-  virtual Result<void> check_launch(void* stream) const = 0;
   /// For stage(): the capture that all the streams are in, 0: none. Errc::unsupported if only some
   /// are, or the call before is in one.
   virtual Result<std::uint64_t> capture_of_all(std::span<void* const> streams) const = 0;
   /// Whether mark() will do: Errc::unsupported while the stream is captured.
   virtual Result<void> check_mark(void* stream) const = 0;
   /// Errc::unsupported while the stream is captured.
-  virtual Result<std::unique_ptr<Mark>> mark(void* stream) = 0;
-  /// Waits until everything that was launched here has ended. Where no graph was made: for nothing
-  /// if the last call's Mark was reached, and for stage()'s own work if it was the last. Else for
-  /// all that this process runs on the GPU.
-  /// Errc::timeout, also when abort() comes meanwhile. Unless it waits for nothing, no thread may
-  /// capture a stream of the GPU meanwhile: CUDA spoils it.
-  virtual Result<void> finish(Deadline deadline) = 0;
-  /// After finish(), and nothing is launched any more: what graphs hold of this path does nothing
-  /// from now on.
-  virtual void close() noexcept = 0;
+  virtual Result<std::unique_ptr<Event>> mark(void* stream) = 0;
   /// Waits for the stream. Errc::unsupported while it is captured.
   virtual Result<void> synchronize(void* stream) = 0;
+  /// Before the first launch. Its begin() is a launch in whatever launch() says of threads and
+  /// order.
+  virtual Result<std::unique_ptr<Timer>> timer(std::uint32_t slots) = 0;
+};
+
+/// Memory that a path has, maps or lets others map. Threads as Path's.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  /// kProductBytes of this GPU's memory for scale(), until the path goes: the same ones each time.
+  /// Blocks for CUDA alone, the first time.
+  virtual Result<std::byte*> products() = 0;
+  /// Errc::invalid_argument: this GPU does not reach one of them. Both are GPU memory, or null.
+  virtual Result<void> check_buffers(const void* input, const void* output) const = 0;
   /// After connect(). Memory of this path's GPU, from cudaMalloc or mapped by cuMemMap.
   /// Errc::unsupported: memory that peers cannot map, with what to do; or a stream is captured.
-  virtual Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes) = 0;
+  virtual Result<std::unique_ptr<ExportedMemory>> offer(void* memory, std::uint64_t bytes) = 0;
   /// Maps the peers' memory, or counts one owner more of a window that all have already. `tickets`:
   /// one a rank, its own too. Blocks, on peers' processes until the deadline at most.
   virtual Result<WindowId> open_window(std::span<const Blob> tickets, Deadline deadline) = 0;
@@ -247,15 +225,56 @@ class Path {
   /// than 0, not cleared. Its end waits for no kernel: finish() does. Errc::unsupported while a
   /// stream is captured.
   virtual Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) = 0;
-  virtual Trouble trouble() const noexcept = 0;
-  /// Before the first launch. Its begin() is a launch in whatever launch() says of threads and
-  /// order.
-  virtual Result<std::unique_ptr<Timer>> timer(std::uint32_t slots) = 0;
-  /// Ends every wait of every kernel, running or to come. Never blocks.
-  virtual void abort() noexcept = 0;
   /// Memory of this GPU for NICs to write, zero at first, until the path goes: of the arena, which
   /// only kernels of Host::rail may use from then on. Errc::unsupported: over kRailBytes.
   virtual Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) = 0;
+  /// Pinned memory for what stage() copies, at least `bytes` of it, until the path goes, as what
+  /// was given before. Blocks for CUDA alone.
+  virtual Result<std::span<std::byte>> staging(std::uint64_t bytes) = 0;
+  /// The same, for whoever has asked alone.
+  virtual Result<std::span<std::byte>> pinned(std::uint64_t bytes) = 0;
+  /// GPU memory that this path holds, bytes.
+  virtual std::uint64_t memory() const noexcept = 0;
+};
+
+/// What moves and adds. One a communicator. Any thread, one at a time, but kernel_error() and
+/// abort(): those from any.
+class Path : public Streams, public DeviceMemory {
+ public:
+  virtual const Ticket& ticket() const noexcept = 0;
+  /// Maps the peers' arenas. `tickets`: one a rank, each with process != 0.
+  virtual Result<void> connect(std::span<const Ticket> tickets, Rank self) = 0;
+  /// Before the first launch: every rank has connected.
+  virtual void all_connected() noexcept = 0;
+  /// After finish(): that of every rank has ended. Else the path's memory waits for their ends.
+  virtual void all_left() noexcept = 0;
+  /// Enqueues on a stream of this path's GPU (nullptr: the legacy default stream); nothing blocks,
+  /// and it may be captured into a graph. Calls of all ranks come in the same order. Work goes in
+  /// order of calls even when the stream changes; the stream of the call before must still exist.
+  virtual Result<void> launch(const Work& what, const Shape& shape, void* stream) = 0;
+  /// As launch(), over at most so many multiprocessors, the same on all ranks and in all calls of
+  /// a communicator, exchange()'s too: large runs share its rings.
+  virtual Result<void> move(const Moves& what, int blocks, void* stream) = 0;
+  /// Enqueues as launch() does, for what launch() or move() reads next in the same stream. Memory
+  /// that check_buffers() lets through. Errc::unsupported: as launch(), and nothing was enqueued.
+  virtual Result<void> scale(const Scaling& what, void* stream) = 0;
+  /// As move(), but only ranks that have messages for each other call it: each whenever it has.
+  virtual Result<void> exchange(const Messages& what, int blocks) = 0;
+  /// Whether launch() would put work into the stream: Errc::unsupported while that of the call
+  /// before is captured.
+  virtual Result<void> check_launch(void* stream) const = 0;
+  /// Waits until everything that was launched here has ended. Where no graph was made: for nothing
+  /// if the last call's Event was reached, and for stage()'s own work if it was the last. Else for
+  /// all that this process runs on the GPU.
+  /// Errc::timeout, also when abort() comes meanwhile. Unless it waits for nothing, no thread may
+  /// capture a stream of the GPU meanwhile: CUDA spoils it.
+  virtual Result<void> finish(Deadline deadline) = 0;
+  /// After finish(), and nothing is launched any more: what graphs hold of this path does nothing
+  /// from now on.
+  virtual void close() noexcept = 0;
+  virtual KernelError kernel_error() const noexcept = 0;
+  /// Ends every wait of every kernel, running or to come. Never blocks.
+  virtual void abort() noexcept = 0;
   /// Enqueues a kernel that waits for nobody, between two stops: these are what finish() waits for.
   virtual Result<void> combine(const HostSum& what, void* stream) = 0;
   /// Enqueues as launch() does: tells this process and waits for it, until abort() at most: who
@@ -265,18 +284,11 @@ class Path {
   /// network, Kernel::all_gather from there. `what.finish` is not looked at. False, on all ranks of
   /// the host: it is too large for one block, and nothing was enqueued.
   virtual Result<bool> relay(const Work& what, const Relay& between, void* stream) = 0;
-  /// Pinned memory for what stage() copies, at least `bytes` of it, until the path goes, as what
-  /// was given before. Blocks for CUDA alone.
-  virtual Result<std::span<std::byte>> staging(std::uint64_t bytes) = 0;
-  /// The same, for whoever has asked alone.
-  virtual Result<std::span<std::byte>> pinned(std::uint64_t bytes) = 0;
   /// Enqueues as launch() does: copies in, tells this process that all lies there, waits for it as
   /// step_flags(), copies out and tells it that. Errc::unsupported: nothing was enqueued.
   virtual Result<void> stage(const Staged& what) = 0;
   /// This process's side of them.
   virtual Flags& flags() noexcept = 0;
-  /// GPU memory that this path holds, bytes.
-  virtual std::uint64_t memory() const noexcept = 0;
   /// "NVIDIA H200".
   virtual const std::string& device_name() const noexcept = 0;
 };
@@ -286,7 +298,7 @@ class Path {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 22;
+inline constexpr int kModuleAbi = 23;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

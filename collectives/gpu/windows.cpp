@@ -10,9 +10,9 @@
 namespace gdrx::gpu {
 namespace {
 
-class WindowOffer final : public Offer {
+class ExportedWindow final : public ExportedMemory {
  public:
-  WindowOffer(Blob ticket, std::optional<Export> held)
+  ExportedWindow(Blob ticket, std::optional<Export> held)
       : ticket_(std::move(ticket)), export_(std::move(held)) {}
   const Blob& ticket() const noexcept override { return ticket_; }
 
@@ -31,7 +31,7 @@ void Windows::connect(std::vector<std::uint64_t> processes, std::uint64_t proces
   self_ = static_cast<std::size_t>(self);
 }
 
-Result<std::unique_ptr<Offer>> Windows::offer(void* memory, std::uint64_t bytes) {
+Result<std::unique_ptr<ExportedMemory>> Windows::offer(void* memory, std::uint64_t bytes) {
   const std::uint64_t begin = address_of(memory);
   if (bytes == 0 || bytes > UINT64_MAX - begin) {
     return fail(Errc::invalid_argument, fmt::format("{} bytes cannot be registered", bytes));
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Offer>> Windows::offer(void* memory, std::uint64_t bytes)
   }
   ticket.process = process_;
   ticket.next_id = next_id_;
-  return std::make_unique<WindowOffer>(encode(ticket), std::move(held));
+  return std::make_unique<ExportedWindow>(encode(ticket), std::move(held));
 }
 
 Result<std::unique_ptr<Mapping>> Windows::map(const WindowTicket& ticket, std::uint64_t process,

@@ -32,7 +32,7 @@ class Windows {
   void connect(std::vector<std::uint64_t> processes, std::uint64_t process, int self);
   /// Windows do not overlap, unless they are the same range: then a kernel's buffers lie in one
   /// window at most, and all ranks find the same.
-  Result<std::unique_ptr<Offer>> offer(void* memory, std::uint64_t bytes);
+  Result<std::unique_ptr<ExportedMemory>> offer(void* memory, std::uint64_t bytes);
   Result<WindowId> open(std::span<const Blob> tickets, Deadline deadline);
   /// True: it was the last owner's, and is gone.
   bool close(WindowId id) noexcept;

@@ -72,9 +72,9 @@ class Blocks {
 /// else the grid covers a block. `meanwhile()`: while the first packs are on their way.
 template <class E, int kUnroll, int kPeers, class Meanwhile>
 __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, bool whole,
-                                               Patience& patience, Meanwhile meanwhile) {
+                                               WaitGuard& guard, Meanwhile meanwhile) {
   using Packs = Batch<kUnroll, kPeers>;
-  const Entry entry = enter(call, control_of(call, call.rank), whole, patience, Announcement(call));
+  const Entry entry = entry_barrier(call, whole, guard);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input = blocks.of(call.input, call.rank);
   const UserBuffer output(into, blocks.bytes(call.rank));
@@ -90,14 +90,14 @@ __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, boo
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (blocks.has(tile, i) && !patience.over()) {
+        if (blocks.has(tile, i) && !guard.expired()) {
           send(call.arena[to], slot + blocks.at(i), packs[i]);
         }
       }
     }
   };
   scatter(0);
-  book(call, entry, whole);
+  advance_epoch(call, entry, whole);
   meanwhile();
   const std::uint32_t tiles = blocks.tiles();
   for (std::uint32_t tile = 0; tile < tiles; ++tile) {
@@ -113,23 +113,23 @@ __device__ __forceinline__ void scatter_blocks(const Call& call, void* into, boo
     Packs batch;
     const std::uint32_t wanted = Packs::mask(call, [&](int, int i) { return blocks.has(tile, i); });
     Watch watch(call, entry, blocks.is_first(tile));
-    batch.receive(call, blocks.places(tile), wanted, patience, Stage::reducing, watch);
+    batch.receive(call, blocks.places(tile), wanted, guard, Stage::reducing, watch);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!blocks.has(tile, i)) continue;
       output.store(blocks.place(tile, i), batch.template reduce<E>(call, i, mine[i]));
     }
     batch.clear(call, blocks.places(tile), wanted);
-    watch.settle(patience);
+    watch.settle(guard);
   }
 }
 
 /// As scatter_blocks(): `from` is this rank's block, the vector `call.output`.
 template <int kUnroll, int kPeers>
 __device__ __forceinline__ void gather_blocks(const Call& call, const void* from, bool whole,
-                                              Patience& patience) {
+                                              WaitGuard& guard) {
   using Packs = Batch<kUnroll, kPeers>;
-  const Entry entry = enter(call, control_of(call, call.rank), whole, patience, Announcement(call));
+  const Entry entry = entry_barrier(call, whole, guard);
   const Blocks<kUnroll> blocks(call, entry);
   const UserBuffer input(from, blocks.bytes(call.rank));
   const UserBuffer own = blocks.of(call.output, call.rank);
@@ -142,14 +142,14 @@ __device__ __forceinline__ void gather_blocks(const Call& call, const void* from
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!blocks.has(tile, i)) continue;
-      if (!patience.over()) {
+      if (!guard.expired()) {
         send_all(call, blocks.lane(), blocks.first(tile) + blocks.at(i), packs[i]);
       }
       own.store(blocks.place(tile, i), packs[i]);
     }
   };
   share(0);
-  book(call, entry, whole);
+  advance_epoch(call, entry, whole);
   const std::uint32_t tiles = blocks.tiles();
   for (std::uint32_t tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) {
@@ -159,7 +159,7 @@ __device__ __forceinline__ void gather_blocks(const Call& call, const void* from
     Packs batch;
     const std::uint32_t wanted = Packs::mask(call, [&](int, int i) { return blocks.has(tile, i); });
     Watch watch(call, entry, blocks.is_first(tile));
-    batch.receive(call, blocks.places(tile), wanted, patience, Stage::gathering, watch);
+    batch.receive(call, blocks.places(tile), wanted, guard, Stage::gathering, watch);
 #pragma unroll
     for (int peer = 0; peer < kPeers; ++peer) {
       if (peer >= call.ranks - 1) break;
@@ -170,7 +170,7 @@ __device__ __forceinline__ void gather_blocks(const Call& call, const void* from
       }
     }
     batch.clear(call, blocks.places(tile), wanted);
-    watch.settle(patience);
+    watch.settle(guard);
   }
 }
 
@@ -178,16 +178,16 @@ template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2)
     reduce_scatter(const __grid_constant__ Call call, bool whole) {
   begin<false>();
-  Patience patience(call);
-  scatter_blocks<E, kUnroll, kPeers>(call, call.output, whole, patience, [] {});
+  WaitGuard guard(call);
+  scatter_blocks<E, kUnroll, kPeers>(call, call.output, whole, guard, [] {});
 }
 
 template <int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2)
     all_gather(const __grid_constant__ Call call, bool whole) {
   begin<false>();
-  Patience patience(call);
-  gather_blocks<kUnroll, kPeers>(call, call.input, whole, patience);
+  WaitGuard guard(call);
+  gather_blocks<kUnroll, kPeers>(call, call.input, whole, guard);
 }
 
 }  // namespace gdrx::gpu

@@ -12,11 +12,11 @@ namespace gdrx::gpu {
 template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant__ DirectCall call) {
   begin<false>();
-  Patience patience(call);
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
-  book(call, entry, false);  // no slot is used
+  WaitGuard guard(call);
+  const Entry entry = entry_barrier(call, true, guard);
+  advance_epoch(call, entry, false);  // no slot is used
   // Whoever gave up may hold other places than the peers do: touch nothing.
-  if (patience.over()) return;
+  if (guard.expired()) return;
   const std::uint64_t packs = packs_of(call.bytes);
   const std::uint64_t part = (packs + call.ranks - 1) / call.ranks;
   const std::uint64_t begin = part * call.rank;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) direct(const __grid_constant_
       }
     }
   }
-  leave(call, entry, patience);
+  exit_barrier(call, entry, guard);
 }
 
 }  // namespace gdrx::gpu

@@ -117,9 +117,9 @@ class Watch {
 
   __device__ __forceinline__ void look() { seen_ = load_shared_if(wanted_, word_); }
   /// After the last look. Waits for the word if it did not come with the data.
-  __device__ __forceinline__ void settle(Patience& patience) const {
+  __device__ __forceinline__ void settle(WaitGuard& guard) const {
     if (wanted_ == 0 || __builtin_expect(seen_ == mine(call_, calls_).low, 1)) return;
-    if (!is_same(call_, calls_)) patience.give_up();
+    if (!is_same(call_, calls_)) guard.give_up();
   }
 
  private:
@@ -130,16 +130,16 @@ class Watch {
     return &control_of(call, call.rank)->entered[calls % 2][rank_above(call, 1)];
   }
   __device__ __noinline__ static bool is_same(const Call& call, std::uint32_t calls) {
-    Patience patience(call);
+    WaitGuard guard(call);
     const int peer = rank_above(call, 1);
     const Pack expected = mine(call, calls);
     Pack theirs = load_shared(word_of(call, calls));
     while (entered_before(theirs.low, expected.low)) {
-      if (!patience.more(peer, Stage::entering, 0)) return false;
+      if (!guard.keep_waiting(peer, Stage::entering, 0)) return false;
       theirs = load_shared(word_of(call, calls));
     }
     if (!of_one_number(theirs.low, expected.low) || theirs.low == expected.low) return true;
-    patience.refuse(peer, expected, theirs);
+    guard.fail(peer, expected, theirs);
     return false;
   }
 
@@ -172,7 +172,7 @@ struct Batch {
   /// Those of the mask; others stay as they are. clear() has to follow.
   template <class Watching>
   __device__ __forceinline__ void receive(const Call& call, const Places& at, std::uint32_t wanted,
-                                          Patience& patience, Stage stage, Watching& watch) {
+                                          WaitGuard& guard, Stage stage, Watching& watch) {
     std::uint8_t* arena = call.arena[call.rank];
     while (true) {
       each(wanted, [&](int i, int peer) {
@@ -186,19 +186,19 @@ struct Batch {
       each(wanted, [&](int i, int peer) {
         if (is_sentinel(packs[i][peer])) missing = peer;
       });
-      if (missing >= 0 && patience.more(rank_of(call, missing), stage, at.first)) continue;
+      if (missing >= 0 && guard.keep_waiting(rank_of(call, missing), stage, at.first)) continue;
       each(wanted, [&](int i, int peer) {
         if (packs[i][peer].low != kSentinelLow) return;
         packs[i][peer] = receive_rare(arena, slot(at, i, peer), packs[i][peer]);
       });
       break;
     }
-    patience.arrived();
+    guard.arrived();
   }
   __device__ __forceinline__ void receive(const Call& call, const Places& at, std::uint32_t wanted,
-                                          Patience& patience, Stage stage) {
+                                          WaitGuard& guard, Stage stage) {
     const Unwatched nothing;
-    receive(call, at, wanted, patience, stage, nothing);
+    receive(call, at, wanted, guard, stage, nothing);
   }
 
   /// The slots are empty again. After what the peers wait for has been sent.

@@ -11,10 +11,10 @@ __global__ void step_flags(const __grid_constant__ Call call, const __grid_const
                            Flags* flags) {
   Stop stop(call, flags);
   if (stop.is_void()) return;
-  if (step.tells != 0) stop.tell(step.tells, step.record);
-  if (step.awaits < 0) return;
-  Patience patience(call);
-  stop.await(static_cast<Allowed>(step.awaits), patience);
+  if (step.signals != 0) stop.signal(step.signals, step.record);
+  if (step.waits_for < 0) return;
+  WaitGuard guard(call);
+  stop.wait(static_cast<WaitFlag>(step.waits_for), guard);
 }
 
 const Loadable kLoadableFlags(step_flags);

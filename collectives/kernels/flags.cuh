@@ -25,27 +25,28 @@ class Stop {
   }
 
   /// What the first thread saw done before is there for who hears of it. `what`: bit_of() each
-  /// Told.
-  __device__ __forceinline__ void tell(std::uint32_t what, const CallRecord& record) {
+  /// Signal.
+  __device__ __forceinline__ void signal(std::uint32_t what, const CallRecord& record) {
     if (!first()) return;
-    if ((what & bit_of(Told::begun)) != 0) flags_->record = record;
+    if ((what & bit_of(Signal::begun)) != 0) flags_->record = record;
     fence_system();
 #pragma unroll
-    for (int i = 0; i < kTold; ++i) {
+    for (int i = 0; i < kSignals; ++i) {
       if ((what >> i & 1) == 0) continue;
-      store_shared(flags_->told + i, ++counts_.told[i]);
-      own_->told[i] = counts_.told[i];
+      store_shared(flags_->signals + i, ++counts_.signals[i]);
+      own_->signals[i] = counts_.signals[i];
     }
   }
 
   /// Without a deadline: whoever allows it has one, and ends this by an abort.
-  __device__ __forceinline__ void await(Allowed what, Patience& patience) {
+  __device__ __forceinline__ void wait(WaitFlag what, WaitGuard& guard) {
     if (!first()) return;
     const auto at = static_cast<int>(what);
-    const std::uint64_t wanted = (what == Allowed::add ? counts_.taken[0] : counts_.taken[1]) + 1;
-    while (load_acquired(flags_->allowed + at) < wanted && patience.more_without_end(call_.rank)) {
+    const std::uint64_t wanted = (what == WaitFlag::add ? counts_.taken[0] : counts_.taken[1]) + 1;
+    while (load_acquired(flags_->wait_flags + at) < wanted &&
+           guard.keep_waiting_without_end(call_.rank)) {
     }
-    patience.arrived();
+    guard.arrived();
     own_->taken[at] = wanted;
   }
 

@@ -11,11 +11,11 @@
 namespace gdrx::gpu {
 
 /// What the GPU has done.
-enum class Told : std::uint8_t { begun, scattered, added, gathered };
+enum class Signal : std::uint8_t { begun, scattered, added, gathered };
 /// What it may do next.
-enum class Allowed : std::uint8_t { add, gather };
-inline constexpr int kTold = 4;
-inline constexpr int kAllowed = 2;
+enum class WaitFlag : std::uint8_t { add, gather };
+inline constexpr int kSignals = 4;
+inline constexpr int kWaitFlags = 2;
 
 /// A call between hosts, as the network needs to know it.
 struct CallRecord {
@@ -30,26 +30,26 @@ struct CallRecord {
 /// There is one record: a call begins when the one before it has gathered, so when the host has
 /// read that one's.
 struct Flags {
-  alignas(64) std::uint64_t told[kTold];
+  alignas(64) std::uint64_t signals[kSignals];
   CallRecord record;  // of the last call that has begun
-  alignas(64) std::uint64_t allowed[kAllowed];
+  alignas(64) std::uint64_t wait_flags[kWaitFlags];
 };
 
 /// The same as the GPU knows it, in memory of its own: each look at the host's is a way over the
 /// bus and back. Counters in memory and not in the arguments, because a graph repeats its
 /// arguments.
 struct Counts {
-  std::uint64_t told[kTold];
-  std::uint64_t taken[kAllowed];  // how much of what was allowed it has used
+  std::uint64_t signals[kSignals];
+  std::uint64_t taken[kWaitFlags];  // how much of what was allowed it has used
 };
 
-constexpr std::uint32_t bit_of(Told what) noexcept { return 1U << static_cast<int>(what); }
+constexpr std::uint32_t bit_of(Signal what) noexcept { return 1U << static_cast<int>(what); }
 
 /// One stop of a stream: tells some things, then waits until another is allowed.
 struct FlagStep {
-  std::uint32_t tells = 0;   // bit_of() each Told
-  std::int32_t awaits = -1;  // an Allowed
-  CallRecord record;         // with Told::begun
+  std::uint32_t signals = 0;    // bit_of() each Signal
+  std::int32_t waits_for = -1;  // a WaitFlag
+  CallRecord record;            // with Signal::begun
 };
 
 /// What a kernel is told that is all of a small call: the GPUs of the host scatter into `part`,

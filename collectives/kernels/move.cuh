@@ -51,7 +51,7 @@ class Attendant {
   }
 
   /// Until every peer was heard and told. A thread that gave up waits for nothing any more.
-  __device__ __forceinline__ void attend(const Emptied& emptied, Patience& patience) {
+  __device__ __forceinline__ void attend(const Emptied& emptied, WaitGuard& guard) {
     std::uint32_t told = 0;
     while (__reduce_min_sync(~0U, heard_ && told >= awaits_ ? 1U : 0U) == 0) {
       const std::uint32_t now = emptied.least(call_.tiles);
@@ -61,23 +61,23 @@ class Attendant {
         store_shared(room_of(call_, peer_, call_.rank), std::uint64_t{entry_.calls} << 32 | now);
       }
       told = now;
-      if (!heard_) heard_ = hear(patience);
+      if (!heard_) heard_ = hear(guard);
     }
   }
 
  private:
   /// False: it has not come yet.
-  __device__ __forceinline__ bool hear(Patience& patience) const {
+  __device__ __forceinline__ bool hear(WaitGuard& guard) const {
     const Pack expected = entered_of(call_, entry_.calls + 1, call_.receives[peer_].bytes);
     const Control* control = control_of(call_, call_.rank);
     const Pack theirs = load_shared(&control->entered[entry_.calls % 2][peer_]);
     if (entered_before(theirs.low, expected.low)) {
-      return !patience.more(peer_, Stage::entering, 0);
+      return !guard.keep_waiting(peer_, Stage::entering, 0);
     }
     // Who has given up goes on to later calls.
     if (!of_one_number(theirs.low, expected.low)) return true;
     if (theirs.low != expected.low || theirs.high != expected.high) {
-      patience.refuse(peer_, expected, theirs);
+      guard.fail(peer_, expected, theirs);
     }
     return true;
   }
@@ -98,8 +98,8 @@ class Mover {
   using Packs = Batch<kUnroll, kPeers>;
   static constexpr int kPacks = kUnroll;
 
-  __device__ __forceinline__ Mover(const MoveCall& call, const Entry& entry, Patience& patience)
-      : call_(call), entry_(entry), patience_(patience), room_(call.channels.sets) {}
+  __device__ __forceinline__ Mover(const MoveCall& call, const Entry& entry, WaitGuard& guard)
+      : call_(call), entry_(entry), guard_(guard), room_(call.channels.sets) {}
 
   __device__ __forceinline__ void send_tile(std::uint32_t tile) {
     if (tile >= room_) await_room(tile);
@@ -117,7 +117,7 @@ class Mover {
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (at(i) < chunk.packs && !patience_.over()) {
+        if (at(i) < chunk.packs && !guard_.expired()) {
           send(call_.arena[to], slot + at(i), packs[i]);
         }
       }
@@ -134,7 +134,7 @@ class Mover {
     const Places places{first_slot(coming_) + threadIdx.x, kWidth, kMovers};
     if (++coming_ == call_.channels.sets) coming_ = 0;
     keeper.prepare(wanted, tile);
-    batch.receive(call_, places, wanted, patience_, Stage::receiving);
+    batch.receive(call_, places, wanted, guard_, Stage::receiving);
     keeper.store(batch, wanted, tile);
     batch.clear(call_, places, wanted);
   }
@@ -163,15 +163,15 @@ class Mover {
       std::uint32_t room = 0;
       do {
         room = emptied_by_peer(word, entry_.calls) + call_.channels.sets;
-      } while (tile >= room && patience_.more(to, Stage::sending, blockIdx.x));
-      patience_.arrived();
+      } while (tile >= room && guard_.keep_waiting(to, Stage::sending, blockIdx.x));
+      guard_.arrived();
       room_ = room < room_ ? room : room_;
     }
   }
 
   const MoveCall& call_;
   const Entry& entry_;
-  Patience& patience_;
+  WaitGuard& guard_;
   std::uint32_t room_;         // tiles that every peer has room for
   std::uint32_t sending_ = 0;  // the set of the tile that is sent next, and of the one that comes
   std::uint32_t coming_ = 0;
@@ -216,7 +216,7 @@ class Own {
 template <int kUnroll, int kPeers, class Keeper>
 __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   begin<false>();
-  Patience patience(call);
+  WaitGuard guard(call);
   const Announcement announcement(call);
   constexpr int kWarps = kMovers / 32;
   std::uint32_t* const by_warp = block_memory<std::uint32_t, kWarps>();
@@ -224,13 +224,14 @@ __device__ __forceinline__ void run_moves(const MoveCall& call, Keeper keeper) {
   const bool moves = threadIdx.x < kMovers;
   const std::uint64_t said =
       threadIdx.x < static_cast<unsigned>(call.ranks) ? call.sends[threadIdx.x].bytes : 0;
-  const Entry entry = enter(call, control_of(call, call.rank), false, patience, announcement, said);
-  Mover<kUnroll, kPeers> mover(call, entry, patience);
+  const Entry entry =
+      entry_barrier(call, control_of(call, call.rank), false, guard, announcement, said);
+  Mover<kUnroll, kPeers> mover(call, entry, guard);
   if (moves) mover.send_tile(0);
-  book(call, entry, false);
+  advance_epoch(call, entry, false);
   const Emptied emptied(by_warp, kWarps);
   if (!moves) {
-    Attendant(call, entry).attend(emptied, patience);
+    Attendant(call, entry).attend(emptied, guard);
     return;
   }
   const Own<Mover<kUnroll, kPeers>> own(call, keeper.copies());

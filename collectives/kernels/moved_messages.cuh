@@ -10,7 +10,7 @@ namespace gdrx::gpu {
 
 /// By a warp, a peer a thread: that each has entered this call, and gives what this rank expects.
 __device__ __forceinline__ void hear_all(const MovedMessages& call, const Entry& entry,
-                                         Patience& patience) {
+                                         WaitGuard& guard) {
   const auto peer = static_cast<int>(threadIdx.x % 32);
   bool heard = peer >= call.ranks || peer == call.rank;
   while (!all_of_warp(heard)) {
@@ -19,14 +19,14 @@ __device__ __forceinline__ void hear_all(const MovedMessages& call, const Entry&
     const Control* control = control_of(call, call.rank);
     const Pack theirs = load_shared(&control->entered[entry.calls % 2][peer]);
     if (entered_before(theirs.low, expected.low)) {
-      heard = !patience.more(peer, Stage::entering, 0);
+      heard = !guard.keep_waiting(peer, Stage::entering, 0);
       continue;
     }
     heard = true;
     // Who has given up goes on to later calls.
     if (!of_one_number(theirs.low, expected.low)) continue;
     if (theirs.low != expected.low || theirs.high != expected.high) {
-      patience.refuse(peer, expected, theirs);
+      guard.fail(peer, expected, theirs);
     }
   }
 }
@@ -44,15 +44,15 @@ __global__ void __launch_bounds__((kPairWarps + 1) * 32, kBulk == InBulk::staged
     move_messages(const __grid_constant__ MovedMessages call) {
   const std::uint32_t warps = blockDim.x / 32 - call.enters;
   if (call.enters != 0) {
-    Patience patience(call);
+    WaitGuard guard(call);
     const Announcement announcement(call);
     const std::uint64_t gives =
         threadIdx.x < static_cast<unsigned>(call.ranks) ? call.gives[threadIdx.x] : 0;
     const Entry entry =
-        enter(call, control_of(call, call.rank), false, patience, announcement, gives);
-    book(call, entry, false);
+        entry_barrier(call, control_of(call, call.rank), false, guard, announcement, gives);
+    advance_epoch(call, entry, false);
     if (threadIdx.x / 32 == warps) {
-      if (blockIdx.x == 0) hear_all(call, entry, patience);
+      if (blockIdx.x == 0) hear_all(call, entry, guard);
       return;
     }
   }

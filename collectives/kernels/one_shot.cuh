@@ -16,7 +16,7 @@ enum class Share { words, pack, any };
 template <class E, int kPeers, Share kShare>
 __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
     one_shot(const __grid_constant__ Call call) {
-  Patience patience(call);
+  WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const Words in_words(call.input, call.bytes);
@@ -40,21 +40,21 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
   } else {
     if (has != 0) mine = plain != 0 ? *its : input.load(first);
   }
-  const Entry entry = enter(call, control, false, patience, announcement);
-  if (has != 0 && !patience.over()) peers.send_all(entry.half + first, mine);
+  const Entry entry = entry_barrier(call, control, false, guard, announcement);
+  if (has != 0 && !guard.expired()) peers.send_all(entry.half + first, mine);
   if constexpr (kShare == Share::any) {
-    for (std::uint32_t pack = first + stride; pack < packs && !patience.over(); pack += stride) {
+    for (std::uint32_t pack = first + stride; pack < packs && !guard.expired(); pack += stride) {
       peers.send_all(entry.half + pack, input.load(pack));
     }
   }
-  book(call, entry, false);
+  advance_epoch(call, entry, false);
   const std::uint32_t all = (1U << (call.ranks - 1)) - 1;
   for (std::uint32_t pack = first; pack < packs; pack += stride) {
     if (kShare == Share::any && pack != first) mine = input.load(pack);
     Batch<1, kPeers> batch;
     Watch watch(call, entry, pack == 0);
     const Places places{entry.half + pack, packs, 0};
-    batch.receive(call, places, all, patience, Stage::reducing, watch);
+    batch.receive(call, places, all, guard, Stage::reducing, watch);
     const Pack sum = batch.template reduce<E>(call, 0, mine);
     if constexpr (kShare == Share::words) {
       out_words.store(sum);
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads, kPeers <= 7 ? 2 : 1)
       output.store(pack, sum);
     }
     batch.clear(call, places, all);
-    watch.settle(patience);
+    watch.settle(guard);
     if (kShare != Share::any) return;
   }
 }

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
     one_shot_tiled(const __grid_constant__ Call call) {
   using Packs = Batch<kUnroll, 1>;
   begin<false>();
-  Patience patience(call);
+  WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const std::uint32_t workers = blockDim.x - 32;
@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   if (works) fetch(0, own);
   std::uint32_t* const by_warp = block_memory<std::uint32_t, kThreads / 2 / 32>();
   if (threadIdx.x < workers / 32) by_warp[threadIdx.x] = 0;
-  const Entry entry = enter(call, control, false, patience, announcement);
-  book(call, entry, false);
+  const Entry entry = entry_barrier(call, control, false, guard, announcement);
+  advance_epoch(call, entry, false);
   const Emptied emptied(by_warp, workers / 32);
   if (!works) {
     emptied.tell(&control_of(call, peer)->room[blockIdx.x], entry.calls, tiles);
@@ -58,12 +58,12 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   const auto send_tile = [&](std::uint32_t tile, const Pack* from) {
     while (tile >= room) {
       room = emptied_by_peer(&control->room[blockIdx.x], entry.calls) + sets;
-      if (tile >= room && !patience.more(peer, Stage::sending, blockIdx.x)) break;
+      if (tile >= room && !guard.keep_waiting(peer, Stage::sending, blockIdx.x)) break;
     }
-    patience.arrived();
+    guard.arrived();
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (place(tile, i) >= packs || patience.over()) continue;
+      if (place(tile, i) >= packs || guard.expired()) continue;
       const std::uint32_t slot =
           entry.half + sending * width + static_cast<std::uint32_t>(i) * threads + thread;
       send(call.arena[peer], slot, from[i]);
@@ -81,14 +81,14 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
     const Places places{entry.half + coming * width + thread, 0, threads};
     if (++coming == sets) coming = 0;
     Watch watch(call, entry, thread == 0 && tile == 0);
-    batch.receive(call, places, wanted, patience, Stage::reducing, watch);
+    batch.receive(call, places, wanted, guard, Stage::reducing, watch);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (place(tile, i) >= packs) continue;
       output.store(place(tile, i), batch.template reduce<E>(call, i, own[i]));
     }
     batch.clear(call, places, wanted);
-    watch.settle(patience);
+    watch.settle(guard);
     emptied.set(tile + 1);
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {

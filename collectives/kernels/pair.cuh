@@ -52,7 +52,7 @@ class Channel {
 
   /// The next tile, unless that has to wait: then false. `most`: packs of its only message that it
   /// may take in bulk by now.
-  __device__ __forceinline__ bool step(const PairCall& call, Memory& memory, Patience& patience,
+  __device__ __forceinline__ bool step(const PairCall& call, Memory& memory, WaitGuard& guard,
                                        std::uint64_t most = kAllPacks) {
     if constexpr (kBulk != InBulk::none) {
       if (message_ != end_ && (!kInSlots || goes_in_bulk(call))) {
@@ -61,7 +61,7 @@ class Channel {
       bulk_.tell_of_put(call);
       if (message_ == end_) return bulk_.is_empty(call);
     }
-    if constexpr (kInSlots) return sends_ ? send_tile(call) : receive_tile(call, patience);
+    if constexpr (kInSlots) return sends_ ? send_tile(call) : receive_tile(call, guard);
     return false;
   }
 
@@ -228,9 +228,9 @@ class Channel {
     return true;
   }
 
-  __device__ __forceinline__ bool receive_tile(const PairCall& call, Patience& patience) {
+  __device__ __forceinline__ bool receive_tile(const PairCall& call, WaitGuard& guard) {
     const Tile now = tile(call);
-    if (waits_ && now.packs > kPairTile / 2 && !comes(call, now, patience)) return wait(call);
+    if (waits_ && now.packs > kPairTile / 2 && !comes(call, now, guard)) return wait(call);
     std::uint8_t* const arena = call.arena[call.rank];
     const std::uint32_t header = slot(call, call.rank, peer_, 0);
     Pack packs[kPairUnroll];
@@ -242,7 +242,7 @@ class Channel {
     });
     each(now, [&](int i) { here = here && !is_sentinel(packs[i]); });
     const Message& what = message_of(call, message_);
-    if (now.header > 0 && !agree(what, said, patience)) return false;
+    if (now.header > 0 && !agree(what, said, guard)) return false;
     if (!all_of_warp(here)) return wait(call);
     waits_ = false;
     if (now.header > 0 && lane() == 0) clear(arena, header);
@@ -279,13 +279,13 @@ class Channel {
 
   /// Of a tile that was waited for: polls of all of it would take what the data needs.
   __device__ __forceinline__ bool comes(const PairCall& call, const Tile& tile,
-                                        Patience& patience) const {
+                                        WaitGuard& guard) const {
     std::uint8_t* const arena = call.arena[call.rank];
     const std::uint32_t last = (tile.packs - 1 - lane()) / 32 * 32 + lane();
     const Pack pack = load_shared(slot_of(arena, slot(call, call.rank, peer_, tile.header + last)));
     if (tile.header > 0) {
       const Pack said = load_shared(slot_of(arena, slot(call, call.rank, peer_, 0)));
-      if (!agree(message_of(call, message_), said, patience)) return false;
+      if (!agree(message_of(call, message_), said, guard)) return false;
     }
     return all_of_warp(!is_sentinel(pack));
   }
@@ -299,9 +299,9 @@ class Channel {
 
   /// Whether the sender's message is the one that is expected, or is not there yet. Not later than
   /// the header comes: of a shorter message there is nothing more to wait for.
-  __device__ __forceinline__ bool agree(const Message& mine, Pack said, Patience& patience) const {
+  __device__ __forceinline__ bool agree(const Message& mine, Pack said, WaitGuard& guard) const {
     const bool same = is_sentinel(said) || (said.low == mine.word && said.high == mine.bytes);
-    if (!same) patience.refuse(peer_, {mine.word, mine.bytes}, said);
+    if (!same) guard.fail(peer_, {mine.word, mine.bytes}, said);
     return all_of_warp(same);
   }
 

@@ -107,7 +107,7 @@ class Carrier {
 
  private:
   __device__ __forceinline__ bool run() {
-    Patience patience(call_);
+    WaitGuard guard(call_);
     while (true) {
       bool moved = false;
       int waits = -1;
@@ -120,17 +120,17 @@ class Carrier {
 #pragma unroll 1
       for (int i = 0; i < kTurns; ++i) {
         if (i >= count_ || channels_[i].done()) continue;
-        if (channels_[i].step(call_, memory_, patience, most_of(i))) {
+        if (channels_[i].step(call_, memory_, guard, most_of(i))) {
           moved = true;
         } else {
           waits = i;
         }
       }
       if (moved) {
-        patience.arrived();
+        guard.arrived();
       } else if (waits < 0) {
         break;
-      } else if (!all_of_warp(goes_on(patience, waits))) {
+      } else if (!all_of_warp(goes_on(guard, waits))) {
         return false;
       } else {
         copy_own_piece();
@@ -183,13 +183,14 @@ class Carrier {
     }
   }
   // One thread's clock is enough.
-  __device__ __forceinline__ bool goes_on(Patience& patience, int waits) const {
-    if (threadIdx.x % 32 != 0) return !patience.over();
+  __device__ __forceinline__ bool goes_on(WaitGuard& guard, int waits) const {
+    if (threadIdx.x % 32 != 0) return !guard.expired();
     if constexpr (kRelays) {
-      if (waits == kTurns) return patience.more(relay_.peer(), relay_.stage(), relay_.number());
+      if (waits == kTurns)
+        return guard.keep_waiting(relay_.peer(), relay_.stage(), relay_.number());
     }
     const Lane& channel = channels_[kTurns == 1 ? 0 : waits];
-    return patience.more(channel.peer(), channel.stage(), channel.number());
+    return guard.keep_waiting(channel.peer(), channel.stage(), channel.number());
   }
 
   const AnyCall& call_;

@@ -14,18 +14,18 @@ namespace gdrx::gpu {
 /// While the network has the part, from when it lies there until its sum does. False: this kernel
 /// gave up. Every thread calls it; behind the first one's acquires, what the network wrote is there
 /// for all of them.
-__device__ __forceinline__ bool pass(const Relay& what, Stop& stop, Patience& patience) {
-  if (__syncthreads_or(patience.over()) != 0) return false;
-  stop.tell(bit_of(Told::scattered), {});
+__device__ __forceinline__ bool pass(const Relay& what, Stop& stop, WaitGuard& guard) {
+  if (__syncthreads_or(guard.expired()) != 0) return false;
+  stop.signal(bit_of(Signal::scattered), {});
   if (what.sum.hosts > 0) {
-    stop.await(Allowed::add, patience);
-    if (__syncthreads_or(patience.over()) != 0) return false;
+    stop.wait(WaitFlag::add, guard);
+    if (__syncthreads_or(guard.expired()) != 0) return false;
     Combine<Any>::run(what.sum, threadIdx.x, blockDim.x);
     __syncthreads();
-    stop.tell(bit_of(Told::added), {});
+    stop.signal(bit_of(Signal::added), {});
   }
-  stop.await(Allowed::gather, patience);
-  return __syncthreads_or(patience.over()) == 0;
+  stop.wait(WaitFlag::gather, guard);
+  return __syncthreads_or(guard.expired()) == 0;
 }
 
 /// Of the only rank of a host.
@@ -35,15 +35,15 @@ inline __global__ void __launch_bounds__(kThreads, 2)
   begin_relay();
   Stop stop(call, flags);
   if (__syncthreads_or(stop.is_void()) != 0) return;
-  stop.tell(bit_of(Told::begun), what.record);  // meanwhile the network gets ready
-  Patience patience(call);
+  stop.signal(bit_of(Signal::begun), what.record);  // meanwhile the network gets ready
+  WaitGuard guard(call);
   // The first thread has that to do: it is the last to get something to copy.
   const unsigned thread = threadIdx.x == 0 ? blockDim.x - 1 : threadIdx.x - 1;
   copy_bytes(what.part, call.input, call.bytes, thread, blockDim.x);
-  if (!pass(what, stop, patience)) return;
+  if (!pass(what, stop, guard)) return;
   copy_bytes(call.output, what.part, call.bytes, thread, blockDim.x);
   __syncthreads();
-  stop.tell(bit_of(Told::gathered), {});
+  stop.signal(bit_of(Signal::gathered), {});
 }
 
 /// Of several: two calls, of which each has its half of the slots. The fence between them is that
@@ -54,13 +54,13 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
                  Flags* flags) {
   begin_relay();
   Stop stop(call, flags);
-  Patience patience(call);
-  scatter_blocks<Any, kUnroll, kPeers>(call, what.part, false, patience, [&] {
-    if (!patience.over()) stop.tell(bit_of(Told::begun), what.record);
+  WaitGuard guard(call);
+  scatter_blocks<Any, kUnroll, kPeers>(call, what.part, false, guard, [&] {
+    if (!guard.expired()) stop.signal(bit_of(Signal::begun), what.record);
   });
-  if (!pass(what, stop, patience)) return;
-  gather_blocks<kUnroll, kPeers>(call, what.part, false, patience);
-  if (__syncthreads_or(patience.over()) == 0) stop.tell(bit_of(Told::gathered), {});
+  if (!pass(what, stop, guard)) return;
+  gather_blocks<kUnroll, kPeers>(call, what.part, false, guard);
+  if (__syncthreads_or(guard.expired()) == 0) stop.signal(bit_of(Signal::gathered), {});
 }
 
 }  // namespace gdrx::gpu

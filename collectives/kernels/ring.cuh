@@ -15,7 +15,7 @@ namespace gdrx::gpu {
 template <class E, int kUnroll>
 __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ Call call) {
   begin<false>();
-  Patience patience(call);
+  WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const std::uint32_t threads = gridDim.x * blockDim.x;
@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
     }
   };
   fetch(0);
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
-  book(call, entry, true);
+  const Entry entry = entry_barrier(call, true, guard);
+  advance_epoch(call, entry, true);
   // Every thread of a block goes through every tile: they fence together.
   for (std::uint32_t tile = 0; tile < tiling.tiles(); ++tile) {
     const Tile parts = tiling.tile(tile);
@@ -65,13 +65,13 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
         for (int i = 0; i < kUnroll; ++i) {
           if (!has[i]) continue;
           while (is_sentinel(packs_in[i]) &&
-                 patience.more(call.ring.left, reducing ? Stage::reducing : Stage::gathering,
-                               slot(step - 1, i))) {
+                 guard.keep_waiting(call.ring.left, reducing ? Stage::reducing : Stage::gathering,
+                                    slot(step - 1, i))) {
             packs_in[i] = load_shared(slot_of(arena, slot(step - 1, i)));
           }
           packs_in[i] = take(arena, slot(step - 1, i), packs_in[i]);
         }
-        patience.arrived();
+        guard.arrived();
       }
       const bool last_reduction = step == call.ranks - 1;
       if (last_reduction) block_fence();
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
           const Reduction how{call.type, call.op, last_reduction ? call.finish_over : 0};
           value = reduce_packs<E, 2>(how, 2, [&](int k) { return k == 0 ? so_far : mine[i]; });
         }
-        if (sending && !patience.over()) send(right, slot(step, i), value);
+        if (sending && !guard.expired()) send(right, slot(step, i), value);
         if (step >= call.ranks - 1) output.store(parts.place(owner, at(i)), value);
       }
       owner = owner == 0 ? call.ranks - 1 : owner - 1;

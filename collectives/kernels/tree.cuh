@@ -54,7 +54,7 @@ class Branches {
 template <class E, int kUnroll>
 __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ Call call) {
   begin<false>();
-  Patience patience(call);
+  WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const Branches branches(call, kUnroll);
@@ -73,17 +73,17 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
     for (int i = 0; i < kUnroll; ++i) {
       if (!branches.has(tile, i)) continue;
       const std::uint32_t slot = branches.slot(tile, from, i);
-      while (is_sentinel(packs[i]) && patience.more(rank, stage, slot)) {
+      while (is_sentinel(packs[i]) && guard.keep_waiting(rank, stage, slot)) {
         packs[i] = load_shared(slot_of(arena, slot));
       }
       packs[i] = take(arena, slot, packs[i]);
     }
-    patience.arrived();
+    guard.arrived();
   };
   const auto send_to = [&](int rank, std::uint32_t tile, int from, const Pack(&packs)[kUnroll]) {
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      if (branches.has(tile, i) && !patience.over()) {
+      if (branches.has(tile, i) && !guard.expired()) {
         send(call.arena[rank], branches.slot(tile, from, i), packs[i]);
       }
     }
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
     }
   };
 
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
-  book(call, entry, true);
+  const Entry entry = entry_barrier(call, true, guard);
+  advance_epoch(call, entry, true);
   const std::uint32_t tiles = branches.tiles();
   Pack now[kUnroll]{};
   up(0, now);

@@ -14,7 +14,7 @@ template <class E, int kUnroll, int kPeers>
 __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
     two_shot(const __grid_constant__ Call call) {
   using Packs = Batch<kUnroll, kPeers>;
-  Patience patience(call);
+  WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const std::uint32_t threads = gridDim.x * blockDim.x;
@@ -56,21 +56,21 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
   for (int i = 0; i < kUnroll; ++i) {
     if (own[i]) mine[i] = input.load(place(call.rank, i));
   }
-  const Entry entry = enter(call, control, false, patience, announcement);
-  Packs::each(patience.over() ? 0 : scattered, [&](int i, int step) {
+  const Entry entry = entry_barrier(call, control, false, guard, announcement);
+  Packs::each(guard.expired() ? 0 : scattered, [&](int i, int step) {
     peers.send(step, entry.half + static_cast<std::uint32_t>(i) * threads, theirs.packs[i][step]);
   });
-  book(call, entry, false);
+  advance_epoch(call, entry, false);
 
   Packs batch;
   const Places arrivals{entry.half + thread, lane, threads};
   Watch watch(call, entry, thread == 0);
-  batch.receive(call, arrivals, reduced, patience, Stage::reducing, watch);
+  batch.receive(call, arrivals, reduced, guard, Stage::reducing, watch);
 #pragma unroll
   for (int i = 0; i < kUnroll; ++i) {
     if (!own[i]) continue;
     const Pack sum = batch.template reduce<E>(call, i, mine[i]);
-    if (!patience.over()) {
+    if (!guard.expired()) {
       peers.send_all(entry.half + set + static_cast<std::uint32_t>(i) * threads, sum);
     }
     output.store(place(call.rank, i), sum);
@@ -78,12 +78,12 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
   batch.clear(call, arrivals, reduced);
 
   const Places results{entry.half + set + thread, lane, threads};
-  batch.receive(call, results, gathered, patience, Stage::gathering);
+  batch.receive(call, results, gathered, guard, Stage::gathering);
   Packs::each(gathered, [&](int i, int peer) {
     output.store(place(Packs::rank_of(call, peer), i), batch.packs[i][peer]);
   });
   batch.clear(call, results, gathered);
-  watch.settle(patience);
+  watch.settle(guard);
 }
 
 /// Any grid, tile after tile; while a tile is reduced the next is on its way, and so are the
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     two_shot_tiled(const __grid_constant__ Call call) {
   using Packs = Batch<kUnroll, kPeers>;
   begin<false>();
-  Patience patience(call);
+  WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const std::uint32_t threads = gridDim.x * blockDim.x;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
       }
 #pragma unroll
       for (int i = 0; i < kUnroll; ++i) {
-        if (parts.has(to, at(i)) && !patience.over()) {
+        if (parts.has(to, at(i)) && !guard.expired()) {
           send(call.arena[to], first + at(i), packs[i]);
         }
       }
@@ -134,13 +134,13 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     Packs batch;
     const std::uint32_t wanted = Packs::mask(call, has);
     const Places places{tile % 3 * set + thread, lane, threads};
-    batch.receive(call, places, wanted, patience, Stage::reducing);
+    batch.receive(call, places, wanted, guard, Stage::reducing);
     const std::uint32_t results = (3 + tile % 2) * set;
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       if (!has(0, i)) continue;
       const Pack sum = batch.template reduce<E>(call, i, mine[i]);
-      if (!patience.over()) send_all(call, lane, results + at(i), sum);
+      if (!guard.expired()) send_all(call, lane, results + at(i), sum);
       output.store(parts.place(call.rank, at(i)), sum);
     }
     batch.clear(call, places, wanted);
@@ -151,17 +151,17 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     const std::uint32_t wanted =
         Packs::mask(call, [&](int rank, int i) { return parts.has(rank, at(i)); });
     const Places places{(3 + tile % 2) * set + thread, lane, threads};
-    batch.receive(call, places, wanted, patience, Stage::gathering);
+    batch.receive(call, places, wanted, guard, Stage::gathering);
     Packs::each(wanted, [&](int i, int peer) {
       output.store(parts.place(Packs::rank_of(call, peer), at(i)), batch.packs[i][peer]);
     });
     batch.clear(call, places, wanted);
   };
 
-  const Entry entry = enter(call, control_of(call, call.rank), true, patience, Announcement(call));
+  const Entry entry = entry_barrier(call, true, guard);
   const std::uint32_t tiles = tiling.tiles();
   scatter(0);
-  book(call, entry, true);
+  advance_epoch(call, entry, true);
   for (std::uint32_t tile = 0; tile <= tiles; ++tile) {
     if (tile > 0) gather(tile - 1);
     if (tile == tiles) break;

@@ -30,32 +30,32 @@ __device__ __forceinline__ bool entered_before(std::uint64_t word, std::uint64_t
 /// One a thread. After a thread gave up, no wait of it waits: the kernel ends, its output is void.
 /// It also sends nothing any more: peers must not take for data what it did not receive.
 /// No slow path is handed a pointer to it: it stays in registers.
-class Patience {
+class WaitGuard {
  public:
-  __device__ explicit Patience(const Call& call) : call_(call) {}
+  __device__ explicit WaitGuard(const Call& call) : call_(call) {}
 
   /// False: stop waiting. `peer` is waited for.
-  __device__ __forceinline__ bool more(int peer, Stage stage, std::uint32_t slot) {
-    if (!over_ && ++polls_ % kPollsBetweenLooks == 0) {
+  __device__ __forceinline__ bool keep_waiting(int peer, Stage stage, std::uint32_t slot) {
+    if (!expired_ && ++polls_ % kPollsBetweenLooks == 0) {
       since_ = look(call_, since_, peer, stage, slot);
-      over_ = since_ == kOver;
+      expired_ = since_ == kOver;
     }
-    return !over_;
+    return !expired_;
   }
 
-  /// As more(), with no deadline.
-  __device__ __forceinline__ bool more_without_end(int peer) {
+  /// As keep_waiting(), with no deadline.
+  __device__ __forceinline__ bool keep_waiting_without_end(int peer) {
     since_ = 0;
-    return more(peer, Stage::entering, 0);
+    return keep_waiting(peer, Stage::entering, 0);
   }
 
-  __device__ __forceinline__ bool over() const { return over_; }
-  __device__ __forceinline__ void give_up() { over_ = true; }
+  __device__ __forceinline__ bool expired() const { return expired_; }
+  __device__ __forceinline__ void give_up() { expired_ = true; }
 
   /// The call cannot be carried out: `peer` entered another one. Ends this kernel's waits, and so,
   /// by the host, those of its peers.
-  __device__ __forceinline__ void refuse(int peer, Pack mine, Pack theirs) {
-    over_ = true;
+  __device__ __forceinline__ void fail(int peer, Pack mine, Pack theirs) {
+    expired_ = true;
     disagree(call_, peer, mine, theirs);
   }
 
@@ -137,7 +137,7 @@ class Patience {
     if (call.timeout_ns > 0 && now - since > call.timeout_ns) {
       const int other = late(call, peer);
       if (other != peer) stage = Stage::entering;
-      Patience::report(call, other, stage, slot);
+      WaitGuard::report(call, other, stage, slot);
     } else {
       // The report is in the host's memory, far away: one thread a tick asks, for all.
       const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
@@ -152,7 +152,7 @@ class Patience {
   const Call& call_;
   std::uint64_t since_ = 0;  // the first look of this wait
   std::uint32_t polls_ = 0;
-  bool over_ = false;
+  bool expired_ = false;
 };
 
 /// A light kernel lets the next one of the stream be set up while it runs, if that one is light
@@ -222,14 +222,14 @@ struct Entry {
 /// communicator is gone the kernel ends here, and has done nothing: that comes with the word that
 /// says whether the ranks meet. `control`: this rank's. `bytes`: what each thread tells the peer of
 /// its number beside the signature.
-__device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
-                                       Patience& patience, const Announcement& announcement,
-                                       std::uint64_t bytes) {
+__device__ __forceinline__ Entry entry_barrier(const Call& call, Control* control, bool whole,
+                                               WaitGuard& guard, const Announcement& announcement,
+                                               std::uint64_t bytes) {
   const auto state = *reinterpret_cast<const volatile unsigned long long*>(control);
   const auto calls = static_cast<std::uint32_t>(state);
   const auto owner = static_cast<std::uint32_t>(state >> 32);
   const bool aborted = reinterpret_cast<const volatile Control*>(control)->aborted != 0;
-  if (aborted) patience.give_up();
+  if (aborted) guard.give_up();
   const int peer = static_cast<int>(threadIdx.x);
   const Pack mine = entered_of(call, calls + 1, bytes);
   if (__builtin_expect(!whole && owner == call.owner, 1)) {
@@ -242,26 +242,32 @@ __device__ __forceinline__ Entry enter(const Call& call, Control* control, bool 
       Pack seen;
       do {
         seen = load_shared(&control->entered[calls % 2][peer]);
-      } while (entered_before(seen.low, calls + 1) && patience.more(peer, Stage::entering, 0));
+      } while (entered_before(seen.low, calls + 1) && guard.keep_waiting(peer, Stage::entering, 0));
       if (of_one_number(seen.low, mine.low) && seen.low != mine.low) {
-        patience.refuse(peer, mine, seen);
+        guard.fail(peer, mine, seen);
       }
-      patience.arrived();
+      guard.arrived();
       fence_system();
     }
-    if (__syncthreads_or(patience.over()) != 0) patience.give_up();
+    if (__syncthreads_or(guard.expired()) != 0) guard.give_up();
   }
   return {calls, whole ? 0 : calls % 2 * (kSlots / 2)};
 }
 
-__device__ __forceinline__ Entry enter(const Call& call, Control* control, bool whole,
-                                       Patience& patience, const Announcement& announcement) {
-  return enter(call, control, whole, patience, announcement, call.bytes);
+__device__ __forceinline__ Entry entry_barrier(const Call& call, Control* control, bool whole,
+                                               WaitGuard& guard, const Announcement& announcement) {
+  return entry_barrier(call, control, whole, guard, announcement, call.bytes);
+}
+
+/// The same of a call whose control and announcement nobody needs before.
+__device__ __forceinline__ Entry entry_barrier(const Call& call, bool whole, WaitGuard& guard) {
+  return entry_barrier(call, control_of(call, call.rank), whole, guard, Announcement(call));
 }
 
 /// Every block of this number, of all ranks, has come here: what they wrote is there, and what they
 /// read may be written. Every thread calls it.
-__device__ __forceinline__ void leave(const Call& call, const Entry& entry, Patience& patience) {
+__device__ __forceinline__ void exit_barrier(const Call& call, const Entry& entry,
+                                             WaitGuard& guard) {
   __syncthreads();
   const int peer = static_cast<int>(threadIdx.x);
   if (peer >= call.ranks || peer == call.rank) return;
@@ -269,14 +275,14 @@ __device__ __forceinline__ void leave(const Call& call, const Entry& entry, Pati
   fence_system();
   store_shared(left_of(call, peer) + call.rank, done);
   while (before(load_shared(left_of(call, call.rank) + peer), done) &&
-         patience.more(peer, Stage::leaving, blockIdx.x)) {
+         guard.keep_waiting(peer, Stage::leaving, blockIdx.x)) {
   }
   fence_system();
 }
 
 /// The last block to come here opens the next call: every block has read what it changes. Early in
 /// a kernel, in the shadow of the first wait. Every thread calls it.
-__device__ __forceinline__ void book(const Call& call, const Entry& entry, bool whole) {
+__device__ __forceinline__ void advance_epoch(const Call& call, const Entry& entry, bool whole) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   Control* control = control_of(call, call.rank);

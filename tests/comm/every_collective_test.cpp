@@ -87,12 +87,13 @@ std::optional<std::vector<Sources>> proven(Collective what, int ranks, int rank,
   }
   const auto plan = plan::build({what, plan::algorithms_of(what).front(), ranks, Rank{root}});
   EXPECT_TRUE(plan && plan::verify(*plan));
-  plan::Machine machine(*plan, false);
-  EXPECT_TRUE(machine.run());
+  plan::Interpreter interpreter(*plan, false);
+  EXPECT_TRUE(interpreter.run());
   for (std::size_t c = 0; c < blocks; ++c) {
-    const auto id = machine.value(rank, {plan::Buffer::output, static_cast<std::uint32_t>(c), 0});
+    const auto id =
+        interpreter.value(rank, {plan::Buffer::output, static_cast<std::uint32_t>(c), 0});
     if (id == plan::kUndefined) return std::nullopt;
-    chunks[c] = machine.expressions().evaluate(
+    chunks[c] = interpreter.expressions().evaluate(
         id,
         [](int source, std::uint32_t chunk) {
           return Sources{{source, chunk}};

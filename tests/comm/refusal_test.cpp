@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class NeverReached final : public gpu::Mark {
+class NeverReached final : public gpu::Event {
  public:
   Result<bool> reached() override { return false; }
   Result<void> hold(void*) override { return {}; }
@@ -31,7 +31,7 @@ class Path final : public gpu::NoPath {
     ticket_.device[0] = static_cast<std::uint8_t>(rank);
   }
   Result<void> launch(const gpu::Work&, const gpu::Shape&, void*) override { return {}; }
-  Result<std::unique_ptr<gpu::Mark>> mark(void*) override {
+  Result<std::unique_ptr<gpu::Event>> mark(void*) override {
     if (refuses_) return fail(refusal_, "not on this rank");
     return std::make_unique<NeverReached>();
   }

@@ -31,12 +31,12 @@ struct World {
   std::atomic<bool> withdrawn_too_early{false};
 };
 
-class FakeOffer final : public gpu::Offer {
+class FakeExport final : public gpu::ExportedMemory {
  public:
-  FakeOffer(World& world, Blob ticket) : world_(world), ticket_(std::move(ticket)) {
+  FakeExport(World& world, Blob ticket) : world_(world), ticket_(std::move(ticket)) {
     ++world_.offers_alive;
   }
-  ~FakeOffer() override {
+  ~FakeExport() override {
     --world_.offers_alive;
     const bool all_tried = world_.opened == kRanks || world_.cannot_open >= 0;
     if (!all_tried && world_.cannot_offer < 0 && world_.cannot_allocate < 0)
@@ -72,9 +72,9 @@ class FakePath final : public gpu::NoPath {
     finished_ = true;
     return {};
   }
-  Result<std::unique_ptr<gpu::Offer>> offer(void*, std::uint64_t bytes) override {
+  Result<std::unique_ptr<gpu::ExportedMemory>> offer(void*, std::uint64_t bytes) override {
     if (rank_ == world_.cannot_offer) return fail(Errc::invalid_argument, "not one allocation");
-    return std::make_unique<FakeOffer>(world_, Blob(static_cast<std::size_t>(bytes)));
+    return std::make_unique<FakeExport>(world_, Blob(static_cast<std::size_t>(bytes)));
   }
   Result<std::unique_ptr<gpu::Memory>> allocate(std::uint64_t) override {
     if (rank_ == world_.cannot_allocate) return fail(Errc::system, "out of memory");

@@ -38,12 +38,14 @@ class FakePath final : public gpu::NoPath {
   }
   Result<void> step_flags(const gpu::FlagStep& step, void*) override {
     stream_.push([this, step] {
-      if ((step.tells & gpu::bit_of(gpu::Told::begun)) != 0) flags_.record = step.record;
-      for (int what = 0; what < gpu::kTold; ++what) flags_.told[what] += step.tells >> what & 1;
+      if ((step.signals & gpu::bit_of(gpu::Signal::begun)) != 0) flags_.record = step.record;
+      for (int what = 0; what < gpu::kSignals; ++what)
+        flags_.signals[what] += step.signals >> what & 1;
     });
-    if (step.awaits >= 0) {
-      stream_.push([this, step] { ++taken_[step.awaits]; },
-                   [this, step] { return flags_.allowed[step.awaits] > taken_[step.awaits]; });
+    if (step.waits_for >= 0) {
+      stream_.push(
+          [this, step] { ++taken_[step.waits_for]; },
+          [this, step] { return flags_.wait_flags[step.waits_for] > taken_[step.waits_for]; });
     }
     return {};
   }
@@ -106,7 +108,7 @@ class FakePath final : public gpu::NoPath {
   std::size_t local_;
   GpuStream stream_;
   std::size_t launched_ = 0;
-  std::uint64_t taken_[gpu::kAllowed] = {};
+  std::uint64_t taken_[gpu::kWaitFlags] = {};
   std::vector<std::vector<std::byte>> brought_;  // by kernel
   std::string name_ = "none";
 };

@@ -154,10 +154,10 @@ TEST_F(GpuBulkMessages, ARankThatDoesNotComeIsNamed) {
   ranks.synchronize();
   // What rank 0 sent all fits into the ring, and rank 1 takes it; then it waits for rank 2.
   for (int r = 0; r < 2; ++r) {
-    const Trouble trouble = ranks.path(r).trouble();
-    EXPECT_TRUE(trouble.happened);
-    EXPECT_FALSE(trouble.disagrees);
-    EXPECT_EQ(index(trouble.peer), 2);
+    const KernelError failure = ranks.path(r).kernel_error();
+    EXPECT_TRUE(failure.happened);
+    EXPECT_FALSE(failure.disagrees);
+    EXPECT_EQ(index(failure.peer), 2);
   }
 }
 

@@ -185,7 +185,7 @@ TEST_F(GpuBulk, WhoDoesNotPassOnIsTold) {
   }
   ranks.synchronize();
   for (int r = 1; r < n; ++r) {
-    EXPECT_TRUE(ranks.path(r).trouble().happened && ranks.path(r).trouble().disagrees);
+    EXPECT_TRUE(ranks.path(r).kernel_error().happened && ranks.path(r).kernel_error().disagrees);
   }
   for (int r = 0; r < n; ++r) ranks.path(r).abort();
 }
@@ -208,9 +208,9 @@ TEST_F(GpuBulk, WhoGivesAnotherLengthIsTold) {
     }
     ranks.use(1);
     must(cudaStreamSynchronize(ranks.stream(1)), "stream");
-    const Trouble trouble = ranks.path(1).trouble();
-    EXPECT_TRUE(trouble.happened && trouble.disagrees) << expected;
-    EXPECT_EQ(trouble.theirs.bytes, 8U << 20) << expected;
+    const KernelError failure = ranks.path(1).kernel_error();
+    EXPECT_TRUE(failure.happened && failure.disagrees) << expected;
+    EXPECT_EQ(failure.theirs.bytes, 8U << 20) << expected;
     for (int r = 0; r < 2; ++r) ranks.path(r).abort();
   }
 }
@@ -225,9 +225,9 @@ TEST_F(GpuBulk, WhoDoesNotTakeIsNamed) {
   }
   ranks.synchronize();
   for (int r = 0; r < 2; ++r) {
-    const Trouble trouble = ranks.path(r).trouble();
-    EXPECT_TRUE(trouble.happened);
-    EXPECT_EQ(index(trouble.peer), 2);
+    const KernelError failure = ranks.path(r).kernel_error();
+    EXPECT_TRUE(failure.happened);
+    EXPECT_EQ(index(failure.peer), 2);
   }
 }
 

@@ -112,7 +112,7 @@ Kept relay(const char* name, int ranks, bool adds) {
 
 std::vector<Kept> kernels_between_hosts() {
   const auto stop = [](const Ranks& of, int r, const Mine& mine) {
-    must(of.path(r).step_flags({bit_of(Told::begun) | bit_of(Told::scattered), 1, {8, 3, 2, 1}},
+    must(of.path(r).step_flags({bit_of(Signal::begun) | bit_of(Signal::scattered), 1, {8, 3, 2, 1}},
                                mine.stream));
   };
   const auto combine = [](const Ranks& of, int r, const Mine& mine) {
@@ -143,7 +143,7 @@ class GpuGraphs : public testing::Test {
   }
 
   static void register_buffers(const Ranks& ranks, const std::vector<std::byte*>& memory) {
-    std::vector<std::unique_ptr<Offer>> offers;
+    std::vector<std::unique_ptr<ExportedMemory>> offers;
     std::vector<Blob> tickets;
     for (int r = 0; r < ranks.size(); ++r) {
       offers.push_back(must(ranks.path(r).offer(memory[static_cast<std::size_t>(r)], kRoom)));
@@ -273,13 +273,13 @@ class GpuGraphs : public testing::Test {
       next.use(r);
       must(cudaMemcpy(got.data(), next.out(r), kWords * 4, cudaMemcpyDeviceToHost), "copy");
       EXPECT_EQ(got, std::vector<std::uint32_t>(kWords, product));
-      EXPECT_FALSE(next.path(r).trouble().happened);
+      EXPECT_FALSE(next.path(r).kernel_error().happened);
       Control control;
       must(cudaMemcpy(&control, reinterpret_cast<const void*>(next.path(r).ticket().pointer),
                       sizeof control, cudaMemcpyDeviceToHost),
            "copy");
       EXPECT_EQ(control.calls, next.size() > 1 ? static_cast<std::uint32_t>(kCalls) : 0U);
-      EXPECT_EQ(told(next.path(r), Told::begun), 0U);
+      EXPECT_EQ(signalled(next.path(r), Signal::begun), 0U);
     }
     EXPECT_TRUE(is_untouched());
   }

@@ -44,7 +44,7 @@ void run_at_once(int communicators, int share) {
   for (const auto& ranks : all) {
     ranks->synchronize();
     for (int r = 0; r < n; ++r) {
-      EXPECT_FALSE(ranks->path(r).trouble().happened) << "rank " << r;
+      EXPECT_FALSE(ranks->path(r).kernel_error().happened) << "rank " << r;
     }
   }
 }
@@ -60,11 +60,11 @@ TEST_F(GpuKernelWaits, AKernelThatWaitsTooLongSaysForWhomAndEnds) {
                choose(ranks.host(), 4096));
   ranks.synchronize();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kPromptly + std::chrono::seconds(1));
-  const Trouble trouble = ranks.path(1).trouble();
-  ASSERT_TRUE(trouble.happened);
-  EXPECT_EQ(index(trouble.peer), 0);
-  EXPECT_EQ(trouble.stage, "reducing");
-  EXPECT_FALSE(ranks.path(0).trouble().happened);
+  const KernelError failure = ranks.path(1).kernel_error();
+  ASSERT_TRUE(failure.happened);
+  EXPECT_EQ(index(failure.peer), 0);
+  EXPECT_EQ(failure.stage, "reducing");
+  EXPECT_FALSE(ranks.path(0).kernel_error().happened);
 }
 
 TEST_F(GpuKernelWaits, AKernelMayHaveATimeoutOfItsOwn) {
@@ -75,9 +75,9 @@ TEST_F(GpuKernelWaits, AKernelMayHaveATimeoutOfItsOwn) {
   ranks.launch(1, work, choose(ranks.host(), 4096));
   ranks.synchronize();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kPromptly + std::chrono::seconds(1));
-  const Trouble trouble = ranks.path(1).trouble();
-  ASSERT_TRUE(trouble.happened);
-  EXPECT_EQ(trouble.timeout, std::chrono::milliseconds(500));
+  const KernelError failure = ranks.path(1).kernel_error();
+  ASSERT_TRUE(failure.happened);
+  EXPECT_EQ(failure.timeout, std::chrono::milliseconds(500));
 }
 
 // The limit is of one wait. A kernel of thousands of short ones may take many times as long.
@@ -91,7 +91,7 @@ TEST_F(GpuKernelWaits, ALongKernelOfShortWaitsIsNotLate) {
       ranks.launch(r, {ranks.in(r), ranks.out(r), bytes, DataType::float32, ReduceOp::sum}, shape);
     }
     ranks.synchronize();
-    for (int r = 0; r < 2; ++r) EXPECT_FALSE(ranks.path(r).trouble().happened);
+    for (int r = 0; r < 2; ++r) EXPECT_FALSE(ranks.path(r).kernel_error().happened);
   }
 }
 
@@ -104,7 +104,7 @@ TEST_F(GpuKernelWaits, AnAbortEndsAWaitingKernel) {
   ranks.path(0).abort();
   ranks.synchronize();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kPromptly);
-  EXPECT_FALSE(ranks.path(0).trouble().happened);
+  EXPECT_FALSE(ranks.path(0).kernel_error().happened);
 }
 
 }  // namespace

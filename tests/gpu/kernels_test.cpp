@@ -278,7 +278,7 @@ TEST_F(GpuKernels, CallsOfEveryKindFollowEachOther) {
       must(cudaMemcpy(&state, states[static_cast<std::size_t>(r)], sizeof state,
                       cudaMemcpyDeviceToHost),
            "copy");
-      EXPECT_FALSE(ranks.path(r).trouble().happened) << "rank " << r << " gave up waiting";
+      EXPECT_FALSE(ranks.path(r).kernel_error().happened) << "rank " << r << " gave up waiting";
       EXPECT_EQ(state.iteration, kCalls);
       EXPECT_EQ(state.wrong, 0) << "rank " << r << ", first in call " << state.first_wrong - 1;
       cudaFree(states[static_cast<std::size_t>(r)]);

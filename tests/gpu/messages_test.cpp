@@ -145,7 +145,7 @@ TEST_F(GpuMessages, OneOf4KiBFindsRoomOnceAllBeforeItWereReceived) {
       must(cudaStreamSynchronize(ranks.stream(r)), "synchronize");
     }
     check(ranks, 1, mail, call);
-    ASSERT_FALSE(ranks.path(0).trouble().happened) << call;
+    ASSERT_FALSE(ranks.path(0).kernel_error().happened) << call;
   }
 }
 
@@ -316,11 +316,11 @@ TEST_F(GpuMessages, ARankThatDoesNotComeIsNamed) {
   for (int r = 0; r < 2; ++r) exchange(ranks, r, mail.of(ranks, r));
   ranks.synchronize();
   for (int r = 0; r < 2; ++r) {
-    const Trouble trouble = ranks.path(r).trouble();
-    EXPECT_TRUE(trouble.happened);
-    EXPECT_FALSE(trouble.disagrees);
-    EXPECT_EQ(index(trouble.peer), 2);
-    EXPECT_EQ(trouble.stage, r == 0 ? "sending" : "receiving");
+    const KernelError failure = ranks.path(r).kernel_error();
+    EXPECT_TRUE(failure.happened);
+    EXPECT_FALSE(failure.disagrees);
+    EXPECT_EQ(index(failure.peer), 2);
+    EXPECT_EQ(failure.stage, r == 0 ? "sending" : "receiving");
   }
 }
 
@@ -349,7 +349,7 @@ TEST_F(GpuMessages, NothingIsSentBehindOneThatGaveUp) {
   ranks.synchronize();
   exchange(ranks, 1, later.of(ranks, 1));
   ranks.synchronize();
-  EXPECT_TRUE(ranks.path(1).trouble().happened);
+  EXPECT_TRUE(ranks.path(1).kernel_error().happened);
 }
 
 struct Mismatch {
@@ -379,14 +379,14 @@ TEST_F(GpuMessages, WhatTheSidesDoNotCallAlikeIsToldToWhoReceives) {
     }
     ranks.use(1);
     EXPECT_EQ(cudaStreamSynchronize(ranks.stream(1)), cudaSuccess);
-    const Trouble trouble = ranks.path(1).trouble();
-    EXPECT_TRUE(trouble.happened && trouble.disagrees) << odd.sent << ' ' << odd.expected;
-    EXPECT_EQ(index(trouble.peer), 0);
-    EXPECT_TRUE(trouble.mine.message && trouble.theirs.message);
-    EXPECT_EQ(trouble.theirs.bytes, odd.sent);
-    EXPECT_EQ(trouble.mine.bytes, odd.expected);
-    EXPECT_EQ(trouble.mine.type, odd.type);
-    EXPECT_EQ(trouble.theirs.type, DataType::byte);
+    const KernelError failure = ranks.path(1).kernel_error();
+    EXPECT_TRUE(failure.happened && failure.disagrees) << odd.sent << ' ' << odd.expected;
+    EXPECT_EQ(index(failure.peer), 0);
+    EXPECT_TRUE(failure.mine.message && failure.theirs.message);
+    EXPECT_EQ(failure.theirs.bytes, odd.sent);
+    EXPECT_EQ(failure.mine.bytes, odd.expected);
+    EXPECT_EQ(failure.mine.type, odd.type);
+    EXPECT_EQ(failure.theirs.type, DataType::byte);
     for (int r = 0; r < 2; ++r) ranks.path(r).abort();  // as a communicator does that is told
   }
 }

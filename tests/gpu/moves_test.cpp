@@ -178,10 +178,10 @@ TEST_F(GpuMoves, ARankThatDoesNotComeIsNamedByAll) {
   }
   ranks.synchronize();
   for (int r = 0; r < 2; ++r) {
-    const Trouble trouble = ranks.path(r).trouble();
-    EXPECT_TRUE(trouble.happened);
-    EXPECT_FALSE(trouble.disagrees);
-    EXPECT_EQ(index(trouble.peer), 2);
+    const KernelError failure = ranks.path(r).kernel_error();
+    EXPECT_TRUE(failure.happened);
+    EXPECT_FALSE(failure.disagrees);
+    EXPECT_EQ(index(failure.peer), 2);
   }
 }
 
@@ -217,12 +217,12 @@ TEST_F(GpuMoves, CountsThatDifferAreToldToWhoExpectsThem) {
     }
     ranks.use(2);
     EXPECT_EQ(cudaStreamSynchronize(ranks.stream(2)), cudaSuccess);
-    const Trouble trouble = ranks.path(2).trouble();
-    EXPECT_TRUE(trouble.happened && trouble.disagrees) << odd.sent << ' ' << odd.expected;
-    EXPECT_EQ(index(trouble.peer), 1);
-    EXPECT_TRUE(trouble.theirs.moves);
-    EXPECT_EQ(trouble.theirs.bytes, odd.sent);
-    EXPECT_EQ(trouble.mine.bytes, odd.expected);
+    const KernelError failure = ranks.path(2).kernel_error();
+    EXPECT_TRUE(failure.happened && failure.disagrees) << odd.sent << ' ' << odd.expected;
+    EXPECT_EQ(index(failure.peer), 1);
+    EXPECT_TRUE(failure.theirs.moves);
+    EXPECT_EQ(failure.theirs.bytes, odd.sent);
+    EXPECT_EQ(failure.mine.bytes, odd.expected);
     for (int r = 0; r < n; ++r) ranks.path(r).abort();  // as a communicator does that is told
   }
 }

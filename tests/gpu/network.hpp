@@ -10,22 +10,22 @@
 
 namespace gdrx::gpu {
 
-inline std::uint64_t told(Path& path, Told what) {
-  return std::atomic_ref(path.flags().told[static_cast<int>(what)]).load();
+inline std::uint64_t signalled(Path& path, Signal what) {
+  return std::atomic_ref(path.flags().signals[static_cast<int>(what)]).load();
 }
 
 /// Whether it comes to so many, and no more, within some seconds.
-inline bool comes(Path& path, Told what, std::uint64_t count) {
+inline bool comes(Path& path, Signal what, std::uint64_t count) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (told(path, what) < count) {
+  while (signalled(path, what) < count) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::yield();
   }
-  return told(path, what) == count;
+  return signalled(path, what) == count;
 }
 
-inline void allow(Path& path, Allowed what) {
-  std::atomic_ref(path.flags().allowed[static_cast<int>(what)]).fetch_add(1);
+inline void allow(Path& path, WaitFlag what) {
+  std::atomic_ref(path.flags().wait_flags[static_cast<int>(what)]).fetch_add(1);
 }
 
 }  // namespace gdrx::gpu

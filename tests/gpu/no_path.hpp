@@ -27,16 +27,16 @@ class NoPath : public Path {
   Result<void> check_launch(void*) const override { return {}; }
   Result<std::uint64_t> capture_of_all(std::span<void* const>) const override { return 0; }
   Result<void> check_mark(void*) const override { return {}; }
-  Result<std::unique_ptr<Mark>> mark(void*) override { return cannot(); }
+  Result<std::unique_ptr<Event>> mark(void*) override { return cannot(); }
   Result<void> finish(Deadline) override { return {}; }
   void close() noexcept override {}
   Result<void> synchronize(void*) override { return {}; }
-  Result<std::unique_ptr<Offer>> offer(void*, std::uint64_t) override { return cannot(); }
+  Result<std::unique_ptr<ExportedMemory>> offer(void*, std::uint64_t) override { return cannot(); }
   Result<WindowId> open_window(std::span<const Blob>, Deadline) override { return cannot(); }
   void close_window(WindowId) noexcept override {}
   bool reaches(const void*, const void*, std::uint64_t) const noexcept override { return false; }
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t) override { return cannot(); }
-  Trouble trouble() const noexcept override { return {}; }
+  KernelError kernel_error() const noexcept override { return {}; }
   Result<std::unique_ptr<Timer>> timer(std::uint32_t) override { return cannot(); }
   void abort() noexcept override {}
   Result<std::span<std::byte>> rail_memory(std::uint64_t) override { return cannot(); }

@@ -50,14 +50,14 @@ inline std::vector<float> sums_by_plan(plan::Algorithm algorithm,
       {Collective::all_reduce, algorithm, static_cast<std::int32_t>(inputs.size()), Rank{}});
   proven(made);
   proven(plan::verify(*made));
-  plan::Machine machine(*made, false);
-  proven(machine.run());
+  plan::Interpreter interpreter(*made, false);
+  proven(interpreter.run());
   const std::size_t part = inputs[0].size() / made->shape.output_chunks;
   std::vector<float> sums;
   for (std::uint32_t chunk = 0; chunk < made->shape.output_chunks; ++chunk) {
-    const plan::ExpressionId sum = machine.value(0, {plan::Buffer::output, chunk, 0});
+    const plan::ExpressionId sum = interpreter.value(0, {plan::Buffer::output, chunk, 0});
     for (std::size_t i = 0; i < part; ++i) {
-      sums.push_back(machine.expressions().evaluate(
+      sums.push_back(interpreter.expressions().evaluate(
           sum,
           [&](std::int32_t position, std::uint32_t of) {
             return inputs[static_cast<std::size_t>(position)][of * part + i];

@@ -96,8 +96,8 @@ class GpuRelayBlocks : public testing::Test {
     ++calls_;
     for (int r = 0; r < size(); ++r) {
       Path& path = ranks_->path(r);
-      ASSERT_TRUE(comes(path, Told::begun, calls_));
-      ASSERT_TRUE(comes(path, Told::scattered, calls_));
+      ASSERT_TRUE(comes(path, Signal::begun, calls_));
+      ASSERT_TRUE(comes(path, Signal::scattered, calls_));
       ASSERT_EQ(path.flags().record.count, count);
       for (std::uint64_t i = 0; i < elements_of(r, count); ++i) {
         const std::uint64_t at = begin_of(r, count) + i;
@@ -113,13 +113,13 @@ class GpuRelayBlocks : public testing::Test {
     for (int r = 0; r < size(); ++r) {
       Path& path = ranks_->path(r);
       if (adds && elements_of(r, count) > 0) {
-        allow(path, Allowed::add);
-        ASSERT_TRUE(comes(path, Told::added, adds_));
+        allow(path, WaitFlag::add);
+        ASSERT_TRUE(comes(path, Signal::added, adds_));
       }
-      ASSERT_EQ(told(path, Told::gathered), calls_ - 1);
-      allow(path, Allowed::gather);
+      ASSERT_EQ(signalled(path, Signal::gathered), calls_ - 1);
+      allow(path, WaitFlag::gather);
     }
-    for (int r = 0; r < size(); ++r) ASSERT_TRUE(comes(ranks_->path(r), Told::gathered, calls_));
+    for (int r = 0; r < size(); ++r) ASSERT_TRUE(comes(ranks_->path(r), Signal::gathered, calls_));
   }
   void expect_outputs(std::uint64_t count) {
     ranks_->synchronize();
@@ -195,13 +195,13 @@ TEST_F(GpuRelayBlocks, OneThatWaitsInVainTellsNothing) {
   make(2);
   prepare(100);
   ASSERT_TRUE(relay(0, 100, false));  // without rank 1
-  ASSERT_TRUE(comes(ranks_->path(0), Told::begun, 1));
+  ASSERT_TRUE(comes(ranks_->path(0), Signal::begun, 1));
   ranks_->path(0).abort();
   ASSERT_TRUE(relay(0, 100, false));
   ranks_->synchronize();
-  EXPECT_EQ(told(ranks_->path(0), Told::begun), 1U);
-  EXPECT_EQ(told(ranks_->path(0), Told::scattered), 0U);
-  EXPECT_EQ(told(ranks_->path(0), Told::gathered), 0U);
+  EXPECT_EQ(signalled(ranks_->path(0), Signal::begun), 1U);
+  EXPECT_EQ(signalled(ranks_->path(0), Signal::scattered), 0U);
+  EXPECT_EQ(signalled(ranks_->path(0), Signal::gathered), 0U);
 }
 
 }  // namespace

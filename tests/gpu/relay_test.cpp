@@ -31,8 +31,8 @@ class GpuRelay : public testing::Test {
   }
 
   Path& path() { return ranks_->path(0); }
-  std::uint64_t told(Told what) { return gpu::told(path(), what); }
-  bool comes(Told what, std::uint64_t count) { return gpu::comes(path(), what, count); }
+  std::uint64_t signalled(Signal what) { return gpu::signalled(path(), what); }
+  bool comes(Signal what, std::uint64_t count) { return gpu::comes(path(), what, count); }
   /// An input of numbers, an output of poison.
   Bytes_ prepare(std::uint64_t bytes, std::uint64_t in, std::uint64_t out) {
     Bytes_ input(bytes);
@@ -73,39 +73,39 @@ TEST_F(GpuRelay, PassesEveryByteThereAndBackAtAnyAddress) {
           (in | out | part) % 16 == 0 || ((in | out | part) % 4 == 0 && bytes <= 16384);
       ASSERT_EQ(relay(bytes, in, out, part), words || bytes <= 4096);
       if (!words && bytes > 4096) continue;
-      ASSERT_TRUE(comes(Told::begun, ++calls));
+      ASSERT_TRUE(comes(Signal::begun, ++calls));
       EXPECT_EQ(path().flags().record.count, bytes);
       EXPECT_EQ(path().flags().record.captured, 1);
-      ASSERT_TRUE(comes(Told::scattered, calls));
+      ASSERT_TRUE(comes(Signal::scattered, calls));
       EXPECT_EQ(std::memcmp(part_ + part, input.data(), bytes), 0);
       Bytes_ sum = input;
       for (std::byte& byte : sum) byte ^= std::byte{0x5a};
       std::memcpy(part_ + part, sum.data(), bytes);
-      EXPECT_EQ(told(Told::gathered), calls - 1);
-      allow(path(), Allowed::gather);
-      ASSERT_TRUE(comes(Told::gathered, calls));
+      EXPECT_EQ(signalled(Signal::gathered), calls - 1);
+      allow(path(), WaitFlag::gather);
+      ASSERT_TRUE(comes(Signal::gathered, calls));
       ranks_->synchronize();
       expect_output(sum, out);
     }
   }
-  EXPECT_EQ(told(Told::added), 0U);
+  EXPECT_EQ(signalled(Signal::added), 0U);
 }
 
 TEST_F(GpuRelay, IsNoneOfLargeCalls) {
   EXPECT_FALSE(relay(65537, 0, 0, 0));
   ranks_->synchronize();
-  EXPECT_EQ(told(Told::begun), 0U);
+  EXPECT_EQ(signalled(Signal::begun), 0U);
 }
 
 TEST_F(GpuRelay, AnAbortEndsItAndNothingIsToldAfterwards) {
   prepare(64, 0, 0);
   ASSERT_TRUE(relay(64, 0, 0, 0));
-  ASSERT_TRUE(comes(Told::scattered, 1));
+  ASSERT_TRUE(comes(Signal::scattered, 1));
   path().abort();
   ASSERT_TRUE(relay(64, 0, 0, 0));
   ranks_->synchronize();
-  EXPECT_EQ(told(Told::begun), 1U);
-  EXPECT_EQ(told(Told::gathered), 0U);
+  EXPECT_EQ(signalled(Signal::begun), 1U);
+  EXPECT_EQ(signalled(Signal::gathered), 0U);
   expect_output(Bytes_(64, kPoison), 0);
 }
 

@@ -293,10 +293,10 @@ TEST_F(GpuScans, ARankThatDoesNotComeIsNamedByAll) {
   for (int r = 0; r < 2; ++r) launch(ranks, {DataType::int32, ReduceOp::sum, 1000}, r);
   ranks.synchronize();
   for (int r = 0; r < 2; ++r) {
-    const Trouble trouble = ranks.path(r).trouble();
-    EXPECT_TRUE(trouble.happened);
-    EXPECT_FALSE(trouble.disagrees);
-    EXPECT_EQ(index(trouble.peer), 2);
+    const KernelError failure = ranks.path(r).kernel_error();
+    EXPECT_TRUE(failure.happened);
+    EXPECT_FALSE(failure.disagrees);
+    EXPECT_EQ(index(failure.peer), 2);
   }
 }
 

@@ -76,7 +76,8 @@ int run(std::uint64_t calls, int n) {
     must(cudaMemcpy(&state, states[static_cast<std::size_t>(r)], sizeof state,
                     cudaMemcpyDeviceToHost),
          "copy");
-    if (ranks.path(r).trouble().happened || state.iteration != replays * kCallsOfGraph) ++wrong;
+    if (ranks.path(r).kernel_error().happened || state.iteration != replays * kCallsOfGraph)
+      ++wrong;
     wrong += state.wrong;
     if (state.wrong > 0) {
       std::printf("rank %d: first wrong in call %llu\n", r,

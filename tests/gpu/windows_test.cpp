@@ -24,7 +24,7 @@ const Deadline kNever = Deadline::never();
 std::vector<Result<WindowId>> try_register(const Ranks& ranks,
                                            const std::vector<std::byte*>& memory,
                                            const std::vector<std::uint64_t>& bytes) {
-  std::vector<std::unique_ptr<Offer>> offers;
+  std::vector<std::unique_ptr<ExportedMemory>> offers;
   std::vector<Blob> tickets;
   for (int r = 0; r < ranks.size(); ++r) {
     ranks.use(r);
@@ -356,7 +356,7 @@ TEST_F(GpuWindows, PlacesThatDifferEndTheCallWithTheReason) {
                  shape);
   }
   ranks.synchronize();
-  EXPECT_TRUE(ranks.path(0).trouble().happened || ranks.path(1).trouble().happened);
+  EXPECT_TRUE(ranks.path(0).kernel_error().happened || ranks.path(1).kernel_error().happened);
 }
 
 // Of a communicator that failed the owner is gone first, and then its GPU is waited for.

@@ -16,13 +16,13 @@
 
 namespace gdrx::gpu {
 
-class EventMark final : public Mark {
+class StreamEvent final : public Event {
  public:
   /// `device`: the stream's, and current. All of `launches` ends before it, which `ended` hears.
-  static Result<std::unique_ptr<Mark>> create(cudaStream_t stream, int device,
-                                              std::uint64_t launches,
-                                              std::shared_ptr<std::atomic<std::uint64_t>> ended) {
-    std::unique_ptr<EventMark> mark(new EventMark);
+  static Result<std::unique_ptr<Event>> create(cudaStream_t stream, int device,
+                                               std::uint64_t launches,
+                                               std::shared_ptr<std::atomic<std::uint64_t>> ended) {
+    std::unique_ptr<StreamEvent> mark(new StreamEvent);
     mark->device_ = device;
     mark->launches_ = launches;
     mark->ended_ = std::move(ended);
@@ -31,7 +31,7 @@ class EventMark final : public Mark {
     GDRX_TRY(check(cudaEventRecord(mark->event_, stream), "cudaEventRecord"));
     return mark;
   }
-  ~EventMark() override {
+  ~StreamEvent() override {
     const OnDevice here(device_);
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
@@ -57,7 +57,7 @@ class EventMark final : public Mark {
   }
 
  private:
-  EventMark() = default;
+  StreamEvent() = default;
   cudaEvent_t event_ = nullptr;
   int device_ = 0;
   std::uint64_t launches_ = 0;
