@@ -36,14 +36,15 @@ cudaError_t launch_by_unroll(const Call& call, const Shape& shape, const Turns& 
   if (shape.unroll == 2) return turns.launch(Body<2, 3>{}, call);
   return turns.launch(Body<1, kMaxRanks - 1>{}, call);
 }
-template <template <int, int, bool> class Body>
-cudaError_t launch_blocks(const Call& call, const Shape& shape, const Turns& turns) {
-  const auto launch = [&](auto whole, auto part) {
-    return shape.whole ? turns.launch(whole, call) : turns.launch(part, call);
-  };
-  if (call.ranks <= 2) return launch(Body<4, 1, true>{}, Body<4, 1, false>{});
-  if (call.ranks <= 4) return launch(Body<2, 3, true>{}, Body<2, 3, false>{});
-  return launch(Body<1, kMaxRanks - 1, true>{}, Body<1, kMaxRanks - 1, false>{});
+/// As the kernels have them for so many ranks.
+template <template <int, int> class Body>
+cudaError_t launch_blocks(const Call& call, bool whole, const Turns& turns) {
+  BlocksCall blocks;
+  static_cast<Call&>(blocks) = call;
+  blocks.whole = whole;
+  if (call.ranks <= 2) return turns.launch(Body<4, 1>{}, blocks);
+  if (call.ranks <= 4) return turns.launch(Body<2, 3>{}, blocks);
+  return turns.launch(Body<1, kMaxRanks - 1>{}, blocks);
 }
 
 template <template <int, int> class Body>
@@ -77,9 +78,9 @@ cudaError_t launch_in_turns(const Call& call, const Shape& shape, int launched,
       if (shape.unroll == 1) return turns.launch(TreeTurn<1>{}, call);
       return turns.launch(TreeTurn<2>{}, call);
     case Kernel::reduce_scatter:
-      return launch_blocks<ScatterTurn>(call, shape, turns);
+      return launch_blocks<ScatterTurn>(call, shape.whole, turns);
     case Kernel::all_gather:
-      return launch_blocks<GatherTurn>(call, shape, turns);
+      return launch_blocks<GatherTurn>(call, shape.whole, turns);
     case Kernel::direct:
       return turns.launch(DirectTurn{}, static_cast<const DirectCall&>(call));
   }

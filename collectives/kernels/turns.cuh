@@ -92,19 +92,24 @@ struct DirectTurn : Turn<DirectCall, kThreads / 2, 2> {
   }
 };
 
-template <int kUnroll, int kPeers, bool kWhole>
-struct ScatterTurn : Turn<Call, kThreads / 2, 2> {
-  static __device__ __forceinline__ void run(const Call& call) {
+/// Of scatter_blocks() and gather_blocks().
+struct BlocksCall : Call {
+  bool whole = false;
+};
+
+template <int kUnroll, int kPeers>
+struct ScatterTurn : Turn<BlocksCall, kThreads / 2, 2> {
+  static __device__ __forceinline__ void run(const BlocksCall& call) {
     Patience patience(call);
-    scatter_blocks<Any, kUnroll, kPeers>(call, call.output, kWhole, patience, [] {});
+    scatter_blocks<Any, kUnroll, kPeers>(call, call.output, call.whole, patience, [] {});
   }
 };
 
-template <int kUnroll, int kPeers, bool kWhole>
-struct GatherTurn : Turn<Call, kThreads / 2, 2> {
-  static __device__ __forceinline__ void run(const Call& call) {
+template <int kUnroll, int kPeers>
+struct GatherTurn : Turn<BlocksCall, kThreads / 2, 2> {
+  static __device__ __forceinline__ void run(const BlocksCall& call) {
     Patience patience(call);
-    gather_blocks<kUnroll, kPeers>(call, call.input, kWhole, patience);
+    gather_blocks<kUnroll, kPeers>(call, call.input, call.whole, patience);
   }
 };
 
