@@ -134,14 +134,16 @@ PairGrid grid_of_moved(const MovedMessages& call, int blocks) noexcept {
 
 // A warp relays one channel at most.
 int least_blocks_of_moved(const MovedMessages& call) noexcept {
-  return std::max(least_blocks_of_pairs(call.tasks + call.relays),
-                  least_blocks_of_pairs(call.relays * kPairTurns));
+  return std::max(1, least_blocks_of_pairs(call.relays * kPairTurns));
 }
 
 cudaError_t enqueue_moved(MovedMessages& call, bool alone, const PairGrid& grid,
                           cudaStream_t stream) {
   call.tiles_at_once = grid.tiles_at_once(call.channels);
   call.enters = alone ? 1 : 0;
+  if (grid.blocks < least_blocks_of_pairs(call.tasks + call.relays)) {
+    return launch_moved_in_turns(call, grid.blocks, stream);
+  }
   return launch_moved(call, grid, stream);
 }
 

@@ -170,9 +170,12 @@ Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, Last& l
       std::any_of(launch.messages.begin(), launch.messages.begin() + call.first_copy,
                   [](const Message& message) { return message.goes_in_bulk(); });
   PairGrid grid = grid_of_pairs(call.tasks, launch.copied, blocks, in_bulk);
-  const int taken = take_share(grid.blocks, least_blocks_of_pairs(call.tasks), last).blocks;
+  const int taken = take_share(grid.blocks, 1, last).blocks;
   if (taken < grid.blocks) grid = grid_of_pairs(call.tasks, launch.copied, taken, in_bulk);
   call.tiles_at_once = grid.tiles_at_once(call.channels);
+  if (taken < least_blocks_of_pairs(call.tasks)) {
+    return check(launch_pairs_in_turns(call, taken, last.stream), "kernel launch");
+  }
   return check(launch_pairs(call, grid, last.stream), "kernel launch");
 }
 

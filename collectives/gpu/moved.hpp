@@ -26,7 +26,7 @@ MovedMessages messages_of_move(const Moves& what, const Call& entered, std::uint
 
 /// Over at most so many blocks.
 PairGrid grid_of_moved(const MovedMessages& call, int blocks) noexcept;
-/// Fewer have no warp for each of its channels.
+/// Fewer have no warp for each of the channels that it passes on.
 int least_blocks_of_moved(const MovedMessages& call) noexcept;
 
 /// Enqueues. `alone`: all that the rank gives and gets goes so; else a kernel that enters the call

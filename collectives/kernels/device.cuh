@@ -116,6 +116,12 @@ __device__ __forceinline__ T* block_memory() {
   return memory;
 }
 
+/// Memory of a block, as much as its launch gives it.
+__device__ __forceinline__ std::uint8_t* memory_of_launch() {
+  extern __shared__ __align__(16) std::uint8_t memory_given[];
+  return memory_given;
+}
+
 /// A word of block_memory(): what was done before is there for who reads the value.
 __device__ __forceinline__ void raise_in_block(std::uint32_t* at, std::uint32_t value) {
   asm volatile("red.release.cta.shared.max.u32 [%0], %1;" ::"r"(

@@ -158,6 +158,7 @@ inline void store_if_below(std::uint32_t i, std::uint32_t n, std::uint32_t* at,
   if (i < n) *at = word;
 }
 
+inline std::uint8_t* memory_of_launch() { return emulated::block->staged(); }
 inline std::uint32_t block_of_call() { return blockIdx.x; }
 inline std::uint32_t blocks_of_call() { return gridDim.x; }
 inline void begin_turn(std::uint32_t block, std::uint32_t blocks) {
