@@ -90,9 +90,9 @@ class Block {
 };
 inline thread_local Block* block = nullptr;
 
-/// Blocks that each GPU has room for, 0: any number, as at first unless GDRX_TEST_EMULATED_ROOM says
-/// another. Blocks get it in the order in which their kernels' turns came, and a kernel's in that
-/// of their numbers. Before the first kernel.
+/// Blocks that each GPU has room for, 0: any number, as at first unless GDRX_TEST_EMULATED_ROOM
+/// says another. Blocks get it in the order in which their kernels' turns came, and a kernel's in
+/// that of their numbers. Before the first kernel.
 void set_room(int blocks);
 
 /// Enqueues a kernel; when its turn comes, all of its blocks that have room run at once.
