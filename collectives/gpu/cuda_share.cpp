@@ -2,7 +2,6 @@
 // A path's share of its GPU: how many blocks a kernel gets, and what its graphs hold.
 #include <algorithm>
 #include <memory>
-#include <new>
 
 #include "collectives/gpu/capture.hpp"
 #include "collectives/gpu/cuda_path.hpp"

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "gdrx/clock.hpp"
 
