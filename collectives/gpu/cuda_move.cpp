@@ -15,7 +15,7 @@ namespace gdrx::gpu {
 Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
-  const Last* const last = GDRX_TRY(follow(to));
+  Last* const last = GDRX_TRY(follow(to));
   if (call_.ranks == 1) {
     if (what.sends[0].bytes == 0) return {};
     return copy(static_cast<const std::uint8_t*>(what.input) + what.sends[0].at,
@@ -28,7 +28,7 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
   call.output = what.output;
   call.timeout_ns = timeout_of(what.timeout);
   call.channels = channels_of(call_.ranks, blocks);
-  std::uint32_t grid = 1;
+  int grid = 1;
   call.type = static_cast<std::int32_t>(what.type);
   call.op = what.adds ? static_cast<std::int32_t>(*what.adds) : 0;
   call.finish_over = what.adds == ReduceOp::avg ? call_.ranks : 0;  // call_ has that of a launch
@@ -51,17 +51,25 @@ Result<void> CudaPath::move(const Moves& what, int blocks, void* stream) {
     call.sends[rank] = laid_out(what.sends[at]);
     call.receives[rank] = laid_out(what.receives[at]);
     for (const Move& run : {call.sends[rank], call.receives[rank]}) {
-      grid = std::max(grid, run.channels);
+      grid = std::max(grid, static_cast<int>(run.channels));
       if (!own) call.tiles = std::max(call.tiles, run.tiles());
     }
   }
-  if (large && !small) {
-    return check(enqueue_moved(*large, true, blocks, to), "kernel launch");
-  }
-  const LaunchMove launch = what.adds ? add_of(call) : launch_move;
-  GDRX_TRY(check(launch(call, static_cast<int>(grid), to), "kernel launch"));
+  if (!large || small) GDRX_TRY(launch_in_slots(call, what.adds.has_value(), grid, *last));
   if (!large) return {};
-  return check(enqueue_moved(*large, false, blocks, to), "kernel launch");
+  PairGrid shape = grid_of_moved(*large, blocks);
+  const int taken = take_share(shape.blocks, least_blocks_of_moved(*large), *last).blocks;
+  if (taken < shape.blocks) shape = grid_of_moved(*large, taken);
+  return check(enqueue_moved(*large, !small, shape, to), "kernel launch");
+}
+
+Result<void> CudaPath::launch_in_slots(const MoveCall& call, bool adds, int blocks, Last& last) {
+  const int taken = take_share(blocks, 1, last).blocks;
+  if (taken < blocks) {
+    return check(launch_move_in_turns(call, adds, blocks, taken, last.stream), "kernel launch");
+  }
+  const LaunchMove launch = adds ? add_of(call) : launch_move;
+  return check(launch(call, blocks, last.stream), "kernel launch");
 }
 
 }  // namespace gdrx::gpu

@@ -126,13 +126,24 @@ MovedMessages messages_of_move(const Moves& what, const Call& entered, std::uint
   return call;
 }
 
-cudaError_t enqueue_moved(MovedMessages& call, bool alone, int blocks, cudaStream_t stream) {
+PairGrid grid_of_moved(const MovedMessages& call, int blocks) noexcept {
   const std::uint64_t copied =
       call.end_copy == call.first_copy ? 0 : call.messages[call.first_copy].bytes;
-  const PairGrid grid =
-      grid_of_pairs(call.tasks + call.relays, copied, blocks, true, kWarpsOfMoved);
+  return grid_of_pairs(call.tasks + call.relays, copied, blocks, true, kWarpsOfMoved);
+}
+
+// A warp relays one channel at most.
+int least_blocks_of_moved(const MovedMessages& call) noexcept {
+  return std::max(1, least_blocks_of_pairs(call.relays * kPairTurns));
+}
+
+cudaError_t enqueue_moved(MovedMessages& call, bool alone, const PairGrid& grid,
+                          cudaStream_t stream) {
   call.tiles_at_once = grid.tiles_at_once(call.channels);
   call.enters = alone ? 1 : 0;
+  if (grid.blocks < least_blocks_of_pairs(call.tasks + call.relays)) {
+    return launch_moved_in_turns(call, grid.blocks, stream);
+  }
   return launch_moved(call, grid, stream);
 }
 

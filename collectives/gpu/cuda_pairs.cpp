@@ -119,14 +119,14 @@ Result<std::uint64_t> CudaPath::capture_of_all(std::span<void* const> streams) c
 }
 
 /// The first of them, which is then behind all.
-Result<cudaStream_t> CudaPath::join_all(std::span<void* const> streams,
-                                        unsigned long long capture) {
+Result<CudaPath::Last*> CudaPath::join_all(std::span<void* const> streams,
+                                           unsigned long long capture) {
   auto* const first = static_cast<cudaStream_t>(streams.front());
-  GDRX_TRY(follow(first, capture));
+  Last* const last = GDRX_TRY(follow(first, capture));
   for (void* other : streams) {
     if (other != first) GDRX_TRY(join(static_cast<cudaStream_t>(other), first));
   }
-  return first;
+  return last;
 }
 
 Result<void> CudaPath::leave_all(std::span<void* const> streams) {
@@ -139,19 +139,19 @@ Result<void> CudaPath::leave_all(std::span<void* const> streams) {
 
 Result<void> CudaPath::exchange(const Messages& what, int blocks) {
   const OnDevice here(device_);
-  cudaStream_t const stream = GDRX_TRY(join_all(what.streams, GDRX_TRY(together(what.streams))));
+  Last* const last = GDRX_TRY(join_all(what.streams, GDRX_TRY(together(what.streams))));
   if (count_of(what) <= kMessages) {
-    GDRX_TRY(launch_exchange(what, blocks, stream));
+    GDRX_TRY(launch_exchange(what, blocks, *last));
   } else {
     Messages some;
     for (std::size_t part = 0; count_of(some = part_of(what, part)) > 0; ++part) {
-      GDRX_TRY(launch_exchange(some, blocks, stream));
+      GDRX_TRY(launch_exchange(some, blocks, *last));
     }
   }
   return leave_all(what.streams);
 }
 
-Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, cudaStream_t stream) {
+Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, Last& last) {
   PairLaunch launch;
   PairCall& call = launch.call;
   static_cast<Call&>(call) = call_;
@@ -162,16 +162,21 @@ Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, cudaStr
   add_copies(launch, what.copies);
   if (launch.messages.size() > kMessagesAtOnce) {
     call.in_arena = 1;
-    GDRX_TRY(place(launch.messages, call, stream));
+    GDRX_TRY(place(launch.messages, call, last.stream));
   } else {
     std::copy(launch.messages.begin(), launch.messages.end(), call.messages);
   }
   const bool in_bulk =
       std::any_of(launch.messages.begin(), launch.messages.begin() + call.first_copy,
                   [](const Message& message) { return message.goes_in_bulk(); });
-  const PairGrid grid = grid_of_pairs(call.tasks, launch.copied, blocks, in_bulk);
+  PairGrid grid = grid_of_pairs(call.tasks, launch.copied, blocks, in_bulk);
+  const int taken = take_share(grid.blocks, 1, last).blocks;
+  if (taken < grid.blocks) grid = grid_of_pairs(call.tasks, launch.copied, taken, in_bulk);
   call.tiles_at_once = grid.tiles_at_once(call.channels);
-  return check(launch_pairs(call, grid, stream), "kernel launch");
+  if (taken < least_blocks_of_pairs(call.tasks)) {
+    return check(launch_pairs_in_turns(call, taken, last.stream), "kernel launch");
+  }
+  return check(launch_pairs(call, grid, last.stream), "kernel launch");
 }
 
 }  // namespace gdrx::gpu

@@ -135,6 +135,7 @@ Result<void> CudaPath::connect(std::span<const Ticket> tickets, Rank self) {
     call_.arena[rank] = arena->data();
     held_->peers.front().all.push_back(std::move(arena));
   }
+  join_gpu(tickets);
   return {};
 }
 
@@ -156,7 +157,7 @@ Result<CudaPath::Last*> CudaPath::follow(cudaStream_t stream, unsigned long long
   if (capture != 0) GDRX_TRY(watch(stream, capture));
   Last& last = capture == 0 ? eager_ : captured_;
   if (!last.launched || last.stream != stream || last.capture != capture) {
-    last = {stream, capture, true, EarlyStarts(sharing_, ticket_.processors)};
+    last = {stream, capture, true, EarlyStarts(sharing_, ticket_.processors), {}};
   }
   if (capture == 0) ++launches_;
   return &last;
@@ -257,8 +258,12 @@ Result<void> CudaPath::launch(const Work& what, const Shape& shape, void* stream
       signature_of(call_, shape, shape.kernel == Kernel::direct ? call_.place : what.parts,
                    what.collective, what.root);
   call_.op = static_cast<std::int32_t>(added_by(what.op));
+  const Taken taken = take_share(shape.blocks, 1, *last);
+  if (taken.blocks < shape.blocks) {
+    return check(launch_in_turns(call_, shape, taken.blocks, last->stream), "kernel launch");
+  }
   Shape placed = shape;
-  placed.early = last->starts.next(shape);
+  placed.early = !taken.crowded && last->starts.next(shape);
   const Launch launch = launch_of(call_);
   return check(launch(call_, placed, static_cast<cudaStream_t>(stream)), "kernel launch");
 }

@@ -70,6 +70,7 @@ class CudaPath final : public Path {
     unsigned long long capture = 0;
     bool launched = false;
     EarlyStarts starts{};
+    std::weak_ptr<GpuShare::Kept> kept{};  // by the graph that comes of it
   };
   Result<Last*> follow(cudaStream_t stream);  // the launch's own, as the next
   Result<Last*> follow(cudaStream_t stream, unsigned long long capture);
@@ -78,10 +79,20 @@ class CudaPath final : public Path {
   Result<void> watch(cudaStream_t stream, unsigned long long capture);
   Result<void> join(cudaStream_t from, cudaStream_t to);
   static Result<unsigned long long> together(std::span<void* const> streams);
-  Result<cudaStream_t> join_all(std::span<void* const> streams, unsigned long long capture);
+  Result<Last*> join_all(std::span<void* const> streams, unsigned long long capture);
   Result<void> leave_all(std::span<void* const> streams);
   Result<void> await_staged(Deadline deadline, const std::function<bool()>& gives_up);
-  Result<void> launch_exchange(const Messages& what, int blocks, cudaStream_t stream);
+  Result<void> launch_exchange(const Messages& what, int blocks, Last& last);
+  Result<void> launch_in_slots(const MoveCall& call, bool adds, int blocks, Last& last);
+  void join_gpu(std::span<const Ticket> tickets);
+  /// Blocks of the GPU that carry a kernel of so many.
+  struct Taken {
+    int blocks = 1;
+    bool crowded = false;  // nothing may be set up early
+  };
+  /// `least`: fewer cannot carry it.
+  Taken take_share(int blocks, int least, Last& last);
+  void keep(int blocks, bool crowded, Last& last);
   bool has_graphs() const noexcept;
   Result<void> copy(const void* input, void* output, std::uint64_t bytes, const Last& place);
   std::uint64_t timeout_of(const std::optional<std::chrono::milliseconds>& timeout) const noexcept;

@@ -30,7 +30,7 @@ Result<std::span<std::byte>> CudaPath::staging(std::uint64_t bytes) {
 
 Result<void> CudaPath::stage(const Staged& what) {
   const OnDevice here(device_);
-  cudaStream_t const stream = GDRX_TRY(join_all(what.streams, what.capture));
+  cudaStream_t const stream = GDRX_TRY(join_all(what.streams, what.capture))->stream;
   const Last place{stream, what.capture};
   for (const Messages::Copy& one : what.in) GDRX_TRY(copy(one.from, one.to, one.bytes, place));
   FlagStep turn;

@@ -12,6 +12,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/device_wait.hpp"
+#include "collectives/gpu/gpu_share.hpp"
 #include "collectives/gpu/pooled_memory.hpp"
 #include "collectives/gpu/windows.hpp"
 #include "collectives/kernels/call.hpp"
@@ -50,6 +51,7 @@ struct Held final : DeviceWait::Kept {
   bool met = false;  // all ranks have connected: from then on a peer's kernels may write to `own`
   bool together = false;  // until all have left: no kernel of any rank runs
   std::unique_ptr<OwnArena> own;
+  std::shared_ptr<GpuShare> share;  // of the GPU; null: of a rank alone
   std::list<PeerArenas> peers{1};
   std::vector<PeerProcess> processes;  // of the peers
   Windows windows;

@@ -24,8 +24,14 @@ bool has_messages(const Moves& what, int ranks, int self, std::uint64_t least) n
 MovedMessages messages_of_move(const Moves& what, const Call& entered, std::uint64_t least,
                                int blocks);
 
+/// Over at most so many blocks.
+PairGrid grid_of_moved(const MovedMessages& call, int blocks) noexcept;
+/// Fewer have no warp for each of the channels that it passes on.
+int least_blocks_of_moved(const MovedMessages& call) noexcept;
+
 /// Enqueues. `alone`: all that the rank gives and gets goes so; else a kernel that enters the call
 /// is ahead of it.
-cudaError_t enqueue_moved(MovedMessages& call, bool alone, int blocks, cudaStream_t stream);
+cudaError_t enqueue_moved(MovedMessages& call, bool alone, const PairGrid& grid,
+                          cudaStream_t stream);
 
 }  // namespace gdrx::gpu

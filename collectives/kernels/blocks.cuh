@@ -21,8 +21,8 @@ class Blocks {
       : call_(call),
         begin_(entry.half),
         packs_(packs_of(call.block)),
-        threads_(gridDim.x * blockDim.x),
-        thread_(blockIdx.x * blockDim.x + threadIdx.x) {}
+        threads_(blocks_of_call() * blockDim.x),
+        thread_(block_of_call() * blockDim.x + threadIdx.x) {}
 
   __device__ __forceinline__ std::uint32_t lane() const { return kUnroll * threads_; }
   __device__ __forceinline__ std::uint32_t tiles() const {

@@ -116,6 +116,12 @@ __device__ __forceinline__ T* block_memory() {
   return memory;
 }
 
+/// Memory of a block, as much as its launch gives it.
+__device__ __forceinline__ std::uint8_t* memory_of_launch() {
+  extern __shared__ __align__(16) std::uint8_t memory_given[];
+  return memory_given;
+}
+
 /// A word of block_memory(): what was done before is there for who reads the value.
 __device__ __forceinline__ void raise_in_block(std::uint32_t* at, std::uint32_t value) {
   asm volatile("red.release.cta.shared.max.u32 [%0], %1;" ::"r"(
@@ -150,6 +156,29 @@ __device__ __forceinline__ void store_if_below(std::uint32_t i, std::uint32_t n,
                "r"(n), "l"(at), "r"(word)
                : "memory");
 }
+
+/// Which block of a call this one is, and of how many. In turns both are the turn's: see turns.cuh.
+#ifdef GDRX_IN_TURNS
+__device__ __forceinline__ std::uint32_t* words_of_turn() {
+  __shared__ std::uint32_t words[2];
+  return words;
+}
+__device__ __forceinline__ std::uint32_t block_of_call() { return words_of_turn()[0]; }
+__device__ __forceinline__ std::uint32_t blocks_of_call() { return words_of_turn()[1]; }
+
+/// Every thread calls it: the block is done with the turn before.
+__device__ __forceinline__ void begin_turn(std::uint32_t block, std::uint32_t blocks) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    words_of_turn()[0] = block;
+    words_of_turn()[1] = blocks;
+  }
+  __syncthreads();
+}
+#else
+__device__ __forceinline__ std::uint32_t block_of_call() { return blockIdx.x; }
+__device__ __forceinline__ std::uint32_t blocks_of_call() { return gridDim.x; }
+#endif
 
 /// Here, and not where it is needed: before begin() that costs nothing.
 __device__ __forceinline__ std::uint32_t worked_out(std::uint32_t value) {

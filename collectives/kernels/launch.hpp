@@ -28,8 +28,18 @@ cudaError_t launch_moved(const MovedMessages& call, const PairGrid& grid, cudaSt
 /// Of moves of one length that add up what comes: see add.cuh.
 LaunchMove add_of(const MoveCall& call);
 
+/// The two above in turns, by so many blocks of the GPU, fewer than the call has: see turns.cuh.
+cudaError_t launch_in_turns(const Call& call, const Shape& shape, int launched,
+                            cudaStream_t stream);
+cudaError_t launch_move_in_turns(const MoveCall& call, bool adds, int blocks, int launched,
+                                 cudaStream_t stream);
+
 /// What goes between this rank and others: see pair.cuh.
 cudaError_t launch_pairs(const PairCall& call, const PairGrid& grid, cudaStream_t stream);
+/// It, and launch_moved(), by so few blocks that a warp has more than kPairTurns channels. Of a
+/// MovedMessages at most kPairWarps relays a block.
+cudaError_t launch_pairs_in_turns(const PairCall& call, int launched, cudaStream_t stream);
+cudaError_t launch_moved_in_turns(const MovedMessages& call, int launched, cudaStream_t stream);
 /// Into the arena of `call`'s rank, ahead of a launch whose messages lie there.
 cudaError_t launch_messages(const MessageBatch& batch, const Call& call, cudaStream_t stream);
 

@@ -21,7 +21,8 @@ namespace gdrx::gpu {
 
 /// In a sender's arena: what the receiver's block of this number has emptied.
 __device__ __forceinline__ Room* room_of(const Call& call, int sender, int receiver) {
-  return reinterpret_cast<Room*>(call.arena[sender] + kRoomsAt) + blockIdx.x * kMaxRanks + receiver;
+  return reinterpret_cast<Room*>(call.arena[sender] + kRoomsAt) + block_of_call() * kMaxRanks +
+         receiver;
 }
 
 /// This block's chunk of a run in a tile.
@@ -30,8 +31,8 @@ struct Chunk {
   std::uint32_t packs;  // 0: it has none
 
   __device__ __forceinline__ Chunk(const Move& run, std::uint32_t tile) : first(0), packs(0) {
-    const std::uint32_t chunk = tile * run.channels + blockIdx.x;
-    if (blockIdx.x >= run.channels || chunk >= run.chunks) return;
+    const std::uint32_t chunk = tile * run.channels + block_of_call();
+    if (block_of_call() >= run.channels || chunk >= run.chunks) return;
     first = std::uint64_t{chunk} * run.width;
     const std::uint64_t rest = packs_of(run.bytes) - first;
     packs = rest < run.width ? static_cast<std::uint32_t>(rest) : run.width;
@@ -45,7 +46,7 @@ class Attendant {
   __device__ __forceinline__ Attendant(const MoveCall& call, const Entry& entry)
       : call_(call), entry_(entry), peer_(static_cast<int>(threadIdx.x % 32)) {
     if (peer_ >= call.ranks || peer_ == call.rank) return;
-    heard_ = blockIdx.x != 0;
+    heard_ = block_of_call() != 0;
     const std::uint32_t tiles = call.receives[peer_].tiles();
     awaits_ = tiles > call.channels.sets ? tiles - call.channels.sets : 0;
   }
@@ -150,7 +151,7 @@ class Mover {
   /// Of this block's set, lane after lane.
   __device__ __forceinline__ std::uint32_t first_slot(std::uint32_t set) const {
     const auto lanes = static_cast<std::uint32_t>(call_.ranks - 1);
-    return entry_.half + (set * call_.channels.count + blockIdx.x) * lanes * kWidth;
+    return entry_.half + (set * call_.channels.count + block_of_call()) * lanes * kWidth;
   }
 
   /// A tile that one peer has no part in has none in any later one either.
@@ -163,7 +164,7 @@ class Mover {
       std::uint32_t room = 0;
       do {
         room = emptied_by_peer(word, entry_.calls) + call_.channels.sets;
-      } while (tile >= room && guard_.keep_waiting(to, Stage::sending, blockIdx.x));
+      } while (tile >= room && guard_.keep_waiting(to, Stage::sending, block_of_call()));
       guard_.arrived();
       room_ = room < room_ ? room : room_;
     }

@@ -37,12 +37,9 @@ __device__ __forceinline__ bool goes_on(const Call& call) {
   return is_of(control->owner, call.owner) && control->aborted == 0;
 }
 
-/// Where the call is entered here, a block's last warp carries nothing; the first block's hears the
-/// peers.
-template <InBulk kBulk>
-__global__ void __launch_bounds__((kPairWarps + 1) * 32, kBulk == InBulk::staged ? 1 : 2)
-    move_messages(const __grid_constant__ MovedMessages call) {
-  const std::uint32_t warps = blockDim.x / 32 - call.enters;
+/// Where the call is entered here, a block's last warp, behind the `warps` that carry, carries
+/// nothing; the first block's hears the peers. False: this warp has no more to do.
+__device__ __forceinline__ bool enter_if_alone(const MovedMessages& call, std::uint32_t warps) {
   if (call.enters != 0) {
     WaitGuard guard(call);
     const Announcement announcement(call);
@@ -53,9 +50,17 @@ __global__ void __launch_bounds__((kPairWarps + 1) * 32, kBulk == InBulk::staged
     advance_epoch(call, entry, false);
     if (threadIdx.x / 32 == warps) {
       if (blockIdx.x == 0) hear_all(call, entry, guard);
-      return;
+      return false;
     }
   }
+  return true;
+}
+
+template <InBulk kBulk>
+__global__ void __launch_bounds__((kPairWarps + 1) * 32, kBulk == InBulk::staged ? 1 : 2)
+    move_messages(const __grid_constant__ MovedMessages call) {
+  const std::uint32_t warps = blockDim.x / 32 - call.enters;
+  if (!enter_if_alone(call, warps)) return;
   if (!all_of_warp(goes_on(call))) return;
   Carrier<kPairTurns, kBulk, PairRelay<kBulk>> carrier(call, warps);
   carrier.carry();

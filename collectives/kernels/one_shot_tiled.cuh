@@ -12,16 +12,15 @@ namespace gdrx::gpu {
 /// slots are used in turn, two at least: with one, both ranks would wait for room before they
 /// receive. A peer that is a call ahead has received all that this rank sends, and needs no room.
 template <class E, int kUnroll>
-__global__ void __launch_bounds__(kThreads / 2 + 32, 2)
-    one_shot_tiled(const __grid_constant__ Call call) {
+__device__ __forceinline__ void run_one_shot_tiled(const Call& call) {
   using Packs = Batch<kUnroll, 1>;
   begin<false>();
   WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
   const std::uint32_t workers = blockDim.x - 32;
-  const std::uint32_t threads = gridDim.x * workers;
-  const std::uint32_t thread = blockIdx.x * workers + threadIdx.x;
+  const std::uint32_t threads = blocks_of_call() * workers;
+  const std::uint32_t thread = block_of_call() * workers + threadIdx.x;
   const std::uint32_t width = kUnroll * threads;
   const std::uint64_t packs = packs_of(call.bytes);
   const auto tiles = static_cast<std::uint32_t>((packs + width - 1) / width);
@@ -48,7 +47,7 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   advance_epoch(call, entry, false);
   const Emptied emptied(by_warp, workers / 32);
   if (!works) {
-    emptied.tell(&control_of(call, peer)->room[blockIdx.x], entry.calls, tiles);
+    emptied.tell(&control_of(call, peer)->room[block_of_call()], entry.calls, tiles);
     return;
   }
 
@@ -57,8 +56,8 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
   std::uint32_t coming = 0;
   const auto send_tile = [&](std::uint32_t tile, const Pack* from) {
     while (tile >= room) {
-      room = emptied_by_peer(&control->room[blockIdx.x], entry.calls) + sets;
-      if (tile >= room && !guard.keep_waiting(peer, Stage::sending, blockIdx.x)) break;
+      room = emptied_by_peer(&control->room[block_of_call()], entry.calls) + sets;
+      if (tile >= room && !guard.keep_waiting(peer, Stage::sending, block_of_call())) break;
     }
     guard.arrived();
 #pragma unroll
@@ -96,6 +95,12 @@ __global__ void __launch_bounds__(kThreads / 2 + 32, 2)
       ahead[i] = later[i];
     }
   }
+}
+
+template <class E, int kUnroll>
+__global__ void __launch_bounds__(kThreads / 2 + 32, 2)
+    one_shot_tiled(const __grid_constant__ Call call) {
+  run_one_shot_tiled<E, kUnroll>(call);
 }
 
 }  // namespace gdrx::gpu

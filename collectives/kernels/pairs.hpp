@@ -199,6 +199,12 @@ constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int 
   return grid;
 }
 
+/// Fewer blocks have no turn of a warp for each task.
+constexpr int least_blocks_of_pairs(std::uint32_t tasks) noexcept {
+  constexpr std::uint32_t kOfABlock = kPairWarps * kPairTurns;
+  return static_cast<int>((tasks + kOfABlock - 1) / kOfABlock);
+}
+
 /// Some of the messages, on their way into the arena.
 struct MessageBatch {
   std::uint32_t first = 0;

@@ -13,13 +13,13 @@ namespace gdrx::gpu {
 /// written again a tile later. Its writer has then seen what its reader sent after one of the two
 /// fences below, and the slot was cleared before that fence.
 template <class E, int kUnroll>
-__global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ Call call) {
+__device__ __forceinline__ void run_ring(const Call& call) {
   begin<false>();
   WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
-  const std::uint32_t threads = gridDim.x * blockDim.x;
-  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t threads = blocks_of_call() * blockDim.x;
+  const std::uint32_t thread = block_of_call() * blockDim.x + threadIdx.x;
   const int position = call.ring.position;
   std::uint8_t* const arena = call.arena[call.rank];
   std::uint8_t* const right = call.arena[call.ring.right];
@@ -91,6 +91,11 @@ __global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ 
     }
     block_fence();
   }
+}
+
+template <class E, int kUnroll>
+__global__ void __launch_bounds__(kThreads / 2, 2) ring(const __grid_constant__ Call call) {
+  run_ring<E, kUnroll>(call);
 }
 
 }  // namespace gdrx::gpu

@@ -15,9 +15,9 @@ class Branches {
   static constexpr int kFromParent = 2;  // 0 and 1: from the children
 
   __device__ __forceinline__ Branches(const Call& call, int unroll)
-      : tree_(blockIdx.x % 2),
-        threads_(gridDim.x / 2 * blockDim.x),
-        thread_(blockIdx.x / 2 * blockDim.x + threadIdx.x),
+      : tree_(block_of_call() % 2),
+        threads_(blocks_of_call() / 2 * blockDim.x),
+        thread_(block_of_call() / 2 * blockDim.x + threadIdx.x),
         width_(static_cast<std::uint32_t>(unroll) * threads_) {
     const std::uint64_t packs = packs_of(call.bytes);
     half_ = (packs + 1) / 2;
@@ -52,7 +52,7 @@ class Branches {
 /// after the fence that followed their clearing. Of those that the parent writes: it has then
 /// received what went up for the second tile, sent after such a fence, too.
 template <class E, int kUnroll>
-__global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ Call call) {
+__device__ __forceinline__ void run_tree(const Call& call) {
   begin<false>();
   WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
@@ -138,6 +138,11 @@ __global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ 
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) now[i] = next[i];
   }
+}
+
+template <class E, int kUnroll>
+__global__ void __launch_bounds__(kThreads / 2, 2) tree(const __grid_constant__ Call call) {
+  run_tree<E, kUnroll>(call);
 }
 
 }  // namespace gdrx::gpu

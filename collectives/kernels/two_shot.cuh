@@ -11,14 +11,13 @@ namespace gdrx::gpu {
 /// One tile: the grid covers an n-th with kUnroll packs a thread. Whatever can be known before the
 /// kernel ahead has ended is worked out before.
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
-    two_shot(const __grid_constant__ Call call) {
+__device__ __forceinline__ void run_two_shot(const Call& call) {
   using Packs = Batch<kUnroll, kPeers>;
   WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
-  const std::uint32_t threads = gridDim.x * blockDim.x;
-  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t threads = blocks_of_call() * blockDim.x;
+  const std::uint32_t thread = block_of_call() * blockDim.x + threadIdx.x;
   const std::uint32_t lane = kUnroll * threads;
   const std::uint32_t set = static_cast<std::uint32_t>(call.ranks - 1) * lane;
   const auto packs = static_cast<std::uint32_t>(packs_of(call.bytes));
@@ -91,15 +90,14 @@ __global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
 /// three: their writer has then received what this block sent after the fence that followed their
 /// clearing.
 template <class E, int kUnroll, int kPeers>
-__global__ void __launch_bounds__(kThreads / 2, 2)
-    two_shot_tiled(const __grid_constant__ Call call) {
+__device__ __forceinline__ void run_two_shot_tiled(const Call& call) {
   using Packs = Batch<kUnroll, kPeers>;
   begin<false>();
   WaitGuard guard(call);
   const UserBuffer input(call.input, call.bytes);
   const Sums output(call);
-  const std::uint32_t threads = gridDim.x * blockDim.x;
-  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t threads = blocks_of_call() * blockDim.x;
+  const std::uint32_t thread = block_of_call() * blockDim.x + threadIdx.x;
   const std::uint32_t lane = kUnroll * threads;
   const std::uint32_t set = static_cast<std::uint32_t>(call.ranks - 1) * lane;
   const Tiling tiling(call, lane);
@@ -169,6 +167,18 @@ __global__ void __launch_bounds__(kThreads / 2, 2)
     if (tile + 1 < tiles) scatter(tile + 1);
     reduce(tile);
   }
+}
+
+template <class E, int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kThreads, is_light(kUnroll, kPeers) ? 2 : 1)
+    two_shot(const __grid_constant__ Call call) {
+  run_two_shot<E, kUnroll, kPeers>(call);
+}
+
+template <class E, int kUnroll, int kPeers>
+__global__ void __launch_bounds__(kThreads / 2, 2)
+    two_shot_tiled(const __grid_constant__ Call call) {
+  run_two_shot_tiled<E, kUnroll, kPeers>(call);
 }
 
 }  // namespace gdrx::gpu

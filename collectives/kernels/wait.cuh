@@ -163,7 +163,7 @@ template <bool kLight>
 __device__ __forceinline__ void begin() {
 #if __CUDA_ARCH__ >= 900
   if (!kLight) return;
-  const bool tiny = is_tiny(gridDim.x * blockDim.x);
+  const bool tiny = is_tiny(blocks_of_call() * blockDim.x);
   if (tiny) let_next_start();
   await_last();
   if (!tiny) let_next_start();
@@ -186,7 +186,7 @@ __device__ __forceinline__ bool before(std::uint64_t a, std::uint64_t b) {
 
 /// This block's words in a rank's arena: of each peer the call whose block of this number is done.
 __device__ __forceinline__ std::uint32_t* left_of(const Call& call, int rank) {
-  return reinterpret_cast<std::uint32_t*>(call.arena[rank] + kLeftAt) + blockIdx.x * kMaxRanks;
+  return reinterpret_cast<std::uint32_t*>(call.arena[rank] + kLeftAt) + block_of_call() * kMaxRanks;
 }
 
 /// How a rank tells its peers what it enters: a store a peer, by a thread of its own of the first
@@ -195,7 +195,7 @@ class Announcement {
  public:
   __device__ __forceinline__ explicit Announcement(const Call& call)
       : wanted_(worked_out(
-            blockIdx.x == 0 && threadIdx.x < static_cast<unsigned>(call.ranks) ? 1U : 0U)),
+            block_of_call() == 0 && threadIdx.x < static_cast<unsigned>(call.ranks) ? 1U : 0U)),
         to_(worked_out(&control_of(call, wanted_ != 0 ? static_cast<int>(threadIdx.x) : call.rank)
                             ->entered[0][call.rank])) {}
 
@@ -236,7 +236,7 @@ __device__ __forceinline__ Entry entry_barrier(const Call& call, Control* contro
     announcement.make(calls, mine);
   } else {
     if (!is_of(owner, call.owner)) end_thread();
-    if (blockIdx.x == 0 && peer < call.ranks) fence_system();
+    if (block_of_call() == 0 && peer < call.ranks) fence_system();
     announcement.make(calls, mine);
     if (peer < call.ranks && peer != call.rank) {
       Pack seen;
@@ -275,7 +275,7 @@ __device__ __forceinline__ void exit_barrier(const Call& call, const Entry& entr
   fence_system();
   store_shared(left_of(call, peer) + call.rank, done);
   while (before(load_shared(left_of(call, call.rank) + peer), done) &&
-         guard.keep_waiting(peer, Stage::leaving, blockIdx.x)) {
+         guard.keep_waiting(peer, Stage::leaving, block_of_call())) {
   }
   fence_system();
 }
@@ -286,7 +286,7 @@ __device__ __forceinline__ void advance_epoch(const Call& call, const Entry& ent
   __syncthreads();
   if (threadIdx.x != 0) return;
   Control* control = control_of(call, call.rank);
-  if (atomicAdd(&control->arrivals, 1) != gridDim.x - 1) return;
+  if (atomicAdd(&control->arrivals, 1) != blocks_of_call() - 1) return;
   control->arrivals = 0;
   *reinterpret_cast<volatile unsigned long long*>(control) =
       static_cast<unsigned long long>(call.owner | (whole ? 1U : 0U)) << 32 | (entry.calls + 1);

@@ -158,6 +158,15 @@ inline void store_if_below(std::uint32_t i, std::uint32_t n, std::uint32_t* at,
   if (i < n) *at = word;
 }
 
+inline std::uint8_t* memory_of_launch() { return emulated::block->staged(); }
+inline std::uint32_t block_of_call() { return blockIdx.x; }
+inline std::uint32_t blocks_of_call() { return gridDim.x; }
+inline void begin_turn(std::uint32_t block, std::uint32_t blocks) {
+  __syncthreads();
+  blockIdx.x = block;
+  gridDim.x = blocks;
+}
+
 inline std::uint32_t worked_out(std::uint32_t value) { return value; }
 template <class T>
 T* worked_out(T* value) {

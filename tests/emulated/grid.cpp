@@ -2,7 +2,11 @@
 #include "tests/emulated/grid.hpp"
 
 #include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -12,14 +16,63 @@
 namespace gdrx::emulated {
 namespace {
 
+int blocks_with_room() {
+  const char* text = std::getenv("GDRX_TEST_EMULATED_ROOM");
+  return text != nullptr ? std::atoi(text) : 0;
+}
+int room_of_gpus = blocks_with_room();
+
+/// A GPU's multiprocessors: who came first is served first, and nobody overtakes.
+class Room {
+ public:
+  /// For so many blocks; the first one's number in the queue.
+  std::uint64_t queue(int blocks) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(last_, last_ + static_cast<std::uint64_t>(blocks));
+  }
+  void take(std::uint64_t number) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return next_ == number && taken_ < room_of_gpus; });
+    ++next_;
+    ++taken_;
+    changed_.notify_all();
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --taken_;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t last_ = 0, next_ = 0;
+  int taken_ = 0;
+};
+
+Room& room_of(int device) {
+  static std::array<Room, 64>& all = *new std::array<Room, 64>;  // streams outlive main()
+  return all[static_cast<std::size_t>(device) % all.size()];
+}
+
+/// What a thread of the GPU finds when it goes on: others had the CPU's thread meanwhile.
+struct Self {
+  Place thread = threadIdx, block = blockIdx, grid = gridDim;
+  void restore() const {
+    threadIdx = thread;
+    blockIdx = block;
+    gridDim = grid;
+  }
+};
+
 void run_block(int index, int blocks, int threads, const std::function<void()>& kernel) {
   Block mine(threads);
   block = &mine;
-  blockIdx.x = static_cast<std::uint32_t>(index);
   blockDim.x = static_cast<std::uint32_t>(threads);
-  gridDim.x = static_cast<std::uint32_t>(blocks);
   run_fibers(threads, [&](int thread) {
     threadIdx.x = static_cast<std::uint32_t>(thread);
+    blockIdx.x = static_cast<std::uint32_t>(index);
+    gridDim.x = static_cast<std::uint32_t>(blocks);
     try {
       kernel();
     } catch (const Ended&) {  // early
@@ -31,9 +84,9 @@ void run_block(int index, int blocks, int threads, const std::function<void()>& 
 }  // namespace
 
 void yield() {
-  const Place self = threadIdx;
+  const Self self;
   switch_fiber();
-  threadIdx = self;
+  self.restore();
 }
 
 void Meeting::pass() {
@@ -45,9 +98,9 @@ void Meeting::pass() {
 void Meeting::meet() {
   const std::uint64_t before = passed_;
   if (++arrived_ == members_) return pass();
-  const Place self = threadIdx;
+  const Self self;
   wait_while(passed_, before);
-  threadIdx = self;
+  self.restore();
 }
 
 void Meeting::leave() {
@@ -97,13 +150,22 @@ void Block::leave() {
   meeting_.leave();
 }
 
+void set_room(int blocks) { room_of_gpus = blocks; }
+
 cudaError_t launch(cudaStream_t stream, int blocks, int threads, std::function<void()> kernel) {
+  int device = 0;
+  cudaGetDevice(&device);
   return enqueue(stream, [=, kernel = std::move(kernel)] {
+    Room& room = room_of(device);
+    const std::uint64_t first = room_of_gpus > 0 ? room.queue(blocks) : 0;
+    const auto run = [&](int b) {
+      if (room_of_gpus > 0) room.take(first + static_cast<std::uint64_t>(b));
+      run_block(b, blocks, threads, kernel);
+      if (room_of_gpus > 0) room.leave();
+    };
     std::vector<std::thread> others;
-    for (int b = 1; b < blocks; ++b) {
-      others.emplace_back(run_block, b, blocks, threads, std::cref(kernel));
-    }
-    run_block(0, blocks, threads, kernel);
+    for (int b = 1; b < blocks; ++b) others.emplace_back(run, b);
+    run(0);
     for (std::thread& other : others) other.join();
   });
 }

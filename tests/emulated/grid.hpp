@@ -90,7 +90,12 @@ class Block {
 };
 inline thread_local Block* block = nullptr;
 
-/// Enqueues a kernel; when its turn comes, all of its blocks run at once.
+/// Blocks that each GPU has room for, 0: any number, as at first unless GDRX_TEST_EMULATED_ROOM
+/// says another. Blocks get it in the order in which their kernels' turns came, and a kernel's in
+/// that of their numbers. Before the first kernel.
+void set_room(int blocks);
+
+/// Enqueues a kernel; when its turn comes, all of its blocks that have room run at once.
 cudaError_t launch(cudaStream_t stream, int blocks, int threads, std::function<void()> kernel);
 
 }  // namespace gdrx::emulated

@@ -16,7 +16,8 @@ namespace gdrx::emulated {
 
 class Ranks {
  public:
-  /// Dealt out over `gpus` GPUs in turn, as positions_of() then has them.
+  /// Dealt out over `gpus` GPUs in turn, as positions_of() then has them. Their kernels run on one
+  /// each, as far as there are.
   explicit Ranks(int ranks, int gpus = 2, double timeout_s = 120);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -38,6 +39,8 @@ class Ranks {
 
   /// Of the kernels that rank r launches from now on.
   void set_timeout(int r, double seconds) { timeouts_[static_cast<std::size_t>(r)] = seconds; }
+  /// Of the GPU, that carry the kernels that rank r launches from now on; 0: as many as each has.
+  void set_launched(int r, int blocks) { launched_[static_cast<std::size_t>(r)] = blocks; }
   /// Its peers see it in the first call, of this kind, which it does not run.
   void pretend_to_enter(int r, const gpu::Shape& shape, DataType type, ReduceOp op,
                         std::uint64_t bytes);
@@ -59,6 +62,7 @@ class Ranks {
   std::vector<cudaStream_t> streams_;
   std::vector<std::int32_t> positions_;
   std::vector<double> timeouts_;
+  std::vector<int> launched_;
 };
 
 }  // namespace gdrx::emulated

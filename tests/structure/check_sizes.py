@@ -11,11 +11,11 @@ import pathlib, re, sys, tempfile
 LONGEST, MOST = 60, 15
 FOLDERS = ["include", "base", "topo", "doctor", "transport", "collectives", "plugin", "tools", "mpi-tests", "python/csrc"]
 LONG = {
-    "collectives/kernels/one_shot_tiled.cuh one_shot_tiled": 84,
-    "collectives/kernels/ring.cuh ring": 79,
-    "collectives/kernels/tree.cuh tree": 87,
-    "collectives/kernels/two_shot.cuh two_shot": 73,
-    "collectives/kernels/two_shot.cuh two_shot_tiled": 78,
+    "collectives/kernels/one_shot_tiled.cuh run_one_shot_tiled": 84,
+    "collectives/kernels/ring.cuh run_ring": 79,
+    "collectives/kernels/tree.cuh run_tree": 87,
+    "collectives/kernels/two_shot.cuh run_two_shot": 73,
+    "collectives/kernels/two_shot.cuh run_two_shot_tiled": 78,
     "base/config.cpp own_variables": 125,
     "doctor/checks/pci.cpp check_gpu_nic_distance": 63,
     "transport/ucx/device.cpp UcxDevice::open": 73,

@@ -3,12 +3,14 @@
 // GDRX_EMULATED_PROCESSORS how many multiprocessors each has (3); with GDRX_EMULATED_LATE_CONTEXTS
 // cudaSetDevice makes no context, as before CUDA 12.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -23,6 +25,20 @@ int setting(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr && std::atoi(text) > 0 ? std::atoi(text) : otherwise;
 }
+
+/// Processes with the same one have the same GPUs: those that a program forked or started, and the
+/// ranks of a job. Others, that run beside it, have their own.
+std::uint64_t machine() {
+  const std::hash<std::string> hash;
+  if (const char* named = std::getenv("GDRX_TEST_EMULATED_MACHINE")) return hash(named);
+  for (const char* name : {"PMIX_NAMESPACE", "PMI_JOBID", "OMPI_COMM_WORLD_SIZE"}) {
+    if (const char* job = std::getenv(name)) return hash(job);
+  }
+  const std::string own = std::to_string(getpid());
+  setenv("GDRX_TEST_EMULATED_MACHINE", own.c_str(), 0);
+  return hash(own);
+}
+const std::uint64_t kMachine = machine();  // before anybody forks
 
 std::array<CUctx_st, kMostDevices>& contexts() {
   static std::array<CUctx_st, kMostDevices> all = [] {
@@ -107,7 +123,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int device) {
   if (!exists(device)) return told(cudaErrorInvalidDevice);
   *found = {};
   std::snprintf(found->name, sizeof found->name, "gdrx emulated GPU");
-  std::snprintf(found->uuid.bytes, sizeof found->uuid.bytes, "emulated %02x", device & 0xff);
+  std::memcpy(found->uuid.bytes, &kMachine, sizeof kMachine);
+  std::memcpy(found->uuid.bytes + sizeof kMachine, &device, sizeof device);
   found->multiProcessorCount = setting("GDRX_EMULATED_PROCESSORS", 3);
   found->pciBusID = device + 1;
   found->major = 9;

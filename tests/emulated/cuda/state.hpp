@@ -19,6 +19,11 @@
 
 #include "tests/emulated/cuda/enqueue.hpp"
 
+struct CUgraph_st {
+  std::vector<gdrx::emulated::Work> nodes;
+  std::vector<std::shared_ptr<void>> objects;
+};
+
 /// A device's primary context; there is no other.
 struct CUctx_st {
   int device;
@@ -56,8 +61,9 @@ struct Capture {
   unsigned long long id = 0;
   std::atomic<bool> valid{true};
   std::mutex mutex;
-  std::vector<Work> nodes;      // in an order that any of their dependencies allow
-  std::vector<Member> members;  // the first began it
+  std::vector<Work> nodes;            // in an order that any of their dependencies allow
+  std::unique_ptr<CUgraph_st> graph;  // what they go into
+  std::vector<Member> members;        // the first began it
 };
 
 /// Refused while this thread captures a stream, which is then invalid.
@@ -75,11 +81,12 @@ struct Point {
 
 }  // namespace gdrx::emulated
 
-struct CUgraph_st {
-  std::vector<gdrx::emulated::Work> nodes;
+struct CUuserObject_st {
+  std::shared_ptr<void> held;
 };
 struct CUgraphExec_st {
   std::shared_ptr<const std::vector<gdrx::emulated::Work>> nodes;
+  std::vector<std::shared_ptr<void>> objects;
 };
 struct CUevent_st {
   std::mutex mutex;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: a thread each, which does one thing after the other. Events, captures, graphs. A graph's
-// nodes run in the order in which they were captured, though some could run beside each other.
+// Streams: a thread each, which does one thing after the other. Events, captures.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -297,6 +296,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (stream == nullptr) return told(cudaErrorStreamCaptureImplicit);
   auto capture = std::make_shared<Capture>();
   capture->id = ++ids;
+  capture->graph = std::make_unique<CUgraph_st>();
   capture->members.push_back({shared(stream), true});
   const std::scoped_lock lock(stream->mutex, global_mutex);
   if (stream->capture) return told(cudaErrorIllegalState);
@@ -328,7 +328,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   remove(all_captures, capture);
   if (!capture->valid) return told(cudaErrorStreamCaptureInvalidated);
   if (!whole) return told(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{std::move(capture->nodes)};
+  capture->graph->nodes = std::move(capture->nodes);
+  *graph = capture->graph.release();
   return cudaSuccess;
 }
 
@@ -352,8 +353,9 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t named, cudaStreamCaptureStatus* status,
-                                     unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
-                                     const cudaGraphEdgeData**, std::size_t*) {
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                     std::size_t*) {
   CUstream_st& stream = *meant(named);
   const std::lock_guard lock(stream.mutex);
   *status = cudaStreamCaptureStatusNone;
@@ -361,26 +363,6 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t named, cudaStreamCaptureStatus
   *status =
       stream.capture->valid ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated;
   if (id != nullptr) *id = stream.capture->id;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
-  *made = new CUgraphExec_st{std::make_shared<const std::vector<Work>>(graph->nodes)};
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  return told(enqueue(stream, [nodes = graph->nodes] {
-    for (const Work& node : *nodes) node();
-  }));
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  delete graph;
+  if (graph != nullptr) *graph = stream.capture->graph.get();
   return cudaSuccess;
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/gpu/gpu_share.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "collectives/gpu/share_page.hpp"
+
+namespace gdrx::gpu {
+namespace {
+
+/// By folder and GPU. A page goes with the last row that this process has on it.
+struct Pages {
+  using Name = std::pair<std::string, std::array<std::uint8_t, 16>>;
+  std::mutex mutex;
+  std::map<Name, std::unique_ptr<SharePage>> all;
+  std::vector<std::unique_ptr<SharePage>> of_parent;  // in a child of fork(): its copies of shares
+};
+// Never destroyed: CUDA may tell of a graph's end after main().
+Pages& pages() {
+  static Pages& instance = *new Pages;
+  return instance;
+}
+
+constexpr std::chrono::seconds kBetweenCounts{1};
+constexpr std::size_t kSideBySide = 2;  // communicators that never keep each other out
+
+bool has_more_communicators(std::span<const ShareRow> rows, std::size_t than) noexcept {
+  std::array<std::uint64_t, kSideBySide> seen{};
+  std::size_t count = 0;
+  for (const ShareRow& row : rows) {
+    const auto end = seen.begin() + static_cast<std::ptrdiff_t>(count);
+    if (std::find(seen.begin(), end, row.communicator) != end) continue;
+    if (count == than) return true;
+    seen[count++] = row.communicator;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept {
+  if (!has_more_communicators(rows, kSideBySide)) return 0;
+  const auto room = static_cast<std::uint64_t>(std::max(processors - 1, 1));
+  for (std::uint64_t share = room; share > 1; --share) {
+    std::uint64_t all = 0;
+    for (const ShareRow& row : rows) {
+      all += std::max(share, std::min<std::uint64_t>(row.kept, room));
+    }
+    if (all <= room) return static_cast<std::uint32_t>(share);
+  }
+  return 1;
+}
+
+std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& device, int processors,
+                                         std::uint64_t communicator, const std::string& folder) {
+  const std::lock_guard lock(pages().mutex);
+  // An empty folder's pages are this process's alone.
+  for (const std::string& where : {folder, std::string()}) {
+    const auto found = pages().all.try_emplace({where, device}).first;
+    if (found->second && !found->second->is_here()) {
+      pages().of_parent.push_back(std::move(found->second));
+    }
+    if (!found->second) found->second = SharePage::open(where, device);
+    SharePage* const page = found->second.get();
+    const auto row = page != nullptr ? page->add(communicator, processors) : std::nullopt;
+    if (row) return std::shared_ptr<GpuShare>(new GpuShare(*page, *row, processors));
+    if (page == nullptr || page->is_unused()) pages().all.erase(found);
+  }
+  return nullptr;
+}
+
+GpuShare::~GpuShare() {
+  const std::lock_guard lock(pages().mutex);
+  page_.remove(row_, processors_);
+  if (page_.is_unused()) {
+    std::erase_if(pages().all, [&](const auto& one) { return one.second.get() == &page_; });
+  }
+}
+
+int GpuShare::most() noexcept {
+  const std::uint32_t share = page_.share();
+  return __builtin_expect(share == 0, 1) ? 0 : bounded(share);
+}
+
+// Of those that were killed nobody tells: where the GPU is crowded it is looked for now and then.
+int GpuShare::bounded(std::uint32_t share) noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - counted_ > kBetweenCounts) {
+    counted_ = now;
+    count_again();
+    share = page_.share();
+    if (share == 0) return 0;
+  }
+  const auto room = static_cast<std::uint32_t>(std::max(processors_ - 1, 1));
+  return std::max(kept_, static_cast<int>(std::clamp(share, std::uint32_t{1}, room)));
+}
+
+void GpuShare::count_again() noexcept {
+  const std::lock_guard lock(pages().mutex);
+  page_.count(processors_);
+}
+
+// Who came since the call asked has counted without it.
+void GpuShare::keep(int blocks) noexcept {
+  if (blocks <= kept_) return;
+  const std::lock_guard lock(pages().mutex);
+  kept_ = blocks;
+  say_kept();
+}
+
+void GpuShare::say_kept() noexcept {
+  const int by_graph = by_graph_.empty() ? 0 : *by_graph_.rbegin();
+  page_.say_kept(row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)));
+  if (page_.share() != 0) page_.count(processors_);
+}
+
+void GpuShare::change(int before, int after) {
+  const std::lock_guard lock(pages().mutex);
+  if (after > 0) by_graph_.insert(after);
+  if (const auto found = by_graph_.find(before); found != by_graph_.end()) by_graph_.erase(found);
+  say_kept();
+}
+
+GpuShare::Kept::Kept(std::shared_ptr<GpuShare> share, int blocks)
+    : share_(std::move(share)), blocks_(blocks) {
+  share_->change(0, blocks_);
+}
+
+GpuShare::Kept::~Kept() { share_->change(blocks_, 0); }
+
+void GpuShare::Kept::raise(int blocks) {
+  if (blocks <= blocks_) return;
+  share_->change(std::exchange(blocks_, blocks), blocks);
+}
+
+}  // namespace gdrx::gpu
