@@ -8,10 +8,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "mpi-tests/provenance.hpp"
 #include "mpi-tests/net_perf/measure.hpp"
 #include "mpi-tests/net_perf/netns.hpp"
 #include "mpi-tests/output.hpp"
+#include "mpi-tests/provenance.hpp"
 
 namespace gdrx::net_perf {
 namespace {
