@@ -16,8 +16,9 @@ find_package(CLI11 REQUIRED)
 find_package(MPI COMPONENTS CXX)
 find_package(PkgConfig REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS SSL Crypto) # keys and TLS between ranks
-find_package(LibArchive REQUIRED) # snapshots
-find_package(pugixml REQUIRED)   # files of topologies
+find_package(LibArchive REQUIRED) # snapshots, which zlib unpacks
+find_package(ZLIB REQUIRED)
+find_package(pugixml 1.11 REQUIRED)   # files of topologies
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)
 find_library(UCX_UCP_LIBRARY libucp.so) # never the archive: a module is shared
 find_library(UCX_UCS_LIBRARY libucs.so) # never the archive: a module is shared

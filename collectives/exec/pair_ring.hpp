@@ -140,8 +140,9 @@ class RingSender {
   /// From now on the receiver believes nothing of what is lent.
   void withdraw() noexcept {
     ring_->withdrawn.store(1, std::memory_order_relaxed);
-    // release fence: before whatever the program writes there next; pairs with that of still_lent()
-    std::atomic_thread_fence(std::memory_order_release);
+    // seq_cst fence: before whatever the program writes there next. A release would do for the
+    // fence of still_lent(), but not for stores around the cache, which x86 orders by this alone.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
  private:

@@ -18,11 +18,13 @@ class Guests:
 
     def begin(self, *argv):
         return subprocess.Popen([SELF, "--name", self.name, *argv], env=self.env, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                start_new_session=True)  # a terminal's Ctrl-C is for who reads it
 
     def call(self, *argv, seconds=120):
         done = subprocess.run([SELF, "--name", self.name, *argv], env=self.env, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds,
+                              start_new_session=True)
         return done.returncode, done.stdout
 
     def pid(self, guest):
@@ -102,8 +104,13 @@ class Running:
         return "\n".join(line for _, line in self.lines) + self.rest
 
     def stop(self):
-        """Whatever it does: its guest's agent ends what it started."""
+        """Whatever it does: its guest's agent ends what it started. What it says meanwhile is read, or it could not end."""
         self.process.terminate()
+        end = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read()
+            time.sleep(0.1)
+        self.process.kill()
         self.process.wait()
 
     def finish(self, seconds):

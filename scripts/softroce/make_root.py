@@ -27,6 +27,8 @@ def make_root(folder):
         raise Failure("root: no debootstrap on this machine; install the package debootstrap")
     image, modules, version = find_kernel()
     say(f"{folder}: Debian 12 by debootstrap, some minutes")
+    made, folder = folder, f"{folder}.new"
+    shutil.rmtree(folder, ignore_errors=True)
     mirror = [os.environ["DEBIAN_MIRROR"]] if os.environ.get("DEBIAN_MIRROR") else []
     command(["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", folder, *mirror], 1800)
     for name in LEFT_OUT:
@@ -34,9 +36,12 @@ def make_root(folder):
     for name in ("boot", "var/log", "var/cache/apt", "var/lib/apt", f"usr/lib/modules/{version}/kernel"):
         os.makedirs(f"{folder}/{name}", exist_ok=True)
     shutil.copy(image, f"{folder}/boot/vmlinuz-{version}")
+    os.chmod(f"{folder}/boot/vmlinuz-{version}", 0o644)  # Ubuntu's is root's alone
     copy_modules(modules, f"{folder}/usr/lib/modules/{version}")
     command(["depmod", "-b", folder, version], 120)
     Root(folder)  # says what it lacks
+    os.rename(folder, made)
+    folder = made
     say(f"{folder} is ready: softroce-cluster up --root {folder}")
     return 0
 

@@ -20,26 +20,31 @@ class Root:
         self.own = self.folder == "/"
         if self.own:
             return
-        if "," in self.folder or not os.path.isdir(self.folder):
-            raise Failure(f"--root {folder}: no such folder, or a comma in its name")
+        if re.search(r"[\s,:]", self.folder) or not os.path.isdir(self.folder):
+            raise Failure(f"--root {folder}: no such folder, or a blank, comma or colon in its name")
         missing = [name for name in IN_GUESTS if not self.find(name)]
         if missing:
             raise Failure(f"--root {folder}: no {' '.join(missing)} in it; softroce-cluster root makes one")
 
     def here(self, path):
-        """Where this machine has what the root calls `path`. Links that begin at the root are followed within it."""
-        for _ in range(40):
-            parts, at = path.strip("/").split("/"), self.folder
-            for index, part in enumerate(parts):
-                at = os.path.normpath(os.path.join(at, part))
-                if os.path.islink(at) and os.readlink(at).startswith("/"):
-                    path = "/".join([os.readlink(at), *parts[index + 1:]])
-                    break
+        """Where this machine has what the root calls `path`. Links are followed within the root, as a guest does."""
+        if self.own:
+            return os.path.realpath(path)
+        names, at = [name for name in path.split("/") if name], self.folder
+        for _ in range(200):
+            if not names:
+                return at
+            name = names.pop(0)
+            if name in (".", ".."):
+                at = at if name == "." or at == self.folder else os.path.dirname(at)
+                continue
+            next_at = os.path.join(at, name)
+            if os.path.islink(next_at):
+                to = os.readlink(next_at)
+                names = [part for part in to.split("/") if part] + names
+                at = self.folder if to.startswith("/") else at
             else:
-                found = os.path.realpath(at)
-                if not found.startswith(self.folder):
-                    raise Failure(f"{at} leads out of {self.folder}")
-                return found
+                at = next_at
         raise Failure(f"{self.folder}: {path} is a circle of links")
 
     def find(self, program):
@@ -60,8 +65,9 @@ class Root:
     def libraries(self, path):
         """What a program loads: (name in the root, file here)."""
         listing = command(["ldd", path] if self.own else [*self.loader(), "--list", path], 20)
-        return [(library, os.path.realpath(library)) if self.own else (self.name(library), os.path.realpath(library))
-                for library in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", listing, re.M)]
+        found = re.findall(r"(?:=> |^\s+)(/\S+) \(0x", listing, re.M)
+        names = found if self.own else [self.name(library) if library.startswith(f"{self.folder}/") else library for library in found]
+        return [(name, self.here(name)) for name in names]
 
     def loader(self):
         """Runs one of the root's programs here, with the root's libraries."""
@@ -82,7 +88,7 @@ class Root:
 
     def kernel(self):
         """(image, modules as the root calls them, version) of the newest kernel in the folder that has soft-RoCE."""
-        found = [path for path in glob.glob(f"{self.folder}/lib/modules/*") if has_rxe(path)]
+        found = [path for path in glob.glob(f"{glob.escape(self.folder)}/lib/modules/*") if has_rxe(path)]
         for modules in sorted(found, key=lambda p: [int(x) for x in re.findall(r"\d+", os.path.basename(p))], reverse=True):
             version = os.path.basename(modules)
             image = f"{self.folder}/boot/vmlinuz-{version}"

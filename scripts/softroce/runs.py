@@ -57,8 +57,8 @@ def outcome(status, out):
     if not failed and status:
         failed = f"status {status}: {last_words(out)}"
     hosts = HOSTS.search(out)
-    if not failed and hosts and hosts[1] != "2":
-        failed = f"its ranks were on {hosts[1]} host(s), not on 2"
+    if not failed and rows and (hosts is None or hosts[1] != "2"):
+        failed = f"its ranks were on {hosts[1] if hosts else 'unknown'} host(s), not on 2"
     return {"failed": failed or ("" if rows else "no row"), "lost": lost, "wrong": wrong, "rows": len(rows), "resent": resent(out),
             "rails_down": out.count(" down: "), "small_p50_ms": round(statistics.median(small) / 1000, 2) if small else None}
 

@@ -12,7 +12,7 @@ root_alone "$0" "$@"
 root_start '' "$cache"
 inside "apt-get update" > "$root.log" 2>&1 || skip "no package server is reached: $(tail -n 1 "$root.log")"
 inside "apt-get -y --no-install-recommends --download-only install g++ pkg-config cmake make openmpi-bin libopenmpi-dev libucx0 \
-  libibverbs1 librdmacm1 libhwloc-dev libssl-dev libpugixml-dev libarchive-dev" > "$root.log" 2>&1 || skip "packages cannot be downloaded: $(tail -n 1 "$root.log")"
+  libibverbs1 librdmacm1 libhwloc-dev libssl-dev libpugixml-dev libarchive-dev zlib1g-dev" > "$root.log" 2>&1 || skip "packages cannot be downloaded: $(tail -n 1 "$root.log")"
 root_keep
 inside "! command -v gcc && ! command -v mpirun && ! command -v python3"
 echo "a bare root of ${root_names[$root_is]}"

@@ -12,7 +12,7 @@ import sys
 
 # CMake's name of a thing: Spack's, None where the compiler or the system has it.
 NAMES = {"Threads": None, "fmt": "fmt", "tl-expected": "tl-expected", "nlohmann_json": "nlohmann-json", "CLI11": "cli11",
-         "MPI": "mpi", "PkgConfig": "pkgconfig", "OpenSSL": "openssl", "LibArchive": "libarchive", "pugixml": "pugixml", "HWLOC": "hwloc", "Python3": "python",
+         "MPI": "mpi", "PkgConfig": "pkgconfig", "OpenSSL": "openssl", "LibArchive": "libarchive", "ZLIB": "zlib-api", "pugixml": "pugixml", "HWLOC": "hwloc", "Python3": "python",
          "CUDAToolkit": "cuda", "UCX": "ucx", "VERBS": "rdma-core"}
 INHERITED = {"CudaPackage": "cuda"}
 TESTS_ALONE = {"GTest", "benchmark"}

@@ -8,12 +8,13 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tuple>
 
 namespace gdrx::model {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;  // of a thread
-constexpr int kMostWaits = 4;               // of a thread in a row
+constexpr int kMoreWaits = 2;  // of a thread while nothing is stored, than old values may be taken
 
 // What a thread knows: events of each thread, and of each location the oldest value it may take.
 struct View {
@@ -90,7 +91,7 @@ class Run {
       ++outcome_.runs;
     } while (outcome_.wrong.empty() && outcome_.runs < limits_.runs && choices_.next());
     outcome_.whole = !outcome_.wrong.empty() || outcome_.runs < limits_.runs;
-    for (const auto& [where, order] : sites_) outcome_.sites.push_back({where, order});
+    for (const auto& [key, known] : sites_) outcome_.sites.push_back(known.site);
     return std::move(outcome_);
   }
 
@@ -106,29 +107,31 @@ class Run {
 
   void wait() {
     Thread& self = threads_[current_];
-    if (++self.waits > kMostWaits) leave();
+    const Others others = runnable_but_self();
+    if (++self.waits > limits_.stale + kMoreWaits) {
+      for (std::size_t i = 0; i < others.count; ++i) {
+        if (threads_[others.at[i]].waits == 0) leave();  // that one may still store something
+      }
+      require(false, "a thread waits for ever");
+    }
     self.newest = true;
-    std::vector<std::size_t> others = runnable_but_self();
-    if (others.empty()) return;
-    go_to(others[choices_.take(others.size())]);
+    if (others.count != 0) go_to(others.at[choices_.take(others.count)]);
   }
 
-  // Before each operation another thread may have its turn.
-  std::memory_order begin(std::string_view operation, std::memory_order order,
+  // Before each operation another thread may have its turn. Nothing on the heap is held over that:
+  // a run that ends early forgets its stacks.
+  std::memory_order begin(const char* operation, std::memory_order order,
                           const std::source_location& from) {
-    const std::string_view path = from.file_name();
-    const std::string where =
-        fmt::format("{}:{} {}", path.substr(path.rfind('/') + 1), from.line(), operation);
-    sites_.emplace(where, order);
-    const std::vector<std::size_t> others = runnable_but_self();
-    if (preemptions_ < limits_.preemptions && !others.empty()) {
-      const std::size_t choice = choices_.take(others.size() + 1);
+    const Known& site = known(operation, order, from);
+    const Others others = runnable_but_self();
+    if (preemptions_ < limits_.preemptions && others.count != 0) {
+      const std::size_t choice = choices_.take(others.count + 1);
       if (choice != 0) {
         ++preemptions_;
-        go_to(others[choice - 1]);
+        go_to(others.at[choice - 1]);
       }
     }
-    return weakened_ != nullptr && weakened_->where == where ? weakened_->order : order;
+    return site.weak ? weakened_->order : order;
   }
 
   std::uint64_t load(void* at, std::uint64_t first, std::memory_order order) {
@@ -141,7 +144,6 @@ class Run {
     const bool free = !self.newest && stale_ < limits_.stale;
     if (free) back = choices_.take(last - self.now.of(location) + 1);
     if (back != 0) ++stale_;
-    if (!self.newest) self.waits = 0;
     self.newest = false;
     const Message& message = messages[last - back];
     self.now.of(location) = static_cast<std::uint32_t>(last - back);
@@ -207,9 +209,9 @@ class Run {
   void run_body() {
     scenario_.threads[current_]();
     threads_[current_].ended = true;
-    const std::vector<std::size_t> others = runnable_but_self();
-    if (others.empty()) setcontext(&main_);
-    current_ = others[choices_.take(others.size())];
+    const Others others = runnable_but_self();
+    if (others.count == 0) setcontext(&main_);
+    current_ = others.at[choices_.take(others.count)];
     setcontext(&threads_[current_].context);
   }
 
@@ -225,12 +227,31 @@ class Run {
     swapcontext(&threads_[self].context, &threads_[other].context);
   }
 
-  std::vector<std::size_t> runnable_but_self() const {
-    std::vector<std::size_t> others;
+  struct Others {
+    std::array<std::size_t, kThreads> at{};
+    std::size_t count = 0;
+  };
+  Others runnable_but_self() const {
+    Others others;
     for (std::size_t i = 0; i < threads_.size(); ++i) {
-      if (i != current_ && !threads_[i].ended) others.push_back(i);
+      if (i != current_ && !threads_[i].ended) others.at[others.count++] = i;
     }
     return others;
+  }
+
+  struct Known {
+    Site site;
+    bool weak = false;  // in this exploration
+  };
+  const Known& known(const char* operation, std::memory_order order,
+                     const std::source_location& from) {
+    const auto [entry, is_new] = sites_.try_emplace({from.file_name(), from.line(), operation});
+    if (!is_new) return entry->second;
+    const std::string_view path = from.file_name();
+    const std::string where =
+        fmt::format("{}:{} {}", path.substr(path.rfind('/') + 1), from.line(), operation);
+    entry->second = {{where, order}, weakened_ != nullptr && weakened_->where == where};
+    return entry->second;
   }
 
   std::size_t location_of(void* at, std::uint64_t first) {
@@ -249,7 +270,7 @@ class Run {
     message.view.of(location) = static_cast<std::uint32_t>(messages.size());
     if (read != nullptr) message.view.join(*read);  // of a release sequence
     messages.push_back(std::move(message));
-    self.waits = 0;
+    for (Thread& thread : threads_) thread.waits = 0;
     if (order == std::memory_order_seq_cst) all_.join(self.now);
   }
 
@@ -258,7 +279,7 @@ class Run {
   const Weakened* weakened_;
   Outcome outcome_;
   Choices choices_;
-  std::map<std::string, std::memory_order> sites_;
+  std::map<std::tuple<const char*, std::uint_least32_t, std::string_view>, Known> sites_;
   std::map<void*, std::size_t> locations_;
   std::vector<std::vector<Message>> messages_;
   View all_;  // of the seq_cst operations so far

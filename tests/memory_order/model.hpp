@@ -67,8 +67,8 @@ Event happen();
 bool knows(const Event& event);
 /// The run is wrong where it does not hold.
 void require(bool holds, std::string_view what);
-/// The others' turn: this thread waits for a change. Its next load takes the newest value. False:
-/// the thread has waited too often, so the run tells nothing and shall end.
+/// The others' turn: this thread waits for a change. Its next load takes the newest value. The run
+/// is wrong where every thread that has not ended waits, and none stores anything any more.
 void wait();
 
 // What the atomics call.

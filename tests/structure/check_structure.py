@@ -58,6 +58,7 @@ OWNERS = {
     r"^nccl[_.]": [],
     r"^hwloc": ["topo"],
     r"^archive": ["topo"],
+    r"^zlib": ["topo"],
     r"^pugixml": ["topo"],
     r"^(torch|ATen|c10)/": ["python/csrc"],
     r"^openssl/": ["transport/secure"],

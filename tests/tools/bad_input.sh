@@ -77,8 +77,12 @@ each 'cut off|ends in the middle' cut.tar
 each 'shifted.tar' shifted.tar
 gzip -c "$corpus/snapshot/host.tar" | head -c 400 > cut.tar.gz
 each 'cut off' cut.tar.gz
-truncate -s 65M large && tar czf bomb.tar.gz large && rm large
+head -c 200000000 /dev/zero | gzip -1 > bomb.tar.gz
 each 'more than 64 MiB' bomb.tar.gz
+truncate -s 63M large && tar cSf sparse.tar large && rm large
+each 'sparse' sparse.tar
+gzip -c bomb.tar.gz > twice.tar.gz
+each 'archive' twice.tar.gz
 
 # Circles of links are no error: what they lead to is not there.
 "$gdrx" topo "$corpus/snapshot/circle.tar" > out 2> err || [ "$(wc -l < err)" = 1 ] || wrong 'circles of links'

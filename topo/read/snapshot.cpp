@@ -15,6 +15,14 @@ Result<Snapshot> parse_snapshot(std::string_view bytes, std::string source) {
   const auto named = [&](const Error& error) {
     return fail(error.code, fmt::format("{}: {}", source, error.what), error.native);
   };
+  if (bytes.empty()) return fail(Errc::invalid_argument, source + ": empty");
+  std::string unpacked;
+  if (is_gzip(bytes)) {
+    auto plain = gunzip(bytes, kMostSnapshotBytes);
+    if (!plain) return named(plain.error());
+    unpacked = *std::move(plain);
+    bytes = unpacked;
+  }
   if (bytes.size() > kMostSnapshotBytes) {
     return fail(Errc::invalid_argument, source + ": too large for a snapshot");
   }

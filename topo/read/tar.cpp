@@ -5,9 +5,10 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
 
 #include "base/printable.hpp"
+#include "topo/read/field_text.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -47,31 +48,63 @@ Result<std::string> contents(archive* from, std::size_t size, const FileTree& tr
   return text;
 }
 
-Result<void> take_entry(FileTree& tree, archive* from, archive_entry* entry, std::size_t& total) {
+Result<void> take_entry(FileTree& tree, archive* from, archive_entry* entry) {
   const char* path = archive_entry_pathname(entry);
-  if (path == nullptr) return bad("it has a file without a name");
-  if (archive_entry_hardlink(entry) != nullptr) {
-    return bad("it has a hard link, which no snapshot has");
-  }
+  if (path == nullptr) return bad("it has a file whose name is no text");
+  const bool hard =
+      archive_entry_hardlink(entry) != nullptr || archive_entry_hardlink_utf8(entry) != nullptr;
+  if (hard) return bad("it has a hard link, which no snapshot has");
   switch (archive_entry_filetype(entry)) {
     case AE_IFDIR:
       return tree.add(path, FileTree::Kind::folder, {});
     case AE_IFLNK: {
       const char* to = archive_entry_symlink(entry);
-      return tree.add(path, FileTree::Kind::link, to != nullptr ? to : "");
+      if (to == nullptr) return bad("it has a link to what is no text");
+      return tree.add(path, FileTree::Kind::link, to);
     }
     case AE_IFREG: {
       const auto size = archive_entry_size(entry);
-      if (size < 0 || static_cast<std::size_t>(size) > kMostSnapshotBytes - total) {
+      if (size < 0 || static_cast<std::size_t>(size) > kMostSnapshotBytes) {
         return bad("it unpacks to more than 64 MiB");
       }
-      total += static_cast<std::size_t>(size);
       return tree.add(path, FileTree::Kind::file,
                       GDRX_TRY(contents(from, static_cast<std::size_t>(size), tree)));
     }
     default:
       return bad("it has an entry that is no file, folder or symbolic link");
   }
+}
+
+// The sizes in its headers, before libarchive has them: what is sparse takes more memory than the
+// archive has bytes.
+Result<void> look_at_headers(std::string_view bytes) {
+  constexpr std::size_t kSizeAt = 124;
+  constexpr std::size_t kSizeLength = 12;
+  constexpr std::size_t kTypeAt = 156;
+  std::size_t headers = 0;
+  for (std::size_t at = 0; at + kBlock <= bytes.size(); ++headers) {
+    const std::string_view header = bytes.substr(at, kBlock);
+    if (header.find_first_not_of('\0') == header.npos) return {};
+    if (headers > 3 * kMostSnapshotEntries) return bad("too many files for a snapshot");
+    const std::string_view digits =
+        trim(header.substr(kSizeAt, kSizeLength)
+                 .substr(0, header.substr(kSizeAt, kSizeLength).find('\0')));
+    std::size_t size = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), size, 8);
+    if (error != std::errc{} || end != digits.data() + digits.size()) {
+      return bad("no archive, or a damaged one (a size is no number)");
+    }
+    if (size > bytes.size() - at - kBlock) return bad("the archive is cut off");
+    const std::string_view body = bytes.substr(at + kBlock, size);
+    const char type = header[kTypeAt];
+    const bool extended = type == 'x' || type == 'g';
+    if (type == 'S' || (extended && body.find("GNU.sparse") != body.npos)) {
+      return bad("it has a sparse file, which no snapshot has");
+    }
+    at += kBlock + (size + kBlock - 1) / kBlock * kBlock;
+  }
+  return bad("the archive is cut off");
 }
 
 la_ssize_t append(archive*, void* to, const void* bytes, std::size_t size) {
@@ -81,32 +114,24 @@ la_ssize_t append(archive*, void* to, const void* bytes, std::size_t size) {
 
 }  // namespace
 
-bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x8b"); }
-
 Result<FileTree> parse_tar(std::string_view bytes) {
   if (bytes.empty()) return bad("empty");
+  GDRX_TRY(look_at_headers(bytes));
   const std::unique_ptr<archive, CloseRead> from(archive_read_new());
-  if (!from || archive_read_support_format_tar(from.get()) != ARCHIVE_OK ||
-      archive_read_support_filter_gzip(from.get()) != ARCHIVE_OK) {
+  if (!from || archive_read_support_format_tar(from.get()) != ARCHIVE_OK) {
     return fail(Errc::system, "libarchive reads no tar archive");
   }
   FileTree tree;
   if (archive_read_open_memory(from.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
     return broken(from.get(), tree);
   }
-  std::size_t total = 0;
   while (true) {
     archive_entry* entry = nullptr;
     const int status = archive_read_next_header(from.get(), &entry);
     if (status == ARCHIVE_EOF) break;
-    if (status < ARCHIVE_WARN) return broken(from.get(), tree);
-    GDRX_TRY(take_entry(tree, from.get(), entry, total));
+    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return broken(from.get(), tree);
+    GDRX_TRY(take_entry(tree, from.get(), entry));
     if (tree.size() > kMostSnapshotEntries) return bad("too many files for a snapshot");
-  }
-  // libarchive takes an end between two files for the archive's.
-  const std::string_view last = bytes.substr(bytes.size() - std::min(bytes.size(), kBlock));
-  if (!is_gzip(bytes) && last.find_first_not_of('\0') != last.npos) {
-    return bad("the archive is cut off");
   }
   if (tree.size() == 0) return bad("an archive without any file");
   return tree;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tar archive, plain or by gzip, as a tree in memory, and back, by libarchive. Refuses hard
-// links, device nodes and everything that is larger than a snapshot can be.
+// A tar archive as a tree in memory, and back, by libarchive. Refuses hard links, sparse files,
+// device nodes and everything that is larger than a snapshot can be.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,9 @@ inline constexpr std::size_t kMostSnapshotBytes = std::size_t{64} << 20;  // unp
 inline constexpr std::size_t kMostSnapshotEntries = 200000;
 
 bool is_gzip(std::string_view bytes) noexcept;
-/// Errors are one line without the archive's name.
+/// At most so many bytes. Errors here and below are one line without the archive's name.
+Result<std::string> gunzip(std::string_view bytes, std::size_t most);
+/// Of an archive that is not packed: what it holds is no larger than it.
 Result<FileTree> parse_tar(std::string_view bytes);
 
 enum class Packing { none, gzip };
