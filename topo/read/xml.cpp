@@ -116,10 +116,13 @@ class XmlReader {
     return {};
   }
 
-  static bool known(const pugi::xml_attribute& encoding) {
+  // What is written anew says no encoding: it is UTF-8, of which ASCII is a part.
+  bool known(const pugi::xml_attribute& encoding) const {
     std::string name = encoding.value();
     for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return name.empty() || name == "UTF-8" || name == "US-ASCII" || name == "ISO-8859-1";
+    if (name.empty() || name == "UTF-8") return true;
+    const bool ascii = std::all_of(text_.begin(), text_.end(), [](char c) { return c >= 0; });
+    return ascii && (name == "US-ASCII" || name == "ISO-8859-1");
   }
 
   Result<void> take(const pugi::xml_node& node, std::size_t depth) {
