@@ -121,7 +121,8 @@ class XmlReader {
     std::string name = encoding.value();
     for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     if (name.empty() || name == "UTF-8") return true;
-    const bool ascii = std::all_of(text_.begin(), text_.end(), [](char c) { return c >= 0; });
+    const bool ascii = std::all_of(text_.begin(), text_.end(),
+                                   [](char c) { return static_cast<unsigned char>(c) < 0x80; });
     return ascii && (name == "US-ASCII" || name == "ISO-8859-1");
   }
 
