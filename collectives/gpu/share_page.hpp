@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "collectives/gpu/gpu_share.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 #include "transport/bootstrap/fork.hpp"
 
 namespace gdrx::gpu {

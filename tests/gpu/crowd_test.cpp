@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/gpu/gpu_share.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 #include "tests/gpu/collectives.hpp"
 
 namespace gdrx::gpu {

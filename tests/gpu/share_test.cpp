@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/gpu/gpu_share.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 #include "collectives/gpu/share_page.hpp"
 
 namespace gdrx::gpu {

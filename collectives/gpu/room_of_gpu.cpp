@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/gpu/gpu_share.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 
 #include <algorithm>
 #include <map>
