@@ -15,9 +15,24 @@ namespace {
 /// By folder and GPU. A page goes with the last row that this process has on it.
 struct Pages {
   using Name = std::pair<std::string, std::array<std::uint8_t, 16>>;
+
+  /// As it is now. Null: no memory.
+  SharePage* at(const Name& name) {
+    auto& found = all[name];
+    if (found && (!found->is_here() || found->is_gone())) left.push_back(std::move(found));
+    if (!found) found = SharePage::open(name.first, name.second);
+    return found.get();
+  }
+  void end_if_unused(const SharePage& page) {
+    if (!page.is_unused()) return;
+    std::erase_if(all, [&](const auto& one) { return one.second.get() == &page; });
+    std::erase_if(left, [&](const auto& one) { return one.get() == &page; });
+  }
+
   std::mutex mutex;
   std::map<Name, std::unique_ptr<SharePage>> all;
-  std::vector<std::unique_ptr<SharePage>> of_parent;  // in a child of fork(): its copies of shares
+  // Of shares that were taken before the file was removed, or by the parent of fork().
+  std::vector<std::unique_ptr<SharePage>> left;
 };
 // Never destroyed: CUDA may tell of a graph's end after main().
 Pages& pages() {
@@ -26,6 +41,7 @@ Pages& pages() {
 }
 
 constexpr std::chrono::seconds kBetweenCounts{1};
+constexpr int kMostPages = 16;
 constexpr std::size_t kSideBySide = 2;  // communicators that never keep each other out
 
 bool has_more_communicators(std::span<const ShareRow> rows, std::size_t than) noexcept {
@@ -60,15 +76,15 @@ std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& dev
   const std::lock_guard lock(pages().mutex);
   // An empty folder's pages are this process's alone.
   for (const std::string& where : {folder, std::string()}) {
-    const auto found = pages().all.try_emplace({where, device}).first;
-    if (found->second && !found->second->is_here()) {
-      pages().of_parent.push_back(std::move(found->second));
+    for (int i = 0; i < kMostPages; ++i) {
+      SharePage* const page = pages().at({where, device});
+      if (page == nullptr) break;
+      const auto row = page->add(communicator, processors);
+      if (row) return std::shared_ptr<GpuShare>(new GpuShare(*page, *row, processors));
+      const bool again = page->is_gone();  // between its opening and the row
+      pages().end_if_unused(*page);
+      if (!again) break;
     }
-    if (!found->second) found->second = SharePage::open(where, device);
-    SharePage* const page = found->second.get();
-    const auto row = page != nullptr ? page->add(communicator, processors) : std::nullopt;
-    if (row) return std::shared_ptr<GpuShare>(new GpuShare(*page, *row, processors));
-    if (page == nullptr || page->is_unused()) pages().all.erase(found);
   }
   return nullptr;
 }
@@ -76,9 +92,7 @@ std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& dev
 GpuShare::~GpuShare() {
   const std::lock_guard lock(pages().mutex);
   page_.remove(row_, processors_);
-  if (page_.is_unused()) {
-    std::erase_if(pages().all, [&](const auto& one) { return one.second.get() == &page_; });
-  }
+  pages().end_if_unused(page_);
 }
 
 int GpuShare::most() noexcept {

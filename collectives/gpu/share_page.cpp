@@ -147,7 +147,7 @@ std::uint32_t SharePage::share() const noexcept { return load(page_->share); }
 
 std::optional<std::uint32_t> SharePage::add(std::uint64_t communicator, int processors) noexcept {
   const Door door(*this);
-  if (!door.is_open()) return {};
+  if (!door.is_open() || is_gone()) return {};
   for (std::uint32_t row = 0; row < kShareRows; ++row) {
     if (own_[row] || !lock(row, F_WRLCK)) continue;  // of somebody who lives
     own_[row] = true;

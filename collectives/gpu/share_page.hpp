@@ -39,9 +39,11 @@ class SharePage {
   std::uint32_t share() const noexcept;
   bool is_shared() const noexcept { return !path_.empty(); }
 
-  /// A free row, said to be the communicator's. Empty: there is none, or another process keeps the
-  /// page's door shut.
+  /// A free row, said to be the communicator's. Empty: there is none, another process keeps the
+  /// page's door shut, or the file is gone.
   std::optional<std::uint32_t> add(std::uint64_t communicator, int processors) noexcept;
+  /// Who comes finds another file: the last that left this one removed it, or somebody did.
+  bool is_gone() const noexcept { return is_shared() && !is_linked(); }
   void remove(std::uint32_t row, int processors) noexcept;
   /// Not in a child of fork(), which has neither the file nor the rows.
   bool is_here() const noexcept { return born_.here(); }

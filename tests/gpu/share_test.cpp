@@ -131,6 +131,30 @@ TEST_F(GpuShares, NothingIsLeftInTheFolder) {
   EXPECT_TRUE(std::filesystem::exists(file()));
 }
 
+TEST_F(GpuShares, NoRowIsOnAFileThatIsGone) {
+  const auto late = SharePage::open(folder_, kGpu);
+  {
+    const auto last = SharePage::open(folder_, kGpu);
+    const auto row = last->add(1, kProcessors);
+    ASSERT_TRUE(row);
+    last->remove(*row, kProcessors);
+  }
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  EXPECT_FALSE(late->add(2, kProcessors)) << "nobody else would find it";
+  EXPECT_TRUE(late->is_gone());
+}
+
+TEST_F(GpuShares, WhoComesAfterSomebodyRemovedTheFileIsFoundByAll) {
+  auto before = take(1);
+  std::filesystem::remove(file());
+  const auto one = take(1), two = take(3);
+  std::shared_ptr<GpuShare> its;
+  const Other third([&] { its = take(4); });
+  EXPECT_EQ(one->most(), 43);
+  before.reset();
+  EXPECT_TRUE(std::filesystem::exists(file()));
+}
+
 TEST_F(GpuShares, ProcessesDivideAGpuAndWhoIsKilledHasNoMore) {
   const auto one = take(1);
   std::shared_ptr<GpuShare> its;
