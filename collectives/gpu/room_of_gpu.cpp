@@ -128,8 +128,7 @@ void GpuShare::keep(int blocks) noexcept {
 
 void GpuShare::say_kept() noexcept {
   const int by_graph = by_graph_.empty() ? 0 : *by_graph_.rbegin();
-  page_.say_kept(row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)));
-  if (page_.share() != 0) page_.count(processors_);
+  page_.say_kept(row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)), processors_);
 }
 
 void GpuShare::change(int before, int after) {

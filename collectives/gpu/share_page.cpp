@@ -168,15 +168,18 @@ void SharePage::remove(std::uint32_t row, int processors) noexcept {
   if (!door.is_open()) return;
   store(page_->share, count_rows(processors));
   if (!is_shared() || own_.any()) return;
-  for (const ShareRow& left : page_->rows) {
-    if (left.communicator != 0) return;
+  for (ShareRow& left : page_->rows) {
+    if (load(left.communicator) != 0) return;
   }
   // Who opens it meanwhile waits at the door, and then sees that it is no longer linked.
   if (is_linked()) unlink(path_.c_str());
 }
 
-void SharePage::say_kept(std::uint32_t row, std::uint32_t blocks) noexcept {
-  if (born_.here()) store(page_->rows[row].kept, blocks);
+void SharePage::say_kept(std::uint32_t row, std::uint32_t blocks, int processors) noexcept {
+  if (!born_.here()) return;
+  const Door door(*this);
+  store(page_->rows[row].kept, blocks);
+  if (door.is_open() && share() != 0) store(page_->share, count_rows(processors));
 }
 
 void SharePage::count(int processors) noexcept {

@@ -48,7 +48,8 @@ class SharePage {
   /// Not in a child of fork(), which has neither the file nor the rows.
   bool is_here() const noexcept { return born_.here(); }
   bool is_unused() const noexcept { return own_.none(); }
-  void say_kept(std::uint32_t row, std::uint32_t blocks) noexcept;
+  /// Who comes at the same time counts it, or is counted here.
+  void say_kept(std::uint32_t row, std::uint32_t blocks, int processors) noexcept;
   /// Frees the rows of the dead and works out the share.
   void count(int processors) noexcept;
 

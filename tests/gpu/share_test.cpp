@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "collectives/gpu/room_of_gpu.hpp"
@@ -210,6 +213,26 @@ TEST_F(GpuShares, WhatIsKeptWithoutAGraphEndsWithItsCommunicator) {
   EXPECT_EQ(two->most(), 10);
   one.reset();
   EXPECT_EQ(two->most(), 43);
+}
+
+TEST_F(GpuShares, WhatIsKeptIsSaidToWhoComesAtTheSameTime) {
+  const auto one = take(1), two = take(2);
+  const int fd = open(file().c_str(), O_RDWR);
+  struct flock door {};
+  door.l_type = F_WRLCK;
+  door.l_whence = SEEK_SET;
+  door.l_start = kShareRows;
+  door.l_len = 1;
+  ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &door), 0);
+  std::thread keeps([&] { one->keep(101); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ShareRow row;
+  ASSERT_EQ(pread(fd, &row, sizeof row, offsetof(SharePageLayout, rows)), ssize_t{sizeof row});
+  EXPECT_EQ(row.kept, 0U) << "who has the door counts what it has read";
+  close(fd);
+  keeps.join();
+  const auto three = take(3);
+  EXPECT_EQ(two->most(), 15);
 }
 
 TEST_F(GpuShares, AGraphThatOutlivesItsCommunicatorKeepsTheRow) {
