@@ -138,16 +138,19 @@ void GpuShare::change(int before, int after) {
   say_kept();
 }
 
-GpuShare::Kept::Kept(std::shared_ptr<GpuShare> share, int blocks)
-    : share_(std::move(share)), blocks_(blocks) {
-  share_->change(0, blocks_);
+GpuShare::Kept::Kept(const std::shared_ptr<GpuShare>& share, int blocks)
+    : share_(share), blocks_(blocks) {
+  share->change(0, blocks_);
 }
 
-GpuShare::Kept::~Kept() { share_->change(blocks_, 0); }
+GpuShare::Kept::~Kept() {
+  if (const auto share = share_.lock()) share->change(blocks_, 0);
+}
 
 void GpuShare::Kept::raise(int blocks) {
   if (blocks <= blocks_) return;
-  share_->change(std::exchange(blocks_, blocks), blocks);
+  const int before = std::exchange(blocks_, blocks);
+  if (const auto share = share_.lock()) share->change(before, blocks);
 }
 
 }  // namespace gdrx::gpu

@@ -30,7 +30,7 @@ class SharePage;
 
 /// A rank's row, as long as the object lives; of a process that ends, as long as that lives. Where
 /// the host has no page for all its processes, or no row is free, the process has one of its own.
-class GpuShare : public std::enable_shared_from_this<GpuShare> {
+class GpuShare {
  public:
   /// `device`: the GPU's UUID. `folder`: of memory that processes share.
   static std::shared_ptr<GpuShare> take(const std::array<std::uint8_t, 16>& device, int processors,
@@ -46,17 +46,18 @@ class GpuShare : public std::enable_shared_from_this<GpuShare> {
   /// Of a call that went into a graph, until the share goes. One thread at a time, as most().
   void keep(int blocks) noexcept;
 
-  /// The same until the object goes, which holds the share.
+  /// The same until the object goes. It may outlive the share: of a communicator that is gone the
+  /// kernels in graphs wait for nobody.
   class Kept {
    public:
-    Kept(std::shared_ptr<GpuShare> share, int blocks);
+    Kept(const std::shared_ptr<GpuShare>& share, int blocks);
     ~Kept();
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
     void raise(int blocks);
 
    private:
-    std::shared_ptr<GpuShare> share_;
+    std::weak_ptr<GpuShare> share_;
     int blocks_;
   };
 

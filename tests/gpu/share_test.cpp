@@ -235,12 +235,14 @@ TEST_F(GpuShares, WhatIsKeptIsSaidToWhoComesAtTheSameTime) {
   EXPECT_EQ(two->most(), 15);
 }
 
-TEST_F(GpuShares, AGraphThatOutlivesItsCommunicatorKeepsTheRow) {
+TEST_F(GpuShares, AGraphThatOutlivesItsCommunicatorKeepsNothing) {
   auto one = take(1);
   const auto two = take(2), three = take(3);
   auto kept = std::make_unique<GpuShare::Kept>(one, 20);
-  one.reset();
   EXPECT_EQ(two->most(), 43);
+  one.reset();
+  EXPECT_EQ(two->most(), 0);
+  kept->raise(30);
   kept.reset();
   EXPECT_EQ(two->most(), 0);
 }
