@@ -12,27 +12,22 @@
 namespace gdrx::gpu {
 namespace {
 
-/// By folder and GPU. A page goes with the last row that this process has on it.
+/// By folder and GPU, as long as this process has a row there.
 struct Pages {
   using Name = std::pair<std::string, std::array<std::uint8_t, 16>>;
 
-  /// As it is now. Null: no memory.
-  SharePage* at(const Name& name) {
-    auto& found = all[name];
-    if (found && (!found->is_here() || found->is_gone())) left.push_back(std::move(found));
-    if (!found) found = SharePage::open(name.first, name.second);
-    return found.get();
-  }
-  void end_if_unused(const SharePage& page) {
-    if (!page.is_unused()) return;
-    std::erase_if(all, [&](const auto& one) { return one.second.get() == &page; });
-    std::erase_if(left, [&](const auto& one) { return one.get() == &page; });
+  /// As it is now: not of the parent of fork(), nor one whose file is gone. Null: no memory.
+  std::shared_ptr<SharePage> at(const Name& name) {
+    std::shared_ptr<SharePage> found = all[name].lock();
+    if (!found || !found->is_here() || found->is_gone()) {
+      found = SharePage::open(name.first, name.second);
+      all[name] = found;
+    }
+    return found;
   }
 
   std::mutex mutex;
-  std::map<Name, std::unique_ptr<SharePage>> all;
-  // Of shares that were taken before the file was removed, or by the parent of fork().
-  std::vector<std::unique_ptr<SharePage>> left;
+  std::map<Name, std::weak_ptr<SharePage>> all;
 };
 // Never destroyed: CUDA may tell of a graph's end after main().
 Pages& pages() {
@@ -40,7 +35,6 @@ Pages& pages() {
   return instance;
 }
 
-constexpr std::chrono::seconds kBetweenCounts{1};
 constexpr int kMostPages = 16;
 constexpr std::size_t kSideBySide = 2;  // communicators that never keep each other out
 
@@ -77,45 +71,34 @@ std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& dev
   // An empty folder's pages are this process's alone.
   for (const std::string& where : {folder, std::string()}) {
     for (int i = 0; i < kMostPages; ++i) {
-      SharePage* const page = pages().at({where, device});
-      if (page == nullptr) break;
+      const std::shared_ptr<SharePage> page = pages().at({where, device});
+      if (!page) break;
       const auto row = page->add(communicator, processors);
-      if (row) return std::shared_ptr<GpuShare>(new GpuShare(*page, *row, processors));
-      const bool again = page->is_gone();  // between its opening and the row
-      pages().end_if_unused(*page);
-      if (!again) break;
+      if (row) return std::shared_ptr<GpuShare>(new GpuShare(page, *row, processors));
+      if (!page->is_gone()) break;  // else between its opening and the row
     }
   }
   return nullptr;
 }
 
 GpuShare::~GpuShare() {
+  if (!page_->is_here()) return;  // of the parent of fork(), as the mutex may be
   const std::lock_guard lock(pages().mutex);
-  page_.remove(row_, processors_);
-  pages().end_if_unused(page_);
+  page_->remove(row_, processors_);
 }
 
 int GpuShare::most() noexcept {
-  const std::uint32_t share = page_.share();
-  return __builtin_expect(share == 0, 1) ? 0 : bounded(share);
+  const std::uint32_t share = page_->share();
+  return __builtin_expect(share == 0, 1) ? 0 : bounded();
 }
 
 // Of those that were killed nobody tells: where the GPU is crowded it is looked for now and then.
-int GpuShare::bounded(std::uint32_t share) noexcept {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - counted_ > kBetweenCounts) {
-    counted_ = now;
-    count_again();
-    share = page_.share();
-    if (share == 0) return 0;
-  }
+int GpuShare::bounded() noexcept {
+  page_->count_now_and_then(processors_);
+  const std::uint32_t share = page_->share();
+  if (share == 0) return 0;
   const auto room = static_cast<std::uint32_t>(std::max(processors_ - 1, 1));
   return std::max(kept_, static_cast<int>(std::clamp(share, std::uint32_t{1}, room)));
-}
-
-void GpuShare::count_again() noexcept {
-  const std::lock_guard lock(pages().mutex);
-  page_.count(processors_);
 }
 
 // Who came since the call asked has counted without it.
@@ -128,7 +111,7 @@ void GpuShare::keep(int blocks) noexcept {
 
 void GpuShare::say_kept() noexcept {
   const int by_graph = by_graph_.empty() ? 0 : *by_graph_.rbegin();
-  page_.say_kept(row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)), processors_);
+  page_->say_kept(row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)), processors_);
 }
 
 void GpuShare::change(int before, int after) {

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace gdrx::gpu {
 
@@ -62,19 +62,17 @@ class GpuShare {
   };
 
  private:
-  GpuShare(SharePage& page, std::uint32_t row, int processors) noexcept
-      : page_(page), row_(row), processors_(processors) {}
-  int bounded(std::uint32_t share) noexcept;
-  void count_again() noexcept;
+  GpuShare(std::shared_ptr<SharePage> page, std::uint32_t row, int processors) noexcept
+      : page_(std::move(page)), row_(row), processors_(processors) {}
+  int bounded() noexcept;
   void change(int before, int after);
   void say_kept() noexcept;  // under the mutex of pages
 
-  SharePage& page_;
+  const std::shared_ptr<SharePage> page_;
   const std::uint32_t row_;
   const int processors_;
   int kept_ = 0;                 // for as long as it lives
   std::multiset<int> by_graph_;  // under the mutex of pages
-  std::chrono::steady_clock::time_point counted_{};
 };
 
 }  // namespace gdrx::gpu

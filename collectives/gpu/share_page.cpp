@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "gdrx/clock.hpp"
@@ -19,7 +21,13 @@ namespace {
 constexpr std::uint32_t kDoor = kShareRows;  // the byte that who changes the page locks
 constexpr std::chrono::milliseconds kDoorTime{200};
 constexpr std::chrono::microseconds kBetweenKnocks{50};
+constexpr std::chrono::nanoseconds kBetweenCounts = std::chrono::seconds(1);
 constexpr int kMostOpenings = 16;
+
+std::int64_t nanoseconds_now() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::nanoseconds(now).count();
+}
 
 template <class T>
 T load(T& at) noexcept {
@@ -35,11 +43,15 @@ void store(T& at, T value) noexcept {
 /// Who has it changes the page. A process that is stopped there keeps it: nobody waits for long.
 class SharePage::Door {
  public:
-  explicit Door(const SharePage& page) : page_(page) {
-    const Deadline end = Deadline::after(steady_clock(), kDoorTime);
-    while (!(open_ = page.lock(kDoor, F_WRLCK)) && !end.passed(steady_clock().now())) {
+  /// Where a file system has no such locks nobody ever opens it.
+  explicit Door(const SharePage& page, std::chrono::milliseconds most = kDoorTime) : page_(page) {
+    const Deadline end = Deadline::after(steady_clock(), most);
+    int error = 0;
+    while ((error = page.lock(kDoor, F_WRLCK)) == EAGAIN || error == EACCES) {
+      if (most.count() == 0 || end.passed(steady_clock().now())) break;
       std::this_thread::sleep_for(kBetweenKnocks);
     }
+    open_ = error == 0;
   }
   ~Door() {
     if (open_) page_.lock(kDoor, F_UNLCK);
@@ -54,17 +66,19 @@ class SharePage::Door {
 };
 
 // Of the open file, which a child of fork() has not (see Unforked), and not of the process: another
-// copy of this library in it is somebody else.
-bool SharePage::lock(std::uint32_t byte, short type) const noexcept {
+// copy of this library in it is somebody else. A page of this process alone needs none.
+int SharePage::lock(std::uint32_t byte, short type) const noexcept {
+  if (!is_shared()) return 0;
   struct flock what {};
   what.l_type = type;
   what.l_whence = SEEK_SET;
   what.l_start = byte;
   what.l_len = 1;
-  return fcntl(fd_, F_OFD_SETLK, &what) == 0;
+  return fcntl(fd_, F_OFD_SETLK, &what) == 0 ? 0 : errno;
 }
 
 bool SharePage::is_locked(std::uint32_t byte) const noexcept {
+  if (!is_shared()) return false;
   struct flock what {};
   what.l_type = F_WRLCK;
   what.l_whence = SEEK_SET;
@@ -146,10 +160,11 @@ SharePage::~SharePage() {
 std::uint32_t SharePage::share() const noexcept { return load(page_->share); }
 
 std::optional<std::uint32_t> SharePage::add(std::uint64_t communicator, int processors) noexcept {
+  const std::lock_guard here(mutex_);
   const Door door(*this);
   if (!door.is_open() || is_gone()) return {};
   for (std::uint32_t row = 0; row < kShareRows; ++row) {
-    if (own_[row] || !lock(row, F_WRLCK)) continue;  // of somebody who lives
+    if (own_[row] || lock(row, F_WRLCK) != 0) continue;  // of somebody who lives
     own_[row] = true;
     store(page_->rows[row].kept, std::uint32_t{0});
     store(page_->rows[row].communicator, communicator);
@@ -160,8 +175,9 @@ std::optional<std::uint32_t> SharePage::add(std::uint64_t communicator, int proc
 }
 
 void SharePage::remove(std::uint32_t row, int processors) noexcept {
-  own_[row] = false;
   if (!born_.here()) return;  // a child's copy: the row is its parent's
+  const std::lock_guard here(mutex_);
+  own_[row] = false;
   const Door door(*this);
   store(page_->rows[row].communicator, std::uint64_t{0});
   lock(row, F_UNLCK);
@@ -177,18 +193,26 @@ void SharePage::remove(std::uint32_t row, int processors) noexcept {
 
 void SharePage::say_kept(std::uint32_t row, std::uint32_t blocks, int processors) noexcept {
   if (!born_.here()) return;
+  const std::lock_guard here(mutex_);
   const Door door(*this);
   store(page_->rows[row].kept, blocks);
   if (door.is_open() && share() != 0) store(page_->share, count_rows(processors));
 }
 
-void SharePage::count(int processors) noexcept {
-  if (!born_.here()) return;
-  const Door door(*this);
+// A thread of a call. Where another counts, or a stopped process keeps the door, it goes on.
+void SharePage::count_now_and_then(int processors) noexcept {
+  const std::int64_t now = nanoseconds_now();
+  std::int64_t before = counted_.load(std::memory_order_relaxed);
+  if (now - before < kBetweenCounts.count() || !born_.here()) return;
+  if (!counted_.compare_exchange_strong(before, now, std::memory_order_relaxed)) return;
+  const std::unique_lock here(mutex_, std::try_to_lock);
+  if (!here.owns_lock()) return;
+  const Door door(*this, std::chrono::milliseconds(0));
   if (door.is_open()) store(page_->share, count_rows(processors));
 }
 
 std::uint32_t SharePage::count_rows(int processors) noexcept {
+  counted_.store(nanoseconds_now(), std::memory_order_relaxed);
   std::array<ShareRow, kShareRows> live;
   std::size_t count = 0;
   for (std::uint32_t row = 0; row < kShareRows; ++row) {
