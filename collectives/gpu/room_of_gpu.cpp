@@ -8,16 +8,15 @@
 #include <vector>
 
 #include "collectives/gpu/share_page.hpp"
+#include "gdrx/log.hpp"
 
 namespace gdrx::gpu {
 namespace {
 
 /// By folder and GPU, as long as this process has a row there.
 struct Pages {
-  using Name = std::pair<std::string, std::array<std::uint8_t, 16>>;
-
   /// As it is now: not of the parent of fork(), nor one whose file is gone. Null: no memory.
-  std::shared_ptr<SharePage> at(const Name& name) {
+  std::shared_ptr<SharePage> at(const SharePageName& name) {
     std::shared_ptr<SharePage> found = all[name].lock();
     if (!found || !found->is_here() || found->is_gone()) {
       found = SharePage::open(name.first, name.second);
@@ -27,7 +26,7 @@ struct Pages {
   }
 
   std::mutex mutex;
-  std::map<Name, std::weak_ptr<SharePage>> all;
+  std::map<SharePageName, std::weak_ptr<SharePage>> all;
 };
 // Never destroyed: CUDA may tell of a graph's end after main().
 Pages& pages() {
@@ -50,6 +49,17 @@ bool has_more_communicators(std::span<const ShareRow> rows, std::size_t than) no
   return false;
 }
 
+void say_that_none_is_free() {
+  static std::once_flag said;
+  std::call_once(said, [] {
+    Log().warn(
+        "a rank finds no row on the page of its GPU, as {} have one, or a stopped process keeps "
+        "the "
+        "page: it has one block until it finds one",
+        kShareRows);
+  });
+}
+
 }  // namespace
 
 std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept {
@@ -68,15 +78,16 @@ std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept 
 std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& device, int processors,
                                          std::uint64_t communicator, const std::string& folder) {
   const std::lock_guard lock(pages().mutex);
-  // An empty folder's pages are this process's alone.
-  for (const std::string& where : {folder, std::string()}) {
-    for (int i = 0; i < kMostPages; ++i) {
-      const std::shared_ptr<SharePage> page = pages().at({where, device});
-      if (!page) break;
-      const auto row = page->add(communicator, processors);
-      if (row) return std::shared_ptr<GpuShare>(new GpuShare(page, *row, processors));
-      if (!page->is_gone()) break;  // else between its opening and the row
-    }
+  const SharePageName name{folder, device};
+  for (int i = 0; i < kMostPages; ++i) {
+    const std::shared_ptr<SharePage> page = pages().at(name);
+    if (!page) return nullptr;
+    const auto row = page->add(communicator, processors);
+    if (!row && page->is_gone()) continue;  // between its opening and the row
+    if (!row) say_that_none_is_free();
+    std::shared_ptr<GpuShare> share(new GpuShare(name, page, communicator, processors));
+    share->row_ = row;
+    return share;
   }
   return nullptr;
 }
@@ -84,16 +95,29 @@ std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& dev
 GpuShare::~GpuShare() {
   if (!page_->is_here()) return;  // of the parent of fork(), as the mutex may be
   const std::lock_guard lock(pages().mutex);
-  page_->remove(row_, processors_);
+  if (row_) page_->remove(*row_, processors_);
 }
 
 int GpuShare::most() noexcept {
   const std::uint32_t share = page_->share();
-  return __builtin_expect(share == 0, 1) ? 0 : bounded();
+  return __builtin_expect(share == 0 && row_, 1) ? 0 : bounded();
+}
+
+// Nobody counts it until then: one block is what each rank has room for.
+bool GpuShare::find_row() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < std::chrono::seconds(1)) return false;
+  looked_ = now;
+  const std::lock_guard lock(pages().mutex);
+  if (auto page = pages().at(name_)) page_ = std::move(page);
+  row_ = page_->add(communicator_, processors_, std::chrono::milliseconds(0));
+  if (row_) say_kept();
+  return row_.has_value();
 }
 
 // Of those that were killed nobody tells: where the GPU is crowded it is looked for now and then.
 int GpuShare::bounded() noexcept {
+  if (!row_ && !find_row()) return 1;
   page_->count_now_and_then(processors_);
   const std::uint32_t share = page_->share();
   if (share == 0) return 0;
@@ -110,8 +134,9 @@ void GpuShare::keep(int blocks) noexcept {
 }
 
 void GpuShare::say_kept() noexcept {
+  if (!row_) return;
   const int by_graph = by_graph_.empty() ? 0 : *by_graph_.rbegin();
-  page_->say_kept(row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)), processors_);
+  page_->say_kept(*row_, static_cast<std::uint32_t>(std::max(kept_, by_graph)), processors_);
 }
 
 void GpuShare::change(int before, int after) {

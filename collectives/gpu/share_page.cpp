@@ -14,12 +14,12 @@
 #include <thread>
 
 #include "gdrx/clock.hpp"
+#include "gdrx/log.hpp"
 
 namespace gdrx::gpu {
 namespace {
 
 constexpr std::uint32_t kDoor = kShareRows;  // the byte that who changes the page locks
-constexpr std::chrono::milliseconds kDoorTime{200};
 constexpr std::chrono::microseconds kBetweenKnocks{50};
 constexpr std::chrono::nanoseconds kBetweenCounts = std::chrono::seconds(1);
 constexpr int kMostOpenings = 16;
@@ -44,7 +44,8 @@ void store(T& at, T value) noexcept {
 class SharePage::Door {
  public:
   /// Where a file system has no such locks nobody ever opens it.
-  explicit Door(const SharePage& page, std::chrono::milliseconds most = kDoorTime) : page_(page) {
+  explicit Door(const SharePage& page, std::chrono::milliseconds most = SharePage::kDoorTime)
+      : page_(page) {
     const Deadline end = Deadline::after(steady_clock(), most);
     int error = 0;
     while ((error = page.lock(kDoor, F_WRLCK)) == EAGAIN || error == EACCES) {
@@ -92,16 +93,29 @@ std::unique_ptr<SharePage> SharePage::open(const std::string& folder,
   if (folder.empty()) return make_private();
   std::string path = fmt::format("{}/gdrx-gpu.{}.", folder, geteuid());
   for (const std::uint8_t byte : device) path += fmt::format("{:02x}", byte);
+  if (auto page = find(path)) return page;
+  // Ranks that count on unequal pages may keep each other out.
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    Log().warn(
+        "{} is not a file of this user in which the processes of a host divide a GPU: this process "
+        "divides its GPUs among its own communicators alone, which may hang beside others",
+        path);
+  });
+  return make_private();
+}
+
+// Who opens what is made already needs no door: each row that is added is.
+std::unique_ptr<SharePage> SharePage::find(const std::string& path) {
   for (int i = 0; i < kMostOpenings; ++i) {
     auto page = open_file(path);
-    if (!page) break;
+    if (!page || page->is_made()) return page;
     const Door door(*page);
-    if (!door.is_open()) break;
+    if (!door.is_open()) return nullptr;
     if (!page->is_linked()) continue;  // its last user was about to remove it
-    if (!page->is_page()) break;
-    return page;
+    return page->is_page() ? std::move(page) : nullptr;
   }
-  return make_private();
+  return nullptr;
 }
 
 std::unique_ptr<SharePage> SharePage::open_file(const std::string& path) {
@@ -131,11 +145,18 @@ bool SharePage::is_linked() const noexcept {
 }
 
 bool SharePage::map() noexcept {
+  if (page_ != nullptr) return true;
   void* const at =
       mmap(nullptr, sizeof(SharePageLayout), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (at == MAP_FAILED) return false;
   page_ = static_cast<SharePageLayout*>(at);
   return true;
+}
+
+bool SharePage::is_made() noexcept {
+  struct stat found {};
+  if (fstat(fd_, &found) != 0 || found.st_size != sizeof(SharePageLayout) || !map()) return false;
+  return load(page_->magic) == kSharePageMagic && load(page_->bytes) == sizeof(SharePageLayout);
 }
 
 // Memory for all of it: else a file system that is full ends the process at its first touch.
@@ -159,9 +180,10 @@ SharePage::~SharePage() {
 
 std::uint32_t SharePage::share() const noexcept { return load(page_->share); }
 
-std::optional<std::uint32_t> SharePage::add(std::uint64_t communicator, int processors) noexcept {
+std::optional<std::uint32_t> SharePage::add(std::uint64_t communicator, int processors,
+                                            std::chrono::milliseconds most) noexcept {
   const std::lock_guard here(mutex_);
-  const Door door(*this);
+  const Door door(*this, most);
   if (!door.is_open() || is_gone()) return {};
   for (std::uint32_t row = 0; row < kShareRows; ++row) {
     if (own_[row] || lock(row, F_WRLCK) != 0) continue;  // of somebody who lives

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <bitset>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -29,8 +30,10 @@ inline constexpr std::uint64_t kSharePageMagic = 0x3167'7068'7264'6764;
 /// Of one process and GPU. Any thread, but for add() and remove(): one at a time.
 class SharePage {
  public:
+  static constexpr std::chrono::milliseconds kDoorTime{200};
+
   /// "/dev/shm/gdrx-gpu.1000.<UUID>"; without a folder, or where it will not do, a page of this
-  /// process alone. Null: no memory at all.
+  /// process alone, which is said once. Null: no memory at all.
   static std::unique_ptr<SharePage> open(const std::string& folder,
                                          const std::array<std::uint8_t, 16>& device);
   ~SharePage();
@@ -41,8 +44,9 @@ class SharePage {
   bool is_shared() const noexcept { return !path_.empty(); }
 
   /// A free row, said to be the communicator's. Empty: there is none, another process keeps the
-  /// page's door shut, or the file is gone.
-  std::optional<std::uint32_t> add(std::uint64_t communicator, int processors) noexcept;
+  /// page's door shut for so long, or the file is gone.
+  std::optional<std::uint32_t> add(std::uint64_t communicator, int processors,
+                                   std::chrono::milliseconds most = kDoorTime) noexcept;
   /// Who comes finds another file: the last that left this one removed it, or somebody did.
   bool is_gone() const noexcept { return is_shared() && !is_linked(); }
   void remove(std::uint32_t row, int processors) noexcept;
@@ -58,9 +62,11 @@ class SharePage {
   class Door;
   SharePage() = default;
   static std::unique_ptr<SharePage> open_file(const std::string& path);
+  static std::unique_ptr<SharePage> find(const std::string& path);
   static std::unique_ptr<SharePage> make_private();
   bool map() noexcept;
   bool is_linked() const noexcept;
+  bool is_made() noexcept;
   bool is_page() noexcept;  // made one if it is new; behind the door
   int lock(std::uint32_t byte, short type) const noexcept;  // an errno
   bool is_locked(std::uint32_t byte) const noexcept;

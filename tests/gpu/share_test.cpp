@@ -202,6 +202,30 @@ TEST_F(GpuShares, ACallDoesNotWaitForAStoppedProcessAtTheDoor) {
   close(fd);
 }
 
+TEST_F(GpuShares, WhoFindsTheDoorShutHasOneBlockUntilItHasARow) {
+  const auto one = take(1), two = take(2);
+  const int fd = shut_door();
+  const auto late = take(3);
+  EXPECT_EQ(late->most(), 1);
+  EXPECT_EQ(one->most(), 0);
+  close(fd);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(late->most(), 43);
+  EXPECT_EQ(one->most(), 43);
+}
+
+TEST_F(GpuShares, WhoFindsNoFreeRowHasOneBlock) {
+  std::vector<std::shared_ptr<GpuShare>> all;
+  for (std::uint64_t i = 0; i < kShareRows; ++i) all.push_back(take(i + 1));
+  const auto late = take(1000);
+  EXPECT_EQ(late->most(), 1);
+  all.clear();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(late->most(), 0) << "it has a row, and none is beside it";
+  const auto two = take(2), three = take(3);
+  EXPECT_EQ(late->most(), 43);
+}
+
 TEST_F(GpuShares, AChildOfForkHoldsNoRow) {
   const auto one = take(1), two = take(2);
   int pipes[2] = {-1, -1};
