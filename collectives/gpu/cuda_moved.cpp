@@ -129,12 +129,12 @@ MovedMessages messages_of_move(const Moves& what, const Call& entered, std::uint
 PairGrid grid_of_moved(const MovedMessages& call, int blocks) noexcept {
   const std::uint64_t copied =
       call.end_copy == call.first_copy ? 0 : call.messages[call.first_copy].bytes;
-  return grid_of_pairs(call.tasks + call.relays, copied, blocks, true, kWarpsOfMoved);
+  return grid_of_moved(call.tasks, call.relays, copied, blocks);
 }
 
 // A warp relays one channel at most.
 int least_blocks_of_moved(const MovedMessages& call) noexcept {
-  return std::max(1, least_blocks_of_pairs(call.relays * kPairTurns));
+  return least_blocks_of_relays(call.relays);
 }
 
 cudaError_t enqueue_moved(MovedMessages& call, bool alone, const PairGrid& grid,

@@ -50,7 +50,8 @@ Result<bool> CudaPath::relay(const Work& what, const Relay& between, void* strea
   const OnDevice here(device_);
   auto* const to = static_cast<cudaStream_t>(stream);
   GDRX_TRY(follow(to));
-  GDRX_TRY(check(launch_relay(call_, between, held_->flags, to), "kernel launch"));
+  const bool crowded = held_->share != nullptr && held_->share->most() != 0;
+  GDRX_TRY(check(launch_relay(call_, between, held_->flags, crowded, to), "kernel launch"));
   return true;
 }
 

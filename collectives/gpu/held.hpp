@@ -12,8 +12,8 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/device_wait.hpp"
-#include "collectives/gpu/gpu_share.hpp"
 #include "collectives/gpu/pooled_memory.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 #include "collectives/gpu/windows.hpp"
 #include "collectives/kernels/call.hpp"
 

@@ -77,7 +77,8 @@ std::uint64_t signature(const Named& what, std::uint64_t digest) {
 
 }  // namespace
 
-// Ranks of a one-shot call that is no tiled one may differ in their grids.
+// Ranks of a one-shot call that is no tiled one may differ in their grids, but in turns: there all
+// have worked them out from what they have agreed on.
 std::uint64_t signature_of(const Call& call, const Shape& shape, std::uint64_t place,
                            Collective collective, Rank root) {
   const bool any_grid = shape.kernel == Kernel::one_shot && !shape.tiled;

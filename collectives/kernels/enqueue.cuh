@@ -37,6 +37,7 @@ cudaError_t enqueue(void (*kernel)(AnyCall, Parameters...), const Shape& shape, 
 }
 
 /// Whether its blocks may have so much memory of the kind that staged.cuh is about, on this GPU.
+/// All of the kernel's launches have the same.
 template <class... Parameters>
 bool has_room_for(void (*kernel)(Parameters...), int bytes) {
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
@@ -45,6 +46,22 @@ bool has_room_for(void (*kernel)(Parameters...), int bytes) {
   }
   (void)cudaGetLastError();  // is said once
   return false;
+}
+/// Of a kernel whose launches have unequal sizes. CUDA holds the bound of a kernel, not of a
+/// launch: threads that launch it at the same time all set the most that a block may have.
+template <class... Parameters>
+bool has_room_for_any(void (*kernel)(Parameters...), int bytes) {
+  int device = 0, most = 0;
+  cudaFuncAttributes own{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+          cudaSuccess ||
+      cudaFuncGetAttributes(&own, kernel) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  most -= static_cast<int>(own.sharedSizeBytes);
+  return bytes <= most && has_room_for(kernel, most);
 }
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_staged(void (*kernel)(Parameters...), int blocks, int threads, int bytes,

@@ -33,6 +33,16 @@ constexpr std::uint64_t width_in_bulk(std::uint64_t bytes, std::uint32_t channel
   return std::max(kLeastWidthInBulk, (share + kBulkTile - 1) / kBulkTile * kBulkTile);
 }
 
+/// Over at most so many blocks: of so many relays, see MovedMessages, those that follow at least.
+constexpr PairGrid grid_of_moved(std::uint32_t tasks, std::uint32_t relays, std::uint64_t copied,
+                                 int blocks) noexcept {
+  return grid_of_pairs(tasks + relays, copied, blocks, true, kWarpsOfMoved, relays);
+}
+/// Fewer have no warp for each relay.
+constexpr int least_blocks_of_relays(std::uint32_t relays) noexcept {
+  return std::max(1, static_cast<int>((relays + kPairWarps - 1) / kPairWarps));
+}
+
 /// All that a rank gives and gets in it is among its messages, or is `relayed`.
 struct MovedMessages : PairCall {
   std::uint32_t relays = 0;  // channels of what comes from a rank and goes on to all others

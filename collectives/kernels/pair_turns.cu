@@ -17,7 +17,7 @@ cudaError_t launch(void (*kernel)(AnyCall), const AnyCall& call, std::uint32_t p
   const auto warps = static_cast<std::uint32_t>(blocks * kPairWarps);
   const std::uint32_t channels = channels_of_warp(call.tasks, paired, warps) * kPairWarps;
   const auto bytes = static_cast<int>(channels * sizeof(typename ManyChannels<AnyRelay>::Lane));
-  if (!has_room_for(kernel, bytes)) return cudaErrorInvalidConfiguration;
+  if (!has_room_for_any(kernel, bytes)) return cudaErrorInvalidConfiguration;
   return enqueue_staged(kernel, blocks, threads, bytes, stream, call);
 }
 

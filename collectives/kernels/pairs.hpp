@@ -165,7 +165,8 @@ struct PairCall : Call {
 };
 static_assert(sizeof(PairCall) <= 4096);  // what a kernel may be given
 
-/// Of a launch with so many tasks and bytes that a rank copies to itself.
+/// Of a launch with so many tasks and bytes that a rank copies to itself. `relays` of the tasks
+/// need a warp each.
 struct PairGrid {
   int blocks = 1;
   int threads = 32;
@@ -180,15 +181,16 @@ struct PairGrid {
   }
 };
 constexpr PairGrid grid_of_pairs(std::uint32_t tasks, std::uint64_t copied, int blocks,
-                                 bool in_bulk,
-                                 std::uint32_t warps_of_staged = kWarpsOfStaged) noexcept {
+                                 bool in_bulk, std::uint32_t warps_of_staged = kWarpsOfStaged,
+                                 std::uint32_t relays = 0) noexcept {
   constexpr std::uint64_t kCopiedByBlock = 64 << 10;
   const auto most = static_cast<std::uint64_t>(std::max(blocks, 1));
   const std::uint64_t copiers = (copied + kCopiedByBlock - 1) / kCopiedByBlock;
   const std::uint64_t staged = std::min<std::uint64_t>(most, kMostStagedBlocks);
   PairGrid grid;
   grid.in_bulk = in_bulk;
-  grid.is_staged = in_bulk && tasks <= staged * warps_of_staged * kPairTurns;
+  const std::uint64_t staged_warps = staged * warps_of_staged;
+  grid.is_staged = in_bulk && tasks <= staged_warps * kPairTurns && relays <= staged_warps;
   const std::uint64_t blocks_used = grid.is_staged ? staged : most;
   grid.blocks = static_cast<int>(
       std::clamp<std::uint64_t>(std::max<std::uint64_t>(tasks, copiers), 1, blocks_used));

@@ -31,7 +31,8 @@ inline bool is_small_relay(const Call& call, const Relay& what) {
 }
 
 /// Enqueues a Relay that is small. Of `call` the input, output and bytes are the vector's, `block`
-/// as of Kernel::reduce_scatter.
-cudaError_t launch_relay(const Call& call, const Relay& what, Flags* flags, cudaStream_t stream);
+/// as of Kernel::reduce_scatter. `crowded`: what waits for the kernel ahead takes another's room.
+cudaError_t launch_relay(const Call& call, const Relay& what, Flags* flags, bool crowded,
+                         cudaStream_t stream);
 
 }  // namespace gdrx::gpu

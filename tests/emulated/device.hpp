@@ -220,6 +220,10 @@ template <class... Parameters>
 bool has_room_for(void (*)(Parameters...), int bytes) {
   return bytes <= emulated::Block::kStaged;
 }
+template <class... Parameters>
+bool has_room_for_any(void (*kernel)(Parameters...), int bytes) {
+  return has_room_for(kernel, bytes);
+}
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_staged(void (*kernel)(Parameters...), int blocks, int threads, int,
                            cudaStream_t stream, const Arguments&... arguments) {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/gpu/gpu_share.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 #include "tests/gpu/collectives.hpp"
 
 namespace gdrx::gpu {
@@ -85,12 +85,13 @@ TEST_F(GpuCrowd, AGraphKeepsItsBlocksUntilItIsGone) {
   EXPECT_EQ(share(), kRoomOfAll / 6);
 }
 
-TEST_F(GpuCrowd, AGraphThatOutlivesItsCommunicatorKeepsItsRow) {
+TEST_F(GpuCrowd, AGraphThatOutlivesItsCommunicatorKeepsNothing) {
   auto world = std::make_unique<World>(2);
   for (int i = 0; i < 2; ++i) come();
   Graphs graphs(*world);
-  world.reset();
   EXPECT_EQ(share(), kRoomOfAll / 3);
+  world.reset();
+  EXPECT_EQ(share(), 0) << "of two";
   graphs.destroy();
   EXPECT_EQ(share(), 0) << "of two";
 }

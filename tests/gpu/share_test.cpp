@@ -8,13 +8,16 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "collectives/gpu/gpu_share.hpp"
+#include "collectives/gpu/room_of_gpu.hpp"
 #include "collectives/gpu/share_page.hpp"
 
 namespace gdrx::gpu {
@@ -77,6 +80,18 @@ class GpuShares : public testing::Test {
   /// Counts the rows once more: somebody comes and goes.
   void count() const { take(99); }
 
+  /// As a process that is stopped while it changes the page, until the file is closed.
+  int shut_door() const {
+    const int fd = open(file().c_str(), O_RDWR);
+    struct flock door {};
+    door.l_type = F_WRLCK;
+    door.l_whence = SEEK_SET;
+    door.l_start = kShareRows;
+    door.l_len = 1;
+    EXPECT_EQ(fcntl(fd, F_OFD_SETLK, &door), 0);
+    return fd;
+  }
+
   std::string folder_;
 };
 
@@ -131,6 +146,30 @@ TEST_F(GpuShares, NothingIsLeftInTheFolder) {
   EXPECT_TRUE(std::filesystem::exists(file()));
 }
 
+TEST_F(GpuShares, NoRowIsOnAFileThatIsGone) {
+  const auto late = SharePage::open(folder_, kGpu);
+  {
+    const auto last = SharePage::open(folder_, kGpu);
+    const auto row = last->add(1, kProcessors);
+    ASSERT_TRUE(row);
+    last->remove(*row, kProcessors);
+  }
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  EXPECT_FALSE(late->add(2, kProcessors)) << "nobody else would find it";
+  EXPECT_TRUE(late->is_gone());
+}
+
+TEST_F(GpuShares, WhoComesAfterSomebodyRemovedTheFileIsFoundByAll) {
+  auto before = take(1);
+  std::filesystem::remove(file());
+  const auto one = take(1), two = take(3);
+  std::shared_ptr<GpuShare> its;
+  const Other third([&] { its = take(4); });
+  EXPECT_EQ(one->most(), 43);
+  before.reset();
+  EXPECT_TRUE(std::filesystem::exists(file()));
+}
+
 TEST_F(GpuShares, ProcessesDivideAGpuAndWhoIsKilledHasNoMore) {
   const auto one = take(1);
   std::shared_ptr<GpuShare> its;
@@ -141,6 +180,50 @@ TEST_F(GpuShares, ProcessesDivideAGpuAndWhoIsKilledHasNoMore) {
   third.end();
   count();
   EXPECT_EQ(one->most(), 0);
+}
+
+TEST_F(GpuShares, CallsCountNowAndThen) {
+  const auto one = take(1), two = take(2);
+  std::shared_ptr<GpuShare> its;
+  Other third([&] { its = take(3); });
+  EXPECT_EQ(one->most(), 43);
+  third.end();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(one->most(), 0);
+}
+
+TEST_F(GpuShares, ACallDoesNotWaitForAStoppedProcessAtTheDoor) {
+  const auto one = take(1), two = take(2), three = take(3);
+  const int fd = shut_door();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(one->most(), 43);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(100));
+  close(fd);
+}
+
+TEST_F(GpuShares, WhoFindsTheDoorShutHasOneBlockUntilItHasARow) {
+  const auto one = take(1), two = take(2);
+  const int fd = shut_door();
+  const auto late = take(3);
+  EXPECT_EQ(late->most(), 1);
+  EXPECT_EQ(one->most(), 0);
+  close(fd);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(late->most(), 43);
+  EXPECT_EQ(one->most(), 43);
+}
+
+TEST_F(GpuShares, WhoFindsNoFreeRowHasOneBlock) {
+  std::vector<std::shared_ptr<GpuShare>> all;
+  for (std::uint64_t i = 0; i < kShareRows; ++i) all.push_back(take(i + 1));
+  const auto late = take(1000);
+  EXPECT_EQ(late->most(), 1);
+  all.clear();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(late->most(), 0) << "it has a row, and none is beside it";
+  const auto two = take(2), three = take(3);
+  EXPECT_EQ(late->most(), 43);
 }
 
 TEST_F(GpuShares, AChildOfForkHoldsNoRow) {
@@ -188,12 +271,28 @@ TEST_F(GpuShares, WhatIsKeptWithoutAGraphEndsWithItsCommunicator) {
   EXPECT_EQ(two->most(), 43);
 }
 
-TEST_F(GpuShares, AGraphThatOutlivesItsCommunicatorKeepsTheRow) {
+TEST_F(GpuShares, WhatIsKeptIsSaidToWhoComesAtTheSameTime) {
+  const auto one = take(1), two = take(2);
+  const int fd = shut_door();
+  std::thread keeps([&] { one->keep(101); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ShareRow row;
+  ASSERT_EQ(pread(fd, &row, sizeof row, offsetof(SharePageLayout, rows)), ssize_t{sizeof row});
+  EXPECT_EQ(row.kept, 0U) << "who has the door counts what it has read";
+  close(fd);
+  keeps.join();
+  const auto three = take(3);
+  EXPECT_EQ(two->most(), 15);
+}
+
+TEST_F(GpuShares, AGraphThatOutlivesItsCommunicatorKeepsNothing) {
   auto one = take(1);
   const auto two = take(2), three = take(3);
   auto kept = std::make_unique<GpuShare::Kept>(one, 20);
-  one.reset();
   EXPECT_EQ(two->most(), 43);
+  one.reset();
+  EXPECT_EQ(two->most(), 0);
+  kept->raise(30);
   kept.reset();
   EXPECT_EQ(two->most(), 0);
 }
@@ -224,14 +323,13 @@ TEST_F(GpuShares, AFileThatOthersMayWriteIsNotTaken) {
 }
 
 TEST_F(GpuShares, WhateverStandsInThePageIsBounded) {
-  const auto one = take(1);
+  const auto one = take(1), two = take(2), three = take(3);
+  EXPECT_EQ(one->most(), 43);
   const int fd = open(file().c_str(), O_RDWR);
   ASSERT_GE(fd, 0);
   const std::vector<std::uint32_t> noise(sizeof(SharePageLayout) / 4 - 3, 0xffffffff);
   ASSERT_GT(pwrite(fd, noise.data(), noise.size() * 4, 12), 0);
-  const int most = one->most();  // of what stands there, or of what it counts
-  EXPECT_GE(most, 0);
-  EXPECT_LT(most, kProcessors);
+  EXPECT_EQ(one->most(), kProcessors - 1) << "of what stands there";
   count();
   EXPECT_EQ(one->most(), 0) << "rows that nobody has locked are free";
   close(fd);

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace gdrx::gpu {
 
@@ -27,10 +29,13 @@ inline constexpr std::uint32_t kShareRows = 510;
 std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept;
 
 class SharePage;
+/// A folder of memory that processes share, and a GPU's UUID.
+using SharePageName = std::pair<std::string, std::array<std::uint8_t, 16>>;
 
 /// A rank's row, as long as the object lives; of a process that ends, as long as that lives. Where
-/// the host has no page for all its processes, or no row is free, the process has one of its own.
-class GpuShare : public std::enable_shared_from_this<GpuShare> {
+/// the host has no page for all its processes the process has one of its own. Where no row is free,
+/// or a stopped process keeps the page's door shut, a rank has one block until it finds a row.
+class GpuShare {
  public:
   /// `device`: the GPU's UUID. `folder`: of memory that processes share.
   static std::shared_ptr<GpuShare> take(const std::array<std::uint8_t, 16>& device, int processors,
@@ -46,34 +51,42 @@ class GpuShare : public std::enable_shared_from_this<GpuShare> {
   /// Of a call that went into a graph, until the share goes. One thread at a time, as most().
   void keep(int blocks) noexcept;
 
-  /// The same until the object goes, which holds the share.
+  /// The same until the object goes. It may outlive the share: of a communicator that is gone the
+  /// kernels in graphs wait for nobody.
   class Kept {
    public:
-    Kept(std::shared_ptr<GpuShare> share, int blocks);
+    Kept(const std::shared_ptr<GpuShare>& share, int blocks);
     ~Kept();
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
     void raise(int blocks);
 
    private:
-    std::shared_ptr<GpuShare> share_;
+    std::weak_ptr<GpuShare> share_;
     int blocks_;
   };
 
  private:
-  GpuShare(SharePage& page, std::uint32_t row, int processors) noexcept
-      : page_(page), row_(row), processors_(processors) {}
-  int bounded(std::uint32_t share) noexcept;
-  void count_again() noexcept;
+  GpuShare(SharePageName name, std::shared_ptr<SharePage> page, std::uint64_t communicator,
+           int processors) noexcept
+      : name_(std::move(name)),
+        page_(std::move(page)),
+        communicator_(communicator),
+        processors_(processors) {}
+  bool find_row() noexcept;
+  int bounded() noexcept;
   void change(int before, int after);
   void say_kept() noexcept;  // under the mutex of pages
 
-  SharePage& page_;
-  const std::uint32_t row_;
+  const SharePageName name_;
+  // These two under the mutex of pages, but for the thread of most(), which alone changes them.
+  std::shared_ptr<SharePage> page_;
+  std::optional<std::uint32_t> row_;
+  const std::uint64_t communicator_;
   const int processors_;
-  int kept_ = 0;                 // for as long as it lives
-  std::multiset<int> by_graph_;  // under the mutex of pages
-  std::chrono::steady_clock::time_point counted_{};
+  std::chrono::steady_clock::time_point looked_;  // for a row
+  int kept_ = 0;                                  // for as long as it lives
+  std::multiset<int> by_graph_;                   // under the mutex of pages
 };
 
 }  // namespace gdrx::gpu
