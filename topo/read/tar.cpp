@@ -149,6 +149,7 @@ TarWriter::TarWriter(Packing packing)
     check(archive_write_set_filter_option(to, "gzip", "timestamp", nullptr));
   }
   check(archive_write_set_bytes_per_block(to, static_cast<int>(2 * kBlock)));
+  check(archive_write_set_bytes_in_last_block(to, 1));  // nothing stands behind what is packed
   check(archive_write_open(to, bytes_.get(), nullptr, append, nullptr));
 }
 
