@@ -64,7 +64,11 @@ void say_that_none_is_free() {
 
 std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept {
   if (!has_more_communicators(rows, kSideBySide)) return 0;
-  const auto room = static_cast<std::uint64_t>(std::max(processors - 1, 1));
+  auto seen = static_cast<std::uint32_t>(std::max(processors, 2));
+  for (const ShareRow& row : rows) {
+    if (row.processors != 0) seen = std::clamp(row.processors, 2U, seen);
+  }
+  const std::uint64_t room = seen - 1;
   for (std::uint64_t share = room; share > 1; --share) {
     std::uint64_t all = 0;
     for (const ShareRow& row : rows) {

@@ -16,16 +16,18 @@
 namespace gdrx::gpu {
 
 /// A rank's row on the page of its GPU. `kept`: blocks of the largest call that its graphs hold.
+/// `processors`: as its process sees them; 0: not said.
 struct ShareRow {
   std::uint64_t communicator = 0;  // the same of all its ranks; 0: nobody's row
   std::uint32_t kept = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t processors = 0;
 };
 inline constexpr std::uint32_t kShareRows = 510;
 
-/// Blocks that each of these ranks may have on a GPU of so many multiprocessors, a multiprocessor
-/// each: together they leave one. A rank that keeps more has that. At least 1. 0: as many as a call
-/// has, as of two communicators some block always has room.
+/// Blocks that each of these ranks may have on a GPU of so many multiprocessors, or of the fewest
+/// that one of them sees, a multiprocessor each: together they leave one. A rank that keeps more
+/// has that. At least 1. 0: as many as a call has, as of two communicators some block always has
+/// room.
 std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept;
 
 class SharePage;

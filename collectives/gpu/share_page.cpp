@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -189,6 +190,7 @@ std::optional<std::uint32_t> SharePage::add(std::uint64_t communicator, int proc
     if (own_[row] || lock(row, F_WRLCK) != 0) continue;  // of somebody who lives
     own_[row] = true;
     store(page_->rows[row].kept, std::uint32_t{0});
+    store(page_->rows[row].processors, static_cast<std::uint32_t>(std::max(processors, 1)));
     store(page_->rows[row].communicator, communicator);
     store(page_->share, count_rows(processors));
     return row;
@@ -244,7 +246,7 @@ std::uint32_t SharePage::count_rows(int processors) noexcept {
       store(page_->rows[row].communicator, std::uint64_t{0});
       continue;
     }
-    live[count++] = {communicator, load(page_->rows[row].kept)};
+    live[count++] = {communicator, load(page_->rows[row].kept), load(page_->rows[row].processors)};
   }
   return share_of(std::span(live).first(count), processors);
 }

@@ -27,7 +27,7 @@ struct SharePageLayout {
 };
 inline constexpr std::uint64_t kSharePageMagic = 0x3167'7068'7264'6764;
 
-/// Of one process and GPU. Any thread, but for add() and remove(): one at a time.
+/// Of one process and GPU. Any thread.
 class SharePage {
  public:
   static constexpr std::chrono::milliseconds kDoorTime{200};

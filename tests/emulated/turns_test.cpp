@@ -2,6 +2,7 @@
 // Calls that fewer blocks of an emulated GPU carry than they have, in turns.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -176,6 +177,31 @@ TEST_F(Turns, ATypeThatHasKernelsOfItsOwnHasTheSameBits) {
     }
   }
   expect_well(ranks);
+}
+
+// Rank 0 stalls within a call: the turns that come after the first that gave up wait no more.
+TEST_F(Turns, WhoGivesUpInOneDoesNotWaitInThoseBehindIt) {
+  constexpr double kShort = 0.5;
+  constexpr std::size_t kWords = 9001;
+  for (const Shape& shape : shapes(3, kWords * 4)) {
+    Ranks ranks(3, 1, kTimeout);
+    ranks.set_timeout(1, kShort);
+    ranks.set_timeout(2, kShort);
+    launch_as(ranks, {1, 1, 1});
+    ranks.pretend_to_enter(0, shape, DataType::uint32, ReduceOp::sum, kWords * 4);
+    const Words in = inputs(3, kWords);
+    Words out(3, std::vector<std::uint32_t>(kWords));
+    const auto begin = std::chrono::steady_clock::now();
+    for (const std::size_t r : {1U, 2U}) {
+      ranks.launch(static_cast<int>(r), shape, DataType::uint32, ReduceOp::sum, in[r].data(),
+                   out[r].data(), kWords * 4);
+    }
+    ranks.finish();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(took.count(), (kBlocks - 1) * kShort) << static_cast<int>(shape.kernel);
+    EXPECT_EQ(ranks.report(1).failed, 1U) << static_cast<int>(shape.kernel);
+    EXPECT_EQ(ranks.report(2).failed, 1U) << static_cast<int>(shape.kernel);
+  }
 }
 
 }  // namespace

@@ -30,6 +30,10 @@ class GpuCrowd : public testing::Test {
     std::memcpy(device.data(), properties.uuid.bytes, device.size());
     others_.push_back(GpuShare::take(device, kProcessors, 1000 + others_.size()));
   }
+  /// So many have come.
+  void come(std::size_t count) {
+    while (others_.size() < count) come();
+  }
   int share() const { return others_.front()->most(); }
 
   std::vector<std::shared_ptr<GpuShare>> others_;
@@ -70,6 +74,66 @@ class Graphs {
   World& world_;
   std::vector<cudaGraphExec_t> all_;
 };
+
+// Of three ranks the first alone is on a crowded GPU: its blocks are fewer than its peers'.
+TEST_F(GpuCrowd, WhatAddsInTheOrderOfRanksGoesOnInTurns) {
+  World world(3);
+  for (const std::size_t others : {2U, 7U, 40U}) {
+    come(others);
+    world.each([](Member& self) {
+      for (const bool own : {true, false}) {
+        Case what;
+        append(what.input, self.rank, 0, kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          std::uint32_t sum = 0;
+          for (int r = 0; r < self.rank + (own ? 1 : 0); ++r) sum += word(r, 0, i);
+          what.expected.push_back(sum);
+        }
+        if (!own && self.rank == 0) what.expected.assign(kCount, kPoison);
+        what.call = [&](const std::uint32_t* in, std::uint32_t* out) {
+          const auto scan = own ? gdrxScan : gdrxExscan;
+          return scan(in, out, kCount, gdrxUint32, gdrxSum, self.comm, self.gdrx_stream(), nullptr);
+        };
+        run(self, what);
+      }
+    });
+  }
+}
+
+TEST_F(GpuCrowd, AllToAllGoesOnInTurns) {
+  World world(3);
+  for (const std::size_t others : {2U, 7U, 40U}) {
+    come(others);
+    world.each([](Member& self) {
+      Case what;
+      for (int to = 0; to < 3; ++to) append(what.input, self.rank, to, kCount);
+      for (int from = 0; from < 3; ++from) append(what.expected, from, self.rank, kCount);
+      what.call = [&](const std::uint32_t* in, std::uint32_t* out) {
+        return gdrxAllToAll(in, out, kCount, gdrxUint32, self.comm, self.gdrx_stream(), nullptr);
+      };
+      run(self, what);
+    });
+  }
+}
+
+// Whom the rank passes on to waits for each of its channels.
+TEST_F(GpuCrowd, ALargeBroadcastIsPassedOnByWhateverBlocksThereAre) {
+  constexpr std::size_t kLarge = 2'000'000;
+  World world(3);
+  for (const std::size_t others : {2U, 4U, 6U, 9U, 40U}) {
+    come(others);
+    world.each([](Member& self) {
+      Case what;
+      append(what.input, self.rank, 0, kLarge);
+      append(what.expected, 1, 0, kLarge);
+      what.call = [&](const std::uint32_t* in, std::uint32_t* out) {
+        return gdrxBroadcast(in, out, kLarge, gdrxUint32, 1, self.comm, self.gdrx_stream(),
+                             nullptr);
+      };
+      run(self, what);
+    });
+  }
+}
 
 TEST_F(GpuCrowd, AGraphKeepsItsBlocksUntilItIsGone) {
   World world(2);

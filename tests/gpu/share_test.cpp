@@ -57,6 +57,12 @@ TEST(ShareOf, EachHasAtLeastOneBlock) {
   }
 }
 
+TEST(ShareOf, TheFewestMultiprocessorsThatARankSeesAreDivided) {
+  EXPECT_EQ(share({{7, 0, 61}, {8, 0, 132}, {9}}), 20U);
+  EXPECT_EQ(share({{7, 0, 500}, {8, 0, 132}, {9}}), 43U);
+  EXPECT_EQ(share({{7, 0, 1}, {8, 0, 132}, {9}}), 1U);
+}
+
 /// A folder in place of /dev/shm.
 class GpuShares : public testing::Test {
  protected:
@@ -134,6 +140,15 @@ TEST_F(GpuShares, AThirdCommunicatorIsHeardOfByAllAndSoIsItsEnd) {
   }
   EXPECT_EQ(first->most(), 0);
   EXPECT_EQ(second->most(), 0);
+}
+
+TEST_F(GpuShares, ProcessesThatSeeUnequalPartsOfAGpuHaveTheSameShare) {
+  const auto one = take(1), two = take(2);
+  const auto part = GpuShare::take(kGpu, 61, 3, folder_);
+  EXPECT_EQ(one->most(), 20);
+  count();
+  EXPECT_EQ(one->most(), 20);
+  EXPECT_EQ(part->most(), 20);
 }
 
 TEST_F(GpuShares, NothingIsLeftInTheFolder) {
