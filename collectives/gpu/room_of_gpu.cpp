@@ -54,8 +54,7 @@ void say_that_none_is_free() {
   std::call_once(said, [] {
     Log().warn(
         "a rank finds no row on the page of its GPU, as {} have one, or a stopped process keeps "
-        "the "
-        "page: it has one block until it finds one",
+        "the page: it has one block until it finds one",
         kShareRows);
   });
 }

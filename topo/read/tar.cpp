@@ -86,9 +86,8 @@ Result<void> look_at_headers(std::string_view bytes) {
     const std::string_view header = bytes.substr(at, kBlock);
     if (header.find_first_not_of('\0') == header.npos) return {};
     if (headers > 3 * kMostSnapshotEntries) return bad("too many files for a snapshot");
-    const std::string_view digits =
-        trim(header.substr(kSizeAt, kSizeLength)
-                 .substr(0, header.substr(kSizeAt, kSizeLength).find('\0')));
+    const std::string_view field = header.substr(kSizeAt, kSizeLength);
+    const std::string_view digits = trim(field.substr(0, field.find('\0')));
     std::size_t size = 0;
     const auto [end, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), size, 8);
