@@ -19,8 +19,8 @@ void forget_sibling(Siblings& siblings) noexcept {
   if (--siblings.alive == 0) leaving.swap(siblings.destroyed);
 }
 
-Result<void> finalize(gdrxComm* comm) {
-  Result<void> ended = contained([&] { return comm->impl->finalize(); });
+Result<void> finalize(gdrxComm* comm, WaitHook hook) {
+  Result<void> ended = contained([&] { return comm->impl->finalize(hook); });
   comm->met = ended.has_value();
   return ended;
 }
@@ -30,7 +30,7 @@ Result<void> start_finalizing(gdrxComm* comm, gdrxRequest_t* request) {
   const std::shared_ptr<Operation> operation = comm->impl->operation_aside();
   auto started = contained([&]() -> Result<void> {
     comm->finalizer = std::thread([comm, operation] {
-      const Result<void> ended = finalize(comm);
+      const Result<void> ended = finalize(comm, {});
       comm->impl->end(*operation, ended);
     });
     return {};
@@ -81,7 +81,8 @@ gdrxResult_t gdrxCommFinalize(gdrxComm_t comm, gdrxRequest_t* request) {
     const trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call,
                            "gdrxCommFinalize");
     comm->finalized = true;
-    return request == nullptr ? finalize(comm) : start_finalizing(comm, request);
+    return request == nullptr ? finalize(comm, comm->impl->wait_hook)
+                              : start_finalizing(comm, request);
   });
 }
 
@@ -105,7 +106,7 @@ gdrxResult_t gdrxCommDestroy(gdrxComm_t comm) {
     leave_group(comm);
     if (comm->finalizer.joinable()) comm->finalizer.join();
     trace::Span mark(comm->impl->track(), trace::Row::calls, trace::Kind::call, "gdrxCommDestroy");
-    Result<void> drained = comm->met ? Result<void>() : comm->impl->drain();
+    Result<void> drained = comm->met ? Result<void>() : comm->impl->drain(comm->impl->wait_hook);
     end_requests(comm, drained);
     GDRX_TRY(std::move(drained));
     mark.end();  // the communicator may end elsewhere

@@ -14,7 +14,8 @@ GDRX_API gdrxResult_t gdrxCommInitAllGather(gdrxComm_t* comm, int nranks, int ra
                                             gdrxAllGatherFunction all_gather, void* user,
                                             const gdrxConfig_t* config);
 /// A blocking call that waits calls it in every round in which it would give its core away;
-/// `rounds`: how many have moved nothing. It makes no call of `comm`. Before the first call.
+/// `rounds`: how many have moved nothing. It makes no call of `comm`. No thread of gdrx's calls it.
+/// Before the first call.
 typedef void (*gdrxWaitFunction)(void* user, uint64_t rounds);
 GDRX_API gdrxResult_t gdrxCommOnWait(gdrxComm_t comm, gdrxWaitFunction on_wait, void* user);
 }

@@ -92,15 +92,17 @@ Result<std::shared_ptr<Operation>> Communicator::post_staged(std::shared_ptr<Ope
   return operation;
 }
 
-Result<void> Communicator::wait(Operation& operation) {
+Result<void> Communicator::wait(Operation& operation) { return wait(operation, wait_hook); }
+
+Result<void> Communicator::wait(Operation& operation, WaitHook hook) {
   if (operation.mark) return wait_on_gpu(operation);
   if (operation.aside) operation.end.await_over();
-  if (!operation.end.done()) GDRX_TRY(drive_to_end_of(operation));
+  if (!operation.end.done()) GDRX_TRY(drive_to_end_of(operation, hook));
   if (operation.error) return tl::unexpected(*operation.error);
   return {};
 }
 
-Result<void> Communicator::drive_to_end_of(const Operation& operation) {
+Result<void> Communicator::drive_to_end_of(const Operation& operation, WaitHook hook) {
   const std::uint64_t spins = share_cores() ? kSpinsShared : kSpinsAlone;
   Driving driving(*this);
   StreamPatience patience;
@@ -116,8 +118,9 @@ Result<void> Communicator::drive_to_end_of(const Operation& operation) {
       if (mesh_->is_own_thread()) {  // in a handler: it hears of nothing but by this
         mesh_->serve();
         progress_lock_.suspicion.turn();
+      } else if (hook.run != nullptr) {
+        hook.run(hook.user, idle);
       }
-      if (wait_hook.run != nullptr) wait_hook.run(wait_hook.user, idle);
       sched_yield();
     }
   }
@@ -137,7 +140,7 @@ Result<Progress> Communicator::test(Operation& operation) {
   return Progress::done;
 }
 
-Result<void> Communicator::drain() {
+Result<void> Communicator::drain(WaitHook hook) {
   while (true) {
     std::shared_ptr<Operation> last;
     {
@@ -149,7 +152,7 @@ Result<void> Communicator::drain() {
              : streams_.messages         ? streams_.messages
                                          : pairs_->running().back();
     }
-    GDRX_TRY(wait(*last));
+    GDRX_TRY(wait(*last, hook));
   }
   look_at_gpu();
   Result<void> ended;

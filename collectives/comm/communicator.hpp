@@ -101,8 +101,8 @@ class Communicator final {
   /// If it has not ended by itself. Then, however it ended, its handler is called.
   void end(Operation& operation, const Result<void>& ended) noexcept;
   /// Waits for everything posted. From then on graphs that hold calls do nothing. A failed
-  /// communicator returns its failure.
-  Result<void> drain();
+  /// communicator returns its failure. `hook`: of who waits.
+  Result<void> drain(WaitHook hook = {});
   /// After drain(): until every rank is as far, none leaves while another still needs its memory,
   /// its connections or its answers. Waits for leave_time().
   Result<void> leave();
@@ -111,10 +111,10 @@ class Communicator final {
   /// All are as far, or that is not to be hoped for, and the log says why.
   bool has_left(Deadline deadline) noexcept;
   /// All that ends with the other ranks: drain(), then leave(), and nobody is missed any more.
-  Result<void> finalize();
+  Result<void> finalize(WaitHook hook);
   /// To be brought to its end() by a thread that calls finalize().
   std::shared_ptr<Operation> operation_aside() const;
-  WaitHook wait_hook;  // set before the first call
+  WaitHook wait_hook;  // of the program's threads; set before the first call
   /// on_error is not called any more; returns when a call under way has ended. Any thread.
   void mute() { failure_.handler.mute(); }
   void abort();  // any thread
@@ -285,7 +285,8 @@ class Communicator final {
   Result<std::unique_ptr<exec::Execution>> make_exchange(Operation& operation);
   exec::Partition cut_of(const Call& call, plan::Extent extent, std::uint32_t chunks) const;
   Result<std::unique_ptr<exec::Execution>> make_plan_execution(Operation& operation);
-  Result<void> drive_to_end_of(const Operation& operation);
+  Result<void> wait(Operation& operation, WaitHook hook);
+  Result<void> drive_to_end_of(const Operation& operation, WaitHook hook);
   Result<bool> progress();  // true if something moved; progress_lock_ held
   Result<bool> make_progress();
   bool step_front(Operation& front);

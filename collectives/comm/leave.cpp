@@ -67,8 +67,8 @@ bool Communicator::has_left(Deadline deadline) noexcept {
 }
 
 // Whoever has met is free to go without a word.
-Result<void> Communicator::finalize() {
-  GDRX_TRY(drain());
+Result<void> Communicator::finalize(WaitHook hook) {
+  GDRX_TRY(drain(hook));
   const bool endless = settings_.timeout.load().count() <= 0;  // whoever comes hours later is right
   if (GDRX_TRY(leave_within(endless ? Duration::max() : leave_time())) != Progress::done) {
     return tl::unexpected(left_alone());

@@ -27,8 +27,9 @@ struct Waiting {
   std::size_t behind = 0;   // calls that have not begun
 };
 
-/// What a caller runs while he waits, each time before he gives his core away; `rounds`: how many
-/// in a row have moved nothing.
+/// What a thread of the program's runs while it waits, each time before it gives its core away;
+/// `rounds`: how many in a row have moved nothing. A thread of ours runs none: the program may have
+/// told its MPI that one thread calls it.
 struct WaitHook {
   void (*run)(void* user, std::uint64_t rounds) = nullptr;
   void* user = nullptr;
