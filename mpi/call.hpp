@@ -56,6 +56,11 @@ class List {
   const void* wide_ = nullptr;  // long or long long, by the MPI
 };
 
+/// When a call is done: as it returns, when MPI says so of its request, or each time that is
+/// started.
+enum class Form : std::uint8_t { blocking, nonblocking, persistent };
+inline constexpr std::size_t kForms = 3;
+
 /// The arguments, as MPI names them; those that a collective does not have are as here. One buffer
 /// alone is `recv`; a type, a count or counts for both sides are the receive side's.
 struct Call {
@@ -73,8 +78,8 @@ struct Call {
   List recv_places = {};
   MPI_Op op{};
   int root = 0;
-  bool nonblocking = false;
-  MPI_Request* request = nullptr;  // of a nonblocking one
+  Form form = Form::blocking;
+  MPI_Request* request = nullptr;  // unless it blocks
 };
 
 struct Trait {
@@ -146,6 +151,8 @@ class Passing {
 };
 
 class Staging;
+struct Plan;
+struct State;
 
 /// A call on its way through a hook: taken at once, or for MPI.
 class Hook {
@@ -163,9 +170,10 @@ class Hook {
 
  private:
   void note() const noexcept;
+  int take(const Call& call, const Plan& plan, State& state) noexcept;
 
   Kind kind_;
-  bool nonblocking_;
+  Form form_;
   Verdict verdict_ = Verdict::argument;
   bool explained_ = false;
   int result_ = 0;

@@ -9,6 +9,7 @@
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/agree.hpp"
+#include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/waiting.hpp"
@@ -62,17 +63,27 @@ void leave(State& state) noexcept {
   }
 }
 
+// mutex held.
+void put_away(State& state) noexcept {
+  state.handle = 0;
+  leave(state);
+  state.work = {};
+  if (state.pending == 0) state.next = std::exchange(unused, &state);
+  if (phase == Phase::on) look_at_leaving();
+}
+
 // MPI's, when a communicator is freed.
 int free_state(MPI_Comm, int, void* attribute, void*) {
   const std::lock_guard lock(mutex);
   State& state = *static_cast<State*>(attribute);
   State* expected = &state;
   recent_of(state.handle).compare_exchange_strong(expected, nullptr);
-  state.handle = 0;
-  leave(state);
-  state.work = {};
-  if (state.pending == 0) state.next = std::exchange(unused, &state);
-  if (phase == Phase::on) look_at_leaving();
+  for (State* const own : states) {
+    if (own->parent != &state) continue;
+    own->handle = 0;  // nor is its error handler called any more
+    own->parent = nullptr;
+  }
+  put_away(state);
   return MPI_SUCCESS;
 }
 
@@ -181,6 +192,26 @@ int raise(State& state, const char* why) noexcept {
   return state.error;
 }
 
+State& own_state_of(const State& parent) noexcept {
+  State& own = *new_state();
+  own.stage = State::Stage::fresh;
+  own.comm = parent.comm;
+  own.rank = parent.rank;
+  own.size = parent.size;
+  own.choice = parent.choice;
+  own.error = 0;
+  const std::lock_guard lock(mutex);
+  own.parent = &parent;
+  own.handle = parent.handle.load();
+  return own;
+}
+
+void end_own(State& state) noexcept {
+  const std::lock_guard lock(mutex);
+  state.parent = nullptr;
+  put_away(state);
+}
+
 void end_communicators() noexcept {
   if (phase.exchange(Phase::off) != Phase::on) return;
   std::unique_lock lock(mutex);
@@ -193,6 +224,7 @@ void end_communicators() noexcept {
     look_at_leaving();
     while_waiting(nullptr, rounds);
   }
+  end_persistent();
   end_going_on();
 }
 

@@ -23,9 +23,10 @@ struct State {
   std::size_t saved = 0;           // nanoseconds, had gdrx taken the calls that it would have
   int error = 0;                   // MPI's code of gdrx's failure, once it has failed
   gdrxComm_t gdrx = nullptr;
-  Work work;                    // of a blocking call
-  std::atomic<int> pending{0};  // nonblocking calls that are not done
-  State* next = nullptr;        // in the list of those that are free
+  Work work;                      // of a blocking call
+  std::atomic<int> pending{0};    // nonblocking calls that are not done
+  State* next = nullptr;          // in the list of those that are free
+  const State* parent = nullptr;  // of a persistent call's own
 };
 
 /// While this thread frees a communicator. MPI ends the program's attributes of it meanwhile, and
@@ -58,8 +59,12 @@ State* state_of(MPI_Comm comm) noexcept;
 /// The same by MPI's attribute, 11 ns: a free that MPI should have told, and did not, leaves
 /// `state` behind, and its handle is another's.
 State* look_again(State* state, MPI_Comm comm) noexcept;
-/// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike.
-void make(State& state) noexcept;
+/// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike. `good`: this
+/// rank can have the call.
+void make(State& state, bool good = true) noexcept;
+/// Another state of the same communicator of MPI's, which no call is looked up by.
+State& own_state_of(const State& parent) noexcept;
+void end_own(State& state) noexcept;
 /// Calls the program's error handler for what went wrong; MPI's code of it.
 int raise(State& state, const char* why) noexcept;
 /// In MPI_Finalize: meets the other ranks of all communicators, and takes no call any more.

@@ -16,7 +16,7 @@ struct Cell {
   std::atomic<std::uint64_t> nanoseconds{0};
 };
 
-std::array<std::array<Cell, kVerdicts>, 2 * kKinds> cells;  // the nonblocking ones behind
+std::array<std::array<Cell, kVerdicts>, kForms * kKinds> cells;  // those of a form together
 
 constexpr std::array<const char*, kVerdicts> kWhy{{
     "taken",
@@ -33,17 +33,19 @@ constexpr std::array<const char*, kVerdicts> kWhy{{
 }};
 
 std::string name_of(std::size_t cell) {
-  if (cell < kKinds) return kTraits[cell].name;
-  std::string name = kTraits[cell - kKinds].name;
+  const auto form = static_cast<Form>(cell / kKinds);
+  std::string name = kTraits[cell % kKinds].name;
+  if (form == Form::blocking) return name;
+  if (form == Form::persistent) return name + "_init";
   name[0] = static_cast<char>(name[0] - 'A' + 'a');
   return "I" + name;
 }
 
 }  // namespace
 
-void note_call(Kind kind, bool nonblocking, Verdict verdict, std::size_t bytes,
+void note_call(Kind kind, Form form, Verdict verdict, std::size_t bytes,
                std::uint64_t nanoseconds) noexcept {
-  Cell& cell = cells[static_cast<std::size_t>(kind) + (nonblocking ? kKinds : 0)]
+  Cell& cell = cells[static_cast<std::size_t>(form) * kKinds + static_cast<std::size_t>(kind)]
                     [static_cast<std::size_t>(verdict)];
   cell.calls.fetch_add(1, std::memory_order_relaxed);
   cell.bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -64,7 +66,7 @@ void explain() noexcept {
   std::uint64_t all = 0;
   std::uint64_t eligible = 0;
   std::uint64_t taken = 0;
-  for (std::size_t kind = 0; kind < 2 * kKinds; ++kind) {
+  for (std::size_t kind = 0; kind < kForms * kKinds; ++kind) {
     for (std::size_t why = 0; why < kVerdicts; ++why) {
       const Cell& cell = cells[kind][why];
       const std::uint64_t calls = cell.calls.load();

@@ -7,7 +7,7 @@
 namespace gdrx::mpi {
 
 /// Any thread.
-void note_call(Kind kind, bool nonblocking, Verdict verdict, std::size_t bytes,
+void note_call(Kind kind, Form form, Verdict verdict, std::size_t bytes,
                std::uint64_t nanoseconds) noexcept;
 /// Before MPI ends: rank 0 prints its table, once, if it was asked for.
 void explain() noexcept;

@@ -72,14 +72,15 @@ bool init(State& state) {
 
 }  // namespace
 
-void make(State& state) noexcept {
+void make(State& state, bool good) noexcept {
   state.stage = State::Stage::declined;
   if (!is_of_this_world(state.comm, state.size)) {
     state.why = Verdict::worlds;
     return;
   }
   static const std::uint64_t kHost = host_number();
-  const Least all = least_of_all(state.comm, {kHost, ~kHost, engine() != nullptr ? 1U : 0U});
+  const Least all =
+      least_of_all(state.comm, {kHost, ~kHost, good && engine() != nullptr ? 1U : 0U});
   if (all.good == 0) {
     state.why = Verdict::broken;
   } else if (all.host != ~all.inverse_host && !settings().all) {

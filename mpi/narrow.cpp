@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "mpi/persistent.hpp"
+
 namespace gdrx::mpi {
 namespace {
 
@@ -48,7 +50,7 @@ class Ints {
         send_places(used.send ? list(call.send_places, used.ranks) : nullptr),
         recv_counts(used.recv ? list(call.recv_counts, used.ranks) : nullptr),
         recv_places(used.recv ? list(call.recv_places, used.ranks) : nullptr) {
-    if (fit_ && call.nonblocking) keep();
+    if (fit_ && call.form == Form::nonblocking) keep();
   }
   Ints(const Ints&) = delete;
   Ints& operator=(const Ints&) = delete;
@@ -105,7 +107,7 @@ int refuse(const Call& call, int error, const char* why) noexcept {
 
 std::string name_of(const Call& call, const char* prefix) {
   std::string name = trait_of(call.kind).name;
-  if (call.nonblocking) {
+  if (call.form == Form::nonblocking) {
     name[0] = static_cast<char>(name[0] - 'A' + 'a');
     name.insert(0, "I");
   }
@@ -116,7 +118,8 @@ template <class... Arguments>
 int pass(const Call& call, const char* prefix, Arguments... arguments) {
   void* const found = find_function(name_of(call, prefix).c_str());
   if (found == nullptr) return refuse(call, MPI_ERR_OTHER, "nor one whose counts are ints");
-  if (!call.nonblocking) return reinterpret_cast<int (*)(Arguments...)>(found)(arguments...);
+  if (call.form == Form::blocking)
+    return reinterpret_cast<int (*)(Arguments...)>(found)(arguments...);
   return reinterpret_cast<int (*)(Arguments..., MPI_Request*)>(found)(arguments..., call.request);
 }
 
@@ -169,6 +172,8 @@ int pass_move(const Call& c, const char* prefix, const Ints& n) {
 
 int pass_on_narrow(const Call& call, const char* prefix) noexcept {
   try {
+    if (call.form == Form::persistent)
+      return refuse_persistent(call);  // nor with ints: MPI 4 has both
     Used used{};
     const int result = look_at(call, used);
     if (result != MPI_SUCCESS) return result;  // MPI has called the error handler

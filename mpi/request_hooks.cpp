@@ -3,6 +3,7 @@
 // go on with ours, so what would wait for any of them waits here.
 #include <thread>
 
+#include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/waiting.hpp"
 
@@ -14,6 +15,15 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
     if (any_pending()) DRIVE;                                \
     return real_one ARGUMENTS;                               \
   }
+#define GDRX_START_AS(name, PARAMETERS, ARGUMENTS, OURS)     \
+  GDRX_MPIS int name PARAMETERS {                            \
+    static constinit Real<decltype(::name)> real_one(#name); \
+    if (any_persistent()) OURS;                              \
+    return real_one ARGUMENTS;                               \
+  }
+#define GDRX_START(name, PARAMETERS, ARGUMENTS, OURS)    \
+  GDRX_START_AS(MPI_##name, PARAMETERS, ARGUMENTS, OURS) \
+  GDRX_START_AS(PMPI_##name, PARAMETERS, ARGUMENTS, OURS)
 #define GDRX_ASK(name, PARAMETERS, ARGUMENTS, DRIVE)    \
   GDRX_ASK_AS(MPI_##name, PARAMETERS, ARGUMENTS, DRIVE) \
   GDRX_ASK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, DRIVE)
@@ -50,9 +60,22 @@ int wait_some(int n, MPI_Request* q, int* found_count, int* indices, MPI_Status*
   });
 }
 
+// Each by itself: `start_one` is MPI's, of those that are not ours.
+template <class Start>
+int start_all(int n, MPI_Request* q, Start&& start_one) {
+  int result = MPI_SUCCESS;
+  for (int i = 0; i < n && result == MPI_SUCCESS; ++i) {
+    result = is_persistent(q[i]) ? start_persistent(q[i]) : start_one(&q[i]);
+  }
+  return result;
+}
+
 }  // namespace
 
 // clang-format off
+GDRX_START(Start, (MPI_Request* q), (q), if (q != nullptr && is_persistent(*q)) return start_persistent(*q))
+GDRX_START(Startall, (int n, MPI_Request* q), (n, q), return start_all(n, q, [&](MPI_Request* one) { return real_one(1, one); }))
+GDRX_START(Request_free, (MPI_Request* q), (q), forget_persistent(q))
 GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), wait_for(q, 1))
 GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), wait_for(q, n))
 GDRX_ASK(Waitany, (int n, MPI_Request* q, int* i, MPI_Status* s), (n, q, i, s), if (drive(q, n)) return wait_any(n, q, i, s))

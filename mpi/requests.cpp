@@ -5,21 +5,12 @@
 #include <thread>
 #include <unordered_map>
 
+#include "mpi/pending.hpp"
 #include "mpi/run.hpp"
 #include "mpi/waiting.hpp"
 
 namespace gdrx::mpi {
 namespace {
-
-struct Pending {
-  State* state = nullptr;
-  gdrxRequest_t request = nullptr;
-  Work work;
-  MPI_Datatype own_type = MPI_DATATYPE_NULL;  // the program may free its type before the end
-  std::vector<long> own_lists;                // counts and places, which Fortran's binding may free
-  const char* why = nullptr;                  // it failed
-  int error = MPI_SUCCESS;
-};
 
 void free_type(Pending& one) noexcept {
   if (one.own_type != MPI_DATATYPE_NULL) real::Type_free(&one.own_type);
@@ -67,37 +58,23 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
   }
   if (one.why != nullptr) one.error = raise(*one.state, one.why);
   free_type(one);
+  const int tag = one.tag;
+  const bool failed = one.error != MPI_SUCCESS;
   {
     const std::lock_guard lock(requests_mutex);
     --one.state->pending;  // from here on it may be another communicator's
     --count;
   }
-  real::Grequest_complete(handle);  // `one` may be gone
+  if (tag != 0) return complete_persistent(tag, failed);  // `one` may be gone
+  real::Grequest_complete(handle);
 }
 
-// What is unpacked in the end needs the counts and places until then. MPI forbids the program to
-// change them before (3.1, section 5.12), but they are not always the program's: where Fortran's
-// integers are no C int, Open MPI's binding frees its own copies as soon as the call is posted.
-void keep_lists(Side& side, Pending& one) {
-  if (side.counts == nullptr) return;
-  const auto blocks = static_cast<std::size_t>(side.blocks);
-  one.own_lists.reserve(2 * blocks);
-  for (int i = 0; i < side.blocks; ++i) one.own_lists.push_back(side.counts[i]);
-  for (int i = 0; i < side.blocks; ++i) one.own_lists.push_back(side.places[i]);
-  side.counts = one.own_lists.data();
-  side.places = one.own_lists.data() + blocks;
-}
-
-// A type of the program's as it is now, if it may be needed in the end. Made anew: a duplicate
-// would have the program's attributes, and call it for each of them.
+// A type of the program's as it is now, if it may be needed in the end.
 Plan with_own(Plan plan, Pending& one) {
-  keep_lists(plan.out, one);
+  one.own_lists.reserve(2 * static_cast<std::size_t>(plan.out.blocks));
+  keep_lists(plan.out, one.own_lists);
   if (plan.out.blocks == 0 || predefined(plan.out.handle) != nullptr) return plan;
-  if (real::Type_contiguous(1, plan.out.handle, &one.own_type) != MPI_SUCCESS ||
-      real::Type_commit(&one.own_type) != MPI_SUCCESS) {
-    throw std::runtime_error("MPI makes no type like one of the program's");
-  }
-  plan.out.handle = one.own_type;
+  plan.out.handle = one.own_type = own_type_of(plan.out.handle);
   return plan;
 }
 
@@ -122,6 +99,33 @@ void drop(MPI_Request handle, Pending& one) noexcept {
 }  // namespace
 
 std::mutex& pending_mutex() noexcept { return requests_mutex; }
+void expect(MPI_Request handle, Pending& one) {
+  pending.emplace(number_of(handle), &one);
+  ++one.state->pending;
+  ++count;
+}
+
+// MPI forbids the program to change them before the end (3.1, section 5.12), but they are not
+// always the program's: where Fortran's integers are no C int, Open MPI's binding frees its own
+// copies as soon as the call is posted.
+void keep_lists(Side& side, std::vector<long>& kept) {
+  if (side.counts == nullptr) return;
+  const auto begin = static_cast<std::ptrdiff_t>(kept.size());
+  for (int i = 0; i < side.blocks; ++i) kept.push_back(side.counts[i]);
+  for (int i = 0; i < side.blocks; ++i) kept.push_back(side.places[i]);
+  side.counts = kept.data() + begin;
+  side.places = kept.data() + begin + side.blocks;
+}
+
+MPI_Datatype own_type_of(MPI_Datatype type) {
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  if (real::Type_contiguous(1, type, &made) != MPI_SUCCESS ||
+      real::Type_commit(&made) != MPI_SUCCESS) {
+    throw std::runtime_error("MPI makes no type like one of the program's");
+  }
+  return made;
+}
+
 bool any_pending() noexcept { return count.load(std::memory_order_relaxed) > 0; }
 
 int hand_out(const Call& call, const Plan& plan, State& state) {

@@ -10,6 +10,7 @@
 
 #include "mpi/explain.hpp"
 #include "mpi/pack.hpp"
+#include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/staging.hpp"
@@ -92,8 +93,9 @@ std::uint64_t now() noexcept {
 Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
   if (state.stage == State::Stage::declined) return state.why;
   const bool all = settings().all;
-  if (!all && (call.nonblocking || !state.choice->has(call.kind))) return Verdict::size;
-  if (call.nonblocking && call.request == nullptr) return Verdict::argument;
+  const bool blocks = call.form == Form::blocking;
+  if (!all && (!blocks || !state.choice->has(call.kind))) return Verdict::size;
+  if (!blocks && call.request == nullptr) return Verdict::argument;
   const Verdict looked = look(call, state.rank, state.size, plan);
   if (looked != Verdict::taken) return looked;
   const bool nothing = trait_of(call.kind).sized && plan.bytes == 0 && call.kind != Kind::barrier;
@@ -105,8 +107,9 @@ Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
 // Of a call that could be taken. A nonblocking one waits for nobody, so it cannot make gdrx's
 // communicator; all ranks are alike, as calls of a communicator have one order.
 Verdict judge(const Call& call, State& state, std::size_t bytes) noexcept {
+  if (call.form == Form::persistent) return make_persistent(call, state);
   if (state.stage == State::Stage::fresh) {
-    if (call.nonblocking) return Verdict::early;
+    if (call.form == Form::nonblocking) return Verdict::early;
     if (!settings().all && !pays(state, bytes)) return Verdict::early;
     make(state);
   }
@@ -144,8 +147,7 @@ void finish(const Work& work) {
   for (int i = 0; i < work.out.blocks; ++i) unpack_block(work.out, i, work.bytes.begin_of(i));
 }
 
-Hook::Hook(Call& call, Staging& staging) noexcept
-    : kind_(call.kind), nonblocking_(call.nonblocking) {
+Hook::Hook(Call& call, Staging& staging) noexcept : kind_(call.kind), form_(call.form) {
   if (Passing::on()) return;
   State* state = state_of(call.comm);
   if (state == nullptr) return;
@@ -170,19 +172,22 @@ Hook::Hook(Call& call, Staging& staging) noexcept
   if (verdict_ == Verdict::taken) verdict_ = judge(call, *state, bytes_);
   if (verdict_ != Verdict::taken) return;
   if (staging.for_gdrx(call)) look(call, state->rank, state->size, plan);  // of the copies
-  try {
-    result_ = nonblocking_ ? hand_out(call, plan, *state) : run(call, plan, *state);
-  } catch (const std::bad_alloc&) {
-    result_ = give_up(*state, "no memory to pack a call's data in");
-  } catch (const std::exception& error) {
-    result_ = give_up(*state, error.what());
-  }
+  result_ = take(call, plan, *state);
   if (explained_) [[unlikely]]
     note();
 }
 
-void Hook::note() const noexcept {
-  note_call(kind_, nonblocking_, verdict_, bytes_, now() - began_);
+int Hook::take(const Call& call, const Plan& plan, State& state) noexcept {
+  if (form_ == Form::persistent) return MPI_SUCCESS;  // until it is started
+  try {
+    return form_ == Form::nonblocking ? hand_out(call, plan, state) : run(call, plan, state);
+  } catch (const std::bad_alloc&) {
+    return give_up(state, "no memory to pack a call's data in");
+  } catch (const std::exception& error) {
+    return give_up(state, error.what());
+  }
 }
+
+void Hook::note() const noexcept { note_call(kind_, form_, verdict_, bytes_, now() - began_); }
 
 }  // namespace gdrx::mpi

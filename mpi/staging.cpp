@@ -143,7 +143,7 @@ bool Staging::begin(Call& call) noexcept {
   const bool sends = call.send != MPI_IN_PLACE && is_on_gpu(call.send);
   const bool gets = call.recv != MPI_IN_PLACE && is_on_gpu(call.recv);
   static const MPI_Comm kNone = MPI_COMM_NULL;
-  if ((!sends && !gets) || call.nonblocking || call.comm == kNone) return false;
+  if ((!sends && !gets) || call.form != Form::blocking || call.comm == kNone) return false;
   Ranks ranks;
   Span send;
   Span recv;

@@ -14,11 +14,13 @@ int MPI_Allreduce(const void* send, void* recv, int count, MPI_Datatype type, MP
 int MPI_Comm_call_errhandler(MPI_Comm comm, int code);
 int MPI_Comm_create_keyval(int (*copy)(MPI_Comm, int, void*, void*, void*, int*),
                            int (*on_free)(MPI_Comm, int, void*, void*), int* keyval, void* extra);
+int MPI_Comm_free(MPI_Comm* comm);
 int MPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* found);
 int MPI_Comm_group(MPI_Comm comm, MPI_Group* group);
 int MPI_Comm_rank(MPI_Comm comm, int* rank);
 int MPI_Comm_remote_size(MPI_Comm comm, int* size);
 int MPI_Comm_set_attr(MPI_Comm comm, int keyval, void* value);
+int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler);
 int MPI_Comm_size(MPI_Comm comm, int* size);
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made);
 int MPI_Comm_test_inter(MPI_Comm comm, int* is);
@@ -35,10 +37,14 @@ int MPI_Initialized(int* is);
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* found, MPI_Status* status);
 int MPI_Pack(const void* in, int count, MPI_Datatype type, void* out, int out_size, int* position,
              MPI_Comm comm);
+int MPI_Recv_init(void* recv, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                  MPI_Request* request);
 int MPI_Request_free(MPI_Request* request);
+int MPI_Send(const void* send, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
 int MPI_Sendrecv(const void* send, int send_count, MPI_Datatype send_type, int to, int send_tag,
                  void* recv, int recv_count, MPI_Datatype recv_type, int from, int recv_tag,
                  MPI_Comm comm, MPI_Status* status);
+int MPI_Start(MPI_Request* request);
 int MPI_Status_set_cancelled(MPI_Status* status, int is);
 int MPI_Status_set_elements(MPI_Status* status, MPI_Datatype type, int count);
 int MPI_Test(MPI_Request* request, int* done, MPI_Status* status);

@@ -4,7 +4,9 @@
 
 using MPI_Comm = int;
 using MPI_Datatype = int;
+using MPI_Errhandler = int;
 using MPI_Group = int;
+using MPI_Info = int;
 using MPI_Op = int;
 using MPI_Request = int;
 using MPI_Aint = long;

@@ -42,6 +42,7 @@
   X(MPI_Datatype, MPI_CXX_LONG_DOUBLE_COMPLEX, 0x4c002036) \
   X(MPI_Datatype, MPI_C_BOOL, 0x4c00013f) \
   X(MPI_Datatype, MPI_CXX_BOOL, 0x4c000133) \
+  X(MPI_Errhandler, MPI_ERRORS_RETURN, 0x54000001) \
   X(MPI_Datatype, MPI_BYTE, 0x4c00010d) \
   X(MPI_Datatype, MPI_FLOAT_INT, 0x8c000000) \
   X(MPI_Datatype, MPI_DOUBLE_INT, 0x8c000001) \
@@ -83,6 +84,7 @@
   X(MPI_Op, MPI_MAXLOC, 0x5800000c)
 #define GDRX_MPI_NUMBERS(X) \
   X(int, MPI_SUCCESS, 0) \
+  X(int, MPI_ERR_REQUEST, 19) \
   X(int, MPI_ERR_OTHER, 15) \
   X(int, MPI_ERR_COUNT, 2) \
   X(int, MPI_ANY_SOURCE, -2) \
