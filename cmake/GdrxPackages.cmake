@@ -68,7 +68,7 @@ if(TARGET gdrx_mpi)
 endif()
 if(TARGET gdrx_coll_mpich AND NOT "${name}" STREQUAL mpich)
   gdrx_package(mpich gdrx-mpi-mpich libs "collective communication: for programs of MPICH and Intel MPI"
-    "${what}\n\nThis package has the object that serves programs of MPICH and Intel MPI." runtime)
+    "${what}\n\nThis package has the objects that serve programs of MPICH, Intel MPI and MPI 5's binary interface." runtime)
 endif()
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libgdrx0-cuda, ibverbs-providers")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "gdrx-mpi-openmpi | gdrx-mpi-mpich, libgdrx0-cuda, gdrx-doc")

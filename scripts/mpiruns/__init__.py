@@ -49,7 +49,7 @@ def check_library(given):
     launcher = Launcher(given.mpirun)
     given.library = given.library or str(ROOT / "build/release/lib" / launcher.object)
     if not os.path.exists(given.library):
-        give_up(f"there is no {given.library}: ninja -C build/release gdrx_coll_ompi gdrx_coll_mpich gdrx")
+        give_up(f"there is no {given.library}: ninja -C build/release gdrx_coll_ompi gdrx_coll_mpich gdrx_coll_standard gdrx")
     return launcher
 
 

@@ -26,6 +26,8 @@ ALIKE = [
     ("a library in front of MPI, which links nothing of gdrx's", [
         "mpi", "mpi/abi", "base", "collectives/comm", "collectives/kernels", "include/gdrx", "nccl", "plugin/abi", "python/csrc", "transport/verbs"],
      ["abi", "call", "communicator", "engine", "explain", "plan", "settings", "staging", "table", "types", "waiting", "work"]),
+    ("binary interfaces of MPI by the same parts", ["mpi", "mpi/abi/mpich", "mpi/abi/standard", "include/gdrx", "collectives/comm", "python/csrc"],
+     ["mpi", "types", "values"]),
     ("NCCL's API is a library of its own over gdrx.h", ["nccl", "base", "collectives/comm", "collectives/gpu", "include/gdrx", "plugin/core", "plugin/gpu"],
      ["comm", "config", "driver", "memory", "settings"]),
     ("PyTorch's backend is a library of its own over gdrx.h", [

@@ -34,6 +34,7 @@ TEST(Mpirun, HasAnObjectForEachLibraryOfMpi) {
   EXPECT_EQ(of_library("libmpich.so.12").object, "libgdrx-coll-mpich.so");
   EXPECT_EQ(of_library("libmpichfort.so.12").object, "libgdrx-coll-mpich.so");
   EXPECT_EQ(of_library("libmpi_mpifh.so.40").object, "libgdrx-coll-ompi.so");
+  EXPECT_EQ(of_library("libmpi_abi.so.1").object, "libgdrx-coll-standard.so");
   EXPECT_EQ(family_of_library("libmpi.so.20"), nullptr);
 }
 

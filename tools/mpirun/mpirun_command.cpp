@@ -30,6 +30,8 @@ constexpr const char* kMpirunExamples =
     "Every word goes to the mpirun of the program's MPI as it is. By hand:\n"
     "  mpirun -x LD_PRELOAD=.../libgdrx-coll-ompi.so ...        Open MPI\n"
     "  mpirun -genv LD_PRELOAD .../libgdrx-coll-mpich.so ...    MPICH, Intel MPI\n"
+    "  mpirun -genv LD_PRELOAD .../libgdrx-coll-standard.so ... MPI 5's interface, "
+    "libmpi_abi.so.1\n"
     "A call waits for late ranks without end, as MPI's do; GDRX_TIMEOUT=SECONDS ends the wait.";
 
 /// The first of the words that is a program of some MPI, and the library that it is linked to.
@@ -53,7 +55,8 @@ Launcher launcher_of(const Family& family, const Program& program) {
     const fs::path path = on_path(std::string(name));
     if (path.empty()) continue;
     const Family* const found = family_of_launcher(path);
-    if (found == &family) return {path, found};
+    const bool serves = found != nullptr && family.versions.empty();
+    if (found == &family || serves) return {path, found, &family};
     others =
         fmt::format("; {} is {}", path.string(),
                     found == nullptr ? "none that gdrx knows" : std::string(found->mpis) + "'s");
@@ -81,7 +84,7 @@ std::string object_of(const Family& family) {
 [[noreturn]] void launch(const std::vector<std::string>& given) {
   const Launcher launcher = launcher_for(given);
   const char* const others = std::getenv("LD_PRELOAD");
-  std::vector<std::string> words = words_for(*launcher.family, given, object_of(*launcher.family),
+  std::vector<std::string> words = words_for(*launcher.family, given, object_of(*launcher.programs),
                                              others == nullptr ? "" : others, own_variables());
   // By a whole path Open MPI's would look for its parts there on other hosts, too.
   words.insert(words.begin(), launcher.path.filename().string());
@@ -97,7 +100,8 @@ Launcher launcher_for(const std::vector<std::string>& words) {
     throw Failure{
         kFailed,
         fmt::format(
-            "{} is linked to {}: gdrx serves programs of Open MPI 4.1 and 5, MPICH and Intel MPI",
+            "{} is linked to {}: gdrx serves programs of Open MPI 4.1 and 5, MPICH and Intel MPI, "
+            "and of MPI 5's binary interface",
             program->word, program->library)};
   }
   const fs::path path = on_path("mpirun");
@@ -105,7 +109,7 @@ Launcher launcher_for(const std::vector<std::string>& words) {
     throw Failure{kFailed, "there is no mpirun on PATH: install Open MPI, MPICH or Intel MPI"};
   }
   const Family* const family = family_of_launcher(path);
-  if (family != nullptr) return {path, family};
+  if (family != nullptr) return {path, family, family};
   throw Failure{kFailed,
                 path.string() + " is of no MPI that gdrx knows: Open MPI, MPICH, Intel MPI"};
 }

@@ -13,6 +13,7 @@ std::filesystem::path on_path(const std::string& name);
 struct Launcher {
   std::filesystem::path path;
   const Family* family;
+  const Family* programs;  // whose object is preloaded
 };
 /// The mpirun of the first of the words that is a program of some MPI, else what comes first on
 /// PATH. Throws Failure where there is none.

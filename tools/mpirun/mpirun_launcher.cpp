@@ -67,6 +67,14 @@ const std::vector<Family>& families() {
         "libmpicxx.so.12", "libmpichcxx.so.12"},
        "-genv",
        true},
+      {"any MPI by MPI 5's binary interface",
+       "libgdrx-coll-standard.so",
+       "gdrx-mpi-mpich",
+       {"mpirun", "mpiexec"},
+       {},
+       {"libmpi_abi.so.1"},
+       "",
+       false},
   };
   return kFamilies;
 }

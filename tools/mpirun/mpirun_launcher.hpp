@@ -17,7 +17,8 @@ struct Family {
   std::string_view object;                  // of gdrx, for its programs
   std::string_view package;                 // of Debian, that has the object
   std::vector<std::string_view> launchers;  // by what names
-  std::vector<std::string_view> versions;   // any of these is in what `--version` prints
+  std::vector<std::string_view> versions;   // any of these is in what `--version` prints; none:
+                                            // its programs have another family's launcher
   std::vector<std::string_view>
       libraries;            // its programs are linked to one of them, some to Fortran's alone
   std::string_view option;  // before a variable for every rank

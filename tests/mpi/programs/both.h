@@ -19,7 +19,7 @@ enum { kMpich = 0 };
 static const char* const libraries[] = {"libmpi.so.40"};
 #else
 enum { kMpich = 1 }; /* 4.0.2 has faults of its own */
-static const char* const libraries[] = {"libmpi.so.12", "libmpich.so.12"};
+static const char* const libraries[] = {"libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"};
 #endif
 
 static void* real(const char* name) {

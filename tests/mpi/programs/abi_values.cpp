@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mpi/abi has of MPICH's interface, beside MPICH's own header.
+// What mpi/abi has of an interface, beside an MPI's own header of it. GDRX_ABI: its folder.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 
+#define GDRX_QUOTE(path) #path
+// clang-format off
+#define GDRX_PATH(folder, name) GDRX_QUOTE(mpi/abi/folder/name)
+// clang-format on
+#define GDRX_TYPES GDRX_PATH_OF(GDRX_ABI, types.h)
+#define GDRX_VALUES GDRX_PATH_OF(GDRX_ABI, values.h)
+#define GDRX_PATH_OF(folder, name) GDRX_PATH(folder, name)
+
 namespace ours {
-#include "mpi/abi/mpich/types.h"
+#include GDRX_TYPES
 }
 
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include "mpi/abi/functions.h"  // one that is declared in another way does not compile
-#include "mpi/abi/mpich/values.h"
+#include GDRX_VALUES
 
 static_assert(sizeof(ours::MPI_Comm) == sizeof(MPI_Comm));
 static_assert(sizeof(ours::MPI_Datatype) == sizeof(MPI_Datatype));
