@@ -12,6 +12,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "mpi/library.hpp"
+
 namespace gdrx::mpi {
 namespace {
 
@@ -86,8 +88,7 @@ bool look_again() noexcept {
 }
 
 [[noreturn]] void die(const char* what, int code) noexcept {
-  std::fprintf(stderr, "gdrx: CUDA does not %s a buffer of a collective call (error %d)\n", what,
-               code);
+  std::fprintf(stderr, "gdrx: CUDA does not %s a buffer on a GPU (error %d)\n", what, code);
   std::abort();
 }
 
@@ -129,6 +130,14 @@ bool is_on_gpu(const void* at) noexcept {
   return at != nullptr &&
          driver.attribute(&type, kMemoryType, reinterpret_cast<Address>(at)) == 0 &&
          type == kDevice;
+}
+
+bool mpi_knows_gpus() noexcept {
+  static const bool kKnows = [] {
+    const auto query = reinterpret_cast<int (*)()>(find_function("MPIX_Query_cuda_support"));
+    return query != nullptr && query() == 1;
+  }();
+  return kKnows;
 }
 
 void copy_from_gpu(void* to, const void* from, std::size_t bytes) noexcept {

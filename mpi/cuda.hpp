@@ -11,6 +11,8 @@ namespace gdrx::mpi {
 bool has_cuda() noexcept;
 /// Of memory that only a GPU, or CUDA's driver, can reach.
 bool is_on_gpu(const void* at) noexcept;
+/// Whether the MPI behind this library says that it takes memory of GPUs.
+bool mpi_knows_gpus() noexcept;
 /// Of memory on a GPU, to and from the host; done when they return. A line on stderr if CUDA does
 /// not copy, and the program ends: there are no data to go on with.
 void copy_from_gpu(void* to, const void* from, std::size_t bytes) noexcept;

@@ -8,16 +8,16 @@
 // The arguments that are passed on are those of `call`, where it has them: its buffers may be
 // copies, in host memory, of what is on a GPU.
 // PASS: how the call goes on to `real_one`, the function behind this one.
-#define GDRX_HOOK_BY(name, PARAMETERS, PASS, ...)            \
-  GDRX_MPIS int name PARAMETERS {                            \
-    static constinit Real<decltype(::name)> real_one(#name); \
-    Call call{__VA_ARGS__};                                  \
-    Staging staging;                                         \
-    const Hook hook(call, staging);                          \
-    if (hook.taken()) return staging.done(hook.result());    \
-    const Passing passing;                                   \
-    staging.for_mpi(call);                                   \
-    return staging.done(hook.passed(PASS));                  \
+#define GDRX_HOOK_BY(name, PARAMETERS, PASS, ...)               \
+  GDRX_MPIS int name PARAMETERS {                               \
+    static constinit Real<decltype(::name)> real_one(#name);    \
+    Call call{__VA_ARGS__};                                     \
+    Staging staging;                                            \
+    const Hook hook(call, staging);                             \
+    if (hook.taken()) return staging.done(hook.result(), call); \
+    const Passing passing;                                      \
+    staging.for_mpi(call);                                      \
+    return staging.done(hook.passed(PASS), call);               \
   }
 #define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...) \
   GDRX_HOOK_BY(name, PARAMETERS, real_one ARGUMENTS, __VA_ARGS__)

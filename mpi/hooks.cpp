@@ -77,3 +77,6 @@ GDRX_FREE_AS(PMPI_Comm_disconnect)
   }
 GDRX_FINALIZE_AS(MPI_Finalize)
 GDRX_FINALIZE_AS(PMPI_Finalize)
+
+// Programs ask before they give MPI a buffer on a GPU. Windows and files alone are refused.
+GDRX_MPIS int MPIX_Query_cuda_support() { return mpi_knows_gpus() || copies_for_mpi() ? 1 : 0; }

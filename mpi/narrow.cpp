@@ -186,4 +186,10 @@ int pass_on_narrow(const Call& call, const char* prefix) noexcept {
   }
 }
 
+int refuse_count(const char* name) noexcept {
+  std::fprintf(stderr, "gdrx: MPI has no %s_c: an int does not count what is called for\n", name);
+  real::Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_COUNT);
+  return MPI_ERR_COUNT;
+}
+
 }  // namespace gdrx::mpi

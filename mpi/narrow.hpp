@@ -12,4 +12,8 @@ namespace gdrx::mpi {
 /// the program ends, equal ones once: nobody says when MPI's request is done.
 int pass_on_narrow(const Call& call, const char* prefix) noexcept;
 
+/// For a message of `name` that an int does not count: a line, and the error handler of
+/// MPI_COMM_WORLD.
+int refuse_count(const char* name) noexcept;
+
 }  // namespace gdrx::mpi

@@ -3,30 +3,38 @@
 // go on with ours, so what would wait for any of them waits here.
 #include <thread>
 
+#include "mpi/copies.hpp"
 #include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/waiting.hpp"
 
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
-#define GDRX_ASK_AS(name, PARAMETERS, ARGUMENTS, DRIVE)      \
-  GDRX_MPIS int name PARAMETERS {                            \
-    static constinit Real<decltype(::name)> real_one(#name); \
-    if (any_pending()) DRIVE;                                \
-    return real_one ARGUMENTS;                               \
+#define GDRX_ASK_AS(name, PARAMETERS, ARGUMENTS, LIST, DRIVE) \
+  GDRX_MPIS int name PARAMETERS {                             \
+    static constinit Real<decltype(::name)> real_one(#name);  \
+    const auto ask = [&] {                                    \
+      if (any_pending()) DRIVE;                               \
+      return real_one ARGUMENTS;                              \
+    };                                                        \
+    if (!any_copied()) [[likely]]                             \
+      return ask();                                           \
+    Completion completion LIST;                               \
+    return completion.look(ask());                            \
   }
 #define GDRX_START_AS(name, PARAMETERS, ARGUMENTS, OURS)     \
   GDRX_MPIS int name PARAMETERS {                            \
     static constinit Real<decltype(::name)> real_one(#name); \
-    if (any_persistent()) OURS;                              \
+    if (any_persistent() || any_copied()) OURS;              \
     return real_one ARGUMENTS;                               \
   }
 #define GDRX_START(name, PARAMETERS, ARGUMENTS, OURS)    \
   GDRX_START_AS(MPI_##name, PARAMETERS, ARGUMENTS, OURS) \
   GDRX_START_AS(PMPI_##name, PARAMETERS, ARGUMENTS, OURS)
-#define GDRX_ASK(name, PARAMETERS, ARGUMENTS, DRIVE)    \
-  GDRX_ASK_AS(MPI_##name, PARAMETERS, ARGUMENTS, DRIVE) \
-  GDRX_ASK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, DRIVE)
+// LIST: the requests that are asked for, and how many.
+#define GDRX_ASK(name, PARAMETERS, ARGUMENTS, LIST, DRIVE)    \
+  GDRX_ASK_AS(MPI_##name, PARAMETERS, ARGUMENTS, LIST, DRIVE) \
+  GDRX_ASK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, LIST, DRIVE)
 
 namespace {
 
@@ -63,8 +71,10 @@ int wait_some(int n, MPI_Request* q, int* found_count, int* indices, MPI_Status*
 // Each by itself: `start_one` is MPI's, of those that are not ours.
 template <class Start>
 int start_all(int n, MPI_Request* q, Start&& start_one) {
+  if (q == nullptr && n > 0) return start_one(q);  // MPI says so
   int result = MPI_SUCCESS;
   for (int i = 0; i < n && result == MPI_SUCCESS; ++i) {
+    if (any_copied()) read_copies(q[i]);
     result = is_persistent(q[i]) ? start_persistent(q[i]) : start_one(&q[i]);
   }
   return result;
@@ -73,16 +83,16 @@ int start_all(int n, MPI_Request* q, Start&& start_one) {
 }  // namespace
 
 // clang-format off
-GDRX_START(Start, (MPI_Request* q), (q), if (q != nullptr && is_persistent(*q)) return start_persistent(*q))
+GDRX_START(Start, (MPI_Request* q), (q), return start_all(1, q, [&](MPI_Request* one) { return real_one(one); }))
 GDRX_START(Startall, (int n, MPI_Request* q), (n, q), return start_all(n, q, [&](MPI_Request* one) { return real_one(1, one); }))
-GDRX_START(Request_free, (MPI_Request* q), (q), forget_persistent(q))
-GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), wait_for(q, 1))
-GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), wait_for(q, n))
-GDRX_ASK(Waitany, (int n, MPI_Request* q, int* i, MPI_Status* s), (n, q, i, s), if (drive(q, n)) return wait_any(n, q, i, s))
-GDRX_ASK(Waitsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), if (drive(q, n)) return wait_some(n, q, c, i, s))
-GDRX_ASK(Test, (MPI_Request* q, int* f, MPI_Status* s), (q, f, s), drive(q, 1))
-GDRX_ASK(Testall, (int n, MPI_Request* q, int* f, MPI_Status* s), (n, q, f, s), drive(q, n))
-GDRX_ASK(Testany, (int n, MPI_Request* q, int* i, int* f, MPI_Status* s), (n, q, i, f, s), drive(q, n))
-GDRX_ASK(Testsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), drive(q, n))
-GDRX_ASK(Request_get_status, (MPI_Request q, int* f, MPI_Status* s), (q, f, s), drive(&q, 1))
+GDRX_START(Request_free, (MPI_Request* q), (q), (forget_persistent(q), forget_copies(q)))
+GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), (q, 1), wait_for(q, 1))
+GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), (q, n), wait_for(q, n))
+GDRX_ASK(Waitany, (int n, MPI_Request* q, int* i, MPI_Status* s), (n, q, i, s), (q, n), if (drive(q, n)) return wait_any(n, q, i, s))
+GDRX_ASK(Waitsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), (q, n), if (drive(q, n)) return wait_some(n, q, c, i, s))
+GDRX_ASK(Test, (MPI_Request* q, int* f, MPI_Status* s), (q, f, s), (q, 1), drive(q, 1))
+GDRX_ASK(Testall, (int n, MPI_Request* q, int* f, MPI_Status* s), (n, q, f, s), (q, n), drive(q, n))
+GDRX_ASK(Testany, (int n, MPI_Request* q, int* i, int* f, MPI_Status* s), (n, q, i, f, s), (q, n), drive(q, n))
+GDRX_ASK(Testsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), (q, n), drive(q, n))
+GDRX_ASK(Request_get_status, (MPI_Request q, int* f, MPI_Status* s), (q, f, s), (&q, 1), drive(&q, 1))
 // clang-format on

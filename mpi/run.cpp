@@ -107,7 +107,7 @@ Verdict glance(const Call& call, const State& state, Plan& plan) noexcept {
 // Of a call that could be taken. A nonblocking one waits for nobody, so it cannot make gdrx's
 // communicator; all ranks are alike, as calls of a communicator have one order.
 Verdict judge(const Call& call, State& state, std::size_t bytes) noexcept {
-  if (call.form == Form::persistent) return make_persistent(call, state);
+  if (call.form == Form::persistent) return Verdict::taken;  // if its own communicator can be made
   if (state.stage == State::Stage::fresh) {
     if (call.form == Form::nonblocking) return Verdict::early;
     if (!settings().all && !pays(state, bytes)) return Verdict::early;
@@ -172,6 +172,8 @@ Hook::Hook(Call& call, Staging& staging) noexcept : kind_(call.kind), form_(call
   if (verdict_ == Verdict::taken) verdict_ = judge(call, *state, bytes_);
   if (verdict_ != Verdict::taken) return;
   if (staging.for_gdrx(call)) look(call, state->rank, state->size, plan);  // of the copies
+  if (form_ == Form::persistent) verdict_ = make_persistent(call, *state);
+  if (verdict_ != Verdict::taken) return;
   result_ = take(call, plan, *state);
   if (explained_) [[unlikely]]
     note();

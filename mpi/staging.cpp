@@ -1,52 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/staging.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <new>
-
 #include "mpi/settings.hpp"
 
 namespace gdrx::mpi {
 namespace {
-
-// Bytes of a buffer that a call may touch, from its address on.
-struct Span {
-  std::ptrdiff_t from = 0;
-  std::ptrdiff_t to = 0;
-};
-
-struct Shape {
-  std::ptrdiff_t lowest = 0;  // of one element's bytes
-  std::ptrdiff_t end = 0;
-  std::ptrdiff_t extent = 0;
-};
-
-// False: MPI says what is wrong with the type.
-bool measure(MPI_Datatype type, Shape& shape) noexcept {
-  MPI_Aint bound = 0;
-  MPI_Aint extent = 0;
-  MPI_Aint lowest = 0;
-  MPI_Aint true_extent = 0;
-  static const MPI_Datatype kNone = MPI_DATATYPE_NULL;
-  if (type == kNone || number_of(type) == 0 ||
-      real::Type_get_extent(type, &bound, &extent) != MPI_SUCCESS ||
-      real::Type_get_true_extent(type, &lowest, &true_extent) != MPI_SUCCESS) {
-    return false;
-  }
-  shape = {lowest, lowest + true_extent, extent};
-  return true;
-}
-
-void add(Span& span, const Shape& shape, std::ptrdiff_t place, std::ptrdiff_t count) noexcept {
-  if (count <= 0) return;
-  const std::ptrdiff_t first = place * shape.extent;
-  const std::ptrdiff_t last = (place + count - 1) * shape.extent;
-  const Span one{std::min(first, last) + shape.lowest, std::max(first, last) + shape.end};
-  const bool is_first = span.from == span.to;
-  span = is_first ? one : Span{std::min(span.from, one.from), std::max(span.to, one.to)};
-}
 
 struct Ranks {
   int group = 0;   // in this rank's
@@ -73,15 +31,13 @@ bool ask(const Call& call, Ranks& ranks) noexcept {
 // One block, or one a rank, of a side.
 Span span_of(MPI_Datatype type, std::ptrdiff_t count, List counts, List places, int blocks) {
   Span span;
-  Shape shape;
-  if (!measure(type, shape)) return span;
   if (counts == nullptr) {
-    add(span, shape, 0, count * blocks);
+    add(span, type, 0, count * blocks);
     return span;
   }
   std::ptrdiff_t next = 0;
   for (int i = 0; i < blocks; ++i) {
-    add(span, shape, places != nullptr ? places[i] : next, counts[i]);
+    add(span, type, places != nullptr ? places[i] : next, counts[i]);
     next += counts[i];
   }
   return span;
@@ -122,43 +78,20 @@ void spans_of(const Call& call, const Ranks& ranks, Span* send, Span* recv) {
 
 }  // namespace
 
-void* Staging::stage(const void* at, std::ptrdiff_t from, std::ptrdiff_t to, Copy& copy) {
-  copy.bytes = static_cast<std::size_t>(to - from);
-  copy.host = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
-  copy.gpu = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + from;
-  copy_from_gpu(copy.host.get(), copy.gpu, copy.bytes);
-  return copy.host.get() - from;
-}
-
-bool Staging::mpi_knows_gpus() noexcept {
-  static const bool kKnows = [] {
-    const auto query = reinterpret_cast<int (*)()>(find_function("MPIX_Query_cuda_support"));
-    return query != nullptr && query() == 1;
-  }();
-  return kKnows;
-}
-
 bool Staging::begin(Call& call) noexcept {
   if (settings().off) return false;
   const bool sends = call.send != MPI_IN_PLACE && is_on_gpu(call.send);
   const bool gets = call.recv != MPI_IN_PLACE && is_on_gpu(call.recv);
   static const MPI_Comm kNone = MPI_COMM_NULL;
-  if ((!sends && !gets) || call.form != Form::blocking || call.comm == kNone) return false;
+  if ((!sends && !gets) || call.comm == kNone) return false;
   Ranks ranks;
   Span send;
   Span recv;
   if (!ask(call, ranks)) return false;  // MPI says what is wrong
-  try {
-    spans_of(call, ranks, sends ? &send : nullptr, gets ? &recv : nullptr);
-    // What is received is read as well: not all of it is written, where a type has gaps.
-    if (sends && send.to > send.from) call.send = stage(call.send, send.from, send.to, send_);
-    if (gets && recv.to > recv.from) call.recv = stage(call.recv, recv.from, recv.to, recv_);
-    if (call.kind == Kind::bcast && ranks.root)
-      send_ = std::move(recv_);  // nothing is written there
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "gdrx: no memory for the copy of a buffer on a GPU\n");
-    std::abort();
-  }
+  spans_of(call, ranks, sends ? &send : nullptr, gets ? &recv : nullptr);
+  if (sends) call.send = copies_.send(call.send, send);
+  if (gets) call.recv = copies_.recv(call.recv, recv);
+  if (call.kind == Kind::bcast && ranks.root) copies_.receive_nothing();
   return true;
 }
 

@@ -11,6 +11,7 @@ int MPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void
                   int recv_count, MPI_Datatype recv_type, MPI_Comm comm);
 int MPI_Allreduce(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm);
+int MPI_Cartdim_get(MPI_Comm comm, int* dimensions);
 int MPI_Comm_call_errhandler(MPI_Comm comm, int code);
 int MPI_Comm_create_keyval(int (*copy)(MPI_Comm, int, void*, void*, void*, int*),
                            int (*on_free)(MPI_Comm, int, void*, void*), int* keyval, void* extra);
@@ -24,7 +25,9 @@ int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler);
 int MPI_Comm_size(MPI_Comm comm, int* size);
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made);
 int MPI_Comm_test_inter(MPI_Comm comm, int* is);
+int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int* in, int* out, int* weighted);
 int MPI_Finalized(int* is);
+int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int* count);
 int MPI_Grequest_complete(MPI_Request request);
 int MPI_Grequest_start(int (*on_query)(void*, MPI_Status*), int (*on_free)(void*),
                        int (*on_cancel)(void*, int), void* extra, MPI_Request* request);
@@ -40,6 +43,7 @@ int MPI_Pack(const void* in, int count, MPI_Datatype type, void* out, int out_si
 int MPI_Recv_init(void* recv, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                   MPI_Request* request);
 int MPI_Request_free(MPI_Request* request);
+int MPI_Request_get_status(MPI_Request request, int* done, MPI_Status* status);
 int MPI_Send(const void* send, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
 int MPI_Sendrecv(const void* send, int send_count, MPI_Datatype send_type, int to, int send_tag,
                  void* recv, int recv_count, MPI_Datatype recv_type, int from, int recv_tag,
@@ -50,6 +54,7 @@ int MPI_Status_set_elements(MPI_Status* status, MPI_Datatype type, int count);
 int MPI_Test(MPI_Request* request, int* done, MPI_Status* status);
 int MPI_Testany(int count, MPI_Request* requests, int* index, int* found, MPI_Status* status);
 int MPI_Testsome(int count, MPI_Request* requests, int* found, int* indices, MPI_Status* statuses);
+int MPI_Topo_test(MPI_Comm comm, int* topology);
 int MPI_Type_commit(MPI_Datatype* type);
 int MPI_Type_contiguous(int count, MPI_Datatype old, MPI_Datatype* made);
 int MPI_Type_create_struct(int count, const int* lengths, const MPI_Aint* places,

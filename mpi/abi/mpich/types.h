@@ -5,8 +5,12 @@
 using MPI_Comm = int;
 using MPI_Datatype = int;
 using MPI_Errhandler = int;
+using MPI_Win = int;
+using MPI_File = struct ADIOI_FileD*;
+using MPI_Offset = long;
 using MPI_Group = int;
 using MPI_Info = int;
+using MPI_Message = int;
 using MPI_Op = int;
 using MPI_Request = int;
 using MPI_Aint = long;

@@ -70,6 +70,7 @@
   X(MPI_Datatype, MPI_CHARACTER, 0x4c00011a) \
   X(MPI_Datatype, MPI_2REAL, 0x4c000821) \
   X(MPI_Datatype, MPI_2DOUBLE_PRECISION, 0x4c001023) \
+  X(MPI_Request, MPI_REQUEST_NULL, 0x2c000000) \
   X(MPI_Op, MPI_SUM, 0x58000003) \
   X(MPI_Op, MPI_PROD, 0x58000004) \
   X(MPI_Op, MPI_MIN, 0x58000002) \
@@ -84,6 +85,10 @@
   X(MPI_Op, MPI_MAXLOC, 0x5800000c)
 #define GDRX_MPI_NUMBERS(X) \
   X(int, MPI_SUCCESS, 0) \
+  X(int, MPI_CART, 2) \
+  X(int, MPI_GRAPH, 1) \
+  X(int, MPI_DIST_GRAPH, 3) \
+  X(int, MPI_ERR_BUFFER, 1) \
   X(int, MPI_ERR_REQUEST, 19) \
   X(int, MPI_ERR_OTHER, 15) \
   X(int, MPI_ERR_COUNT, 2) \

@@ -70,6 +70,7 @@
   X(MPI_Datatype, MPI_CHARACTER, 0x21e) \
   X(MPI_Datatype, MPI_2REAL, 0x230) \
   X(MPI_Datatype, MPI_2DOUBLE_PRECISION, 0x231) \
+  X(MPI_Request, MPI_REQUEST_NULL, 0x180) \
   X(MPI_Op, MPI_SUM, 0x21) \
   X(MPI_Op, MPI_PROD, 0x24) \
   X(MPI_Op, MPI_MIN, 0x22) \
@@ -84,6 +85,10 @@
   X(MPI_Op, MPI_MAXLOC, 0x39)
 #define GDRX_MPI_NUMBERS(X) \
   X(int, MPI_SUCCESS, 0) \
+  X(int, MPI_CART, 211) \
+  X(int, MPI_GRAPH, 212) \
+  X(int, MPI_DIST_GRAPH, 213) \
+  X(int, MPI_ERR_BUFFER, 1) \
   X(int, MPI_ERR_REQUEST, 7) \
   X(int, MPI_ERR_OTHER, 16) \
   X(int, MPI_ERR_COUNT, 2) \

@@ -27,6 +27,7 @@ static_assert(sizeof(ours::MPI_Datatype) == sizeof(MPI_Datatype));
 static_assert(sizeof(ours::MPI_Errhandler) == sizeof(MPI_Errhandler));
 static_assert(sizeof(ours::MPI_Info) == sizeof(MPI_Info));
 static_assert(sizeof(ours::MPI_Group) == sizeof(MPI_Group));
+static_assert(sizeof(ours::MPI_Message) == sizeof(MPI_Message));
 static_assert(sizeof(ours::MPI_Op) == sizeof(MPI_Op));
 static_assert(sizeof(ours::MPI_Request) == sizeof(MPI_Request));
 static_assert(sizeof(ours::MPI_Aint) == sizeof(MPI_Aint));

@@ -2,24 +2,11 @@
  * Blocking collectives whose buffers are on a GPU on some ranks and in host memory on others, beside MPI's own result in
  * host memory alone. The driver is loaded after MPI_Init: on_gpu DRIVER. `on_gpu DRIVER once`: a broadcast alone. */
 #include "both.h"
+#include "fake_gpu.h"
 
 enum { kPart = 1 << 16, kMost = 64, kN = 300 };
-static int (*alloc)(unsigned long long*, size_t);
-static int (*read_gpu)(void*, unsigned long long, size_t);
-static int (*write_gpu)(unsigned long long, const void*, size_t);
-static unsigned long long gpu_in, gpu_out;
 static int counts[kMost], places[kMost], part[kMost], part_places[kMost];
 static const void* s;
-
-static void load(const char* path) {
-  void* library = dlopen(path, RTLD_NOW);
-  if (!library) printf("%s\n", dlerror()), MPI_Abort(MPI_COMM_WORLD, 1);
-  alloc = (__typeof__(alloc))dlsym(library, "cuMemAlloc_v2");
-  read_gpu = (__typeof__(read_gpu))dlsym(library, "cuMemcpyDtoH_v2");
-  write_gpu = (__typeof__(write_gpu))dlsym(library, "cuMemcpyHtoD_v2");
-  ((int (*)(void*))dlsym(library, "cuCtxPushCurrent_v2"))(NULL);
-  if (alloc(&gpu_in, kPart) || alloc(&gpu_out, kPart)) MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 /* kinds: bit 0 what is sent, bit 1 what is received is on the GPU, where this rank's bit of `ranks` is set. */
 #define CHECK(name, ...)                                                            \
@@ -49,7 +36,7 @@ int main(int argc, char** argv) {
   const MPI_Comm world = MPI_COMM_WORLD;
   int sum = 0;
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, world); /* the driver comes after gdrx's first look */
-  load(argv[1]);
+  load(argv[1], kPart);
   if (argc > 2) {
     MPI_Bcast((void*)gpu_in, 1, MPI_INT, 0, world);
     return end();

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Point-to-point calls, for buffers on a GPU: MPI has them all.
+#include "mpi/message_hook.hpp"
+
+using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
+
+// clang-format off
+GDRX_BLOCKING(Send, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c), b = copies.send(b, n, t))
+GDRX_BLOCKING(Bsend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c), b = copies.send(b, n, t))
+GDRX_BLOCKING(Ssend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c), b = copies.send(b, n, t))
+GDRX_BLOCKING(Rsend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c), b = copies.send(b, n, t))
+GDRX_BLOCKING(Recv, (void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status* s), (b, n, t, from, tag, c, s), b = copies.recv(b, n, t))
+GDRX_BLOCKING(Mrecv, (void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s), (b, n, t, m, s), b = copies.recv(b, n, t))
+GDRX_BLOCKING(Sendrecv, (const void* b, int n, MPI_Datatype t, int to, int tag, void* rb, int rn, MPI_Datatype rt, int from, int rtag, MPI_Comm c, MPI_Status* s),
+          (b, n, t, to, tag, rb, rn, rt, from, rtag, c, s), (b = copies.send(b, n, t), rb = copies.recv(rb, rn, rt)))
+GDRX_BLOCKING(Sendrecv_replace, (void* b, int n, MPI_Datatype t, int to, int tag, int from, int rtag, MPI_Comm c, MPI_Status* s),
+          (b, n, t, to, tag, from, rtag, c, s), b = copies.recv(b, n, t))
+GDRX_REQUESTING(Isend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_REQUESTING(Ibsend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_REQUESTING(Issend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_REQUESTING(Irsend, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_REQUESTING(Irecv, (void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, from, tag, c, q), b = copies.recv(b, n, t))
+GDRX_REQUESTING(Imrecv, (void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Request* q), (b, n, t, m, q), b = copies.recv(b, n, t))
+GDRX_PERSISTING(Send_init, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_PERSISTING(Bsend_init, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_PERSISTING(Ssend_init, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_PERSISTING(Rsend_init, (const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, to, tag, c, q), b = copies.send(b, n, t))
+GDRX_PERSISTING(Recv_init, (void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, from, tag, c, q), b = copies.recv(b, n, t))
+GDRX_BLOCKING(Pack, (const void* b, int n, MPI_Datatype t, void* rb, int size, int* at, MPI_Comm c), (b, n, t, rb, size, at, c), (b = copies.send(b, n, t), rb = copies.recv(rb, size, MPI_BYTE)))
+GDRX_BLOCKING(Unpack, (const void* b, int size, int* at, void* rb, int n, MPI_Datatype t, MPI_Comm c), (b, size, at, rb, n, t, c), (b = copies.send(b, size, MPI_BYTE), rb = copies.recv(rb, n, t)))
+// clang-format on
