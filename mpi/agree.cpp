@@ -15,6 +15,7 @@
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/library.hpp"
+#include "mpi/persistent.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/table.hpp"
 
@@ -105,6 +106,7 @@ void agree_in_init() noexcept {
     return;  // another MPI, of which nothing is taken
   }
   agreed = size == 1 || agree(world, rank);
+  if (agreed) begin_persistent();
 }
 
 bool ranks_agree() noexcept { return agreed; }

@@ -78,10 +78,12 @@ int free_state(MPI_Comm, int, void* attribute, void*) {
   State& state = *static_cast<State*>(attribute);
   State* expected = &state;
   recent_of(state.handle).compare_exchange_strong(expected, nullptr);
-  for (State* const own : states) {
-    if (own->parent != &state) continue;
-    own->handle = 0;  // nor is its error handler called any more
-    own->parent = nullptr;
+  if (any_persistent()) {
+    for (State* const own : states) {
+      if (own->parent != &state) continue;
+      own->handle = 0;  // nor is its error handler called any more
+      own->parent = nullptr;
+    }
   }
   put_away(state);
   return MPI_SUCCESS;
@@ -138,6 +140,7 @@ State* meet(MPI_Comm comm) noexcept {
   state->size = size;
   state->choice = &choice_for(size);
   state->saved = 0;
+  state->persistent = Verdict::taken;
   state->error = 0;
   if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
@@ -201,6 +204,7 @@ State& own_state_of(const State& parent) noexcept {
   own.choice = parent.choice;
   own.error = 0;
   const std::lock_guard lock(mutex);
+  if (phase == Phase::on) look_at_leaving();
   own.parent = &parent;
   own.handle = parent.handle.load();
   return own;
@@ -224,6 +228,7 @@ void end_communicators() noexcept {
     look_at_leaving();
     while_waiting(nullptr, rounds);
   }
+  lock.unlock();
   end_persistent();
   end_going_on();
 }

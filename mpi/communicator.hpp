@@ -23,10 +23,11 @@ struct State {
   std::size_t saved = 0;           // nanoseconds, had gdrx taken the calls that it would have
   int error = 0;                   // MPI's code of gdrx's failure, once it has failed
   gdrxComm_t gdrx = nullptr;
-  Work work;                      // of a blocking call
-  std::atomic<int> pending{0};    // nonblocking calls that are not done
-  State* next = nullptr;          // in the list of those that are free
-  const State* parent = nullptr;  // of a persistent call's own
+  Work work;                            // of a blocking call
+  std::atomic<int> pending{0};          // nonblocking calls that are not done
+  State* next = nullptr;                // in the list of those that are free
+  Verdict persistent = Verdict::taken;  // or why MPI has all persistent calls
+  const State* parent = nullptr;        // of a persistent call's own
 };
 
 /// While this thread frees a communicator. MPI ends the program's attributes of it meanwhile, and

@@ -5,17 +5,22 @@
 
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
-#define GDRX_PERSISTENT_AS(prefix, name, PARAMETERS, ARGUMENTS, ...)            \
-  GDRX_HOOK_BY(prefix##name##_init, PARAMETERS, ([&] {                          \
-                 static const bool kExists = real_one.exists();                 \
-                 return kExists ? real_one ARGUMENTS : refuse_persistent(call); \
-               }()),                                                            \
+// Where MPI has a call by the other name alone, that has it.
+#define GDRX_PERSISTENT_AS(prefix, other, name, PARAMETERS, ARGUMENTS, ...)             \
+  GDRX_HOOK_BY(prefix##name##_init, PARAMETERS, ([&] {                                  \
+                 static constinit Real<int PARAMETERS> other_one(#other #name "_init"); \
+                 static const bool kExists = real_one.exists();                         \
+                 static const bool kOther = other_one.exists();                         \
+                 return kExists  ? real_one ARGUMENTS                                   \
+                        : kOther ? other_one ARGUMENTS                                  \
+                                 : refuse_persistent(call.comm, #prefix #name "_init"); \
+               }()),                                                                    \
                __VA_ARGS__)
-#define GDRX_PERSISTENT(name, PARAMETERS, ARGUMENTS, ...)             \
-  GDRX_PERSISTENT_AS(MPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)  \
-  GDRX_PERSISTENT_AS(PMPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
-  GDRX_PERSISTENT_AS(MPIX_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
-  GDRX_PERSISTENT_AS(PMPIX_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)
+#define GDRX_PERSISTENT(name, PARAMETERS, ARGUMENTS, ...)                     \
+  GDRX_PERSISTENT_AS(MPI_, MPIX_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)   \
+  GDRX_PERSISTENT_AS(PMPI_, PMPIX_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \
+  GDRX_PERSISTENT_AS(MPIX_, MPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)   \
+  GDRX_PERSISTENT_AS(PMPIX_, PMPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)
 
 // clang-format off
 GDRX_PERSISTENT(Allreduce, (const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Info info, MPI_Request* q), (call.send, call.recv, n, t, op, c, info, q),

@@ -172,8 +172,10 @@ int pass_move(const Call& c, const char* prefix, const Ints& n) {
 
 int pass_on_narrow(const Call& call, const char* prefix) noexcept {
   try {
-    if (call.form == Form::persistent)
-      return refuse_persistent(call);  // nor with ints: MPI 4 has both
+    if (call.form == Form::persistent) {  // MPI 4 has both kinds of counts
+      const std::string name = std::string(prefix) + trait_of(call.kind).name + "_init_c";
+      return refuse_persistent(call.comm, name.c_str());
+    }
     Used used{};
     const int result = look_at(call, used);
     if (result != MPI_SUCCESS) return result;  // MPI has called the error handler

@@ -17,6 +17,7 @@ struct Pending {
   std::vector<long> own_lists;                // counts and places, which Fortran's binding may free
   const char* why = nullptr;                  // it failed
   int error = MPI_SUCCESS;
+  bool active = false;  // started and not done; of a persistent call, under pending_mutex()
   int tag = 0;  // of a persistent call: what MPI's request receives; else it is a generalized one
 };
 
@@ -26,8 +27,10 @@ MPI_Datatype own_type_of(MPI_Datatype type);
 /// The counts and places of a side move into `kept`, which has room for them.
 void keep_lists(Side& side, std::vector<long>& kept);
 
-/// Under pending_mutex(): the call has begun, and whoever asks for `handle` drives it.
-void expect(MPI_Request handle, Pending& one);  // may throw std::bad_alloc
+/// Under pending_mutex(): whoever asks for `handle` drives the call that begins now, or it did not.
+/// May throw std::bad_alloc.
+void expect(MPI_Request handle, Pending& one);
+void expect_no_more(MPI_Request handle, Pending& one) noexcept;
 
 /// MPI's request of a persistent call is told that the call is done.
 void complete_persistent(int tag, bool failed) noexcept;

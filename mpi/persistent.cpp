@@ -16,6 +16,7 @@
 #include "mpi/pending.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/run.hpp"
+#include "mpi/settings.hpp"
 
 namespace gdrx::mpi {
 namespace {
@@ -28,7 +29,6 @@ struct Persistent {
   Pending pending;
   MPI_Request handle{};
   std::array<MPI_Datatype, 2> types{MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
-  bool active = false;  // under pending_mutex()
 };
 
 struct Calls {
@@ -38,6 +38,7 @@ struct Calls {
   int tags = 0;  // that were ever given
   MPI_Comm self{};
   bool has_self = false;
+  std::atomic<bool> ended{false};  // with MPI
   std::atomic<int> taken{0};
 };
 Calls& calls() noexcept {
@@ -60,19 +61,9 @@ int take_tag() {
   return ++calls().tags;
 }
 
-// The mutex held.
-void open_self() {
-  if (calls().has_self) return;
-  if (real::Comm_split(MPI_COMM_SELF, 0, 0, &calls().self) != MPI_SUCCESS ||
-      real::Comm_set_errhandler(calls().self, MPI_ERRORS_RETURN) != MPI_SUCCESS) {
-    throw std::runtime_error("MPI makes no copy of MPI_COMM_SELF");
-  }
-  calls().has_self = true;
-}
-
 // The mutex held. What a receive needs, and this rank's part of the call.
 void prepare(Persistent& one) {
-  open_self();
+  if (!calls().has_self) throw std::runtime_error("MPI made no copy of MPI_COMM_SELF");
   one.pending.tag = take_tag();
   if (real::Recv_init(nullptr, 0, MPI_BYTE, 0, one.pending.tag, calls().self, &one.handle) !=
       MPI_SUCCESS) {
@@ -108,22 +99,26 @@ void let_go(Persistent& one) noexcept {
   if (one.pending.tag != 0) calls().free_tags.push_back(one.pending.tag);
 }
 
-std::unique_ptr<Persistent> begin(const Call& call, const State& parent) noexcept {
-  std::unique_ptr<Persistent> one;
+// The mutex held. Null: this rank cannot have the call.
+Persistent* begin(const Call& call, const State& parent) noexcept {
+  static bool told = false;
+  auto one = std::unique_ptr<Persistent>();
   try {
     one = std::make_unique<Persistent>();
     one->call = call;
     prepare(*one);
     own_all(*one, parent);
-    calls().all.reserve(calls().all.size() + 1);
-    return one;
+    Persistent& made = *one;
+    calls().all.emplace(number_of(made.handle), std::move(one));
+    return &made;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "gdrx: MPI keeps a persistent call: %s\n", error.what());
+    if (!std::exchange(told, true)) {
+      std::fprintf(stderr, "gdrx: MPI keeps a persistent call: %s\n", error.what());
+    }
   }
-  if (one != nullptr) {
-    if (one->pending.tag != 0) real::Request_free(&one->handle);
-    let_go(*one);
-  }
+  if (one == nullptr) return nullptr;
+  if (one->pending.tag != 0) real::Request_free(&one->handle);
+  let_go(*one);
   return nullptr;
 }
 
@@ -139,34 +134,63 @@ int fail(Persistent& one, const char* why) noexcept {
   return one.pending.error;
 }
 
-int start(Persistent& one) noexcept {
+// An error of the program's: one that is active, or of a program that has ended MPI.
+int refuse_start(const State& state) noexcept {
+  if (state.handle != 0) real::Comm_call_errhandler(state.comm, MPI_ERR_REQUEST);
+  return MPI_ERR_REQUEST;
+}
+
+// Null: it has begun. The pending mutex held.
+const char* post(Persistent& one) noexcept {
   Pending& pending = one.pending;
   State& state = *pending.state;
+  try {
+    expect(one.handle, pending);
+  } catch (const std::exception&) {
+    return "no memory for a request";
+  }
+  const char* why = nullptr;
+  try {
+    const gdrxResult_t begun = start(one.call, one.plan, state, pending.work, &pending.request);
+    if (begun != gdrxSuccess) why = engine()->GetLastError(state.gdrx);
+  } catch (const std::exception&) {
+    engine()->CommAbort(state.gdrx);  // the others are in the call already: they are told
+    why = "no memory to pack a call's data in";
+  }
+  if (why != nullptr) {
+    expect_no_more(one.handle, pending);
+    pending.active = false;
+  }
+  return why;
+}
+
+int start(Persistent& one) noexcept {
+  Pending& pending = one.pending;
+  {
+    const std::lock_guard lock(pending_mutex());
+    if (pending.active || calls().ended) return refuse_start(*pending.state);
+    pending.active = true;
+    pending.why = nullptr;
+    pending.error = MPI_SUCCESS;
+  }
+  const int result = real::Start(&one.handle);  // may call the program's error handler
   const char* why = nullptr;
   {
     const std::lock_guard lock(pending_mutex());
-    const int result = real::Start(&one.handle);  // MPI knows whether it has been started already
-    if (result != MPI_SUCCESS) return result;
-    pending.why = nullptr;
-    pending.error = MPI_SUCCESS;
-    try {
-      if (start(one.call, one.plan, state, pending.work, &pending.request) == gdrxSuccess) {
-        expect(one.handle, pending);
-        return MPI_SUCCESS;
-      }
-      why = engine()->GetLastError(state.gdrx);
-    } catch (const std::exception&) {
-      engine()->CommAbort(state.gdrx);  // the others are in the call already: they are told
-      why = "no memory to pack a call's data in";
+    if (result != MPI_SUCCESS) {
+      pending.active = false;
+      return result;
     }
+    why = post(one);
   }
-  return fail(one, why);
+  return why == nullptr ? MPI_SUCCESS : fail(one, why);
 }
 
 }  // namespace
 
-Verdict make_persistent(const Call& call, const State& parent) noexcept {
-  std::unique_ptr<Persistent> one;
+Verdict make_persistent(const Call& call, State& parent) noexcept {
+  if (parent.persistent != Verdict::taken) return parent.persistent;
+  Persistent* one = nullptr;
   {
     const std::lock_guard lock(calls().mutex);
     one = begin(call, parent);
@@ -177,17 +201,27 @@ Verdict make_persistent(const Call& call, const State& parent) noexcept {
   const std::lock_guard lock(calls().mutex);
   if (verdict != Verdict::taken) {
     end_own(state);
+    // What is so for good, on every rank.
+    if (verdict == Verdict::worlds || verdict == Verdict::hosts) parent.persistent = verdict;
     if (one == nullptr) return verdict;
-    real::Request_free(&one->handle);
+    MPI_Request handle = one->handle;
     let_go(*one);
+    calls().all.erase(number_of(handle));
+    real::Request_free(&handle);
     return verdict;
   }
   one->pending.state = &state;
   *call.request = one->handle;
-  const std::uintptr_t handle = number_of(one->handle);
-  calls().all.emplace(handle, std::move(one));
   ++calls().taken;
   return verdict;
+}
+
+void begin_persistent() noexcept {
+  if (!settings().all) return;  // nothing is taken
+  const std::lock_guard lock(calls().mutex);
+  if (real::Comm_split(MPI_COMM_SELF, 0, 0, &calls().self) != MPI_SUCCESS) return;
+  calls().has_self = real::Comm_set_errhandler(calls().self, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+  if (!calls().has_self) real::Comm_free(&calls().self);
 }
 
 bool any_persistent() noexcept { return calls().taken.load(std::memory_order_relaxed) > 0; }
@@ -217,25 +251,25 @@ void forget_persistent(const MPI_Request* request) noexcept {
   const std::lock_guard lock(calls().mutex);
   const auto found = calls().all.find(number_of(*request));
   if (found == calls().all.end()) return;
-  let_go(*found->second);
-  end_own(*found->second->pending.state);
+  if (!calls().ended) {
+    let_go(*found->second);
+    end_own(*found->second->pending.state);
+  }
   calls().all.erase(found);
   --calls().taken;
 }
 
 void end_persistent() noexcept {
   const std::lock_guard lock(calls().mutex);
+  calls().ended = true;
   for (const auto& entry : calls().all) let_go(*entry.second);
-  calls().taken = 0;
   if (std::exchange(calls().has_self, false)) real::Comm_free(&calls().self);
 }
 
-int refuse_persistent(const Call& call) noexcept {
+int refuse_persistent(MPI_Comm comm, const char* name) noexcept {
   static std::atomic<bool> told{false};
-  if (!told.exchange(true)) {
-    std::fprintf(stderr, "gdrx: MPI has no MPI_%s_init\n", trait_of(call.kind).name);
-  }
-  real::Comm_call_errhandler(call.comm, MPI_ERR_OTHER);
+  if (!told.exchange(true)) std::fprintf(stderr, "gdrx: MPI has no %s\n", name);
+  real::Comm_call_errhandler(comm, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;
 }
 

@@ -8,7 +8,7 @@
 namespace gdrx::mpi {
 
 /// Collective, and blocks. `taken`: *call.request is made; else MPI has the call, on every rank.
-Verdict make_persistent(const Call& call, const State& parent) noexcept;
+Verdict make_persistent(const Call& call, State& parent) noexcept;
 
 /// Whether this process has any that is taken.
 bool any_persistent() noexcept;
@@ -18,10 +18,12 @@ int start_persistent(MPI_Request request) noexcept;
 /// Before MPI frees the request: nothing if it is not ours. Of one that was started it waits for
 /// the end.
 void forget_persistent(const MPI_Request* request) noexcept;
-/// In MPI_Finalize.
+/// In MPI_Init: makes a communicator, which must not be done beside the program's calls.
+void begin_persistent() noexcept;
+/// In MPI_Finalize. What is started later, by a session, is refused.
 void end_persistent() noexcept;
 
 /// For an MPI that has no such call: a line, and the communicator's error handler.
-int refuse_persistent(const Call& call) noexcept;
+int refuse_persistent(MPI_Comm comm, const char* name) noexcept;
 
 }  // namespace gdrx::mpi

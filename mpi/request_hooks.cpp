@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What asks for requests: ours of a list are driven, then MPI has the call. It does not know how to
 // go on with ours, so what would wait for any of them waits here.
+#include <algorithm>
 #include <thread>
 
 #include "mpi/copies.hpp"
@@ -68,14 +69,14 @@ int wait_some(int n, MPI_Request* q, int* found_count, int* indices, MPI_Status*
   });
 }
 
-// Each by itself: `start_one` is MPI's, of those that are not ours.
+// `start_mpis` is MPI's, of a number of requests. With some of ours among them each by itself.
 template <class Start>
-int start_all(int n, MPI_Request* q, Start&& start_one) {
-  if (q == nullptr && n > 0) return start_one(q);  // MPI says so
+int start_all(int n, MPI_Request* q, Start&& start_mpis) {
+  for (int i = 0; q != nullptr && i < n; ++i) read_copies(q[i]);
+  if (n <= 0 || q == nullptr || std::none_of(q, q + n, is_persistent)) return start_mpis(n, q);
   int result = MPI_SUCCESS;
   for (int i = 0; i < n && result == MPI_SUCCESS; ++i) {
-    if (any_copied()) read_copies(q[i]);
-    result = is_persistent(q[i]) ? start_persistent(q[i]) : start_one(&q[i]);
+    result = is_persistent(q[i]) ? start_persistent(q[i]) : start_mpis(1, &q[i]);
   }
   return result;
 }
@@ -83,8 +84,9 @@ int start_all(int n, MPI_Request* q, Start&& start_one) {
 }  // namespace
 
 // clang-format off
-GDRX_START(Start, (MPI_Request* q), (q), return start_all(1, q, [&](MPI_Request* one) { return real_one(one); }))
-GDRX_START(Startall, (int n, MPI_Request* q), (n, q), return start_all(n, q, [&](MPI_Request* one) { return real_one(1, one); }))
+GDRX_START(Start, (MPI_Request* q), (q), return start_all(1, q, [&](int, MPI_Request* one) { return real_one(one); }))
+GDRX_START(Startall, (int n, MPI_Request* q), (n, q), return start_all(n, q, [&](int some, MPI_Request* first) { return real_one(some, first); }))
+GDRX_START(Cancel, (MPI_Request* q), (q), if (q != nullptr && is_persistent(*q)) return MPI_SUCCESS)  // MPI forbids it
 GDRX_START(Request_free, (MPI_Request* q), (q), (forget_persistent(q), forget_copies(q)))
 GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), (q, 1), wait_for(q, 1))
 GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), (q, n), wait_for(q, n))

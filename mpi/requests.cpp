@@ -62,6 +62,7 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
   const bool failed = one.error != MPI_SUCCESS;
   {
     const std::lock_guard lock(requests_mutex);
+    one.active = false;
     --one.state->pending;  // from here on it may be another communicator's
     --count;
   }
@@ -105,6 +106,12 @@ void expect(MPI_Request handle, Pending& one) {
   ++count;
 }
 
+void expect_no_more(MPI_Request handle, Pending& one) noexcept {
+  pending.erase(number_of(handle));
+  --one.state->pending;
+  --count;
+}
+
 // MPI forbids the program to change them before the end (3.1, section 5.12), but they are not
 // always the program's: where Fortran's integers are no C int, Open MPI's binding frees its own
 // copies as soon as the call is posted.
@@ -119,8 +126,9 @@ void keep_lists(Side& side, std::vector<long>& kept) {
 
 MPI_Datatype own_type_of(MPI_Datatype type) {
   MPI_Datatype made = MPI_DATATYPE_NULL;
-  if (real::Type_contiguous(1, type, &made) != MPI_SUCCESS ||
-      real::Type_commit(&made) != MPI_SUCCESS) {
+  const bool is_made = real::Type_contiguous(1, type, &made) == MPI_SUCCESS;
+  if (!is_made || real::Type_commit(&made) != MPI_SUCCESS) {
+    if (is_made) real::Type_free(&made);
     throw std::runtime_error("MPI makes no type like one of the program's");
   }
   return made;

@@ -164,7 +164,10 @@ Hook::Hook(Call& call, Staging& staging) noexcept : kind_(call.kind), form_(call
   verdict_ = glance(call, *state, plan);
   if (verdict_ == Verdict::taken) {
     State* const again = look_again(state, call.comm);
-    if (again == nullptr) return;
+    if (again == nullptr) {
+      verdict_ = Verdict::argument;
+      return;
+    }
     if (again != state) verdict_ = glance(call, *again, plan);
     state = again;
   }

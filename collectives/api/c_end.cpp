@@ -25,12 +25,19 @@ Result<void> finalize(gdrxComm* comm, WaitHook hook) {
   return ended;
 }
 
+// A thread of ours may wait for hours, and has nothing else to do.
+void sleep_between_looks(void*, std::uint64_t rounds) noexcept {
+  constexpr std::uint64_t kAwake = 20'000;  // some 20 ms
+  constexpr std::chrono::microseconds kSleep{200};
+  if (rounds > kAwake) std::this_thread::sleep_for(kSleep);
+}
+
 // Of a request: a thread waits for the others.
 Result<void> start_finalizing(gdrxComm* comm, gdrxRequest_t* request) {
   const std::shared_ptr<Operation> operation = comm->impl->operation_aside();
   auto started = contained([&]() -> Result<void> {
     comm->finalizer = std::thread([comm, operation] {
-      const Result<void> ended = finalize(comm, {});
+      const Result<void> ended = finalize(comm, {sleep_between_looks, nullptr});
       comm->impl->end(*operation, ended);
     });
     return {};

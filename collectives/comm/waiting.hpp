@@ -28,8 +28,8 @@ struct Waiting {
 };
 
 /// What a thread of the program's runs while it waits, each time before it gives its core away;
-/// `rounds`: how many in a row have moved nothing. A thread of ours runs none: the program may have
-/// told its MPI that one thread calls it.
+/// `rounds`: how many in a row have moved nothing. A thread of ours does not run the program's: its
+/// MPI may have been told that one thread calls it.
 struct WaitHook {
   void (*run)(void* user, std::uint64_t rounds) = nullptr;
   void* user = nullptr;

@@ -11,7 +11,6 @@ constexpr Abi kAbi{"libgdrx-coll-standard.so",
 
 // MPICH's libraries of their own interface have the function as well, and say -1.
 bool has_this_abi() noexcept {
-  if (find_object("ompi_mpi_comm_world") != nullptr) return false;
   int major = -1;
   int minor = -1;
   const auto ask = reinterpret_cast<int (*)(int*, int*)>(find_function("PMPI_Abi_get_version"));
