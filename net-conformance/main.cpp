@@ -13,6 +13,7 @@
 #include "net-conformance/bench/bench_command.hpp"
 #include "net-conformance/bench/pump.hpp"
 #include "net-conformance/driver/peer.hpp"
+#include "net-conformance/driver/session.hpp"
 #include "net-conformance/rules/common.hpp"
 #include "net-conformance/suite/report.hpp"
 #include "net-conformance/suite/runner.hpp"
@@ -76,7 +77,9 @@ std::vector<int> versions_of(const std::string& text) {
     return {0};
   }
   if (text == "all") {
-    return {12, 11, 10, 9, 8};
+    std::vector<int> all;
+    for (int version = kNewest; version >= kOldest; --version) all.push_back(version);
+    return all;
   }
   return {std::stoi(text)};
 }
@@ -153,8 +156,13 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--rule", arguments.rules, "Only these: an id, or the part before its dot")
       ->allow_extra_args(false);
   app.add_option("--skip", arguments.skipped, "Not these, named likewise")->allow_extra_args(false);
-  app.add_option("--abi", arguments.versions, "8 to 12, newest or all")
-      ->check(CLI::IsMember({"8", "9", "10", "11", "12", "newest", "all"}))
+  std::vector<std::string> versions{"newest", "all"};
+  for (int version = kOldest; version <= kNewest; ++version) {
+    versions.push_back(std::to_string(version));
+  }
+  app.add_option("--abi", arguments.versions,
+                 fmt::format("{} to {}, newest or all", kOldest, kNewest))
+      ->check(CLI::IsMember(versions))
       ->capture_default_str();
   app.add_option("--device", arguments.run.plugin.device, "Index of the device")
       ->capture_default_str();

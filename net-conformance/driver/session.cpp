@@ -17,9 +17,6 @@ namespace gdrx::conformance {
 
 namespace {
 
-constexpr int kNewest = 12;
-constexpr int kOldest = 8;
-
 void log_nothing(nccl::LogLevel, unsigned long, const char*, int, const char*, ...) {}
 
 __attribute__((format(printf, 5, 6))) void log_to_stderr(nccl::LogLevel level, unsigned long,
@@ -67,7 +64,7 @@ Result<void> Session::load() {
     }
   }
   return broken(options_.version == 0
-                    ? std::string("no symbol ncclNetPlugin_v8 to v12")
+                    ? fmt::format("no symbol ncclNetPlugin_v{} to v{}", kOldest, kNewest)
                     : fmt::format("no symbol ncclNetPlugin_v{}", options_.version));
 }
 

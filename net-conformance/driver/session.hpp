@@ -11,9 +11,13 @@
 
 namespace gdrx::conformance {
 
+/// Versions of the ABI.
+inline constexpr int kOldest = 8;
+inline constexpr int kNewest = 12;
+
 struct Options {
   std::string plugin;  // path, or a name that the loader finds
-  int version = 0;     // 8 to 12; 0: the newest that the plugin has, as NCCL takes it
+  int version = 0;     // kOldest to kNewest; 0: the newest that the plugin has, as NCCL takes it
   int device = 0;
   bool apart = false;          // what listens is another communicator of NCCL's than what connects
   std::string peer;            // host:port where second processes run; empty: here

@@ -7,12 +7,3 @@
 #include "plugin/abi/net_v12.hpp"
 #include "plugin/abi/net_v8.hpp"
 #include "plugin/abi/net_v9.hpp"
-
-namespace gdrx::nccl {
-
-/// Symbols by which NCCL finds a plugin, newest first: the first that is there is taken.
-inline constexpr const char* kNetSymbols[] = {"ncclNetPlugin_v12", "ncclNetPlugin_v11",
-                                              "ncclNetPlugin_v10", "ncclNetPlugin_v9",
-                                              "ncclNetPlugin_v8"};
-
-}  // namespace gdrx::nccl

@@ -23,4 +23,6 @@ for snapshot in "$folder"/*.tar.gz; do
   done
 done
 [ "$count" -gt 0 ] || { echo 'no snapshot'; exit 1; }
-[ "$failed" = 0 ] && echo "$count hosts as they were"
+was="as they were"
+[ "${3:-}" = --update ] && was="written anew"
+[ "$failed" = 0 ] && echo "$count hosts $was"

@@ -32,4 +32,6 @@ placed laptop-20-ranks laptop --ranks 20
 for format in json rankfile appfile srun torchrun k8s; do
   placed "hgx-h200-4-nics.$format" hgx-h200-4-nics --format "$format"
 done
-[ "$failed" = 0 ] && echo "$count placements as they were"
+was="as they were"
+[ "$update" = 1 ] && was="written anew"
+[ "$failed" = 0 ] && echo "$count placements $was"

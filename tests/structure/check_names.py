@@ -54,6 +54,8 @@ def self_test():
     return [] if len(found) == 1 and "a.cpp" in found[0] and "b.cpp" in found[0] else [f"found {found}"]
 
 
+if "--self-test" not in sys.argv and not (pathlib.Path((sys.argv + [""])[1]) / "compile_commands.json").is_file():
+    sys.exit("check_names.py: BUILD is a folder that CMake has configured, such as build/release")
 errors = self_test() if "--self-test" in sys.argv else sorted(set(clashes(sources(pathlib.Path(sys.argv[1])))))
 print("\n".join(errors) or "no name can be taken for another")
 sys.exit(1 if errors else 0)
