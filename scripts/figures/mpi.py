@@ -62,7 +62,7 @@ def suites():
     run = load("mpi4py-suite")
     rows = [(row["ranks"], row["mode"], row.get("tests", ""), "passed" if row["passed"] else "failed",
              f"{row['taken']} of {row['eligible']}" if "taken" in row else "") for row in run["rows"]]
-    matrices = [(name, load(name)) for name in ("mpi-matrix-openmpi-4.1.4", "mpi-matrix-mpich-4.0.2")]
+    matrices = [(name, load(name)) for name in ("mpi-matrix-openmpi-4.1.4", "mpi-matrix-openmpi-5.0.11", "mpi-matrix-mpich-4.0.2")]
     programs = []
     for name, matrix in matrices:
         found = matrix["summary"]
