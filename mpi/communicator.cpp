@@ -9,6 +9,7 @@
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/agree.hpp"
+#include "mpi/copied_requests.hpp"
 #include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
@@ -229,6 +230,7 @@ void end_communicators() noexcept {
     while_waiting(nullptr, rounds);
   }
   lock.unlock();
+  look_at_freed();
   end_persistent();
   end_going_on();
 }

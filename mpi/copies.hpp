@@ -3,11 +3,11 @@
 // request is done.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
+#include <vector>
 
-#include "mpi/library.hpp"
+#include "mpi/cuda.hpp"
+#include "mpi/touched.hpp"
 
 namespace gdrx::mpi {
 
@@ -15,32 +15,25 @@ namespace gdrx::mpi {
 /// knows no GPUs.
 bool copies_for_mpi() noexcept;
 
-/// Bytes of a buffer that a call may touch, from its address on.
-struct Span {
-  std::ptrdiff_t from = 0;
-  std::ptrdiff_t to = 0;
-};
-/// Adds `count` elements, `place` elements behind the buffer's address. Nothing where MPI is to say
-/// what is wrong with the type.
-void add(Span& span, MPI_Datatype type, std::ptrdiff_t place, std::ptrdiff_t count) noexcept;
-
-struct Copy {
-  std::unique_ptr<std::byte[]> host;
-  std::byte* gpu = nullptr;
-  std::size_t bytes = 0;
-};
-
 /// What a call sends and what it receives. No memory ends the program with a line: the others are
 /// in the call already.
 class Copies {
  public:
-  /// Host memory for what is sent, or receives: `at` itself, if that is no memory of a GPU. What is
-  /// received is read as well: not all of it is written, where a type has gaps.
-  const void* send(const void* at, std::ptrdiff_t count, MPI_Datatype type) noexcept;
-  void* recv(void* at, std::ptrdiff_t count, MPI_Datatype type) noexcept;
-  const void* send(const void* at, const Span& span) noexcept { return stage(at, span, send_); }
-  void* recv(void* at, const Span& span) noexcept {
-    return const_cast<void*>(stage(at, span, recv_));
+  /// Host memory for what is sent, or receives: `at` itself, if that is no memory of a GPU, or
+  /// `peer` is nobody.
+  const void* send(const void* at, std::ptrdiff_t count, MPI_Datatype type,
+                   int peer = MPI_ANY_SOURCE) noexcept;
+  void* recv(void* at, std::ptrdiff_t count, MPI_Datatype type, int peer = MPI_ANY_SOURCE) noexcept;
+  /// The same of blocks, which `add` adds to a Touched; it is asked of memory on a GPU alone.
+  template <class Add>
+  const void* send_blocks(const void* at, Add&& add) noexcept {
+    return is_on_gpu(at) ? stage(at, touched_of(Touched::Wants::bounds, add), send_) : at;
+  }
+  template <class Add>
+  void* recv_blocks(void* at, Add&& add) noexcept {
+    return is_on_gpu(at)
+               ? const_cast<void*>(stage(at, touched_of(Touched::Wants::runs, add), recv_))
+               : at;
   }
   /// What receives is only read.
   void receive_nothing() noexcept { send_ = std::move(recv_); }
@@ -51,34 +44,36 @@ class Copies {
   int done(int result, const MPI_Request* request, bool persistent) noexcept;
 
   void read() noexcept;   // from the GPU
-  void write() noexcept;  // to it
+  void write() noexcept;  // to it, what has changed
   bool any() const noexcept { return send_.host != nullptr || recv_.host != nullptr; }
 
  private:
-  static const void* stage(const void* at, const Span& span, Copy& copy) noexcept;
+  struct Copy {
+    std::unique_ptr<std::byte[]> host;
+    std::unique_ptr<std::byte[]> before;  // as it was read; of what receives
+    std::byte* gpu = nullptr;
+    std::size_t bytes = 0;
+    std::vector<Run> runs;  // of `bytes`
+  };
+  template <class Add>
+  static Touched touched_of(Touched::Wants wants, Add&& add) noexcept;
+  static const void* stage(const void* at, Touched&& touched, Copy& copy) noexcept;
 
   Copy send_;
   Copy recv_;
 };
 
-/// Whether any request of this process has copies.
-bool any_copied() noexcept;
-/// Of a request that is started.
-void read_copies(MPI_Request request) noexcept;
-/// Of a request that MPI frees: it may not be done yet.
-void forget_copies(const MPI_Request* request) noexcept;
+[[noreturn]] void die_for_copy(const char* why) noexcept;
 
-/// Around a call that asks for requests: those of them that are done then have their copies
-/// written.
-class Completion {
- public:
-  Completion(const MPI_Request* list, int count) noexcept;
-  int look(int result) noexcept;
-
- private:
-  const MPI_Request* list_;
-  std::unique_ptr<MPI_Request[]> before_;
-  int count_ = 0;
-};
+template <class Add>
+Touched Copies::touched_of(Touched::Wants wants, Add&& add) noexcept {
+  Touched touched(wants);
+  try {
+    add(touched);
+  } catch (const std::exception& error) {
+    die_for_copy(error.what());
+  }
+  return touched;
+}
 
 }  // namespace gdrx::mpi

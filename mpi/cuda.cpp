@@ -20,6 +20,7 @@ namespace {
 using Address = unsigned long long;  // CUdeviceptr
 using Context = void*;
 constexpr int kMemoryType = 2;   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int kManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kOrdinal = 9;      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kDevice = 2;  // CU_MEMORYTYPE_DEVICE
 constexpr int kMostGpus = 64;
@@ -29,9 +30,10 @@ struct Driver {
   int (*retain)(Context*, int) = nullptr;
   int (*push)(Context) = nullptr;
   int (*pop)(Context*) = nullptr;
+  int (*make_stream)(void**, unsigned) = nullptr;
   int (*synchronize)(void*) = nullptr;
-  int (*from_gpu)(void*, Address, std::size_t) = nullptr;
-  int (*to_gpu)(Address, const void*, std::size_t) = nullptr;
+  int (*from_gpu)(void*, Address, std::size_t, void*) = nullptr;
+  int (*to_gpu)(Address, const void*, std::size_t, void*) = nullptr;
 };
 Driver driver;
 std::atomic<bool> found{false};
@@ -48,9 +50,10 @@ bool load() noexcept {
          find(library, "cuDevicePrimaryCtxRetain", driver.retain) &&
          find(library, "cuCtxPushCurrent_v2", driver.push) &&
          find(library, "cuCtxPopCurrent_v2", driver.pop) &&
+         find(library, "cuStreamCreate", driver.make_stream) &&
          find(library, "cuStreamSynchronize", driver.synchronize) &&
-         find(library, "cuMemcpyDtoH_v2", driver.from_gpu) &&
-         find(library, "cuMemcpyHtoD_v2", driver.to_gpu);
+         find(library, "cuMemcpyDtoHAsync_v2", driver.from_gpu) &&
+         find(library, "cuMemcpyHtoDAsync_v2", driver.to_gpu);
 }
 
 // The loader appends what it loads: as long as nothing is behind the last library, none has come.
@@ -92,21 +95,40 @@ bool look_again() noexcept {
   std::abort();
 }
 
-// The primary context of the GPU whose memory that is, current on this thread for a while.
+// A GPU's primary context, and a stream of ours in it that waits for no other: the program has
+// waited for its own.
+struct Gpu {
+  Context context = nullptr;
+  void* stream = nullptr;
+};
+
+const Gpu& gpu_of(const void* memory) noexcept {
+  static std::mutex mutex;
+  static std::array<Gpu, kMostGpus> gpus;
+  int number = 0;
+  int code = driver.attribute(&number, kOrdinal, reinterpret_cast<Address>(memory));
+  if (code != 0 || number < 0 || number >= kMostGpus) die("find the GPU of", code);
+  const std::lock_guard lock(mutex);
+  Gpu& gpu = gpus[static_cast<std::size_t>(number)];
+  if (gpu.context != nullptr) return gpu;
+  Context context = nullptr;
+  Context old = nullptr;
+  code = driver.retain(&context, number);
+  if (code == 0) code = driver.push(context);
+  if (code != 0) die("open the GPU of", code);
+  constexpr unsigned kWaitsForNobody = 1;  // CU_STREAM_NON_BLOCKING
+  code = driver.make_stream(&gpu.stream, kWaitsForNobody);
+  driver.pop(&old);
+  if (code != 0) die("make a stream for", code);
+  gpu.context = context;
+  return gpu;
+}
+
+// Its context, current on this thread for a while.
 class Current {
  public:
-  explicit Current(const void* memory) noexcept {
-    static std::array<std::atomic<Context>, kMostGpus> contexts{};
-    int gpu = 0;
-    int code = driver.attribute(&gpu, kOrdinal, reinterpret_cast<Address>(memory));
-    if (code != 0 || gpu < 0 || gpu >= kMostGpus) die("find the GPU of", code);
-    Context context = contexts[static_cast<std::size_t>(gpu)];
-    if (context == nullptr) {
-      code = driver.retain(&context, gpu);
-      if (code != 0) die("open the GPU of", code);
-      contexts[static_cast<std::size_t>(gpu)] = context;
-    }
-    code = driver.push(context);
+  explicit Current(const void* memory) noexcept : gpu_(gpu_of(memory)) {
+    const int code = driver.push(gpu_.context);
     if (code != 0) die("use the GPU of", code);
   }
   ~Current() {
@@ -115,6 +137,10 @@ class Current {
   }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
+  void* stream() const noexcept { return gpu_.stream; }
+
+ private:
+  const Gpu& gpu_;
 };
 
 }  // namespace
@@ -126,30 +152,61 @@ bool has_cuda() noexcept {
 }
 
 bool is_on_gpu(const void* at) noexcept {
+  const auto address = reinterpret_cast<Address>(at);
   unsigned type = 0;
-  return at != nullptr &&
-         driver.attribute(&type, kMemoryType, reinterpret_cast<Address>(at)) == 0 &&
-         type == kDevice;
+  if (at == nullptr || driver.attribute(&type, kMemoryType, address) != 0 || type != kDevice) {
+    return false;
+  }
+  unsigned managed = 0;
+  return driver.attribute(&managed, kManaged, address) != 0 || managed == 0;
 }
 
+namespace {
+
+bool is_set(const char* name) noexcept {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != 0 && std::strcmp(value, "0") != 0;
+}
+
+bool ask_mpi() noexcept {
+  if (is_set("MPICH_GPU_SUPPORT_ENABLED") || is_set("I_MPI_OFFLOAD")) return true;
+  const auto cuda = reinterpret_cast<int (*)()>(find_function("MPIX_Query_cuda_support"));
+  if (cuda != nullptr && cuda() == 1) return true;
+  constexpr int kCuda = 0;  // MPICH's MPIX_GPU_SUPPORT_CUDA
+  int is = 0;
+  const auto gpus = reinterpret_cast<int (*)(int, int*)>(find_function("MPIX_GPU_query_support"));
+  return gpus != nullptr && gpus(kCuda, &is) == MPI_SUCCESS && is != 0;
+}
+
+}  // namespace
+
 bool mpi_knows_gpus() noexcept {
-  static const bool kKnows = [] {
-    const auto query = reinterpret_cast<int (*)()>(find_function("MPIX_Query_cuda_support"));
-    return query != nullptr && query() == 1;
-  }();
-  return kKnows;
+  static std::atomic<int> known{-1};
+  const int answer = known.load(std::memory_order_relaxed);
+  if (answer >= 0) return answer == 1;
+  int initialized = 0;
+  if (real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return ask_mpi();
+  known = ask_mpi() ? 1 : 0;
+  return known == 1;
 }
 
 void copy_from_gpu(void* to, const void* from, std::size_t bytes) noexcept {
   const Current current(from);
-  const int code = driver.from_gpu(to, reinterpret_cast<Address>(from), bytes);
+  int code = driver.from_gpu(to, reinterpret_cast<Address>(from), bytes, current.stream());
+  if (code == 0) code = driver.synchronize(current.stream());
   if (code != 0) die("read", code);
 }
 
-void copy_to_gpu(void* to, const void* from, std::size_t bytes) noexcept {
-  const Current current(to);
-  int code = driver.to_gpu(reinterpret_cast<Address>(to), from, bytes);
-  if (code == 0) code = driver.synchronize(nullptr);  // a copy of other memory may return before
+void copy_to_gpu(const std::vector<Piece>& pieces) noexcept {
+  if (pieces.empty()) return;
+  const Current current(pieces.front().gpu);
+  int code = 0;
+  for (const Piece& piece : pieces) {
+    if (code != 0) break;
+    code = driver.to_gpu(reinterpret_cast<Address>(piece.gpu), piece.host, piece.bytes,
+                         current.stream());
+  }
+  if (code == 0) code = driver.synchronize(current.stream());
   if (code != 0) die("write", code);
 }
 

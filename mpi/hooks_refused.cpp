@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows and files: memory that MPI keeps, or writes to for long, is not copied. A line in place of
+// Windows, files and partitioned messages: memory that MPI keeps, or writes to for long, is not copied. A line in place of
 // a crash.
 #include <cstdio>
 
@@ -26,6 +26,8 @@ int refuse_gpu(const char* name) noexcept {
     static constinit Real<decltype(::name)> real_one(#name);    \
     if (copies_for_mpi() && (IS_ON_GPU)) [[unlikely]]           \
       return refuse_gpu(#name);                                 \
+    static const bool kExists = real_one.exists();              \
+    if (!kExists) return refuse_missing(MPI_COMM_WORLD, #name); \
     return real_one ARGUMENTS;                                  \
   }
 #define GDRX_REFUSED(name, PARAMETERS, ARGUMENTS, IS_ON_GPU)    \
@@ -67,4 +69,6 @@ GDRX_REFUSED(File_iwrite_all, (MPI_File f, const void* b, int n, MPI_Datatype t,
 GDRX_REFUSED(File_iwrite_shared, (MPI_File f, const void* b, int n, MPI_Datatype t, MPI_Request* q), (f, b, n, t, q), is_on_gpu(b))
 GDRX_REFUSED(File_iwrite_at, (MPI_File f, MPI_Offset at, const void* b, int n, MPI_Datatype t, MPI_Request* q), (f, at, b, n, t, q), is_on_gpu(b))
 GDRX_REFUSED(File_iwrite_at_all, (MPI_File f, MPI_Offset at, const void* b, int n, MPI_Datatype t, MPI_Request* q), (f, at, b, n, t, q), is_on_gpu(b))
+GDRX_REFUSED(Psend_init, (const void* b, int parts, MPI_Count n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Info i, MPI_Request* q), (b, parts, n, t, to, tag, c, i, q), is_on_gpu(b))
+GDRX_REFUSED(Precv_init, (void* b, int parts, MPI_Count n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Info i, MPI_Request* q), (b, parts, n, t, from, tag, c, i, q), is_on_gpu(b))
 // clang-format on

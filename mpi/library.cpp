@@ -40,6 +40,13 @@ void die_without(const char* name) noexcept {
   std::abort();
 }
 
+int refuse_missing(MPI_Comm comm, const char* name) noexcept {
+  static std::atomic<bool> told{false};
+  if (!told.exchange(true)) std::fprintf(stderr, "gdrx: MPI has no %s\n", name);
+  real::Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
 bool is_served() noexcept {
   static const bool kIs = [] {
     if (has_this_abi()) return true;

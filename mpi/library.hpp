@@ -122,6 +122,10 @@ Handle handle_of(std::uintptr_t number) noexcept {
   return (Handle)number;  // NOLINT: whichever it is
 }
 
+/// A call that MPI has not got, though a program found it here: a line, and the communicator's
+/// error handler.
+int refuse_missing(MPI_Comm comm, const char* name) noexcept;
+
 /// Whether the program's MPI is one that this library is for. If not, nothing is taken; it ends
 /// the program with a line if it cannot even pass calls on.
 bool is_served() noexcept;

@@ -2,7 +2,7 @@
 // Hooks of calls whose buffers may be on a GPU, and which MPI has. Rows say how.
 #pragma once
 
-#include "mpi/copies.hpp"
+#include "mpi/copied_requests.hpp"
 
 // COPY: what is done with the arguments, by `copies`. PASS: the call of `real_one`, within
 // copies.done().

@@ -174,7 +174,7 @@ int pass_on_narrow(const Call& call, const char* prefix) noexcept {
   try {
     if (call.form == Form::persistent) {  // MPI 4 has both kinds of counts
       const std::string name = std::string(prefix) + trait_of(call.kind).name + "_init_c";
-      return refuse_persistent(call.comm, name.c_str());
+      return refuse_missing(call.comm, name.c_str());
     }
     Used used{};
     const int result = look_at(call, used);

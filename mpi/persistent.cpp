@@ -266,11 +266,4 @@ void end_persistent() noexcept {
   if (std::exchange(calls().has_self, false)) real::Comm_free(&calls().self);
 }
 
-int refuse_persistent(MPI_Comm comm, const char* name) noexcept {
-  static std::atomic<bool> told{false};
-  if (!told.exchange(true)) std::fprintf(stderr, "gdrx: MPI has no %s\n", name);
-  real::Comm_call_errhandler(comm, MPI_ERR_OTHER);
-  return MPI_ERR_OTHER;
-}
-
 }  // namespace gdrx::mpi

@@ -23,7 +23,4 @@ void begin_persistent() noexcept;
 /// In MPI_Finalize. What is started later, by a session, is refused.
 void end_persistent() noexcept;
 
-/// For an MPI that has no such call: a line, and the communicator's error handler.
-int refuse_persistent(MPI_Comm comm, const char* name) noexcept;
-
 }  // namespace gdrx::mpi

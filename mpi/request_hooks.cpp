@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "mpi/copies.hpp"
+#include "mpi/copied_requests.hpp"
 #include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/waiting.hpp"
@@ -32,7 +32,7 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 #define GDRX_START(name, PARAMETERS, ARGUMENTS, OURS)    \
   GDRX_START_AS(MPI_##name, PARAMETERS, ARGUMENTS, OURS) \
   GDRX_START_AS(PMPI_##name, PARAMETERS, ARGUMENTS, OURS)
-// LIST: the requests that are asked for, and how many.
+// LIST: the requests that are asked for, how many, and whether those that are done stay.
 #define GDRX_ASK(name, PARAMETERS, ARGUMENTS, LIST, DRIVE)    \
   GDRX_ASK_AS(MPI_##name, PARAMETERS, ARGUMENTS, LIST, DRIVE) \
   GDRX_ASK_AS(PMPI_##name, PARAMETERS, ARGUMENTS, LIST, DRIVE)
@@ -87,14 +87,14 @@ int start_all(int n, MPI_Request* q, Start&& start_mpis) {
 GDRX_START(Start, (MPI_Request* q), (q), return start_all(1, q, [&](int, MPI_Request* one) { return real_one(one); }))
 GDRX_START(Startall, (int n, MPI_Request* q), (n, q), return start_all(n, q, [&](int some, MPI_Request* first) { return real_one(some, first); }))
 GDRX_START(Cancel, (MPI_Request* q), (q), if (q != nullptr && is_persistent(*q)) return MPI_SUCCESS)  // MPI forbids it
-GDRX_START(Request_free, (MPI_Request* q), (q), (forget_persistent(q), forget_copies(q)))
-GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), (q, 1), wait_for(q, 1))
-GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), (q, n), wait_for(q, n))
-GDRX_ASK(Waitany, (int n, MPI_Request* q, int* i, MPI_Status* s), (n, q, i, s), (q, n), if (drive(q, n)) return wait_any(n, q, i, s))
-GDRX_ASK(Waitsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), (q, n), if (drive(q, n)) return wait_some(n, q, c, i, s))
-GDRX_ASK(Test, (MPI_Request* q, int* f, MPI_Status* s), (q, f, s), (q, 1), drive(q, 1))
-GDRX_ASK(Testall, (int n, MPI_Request* q, int* f, MPI_Status* s), (n, q, f, s), (q, n), drive(q, n))
-GDRX_ASK(Testany, (int n, MPI_Request* q, int* i, int* f, MPI_Status* s), (n, q, i, f, s), (q, n), drive(q, n))
-GDRX_ASK(Testsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), (q, n), drive(q, n))
-GDRX_ASK(Request_get_status, (MPI_Request q, int* f, MPI_Status* s), (q, f, s), (&q, 1), drive(&q, 1))
+GDRX_START(Request_free, (MPI_Request* q), (q), { forget_persistent(q); if (keep_freed(q)) return MPI_SUCCESS; })
+GDRX_ASK(Wait, (MPI_Request* q, MPI_Status* s), (q, s), (q, 1, false), wait_for(q, 1))
+GDRX_ASK(Waitall, (int n, MPI_Request* q, MPI_Status* s), (n, q, s), (q, n, false), wait_for(q, n))
+GDRX_ASK(Waitany, (int n, MPI_Request* q, int* i, MPI_Status* s), (n, q, i, s), (q, n, false), if (drive(q, n)) return wait_any(n, q, i, s))
+GDRX_ASK(Waitsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), (q, n, false), if (drive(q, n)) return wait_some(n, q, c, i, s))
+GDRX_ASK(Test, (MPI_Request* q, int* f, MPI_Status* s), (q, f, s), (q, 1, false), drive(q, 1))
+GDRX_ASK(Testall, (int n, MPI_Request* q, int* f, MPI_Status* s), (n, q, f, s), (q, n, false), drive(q, n))
+GDRX_ASK(Testany, (int n, MPI_Request* q, int* i, int* f, MPI_Status* s), (n, q, i, f, s), (q, n, false), drive(q, n))
+GDRX_ASK(Testsome, (int n, MPI_Request* q, int* c, int* i, MPI_Status* s), (n, q, c, i, s), (q, n, false), drive(q, n))
+GDRX_ASK(Request_get_status, (MPI_Request q, int* f, MPI_Status* s), (q, f, s), (&q, 1, true), drive(&q, 1))
 // clang-format on

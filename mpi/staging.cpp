@@ -29,23 +29,26 @@ bool ask(const Call& call, Ranks& ranks) noexcept {
 }
 
 // One block, or one a rank, of a side.
-Span span_of(MPI_Datatype type, std::ptrdiff_t count, List counts, List places, int blocks) {
-  Span span;
-  if (counts == nullptr) {
-    add(span, type, 0, count * blocks);
-    return span;
+struct Blocks {
+  MPI_Datatype type{};
+  std::ptrdiff_t count = 0;
+  List counts = {};
+  List places = {};
+  int blocks = 0;
+
+  void add_to(Touched& touched) const {
+    if (counts == nullptr) return touched.add_blocks(type, count, blocks);
+    std::ptrdiff_t next = 0;
+    for (int i = 0; i < blocks; ++i) {
+      touched.add(type, places != nullptr ? places[i] : next, counts[i]);
+      next += counts[i];
+    }
   }
-  std::ptrdiff_t next = 0;
-  for (int i = 0; i < blocks; ++i) {
-    add(span, type, places != nullptr ? places[i] : next, counts[i]);
-    next += counts[i];
-  }
-  return span;
-}
+};
 
 // Of the buffers that are asked for; none where this rank's is not looked at. The arguments of
 // others may be anything, as in place.
-void spans_of(const Call& call, const Ranks& ranks, Span* send, Span* recv) {
+void blocks_of(const Call& call, const Ranks& ranks, Blocks& send, Blocks& recv) {
   const Trait& trait = trait_of(call.kind);
   const bool gathers = call.kind == Kind::gather || call.kind == Kind::gatherv;
   const bool scatters = call.kind == Kind::scatter || call.kind == Kind::scatterv;
@@ -55,24 +58,27 @@ void spans_of(const Call& call, const Ranks& ranks, Span* send, Span* recv) {
   if (trait.reduces) {
     const bool lists = call.kind == Kind::reduce_scatter;
     const bool blocks = call.kind == Kind::reduce_scatter_block;
-    const Span whole = span_of(call.recv_type, call.recv_count, lists ? call.recv_counts : List(),
-                               nullptr, lists || blocks ? ranks.group : 1);
+    const Blocks whole{call.recv_type,
+                       call.recv_count,
+                       lists ? call.recv_counts : List(),
+                       {},
+                       lists || blocks ? ranks.group : 1};
     const std::ptrdiff_t own = lists ? call.recv_counts[ranks.own] : call.recv_count;
-    if (send != nullptr) *send = whole;
+    send = whole;
     const bool exscan_first = call.kind == Kind::exscan && ranks.own == 0;
-    if (recv == nullptr || exscan_first || (call.kind == Kind::reduce && !ranks.root)) return;
-    *recv = in_place ? whole : span_of(call.recv_type, own, nullptr, nullptr, 1);
+    if (exscan_first || (call.kind == Kind::reduce && !ranks.root)) return;
+    recv = in_place ? whole : Blocks{call.recv_type, own, {}, {}, 1};
     return;
   }
   const bool many_sent = scatters || call.kind == Kind::alltoall || call.kind == Kind::alltoallv;
   const bool many_got = !scatters && call.kind != Kind::bcast;
-  if (send != nullptr && call.kind != Kind::bcast && (!scatters || ranks.root)) {
-    *send = span_of(call.send_type, call.send_count, call.send_counts, call.send_places,
-                    many_sent ? all : 1);
+  if (call.kind != Kind::bcast && (!scatters || ranks.root)) {
+    send = {call.send_type, call.send_count, call.send_counts, call.send_places,
+            many_sent ? all : 1};
   }
-  if (recv != nullptr && (!gathers || ranks.root)) {
-    *recv = span_of(call.recv_type, call.recv_count, call.recv_counts, call.recv_places,
-                    many_got ? all : 1);
+  if (!gathers || ranks.root) {
+    recv = {call.recv_type, call.recv_count, call.recv_counts, call.recv_places,
+            many_got ? all : 1};
   }
 }
 
@@ -85,12 +91,16 @@ bool Staging::begin(Call& call) noexcept {
   static const MPI_Comm kNone = MPI_COMM_NULL;
   if ((!sends && !gets) || call.comm == kNone) return false;
   Ranks ranks;
-  Span send;
-  Span recv;
+  Blocks send;
+  Blocks recv;
   if (!ask(call, ranks)) return false;  // MPI says what is wrong
-  spans_of(call, ranks, sends ? &send : nullptr, gets ? &recv : nullptr);
-  if (sends) call.send = copies_.send(call.send, send);
-  if (gets) call.recv = copies_.recv(call.recv, recv);
+  blocks_of(call, ranks, send, recv);
+  if (sends) {
+    call.send = copies_.send_blocks(call.send, [&](Touched& touched) { send.add_to(touched); });
+  }
+  if (gets) {
+    call.recv = copies_.recv_blocks(call.recv, [&](Touched& touched) { recv.add_to(touched); });
+  }
   if (call.kind == Kind::bcast && ranks.root) copies_.receive_nothing();
   return true;
 }

@@ -8,7 +8,7 @@
 enum { kBytes = 64 << 20, kDevice = 2, kType = 2, kOrdinal = 9, kInvalid = 1 };
 static char *gpu, *behind; /* the same memory, as the host sees it and as the GPU does */
 static size_t used;
-static int depth;
+static __thread int depth;
 
 int cuMemAlloc_v2(unsigned long long* memory, size_t bytes) {
   if (!gpu) {
@@ -34,12 +34,12 @@ int cuPointerGetAttribute(void* value, int attribute, unsigned long long memory)
 }
 
 int cuDevicePrimaryCtxRetain(void** context, int gpu_number) {
-  *context = &depth;
+  *context = &gpu;
   return gpu_number != 0;
 }
-int cuCtxPushCurrent_v2(void* context) { return ++depth, context != &depth; }
-int cuCtxPopCurrent_v2(void** context) { return *context = &depth, --depth < 0; }
-int cuStreamSynchronize(void* stream) { return depth == 0 || stream != NULL; }
+int cuCtxPushCurrent_v2(void* context) { return ++depth, context != &gpu; }
+int cuCtxPopCurrent_v2(void** context) { return *context = &gpu, --depth < 0; }
+int cuStreamSynchronize(void* stream) { return depth == 0 || stream != &used; }
 int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t bytes) {
   if (depth == 0 || !at(from)) return kInvalid;
   memcpy(to, at(from), bytes);
@@ -49,4 +49,12 @@ int cuMemcpyHtoD_v2(unsigned long long to, const void* from, size_t bytes) {
   if (depth == 0 || !at(to)) return kInvalid;
   memcpy(at(to), from, bytes);
   return 0;
+}
+/* A stream of the library's waits for no other. */
+int cuStreamCreate(void** stream, unsigned flags) { return *stream = &used, depth == 0 || flags != 1; }
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
+  return stream != &used || cuMemcpyDtoH_v2(to, from, bytes);
+}
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
+  return stream != &used || cuMemcpyHtoD_v2(to, from, bytes);
 }

@@ -9,7 +9,7 @@ static int (*write_gpu)(unsigned long long, const void*, size_t);
 static unsigned long long gpu_in, gpu_out;
 
 static void load(const char* path, size_t bytes) {
-  void* library = dlopen(path, RTLD_NOW);
+  void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
   if (!library) printf("%s\n", dlerror()), MPI_Abort(MPI_COMM_WORLD, 1);
   alloc = (__typeof__(alloc))dlsym(library, "cuMemAlloc_v2");
   read_gpu = (__typeof__(read_gpu))dlsym(library, "cuMemcpyDtoH_v2");

@@ -113,7 +113,8 @@ static void requests(void) {
   CHECK_REQUESTS(Isend, for (int i = 0; i < 2; ++i) for (flag = 0; !flag;) MPI_Test(&q[i], &flag, MPI_STATUS_IGNORE));
   /* What has come may be read as soon as the status says so. */
   CHECK_REQUESTS(Isend, while (!flag) MPI_Request_get_status(q[0], &flag, MPI_STATUS_IGNORE); check("Request_get_status");
-                 if (here() & 2) write_gpu(gpu_out, expected, 1); MPI_Waitall(2, q, MPI_STATUSES_IGNORE));
+                 if (here() & 2) write_gpu(gpu_out, &(char){++expected[0]}, 1); else r[0] = ++expected[0];
+                 MPI_Waitall(2, q, MPI_STATUSES_IGNORE));
 }
 
 static void probed(void) {
@@ -181,6 +182,75 @@ static void typed(void) {
   MPI_Unpack(packed, sizeof packed, &at, r, kN, MPI_INT, world);
   for (int i = 0; i < 4 * kN; ++i) expected[i] = byte_of(rank, i);
   check("Pack and Unpack");
+}
+
+/* A write by the program to what no call has, while calls are under way. */
+static void computes(int at, char value) {
+  expected[at] = value;
+  if (here() & 2) write_gpu(gpu_out + (unsigned)at, &value, 1);
+  else r[at] = value;
+}
+
+/* Two columns of one array, as of a halo, each by a request of its own. */
+static void columns(void) {
+  enum { kRow = 64, kRows = 100 };
+  MPI_Datatype column;
+  MPI_Type_vector(kRows, 1, kRow / 4, MPI_INT, &column);
+  MPI_Type_commit(&column);
+  prepare(0);
+  for (int row = 0; row < kRows; ++row) {
+    for (int b = 0; b < 4; ++b) {
+      expected[kRow * row + b] = byte_of(before, kRow * row + 32 + b);
+      expected[kRow * row + 60 + b] = byte_of(before, kRow * row + b);
+    }
+  }
+  MPI_Request all[4];
+  MPI_Irecv(r, 1, column, before, 1, world, &all[0]);
+  MPI_Irecv(r + 60, 1, column, before, 2, world, &all[1]);
+  MPI_Isend((const char*)s + 32, 1, column, next, 1, world, &all[2]);
+  MPI_Isend(s, 1, column, next, 2, world, &all[3]);
+  computes(kRow * 7 + 20, 77);
+  MPI_Waitall(4, all, MPI_STATUSES_IGNORE);
+  check("two columns");
+  MPI_Type_free(&column);
+}
+
+/* Requests that are done at once may have one handle; those of nobody change nothing. */
+static void done_at_once(void) {
+  prepare(0);
+  for (int i = 0; i < 200; ++i) expected[i] = byte_of(rank, i);
+  MPI_Iallreduce(s, r, 25, MPI_INT, MPI_SUM, MPI_COMM_SELF, &q[0]);
+  MPI_Iallreduce((const char*)s + 100, r + 100, 25, MPI_INT, MPI_SUM, MPI_COMM_SELF, &q[1]);
+  MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+  check("two sums of one rank");
+  prepare(0);
+  MPI_Irecv(r, kN, MPI_INT, MPI_PROC_NULL, 5, world, &q[0]);
+  computes(100, 77);
+  MPI_Wait(&q[0], MPI_STATUS_IGNORE);
+  check("a receive from nobody");
+}
+
+/* A request that is freed before it is done: that it is done says another message. */
+static void freed(void) {
+  int word = 0;
+  prepare(4 * kN);
+  MPI_Irecv(FROM, &q[0]);
+  MPI_Request_free(&q[0]);
+  if (q[0] != MPI_REQUEST_NULL) differs("a request", "freed");
+  MPI_Barrier(world);
+  MPI_Send(TO);
+  MPI_Sendrecv(&rank, 1, MPI_INT, next, 9, &word, 1, MPI_INT, before, 9, world, MPI_STATUS_IGNORE);
+  check("a request that was freed");
+}
+
+/* Into a GPU's memory, part by part. */
+static void packed_there(void) {
+  prepare(0);
+  int at = 100;
+  for (int i = 0; i < 80; ++i) expected[100 + i] = byte_of(rank, i % 40);
+  MPI_Pack(s, 10, MPI_INT, r, kPart, &at, world);
+  MPI_Pack(s, 10, MPI_INT, r, kPart, &at, world);
+  check("Pack at a place");
 }
 
 /* Sums of ints by requests. */
@@ -268,6 +338,10 @@ int main(int argc, char** argv) {
     probed();
     persistent();
     typed();
+    columns();
+    done_at_once();
+    freed();
+    packed_there();
     sums();
     neighbours();
   }
