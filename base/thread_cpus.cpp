@@ -121,7 +121,8 @@ void move_thread(pthread_t thread, const char* name, const ThreadHome& home) {
                   list_of_cpus(cpus), std::strerror(error));
     return;
   }
-  home.log.info("thread {}: CPUs {}, {}", name, list_of_cpus(cpus),
+  // As the kernel has it: a cpuset that has shrunk since the list was tried leaves fewer.
+  home.log.info("thread {}: CPUs {}, {}", name, list_of_cpus(cpus_of_thread(thread)),
                 list ? "by GDRX_THREAD_CPUS" : "near what it works with");
 }
 
