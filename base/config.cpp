@@ -14,6 +14,7 @@
 #include "config_algorithm.hpp"
 #include "config_mpi.hpp"
 #include "config_nccl.hpp"
+#include "config_threads.hpp"
 
 extern char** environ;
 
@@ -296,6 +297,7 @@ std::vector<Variable> own_variables() {
 const std::vector<Variable>& table() {
   static const std::vector<Variable> kTable = [] {
     std::vector<Variable> all = own_variables();
+    all.push_back(threads_variable());
     all.push_back(mpi_variable());
     all.push_back(mpi_table_variable());
     const std::vector<Variable> ib = nccl_variables();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a communicator: the meeting of its ranks, and its memory.
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -37,6 +39,7 @@ Result<void> start_finalizing(gdrxComm* comm, gdrxRequest_t* request) {
   const std::shared_ptr<Operation> operation = comm->impl->operation_aside();
   auto started = contained([&]() -> Result<void> {
     comm->finalizer = std::thread([comm, operation] {
+      pthread_setname_np(pthread_self(), "gdrx-finalize");
       const Result<void> ended = finalize(comm, {sleep_between_looks, nullptr});
       comm->impl->end(*operation, ended);
     });

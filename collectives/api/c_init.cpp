@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_cpus.hpp"
 #include "collectives/api/c_struct.hpp"
 #include "collectives/comm/function_bootstrap.hpp"
 #include "collectives/gpu/load.hpp"
@@ -130,6 +131,7 @@ Result<void> init(gdrxComm_t* comm, Bootstrap& bootstrap, const Communicator::Op
 
 Result<Communicator::Options> make_options(const gdrxConfig_t* config) {
   LoadedConfig loaded = GDRX_TRY(load_config(process_environment()));
+  GDRX_TRY(check_thread_cpus(loaded.config.thread_cpus));
   Communicator::Options options;
   options.config = std::move(loaded.config);
   options.log = Log(options.config.log_level, stderr_sink());

@@ -12,6 +12,7 @@
 #include "collectives/comm/introduction.hpp"
 #include "collectives/comm/meeting.hpp"
 #include "collectives/comm/memory_share.hpp"
+#include "collectives/comm/own_threads.hpp"
 #include "collectives/comm/rail_share.hpp"
 #include "collectives/comm/tuning.hpp"
 #include "collectives/gpu/load.hpp"
@@ -79,6 +80,7 @@ class CommunicatorBuilder {
     if (comm.gpu_.path && !comm.gpu_.rails.hierarchy()) {
       comm.gpu_.spans = GpuSpans::create(*comm.gpu_.path, comm.trace_.track(), comm.settings_.log);
     }
+    place_progress(*comm.mesh_, comm.network_.device(), comm.gpu_.path.get(), comm.settings_);
     comm.settings_.log.info("rank {} of {}: {}", index(comm.rank_), comm.size(), comm.describe());
     // Who has his communicator uses the others' memory: none of them fails any more and frees it.
     GDRX_TRY(meet_at_the_end(*comm.mesh_, told_, deadline_));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/departures.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ bool Departures::take_new() {
 }
 
 void Departures::run() noexcept {
+  pthread_setname_np(pthread_self(), "gdrx-leave");
   while (take_new()) {
     seen_to_.remove_if([](const Leaving& one) { return one.comm->has_left(one.deadline); });
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/gpu/cuda_path.hpp"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -50,6 +51,13 @@ constexpr std::string_view kStages[] = {
     "comparing buffers", "sending",  "receiving"};
 
 }  // namespace
+
+std::string CudaPath::pci_folder() const {
+  cudaDeviceProp found{};
+  if (cudaGetDeviceProperties(&found, device_) != cudaSuccess) return {};
+  return fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0", found.pciDomainID,
+                     found.pciBusID, found.pciDeviceID);
+}
 
 Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout_ns) {
   int devices = 0;

@@ -61,6 +61,7 @@ class CudaPath final : public Path {
     return kArenaBytes + (has_products_ ? kProductBytes : 0);
   }
   const std::string& device_name() const noexcept override { return device_name_; }
+  std::string pci_folder() const override;
 
  private:
   CudaPath() = default;

@@ -68,6 +68,7 @@ class Server final : public DescriptorServer {
  private:
   // Whoever is refused or fails learns it by the end of his socket; the others go on.
   void run() {
+    pthread_setname_np(pthread_self(), "gdrx-handles");
     while (wait_for(listener_.fd(), POLLIN, Deadline::never(), "a client", stop_.fd())) {
       try {
         take_one();

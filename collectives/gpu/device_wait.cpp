@@ -112,6 +112,7 @@ void DeviceWait::Waiter::release() {
 }
 
 void DeviceWait::Waiter::run() {
+  pthread_setname_np(pthread_self(), "gdrx-gpu-wait");
   std::unique_lock lock(mutex_);
   while (waiting_ || users_ > 0) {
     if (!waiting_) {

@@ -291,6 +291,8 @@ class Path : public Streams, public DeviceMemory {
   virtual Flags& flags() noexcept = 0;
   /// "NVIDIA H200".
   virtual const std::string& device_name() const noexcept = 0;
+  /// Its GPU's folder in sysfs. Empty: not known.
+  virtual std::string pci_folder() const { return {}; }
 };
 
 /// `timeout_ns`: how long a kernel waits for a peer, 0 for ever. What is current on this thread
@@ -298,7 +300,7 @@ class Path : public Streams, public DeviceMemory {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 23;
+inline constexpr int kModuleAbi = 24;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

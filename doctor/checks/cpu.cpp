@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/cpu_list.hpp"
 #include "doctor/checks/chains.hpp"
 #include "doctor/checks/checks.hpp"
-#include "topo/model/cpu_list.hpp"
 #include "topo/read/field_text.hpp"
 
 namespace gdrx::doctor {
@@ -23,14 +23,14 @@ Findings check_numa_balancing(const HostFacts& facts) {
 Findings check_cpu_affinity(const HostFacts& facts) {
   const std::string affinity = facts.probes.affinity();
   if (affinity.empty()) return {};
-  const std::vector<int> mine = topo::cpus_of_list(affinity);
+  const std::vector<int> mine = cpus_of_list(affinity);
   Findings found;
   for (const topo::Gpu& gpu : facts.topology.gpus()) {
     if (gpu.node == topo::kNone) continue;
     const std::string near = facts.topology.cpus_of(facts.topology.numa_of(gpu.node));
     if (near.empty()) continue;
     bool any = false;
-    for (const int cpu : topo::cpus_of_list(near)) {
+    for (const int cpu : cpus_of_list(near)) {
       any |= std::binary_search(mine.begin(), mine.end(), cpu);
     }
     const std::string evidence =

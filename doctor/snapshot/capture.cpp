@@ -5,12 +5,12 @@
 #include <array>
 #include <set>
 
+#include "base/cpu_list.hpp"
 #include "doctor/checks/cgroup.hpp"
 #include "doctor/host_facts.hpp"
 #include "doctor/snapshot/mask.hpp"
 #include "doctor/snapshot/probes_text.hpp"
 #include "gdrx/snapshot.hpp"
-#include "topo/model/cpu_list.hpp"
 #include "topo/read/field_text.hpp"
 #include "topo/read/links_text.hpp"
 #include "topo/read/sysfs.hpp"
@@ -200,7 +200,7 @@ class Capture {
       if (cpus.empty()) continue;
       copy(fmt::format("sys/devices/system/cpu/cpu{}/topology/physical_package_id",
                        static_cast<int>(topo::leading_number(cpus))));
-      for (const int cpu : topo::cpus_of_list(cpus)) {
+      for (const int cpu : cpus_of_list(cpus)) {
         copy(fmt::format("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
       }
     }

@@ -99,6 +99,7 @@ struct Config {
   bool reproducible = false;                       // GDRX_REPRODUCIBLE
   std::string trace;                               // GDRX_TRACE
   std::string tune_file;                           // GDRX_TUNE_FILE
+  std::string thread_cpus = "auto";                // GDRX_THREAD_CPUS
 };
 
 /// One row of the table: what `gdrx config` prints.

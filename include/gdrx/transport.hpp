@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gdrx/bootstrap.hpp"
 #include "gdrx/config.hpp"
@@ -202,6 +203,8 @@ class Device {
   /// the Device's last poll().
   virtual void report_to(Hearing& hearing) noexcept { (void)hearing; }
   virtual DeviceEvents events() const noexcept { return {}; }
+  /// The CPUs near its NICs, in ascending order. Empty: not known, or it has no NIC of its own.
+  virtual std::vector<int> near_cpus() const { return {}; }
   /// NICs, how GPU memory is reached and why, counters: one line, for people.
   virtual std::string describe() const = 0;
 };

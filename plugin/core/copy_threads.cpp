@@ -67,7 +67,7 @@ int CopyThreads::chosen(int usable, int all, int ranks) noexcept {
   return std::clamp(std::min(usable / kProcessorsEach, share - 1), 1, kMost);
 }
 
-std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const Log& log) {
+std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const ThreadHome& home) {
   // Leaked: NCCL's threads may come here while the process ends.
   static auto& mutex = *new std::mutex;
   static auto& known = *new std::weak_ptr<CopyThreads>;
@@ -82,10 +82,11 @@ std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const Log& log
   try {
     for (int i = 1; i < threads; ++i) {
       made->threads_.emplace_back([of = made.get()] { of->run(); });
-      pthread_setname_np(made->threads_.back().native_handle(), "gdrx-net-copy");
+      place_thread(made->threads_.back().native_handle(), "gdrx-net-copy", home);
     }
   } catch (const std::exception& error) {
-    log.warn("{} of {} threads that copy: {}", made->threads_.size(), threads - 1, error.what());
+    home.log.warn("{} of {} threads that copy: {}", made->threads_.size(), threads - 1,
+                  error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   known = made;

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread_cpus.hpp"
 #include "gdrx/config.hpp"
-#include "gdrx/log.hpp"
 
 namespace gdrx::net {
 
@@ -39,8 +39,9 @@ class CopyThreads {
   /// processes. One of a rank's share is left to the application's thread, which polls, too.
   static int chosen(int usable, int all, int ranks) noexcept;
   /// The process's own, made for the first who asks and joined with the last. Null: of the
-  /// `threads` the one that calls is all.
-  static std::shared_ptr<CopyThreads> of_process(int threads, const Log& log);
+  /// `threads` the one that calls is all. By auto they stay where NCCL has put the thread that
+  /// asks: near its GPU.
+  static std::shared_ptr<CopyThreads> of_process(int threads, const ThreadHome& home);
   ~CopyThreads();
   CopyThreads(const CopyThreads&) = delete;
   CopyThreads& operator=(const CopyThreads&) = delete;

@@ -53,7 +53,8 @@ Result<std::shared_ptr<DeviceContext>> DeviceContext::open(const std::string& fa
   device_context->device_->isolate_peers();
   device_context->memory_.emplace(device_context->device_);
   if (fabric == "ucx") {
-    device_context->copy_threads_ = CopyThreads::of_process(config.net_copy_threads, log);
+    device_context->copy_threads_ =
+        CopyThreads::of_process(config.net_copy_threads, {config.thread_cpus, {}, log});
   }
   return device_context;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/thread_cpus.hpp"
 #include "plugin/core/copy_threads.hpp"
 #include "plugin/core/gpu_reach.hpp"
 #include "plugin/core/log.hpp"
@@ -100,6 +101,7 @@ Result<void> Plugin::open(int abi) {
   auto loaded = GDRX_TRY(load_config(environment));
   for (const std::string& warning : loaded.warnings) log_.warn("{}", warning);
   config_ = std::move(loaded.config);
+  GDRX_TRY(check_thread_cpus(config_.thread_cpus));
   // Once: NCCL binds its threads to other processors than the one that this runs on.
   config_.net_copy_threads = CopyThreads::count(config_.net_copy_threads, environment);
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;

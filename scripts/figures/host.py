@@ -27,6 +27,19 @@ def every_collective():
         ("comm-cost-8", "what communicators cost: descriptors, threads, memory, and the time to make and to split one")))
 
 
+def placed():
+    """Ranks placed by `gdrx run`, and not."""
+    run = load("placed-2")
+    cell = lambda row, other: f"{row[f'placed/{other}']:.2f} ({row[f'{other}_interval'][0]:.2f} to {row[f'{other}_interval'][1]:.2f})"
+    return ["## Placed ranks", "",
+            f"Allreduce of {run['ranks']} ranks under `gdrx run`, under mpirun that binds nothing, and under mpirun's own binding, in turns,",
+            f"{run['rounds']} rounds. A time is the median of the rounds' medians, a ratio the mean of the rounds' own, with its 95% interval.",
+            f"Below 1, `gdrx run` is faster. The {run['note']}; two CPUs. Ranks that nobody binds may share a CPU, most of all under load.", ""] + \
+        table(["bytes", "unbound (us)", "mpirun (us)", "gdrx run (us)", "gdrx run / unbound", "gdrx run / mpirun"],
+              [(row["bytes"], f"{row['unbound_us']:.2f}", f"{row['mpirun_us']:.2f}", f"{row['placed_us']:.2f}", cell(row, "unbound"),
+                cell(row, "mpirun")) for row in run["rows"]]) + sources("placed-2")
+
+
 def short_build():
     """What code that no message passes through costs since the compiler takes less time for it."""
     runs = (("2 ranks", "ab-short-build-2-ranks"), ("8 ranks", "ab-short-build-8-ranks"), ("TCP with TLS, 2 ranks", "ab-short-build-tcp-2"),
@@ -57,7 +70,7 @@ def host():
         table(["ranks", "<algorithm", "bytes", "gdrx p50 (us)", "MPI p50 (us)", "MPI / gdrx"], rows) + \
         ["Each run was repeated five times. The rows above are those of the middle run.", ""] + \
         table(["<run", "geometric mean", "means of the five runs", "least row of the five"], means) + sources(*names) + \
-        every_collective() + ["## What a call costs without data", "",
+        every_collective() + placed() + ["## What a call costs without data", "",
          f"A test limits the shortest allreduce (one rank, 8 bytes) to {limit} instructions (`tests/trace/cost.sh`, callgrind).", "",
          "## Two builds", "",
          "`scripts/compare-builds` runs an old and a new build in turns. A ratio below 1 says that the new one is faster.", ""] + \

@@ -26,7 +26,7 @@ gdrx::sim::Network& network() {
 }
 
 // SIM_NIC_GPU: how the NICs reach GPU memory: "dma-buf" (and peermem, as if unset), "peermem"
-// alone, or "none".
+// alone, or "none". SIM_NIC_FOLDER: the NICs' folder in sysfs.
 gdrx::sim::NicSettings settings_of_nics() {
   gdrx::sim::NicSettings settings;
   settings.nics = kNics;
@@ -34,6 +34,9 @@ gdrx::sim::NicSettings settings_of_nics() {
   const std::string_view gpu = word == nullptr ? "dma-buf" : word;
   settings.dma_buf = gpu == "dma-buf";
   settings.peermem = gpu != "none";
+  if (const char* folder = std::getenv("SIM_NIC_FOLDER")) {
+    settings.pci_folders.assign(kNics, folder);
+  }
   return settings;
 }
 

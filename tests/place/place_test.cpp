@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/cpu_list.hpp"
 #include "tests/topo/builder.hpp"
-#include "topo/model/cpu_list.hpp"
 #include "topo/place/placement.hpp"
 
 namespace gdrx::topo {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "base/cpu_list.hpp"
 #include "tests/topo/sysfs_tree.hpp"
-#include "topo/model/cpu_list.hpp"
 #include "topo/place/placement.hpp"
 #include "topo/read/host_files.hpp"
 

@@ -51,10 +51,10 @@ TEST(CopyThreads, LeaveProcessorsToTheOtherRanksOfTheHost) {
 }
 
 TEST(CopyThreads, AreOneForAProcessAndGoWithTheLast) {
-  EXPECT_EQ(CopyThreads::of_process(1, Log{}), nullptr);
-  auto first = CopyThreads::of_process(3, Log{});
+  EXPECT_EQ(CopyThreads::of_process(1, {}), nullptr);
+  auto first = CopyThreads::of_process(3, {});
   ASSERT_NE(first, nullptr);
-  EXPECT_EQ(CopyThreads::of_process(2, Log{}), first);
+  EXPECT_EQ(CopyThreads::of_process(2, {}), first);
   const std::weak_ptr<CopyThreads> watched = first;
   first.reset();
   EXPECT_TRUE(watched.expired());
@@ -62,7 +62,7 @@ TEST(CopyThreads, AreOneForAProcessAndGoWithTheLast) {
 
 // More than there is room for, from several threads: what finds none is copied by who asks.
 TEST(CopyThreads, CopyWhatSeveralAskForAtOnce) {
-  const auto threads = CopyThreads::of_process(3, Log{});
+  const auto threads = CopyThreads::of_process(3, {});
   constexpr int kAskers = 3, kRounds = 20, kEach = 150;
   std::vector<std::thread> askers;
   std::vector<int> wrong(kAskers);
@@ -87,7 +87,7 @@ TEST(CopyThreads, CopyWhatSeveralAskForAtOnce) {
 
 // Who waits begins what a thread that is held up does not.
 TEST(CopyThreads, AreHelpedWhereTheyDoNotBegin) {
-  const auto threads = CopyThreads::of_process(2, Log{});
+  const auto threads = CopyThreads::of_process(2, {});
   constexpr std::size_t kMuch = std::size_t{256} << 20;
   const std::vector<std::byte> from(kMuch);
   std::vector<std::byte> to(kMuch);
@@ -107,7 +107,7 @@ TEST(CopyThreads, AreHelpedWhereTheyDoNotBegin) {
 
 // They sleep between messages, and wake up without anybody's help.
 TEST(CopyThreads, WakeUp) {
-  const auto threads = CopyThreads::of_process(2, Log{});
+  const auto threads = CopyThreads::of_process(2, {});
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     Message message(i);

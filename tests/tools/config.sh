@@ -19,6 +19,8 @@ PY
 export GDRX_SLICE=many
 refused 2 "GDRX_SLICE=many: a size such as" config
 unset GDRX_SLICE
+GDRX_THREAD_CPUS=0-3,x refused 2 "GDRX_THREAD_CPUS=0-3,x: auto, off or a list of CPUs" config
+GDRX_THREAD_CPUS=65535 refused 2 "GDRX_THREAD_CPUS=65535: CPU 65535: not there" config
 export GDRX_TIMEOUTT=3
 "$gdrx" config > out 2> err || wrong "an unknown variable is a warning, not an error"
 grep -qx "gdrx: warning: GDRX_TIMEOUTT is not a variable of gdrx: did you mean GDRX_TIMEOUT?" err ||

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/thread_cpus.hpp"
 #include "gdrx/config.hpp"
 #include "tools/commands.hpp"
 
@@ -84,6 +85,9 @@ void print_rows_as_json(const std::vector<Row>& rows, const std::vector<std::str
 void run(const std::string& format) {
   const Environment environment = process_environment();
   const LoadedConfig loaded = value_or_fail(load_config(environment));
+  if (const auto may = check_thread_cpus(loaded.config.thread_cpus); !may) {
+    throw Failure{kBadUsage, std::string(may.error().what)};
+  }
   for (const std::string& warning : loaded.warnings) {
     fmt::print(stderr, "gdrx: warning: {}\n", warning);
   }

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <set>
 
-#include "topo/model/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 #include "topo/read/field_text.hpp"
 #include "topo/read/host_files.hpp"
 
@@ -98,13 +98,13 @@ Result<topo::PlaceRequest> request_here(const topo::Topology& topology) {
 }
 
 std::string within(const std::string& list, const std::optional<std::string>& limit) {
-  const std::vector<int> wanted = topo::cpus_of_list(list);
-  if (!limit) return topo::list_of_cpus(wanted);
-  const std::vector<int> may = topo::cpus_of_list(*limit);
+  const std::vector<int> wanted = cpus_of_list(list);
+  if (!limit) return list_of_cpus(wanted);
+  const std::vector<int> may = cpus_of_list(*limit);
   std::vector<int> both;
   std::set_intersection(wanted.begin(), wanted.end(), may.begin(), may.end(),
                         std::back_inserter(both));
-  return topo::list_of_cpus(both);
+  return list_of_cpus(both);
 }
 
 std::vector<std::size_t> all_gpus(const topo::Topology& topology) {

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
+#include "base/cpu_list.hpp"
 #include "doctor/shell.hpp"
 #include "tools/place/place_view.hpp"
-#include "topo/model/cpu_list.hpp"
 #include "topo/model/pci_vendor.hpp"
 #include "topo/place/cores.hpp"
 
@@ -58,7 +58,7 @@ std::string cases(const Topology& topology, const Placement& placement, const ch
       text += fmt::format(" export {}={};", name, word(value));
     }
     if (binds && !rank->cpus.empty()) {
-      text += fmt::format(" set -- taskset -c {} \"$@\";", topo::list_of_cpus(rank->cpus));
+      text += fmt::format(" set -- taskset -c {} \"$@\";", list_of_cpus(rank->cpus));
     }
     text += text.back() == ')' ? " : ;;\n" : ";\n";
   }
@@ -95,7 +95,7 @@ std::string place_rankfile(const Placement& placement) {
     text += rank.cpus.empty() ? fmt::format("# rank {}: no CPUs are known\n", rank.rank)
                               : fmt::format("rank {}={} slot={}\n", rank.rank,
                                             single ? "localhost" : fmt::format("+n{}", rank.host),
-                                            topo::list_of_cpus(rank.cpus));
+                                            list_of_cpus(rank.cpus));
   }
   return text;
 }
@@ -117,7 +117,7 @@ Result<std::string> place_appfile(const Topology& topology, const Placement& pla
       }
       text += fmt::format(" -x {}={}", name, value);
     }
-    if (!rank.cpus.empty()) text += fmt::format(" taskset -c {}", topo::list_of_cpus(rank.cpus));
+    if (!rank.cpus.empty()) text += fmt::format(" taskset -c {}", list_of_cpus(rank.cpus));
     text += " ./app\n";
   }
   return text;
@@ -177,7 +177,7 @@ std::string kubelet(const std::set<int>& nodes, const std::vector<int>& reserve)
   std::string text = "# of the kubelet's configuration; MEMORY is yours to say\n";
   text += "cpuManagerPolicy: static\nmemoryManagerPolicy: Static\ntopologyManagerScope: pod\n";
   text += fmt::format("topologyManagerPolicy: {}\n", single ? "single-numa-node" : "restricted");
-  text += fmt::format("reservedSystemCPUs: \"{}\"\n", topo::list_of_cpus(reserve));
+  text += fmt::format("reservedSystemCPUs: \"{}\"\n", list_of_cpus(reserve));
   text +=
       "reservedMemory: # in all as much as kubeReserved, systemReserved and the hard eviction "
       "threshold\n- numaNode: 0\n  limits:\n    memory: MEMORY\n";

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/cpu_list.hpp"
 #include "tools/place/place_view.hpp"
 #include "tools/topo/topo_table.hpp"
 #include "tools/topo/topo_view.hpp"
-#include "topo/model/cpu_list.hpp"
 #include "topo/place/forecast.hpp"
 
 namespace gdrx::tools {
@@ -57,7 +57,7 @@ std::string place_text(const Topology& topology, const Placement& placement) {
                nic_names(topology, rank),
                rank.numa.empty() ? "-" : fmt::format("{}", fmt::join(rank.numa, ",")),
                rank.cores == 0 ? "-" : fmt::format("{}", rank.cores),
-               rank.cpus.empty() ? "-" : topo::list_of_cpus(rank.cpus),
+               rank.cpus.empty() ? "-" : list_of_cpus(rank.cpus),
                rank.progress_cpu < 0 ? "-" : fmt::format("{}", rank.progress_cpu)});
     why += wrapped(fmt::format("  rank {}: {}", rank.rank, rank.reason), 4) + "\n";
   }
@@ -120,7 +120,7 @@ std::string place_json(const Topology& topology, const Placement& placement) {
                      {"nics", nics},
                      {"numa", rank.numa},
                      {"cores", rank.cores},
-                     {"cpus", topo::list_of_cpus(rank.cpus)},
+                     {"cpus", list_of_cpus(rank.cpus)},
                      {"progress_cpu", nullptr},
                      {"environment", environment},
                      {"reason", rank.reason}};

@@ -13,12 +13,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/cpu_list.hpp"
 #include "tools/commands.hpp"
 #include "tools/mpirun/mpirun_command.hpp"
 #include "tools/place/here.hpp"
 #include "tools/run/run_words.hpp"
 #include "tools/support.hpp"
-#include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -120,7 +120,7 @@ void bind_to(const std::vector<int>& cpus) {
   CPU_FREE(set);
   if (result == 0) return;
   std::fprintf(stderr, "gdrx: run: this rank stays unbound: CPUs %s: %s\n",
-               topo::list_of_cpus(cpus).c_str(), std::strerror(error));
+               list_of_cpus(cpus).c_str(), std::strerror(error));
 }
 
 // Whether this mask is narrower than the cpuset: asking for every CPU gives the whole cpuset.
@@ -162,7 +162,7 @@ bool is_bound() {
   }
   if (run.report) {
     std::fprintf(stderr, "gdrx: rank %d of %d here: CPUs %s: %s\n", rank.local, where->count,
-                 topo::list_of_cpus(rank.cpus).c_str(), rank.reason.c_str());
+                 list_of_cpus(rank.cpus).c_str(), rank.reason.c_str());
   }
   // As shells answer.
   constexpr int kNotThere = 127;

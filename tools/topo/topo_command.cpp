@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/cpu_list.hpp"
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
 #include "tools/place/here.hpp"
 #include "tools/place/place_view.hpp"
 #include "tools/support.hpp"
 #include "tools/topo/topo_view.hpp"
-#include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -193,7 +193,7 @@ void add_place(CLI::App& command, TopoOptions& options) {
       ->check(CLI::PositiveNumber);
   command.add_option("--cpus", options.cpus, "place on these CPUs alone: 0-15,32")
       ->check([](const std::string& text) {
-        return topo::is_cpu_list(text) ? std::string() : text + " names no CPU, or not CPUs alone";
+        return is_cpu_list(text) ? std::string() : text + " names no CPU, or not CPUs alone";
       });
   command.add_option("--gpus", options.gpus,
                      "place on these GPUs alone, as CUDA_VISIBLE_DEVICES says it");

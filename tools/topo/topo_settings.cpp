@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/cpu_list.hpp"
 #include "doctor/shell.hpp"
 #include "tools/topo/topo_view.hpp"
-#include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
 namespace {
@@ -63,7 +63,7 @@ class NcclWriter {
   // "0-3,8" as NCCL's mask of 32-bit words.
   std::string affinity(int numa) const {
     std::vector<std::uint32_t> words;
-    for (const int listed : topo::cpus_of_list(topology_.cpus_of(numa))) {
+    for (const int listed : cpus_of_list(topology_.cpus_of(numa))) {
       const auto cpu = static_cast<unsigned>(listed);
       words.resize(std::max<std::size_t>(words.size(), cpu / 32 + 1));
       words[cpu / 32] |= 1u << cpu % 32;

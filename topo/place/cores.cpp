@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "topo/model/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 
 namespace gdrx::topo {
 namespace {

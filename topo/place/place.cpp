@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "topo/model/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 #include "topo/place/cores.hpp"
 #include "topo/place/placement.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "topo/model/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 #include "topo/model/pci_vendor.hpp"
 #include "topo/read/field_text.hpp"
 

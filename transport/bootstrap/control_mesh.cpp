@@ -48,6 +48,9 @@ class GroupMesh final : public ControlMesh {
   bool is_own_thread() const noexcept override { return wire().is_here(); }
   void serve() override { mesh_->serve(); }
   bool is_crowded() const noexcept override { return mesh_->is_crowded(); }
+  void place_thread(const std::function<void(pthread_t)>& place) override {
+    mesh_->place_thread(place);
+  }
 
   Result<std::vector<Blob>> all_gather(std::span<const std::byte> mine,
                                        Deadline deadline) override {

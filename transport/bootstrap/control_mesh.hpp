@@ -5,6 +5,8 @@
 // share its sockets and its thread.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -108,6 +110,9 @@ class ControlMesh {
   /// which calls on_notice of all that share it.
   virtual bool is_own_thread() const noexcept = 0;
   virtual void serve() = 0;
+  /// Calls `place` with the thread, for the first who asks of all that share it: they are one
+  /// process's, and it stays where that one puts it.
+  virtual void place_thread(const std::function<void(pthread_t)>& place) = 0;
   /// Makes the thread call on_tick soon. Any thread; a system call only if the thread sleeps.
   virtual void wake() noexcept = 0;
   /// "eth0 10.0.0.3:41234" or "loopback": for the log.

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <poll.h>
+#include <pthread.h>
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -40,6 +42,10 @@ class MeshThread {
   /// See ControlMesh.
   void wake() noexcept;
   void serve();
+  /// See ControlMesh.
+  void place_thread(const std::function<void(pthread_t)>& place) {
+    if (!placed_.exchange(true)) place(thread_.native_handle());
+  }
   bool is_crowded() const noexcept { return busy_.load(std::memory_order_relaxed) > 1; }
 
  private:
@@ -58,6 +64,7 @@ class MeshThread {
   std::atomic<bool> stop_{false};
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> woken_{false};
+  std::atomic<bool> placed_{false};
   std::thread thread_;
 };
 

@@ -266,6 +266,7 @@ Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress&
   }
   auto impl = std::make_unique<Impl>(std::move(doors), std::move(wake), id, log, key);
   impl->thread = std::jthread([raw = impl.get()] { raw->run(); });
+  pthread_setname_np(impl->thread.native_handle(), "gdrx-root");
   return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(impl)));
 }
 

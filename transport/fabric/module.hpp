@@ -11,7 +11,7 @@ namespace gdrx {
 
 /// The first number is bumped whenever transport.hpp changes what a module must implement. A module
 /// reads the Config that it is handed, so that one of another layout is refused, too.
-inline constexpr int kFabricAbi = 4 * 65536 + static_cast<int>(sizeof(Config));
+inline constexpr int kFabricAbi = 5 * 65536 + static_cast<int>(sizeof(Config));
 inline constexpr const char* kFabricSymbol = "gdrx_fabric_v1";
 
 struct FabricModule {

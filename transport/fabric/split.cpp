@@ -123,6 +123,7 @@ class SplitDevice final : public Device {
     parts_.near->report_to(hearing);
     parts_.far->report_to(hearing);
   }
+  std::vector<int> near_cpus() const override { return parts_.far->near_cpus(); }
   std::string describe() const override {
     return parts_.near->describe() + "; other hosts: " + parts_.far->describe();
   }

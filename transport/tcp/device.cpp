@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/thread_cpus.hpp"
 #include "transport/bootstrap/secret.hpp"
 #include "transport/fabric/hearing.hpp"
 #include "transport/tcp/endpoint.hpp"
@@ -72,6 +73,10 @@ Blob TcpDevice::address() const {
   std::ranges::copy(identity_.key.bytes(), address.key.begin());
   const auto bytes = std::as_bytes(std::span(&address, 1));
   return Blob(bytes.begin(), bytes.end());
+}
+
+std::vector<int> TcpDevice::near_cpus() const {
+  return cpus_near({fmt::format("/sys/class/net/{}/device", door_->interface())});
 }
 
 std::string TcpDevice::describe() const {

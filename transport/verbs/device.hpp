@@ -45,6 +45,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   DeviceEvents events() const noexcept override {
     return {core_.counters.rails_down, core_.counters.resent, core_.counters.copied};
   }
+  std::vector<int> near_cpus() const override;
   std::string describe() const override;
   std::string ports() const;
   std::string state() const;

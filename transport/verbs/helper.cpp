@@ -36,7 +36,6 @@ bool Helper::start() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "gdrx-verbs");
   } catch (const std::exception&) {  // no more threads, or no memory: the caller has to wait
     own_thread_ = false;
   }
@@ -45,6 +44,7 @@ bool Helper::start() {
 }
 
 void Helper::run() {
+  place_thread(pthread_self(), "gdrx-verbs", home_);
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return ending_ || !calls_.empty(); });

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/thread_cpus.hpp"
+
 namespace gdrx::verbs {
 
 class Helper {
@@ -25,6 +27,8 @@ class Helper {
 
   /// From here on calls are made by who posts them: for tests that have one thread.
   void stay_in_the_caller() noexcept { own_thread_ = false; }
+  /// Before the first call.
+  void belong(ThreadHome home) { home_ = std::move(home); }
   /// In the order in which they were posted, and outside of every lock. What a call needs, it owns.
   void post(std::function<void()> call);
 
@@ -33,6 +37,7 @@ class Helper {
   void run();
 
   bool own_thread_ = true;
+  ThreadHome home_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> calls_;

@@ -29,6 +29,7 @@ Result<Options> Options::from(const Config& config) {
   options.ece = config.ib.ece;
   options.dma_buf = config.ib.dma_buf;
   options.gpu_flush = config.gpu_flush;
+  options.thread_cpus = config.thread_cpus;
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "gdrx/config.hpp"
 #include "transport/verbs/gid.hpp"
@@ -37,6 +38,7 @@ struct Options {
   bool ece = true;
 
   bool own_thread = true;  // for calls that may take long
+  std::string thread_cpus = "auto";
 
   static Result<Options> from(const Config& config);
 };

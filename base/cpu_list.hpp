@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gdrx::topo {
+namespace gdrx {
 
 /// "0-3,8" in ascending order, each CPU once. What does not parse is left out, and so are numbers
 /// from 65536 on, so that a broken file costs nothing.
@@ -20,4 +20,4 @@ inline constexpr std::size_t kMostOfCore = 128;
 /// The list of CPUs in ascending order: "0-3,8".
 std::string list_of_cpus(const std::vector<int>& cpus);
 
-}  // namespace gdrx::topo
+}  // namespace gdrx

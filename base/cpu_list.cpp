@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topo/model/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
-#include "topo/read/field_text.hpp"
-
-namespace gdrx::topo {
+namespace gdrx {
 
 namespace {
 
 constexpr int kMost = 65536;
+
+// -1: it is no number. A file's line ends in a newline.
+int to_int(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlank);
+  if (first == text.npos) return -1;
+  text = text.substr(first, text.find_last_not_of(kBlank) + 1 - first);
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? value : -1;
+}
 
 }  // namespace
 
@@ -22,8 +32,8 @@ std::vector<int> cpus_of_list(std::string_view text, std::size_t most) {
     const std::string_view range = text.substr(0, comma);
     text.remove_prefix(std::min(comma + 1, text.size()));
     const auto dash = range.find('-');
-    const int first = to_int(range.substr(0, dash), -1);
-    const int last = dash == range.npos ? first : to_int(range.substr(dash + 1), -1);
+    const int first = to_int(range.substr(0, dash));
+    const int last = dash == range.npos ? first : to_int(range.substr(dash + 1));
     for (int cpu = first; cpu >= 0 && cpu <= last && cpu < kMost && cpus.size() < most; ++cpu) {
       cpus.push_back(cpu);
     }
@@ -37,7 +47,7 @@ std::vector<int> cpus_of_list(std::string_view text, std::size_t most) {
 bool is_cpu_list(std::string_view text) {
   const auto number = [](std::string_view part) {
     const bool digits = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
-    const int cpu = digits ? to_int(part, -1) : -1;
+    const int cpu = digits ? to_int(part) : -1;
     return cpu < kMost ? cpu : -1;
   };
   for (bool more = true; more;) {
@@ -66,4 +76,4 @@ std::string list_of_cpus(const std::vector<int>& cpus) {
   return text;
 }
 
-}  // namespace gdrx::topo
+}  // namespace gdrx

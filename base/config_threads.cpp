@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config_threads.hpp"
+
+#include "base/cpu_list.hpp"
+
+namespace gdrx {
+namespace {
+
+Result<void> parse_threads(Config& config, std::string_view text) {
+  if (text != "auto" && text != "off" && !is_cpu_list(text)) {
+    return fail(Errc::invalid_argument,
+                "auto, off or a list of CPUs such as 2,4-7 is expected, each below 65536");
+  }
+  config.thread_cpus = std::string(text);
+  return {};
+}
+
+}  // namespace
+
+Variable threads_variable() {
+  return {"GDRX_THREAD_CPUS", "",
+          "CPUs of gdrx's own threads: auto: of the program's those near the NIC and the GPU, off: "
+          "all of the program's, or a list such as 2,4-7",
+          parse_threads, [](const Config& c) { return c.thread_cpus; }};
+}
+
+}  // namespace gdrx
