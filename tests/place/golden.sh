@@ -9,6 +9,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/machines"
 python3 "$here/machines.py" "$dir/machines"
+mkdir "$dir/matrices"
+python3 "$here/matrices.py" "$dir/matrices"
 cd "$dir/machines" # so that a source's name is the same everywhere
 failed=0 count=0
 # placed NAME ARGUMENT...
@@ -29,6 +31,14 @@ placed dgx-a100-2-ranks dgx-a100 --ranks 2
 placed pcie-6-ranks pcie-2-sockets --ranks 6
 placed pcie-masked pcie-2-sockets --cpus 0-3 --gpus 3,1
 placed laptop-20-ranks laptop --ranks 20
+cd "$dir/matrices"
+eight='8 hosts x 8 H200, one 400 Gb/s NIC a GPU'
+placed ring-cable --cluster "$eight" --ranks 16 --matrix cable.json
+placed ring-leaves --cluster "$eight" --ranks 16 --matrix leaves.json
+placed ring-leaves-hosts --cluster "$eight" --matrix leaves.json --format hostfile
+placed ring-slow-host --cluster '3 hosts x 2 L40S, one 100 Gb/s NIC' --matrix slow-host.json
+placed ring-fewer --cluster '6 hosts x 2 L40S, one 100 Gb/s NIC' --matrix cable.json
+cd "$dir/machines"
 for format in json rankfile appfile srun torchrun k8s; do
   placed "hgx-h200-4-nics.$format" hgx-h200-4-nics --format "$format"
 done
