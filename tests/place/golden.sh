@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # golden.sh GDRX [--update]: each described machine and cluster is placed as it was when somebody compared that with
-# the machine's description. --update writes the placements down: compare before they are kept.
+# the machine's description, and has the graphs for NCCL that it had. --update writes them down: compare before they are kept.
 set -eu
 gdrx=$1
 here=$(dirname "$(readlink -f "$0")")
@@ -13,13 +13,17 @@ mkdir "$dir/matrices"
 python3 "$here/matrices.py" "$dir/matrices"
 cd "$dir/machines" # so that a source's name is the same everywhere
 failed=0 count=0
-# placed NAME ARGUMENT...
-placed() {
+# shown NAME ARGUMENT...
+shown() {
   name=$1; shift
   count=$((count + 1))
-  "$gdrx" topo --place "$@" > "$dir/$name.txt" || { echo "gdrx topo --place $*: $?"; exit 1; }
+  "$gdrx" topo "$@" > "$dir/$name.txt" || { echo "gdrx topo $*: $?"; exit 1; }
   [ "$update" = 0 ] || cp "$dir/$name.txt" "$here/golden/"
   diff -u "$here/golden/$name.txt" "$dir/$name.txt" || failed=1
+}
+placed() {
+  name=$1; shift
+  shown "$name" --place "$@"
 }
 update=0
 [ "${2:-}" != --update ] || update=1
@@ -42,4 +46,12 @@ cd "$dir/machines"
 for format in json rankfile appfile srun torchrun k8s; do
   placed "hgx-h200-4-nics.$format" hgx-h200-4-nics --format "$format"
 done
-[ "$failed" = 0 ] && echo "$count placements as they were"
+for machine in dgx-a100 dgx-h100 hgx-h200-4-nics gb200-tray pcie-2-sockets cloud-flat cloud-file.xml workstation; do
+  shown "nccl-graph-${machine%.xml}" "$machine" --format nccl-graph
+  shown "nccl-beside-${machine%.xml}" "$machine" --explain-nccl
+done
+shown nccl-beside-dgx-a100-alone dgx-a100 --explain-nccl --one-host
+shown nccl-graph-dgx-a100-alone dgx-a100 --format nccl-graph --one-host
+"$gdrx" topo dgx-h100 --format nccl-graph > "$dir/graph.xml"
+shown nccl-beside-file dgx-h100 --explain-nccl --nccl-graph "$dir/graph.xml"
+[ "$failed" = 0 ] && echo "$count answers as they were"

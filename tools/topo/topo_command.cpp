@@ -15,6 +15,7 @@
 #include "tools/place/hosts_view.hpp"
 #include "tools/place/place_view.hpp"
 #include "tools/support.hpp"
+#include "tools/topo/nccl_view.hpp"
 #include "tools/topo/topo_view.hpp"
 #include "topo/model/cpu_list.hpp"
 
@@ -49,6 +50,9 @@ struct TopoOptions {
   std::string cpus;
   std::optional<std::string> gpus;
   std::string matrix;
+  std::string nccl_graph;  // a file
+  bool explain_nccl = false;
+  bool alone = false;
 };
 
 struct Loaded {
@@ -160,6 +164,15 @@ Result<std::string> placed(const TopoOptions& options, const topo::Topology& top
   return options.predict ? shown + forecast_text(topology, placement) : shown;
 }
 
+// A job of one host has no NICs in NCCL's eyes.
+Result<std::string> nccl_beside(const TopoOptions& options, const topo::Topology& topology,
+                                bool alone) {
+  if (options.nccl_graph.empty()) return explain_nccl_text(topology, alone, nullptr, {});
+  const std::string text = GDRX_TRY(read_input(options.nccl_graph, kMostSource));
+  const auto graphs = GDRX_TRY(parse_nccl_graphs(text, options.nccl_graph, topology));
+  return explain_nccl_text(topology, alone, &graphs, options.nccl_graph);
+}
+
 // What would do nothing is refused.
 void check(const TopoOptions& options) {
   const bool places = options.place || is_launchers(options.format);
@@ -171,6 +184,10 @@ void check(const TopoOptions& options) {
   if (!options.matrix.empty()) alone = "--matrix";
   if (!places && alone != nullptr) {
     throw Failure{kBadUsage, fmt::format("topo: {} needs --place", alone)};
+  }
+  const bool graph = options.explain_nccl || options.format == "nccl-graph";
+  if (options.alone && !graph) {
+    throw Failure{kBadUsage, "topo: --one-host needs --explain-nccl or --format nccl-graph"};
   }
   if (options.predict && options.format != "text") {
     throw Failure{kBadUsage, fmt::format("topo: --predict has no format {}", options.format)};
@@ -193,6 +210,12 @@ Result<std::string> answer(const TopoOptions& options) {
   if (options.place || is_launchers(options.format)) {
     return placed(options, *topology, loaded.hosts);
   }
+  const bool described_alone = !options.cluster.empty() && loaded.hosts == 1;
+  const bool alone = options.alone || described_alone;
+  if (options.explain_nccl) return nccl_beside(options, *topology, alone);
+  if (options.format == "nccl-graph") {
+    return nccl_graph_xml(*topology, GDRX_TRY(our_nccl_graphs(*topology, alone)));
+  }
   const bool compares = !options.move.empty() && options.format == "text" && !options.map;
   if (compares) return compare_text(loaded.topology, moved);
   if (options.format == "json") return topo_json(*topology);
@@ -205,6 +228,17 @@ Result<std::string> answer(const TopoOptions& options) {
   std::string text;
   if (loaded.hosts > 1) text = fmt::format("each of {} equal hosts:\n\n", loaded.hosts);
   return text + matrix_text(*topology, style);
+}
+
+void add_nccl(CLI::App& command, TopoOptions& options) {
+  auto* explain = command.add_flag("--explain-nccl", options.explain_nccl,
+                                   "the ring that NCCL is expected to choose beside gdrx's");
+  command
+      .add_option("--nccl-graph", options.nccl_graph,
+                  "with --explain-nccl: what NCCL chose, by its NCCL_GRAPH_DUMP_FILE; checked")
+      ->needs(explain);
+  command.add_flag("--one-host", options.alone,
+                   "with --explain-nccl and --format nccl-graph: for jobs of this host alone");
 }
 
 void add_place(CLI::App& command, TopoOptions& options) {
@@ -244,14 +278,16 @@ void add_topo(CLI::App& app) {
   command->add_flag("--map", options->map, "each GPU's NICs, with the reason");
   command->add_option("--explain", options->explain, "two devices: the path hop by hop");
   command->add_option("--what-if", options->move, "'move mlx5_1 beside GPU3': how the map changes");
+  add_nccl(*command, *options);
   add_place(*command, *options);
   command
-      ->add_option("--format", options->format,
-                   "text, json, dot, html, svg, nccl-xml, env; of a placement: text, json, "
-                   "rankfile, appfile, hostfile, srun, torchrun, k8s")
+      ->add_option(
+          "--format", options->format,
+          "text, json, dot, html, svg, nccl-xml, nccl-graph, env; of a placement: text, json, "
+          "rankfile, appfile, hostfile, srun, torchrun, k8s")
       ->option_text("TEXT")  // the list is over 80 columns
-      ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "env", "rankfile",
-                             "appfile", "hostfile", "srun", "torchrun", "k8s"}));
+      ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "nccl-graph", "env",
+                             "rankfile", "appfile", "hostfile", "srun", "torchrun", "k8s"}));
   command->footer(kTopoExamples);
   command->callback([options] {
     check(*options);
