@@ -31,6 +31,8 @@ constexpr const char* kTopoExamples =
     "  gdrx topo --cluster '2 hosts x 8 H200' --format env\n"
     "  gdrx topo --place                            each rank's GPU, NIC and cores, and why\n"
     "  gdrx topo --place --ranks 4 --format srun    the same for a launcher\n"
+    "  gdrx topo --place --matrix m.json            hosts in the order of the fastest ring\n"
+    "  gdrx topo --explain-nccl                     NCCL's ring beside gdrx's\n"
     "Exit status: 0, 1 if a source cannot be read or a device is not there, 2 for bad usage.\n";
 
 constexpr std::size_t kMostSource = std::size_t{64} << 20;
