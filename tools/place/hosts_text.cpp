@@ -46,43 +46,54 @@ HostMatrix without(const HostMatrix& matrix, const std::vector<std::size_t>& hos
 class SlowLines {
  public:
   explicit SlowLines(const MeasuredHosts& hosts)
-      : hosts_(hosts), slow_(slow_links(hosts.matrix)), bad_(slow_hosts(hosts.matrix, slow_)) {}
+      : hosts_(hosts),
+        links_(slow_links(hosts.matrix)),
+        bad_(slow_hosts(hosts.matrix, links_)),
+        is_slow_(hosts.matrix.gigabits.size(), false),
+        is_bad_(hosts.matrix.hosts.size(), false) {
+    for (const SlowLink& link : links_) is_slow_[link.from * is_bad_.size() + link.to] = true;
+    for (const std::size_t host : bad_) is_bad_[host] = true;
+  }
 
-  std::vector<std::string> lines() const {
-    std::vector<std::string> all;
-    for (const std::size_t host : bad_) all.push_back(of_host(host));
-    for (const SlowLink& link : slow_) {
-      if (is_bad(link.from) || is_bad(link.to)) continue;
-      if (link.from > link.to && is_slow(link.to, link.from)) continue;  // told with the other way
-      all.push_back(of_link(link));
+  /// As many as a person reads, and how many more there are.
+  std::string text() const {
+    std::string text;
+    std::size_t count = 0;
+    std::string rest = without_bad();
+    for (const std::size_t host : bad_) {
+      if (++count <= kMostLines) text += wrapped("  " + of_host(host) + rest, 4) + "\n";
     }
-    return all;
+    for (const SlowLink& link : links_) {
+      if (is_bad_[link.from] || is_bad_[link.to]) continue;
+      const bool told = link.from > link.to && is_slow_[link.to * is_bad_.size() + link.from];
+      if (told || ++count > kMostLines) continue;
+      text += wrapped("  " + of_link(link), 4) + "\n";
+    }
+    if (count > kMostLines) text += fmt::format("  and {} more\n", count - kMostLines);
+    return text;
   }
 
  private:
-  bool is_bad(std::size_t host) const {
-    return std::find(bad_.begin(), bad_.end(), host) != bad_.end();
-  }
-  bool is_slow(std::size_t from, std::size_t to) const {
-    return std::any_of(slow_.begin(), slow_.end(),
-                       [&](const SlowLink& link) { return link.from == from && link.to == to; });
+  // What the others could have.
+  std::string without_bad() const {
+    if (bad_.empty()) return {};
+    const auto rest = without(hosts_.matrix, bad_);
+    const auto ring = ring_of_hosts(rest);
+    if (!ring || rest.hosts.size() < 2) return {};
+    return fmt::format("; without {} the slowest is {}", bad_.size() == 1 ? "it" : "such",
+                       gigabits(ring->slowest.gigabits));
   }
 
   std::string of_host(std::size_t host) const {
     double most = 0;
     double usual = 0;
-    for (const SlowLink& link : slow_) {
+    for (const SlowLink& link : links_) {
       if (link.from != host && link.to != host) continue;
       most = std::max(most, link.gigabits);
       usual = std::max(usual, link.usual);
     }
-    const auto rest = without(hosts_.matrix, bad_);
-    const auto ring = ring_of_hosts(rest);
-    std::string text = fmt::format("{}: all its links are slow, {} at most of {}: no order helps",
-                                   hosts_.matrix.hosts[host], gigabits(most), gigabits(usual));
-    if (!ring || rest.hosts.size() < 2) return text;
-    return text + fmt::format("; without {} the slowest is {}", bad_.size() == 1 ? "it" : "such",
-                              gigabits(ring->slowest.gigabits));
+    return fmt::format("{}: all its links are slow, {} at most of {}: no order helps",
+                       hosts_.matrix.hosts[host], gigabits(most), gigabits(usual));
   }
 
   std::string of_link(const SlowLink& link) const {
@@ -104,8 +115,10 @@ class SlowLines {
   }
 
   const MeasuredHosts& hosts_;
-  std::vector<SlowLink> slow_;
+  std::vector<SlowLink> links_;
   std::vector<std::size_t> bad_;
+  std::vector<bool> is_slow_;
+  std::vector<bool> is_bad_;
 };
 
 std::vector<std::size_t> as_listed(const MeasuredHosts& hosts) {
@@ -192,13 +205,7 @@ std::string hosts_text(const MeasuredHosts& hosts, const std::string& source) {
     text += fmt::format("  of so many hosts not all orders are tried: none has more than {}\n",
                         gigabits(hosts.ring.bound));
   }
-  const std::vector<std::string> lines = SlowLines(hosts).lines();
-  for (std::size_t i = 0; i < std::min(kMostLines, lines.size()); ++i) {
-    text += wrapped("  " + lines[i], 4) + "\n";
-  }
-  if (lines.size() > kMostLines) {
-    text += fmt::format("  and {} more slow links\n", lines.size() - kMostLines);
-  }
+  text += SlowLines(hosts).text();
   if (const std::size_t lacking = not_measured(hosts.matrix); lacking > 0) {
     text += fmt::format("  {} ways were not measured: as the other way, or as none\n", lacking);
   }

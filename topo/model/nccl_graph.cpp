@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "topo/model/nccl_speed.hpp"
+#include "topo/place/placement.hpp"
 
 namespace gdrx::topo {
 namespace {
@@ -244,6 +245,13 @@ void between_hosts(const Topology& topology, const NicPaths& paths, const Order&
   }
 }
 
+Result<void> is_for_nccl(const Topology& topology) {
+  if (topology.gpus().empty()) return fail(Errc::invalid_argument, "no GPU: NCCL has no graph");
+  if (is_amd(topology))
+    return fail(Errc::unsupported, "NCCL is for NVIDIA's GPUs, these are AMD's");
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::size_t> nccl_nets(const Topology& topology) {
@@ -256,7 +264,7 @@ std::vector<std::size_t> nccl_nets(const Topology& topology) {
 }
 
 Result<std::vector<NcclGraph>> our_nccl_graphs(const Topology& topology, bool alone) {
-  if (topology.gpus().empty()) return fail(Errc::invalid_argument, "no GPU: NCCL has no graph");
+  GDRX_TRY(is_for_nccl(topology));
   const NicPaths paths(topology);
   NcclGraph ring = our_ring(topology, paths, alone ? Order() : used_nics(topology));
   // A chain of the same order, which enters and leaves by its first GPU: the tree's two sides.
@@ -268,7 +276,7 @@ Result<std::vector<NcclGraph>> our_nccl_graphs(const Topology& topology, bool al
 }
 
 Result<ExpectedGraph> expected_nccl_ring(const Topology& topology, bool alone) {
-  if (topology.gpus().empty()) return fail(Errc::invalid_argument, "no GPU: NCCL has no graph");
+  GDRX_TRY(is_for_nccl(topology));
   ExpectedGraph expected;
   const NicPaths paths(topology);
   const Order nets = alone ? Order() : nccl_nets(topology);
