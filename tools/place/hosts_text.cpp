@@ -69,7 +69,7 @@ class SlowLines {
       if (told || ++count > kMostLines) continue;
       text += wrapped("  " + of_link(link), 4) + "\n";
     }
-    if (count > kMostLines) text += fmt::format("  and {} more\n", count - kMostLines);
+    if (count > kMostLines) text += fmt::format("and {} more\n", count - kMostLines);
     return text;
   }
 
@@ -202,12 +202,12 @@ std::string hosts_text(const MeasuredHosts& hosts, const std::string& source) {
             "\n";
   }
   if (!hosts.ring.exact) {
-    text += fmt::format("  of so many hosts not all orders are tried: none has more than {}\n",
+    text += fmt::format("of so many hosts not all orders are tried: none has more than {}\n",
                         gigabits(hosts.ring.bound));
   }
   text += SlowLines(hosts).text();
   if (const std::size_t lacking = not_measured(hosts.matrix); lacking > 0) {
-    text += fmt::format("  {} ways were not measured: as the other way, or as none\n", lacking);
+    text += fmt::format("{} ways were not measured: as the other way, or as none\n", lacking);
   }
   if (!hosts.left_out.empty()) {
     text += wrapped(fmt::format("  more than the cluster has, left out: {}",
