@@ -46,7 +46,7 @@ cd "$dir/machines"
 for format in json rankfile appfile srun torchrun k8s; do
   placed "hgx-h200-4-nics.$format" hgx-h200-4-nics --format "$format"
 done
-for machine in dgx-a100 dgx-h100 hgx-h200-4-nics gb200-tray pcie-2-sockets cloud-flat cloud-file.xml workstation; do
+for machine in dgx-a100 dgx-h100 hgx-h200-4-nics gb200-tray gh200 pcie-2-sockets cloud-flat cloud-file.xml workstation; do
   shown "nccl-graph-${machine%.xml}" "$machine" --format nccl-graph
   shown "nccl-beside-${machine%.xml}" "$machine" --explain-nccl
 done
