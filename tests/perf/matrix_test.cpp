@@ -59,6 +59,7 @@ class Matrix : public ::testing::Test {
           side.rank = rank;
           side.host = "n" + std::to_string(rank);
           side.at = loopback_address();
+          if (!secrets_.empty()) side.secret = secrets_[rank];
           MatrixOptions own = options;
           if (rank == 0) own.progress = [&](const std::string& line) { said_.push_back(line); };
           answers[rank] = measure_matrix(side, gathering.of(rank), own);
@@ -71,6 +72,7 @@ class Matrix : public ::testing::Test {
   }
   sim::Network network_{sim::Network::Mode::live};
   std::vector<std::string> said_;
+  std::vector<Secret> secrets_;
 };
 
 TEST(PartnerIn, PairsEachWithEachOnceAndNobodyTwiceInARound) {
@@ -125,6 +127,19 @@ TEST_F(Matrix, NamesTheHostWithoutRdmaAndGoesOn) {
   for (const MatrixPair& pair : report.pairs) {
     const bool bad = pair.from == 1 || pair.to == 1;
     EXPECT_EQ(pair.problem.find("no libibverbs") != std::string::npos, bad) << pair.problem;
+  }
+}
+
+TEST_F(Matrix, NamesTheHostWhoseSecretIsNotTheOthers) {
+  const auto secret = [](const std::string& text) {
+    return *Secret::of(std::as_bytes(std::span(text)));
+  };
+  secrets_ = {secret("a secret of the cluster"), {}, secret("a secret of the cluster")};
+  const MatrixReport report = run({network_.add_host(), network_.add_host(), network_.add_host()});
+  ASSERT_EQ(report.pairs.size(), 6u);
+  for (const MatrixPair& pair : report.pairs) {
+    const bool bad = pair.from == 1 || pair.to == 1;
+    EXPECT_EQ(pair.problem.find("GDRX_SECRET_FILE") != std::string::npos, bad) << pair.problem;
   }
 }
 

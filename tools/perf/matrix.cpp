@@ -43,24 +43,28 @@ class Rounds {
   }
 
  private:
+  // Who cannot take part says so and goes on: the others wait for each gathering.
+  std::string own_key() const {
+    const auto key = Key::random();
+    if (side_.secret.given() || !key) return "none";
+    return std::string(reinterpret_cast<const char*>(key->bytes().data()), key->bytes().size());
+  }
+  Result<Secret> agree_on_secret(const std::vector<std::string>& keys) const {
+    if (side_.secret.given()) return side_.secret;
+    if (keys.empty() || keys[0].size() != Key::kBytes) {
+      return fail(Errc::protocol, "the first process has GDRX_SECRET_FILE, this one has not");
+    }
+    return Secret::of(std::as_bytes(std::span(keys[0])));
+  }
+
   // Where everybody listens, behind the key that rank 0 made if there is no secret.
   Result<void> meet() {
-    secret_ = side_.secret;
-    if (!secret_.given()) {
-      const Key own = GDRX_TRY(Key::random());
-      const auto bytes = own.bytes();
-      const std::string mine(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      const auto keys = GDRX_TRY(gather_(mine));
-      if (keys.empty() || keys[0].size() != Key::kBytes) {
-        return fail(Errc::protocol, "the first process sent no key");
-      }
-      secret_ = GDRX_TRY(Secret::of(std::as_bytes(std::span(keys[0]))));
-    } else {
-      GDRX_TRY(gather_("by the secret"));
-    }
     MatrixHost mine;
     mine.name = side_.host;
     mine.problem = side_.problem;
+    const auto secret = agree_on_secret(GDRX_TRY(gather_(own_key())));
+    if (secret) secret_ = *secret;
+    if (!secret && mine.problem.empty()) mine.problem = describe(secret.error());
     if (mine.problem.empty()) {
       if (auto listener = Listener::open(side_.at, secret_, side_.ports)) {
         listener_ = std::make_unique<Listener>(*std::move(listener));
@@ -167,6 +171,7 @@ class Rounds {
     options.sizes = {kLatencyBytes};
     options.iterations = options_.pings;
     options.duration = 0;
+    options.both_ways = false;
     options.qps = 1;
     return options;
   }
@@ -195,14 +200,16 @@ Result<MatrixReport> measure_matrix_here(std::size_t rank, const std::string& ho
   MatrixSide side;
   side.rank = rank;
   side.host = host;
-  side.secret = GDRX_TRY(Secret::load(config.secret_file));
+  const auto secret = Secret::load(config.secret_file);
   side.ports = config.port_range;
   const auto table = verbs::load_verbs();
   const auto own = choose_interface(list_interfaces(), config.socket_ifname);
   if (table) side.table = *table;
   if (own) side.at = own->address;
   if (!own) side.problem = describe(own.error());
+  if (secret) side.secret = *secret;
   if (!table) side.problem = describe(table.error());
+  if (!secret) side.problem = describe(secret.error());
   return measure_matrix(std::move(side), gather, options);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/printable.hpp"
 #include "tools/place/hosts_view.hpp"
 #include "tools/topo/topo_view.hpp"
 
@@ -164,8 +165,8 @@ Result<MeasuredHosts> measured_hosts(HostMatrix matrix, int hosts, const std::st
   MeasuredHosts all;
   const auto wanted = static_cast<std::size_t>(hosts);
   if (matrix.hosts.size() < wanted) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{} has {} hosts, the cluster {}", source, matrix.hosts.size(), hosts));
+    return fail(Errc::invalid_argument, fmt::format("{} has {} hosts, the cluster {}",
+                                                    printable(source), matrix.hosts.size(), hosts));
   }
   std::vector<std::size_t> beyond;
   for (std::size_t i = wanted; hosts > 0 && i < matrix.hosts.size(); ++i) {
@@ -185,7 +186,7 @@ std::vector<std::string> names_in_order(const MeasuredHosts& hosts) {
 
 std::string hosts_text(const MeasuredHosts& hosts, const std::string& source) {
   std::string text =
-      fmt::format("\nhosts in the order of the ring, as {} has their links\n", source);
+      fmt::format("\nhosts in the order of the ring, as {} has their links\n", printable(source));
   text += wrapped(fmt::format("  {}", fmt::join(names_in_order(hosts), " ")), 4) + "\n";
   if (hosts.matrix.hosts.size() < 2) return text;
   const RingRate listed = ring_rate(hosts.matrix, as_listed(hosts));

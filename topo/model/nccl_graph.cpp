@@ -249,6 +249,10 @@ Result<void> is_for_nccl(const Topology& topology) {
   if (topology.gpus().empty()) return fail(Errc::invalid_argument, "no GPU: NCCL has no graph");
   if (is_amd(topology))
     return fail(Errc::unsupported, "NCCL is for NVIDIA's GPUs, these are AMD's");
+  constexpr std::size_t kMostNodes = 576;  // of a kind, in NCCL's tables
+  if (topology.gpus().size() > kMostNodes || topology.nics().size() > kMostNodes) {
+    return fail(Errc::unsupported, "more GPUs or NICs than NCCL takes in a host");
+  }
   return {};
 }
 

@@ -38,7 +38,8 @@ struct NcclGraph {
 std::vector<std::size_t> nccl_nets(const Topology& topology);
 
 /// Ring and tree by gdrx's ring and map. `alone`: for jobs of this host alone, without NICs; a host
-/// that has none is alone. Error: no GPU, or AMD's.
+/// that has none is alone. Error: no GPU, AMD's, or
+/// more devices than NCCL takes.
 Result<std::vector<NcclGraph>> our_nccl_graphs(const Topology& topology, bool alone);
 
 struct ExpectedGraph {

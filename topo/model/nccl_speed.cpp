@@ -45,7 +45,8 @@ double rate_of_nvlink(int sm) {
 double pci_rate(const Link& link) {
   const double bytes = gbytes(link).value_or(0);
   constexpr double kOfCoded = 12 / 15.754;
-  return bytes > 0 ? std::round(bytes * kOfCoded * 10) / 10 : kUnknownPci;
+  const bool can_be = bytes > 0 && bytes < 1e4;  // files say anything
+  return can_be ? std::round(bytes * kOfCoded * 10) / 10 : kUnknownPci;
 }
 
 double own_rate(const Topology& topology, DeviceId id) {
@@ -63,7 +64,7 @@ ChannelSpeed doubled(int sm, ChannelSpeed found) {
 }
 
 std::size_t whole(double total, double each) {
-  return static_cast<std::size_t>(std::max(0.0, std::floor(total / each + 1e-6)));
+  return static_cast<std::size_t>(std::clamp(std::floor(total / each + 1e-6), 0.0, 1e4));
 }
 
 }  // namespace
@@ -102,7 +103,7 @@ double nccl_rate(const Topology& topology, DeviceId a, DeviceId b) {
   for (const DeviceId id : {a, b}) {
     if (topology.is_gpu(id)) continue;
     const double gigabits = topology.nics()[index(id) - topology.gpus().size()].gigabits;
-    rate = std::min(rate, gigabits > 0 ? gigabits / 8 : kUnknownNic);
+    rate = std::min(rate, gigabits > 0 && gigabits < 1e5 ? gigabits / 8 : kUnknownNic);
   }
   return rate;
 }
