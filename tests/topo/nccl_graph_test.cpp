@@ -104,6 +104,16 @@ TEST(ExpectedRing, OfNicsThatTwoGpusShareGoesBackToTheirNic) {
   }
 }
 
+TEST(ExpectedRing, HasAllNicsThatAGpuDivides) {
+  const auto expected = expected_nccl_ring(words("2 H100, 2 400 Gb/s NICs a GPU"), false);
+  ASSERT_TRUE(expected);
+  std::vector<std::size_t> nics;
+  for (const NcclChannel& channel : expected->ring.channels) nics.push_back(channel.in);
+  std::sort(nics.begin(), nics.end());
+  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
+  EXPECT_EQ(nics.size(), 4u);
+}
+
 TEST(ExpectedRing, SaysWhatItDoesNotModel) {
   const auto expected = expected_nccl_ring(words("4 L40S, one 100 Gb/s NIC"), false);
   ASSERT_TRUE(expected);

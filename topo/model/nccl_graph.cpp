@@ -126,11 +126,8 @@ class NicChannels {
   NicChannels(const Topology& topology, const NicPaths& paths, const Order& nets)
       : count_(topology.gpus().size()), paths_(paths) {
     for (std::size_t gpu = 0; gpu < count_; ++gpu) local_.push_back(local_nets(gpu, nets));
-    for (std::size_t gpu = 0; gpu < count_; ++gpu) {
-      const std::size_t nic = net_of(gpu);
-      const bool there = std::any_of(starts_.begin(), starts_.end(),
-                                     [&](const auto& other) { return other.first == nic; });
-      if (!there) starts_.emplace_back(nic, gpu);
+    for (std::size_t turn = 0; turn < nets.size(); ++turn) {
+      for (std::size_t gpu = 0; gpu < count_; ++gpu) add_net(gpu, turn);
     }
     for (const auto& start : starts_) level_ = std::max(level_, least_level(start.first));
   }
@@ -170,9 +167,9 @@ class NicChannels {
     return local;
   }
 
-  // GPUs that have the same first NIC divide their NICs; where these are a power of two, by the
-  // mirrored bits of the GPU's number.
-  std::size_t net_of(std::size_t gpu) const {
+  // GPUs that have the same first NIC divide their NICs, and each takes its own in turns. Where
+  // they are a power of two, it begins by the mirrored bits of its number.
+  void add_net(std::size_t gpu, std::size_t turn) {
     const Order& local = local_[gpu];
     const auto sharers = static_cast<std::size_t>(
         std::count_if(local_.begin(), local_.end(),
@@ -185,7 +182,11 @@ class NicChannels {
       }
       at = mirrored;
     }
-    return local[at % local.size()];
+    const std::size_t own = (local.size() + sharers - 1) / sharers;
+    const std::size_t nic = local[(at + turn % own) % local.size()];
+    const bool there = std::any_of(starts_.begin(), starts_.end(),
+                                   [&](const auto& other) { return other.first == nic; });
+    if (!there) starts_.emplace_back(nic, gpu);
   }
 
   bool fits(const Order& order, std::size_t nic) const {
