@@ -77,12 +77,6 @@ std::vector<std::size_t> nics_of(const NcclGraph& ring) {
   return nics;
 }
 
-bool same_nics(const NcclGraph& ours, const NcclGraph& theirs) {
-  return std::equal(ours.channels.begin(), ours.channels.end(), theirs.channels.begin(),
-                    theirs.channels.end(),
-                    [](const NcclChannel& a, const NcclChannel& b) { return a.in == b.in; });
-}
-
 bool turned_round(const std::vector<std::size_t>& a, std::vector<std::size_t> b) {
   if (a.size() != b.size() || a.empty()) return false;
   std::reverse(b.begin(), b.end());
@@ -97,22 +91,31 @@ bool only_begins_elsewhere(const std::vector<std::size_t>& a, const std::vector<
   return turned_round(a, back);
 }
 
+std::string about_nics(const NcclGraph& ours, const NcclGraph& theirs) {
+  if (nics_of(ours) != nics_of(theirs)) {
+    return "NICs: NCCL takes those of the highest rate, then the nearest, and shares by the GPU's "
+           "number; gdrx's map takes the nearest and evens loads out";
+  }
+  const auto listed = [](const NcclGraph& ring) {
+    std::vector<std::size_t> nics;
+    for (const NcclChannel& channel : ring.channels) nics.push_back(channel.in);
+    nics.resize(std::min(nics.size(), nics_of(ring).size()));
+    return nics;
+  };
+  if (listed(ours) == listed(theirs)) return {};
+  return "NICs: the same ones, which NCCL shares by the mirrored bits of the GPU's number where "
+         "they "
+         "are as near";
+}
+
 // One line for each way in which they differ.
 std::vector<std::string> differences(const NcclGraph& ours, const NcclGraph& theirs) {
   if (theirs.channels.empty()) return {};
   std::vector<std::string> lines;
   const double mine = static_cast<double>(ours.channels.size()) * ours.intra;
   const double other = static_cast<double>(theirs.channels.size()) * theirs.intra;
-  if (nics_of(ours) != nics_of(theirs)) {
-    lines.emplace_back(
-        "NICs: NCCL takes those of the highest rate, then the nearest, and shares "
-        "by the GPU's number; gdrx's map takes the nearest and evens loads out");
-  }
-  if (nics_of(ours) == nics_of(theirs) && !same_nics(ours, theirs)) {
-    lines.emplace_back(
-        "NICs: the same ones, which NCCL shares by the mirrored bits of the GPU's "
-        "number where they are as near");
-  }
+  const std::string nics = about_nics(ours, theirs);
+  if (!nics.empty()) lines.push_back(nics);
   std::size_t at = 0;  // the first channel in which they differ
   const std::size_t both = std::min(ours.channels.size(), theirs.channels.size());
   while (at + 1 < both && ours.channels[at].gpus == theirs.channels[at].gpus) ++at;
@@ -130,7 +133,10 @@ std::vector<std::string> differences(const NcclGraph& ours, const NcclGraph& the
     lines.emplace_back("order: NCCL tries the order of bus ids first, gdrx joins near GPUs first");
   }
   if (ours.channels.size() != theirs.channels.size()) {
-    lines.emplace_back("channels: gdrx gives each NIC as many; NCCL as many as fit its speed");
+    lines.emplace_back(
+        ours.channels.front().in == topo::kNone
+            ? "channels: gdrx has one order for all, NCCL may have several"
+            : "channels: gdrx gives each NIC as many; NCCL as many as fit its speed");
   }
   if (std::abs(mine - other) > 0.01 * std::max(mine, other)) {
     lines.push_back(fmt::format("rate: {:g} GB/s beside {:g}, as NCCL counts links", mine, other));
