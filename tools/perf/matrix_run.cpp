@@ -17,13 +17,13 @@
 namespace gdrx::tools {
 namespace {
 
-// A pair takes four steps, each of its patience at most, and its processes may begin late.
-constexpr unsigned kSilence = 600;
-constexpr double kPatience = 60;
+constexpr double kPatience = 60;          // for a step, beside what it measures
+constexpr double kPatienceOfCount = 500;  // where messages are counted, not seconds
 constexpr double kNoProgress = 10;
 
 void end_in_silence(int) {
-  constexpr std::string_view kWords = "gdrx: the other processes say nothing for 10 minutes\n";
+  constexpr std::string_view kWords =
+      "gdrx: perf --matrix: the other processes say nothing any more\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kWords.data(), kWords.size());
   _exit(1);
 }
@@ -39,15 +39,18 @@ Result<MatrixAnswer> matrix_by_mpi(const perf::NicPerfOptions& nic, bool rails, 
   }
   const auto mpi = GDRX_TRY(Mpi::begin());
   std::signal(SIGALRM, end_in_silence);
+  const double patience = nic.iterations > 0 ? kPatienceOfCount : kPatience + nic.duration;
+  // A pair takes four steps, and its processes may begin late.
+  const auto silence = static_cast<unsigned>(4 * patience + 360);
   const perf::Gather gather = [&](const std::string& mine) {
-    alarm(kSilence);  // MPI waits for ever
+    alarm(silence);  // MPI waits for ever
     auto all = mpi->all_gather(mine);
     alarm(0);
     return all;
   };
   perf::MatrixOptions options;
   options.nic = nic;
-  options.nic.patience = kPatience;
+  options.nic.patience = patience;
   options.nic.deadline = kNoProgress;
   options.rails = rails;
   if (mpi->rank() == 0) {

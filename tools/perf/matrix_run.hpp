@@ -9,12 +9,11 @@
 
 namespace gdrx::tools {
 
-/// The text of rank 0, nothing on the others; `failed` says whether some pair could not be
-/// measured. Ends the process with one line where the others say nothing for ten minutes.
 struct MatrixAnswer {
-  std::string text;
-  bool failed = false;
+  std::string text;     // of rank 0, nothing on the others
+  bool failed = false;  // some pair could not be measured
 };
+/// Ends the process with one line where the others say nothing for longer than a round can take.
 Result<MatrixAnswer> matrix_by_mpi(const perf::NicPerfOptions& nic, bool rails, bool json,
                                    const Config& config);
 
