@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <span>
-#include <sstream>
+#include <tuple>
 
 #include "tools/perf/matrix_side.hpp"
+#include "tools/perf/nic_port.hpp"
 #include "tools/perf/two_hosts.hpp"
 #include "transport/bootstrap/interface.hpp"
 
