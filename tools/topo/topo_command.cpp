@@ -36,7 +36,7 @@ constexpr const char* kTopoExamples =
     "Exit status: 0, 1 if a source cannot be read or a device is not there, 2 for bad usage.\n";
 
 constexpr std::size_t kMostSource = std::size_t{64} << 20;
-constexpr std::size_t kMostMatrix = std::size_t{256} << 20;  // of a thousand hosts it is 100 MB
+constexpr std::size_t kMostMatrix = std::size_t{128} << 20;  // of a thousand hosts it is 100 MB
 
 struct TopoOptions {
   std::string source;
