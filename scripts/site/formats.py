@@ -17,7 +17,7 @@ FORMATS = (
     ("net_conformance --json", ["net_conformance {lib}/libnccl-net-gdrx.so --rule load --json {out}"]),
 )
 # It measures a NIC, which the machine that builds the site may lack.
-WITHOUT_TABLE = {"gdrx perf", "gdrx doctor --cluster"}
+WITHOUT_TABLE = {"gdrx perf", "gdrx perf --matrix", "gdrx doctor --cluster"}
 NAMES = {dict: "object", list: "list", str: "text", int: "integer", float: "number", bool: "true or false", type(None): "null"}
 
 
@@ -66,7 +66,7 @@ def pages(root, programs):
         raise SystemExit(f"docs: docs/reference/json.md and scripts/site/formats.py differ about: {', '.join(sorted(wrong))}")
     lines = ["# Members of the JSON", "", "Each member of what is printed and written as JSON, with a value that it had when this page was "
              "made. `[]` stands for each entry of a list. [Exit statuses and JSON](json.md) lists the formats. `gdrx perf` has no table: "
-             "it measures a NIC. `gdrx doctor --cluster` prints what `--compare` does.", ""]
+             "it measures a NIC, and with `--matrix` those of several hosts. `gdrx doctor --cluster` prints what `--compare` does.", ""]
     for title, commands in FORMATS:
         value = said(root, programs, commands)
         lines += [f"## {title}", ""]

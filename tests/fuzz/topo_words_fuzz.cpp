@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer: any words are a cluster, a change of one and devices of it, or one line of error.
+// libFuzzer: any words are a cluster, a change of one, devices of it and NCCL's graphs for it, or
+// one line of error.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "gdrx/topology.hpp"
+#include "topo/model/nccl_graph.hpp"
 
 namespace {
 
@@ -22,5 +24,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   one_line(parse_cluster(text));
   one_line(what_if(fixed->host, text));
   one_line(fixed->host.find(text));
+  one_line(parse_nccl_graphs(text, "fuzz", fixed->host));
   return 0;
 }

@@ -151,6 +151,16 @@ def gb200_tray(host):
         host.nic(f"{port}/{nic}:03:00.0", i // 2, f"mlx5_{i}", 400)
 
 
+def gh200(host):
+    """One Grace and its Hopper, whose memory is a NUMA node without CPUs; a NIC on a root port."""
+    host.node(0, 0, [[core] for core in range(72)])
+    for number, text in {0: "10 80", 1: "80 10"}.items():
+        host.write(f"sys/devices/system/node/node{number}/distance", text)
+    host.write("sys/devices/system/node/node1/cpulist", "")
+    host.gpu(host.pci("pci0009:00/0009:00:00.0", NVIDIA, BRIDGE, 0) + "/0009:01:00.0", 1, 90, "NVIDIA GH200 480GB", 0, "10 400")
+    host.nic(host.pci("pci0000:00/0000:00:00.0", NVIDIA, BRIDGE, 0) + "/0000:01:00.0", 0, "mlx5_0", 400)
+
+
 def pcie_2_sockets(host):
     """Four GPUs on root ports, two a socket; the only NIC is on socket 0."""
     host.sockets(2, 32)
@@ -215,7 +225,7 @@ def laptop(host):
     host.pci("pci0000:00/0000:00:02.0", INTEL, VGA, -1)
 
 
-FOLDERS = {"dgx-a100": dgx_a100, "dgx-h100": dgx_h100, "hgx-h200-8-nics": hgx_h200_8, "hgx-h200-4-nics": hgx_h200_4, "gb200-tray": gb200_tray,
+FOLDERS = {"dgx-a100": dgx_a100, "dgx-h100": dgx_h100, "hgx-h200-8-nics": hgx_h200_8, "hgx-h200-4-nics": hgx_h200_4, "gb200-tray": gb200_tray, "gh200": gh200,
            "pcie-2-sockets": pcie_2_sockets, "cloud-flat": cloud_flat, "mi300x": mi300x, "workstation": workstation, "laptop": laptop}
 
 target = pathlib.Path(sys.argv[1])

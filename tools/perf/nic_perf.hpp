@@ -52,6 +52,9 @@ struct NicPerfOptions {
   int gpu = -1;          // -1: host memory
   bool dmabuf = false;   // registered as dma-buf, not through nvidia-peermem
   double deadline = 30;  // seconds without any progress
+  // Between two hosts: seconds that the other one may take for a step and say nothing meanwhile. It
+  // ends a wait for one that is stopped; one that ends or vanishes breaks the connection.
+  double patience = 3600;
 };
 
 /// Of one size. Bandwidth in 10^9 bits a second and direction, latency in microseconds.

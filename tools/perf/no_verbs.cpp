@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instead of what needs libibverbs' headers, where there were none to build with.
 #include "tools/perf/connectivity.hpp"
+#include "tools/perf/matrix.hpp"
 #include "tools/perf/nic_perf.hpp"
 #include "tools/perf/nic_proof.hpp"
 
@@ -21,6 +22,11 @@ Result<NicPerfReport> measure_with_here(const std::string&, std::uint16_t, const
 
 Result<NicPerfReport> serve_here(std::uint16_t, const NicPerfOptions&, const Judge&, const Config&,
                                  const Listening&) {
+  return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
+}
+
+Result<MatrixReport> measure_matrix_here(std::size_t, const std::string&, const Gather&,
+                                         const MatrixOptions&, const Config&) {
   return fail(Errc::unsupported, "this gdrx was built without RDMA headers");
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tools/commands.hpp"
+#include "tools/perf/matrix_run.hpp"
 #include "tools/perf/nic_perf_view.hpp"
 #include "tools/perf/p2p_view.hpp"
 #include "tools/support.hpp"
@@ -23,6 +24,7 @@ constexpr const char* kPerfExamples =
     "  gdrx perf --listen -d mlx5_0       one side of two hosts: its NIC and memory\n"
     "  gdrx perf node1 -d mlx5_0 -a       the other side: says what is measured\n"
     "  gdrx perf --p2p                    what the GPUs here reach of each other\n"
+    "  mpirun -N 1 gdrx perf --matrix     all pairs of hosts, and which links are slow\n"
     "With GDRX_SECRET_FILE set, two hosts measure only if it holds the same on both.\n"
     "PerfOptions have the names of perftest's. Exit status: 0, 1 if something cannot be\n"
     "measured or arrives changed, 2 for bad usage.\n";
@@ -32,6 +34,8 @@ struct PerfOptions {
   bool listen = false;
   std::uint16_t tcp_port = perf::kPerfPort;
   bool p2p = false;
+  bool matrix = false;
+  bool rails = false;
   bool all = false;
   bool of_perftest = false;  // changes nothing
   std::string size;
@@ -126,6 +130,24 @@ void run_nic(const PerfOptions& options) {
                                             : perf::nic_perf_text(report, topology));
 }
 
+// Messages of 1 MiB for a fifth of a second, unless told otherwise; as many on their way as fill
+// any link, not so many that a slow one takes minutes to come to its end.
+void run_matrix(const PerfOptions& options) {
+  constexpr std::size_t kOnTheWay = std::size_t{16} << 20;
+  PerfOptions own = options;
+  if (own.all) throw Failure{kBadUsage, "--matrix is of one size, not -a"};
+  if (own.test != "write_bw") throw Failure{kBadUsage, "--matrix is of write_bw, and of a latency"};
+  if (own.size.empty()) own.size = "1M";
+  perf::NicPerfOptions nic = nic_of(own);
+  if (nic.iterations == 0 && nic.duration <= 0) nic.duration = 0.2;
+  const auto most = std::max<std::size_t>(2, kOnTheWay / nic.sizes.front());
+  nic.depth = static_cast<int>(std::min(most, static_cast<std::size_t>(nic.depth)));
+  const MatrixAnswer answer = value_or_fail(
+      matrix_by_mpi(nic, options.rails, options.format == "json", configuration()), kFailed);
+  fmt::print("{}", answer.text);
+  if (answer.failed) throw Failure{kFailed, "some pairs could not be measured"};
+}
+
 void add_nic_options(CLI::App& command, PerfOptions& options) {
   perf::NicPerfOptions& nic = options.nic;
   command.add_option("--test", options.test, "write_bw, read_bw, write_lat or read_lat")
@@ -180,6 +202,13 @@ void add_perf(CLI::App& app) {
       command->add_flag("--p2p", options->p2p, "GPUs of this host among each other, not a NIC");
   host->excludes(listen)->excludes(p2p);
   listen->excludes(p2p);
+  auto* matrix = command->add_flag("--matrix", options->matrix,
+                                   "all pairs of hosts, a process of mpirun on each");
+  matrix->excludes(host)->excludes(listen)->excludes(p2p);
+  command
+      ->add_flag("--rails", options->rails,
+                 "with --matrix: each NIC with the one of its name on the other hosts")
+      ->needs(matrix);
   command->add_option("-s,--size", options->size, "bytes of a message or transfer: 64K, 1M");
   command->add_option("-n,--iters", options->iterations, "messages or transfers of each size")
       ->check(CLI::Range(1, 100000000));
@@ -187,9 +216,11 @@ void add_perf(CLI::App& app) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   add_nic_options(*command, *options);
-  command->get_option("--to")->excludes(host)->excludes(listen);
+  command->get_option("--to")->excludes(host)->excludes(listen)->excludes(matrix);
+  command->get_option("--rails")->excludes(command->get_option("--ib-dev"));
   command->footer(kPerfExamples);
   command->callback([options] {
+    if (options->matrix) return run_matrix(*options);
     options->p2p ? run_p2p(*options) : options->listen ? serve(*options) : run_nic(*options);
   });
 }

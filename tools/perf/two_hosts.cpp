@@ -14,7 +14,6 @@ namespace gdrx::perf {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{10};
-constexpr std::chrono::hours kStepLimit{1};
 constexpr std::uint8_t kStop = 255;  // rounds are 1 to 250
 
 class Side {
@@ -41,9 +40,10 @@ class Side {
 
  private:
   Result<std::string> agree(const Result<std::string>& mine) const {
-    // A peer that ends or vanishes breaks the connection; this is for one that goes on and says
-    // nothing. One size takes as long on a slow network.
-    return channel_.agree(mine, Deadline::after(steady_clock(), kStepLimit));
+    const std::chrono::duration<double> patience(options_.patience);
+    return channel_.agree(
+        mine, Deadline::after(steady_clock(),
+                              std::chrono::duration_cast<std::chrono::milliseconds>(patience)));
   }
   Result<void> agree(const Result<void>& mine) const {
     GDRX_TRY(agree(mine.map([] { return std::string(); })));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/cpu_list.hpp"
+#include "tools/place/hosts_view.hpp"
 #include "tools/place/place_view.hpp"
 #include "tools/topo/topo_table.hpp"
 #include "tools/topo/topo_view.hpp"
@@ -33,6 +34,12 @@ std::string nic_names(const Topology& topology, const RankPlace& rank) {
   return text.empty() ? "-" : text;
 }
 
+std::string host_name(const Placement& placement, const RankPlace& rank) {
+  const auto host = static_cast<std::size_t>(rank.host);
+  return host < placement.host_names.size() ? placement.host_names[host]
+                                            : fmt::format("{}", rank.host);
+}
+
 // Of equal hosts the first of each number of ranks.
 std::vector<int> shown_hosts(const Placement& placement) {
   std::vector<long> counts(static_cast<std::size_t>(placement.hosts), 0);
@@ -53,7 +60,7 @@ std::string place_text(const Topology& topology, const Placement& placement) {
   std::string why;
   for (const RankPlace& rank : placement.ranks) {
     if (std::find(hosts.begin(), hosts.end(), rank.host) == hosts.end()) continue;
-    table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.host), gpu_name(topology, rank),
+    table.add({fmt::format("{}", rank.rank), host_name(placement, rank), gpu_name(topology, rank),
                nic_names(topology, rank),
                rank.numa.empty() ? "-" : fmt::format("{}", fmt::join(rank.numa, ",")),
                rank.cores == 0 ? "-" : fmt::format("{}", rank.cores),
@@ -102,7 +109,8 @@ std::string forecast_text(const Topology& topology, const Placement& placement) 
          "\n";
 }
 
-std::string place_json(const Topology& topology, const Placement& placement) {
+std::string place_json(const Topology& topology, const Placement& placement,
+                       const MeasuredHosts* hosts) {
   ordered_json ranks = ordered_json::array();
   for (const RankPlace& rank : placement.ranks) {
     ordered_json nics = ordered_json::array();
@@ -128,10 +136,11 @@ std::string place_json(const Topology& topology, const Placement& placement) {
     if (rank.progress_cpu >= 0) one["progress_cpu"] = rank.progress_cpu;
     ranks.push_back(std::move(one));
   }
-  const ordered_json json{{"source", topology.source()},
-                          {"hosts", placement.hosts},
-                          {"ranks", ranks},
-                          {"notes", placement.notes}};
+  ordered_json json{{"source", topology.source()},
+                    {"hosts", placement.hosts},
+                    {"ranks", ranks},
+                    {"notes", placement.notes}};
+  if (hosts != nullptr) add_hosts_json(json, *hosts);
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -8,11 +8,15 @@
 
 namespace gdrx::tools {
 
+struct MeasuredHosts;
+
 /// A row a rank of the first of equal hosts, why, and notes.
 std::string place_text(const topo::Topology& topology, const topo::Placement& placement);
 /// The predicted rates of the placement beside those of the same ranks shuffled.
 std::string forecast_text(const topo::Topology& topology, const topo::Placement& placement);
-std::string place_json(const topo::Topology& topology, const topo::Placement& placement);
+/// With the order of hosts, where there is one.
+std::string place_json(const topo::Topology& topology, const topo::Placement& placement,
+                       const MeasuredHosts* hosts = nullptr);
 
 /// Open MPI's rankfile: the CPUs of each rank.
 std::string place_rankfile(const topo::Placement& placement);

@@ -11,9 +11,12 @@
 #include "base/cpu_list.hpp"
 #include "gdrx/snapshot.hpp"
 #include "tools/commands.hpp"
+#include "tools/perf/matrix_view.hpp"
 #include "tools/place/here.hpp"
+#include "tools/place/hosts_view.hpp"
 #include "tools/place/place_view.hpp"
 #include "tools/support.hpp"
+#include "tools/topo/nccl_view.hpp"
 #include "tools/topo/topo_view.hpp"
 
 namespace gdrx::tools {
@@ -28,9 +31,12 @@ constexpr const char* kTopoExamples =
     "  gdrx topo --cluster '2 hosts x 8 H200' --format env\n"
     "  gdrx topo --place                            each rank's GPU, NIC and cores, and why\n"
     "  gdrx topo --place --ranks 4 --format srun    the same for a launcher\n"
+    "  gdrx topo --place --matrix m.json            hosts in the order of the fastest ring\n"
+    "  gdrx topo --explain-nccl                     NCCL's ring beside gdrx's\n"
     "Exit status: 0, 1 if a source cannot be read or a device is not there, 2 for bad usage.\n";
 
 constexpr std::size_t kMostSource = std::size_t{64} << 20;
+constexpr std::size_t kMostMatrix = std::size_t{128} << 20;  // of a thousand hosts it is 100 MB
 
 struct TopoOptions {
   std::string source;
@@ -45,6 +51,10 @@ struct TopoOptions {
   topo::PlaceRequest wish;
   std::string cpus;
   std::optional<std::string> gpus;
+  std::string matrix;
+  std::string nccl_graph;  // a file
+  bool explain_nccl = false;
+  bool alone = false;
 };
 
 struct Loaded {
@@ -80,7 +90,8 @@ TextStyle style_of(const TopoOptions& options) {
 }
 
 bool is_launchers(std::string_view format) {
-  constexpr std::array<std::string_view, 5> kAll{"rankfile", "appfile", "srun", "torchrun", "k8s"};
+  constexpr std::array<std::string_view, 6> kAll{"rankfile", "appfile",  "srun",
+                                                 "torchrun", "hostfile", "k8s"};
   return std::find(kAll.begin(), kAll.end(), format) != kAll.end();
 }
 
@@ -109,11 +120,10 @@ Result<std::vector<topo::VisibleGpu>> wished(const topo::Topology& topology,
   return named;
 }
 
-Result<std::string> placed(const TopoOptions& options, const topo::Topology& topology, int hosts) {
+Result<topo::PlaceRequest> request_of(const TopoOptions& options, const topo::Topology& topology) {
   topo::PlaceRequest request;
   if (is_here(options)) request = GDRX_TRY(request_here(topology));
   request.ranks = options.wish.ranks;
-  request.hosts = hosts;
   if (!options.cpus.empty()) {
     const std::string both = within(options.cpus, request.cpus);
     if (both.empty()) {
@@ -123,18 +133,46 @@ Result<std::string> placed(const TopoOptions& options, const topo::Topology& top
   }
   if (options.gpus)
     request.gpus = GDRX_TRY(wished(topology, *options.gpus, request, is_here(options)));
-  const topo::Placement placement = GDRX_TRY(place(topology, request));
-  if (options.format == "json") return place_json(topology, placement);
+  return request;
+}
+
+// Without a cluster in words the matrix tells how many hosts there are.
+Result<std::optional<MeasuredHosts>> measured(const TopoOptions& options, int hosts) {
+  if (options.matrix.empty()) return std::optional<MeasuredHosts>();
+  const std::string text = GDRX_TRY(read_input(options.matrix, kMostMatrix));
+  const int wanted = options.cluster.empty() ? 0 : hosts;
+  return std::optional<MeasuredHosts>(GDRX_TRY(
+      measured_hosts(GDRX_TRY(perf::read_matrix(text, options.matrix)), wanted, options.matrix)));
+}
+
+Result<std::string> placed(const TopoOptions& options, const topo::Topology& topology, int hosts) {
+  topo::PlaceRequest request = GDRX_TRY(request_of(options, topology));
+  const std::optional<MeasuredHosts> order = GDRX_TRY(measured(options, hosts));
+  request.hosts = order ? static_cast<int>(order->ring.order.size()) : hosts;
+  topo::Placement placement = GDRX_TRY(place(topology, request));
+  if (order) placement.host_names = names_in_order(*order);
+  if (options.format == "json") return place_json(topology, placement, order ? &*order : nullptr);
   if (options.format == "rankfile") return place_rankfile(placement);
+  if (options.format == "hostfile") return place_hostfile(placement);
   if (options.format == "appfile") return place_appfile(topology, placement);
   if (options.format == "srun") return place_srun(topology, placement);
   if (options.format == "torchrun") return place_torchrun(topology, placement);
   if (options.format == "k8s") return place_k8s(topology, placement);
-  if (options.format == "text") {
-    const std::string shown = place_text(topology, placement);
-    return options.predict ? shown + forecast_text(topology, placement) : shown;
+  if (options.format != "text") {
+    return fail(Errc::invalid_argument, fmt::format("--place has no format {}", options.format));
   }
-  return fail(Errc::invalid_argument, fmt::format("--place has no format {}", options.format));
+  std::string shown = place_text(topology, placement);
+  if (order) shown += hosts_text(*order, options.matrix);
+  return options.predict ? shown + forecast_text(topology, placement) : shown;
+}
+
+// A job of one host has no NICs in NCCL's eyes.
+Result<std::string> nccl_beside(const TopoOptions& options, const topo::Topology& topology,
+                                bool alone) {
+  if (options.nccl_graph.empty()) return explain_nccl_text(topology, alone, nullptr, {});
+  const std::string text = GDRX_TRY(read_input(options.nccl_graph, kMostSource));
+  const auto graphs = GDRX_TRY(parse_nccl_graphs(text, options.nccl_graph, topology));
+  return explain_nccl_text(topology, alone, &graphs, options.nccl_graph);
 }
 
 // What would do nothing is refused.
@@ -145,8 +183,13 @@ void check(const TopoOptions& options) {
   if (options.wish.ranks != 0) alone = "--ranks";
   if (!options.cpus.empty()) alone = "--cpus";
   if (options.gpus) alone = "--gpus";
+  if (!options.matrix.empty()) alone = "--matrix";
   if (!places && alone != nullptr) {
     throw Failure{kBadUsage, fmt::format("topo: {} needs --place", alone)};
+  }
+  const bool graph = options.explain_nccl || options.format == "nccl-graph";
+  if (options.alone && !graph) {
+    throw Failure{kBadUsage, "topo: --one-host needs --explain-nccl or --format nccl-graph"};
   }
   if (options.predict && options.format != "text") {
     throw Failure{kBadUsage, fmt::format("topo: --predict has no format {}", options.format)};
@@ -169,6 +212,12 @@ Result<std::string> answer(const TopoOptions& options) {
   if (options.place || is_launchers(options.format)) {
     return placed(options, *topology, loaded.hosts);
   }
+  const bool described_alone = !options.cluster.empty() && loaded.hosts == 1;
+  const bool alone = options.alone || described_alone;
+  if (options.explain_nccl) return nccl_beside(options, *topology, alone);
+  if (options.format == "nccl-graph") {
+    return nccl_graph_xml(*topology, GDRX_TRY(our_nccl_graphs(*topology, alone)));
+  }
   const bool compares = !options.move.empty() && options.format == "text" && !options.map;
   if (compares) return compare_text(loaded.topology, moved);
   if (options.format == "json") return topo_json(*topology);
@@ -181,6 +230,17 @@ Result<std::string> answer(const TopoOptions& options) {
   std::string text;
   if (loaded.hosts > 1) text = fmt::format("each of {} equal hosts:\n\n", loaded.hosts);
   return text + matrix_text(*topology, style);
+}
+
+void add_nccl(CLI::App& command, TopoOptions& options) {
+  auto* explain = command.add_flag("--explain-nccl", options.explain_nccl,
+                                   "the ring that NCCL is expected to choose beside gdrx's");
+  command
+      .add_option("--nccl-graph", options.nccl_graph,
+                  "with --explain-nccl: what NCCL chose, by its NCCL_GRAPH_DUMP_FILE; checked")
+      ->needs(explain);
+  command.add_flag("--one-host", options.alone,
+                   "with --explain-nccl and --format nccl-graph: for jobs of this host alone");
 }
 
 void add_place(CLI::App& command, TopoOptions& options) {
@@ -197,6 +257,8 @@ void add_place(CLI::App& command, TopoOptions& options) {
       });
   command.add_option("--gpus", options.gpus,
                      "place on these GPUs alone, as CUDA_VISIBLE_DEVICES says it");
+  command.add_option("--matrix", options.matrix,
+                     "hosts in the order of the fastest ring, by gdrx perf --matrix --format json");
 }
 
 }  // namespace
@@ -218,14 +280,16 @@ void add_topo(CLI::App& app) {
   command->add_flag("--map", options->map, "each GPU's NICs, with the reason");
   command->add_option("--explain", options->explain, "two devices: the path hop by hop");
   command->add_option("--what-if", options->move, "'move mlx5_1 beside GPU3': how the map changes");
+  add_nccl(*command, *options);
   add_place(*command, *options);
   command
-      ->add_option("--format", options->format,
-                   "text, json, dot, html, svg, nccl-xml, env; of a placement: text, json, "
-                   "rankfile, appfile, srun, torchrun, k8s")
+      ->add_option(
+          "--format", options->format,
+          "text, json, dot, html, svg, nccl-xml, nccl-graph, env; of a placement: text, json, "
+          "rankfile, appfile, hostfile, srun, torchrun, k8s")
       ->option_text("TEXT")  // the list is over 80 columns
-      ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "env", "rankfile",
-                             "appfile", "srun", "torchrun", "k8s"}));
+      ->check(CLI::IsMember({"text", "json", "dot", "html", "svg", "nccl-xml", "nccl-graph", "env",
+                             "rankfile", "appfile", "hostfile", "srun", "torchrun", "k8s"}));
   command->footer(kTopoExamples);
   command->callback([options] {
     check(*options);

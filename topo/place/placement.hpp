@@ -65,6 +65,7 @@ struct Placement {
   std::vector<std::string> gpu_tokens;  // of the visible GPUs, in the order of local ranks
   bool reorders_gpus = false;           // that is not the order in which programs see them
   bool crowded = false;                 // more ranks on the first host than cores
+  std::vector<std::string> host_names;  // by number, where they are known
   std::vector<std::string> notes;       // one line each: what is shared, hidden or not known
 };
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix as text, as JSON, and read back from files that anybody may have written.
+#include "tools/perf/matrix_view.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gdrx::perf {
+namespace {
+
+MatrixReport report_of(std::size_t hosts) {
+  MatrixReport report;
+  report.nics = {""};
+  report.bytes = 1 << 20;
+  for (std::size_t i = 0; i < hosts; ++i) report.hosts.push_back("n" + std::to_string(i));
+  for (std::size_t a = 0; a < hosts; ++a) {
+    for (std::size_t b = 0; b < hosts; ++b) {
+      if (a != b) report.pairs.push_back({a, b, "", 97.5, 2.25, ""});
+    }
+  }
+  return report;
+}
+
+std::string file_with(const std::string& hosts, const std::string& pairs) {
+  return R"({"schema":1,"matrix":"write_bw","hosts":[)" + hosts + R"(],"pairs":[)" + pairs + "]}";
+}
+
+TEST(MatrixJson, ComesBack) {
+  MatrixReport report = report_of(3);
+  report.pairs[1].problem = "no way";
+  const auto read = read_matrix(matrix_json(report), "f");
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->hosts, report.hosts);
+  EXPECT_DOUBLE_EQ(*read->of(0, 1), 97.5);
+  EXPECT_DOUBLE_EQ(*read->of(0, 2), 0);
+  EXPECT_FALSE(read->of(1, 1));
+}
+
+TEST(MatrixJson, OfSeveralNicsHasTheSlowest) {
+  MatrixReport report = report_of(2);
+  report.nics = {"", "mlx5_1"};
+  report.pairs.push_back({0, 1, "mlx5_1", 40, 2, ""});
+  EXPECT_DOUBLE_EQ(*read_matrix(matrix_json(report), "f")->of(0, 1), 40);
+  const std::string second = "mlx5_1";
+  EXPECT_FALSE(host_matrix(report, &second).of(1, 0));
+}
+
+TEST(MatrixJson, ThatIsNoneIsOneLineOfError) {
+  const std::string two = R"("a","b")";
+  const std::string way = R"({"from":"a","to":"b","gigabits":1})";
+  const std::string deep(100000, '[');
+  for (const std::string& bad : {
+           std::string(),
+           std::string("x"),
+           std::string("[]"),
+           std::string("{}"),
+           deep,
+           std::string(R"({"schema":2,"matrix":"write_bw"})"),
+           file_with("", ""),
+           file_with(R"("a","a")", ""),
+           file_with(R"("a\nb")", ""),
+           file_with(R"("-oProxy")", ""),
+           file_with(R"("a;b")", ""),
+           file_with(R"("")", ""),
+           file_with("1", ""),
+           file_with('"' + std::string(300, 'a') + '"', ""),
+           file_with(two, "1"),
+           file_with(two, R"({"from":"a","to":"c","gigabits":1})"),
+           file_with(two, R"({"from":"a","to":"a","gigabits":1})"),
+           file_with(two, R"({"from":"a","to":1,"gigabits":1})"),
+           file_with(two, way + "," + way),
+           file_with(two, R"({"from":"a","to":"b"})"),
+           file_with(two, R"({"from":"a","to":"b","gigabits":"1"})"),
+           file_with(two, R"({"from":"a","to":"b","gigabits":null})"),
+           file_with(two, R"({"from":"a","to":"b","gigabits":NaN})"),
+           file_with(two, R"({"from":"a","to":"b","gigabits":-1})"),
+           file_with(two, R"({"from":"a","to":"b","gigabits":1e30})"),
+           file_with(two, R"({"from":"a","to":"b","gigabits":1e999})"),
+       }) {
+    const auto read = read_matrix(bad, "the\nfile");
+    ASSERT_FALSE(read) << bad.substr(0, 200);
+    EXPECT_EQ(read.error().what.find('\n'), std::string::npos);
+    EXPECT_TRUE(read.error().what.starts_with("the file: ")) << read.error().what;
+  }
+}
+
+TEST(MatrixJson, TakesAZeroForAFailureAndWhatLacksForNotMeasured) {
+  const auto read =
+      read_matrix(file_with(R"("a","b","c")", R"({"from":"a","to":"b","gigabits":0})"), "f");
+  ASSERT_TRUE(read);
+  EXPECT_DOUBLE_EQ(*read->of(0, 1), 0);
+  EXPECT_FALSE(read->of(0, 2));
+}
+
+TEST(MatrixText, MarksWhatIsSlowAndNamesWhatFailed) {
+  MatrixReport report = report_of(4);
+  report.pairs[1].gigabits = 41;
+  report.pairs[5].problem = "no\x1b[1m way";
+  const std::string text = matrix_text(report);
+  EXPECT_NE(text.find("41*"), std::string::npos) << text;
+  EXPECT_NE(text.find("n0 to n2: 41 of 97.5 Gb/s"), std::string::npos) << text;
+  EXPECT_NE(text.find("n1 to n3: no [1m way"), std::string::npos) << text;
+  EXPECT_NE(matrix_text(report_of(2)).find("no link is slow"), std::string::npos);
+}
+
+TEST(MatrixText, OfManyHostsIsARowAHost) {
+  MatrixReport report = report_of(40);
+  report.pairs[0].gigabits = 5;
+  const std::string text = matrix_text(report);
+  EXPECT_NE(text.find("slow links"), std::string::npos);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    EXPECT_LE(end - at, 80u) << text.substr(at, end - at);
+    at = end + 1;
+  }
+}
+
+}  // namespace
+}  // namespace gdrx::perf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// RDMA between all pairs of hosts, a process each: bandwidth and latency each way, in rounds of
+// pairs that are apart from each other. Values only: needs no RDMA headers to be used.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gdrx/config.hpp"
+#include "tools/perf/nic_perf.hpp"
+
+namespace gdrx::perf {
+
+/// Every process's text at every process, by rank. Called by all of them equally often.
+using Gather = std::function<Result<std::vector<std::string>>(const std::string& mine)>;
+
+struct MatrixOptions {
+  NicPerfOptions nic;  // of bandwidth; its one size and its NIC
+  int pings = 300;     // messages for the latency
+  bool rails = false;  // each NIC that is up on every host, with the one of its name there
+  std::function<void(const std::string&)> progress;  // a line for a person; may be empty
+};
+
+/// From one host to another over one NIC.
+struct MatrixPair {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  std::string nic;      // as asked for; empty: the first that is up
+  double gigabits = 0;  // writes of the size
+  double micros = 0;    // the median of a write of 8 bytes
+  std::string problem;  // empty: measured
+};
+
+struct MatrixReport {
+  std::vector<std::string> hosts;  // by rank; each name once
+  std::vector<std::string> nics;
+  std::size_t bytes = 0;
+  std::vector<MatrixPair> pairs;  // in the order of nics, senders, receivers
+};
+
+/// With whom host `rank` of `ranks` is in this round, itself where it pauses. Over all rounds each
+/// pair is there once, and in each round a host is in one pair at most.
+std::size_t partner_in(std::size_t round, std::size_t rank, std::size_t ranks);
+/// One less than an even number of hosts.
+std::size_t rounds_of(std::size_t ranks);
+
+/// What a process says of itself first.
+struct MatrixHost {
+  std::string name;
+  std::string ip;  // where it listens; empty with a problem
+  std::uint16_t port = 0;
+  std::vector<std::string> nics;  // that are up
+  std::string problem;
+};
+std::string host_words(const MatrixHost& host);
+Result<MatrixHost> read_matrix_host(const std::string& text);
+/// Each name once, with -2 and so on behind those that are there already; what is no word of a
+/// hostfile becomes a dash.
+std::vector<std::string> distinct_names(const std::vector<MatrixHost>& hosts);
+
+std::string pair_words(const MatrixPair& pair);
+/// Of what process `from` says: its own pairs alone, with figures that can be.
+Result<MatrixPair> read_pair(const std::string& line, std::size_t from, std::size_t ranks);
+
+/// Every process calls it and gets the answers of all. A pair that fails or is too late is named,
+/// the others go on. Errors: the exchange failed, somebody sent something that is not of this, or
+/// asked for rails and no NIC has one name on all hosts.
+Result<MatrixReport> measure_matrix_here(std::size_t rank, const std::string& host,
+                                         const Gather& gather, const MatrixOptions& options,
+                                         const Config& config);
+
+}  // namespace gdrx::perf
