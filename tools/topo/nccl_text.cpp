@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/cpu_list.hpp"
 #include "base/printable.hpp"
 #include "tools/topo/nccl_view.hpp"
 #include "tools/topo/topo_table.hpp"
 #include "tools/topo/topo_view.hpp"
-#include "topo/model/cpu_list.hpp"
 
 namespace gdrx::tools {
 namespace {
