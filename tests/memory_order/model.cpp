@@ -10,31 +10,13 @@
 #include <memory>
 #include <tuple>
 
+#include "tests/memory_order/history.hpp"
+
 namespace gdrx::model {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;  // of a thread
 constexpr int kMoreWaits = 2;  // of a thread while nothing is stored, than old values may be taken
-
-// What a thread knows: events of each thread, and of each location the oldest value it may take.
-struct View {
-  std::array<std::uint32_t, kThreads> events{};
-  std::vector<std::uint32_t> oldest;
-
-  std::uint32_t& of(std::size_t location) {
-    if (oldest.size() <= location) oldest.resize(location + 1);
-    return oldest[location];
-  }
-  void join(const View& other) {
-    for (std::size_t i = 0; i < kThreads; ++i) events[i] = std::max(events[i], other.events[i]);
-    for (std::size_t i = 0; i < other.oldest.size(); ++i) of(i) = std::max(of(i), other.oldest[i]);
-  }
-};
-
-struct Message {
-  std::uint64_t value;
-  View view;  // what an acquire of it learns
-};
 
 struct Thread {
   View now;
@@ -44,40 +26,6 @@ struct Thread {
   bool ended = false;
   bool newest = false;  // its next load takes the newest value
   int waits = 0;
-};
-
-bool acquires(std::memory_order order) {
-  return order == std::memory_order_acquire || order == std::memory_order_acq_rel ||
-         order == std::memory_order_seq_cst || order == std::memory_order_consume;
-}
-bool releases(std::memory_order order) {
-  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
-         order == std::memory_order_seq_cst;
-}
-
-// Choices of a run, and which run is next: depth first.
-class Choices {
- public:
-  std::size_t take(std::size_t options) {
-    if (options == 1) return 0;
-    if (at_ == path_.size()) path_.push_back({0, options});
-    return path_[at_++].chosen;
-  }
-  bool next() {
-    at_ = 0;
-    while (!path_.empty() && path_.back().chosen + 1 == path_.back().options) path_.pop_back();
-    if (path_.empty()) return false;
-    ++path_.back().chosen;
-    return true;
-  }
-
- private:
-  struct Choice {
-    std::size_t chosen;
-    std::size_t options;
-  };
-  std::vector<Choice> path_;
-  std::size_t at_ = 0;
 };
 
 class Run {
@@ -167,6 +115,18 @@ class Run {
     (acquires(order) ? self.now : self.pending).join(read.view);
     append(location, next(read.value), order, &read.view);
     return read.value;
+  }
+
+  // Looks at the newest value alone, also where it is another.
+  std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
+                        std::memory_order order, std::memory_order failure) {
+    const std::size_t location = location_of(at, first);
+    if (messages_[location].back().value == expected) {
+      return exchange(
+          at, first, [next](std::uint64_t) { return next; }, order);
+    }
+    threads_[current_].newest = true;
+    return load(at, first, failure);
   }
 
   void fence(std::memory_order order) {
@@ -260,18 +220,43 @@ class Run {
     return found->second;
   }
 
+  // `read`: by the same operation, which changes that.
   void append(std::size_t location, std::uint64_t value, std::memory_order order,
               const View* read) {
     Thread& self = threads_[current_];
     if (order == std::memory_order_seq_cst) self.now.join(all_);
     auto& messages = messages_[location];
-    self.now.of(location) = static_cast<std::uint32_t>(messages.size());
-    Message message{value, releases(order) ? self.now : self.released};
-    message.view.of(location) = static_cast<std::uint32_t>(messages.size());
+    const std::size_t place = read != nullptr ? messages.size() : place_in(location);
+    if (place != messages.size()) make_room(location, place);
+    self.now.of(location) = static_cast<std::uint32_t>(place);
+    Message message{value, releases(order) ? self.now : self.released, read != nullptr};
+    message.view.of(location) = static_cast<std::uint32_t>(place);
     if (read != nullptr) message.view.join(*read);  // of a release sequence
-    messages.push_back(std::move(message));
+    messages.insert(messages.begin() + static_cast<std::ptrdiff_t>(place), std::move(message));
     for (Thread& thread : threads_) thread.waits = 0;
     if (order == std::memory_order_seq_cst) all_.join(self.now);
+  }
+
+  // At the end, or before what others have stored and this thread does not know.
+  std::size_t place_in(std::size_t location) {
+    const auto& messages = messages_[location];
+    const std::size_t end = messages.size();
+    const std::size_t least = threads_[current_].now.of(location) + 1;
+    if (stale_ == limits_.stale || least == end) return end;
+    const auto place = least + choices_.take(end - least + 1);
+    if (place == end || messages[place].changes) return end;
+    ++stale_;
+    return place;
+  }
+  void make_room(std::size_t location, std::size_t place) {
+    const auto move = [&](View& view) {
+      if (view.of(location) >= place) ++view.of(location);
+    };
+    for (Thread& thread : threads_) move(thread.now), move(thread.pending), move(thread.released);
+    for (auto& messages : messages_) {
+      for (Message& message : messages) move(message.view);
+    }
+    move(all_);
   }
 
   const Scenario& scenario_;
@@ -355,6 +340,11 @@ std::uint64_t exchange(void* at, std::uint64_t first,
                        const std::function<std::uint64_t(std::uint64_t)>& next,
                        std::memory_order order, std::source_location from) {
   return run->exchange(at, first, next, run->begin("exchange", order, from));
+}
+std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
+                      std::memory_order order, std::memory_order failure,
+                      std::source_location from) {
+  return run->compare(at, first, expected, next, run->begin("compare", order, from), failure);
 }
 void fence(std::memory_order order, std::source_location from) {
   run->fence(run->begin("fence", order, from));
