@@ -16,7 +16,9 @@ namespace gdrx::model {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;  // of a thread
-constexpr int kMoreWaits = 2;  // of a thread while nothing is stored, than old values may be taken
+constexpr const char* kFenceOfGpu = "fence_system";
+constexpr int kMoreWaits =
+    2;  // of a thread while nothing is stored, than old values and turns may be taken
 
 struct Thread {
   View now;
@@ -44,6 +46,7 @@ class Run {
   }
 
   View& now() { return threads_[current_].now; }
+  std::size_t self() const { return current_; }
   Event happen() { return {current_, ++now().events[current_]}; }
   bool knows(const Event& event) { return now().events[event.thread] >= event.number; }
 
@@ -56,7 +59,7 @@ class Run {
   void wait() {
     Thread& self = threads_[current_];
     const Others others = runnable_but_self();
-    if (++self.waits > limits_.stale + kMoreWaits) {
+    if (++self.waits > limits_.stale + limits_.preemptions + kMoreWaits) {
       for (std::size_t i = 0; i < others.count; ++i) {
         if (threads_[others.at[i]].waits == 0) leave();  // that one may still store something
       }
@@ -302,6 +305,7 @@ std::string to_string(std::memory_order order) {
 }
 
 std::vector<std::memory_order> weaker(std::string_view operation, std::memory_order order) {
+  if (operation == kFenceOfGpu) return {std::memory_order_relaxed};
   const bool reads = operation != "store";
   const bool writes = operation != "load";
   if (order == std::memory_order_seq_cst && reads && writes) return {std::memory_order_acq_rel};
@@ -323,6 +327,7 @@ Outcome explore(const Scenario& scenario, const Limits& limits, const Weakened* 
   return outcome;
 }
 
+std::size_t self() { return run->self(); }
 Event happen() { return run->happen(); }
 bool knows(const Event& event) { return run->knows(event); }
 void require(bool holds, std::string_view what) { run->require(holds, what); }
@@ -348,6 +353,9 @@ std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std
 }
 void fence(std::memory_order order, std::source_location from) {
   run->fence(run->begin("fence", order, from));
+}
+void fence_of_gpu(std::source_location from) {
+  run->fence(run->begin(kFenceOfGpu, std::memory_order_acq_rel, from));
 }
 
 }  // namespace gdrx::model

@@ -58,6 +58,8 @@ inline constexpr std::size_t kThreads = 3;
 
 // From within a thread.
 
+/// Which of the scenario's threads this is.
+std::size_t self();
 /// Something that this thread did, such as a plain read or write.
 struct Event {
   std::size_t thread = 0;
@@ -86,5 +88,7 @@ std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std
                       std::memory_order order, std::memory_order failure,
                       std::source_location from);
 void fence(std::memory_order order, std::source_location from);
+/// PTX has but fence.acq_rel: weakened by a step it is gone.
+void fence_of_gpu(std::source_location from);
 
 }  // namespace gdrx::model
