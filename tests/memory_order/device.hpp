@@ -6,9 +6,11 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <source_location>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "collectives/kernels/call.hpp"
@@ -126,6 +128,24 @@ inline std::uint64_t load_acquired(const std::uint64_t* at, From from = From::cu
 }
 inline void fence_system(From from = From::current()) { model::fence_of_gpu(from); }
 
+/// Words of a block's memory.
+inline void raise_in_block(std::uint32_t* at, std::uint32_t value, From from = From::current()) {
+  model::exchange(
+      at, *at, [value](std::uint64_t before) { return before < value ? value : before; },
+      std::memory_order_release, from, "raise_in_block");
+}
+inline std::uint32_t read_in_block(std::uint32_t* at, From from = From::current()) {
+  return static_cast<std::uint32_t>(model::exchange(
+      at, *at, [](std::uint64_t value) { return value; }, std::memory_order_acquire, from,
+      "read_in_block"));
+}
+/// A warp has one thread here. Whoever asks for the least asks again.
+inline void __syncwarp() {}
+inline std::uint32_t __reduce_min_sync(std::uint32_t, std::uint32_t mine) {
+  model::wait();
+  return mine;
+}
+
 inline void end_thread() { model::require(false, "a kernel of nobody"); }
 /// Whoever waits in vain asks for it.
 inline std::uint64_t nanoseconds() {
@@ -133,6 +153,8 @@ inline std::uint64_t nanoseconds() {
   return 1;
 }
 
+inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline std::uint32_t __float_as_uint(float value) { return std::bit_cast<std::uint32_t>(value); }
 inline std::uint32_t load_if_below(std::uint32_t i, std::uint32_t n, const std::uint32_t* at) {
   return i < n ? *at : 0;
 }

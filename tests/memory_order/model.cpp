@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::size_t kStack = 256 * 1024;  // of a thread
 constexpr const char* kFenceOfGpu = "fence_system";
-constexpr int kMoreWaits =
-    2;  // of a thread while nothing is stored, than old values and turns may be taken
+constexpr std::string_view kForEver = "a thread waits for ever";
 
 struct Thread {
   View now;
@@ -27,7 +26,7 @@ struct Thread {
   ucontext_t context{};
   bool ended = false;
   bool newest = false;  // its next load takes the newest value
-  int waits = 0;
+  int waits = 0;        // since anything was stored
 };
 
 class Run {
@@ -58,15 +57,11 @@ class Run {
 
   void wait() {
     Thread& self = threads_[current_];
-    const Others others = runnable_but_self();
-    if (++self.waits > limits_.stale + limits_.preemptions + kMoreWaits) {
-      for (std::size_t i = 0; i < others.count; ++i) {
-        if (threads_[others.at[i]].waits == 0) leave();  // that one may still store something
-      }
-      require(false, "a thread waits for ever");
-    }
+    ++self.waits;
     self.newest = true;
-    if (others.count != 0) go_to(others.at[choices_.take(others.count)]);
+    const Others others = runnable_but_self();
+    require(others.count != 0 || !sleeps(self), kForEver);
+    if (others.count != 0) go_to(others.after(current_));
   }
 
   // Before each operation another thread may have its turn. Nothing on the heap is held over that:
@@ -173,7 +168,10 @@ class Run {
     scenario_.threads[current_]();
     threads_[current_].ended = true;
     const Others others = runnable_but_self();
-    if (others.count == 0) setcontext(&main_);
+    if (others.count == 0) {
+      for (const Thread& thread : threads_) require(thread.ended, kForEver);
+      setcontext(&main_);
+    }
     current_ = others.at[choices_.take(others.count)];
     setcontext(&threads_[current_].context);
   }
@@ -190,14 +188,25 @@ class Run {
     swapcontext(&threads_[self].context, &threads_[other].context);
   }
 
+  // It has looked again since anything was stored, and it was no old value that it saw.
+  bool sleeps(const Thread& thread) const { return thread.waits > 1 + stale_; }
+
   struct Others {
     std::array<std::size_t, kThreads> at{};
     std::size_t count = 0;
+
+    std::size_t after(std::size_t thread) const {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (at[i] > thread) return at[i];
+      }
+      return at[0];
+    }
   };
   Others runnable_but_self() const {
     Others others;
     for (std::size_t i = 0; i < threads_.size(); ++i) {
-      if (i != current_ && !threads_[i].ended) others.at[others.count++] = i;
+      if (i != current_ && !threads_[i].ended && !sleeps(threads_[i]))
+        others.at[others.count++] = i;
     }
     return others;
   }
@@ -235,8 +244,11 @@ class Run {
     Message message{value, releases(order) ? self.now : self.released, read != nullptr};
     message.view.of(location) = static_cast<std::uint32_t>(place);
     if (read != nullptr) message.view.join(*read);  // of a release sequence
+    const bool is_news = value != messages.back().value;
     messages.insert(messages.begin() + static_cast<std::ptrdiff_t>(place), std::move(message));
-    for (Thread& thread : threads_) thread.waits = 0;
+    for (Thread& thread : threads_) {
+      if (is_news) thread.waits = 0;
+    }
     if (order == std::memory_order_seq_cst) all_.join(self.now);
   }
 
@@ -343,8 +355,8 @@ void store(void* at, std::uint64_t first, std::uint64_t value, std::memory_order
 }
 std::uint64_t exchange(void* at, std::uint64_t first,
                        const std::function<std::uint64_t(std::uint64_t)>& next,
-                       std::memory_order order, std::source_location from) {
-  return run->exchange(at, first, next, run->begin("exchange", order, from));
+                       std::memory_order order, std::source_location from, const char* operation) {
+  return run->exchange(at, first, next, run->begin(operation, order, from));
 }
 std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
                       std::memory_order order, std::memory_order failure,

@@ -82,7 +82,8 @@ void store(void* at, std::uint64_t first, std::uint64_t value, std::memory_order
 /// Reads the newest value and stores `next` of it; the value that was read.
 std::uint64_t exchange(void* at, std::uint64_t first,
                        const std::function<std::uint64_t(std::uint64_t)>& next,
-                       std::memory_order order, std::source_location from);
+                       std::memory_order order, std::source_location from,
+                       const char* operation = "exchange");
 /// The same where the newest value is `expected`; else a load. `order` may be weakened.
 std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
                       std::memory_order order, std::memory_order failure,

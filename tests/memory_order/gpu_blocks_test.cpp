@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of kernels of two ranks: their slots, what they enter and leave, as the sources stand, on
+// GPUs that order nothing by themselves.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gdrx/types.hpp"
+#include "tests/memory_order/orders.hpp"
+#include "tests/memory_order/plain.hpp"
+#define GDRX_DEVICE_HEADER "tests/memory_order/device.hpp"
+#include "collectives/kernels/emptied.cuh"
+#include "collectives/kernels/one_shot.cuh"
+
+namespace gdrx::gpu {
+namespace {
+
+using model::Named;
+using model::require;
+
+using Numbers = std::array<float, 4>;  // a pack
+
+// Rank 0 has two threads, of which the second tells rank 1 what rank 0 enters. Rank 1 needs but
+// one, as it tells itself nothing.
+class BlocksWorld {
+ public:
+  BlocksWorld() {
+    for (auto& arena : arenas_) {
+      void* const memory = mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      arena = static_cast<std::uint8_t*>(memory);
+      for (const std::uint32_t slot : {0U, kSlots / 2}) {
+        *slot_of(arena, slot) = {kSentinelLow, kSentinelHigh};
+      }
+    }
+  }
+  ~BlocksWorld() {
+    for (auto* arena : arenas_) munmap(arena, kArenaBytes);
+  }
+
+  /// `alone`: rank 0 has one thread.
+  void begin(bool alone = false) {
+    for (auto* arena : arenas_) *reinterpret_cast<Control*>(arena) = {.owner = owner_of(1)};
+    barrier_ = {};
+    spots = {Spot{{0}, {2}, &barrier_}, Spot{{1}, {2}, &barrier_}, Spot{}};
+    if (alone) spots = {};
+    plain.begin();
+  }
+
+  Call call(int rank) const {
+    Call call;
+    call.bytes = sizeof(Numbers);
+    for (std::size_t i = 0; i < 2; ++i) call.arena[i] = arenas_[i];
+    call.report = const_cast<Report*>(&report_);
+    call.rank = rank;
+    call.ranks = 2;
+    call.owner = owner_of(1);
+    call.type = static_cast<std::int32_t>(DataType::float32);
+    return call;
+  }
+
+  std::uint8_t* arena(std::size_t rank) const { return arenas_[rank]; }
+  Room* room() const { return reinterpret_cast<Control*>(arenas_[1])->room; }
+
+  model::PlainMemory plain;
+  std::array<std::uint64_t, 2> in{};
+  std::array<std::uint64_t, 2> out{};
+
+ private:
+  std::array<std::uint8_t*, 2> arenas_{};
+  Report report_{};
+  Barrier barrier_;
+};
+
+// Between two kernels of a stream all threads of the first have ended, and what they did is there
+// for those of the second. For the whole system as well: slots count on it, whose clearing the next
+// kernel tells a peer of by what it sends. Buffers do not, in the scenario of those.
+void next_kernel() {
+  __syncthreads();
+  fence_system();
+}
+
+Numbers numbers(float first) { return {first, first + 1, first + 2, first + 3}; }
+
+void one_shots(const BlocksWorld& world, int rank, int calls) {
+  for (int i = 0; i < calls; ++i) {
+    alignas(Pack) const Numbers input = numbers(static_cast<float>(i + 10 * rank));
+    alignas(Pack) Numbers output{};
+    Call call = world.call(rank);
+    call.input = &input;
+    call.output = &output;
+    one_shot<Float, 1, Share::pack>(call);
+    if (threadIdx.x == 0) {
+      const Numbers wanted{10.F + 2 * i, 12.F + 2 * i, 14.F + 2 * i, 16.F + 2 * i};
+      require(output == wanted, "another sum");
+    }
+    next_kernel();
+  }
+}
+
+Named one_shot_calls(BlocksWorld& world) {
+  return {"one-shot by a GPU",
+          {[&] { world.begin(); },
+           {[&] { one_shots(world, 0, 3); }, [&] { one_shots(world, 0, 3); },
+            [&] { one_shots(world, 1, 3); }},
+           {}},
+          {.preemptions = 1, .stale = 1}};
+}
+
+// What looks like an empty slot, and what says so, through one slot. What comes back tells that it
+// is empty again.
+constexpr std::array<Pack, 2> kRare{{{kSentinelLow, kSentinelHigh}, {kSentinelLow, kEscapeHigh}}};
+
+Pack taken(std::uint8_t* arena, std::uint32_t slot) {
+  Pack pack{};
+  while (is_sentinel(pack = load_shared(slot_of(arena, slot)))) model::wait();
+  return take(arena, slot, pack);
+}
+
+Named rare_packs(BlocksWorld& world) {
+  return {"packs that look like an empty slot",
+          {[&] { world.begin(true); },
+           {[&] {
+              for (const Pack& pack : kRare) {
+                send(world.arena(1), 0, pack);
+                taken(world.arena(0), 0);
+                next_kernel();
+              }
+            },
+            [&] {
+              for (const Pack& pack : kRare) {
+                const Pack got = taken(world.arena(1), 0);
+                require(got.low == pack.low && got.high == pack.high, "another pack");
+                next_kernel();
+                send(world.arena(0), 0, {1, 1});
+              }
+            }},
+           {}},
+          {.preemptions = 2, .stale = 2}};
+}
+
+// Kernels that read and write the peer's buffers, between their barriers.
+void directs(BlocksWorld& world, int rank) {
+  const auto self = static_cast<std::size_t>(rank);
+  const std::size_t peer = 1 - self;
+  const bool moves = threadIdx.x == 0;
+  for (int i = 0; i < 2; ++i) {
+    if (moves) world.plain.write(&world.in[self], sizeof world.in[self]);
+    __syncthreads();
+    const Call call = world.call(rank);
+    WaitGuard guard(call);
+    const Entry entry = entry_barrier(call, true, guard);
+    advance_epoch(call, entry, false);
+    if (moves) world.plain.read(&world.in[peer], sizeof world.in[peer]);
+    if (moves) world.plain.write(&world.out[peer], sizeof world.out[peer]);
+    exit_barrier(call, entry, guard);
+    __syncthreads();
+    if (moves) world.plain.read(&world.out[self], sizeof world.out[self]);
+  }
+}
+
+Named barriers(BlocksWorld& world) {
+  return {"barriers of kernels",
+          {[&] { world.begin(); },
+           {[&] { directs(world, 0); }, [&] { directs(world, 0); }, [&] { directs(world, 1); }},
+           {}},
+          {.preemptions = 1, .stale = 1}};
+}
+
+// Three tiles through one slot. A thread empties it, another tells the peer, which is the third.
+Named tiles(BlocksWorld& world, std::uint32_t& by_warp) {
+  constexpr std::uint32_t kTiles = 3;
+  return {"tiles through one slot",
+          {[&] {
+             world.begin(true);
+             spots[1].thread.x = 32;
+             by_warp = 0;
+           },
+           {[&] {
+              for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+                require(taken(world.arena(0), 0).low == tile, "another tile");
+                Emptied(&by_warp, 1).set(tile + 1);
+              }
+            },
+            [&] { Emptied(&by_warp, 1).tell(world.room(), 7, kTiles); },
+            [&] {
+              for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+                while (emptied_by_peer(world.room(), 7) < tile) model::wait();
+                send(world.arena(0), 0, {tile, 0});
+              }
+            }},
+           {}},
+          {.preemptions = 2, .stale = 1}};
+}
+
+class GpuBlockOrders : public testing::Test {
+ protected:
+  BlocksWorld world_;
+  std::uint32_t by_warp_ = 0;
+  std::array<Named, 4> scenarios_{rare_packs(world_), tiles(world_, by_warp_), barriers(world_),
+                                  one_shot_calls(world_)};
+};
+
+TEST_F(GpuBlockOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
+
+TEST_F(GpuBlockOrders, EachIsNeeded) {
+  constexpr std::string_view kSources[] = {"gpu_blocks_test.", "pack.cuh", "wait.cuh",
+                                           "emptied.cuh"};
+  // Another thread of the warp reads than the one whose fence follows, where there are 32.
+  constexpr std::string_view kStronger[] = {"emptied.cuh read_in_block"};
+  model::expect_needed(scenarios_, kSources, kStronger);
+}
+
+}  // namespace
+}  // namespace gdrx::gpu
