@@ -84,8 +84,8 @@ class WaitGuard {
     report->mine.high = mine.high;
     report->theirs.low = theirs.low;
     report->theirs.high = theirs.high;
-    fence_system();
-    report->failed = 1;
+    fence_system();  // pairs with the host's acquire: the report is whole
+    store_shared(&call.report->failed, 1U);
     report->abort = 1;
   }
 
