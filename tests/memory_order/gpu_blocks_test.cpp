@@ -20,6 +20,10 @@
 #define GDRX_DEVICE_HEADER "tests/memory_order/device.hpp"
 #include "collectives/kernels/emptied.cuh"
 #include "collectives/kernels/one_shot.cuh"
+// Behind all that has real atomics:
+#include "tests/memory_order/atomics.hpp"
+#define has_given_up model_has_given_up  // the library has the other
+#include "collectives/gpu/kernel_report.hpp"
 
 namespace gdrx::gpu {
 namespace {
@@ -51,6 +55,7 @@ class BlocksWorld {
   void begin(bool alone = false) {
     for (auto* arena : arenas_) *reinterpret_cast<Control*>(arena) = {.owner = owner_of(1)};
     barrier_ = {};
+    report_ = {};
     spots = {Spot{{0}, {2}, &barrier_}, Spot{{1}, {2}, &barrier_}, Spot{}};
     if (alone) spots = {};
     plain.begin();
@@ -69,6 +74,7 @@ class BlocksWorld {
   }
 
   std::uint8_t* arena(std::size_t rank) const { return arenas_[rank]; }
+  Report& report() { return report_; }
   Room* room() const { return reinterpret_cast<Control*>(arenas_[1])->room; }
 
   model::PlainMemory plain;
@@ -117,7 +123,7 @@ Named one_shot_calls(BlocksWorld& world) {
 }
 
 // What looks like an empty slot, and what says so, through one slot. What comes back tells that it
-// is empty again.
+// is empty again: tiles of one kernel.
 constexpr std::array<Pack, 2> kRare{{{kSentinelLow, kSentinelHigh}, {kSentinelLow, kEscapeHigh}}};
 
 Pack taken(std::uint8_t* arena, std::uint32_t slot) {
@@ -133,14 +139,14 @@ Named rare_packs(BlocksWorld& world) {
               for (const Pack& pack : kRare) {
                 send(world.arena(1), 0, pack);
                 taken(world.arena(0), 0);
-                next_kernel();
+                block_fence();
               }
             },
             [&] {
               for (const Pack& pack : kRare) {
                 const Pack got = taken(world.arena(1), 0);
                 require(got.low == pack.low && got.high == pack.high, "another pack");
-                next_kernel();
+                block_fence();
                 send(world.arena(0), 0, {1, 1});
               }
             }},
@@ -176,6 +182,23 @@ Named barriers(BlocksWorld& world) {
           {.preemptions = 1, .stale = 1}};
 }
 
+// The kernel says why, and then that it has.
+Named given_up(BlocksWorld& world) {
+  return {"a kernel that gives up",
+          {[&] { world.begin(true); },
+           {[&] {
+              world.plain.write(&world.report().peer, sizeof world.report().peer);
+              const Call call = world.call(0);
+              WaitGuard(call).fail(1, {}, {});
+            },
+            [&] {
+              while (!has_given_up(world.report())) model::wait();
+              world.plain.read(&world.report().peer, sizeof world.report().peer);
+            }},
+           {}},
+          {.preemptions = 3, .stale = 3}};
+}
+
 // Three tiles through one slot. A thread empties it, another tells the peer, which is the third.
 Named tiles(BlocksWorld& world, std::uint32_t& by_warp) {
   constexpr std::uint32_t kTiles = 3;
@@ -206,15 +229,17 @@ class GpuBlockOrders : public testing::Test {
  protected:
   BlocksWorld world_;
   std::uint32_t by_warp_ = 0;
-  std::array<Named, 4> scenarios_{rare_packs(world_), tiles(world_, by_warp_), barriers(world_),
-                                  one_shot_calls(world_)};
+  std::array<Named, 5> scenarios_{given_up(world_), rare_packs(world_), tiles(world_, by_warp_),
+                                  barriers(world_), one_shot_calls(world_)};
 };
 
 TEST_F(GpuBlockOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(GpuBlockOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"gpu_blocks_test.", "pack.cuh", "wait.cuh",
-                                           "emptied.cuh"};
+  constexpr std::string_view kSources[] = {
+      "tests/memory_order/gpu_blocks_test.cpp", "collectives/kernels/pack.cuh",
+      "collectives/kernels/wait.cuh", "collectives/kernels/emptied.cuh",
+      "collectives/gpu/kernel_report.hpp"};
   // Another thread of the warp reads than the one whose fence follows, where there are 32.
   constexpr std::string_view kStronger[] = {"emptied.cuh read_in_block"};
   model::expect_needed(scenarios_, kSources, kStronger);

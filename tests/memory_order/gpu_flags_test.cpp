@@ -21,9 +21,7 @@
 #include "tests/memory_order/atomics.hpp"
 #define GpuFlags ModelGpuFlags  // the library has the other
 #define GpuWatch ModelGpuWatch
-#define has_given_up model_has_given_up
 #include "collectives/comm/gpu_flags.hpp"
-#include "collectives/gpu/kernel_report.hpp"
 
 namespace gdrx {
 namespace {
@@ -108,32 +106,17 @@ Named two_calls(FlagsWorld& world) {
           {.preemptions = 2, .stale = 2}};
 }
 
-// The kernel says why, and then that it has.
-Named given_up(FlagsWorld& world) {
-  return {"a kernel that gives up",
-          {[&] { world.begin(); },
-           {[&] {
-              world.plain.write(&world.report.peer, sizeof world.report.peer);
-              gpu::WaitGuard(world.call).fail(0, {}, {});
-            },
-            [&] {
-              while (!gpu::has_given_up(world.report)) model::wait();
-              world.plain.read(&world.report.peer, sizeof world.report.peer);
-            }},
-           {}},
-          {.preemptions = 3, .stale = 3}};
-}
-
 class GpuFlagOrders : public testing::Test {
  protected:
   FlagsWorld world_;
-  std::array<Named, 2> scenarios_{given_up(world_), two_calls(world_)};
+  std::array<Named, 1> scenarios_{two_calls(world_)};
 };
 
 TEST_F(GpuFlagOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(GpuFlagOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"gpu_flags.", "flags.cuh", "kernel_report.", "wait.cuh"};
+  constexpr std::string_view kSources[] = {"collectives/comm/gpu_flags.hpp",
+                                           "collectives/kernels/flags.cuh"};
   model::expect_needed(scenarios_, kSources);
 }
 

@@ -105,7 +105,7 @@ class MailboxOrders : public testing::Test {
 TEST_F(MailboxOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(MailboxOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"mailbox."};
+  constexpr std::string_view kSources[] = {"transport/shm/mailbox.hpp"};
   model::expect_needed(scenarios_, kSources);
 }
 

@@ -223,7 +223,7 @@ class StageOrders : public testing::Test {
 TEST_F(StageOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(StageOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"arena_execution."};
+  constexpr std::string_view kSources[] = {"collectives/exec/arena_execution.cpp"};
   model::expect_needed(scenarios_, kSources);
 }
 
