@@ -238,8 +238,8 @@ TEST_F(GpuBlockOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 TEST_F(GpuBlockOrders, EachIsNeeded) {
   constexpr std::string_view kSources[] = {
       "tests/memory_order/gpu_blocks_test.cpp", "collectives/kernels/pack.cuh",
-      "collectives/kernels/wait.cuh", "collectives/kernels/emptied.cuh",
-      "collectives/gpu/kernel_report.hpp"};
+      "collectives/kernels/wait.cuh",           "collectives/kernels/emptied.cuh",
+      "collectives/kernels/exchange.cuh",       "collectives/gpu/kernel_report.hpp"};
   // Another thread of the warp reads than the one whose fence follows, where there are 32.
   constexpr std::string_view kStronger[] = {"emptied.cuh read_in_block"};
   model::expect_needed(scenarios_, kSources, kStronger);

@@ -94,7 +94,8 @@ class TraceOrders : public testing::Test {
 TEST_F(TraceOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(TraceOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"collectives/trace/event_ring.cpp"};
+  constexpr std::string_view kSources[] = {"collectives/trace/event_ring.hpp",
+                                           "collectives/trace/event_ring.cpp"};
   model::expect_needed(scenarios_, kSources);
 }
 
