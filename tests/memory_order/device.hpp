@@ -167,4 +167,18 @@ T worked_out(T value) {
   return value;
 }
 
+// Of kernels that copy by way of a block's memory, which no scenario runs.
+template <class T, int kCount>
+T* block_memory();
+std::uint8_t* staged_memory();
+void begin_arrivals(std::uint64_t* word);
+void expect_bytes(std::uint64_t* word, std::uint32_t bytes);
+void copy_in(void* staged, const void* from, std::uint32_t bytes, std::uint64_t* word);
+void await_bytes(std::uint64_t* word, std::uint32_t turn);
+void copy_out(void* to, const void* staged, std::uint32_t bytes);
+void close_copies_out();
+void await_read_of_copies_out();
+void await_copies_out();
+void show_to_copies();
+
 }  // namespace gdrx::gpu

@@ -20,6 +20,7 @@
 #define GDRX_DEVICE_HEADER "tests/memory_order/device.hpp"
 #include "collectives/kernels/emptied.cuh"
 #include "collectives/kernels/one_shot.cuh"
+#include "collectives/kernels/pair_bulk.cuh"
 // Behind all that has real atomics:
 #include "tests/memory_order/atomics.hpp"
 #define has_given_up model_has_given_up  // the library has the other
@@ -225,12 +226,50 @@ Named tiles(BlocksWorld& world, std::uint32_t& by_warp) {
           {.preemptions = 2, .stale = 1}};
 }
 
+// Three tiles of a message in bulk, by a ring of two: their bytes are no packs that say themselves
+// that they have come.
+PairCall bulk_call(const BlocksWorld& world, int rank) {
+  PairCall call;
+  static_cast<Call&>(call) = world.call(rank);
+  call.channels.tiles = 2;
+  return call;
+}
+
+void move_tiles(BlocksWorld& world, const PairCall& call, bool sends) {
+  const int peer = 1 - call.rank;
+  TileRing ring;
+  ring.begin(call, peer, sends, 0);
+  for (int tile = 0; tile < 3; ++tile) {
+    while (ring.ready(call, peer, sends, 0, 1) == 0) {
+    }
+    const Pack* const at = ring.next(call, 0, 1, 0, 0);
+    if (sends) {
+      world.plain.write(at, sizeof(Pack));
+    } else {
+      world.plain.read(at, sizeof(Pack));
+    }
+    ring.go_on(call, 1);
+    ring.tell(call, peer, sends, 0);
+  }
+}
+
+Named bulk(BlocksWorld& world, const std::array<PairCall, 2>& calls) {
+  return {
+      "tiles in bulk",
+      {[&] { world.begin(true); },
+       {[&] { move_tiles(world, calls[0], false); }, [&] { move_tiles(world, calls[1], true); }},
+       {}},
+      {.preemptions = 2, .stale = 2}};
+}
+
 class GpuBlockOrders : public testing::Test {
  protected:
   BlocksWorld world_;
   std::uint32_t by_warp_ = 0;
-  std::array<Named, 5> scenarios_{given_up(world_), rare_packs(world_), tiles(world_, by_warp_),
-                                  barriers(world_), one_shot_calls(world_)};
+  std::array<PairCall, 2> bulk_{bulk_call(world_, 0), bulk_call(world_, 1)};
+  std::array<Named, 6> scenarios_{given_up(world_),   bulk(world_, bulk_),
+                                  rare_packs(world_), tiles(world_, by_warp_),
+                                  barriers(world_),   one_shot_calls(world_)};
 };
 
 TEST_F(GpuBlockOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
@@ -239,7 +278,8 @@ TEST_F(GpuBlockOrders, EachIsNeeded) {
   constexpr std::string_view kSources[] = {
       "tests/memory_order/gpu_blocks_test.cpp", "collectives/kernels/pack.cuh",
       "collectives/kernels/wait.cuh",           "collectives/kernels/emptied.cuh",
-      "collectives/kernels/exchange.cuh",       "collectives/gpu/kernel_report.hpp"};
+      "collectives/kernels/exchange.cuh",       "collectives/kernels/pair_bulk.cuh",
+      "collectives/gpu/kernel_report.hpp"};
   // Another thread of the warp reads than the one whose fence follows, where there are 32.
   constexpr std::string_view kStronger[] = {"emptied.cuh read_in_block"};
   model::expect_needed(scenarios_, kSources, kStronger);
