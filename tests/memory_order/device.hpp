@@ -47,6 +47,7 @@ struct Spot {
   Dimension thread;
   Dimension threads{1};
   Barrier* barrier = nullptr;
+  std::uint32_t last_read = 0;
 };
 inline std::array<Spot, model::kThreads> spots;
 inline const Spot& spot() { return spots[model::self()]; }
@@ -134,17 +135,17 @@ inline void raise_in_block(std::uint32_t* at, std::uint32_t value, From from = F
       at, *at, [value](std::uint64_t before) { return before < value ? value : before; },
       std::memory_order_release, from, "raise_in_block");
 }
+/// Who reads the same again waits for another.
 inline std::uint32_t read_in_block(std::uint32_t* at, From from = From::current()) {
-  return static_cast<std::uint32_t>(model::exchange(
-      at, *at, [](std::uint64_t value) { return value; }, std::memory_order_acquire, from,
+  const auto value = static_cast<std::uint32_t>(model::exchange(
+      at, *at, [](std::uint64_t before) { return before; }, std::memory_order_acquire, from,
       "read_in_block"));
+  if (std::exchange(spots[model::self()].last_read, value) == value) model::wait();
+  return value;
 }
-/// A warp has one thread here. Whoever asks for the least asks again.
+/// A warp has one thread here.
 inline void __syncwarp() {}
-inline std::uint32_t __reduce_min_sync(std::uint32_t, std::uint32_t mine) {
-  model::wait();
-  return mine;
-}
+inline std::uint32_t __reduce_min_sync(std::uint32_t, std::uint32_t mine) { return mine; }
 
 inline void end_thread() { model::require(false, "a kernel of nobody"); }
 /// Whoever waits in vain asks for it.

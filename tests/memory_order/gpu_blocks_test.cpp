@@ -20,6 +20,7 @@
 #define GDRX_DEVICE_HEADER "tests/memory_order/device.hpp"
 #include "collectives/kernels/emptied.cuh"
 #include "collectives/kernels/one_shot.cuh"
+#include "collectives/kernels/pair.cuh"
 #include "collectives/kernels/pair_bulk.cuh"
 // Behind all that has real atomics:
 #include "tests/memory_order/atomics.hpp"
@@ -34,6 +35,8 @@ using model::require;
 
 using Numbers = std::array<float, 4>;  // a pack
 
+constexpr std::uint32_t kRingOfTwo = 4 * kLineSlots;  // messages of a pack, with their headers
+
 // Rank 0 has two threads, of which the second tells rank 1 what rank 0 enters. Rank 1 needs but
 // one, as it tells itself nothing.
 class BlocksWorld {
@@ -43,9 +46,8 @@ class BlocksWorld {
       void* const memory = mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       arena = static_cast<std::uint8_t*>(memory);
-      for (const std::uint32_t slot : {0U, kSlots / 2}) {
-        *slot_of(arena, slot) = {kSentinelLow, kSentinelHigh};
-      }
+      for (const std::uint32_t slot : {0U, kSlots / 2}) empty(arena, slot);
+      for (std::uint32_t i = 0; i < kRingOfTwo; ++i) empty(arena, kSlots + i);
     }
   }
   ~BlocksWorld() {
@@ -83,6 +85,10 @@ class BlocksWorld {
   std::array<std::uint64_t, 2> out{};
 
  private:
+  static void empty(std::uint8_t* arena, std::uint32_t slot) {
+    *slot_of(arena, slot) = {kSentinelLow, kSentinelHigh};
+  }
+
   std::array<std::uint8_t*, 2> arenas_{};
   Report report_{};
   Barrier barrier_;
@@ -240,8 +246,7 @@ void move_tiles(BlocksWorld& world, const PairCall& call, bool sends) {
   TileRing ring;
   ring.begin(call, peer, sends, 0);
   for (int tile = 0; tile < 3; ++tile) {
-    while (ring.ready(call, peer, sends, 0, 1) == 0) {
-    }
+    while (ring.ready(call, peer, sends, 0, 1) == 0) model::wait();
     const Pack* const at = ring.next(call, 0, 1, 0, 0);
     if (sends) {
       world.plain.write(at, sizeof(Pack));
@@ -262,14 +267,71 @@ Named bulk(BlocksWorld& world, const std::array<PairCall, 2>& calls) {
       {.preemptions = 2, .stale = 2}};
 }
 
+// By a ring that is shorter than those of a GPU.
+constexpr std::uint32_t kMessagesSent = 4;
+
+PairCall pair_call(const BlocksWorld& world, int rank, std::array<Pack, kMessagesSent>& buffers) {
+  PairCall call;
+  static_cast<Call&>(call) = world.call(rank);
+  call.channels.ring = kRingOfTwo;
+  call.lines[0] = {.peer = static_cast<std::uint32_t>(1 - rank),
+                   .sends = rank == 1 ? 1U : 0U,
+                   .first = 0,
+                   .end = kMessagesSent,
+                   .end_task = 1};
+  for (std::uint32_t i = 0; i < kMessagesSent; ++i) {
+    buffers[i] = {rank == 1 ? i + 1 : 0, 0};
+    call.messages[i] = {reinterpret_cast<std::uint8_t*>(&buffers[i]), sizeof(Pack), 5, 32};
+  }
+  return call;
+}
+
+struct PairWorld {
+  explicit PairWorld(BlocksWorld& of) : blocks(of) {}
+  void begin() {
+    blocks.begin(true);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      calls[at] = pair_call(blocks, rank, buffers[at]);
+    }
+  }
+  void run(std::size_t rank) {
+    WaitGuard guard(calls[rank]);
+    Channel<InBulk::none>::Memory memory;
+    Channel<InBulk::none> channel;
+    channel.begin(calls[rank], 0);
+    while (!channel.done()) {
+      if (!channel.step(calls[rank], memory, guard)) model::wait();
+      require(!guard.expired(), "another message");
+    }
+  }
+  void end() const {
+    for (std::size_t i = 0; i < kMessagesSent; ++i) {
+      require(buffers[0][i].low == buffers[1][i].low, "another message");
+    }
+  }
+  BlocksWorld& blocks;
+  std::array<std::array<Pack, kMessagesSent>, 2> buffers;
+  std::array<PairCall, 2> calls;
+};
+
+Named messages(PairWorld& world) {
+  return {"messages of a pair",
+          {[&] { world.begin(); },
+           {[&] { world.run(0); }, [&] { world.run(1); }},
+           [&] { world.end(); }},
+          {.preemptions = 1, .stale = 1}};
+}
+
 class GpuBlockOrders : public testing::Test {
  protected:
   BlocksWorld world_;
   std::uint32_t by_warp_ = 0;
+  PairWorld pair_{world_};
   std::array<PairCall, 2> bulk_{bulk_call(world_, 0), bulk_call(world_, 1)};
-  std::array<Named, 6> scenarios_{given_up(world_),   bulk(world_, bulk_),
-                                  rare_packs(world_), tiles(world_, by_warp_),
-                                  barriers(world_),   one_shot_calls(world_)};
+  std::array<Named, 7> scenarios_{
+      given_up(world_),        messages(pair_),  bulk(world_, bulk_),   rare_packs(world_),
+      tiles(world_, by_warp_), barriers(world_), one_shot_calls(world_)};
 };
 
 TEST_F(GpuBlockOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
@@ -279,7 +341,7 @@ TEST_F(GpuBlockOrders, EachIsNeeded) {
       "tests/memory_order/gpu_blocks_test.cpp", "collectives/kernels/pack.cuh",
       "collectives/kernels/wait.cuh",           "collectives/kernels/emptied.cuh",
       "collectives/kernels/exchange.cuh",       "collectives/kernels/pair_bulk.cuh",
-      "collectives/gpu/kernel_report.hpp"};
+      "collectives/kernels/pair.cuh",           "collectives/gpu/kernel_report.hpp"};
   // Another thread of the warp reads than the one whose fence follows, where there are 32.
   constexpr std::string_view kStronger[] = {"emptied.cuh read_in_block"};
   model::expect_needed(scenarios_, kSources, kStronger);
