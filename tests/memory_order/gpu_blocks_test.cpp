@@ -19,6 +19,7 @@
 #include "tests/memory_order/plain.hpp"
 #define GDRX_DEVICE_HEADER "tests/memory_order/device.hpp"
 #include "collectives/kernels/emptied.cuh"
+#include "collectives/kernels/move.cuh"
 #include "collectives/kernels/one_shot.cuh"
 #include "collectives/kernels/pair.cuh"
 #include "collectives/kernels/pair_bulk.cuh"
@@ -232,6 +233,41 @@ Named tiles(BlocksWorld& world, std::uint32_t& by_warp) {
           {.preemptions = 2, .stale = 1}};
 }
 
+// The same of a move, where the last warp also hears that the peer has entered.
+Named moves(BlocksWorld& world, std::array<std::uint32_t, 2>& by_warp, MoveCall& call) {
+  return {"tiles of a move",
+          {[&] {
+             world.begin(true);
+             spots[0].thread.x = 32;      // the second warp, which empties the slot
+             spots[1].thread.x = 64 + 1;  // of the last one, the thread for rank 1
+             by_warp = {};
+             static_cast<Call&>(call) = world.call(0);
+             call.tiles = 3;
+             call.receives[1] = {.bytes = 3 * sizeof(Pack), .width = 1, .channels = 1, .chunks = 3};
+           },
+           {[&] {
+              for (std::uint32_t tile = 0; tile < 3; ++tile) {
+                require(taken(world.arena(0), 0).low == tile, "another tile");
+                Emptied(by_warp.data(), 2).set(tile + 1);
+              }
+            },
+            [&] {
+              WaitGuard guard(call);
+              const Entry entry{};
+              Attendant(call, entry).attend(Emptied(by_warp.data(), 2), guard);
+            },
+            [&] {
+              const Pack entered = entered_of(call, 1, call.receives[1].bytes);
+              store_shared(&control_of(call, 0)->entered[0][1], entered);
+              for (std::uint32_t tile = 0; tile < 3; ++tile) {
+                while (emptied_by_peer(room_of(call, 1, 0), 0) < tile) model::wait();
+                send(world.arena(0), 0, {tile, 0});
+              }
+            }},
+           {}},
+          {.preemptions = 1, .stale = 1}};
+}
+
 // Three tiles of a message in bulk, by a ring of two: their bytes are no packs that say themselves
 // that they have come.
 PairCall bulk_call(const BlocksWorld& world, int rank) {
@@ -327,11 +363,14 @@ class GpuBlockOrders : public testing::Test {
  protected:
   BlocksWorld world_;
   std::uint32_t by_warp_ = 0;
+  std::array<std::uint32_t, 2> by_warps_{};
+  MoveCall move_;
   PairWorld pair_{world_};
   std::array<PairCall, 2> bulk_{bulk_call(world_, 0), bulk_call(world_, 1)};
-  std::array<Named, 7> scenarios_{
-      given_up(world_),        messages(pair_),  bulk(world_, bulk_),   rare_packs(world_),
-      tiles(world_, by_warp_), barriers(world_), one_shot_calls(world_)};
+  std::vector<Named> scenarios_{given_up(world_),   moves(world_, by_warps_, move_),
+                                messages(pair_),    bulk(world_, bulk_),
+                                rare_packs(world_), tiles(world_, by_warp_),
+                                barriers(world_),   one_shot_calls(world_)};
 };
 
 TEST_F(GpuBlockOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
@@ -341,7 +380,8 @@ TEST_F(GpuBlockOrders, EachIsNeeded) {
       "tests/memory_order/gpu_blocks_test.cpp", "collectives/kernels/pack.cuh",
       "collectives/kernels/wait.cuh",           "collectives/kernels/emptied.cuh",
       "collectives/kernels/exchange.cuh",       "collectives/kernels/pair_bulk.cuh",
-      "collectives/kernels/pair.cuh",           "collectives/gpu/kernel_report.hpp"};
+      "collectives/kernels/pair.cuh",           "collectives/kernels/move.cuh",
+      "collectives/gpu/kernel_report.hpp"};
   // Another thread of the warp reads than the one whose fence follows, where there are 32.
   constexpr std::string_view kStronger[] = {"emptied.cuh read_in_block"};
   model::expect_needed(scenarios_, kSources, kStronger);
