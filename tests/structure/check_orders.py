@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each source with atomics, or with fences of a GPU, has a line in tests/memory_order/sources.txt: the scenario that goes
 through its orders, or why there is none. A folder's line is for what one process keeps: a word of shared memory, which
-takes an atomic_ref, has a line of its own.
+takes an atomic_ref, has a line of its own. Where a scenario goes through orders, each has its reason beside it.
 
   check_orders.py ROOT
   check_orders.py --self-test
@@ -17,6 +17,17 @@ TABLE = TESTS + "/sources.txt"
 ATOMIC = re.compile(r"std::atomic|\batomic_ref\b|\b__atomic_|\bmemory_order_|\b(store|load)_shared|\bload_acquired\b|\bfence_system\b|_in_block\b"
                     r"|\b__threadfence|\basm volatile\(\s*\"[^\"]*\b(fence|mbarrier|acquire|release)\b")
 OF_OTHERS = re.compile(r"\batomic_ref\b|<(const )?std::atomic<[^>]*>\s*\*>|\b__atomic_|\bfence_system\b|\bload_acquired\b")
+
+
+STRONG = re.compile(r"\bmemory_order_(acquire|release|acq_rel|seq_cst)\b|\b(fence_system|load_acquired|raise_in_block|read_in_block)\(")
+NEAR = 4  # lines
+
+
+def without_reason(name, code):
+    """Orders stronger than relaxed without a comment beside them, or in the lines before."""
+    lines = code.split("\n")
+    return [f"{name}:{i + 1}: an order without its reason beside it" for i, line in enumerate(lines)
+            if STRONG.search(line.split("//")[0]) and not any("//" in near for near in lines[max(0, i - NEAR):i + 1])]
 
 
 def without_text(code):
@@ -39,6 +50,7 @@ def errors_of(root):
         folders = [row for row in rows if row.endswith("/") and name.startswith(row)]
         if name in rows:
             used.add(name)
+            errors += without_reason(name, path.read_text()) if "_test.cpp" in rows[name] else []
         elif not folders:
             errors.append(f"{name} has atomics: a line in {TABLE} says which scenario goes through them, or why none does")
         elif OF_OTHERS.search(code):
@@ -59,9 +71,12 @@ def errors_of(root):
 def self_test():
     """What has no line is found, and so is a line that says nothing."""
     word, member = "std::atomic_ref(at).load();\n", "std::atomic<int> at{0};\n"
+    strong = "std::atomic_ref(at).load(std::memory_order_acquire);\n"
     cases = [
         ({"shm/a.hpp": word}, {"shm/a.hpp": "a_test.cpp"}, {"a_test.cpp": "transport/shm/a.hpp"}, 0),
         ({"shm/a.hpp": word}, {}, {}, 1),
+        ({"shm/a.hpp": strong}, {"shm/a.hpp": "a_test.cpp"}, {"a_test.cpp": "transport/shm/a.hpp"}, 1),
+        ({"shm/a.hpp": "// why\n" + strong}, {"shm/a.hpp": "a_test.cpp"}, {"a_test.cpp": "transport/shm/a.hpp"}, 0),
         ({"shm/a.hpp": word}, {"shm/a.hpp": "a_test.cpp"}, {}, 1),
         ({"shm/a.hpp": word}, {"shm/a.hpp": "a_test.cpp"}, {"a_test.cpp": "transport/shm/b.hpp"}, 1),
         ({"shm/a.hpp": word}, {"shm/": "one process"}, {}, 2),
