@@ -27,12 +27,15 @@ class GpuFlags {
   /// How often in the running call.
   std::uint64_t count(gpu::Signal what) const noexcept {
     const auto at = static_cast<std::size_t>(what);
+    // acquire: pairs with the fence in front of the GPU's store, so that what it wrote is seen, and
+    // what it read is written over after that
     return std::atomic_ref(flags_.signals[at]).load(std::memory_order_acquire) - before_[at];
   }
   /// What was written before it is there for the GPU.
   void allow(gpu::WaitFlag what) noexcept {
     const auto at = static_cast<std::size_t>(what);
     std::atomic_ref allowed(flags_.wait_flags[at]);
+    // relaxed: nobody else writes it. release: pairs with the GPU's ld.acquire.sys
     allowed.store(allowed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     ++allowed_[at];
   }

@@ -23,8 +23,11 @@ class Writing {
  public:
   explicit Writing(ArenaLine& line) : line_(line) {
     thread_local const std::int32_t self = own_thread();
+    // seq_cst: before the kernel looks at a gate, so that either it finds the gate closed, or who
+    // closed it finds this. Its lock of the memory map would do, as kernels are today.
     line.writing.store(self, std::memory_order_seq_cst);
   }
+  // release: what was written, was before whoever waits for this uses his memory anew
   ~Writing() { line_.writing.store(0, std::memory_order_release); }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
@@ -65,7 +68,8 @@ ArenaExecution::~ArenaExecution() {
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (rank == self_) continue;
     const std::int32_t process = call_.processes[static_cast<std::size_t>(rank)].pid;
-    // seq_cst: of a write that the kernel began before the gate was closed, this is seen
+    // seq_cst: of a write that the kernel began before the gate was closed, this is seen. Acquire
+    // is in it: a write that has ended is there.
     while (const std::int32_t writer = layout_.line(rank).writing.load(std::memory_order_seq_cst)) {
       if (!is_running(process, writer) || std::chrono::steady_clock::now() > until) break;
       std::this_thread::sleep_for(std::chrono::microseconds(100));

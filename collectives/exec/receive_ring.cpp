@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-
 namespace gdrx::exec {
 namespace {
 
@@ -79,9 +77,8 @@ std::uint64_t ReceiveRing::consume(Rank peer, std::uint32_t lane_number) noexcep
 }
 
 std::uint64_t ReceiveRing::credit(Rank peer, std::uint32_t lane_number) const noexcept {
-  // A NIC may write it at any moment; what it guards (our right to overwrite a slot) needs no more.
-  auto* word = reinterpret_cast<std::uint64_t*>(base_ + shape_.credit_offset(peer, lane_number));
-  return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
+  return credit_in(
+      *reinterpret_cast<std::uint64_t*>(base_ + shape_.credit_offset(peer, lane_number)));
 }
 
 const MessageHeader* ReceiveRing::find_stray(const CallSignature& mine, Rank& peer) const noexcept {

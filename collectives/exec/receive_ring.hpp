@@ -6,6 +6,7 @@
 // that send to us. Memory is reserved for every peer and touched only for those that send.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,12 @@ struct RingShape {
 
 constexpr std::uint32_t make_immediate(std::uint32_t lane, std::uint32_t slot) noexcept {
   return lane << 8 | slot;
+}
+
+/// A NIC, or a process that maps the word, may write it at any moment.
+inline std::uint64_t credit_in(std::uint64_t& word) noexcept {
+  // acquire: what the peer has consumed, it read before this rank writes over it
+  return std::atomic_ref(word).load(std::memory_order_acquire);
 }
 
 /// Used by the thread that drives the communicator.

@@ -14,6 +14,7 @@
 #include "collectives/gpu/cuda_timer.hpp"
 #include "collectives/gpu/error.hpp"
 #include "collectives/gpu/exportable_memory.hpp"
+#include "collectives/gpu/kernel_report.hpp"
 #include "collectives/gpu/lowering.hpp"
 #include "collectives/gpu/on_device.hpp"
 #include "collectives/gpu/preload.hpp"
@@ -345,8 +346,8 @@ Result<std::unique_ptr<Memory>> CudaPath::allocate(std::uint64_t bytes) {
 }
 
 KernelError CudaPath::kernel_error() const noexcept {
-  const volatile Report& report = *held_->report;
-  if (report.failed == 0) return {};
+  if (!has_given_up(*held_->report)) return {};
+  const Report& report = *held_->report;
   const std::uint32_t stage = report.stage < std::size(kStages) ? report.stage : 0;
   return {true,
           Rank{static_cast<std::int32_t>(report.peer)},

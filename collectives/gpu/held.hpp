@@ -4,7 +4,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "collectives/gpu/arena.hpp"
 #include "collectives/gpu/device_wait.hpp"
+#include "collectives/gpu/kernel_report.hpp"
 #include "collectives/gpu/pooled_memory.hpp"
 #include "collectives/gpu/room_of_gpu.hpp"
 #include "collectives/gpu/windows.hpp"
@@ -39,13 +39,8 @@ struct Held final : DeviceWait::Kept {
   }
 
   /// Any thread, as has_failed(): every wait of the path's kernels ends.
-  void fail() noexcept {
-    std::atomic_ref<std::uint32_t>(report->abort).store(1, std::memory_order_relaxed);
-  }
-  bool has_failed() const noexcept {
-    return report != nullptr &&
-           std::atomic_ref<std::uint32_t>(report->abort).load(std::memory_order_relaxed) != 0;
-  }
+  void fail() noexcept { end_waits(*report); }
+  bool has_failed() const noexcept { return report != nullptr && waits_have_ended(*report); }
 
   int device;
   bool met = false;  // all ranks have connected: from then on a peer's kernels may write to `own`

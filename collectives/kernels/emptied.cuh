@@ -40,7 +40,7 @@ class Emptied {
       told = now;
       __syncwarp();
       if (threadIdx.x % 32 != 0) continue;
-      fence_system();
+      fence_system();  // what the warps emptied, is empty before the peer's block sends again
       store_shared(room, std::uint64_t{call} << 32 | told);
     }
   }
@@ -52,6 +52,7 @@ class Emptied {
 
 /// How many tiles of this call the peer's block has emptied.
 __device__ __forceinline__ std::uint32_t emptied_by_peer(const Room* room, std::uint32_t call) {
+  // acquire: pairs with the fence of tell(), so that what is sent comes behind the emptying
   const std::uint64_t word = load_acquired(room);
   return word >> 32 == call ? static_cast<std::uint32_t>(word) : 0;
 }

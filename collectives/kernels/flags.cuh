@@ -29,7 +29,7 @@ class Stop {
   __device__ __forceinline__ void signal(std::uint32_t what, const CallRecord& record) {
     if (!first()) return;
     if ((what & bit_of(Signal::begun)) != 0) flags_->record = record;
-    fence_system();
+    fence_system();  // pairs with the host's acquire: a release for all that is told below
 #pragma unroll
     for (int i = 0; i < kSignals; ++i) {
       if ((what >> i & 1) == 0) continue;
@@ -43,6 +43,7 @@ class Stop {
     if (!first()) return;
     const auto at = static_cast<int>(what);
     const std::uint64_t wanted = (what == WaitFlag::add ? counts_.taken[0] : counts_.taken[1]) + 1;
+    // acquire: pairs with the host's release, so that what the network has written is seen
     while (load_acquired(flags_->wait_flags + at) < wanted &&
            guard.keep_waiting_without_end(call_.rank)) {
     }

@@ -28,7 +28,7 @@ inline __device__ __noinline__ void send_rare(std::uint8_t* arena, std::uint32_t
   if (value.high == kSentinelHigh || value.high == kEscapeHigh) {
     const std::uint32_t meaning = value.high == kSentinelHigh ? 1 : 2;
     store_shared(escape_of(arena, slot), meaning);
-    fence_system();
+    fence_system();  // the byte is there before the pack that has it read
     value.high = kEscapeHigh;
   }
   store_shared(slot_of(arena, slot), value);
@@ -37,7 +37,7 @@ inline __device__ __noinline__ void send_rare(std::uint8_t* arena, std::uint32_t
 inline __device__ __noinline__ Pack receive_rare(std::uint8_t* arena, std::uint32_t slot,
                                                  Pack value) {
   if (value.high != kEscapeHigh) return value;
-  fence_system();
+  fence_system();  // pairs with the sender's: the byte is no older than the pack
   const std::uint32_t meaning = load_shared(escape_of(arena, slot));
   return {kSentinelLow, meaning == 1 ? kSentinelHigh : kEscapeHigh};
 }

@@ -197,6 +197,7 @@ class Channel {
   }
 
   __device__ __forceinline__ void ask(const PairCall& call) {
+    // acquire: pairs with the fence of tell(), so that what is sent comes behind the emptying
     known_ = static_cast<std::uint32_t>(load_acquired(told(call, call.rank, peer_)));
   }
 
@@ -314,7 +315,7 @@ class Channel {
     known_ = position_;
     __syncwarp();
     if (lane() != 0) return;
-    fence_system();
+    fence_system();  // what this warp emptied, is empty before the sender knows
     store_shared(told(call, peer_, call.rank), std::uint64_t{position_});
   }
 

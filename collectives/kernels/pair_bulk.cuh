@@ -60,7 +60,7 @@ class TileRing {
                                        std::uint32_t channel) const {
     __syncwarp();
     if (threadIdx.x % 32 != 0) return;
-    fence_system();
+    fence_system();  // what the warp wrote into tiles, or read of them, was before the word
     if (sends) {
       tell_filled(call, peer, channel);
     } else {
@@ -98,6 +98,7 @@ class TileRing {
                                       std::uint32_t channel) {
     const std::uint64_t at = sends ? kTilesTakenAt : kTilesComeAt;
     const std::uint32_t least = sends ? count_ - call.channels.tiles : count_;
+    // acquire: pairs with the fence of tell(): a tile is read, or written again, after that
     const auto told =
         static_cast<std::uint32_t>(load_acquired(word<Tiles>(call, at, call.rank, peer, channel)));
     known_ = least + __reduce_min_sync(~0U, told - least);

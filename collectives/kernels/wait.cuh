@@ -84,8 +84,8 @@ class WaitGuard {
     report->mine.high = mine.high;
     report->theirs.low = theirs.low;
     report->theirs.high = theirs.high;
-    fence_system();
-    report->failed = 1;
+    fence_system();  // pairs with the host's acquire: the report is whole
+    store_shared(&call.report->failed, 1U);
     report->abort = 1;
   }
 
@@ -236,6 +236,7 @@ __device__ __forceinline__ Entry entry_barrier(const Call& call, Control* contro
     announcement.make(calls, mine);
   } else {
     if (!is_of(owner, call.owner)) end_thread();
+    // What this rank gives, and the call before, are behind it for who reads what is announced.
     if (block_of_call() == 0 && peer < call.ranks) fence_system();
     announcement.make(calls, mine);
     if (peer < call.ranks && peer != call.rank) {
@@ -247,7 +248,7 @@ __device__ __forceinline__ Entry entry_barrier(const Call& call, Control* contro
         guard.fail(peer, mine, seen);
       }
       guard.arrived();
-      fence_system();
+      fence_system();  // pairs with the peer's: what it gives is read after its word
     }
     if (__syncthreads_or(guard.expired()) != 0) guard.give_up();
   }
@@ -272,12 +273,12 @@ __device__ __forceinline__ void exit_barrier(const Call& call, const Entry& entr
   const int peer = static_cast<int>(threadIdx.x);
   if (peer >= call.ranks || peer == call.rank) return;
   const std::uint32_t done = entry.calls + 1;
-  fence_system();
+  fence_system();  // what the block wrote and read, was before the peer sees the word
   store_shared(left_of(call, peer) + call.rank, done);
   while (before(load_shared(left_of(call, call.rank) + peer), done) &&
          guard.keep_waiting(peer, Stage::leaving, block_of_call())) {
   }
-  fence_system();
+  fence_system();  // pairs with the peer's: what follows is after what it wrote and read
 }
 
 /// The last block to come here opens the next call: every block has read what it changes. Early in

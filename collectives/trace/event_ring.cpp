@@ -89,8 +89,10 @@ Ring::Reading Ring::read() const {
   for (std::uint64_t number = begin; number < end; ++number) {
     const Slot& slot = slots_[number % slots_.size()];
     std::array<std::uint64_t, kWords> words{};
+    // acquire: pairs with the last store of add(), so that the words are no older than the version
     const std::uint64_t before = slot.version.load(std::memory_order_acquire);
-    words[kLength] = slot.words[kLength].load(std::memory_order_acquire);  // first: see set()
+    // acquire: pairs with set(), so that its beginning is read behind its length
+    words[kLength] = slot.words[kLength].load(std::memory_order_acquire);
     for (std::size_t i = 0; i < kWords; ++i) {
       if (i != kLength) words[i] = slot.words[i].load(std::memory_order_relaxed);
     }

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <string>
 
+#include "plugin/stats/place.hpp"
+
 namespace gdrx::stats {
 
 inline constexpr std::uint32_t kMagic = 0x73786467;  // "gdxs"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::size_t kConnections = 1024;
 inline constexpr std::size_t kBuckets = 24;  // latency: below 2^i us
 
@@ -29,15 +31,13 @@ class Counter {
 };
 static_assert(sizeof(Counter) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-enum class Way : std::uint32_t { none = 0, send = 1, receive = 2 };
-
 /// One connection. Its slot is used again after it has closed.
 struct alignas(64) Connection {
-  std::atomic<std::uint32_t> way{0};  // Way; set last
-  std::uint32_t index = 0;
-  std::array<char, 48> peer{};
-  std::array<char, 48> device{};
-  std::array<char, 48> path{};  // "ucx: posix, cma"
+  Place place;
+  std::atomic<std::uint32_t> index{0};
+  Label peer;
+  Label device;
+  Label path;  // "ucx: posix, cma"
   Counter messages;
   Counter bytes;
   Counter small;                          // messages of one chunk
@@ -48,6 +48,17 @@ struct alignas(64) Connection {
   Counter stalls;                         // reported
   Counter open;                           // requests under way
   std::array<Counter, kBuckets> latency;  // from the request to its completion
+
+  /// As at first, but for its place.
+  void clear() noexcept {
+    index.store(0, std::memory_order_relaxed);
+    for (Label* label : {&peer, &device, &path}) label->put({});
+    for (Counter* counter :
+         {&messages, &bytes, &small, &chunks, &direct, &eager, &waits, &stalls, &open}) {
+      counter->set(0);
+    }
+    for (Counter& bucket : latency) bucket.set(0);
+  }
 };
 
 struct Page {

@@ -40,10 +40,10 @@ constexpr Metric kMetrics[] = {
 };
 
 /// A peer's name comes from an address, but nothing that goes into quotes is taken for granted.
-template <std::size_t kSize>
-std::string quoted(const std::array<char, kSize>& text) {
+std::string quoted(const Label& label) {
+  const auto text = label.get();
   std::string out;
-  for (const char c : printable_ascii({text.data(), strnlen(text.data(), kSize)})) {
+  for (const char c : printable_ascii({text.data(), strnlen(text.data(), text.size())})) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
@@ -51,11 +51,11 @@ std::string quoted(const std::array<char, kSize>& text) {
 }
 
 std::string labels(int pid, const Connection& one) {
-  const bool sends = one.way.load(std::memory_order_acquire) == static_cast<unsigned>(Way::send);
+  const bool sends = one.place.way() == Way::send;
   return fmt::format(
       "pid=\"{}\",connection=\"{}\",way=\"{}\",peer=\"{}\",device=\"{}\",path=\"{}\"", pid,
-      one.index, sends ? "send" : "receive", quoted(one.peer), quoted(one.device),
-      quoted(one.path));
+      one.index.load(std::memory_order_relaxed), sends ? "send" : "receive", quoted(one.peer),
+      quoted(one.device), quoted(one.path));
 }
 
 void latency(std::string& out, int pid, const std::vector<const Connection*>& open) {
@@ -91,9 +91,13 @@ Result<std::shared_ptr<const Page>> open_page(const std::string& path) {
   const auto page = std::make_shared<Page>();
   struct stat found {};
   const bool known = fstat(fd, &found) == 0;
-  const bool whole = known && S_ISREG(found.st_mode) &&
-                     found.st_size == static_cast<off_t>(sizeof(Page)) &&
-                     pread(fd, page.get(), sizeof(Page), 0) == static_cast<ssize_t>(sizeof(Page));
+  const auto before = std::make_unique<Page>();
+  const auto after = std::make_unique<Page>();
+  const bool whole =
+      known && S_ISREG(found.st_mode) && found.st_size == static_cast<off_t>(sizeof(Page)) &&
+      read_steadily(*page, *before, *after, [fd](Page& to) {
+        return pread(fd, static_cast<void*>(&to), sizeof to, 0) == static_cast<ssize_t>(sizeof to);
+      });
   close(fd);
   const uid_t reader = geteuid();
   if (known && reader != 0 && found.st_uid != 0 && found.st_uid != reader) {
@@ -118,7 +122,7 @@ std::string prometheus(const Page& page) {
   std::string out;
   std::vector<const Connection*> open;
   for (const Connection& one : page.connection) {
-    if (one.way.load(std::memory_order_acquire) != 0) open.push_back(&one);
+    if (one.place.way() != Way::none) open.push_back(&one);
   }
   const auto whole = [&](const char* name, const char* help, const Counter& counter) {
     out += fmt::format("# HELP gdrx_net_{0} {1}\n# TYPE gdrx_net_{0} counter\n", name, help);

@@ -26,12 +26,6 @@ std::atomic<Page*> current{&nobody};
 Connection spare;
 std::mutex mutex;
 
-template <std::size_t kSize>
-void put(std::array<char, kSize>& to, std::string_view text) {
-  to.fill('\0');
-  std::copy_n(text.begin(), std::min(text.size(), kSize - 1), to.begin());
-}
-
 std::string own_path;  // where this process's page is; under the mutex
 
 // The page of a process that has ended is removed; true: the name is free. Process numbers say
@@ -140,22 +134,20 @@ Connection& take(Way way, std::uint32_t index, std::string_view peer, std::strin
   Page& all = page();
   all.connections.add(1);
   for (Connection& one : all.connection) {
-    if (one.way.load(std::memory_order_relaxed) != 0) continue;
-    one.~Connection();
-    new (&one) Connection;
-    one.index = index;
-    put(one.peer, peer);
-    put(one.device, device);
-    put(one.path, path);
-    one.way.store(static_cast<std::uint32_t>(way), std::memory_order_release);
+    if (!one.place.is_free()) continue;
+    one.place.begin();
+    one.clear();
+    one.index.store(index, std::memory_order_relaxed);
+    one.peer.put(peer);
+    one.device.put(device);
+    one.path.put(path);
+    one.place.began(way);
     return one;
   }
   all.full.add(1);
   return spare;
 }
 
-void give_back(Connection& connection) noexcept {
-  connection.way.store(0, std::memory_order_release);
-}
+void give_back(Connection& connection) noexcept { connection.place.end(); }
 
 }  // namespace gdrx::stats

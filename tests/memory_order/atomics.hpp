@@ -22,6 +22,13 @@ class Operations {
   void store(T value, Order order, From from) const {
     model::store(at_, bits(*at_), bits(value), order, from);
   }
+  bool compare(T& expected, T next, Order order, Order failure, From from) const {
+    const T read =
+        back(model::compare(at_, bits(*at_), bits(expected), bits(next), order, failure, from));
+    if (bits(read) == bits(expected)) return true;
+    expected = read;
+    return false;
+  }
   template <class Next>
   T change(const Next& next, Order order, From from) const {
     return back(model::exchange(
@@ -70,6 +77,14 @@ class model_atomic_ref {
              From from = From::current()) const noexcept {
     return at_.change([&](T before) { return static_cast<T>(before | value); }, order, from);
   }
+  T fetch_add(T value, Order order = memory_order_seq_cst,
+              From from = From::current()) const noexcept {
+    return at_.change([&](T before) { return static_cast<T>(before + value); }, order, from);
+  }
+  bool compare_exchange_strong(T& expected, T next, Order order, Order failure,
+                               From from = From::current()) const noexcept {
+    return at_.compare(expected, next, order, failure, from);
+  }
 
  private:
   gdrx::model::Operations<T> at_;
@@ -81,11 +96,21 @@ class model_atomic {
   using Order = memory_order;
   using From = source_location;
   static constexpr bool is_always_lock_free = true;
+  model_atomic() noexcept = default;
+  model_atomic(T value) noexcept : value_(value) {}
   T load(Order order = memory_order_seq_cst, From from = From::current()) const noexcept {
     return model_atomic_ref<T>(value_).load(order, from);
   }
   void store(T value, Order order = memory_order_seq_cst, From from = From::current()) noexcept {
     model_atomic_ref<T>(value_).store(value, order, from);
+  }
+  T fetch_add(T value, Order order = memory_order_seq_cst, From from = From::current()) noexcept {
+    return model_atomic_ref<T>(value_).fetch_add(value, order, from);
+  }
+  bool compare_exchange_strong(T& expected, T next, Order order, Order failure,
+                               From from = From::current()) noexcept {
+    return model_atomic_ref<T>(value_).compare_exchange_strong(expected, next, order, failure,
+                                                               from);
   }
 
  private:

@@ -279,9 +279,12 @@ class ExecOrders : public testing::Test {
 TEST_F(ExecOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(ExecOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"pair_ring.", "arena_seat.", "arena_layout."};
+  constexpr std::string_view kSources[] = {
+      "collectives/exec/pair_ring.hpp",    "collectives/exec/pair_ring.cpp",
+      "collectives/exec/arena_seat.hpp",   "collectives/exec/arena_seat.cpp",
+      "collectives/exec/arena_layout.hpp", "collectives/exec/arena_layout.cpp"};
   // Of withdraw(): it also orders stores around the cache.
-  constexpr std::string_view kStronger[] = {"pair_ring.hpp"};
+  constexpr std::string_view kStronger[] = {"pair_ring.hpp fence"};
   model::expect_needed(scenarios_, kSources, kStronger);
 }
 

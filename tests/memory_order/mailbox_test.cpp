@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mailbox of shared memory, as its source stands, on a machine that orders nothing by itself.
+// The mailbox of shared memory, and credits in it, as their sources stand, on a machine that orders
+// nothing by itself.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,11 +8,16 @@
 #include <bit>
 #include <span>
 
+#include "collectives/exec/call_signature.hpp"
+#include "gdrx/transport.hpp"
 #include "tests/memory_order/orders.hpp"
 // Behind all that has real atomics:
 #include "tests/memory_order/atomics.hpp"
 #define shm model_shm  // the library has the others
+#define credit_in model_credit_in
+#include "collectives/exec/receive_ring.hpp"
 #include "transport/shm/mailbox.hpp"
+#include "transport/shm/put.hpp"
 
 namespace gdrx::shm {
 namespace {
@@ -31,6 +37,7 @@ struct World {
   std::array<Event, 2> written;
   Event read;
   std::uint64_t heard = 0;
+  std::uint64_t credit = 0;
 
   // Locations are of the model: what lies in memory stays zero.
   void begin() {
@@ -96,16 +103,35 @@ Named bell(World& world) {
           {.preemptions = 3, .stale = 3}};
 }
 
+// A slot is written again once its reader says so.
+Named credit(World& world) {
+  return {"a credit",
+          {[&] { world.begin(); },
+           {[&] {
+              while (exec::credit_in(world.credit) == 0) model::wait();
+              require(knows(world.read), "a slot is written over that is read");
+            },
+            [&] {
+              world.read = happen();
+              const std::uint64_t consumed = 1;
+              const WriteOp op{.header = std::as_bytes(std::span(&consumed, 1)), .payload = {}};
+              put(op, reinterpret_cast<std::byte*>(&world.credit));
+            }},
+           {}},
+          {.preemptions = 3, .stale = 3}};
+}
+
 class MailboxOrders : public testing::Test {
  protected:
   World world_;
-  std::vector<Named> scenarios_{words(world_), bell(world_)};
+  std::vector<Named> scenarios_{words(world_), bell(world_), credit(world_)};
 };
 
 TEST_F(MailboxOrders, EveryRunIsRight) { model::expect_right(scenarios_); }
 
 TEST_F(MailboxOrders, EachIsNeeded) {
-  constexpr std::string_view kSources[] = {"mailbox."};
+  constexpr std::string_view kSources[] = {"transport/shm/mailbox.hpp", "transport/shm/put.hpp",
+                                           "collectives/exec/receive_ring.hpp"};
   model::expect_needed(scenarios_, kSources);
 }
 

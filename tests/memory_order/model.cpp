@@ -10,31 +10,14 @@
 #include <memory>
 #include <tuple>
 
+#include "tests/memory_order/history.hpp"
+
 namespace gdrx::model {
 namespace {
 
 constexpr std::size_t kStack = 256 * 1024;  // of a thread
-constexpr int kMoreWaits = 2;  // of a thread while nothing is stored, than old values may be taken
-
-// What a thread knows: events of each thread, and of each location the oldest value it may take.
-struct View {
-  std::array<std::uint32_t, kThreads> events{};
-  std::vector<std::uint32_t> oldest;
-
-  std::uint32_t& of(std::size_t location) {
-    if (oldest.size() <= location) oldest.resize(location + 1);
-    return oldest[location];
-  }
-  void join(const View& other) {
-    for (std::size_t i = 0; i < kThreads; ++i) events[i] = std::max(events[i], other.events[i]);
-    for (std::size_t i = 0; i < other.oldest.size(); ++i) of(i) = std::max(of(i), other.oldest[i]);
-  }
-};
-
-struct Message {
-  std::uint64_t value;
-  View view;  // what an acquire of it learns
-};
+constexpr const char* kFenceOfGpu = "fence_system";
+constexpr std::string_view kForEver = "a thread waits for ever";
 
 struct Thread {
   View now;
@@ -43,41 +26,7 @@ struct Thread {
   ucontext_t context{};
   bool ended = false;
   bool newest = false;  // its next load takes the newest value
-  int waits = 0;
-};
-
-bool acquires(std::memory_order order) {
-  return order == std::memory_order_acquire || order == std::memory_order_acq_rel ||
-         order == std::memory_order_seq_cst || order == std::memory_order_consume;
-}
-bool releases(std::memory_order order) {
-  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
-         order == std::memory_order_seq_cst;
-}
-
-// Choices of a run, and which run is next: depth first.
-class Choices {
- public:
-  std::size_t take(std::size_t options) {
-    if (options == 1) return 0;
-    if (at_ == path_.size()) path_.push_back({0, options});
-    return path_[at_++].chosen;
-  }
-  bool next() {
-    at_ = 0;
-    while (!path_.empty() && path_.back().chosen + 1 == path_.back().options) path_.pop_back();
-    if (path_.empty()) return false;
-    ++path_.back().chosen;
-    return true;
-  }
-
- private:
-  struct Choice {
-    std::size_t chosen;
-    std::size_t options;
-  };
-  std::vector<Choice> path_;
-  std::size_t at_ = 0;
+  int waits = 0;        // since anything was stored
 };
 
 class Run {
@@ -96,6 +45,7 @@ class Run {
   }
 
   View& now() { return threads_[current_].now; }
+  std::size_t self() const { return current_; }
   Event happen() { return {current_, ++now().events[current_]}; }
   bool knows(const Event& event) { return now().events[event.thread] >= event.number; }
 
@@ -107,15 +57,11 @@ class Run {
 
   void wait() {
     Thread& self = threads_[current_];
-    const Others others = runnable_but_self();
-    if (++self.waits > limits_.stale + kMoreWaits) {
-      for (std::size_t i = 0; i < others.count; ++i) {
-        if (threads_[others.at[i]].waits == 0) leave();  // that one may still store something
-      }
-      require(false, "a thread waits for ever");
-    }
+    ++self.waits;
     self.newest = true;
-    if (others.count != 0) go_to(others.at[choices_.take(others.count)]);
+    const Others others = runnable_but_self();
+    require(others.count != 0 || !sleeps(self), kForEver);
+    if (others.count != 0) go_to(others.after(current_));
   }
 
   // Before each operation another thread may have its turn. Nothing on the heap is held over that:
@@ -169,6 +115,18 @@ class Run {
     return read.value;
   }
 
+  // Looks at the newest value alone, also where it is another.
+  std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
+                        std::memory_order order, std::memory_order failure) {
+    const std::size_t location = location_of(at, first);
+    if (messages_[location].back().value == expected) {
+      return exchange(
+          at, first, [next](std::uint64_t) { return next; }, order);
+    }
+    threads_[current_].newest = true;
+    return load(at, first, failure);
+  }
+
   void fence(std::memory_order order) {
     Thread& self = threads_[current_];
     if (acquires(order)) self.now.join(self.pending);
@@ -210,7 +168,10 @@ class Run {
     scenario_.threads[current_]();
     threads_[current_].ended = true;
     const Others others = runnable_but_self();
-    if (others.count == 0) setcontext(&main_);
+    if (others.count == 0) {
+      for (const Thread& thread : threads_) require(thread.ended, kForEver);
+      setcontext(&main_);
+    }
     current_ = others.at[choices_.take(others.count)];
     setcontext(&threads_[current_].context);
   }
@@ -227,14 +188,25 @@ class Run {
     swapcontext(&threads_[self].context, &threads_[other].context);
   }
 
+  // It has looked again since anything was stored, and it was no old value that it saw.
+  bool sleeps(const Thread& thread) const { return thread.waits > 1 + stale_; }
+
   struct Others {
     std::array<std::size_t, kThreads> at{};
     std::size_t count = 0;
+
+    std::size_t after(std::size_t thread) const {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (at[i] > thread) return at[i];
+      }
+      return at[0];
+    }
   };
   Others runnable_but_self() const {
     Others others;
     for (std::size_t i = 0; i < threads_.size(); ++i) {
-      if (i != current_ && !threads_[i].ended) others.at[others.count++] = i;
+      if (i != current_ && !threads_[i].ended && !sleeps(threads_[i]))
+        others.at[others.count++] = i;
     }
     return others;
   }
@@ -260,18 +232,46 @@ class Run {
     return found->second;
   }
 
+  // `read`: by the same operation, which changes that.
   void append(std::size_t location, std::uint64_t value, std::memory_order order,
               const View* read) {
     Thread& self = threads_[current_];
     if (order == std::memory_order_seq_cst) self.now.join(all_);
     auto& messages = messages_[location];
-    self.now.of(location) = static_cast<std::uint32_t>(messages.size());
-    Message message{value, releases(order) ? self.now : self.released};
-    message.view.of(location) = static_cast<std::uint32_t>(messages.size());
+    const std::size_t place = read != nullptr ? messages.size() : place_in(location);
+    if (place != messages.size()) make_room(location, place);
+    self.now.of(location) = static_cast<std::uint32_t>(place);
+    Message message{value, releases(order) ? self.now : self.released, read != nullptr};
+    message.view.of(location) = static_cast<std::uint32_t>(place);
     if (read != nullptr) message.view.join(*read);  // of a release sequence
-    messages.push_back(std::move(message));
-    for (Thread& thread : threads_) thread.waits = 0;
+    const bool is_news = value != messages.back().value;
+    messages.insert(messages.begin() + static_cast<std::ptrdiff_t>(place), std::move(message));
+    for (Thread& thread : threads_) {
+      if (is_news) thread.waits = 0;
+    }
     if (order == std::memory_order_seq_cst) all_.join(self.now);
+  }
+
+  // At the end, or before what others have stored and this thread does not know.
+  std::size_t place_in(std::size_t location) {
+    const auto& messages = messages_[location];
+    const std::size_t end = messages.size();
+    const std::size_t least = threads_[current_].now.of(location) + 1;
+    if (stale_ == limits_.stale || least == end) return end;
+    const auto place = least + choices_.take(end - least + 1);
+    if (place == end || messages[place].changes) return end;
+    ++stale_;
+    return place;
+  }
+  void make_room(std::size_t location, std::size_t place) {
+    const auto move = [&](View& view) {
+      if (view.of(location) >= place) ++view.of(location);
+    };
+    for (Thread& thread : threads_) move(thread.now), move(thread.pending), move(thread.released);
+    for (auto& messages : messages_) {
+      for (Message& message : messages) move(message.view);
+    }
+    move(all_);
   }
 
   const Scenario& scenario_;
@@ -317,6 +317,7 @@ std::string to_string(std::memory_order order) {
 }
 
 std::vector<std::memory_order> weaker(std::string_view operation, std::memory_order order) {
+  if (operation == kFenceOfGpu) return {std::memory_order_relaxed};
   const bool reads = operation != "store";
   const bool writes = operation != "load";
   if (order == std::memory_order_seq_cst && reads && writes) return {std::memory_order_acq_rel};
@@ -338,6 +339,7 @@ Outcome explore(const Scenario& scenario, const Limits& limits, const Weakened* 
   return outcome;
 }
 
+std::size_t self() { return run->self(); }
 Event happen() { return run->happen(); }
 bool knows(const Event& event) { return run->knows(event); }
 void require(bool holds, std::string_view what) { run->require(holds, what); }
@@ -353,11 +355,19 @@ void store(void* at, std::uint64_t first, std::uint64_t value, std::memory_order
 }
 std::uint64_t exchange(void* at, std::uint64_t first,
                        const std::function<std::uint64_t(std::uint64_t)>& next,
-                       std::memory_order order, std::source_location from) {
-  return run->exchange(at, first, next, run->begin("exchange", order, from));
+                       std::memory_order order, std::source_location from, const char* operation) {
+  return run->exchange(at, first, next, run->begin(operation, order, from));
+}
+std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
+                      std::memory_order order, std::memory_order failure,
+                      std::source_location from) {
+  return run->compare(at, first, expected, next, run->begin("compare", order, from), failure);
 }
 void fence(std::memory_order order, std::source_location from) {
   run->fence(run->begin("fence", order, from));
+}
+void fence_of_gpu(std::source_location from) {
+  run->fence(run->begin(kFenceOfGpu, std::memory_order_acq_rel, from));
 }
 
 }  // namespace gdrx::model

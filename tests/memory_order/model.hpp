@@ -4,8 +4,9 @@
 // A location keeps all values that were stored to it. A load may take any of them that is not older
 // than what its thread has to know: that it took or stored there before, or that was published to
 // it. Release, acquire, fences and seq_cst publish as in C++20 ([intro.races]); a seq_cst operation
-// is as one between two fences of all threads, which is stronger than C++ asks for. Stores take
-// their place in the order of execution, so loads that take what is stored only later are not seen.
+// is as one between two fences of all threads, which is stronger than C++ asks for. A store comes
+// behind all that its thread knows, and else anywhere in its location's order. Loads that take what
+// is stored only later are not seen.
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,7 @@ struct Scenario {
 
 struct Limits {
   int preemptions = 2;  // turns that are taken from a thread which could go on
-  int stale = 2;        // loads that take another value than the newest
+  int stale = 2;        // loads that take another value than the newest, stores that become none
   std::size_t runs = 2'000'000;
 };
 
@@ -57,6 +58,8 @@ inline constexpr std::size_t kThreads = 3;
 
 // From within a thread.
 
+/// Which of the scenario's threads this is.
+std::size_t self();
 /// Something that this thread did, such as a plain read or write.
 struct Event {
   std::size_t thread = 0;
@@ -79,7 +82,14 @@ void store(void* at, std::uint64_t first, std::uint64_t value, std::memory_order
 /// Reads the newest value and stores `next` of it; the value that was read.
 std::uint64_t exchange(void* at, std::uint64_t first,
                        const std::function<std::uint64_t(std::uint64_t)>& next,
-                       std::memory_order order, std::source_location from);
+                       std::memory_order order, std::source_location from,
+                       const char* operation = "exchange");
+/// The same where the newest value is `expected`; else a load. `order` may be weakened.
+std::uint64_t compare(void* at, std::uint64_t first, std::uint64_t expected, std::uint64_t next,
+                      std::memory_order order, std::memory_order failure,
+                      std::source_location from);
 void fence(std::memory_order order, std::source_location from);
+/// PTX has but fence.acq_rel: weakened by a step it is gone.
+void fence_of_gpu(std::source_location from);
 
 }  // namespace gdrx::model

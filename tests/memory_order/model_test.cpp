@@ -78,6 +78,37 @@ TEST_F(Model, OneLocationNeverGoesBack) {
                     [&] { left_ = x_.load(kRelaxed), right_ = x_.load(kRelaxed); }, 2, 1));
 }
 
+TEST_F(Model, AStoreComesBehindWhatItsThreadKnowsAndNothingElse) {
+  const auto run = [&](std::memory_order store, std::memory_order load) {
+    return ends([&, store] { x_.store(2, kRelaxed), y_.store(1, store); },
+                [&, load] {
+                  left_ = y_.load(load);
+                  x_.store(1, kRelaxed);
+                  right_ = x_.load(kRelaxed);
+                },
+                1, 2);
+  };
+  EXPECT_FALSE(run(kRelease, kAcquire));
+  EXPECT_TRUE(run(kRelaxed, kAcquire));
+  EXPECT_TRUE(run(kRelease, kRelaxed));
+  EXPECT_FALSE(ends([&] { x_.store(1, kRelaxed), left_ = x_.load(kRelaxed); },
+                    [&] { x_.store(2, kRelaxed), right_ = x_.load(kRelaxed); }, 2, 1));
+}
+
+TEST_F(Model, NothingComesBetweenAValueAndWhatChangesIt) {
+  EXPECT_FALSE(ends([&] { left_ = x_.fetch_add(1, kRelaxed); },
+                    [&] { right_ = x_.fetch_add(1, kRelaxed); }, 0, 0));
+  const auto both = [&](int& won) {
+    return [&] {
+      int expected = 0;
+      won = x_.compare_exchange_strong(expected, 1, kAcquire, kRelaxed) ? 1 : 0;
+    };
+  };
+  EXPECT_FALSE(ends(both(left_), both(right_), 1, 1));
+  EXPECT_FALSE(ends(both(left_), both(right_), 0, 0));
+  EXPECT_TRUE(ends(both(left_), both(right_), 0, 1));
+}
+
 TEST_F(Model, WhoIsNeverToldWaitsForEver) {
   const Scenario scenario{[] {},
                           {[&] { x_.store(1, kRelease); },

@@ -18,9 +18,9 @@ struct Named {
 /// Each run of each scenario is right.
 void expect_right(std::span<const Named> scenarios);
 
-/// Of the sources named, each order that is stronger than relaxed: weakened by a step, some run of
-/// some scenario is wrong. `stronger`: places, as "file:line fence", whose seq_cst has a reason
-/// that the model cannot see.
+/// Of the sources named, from the tree's root, each order that is stronger than relaxed is in some
+/// scenario, and weakened by a step, some run of some scenario is wrong. `stronger`: operations, as
+/// "file.hpp fence", whose order has a reason that the model cannot see.
 void expect_needed(std::span<const Named> scenarios, std::span<const std::string_view> sources,
                    std::span<const std::string_view> stronger = {});
 

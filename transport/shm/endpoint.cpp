@@ -3,33 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstring>
 
+#include "transport/shm/put.hpp"
+
 namespace gdrx::shm {
-namespace {
-
-// A word of eight bytes, such as a credit, is read while it is written: at once or not at all.
-bool is_a_word(const WriteOp& op, const std::byte* to) noexcept {
-  return op.header.size() == sizeof(std::uint64_t) && op.payload.empty() &&
-         reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint64_t) == 0;
-}
-
-void store(const WriteOp& op, std::byte* to) noexcept {
-  if (is_a_word(op, to)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, op.header.data(), sizeof word);
-    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to))
-        .store(word, std::memory_order_release);
-    return;
-  }
-  if (!op.header.empty()) std::memcpy(to, op.header.data(), op.header.size());
-  if (!op.payload.empty()) {
-    std::memcpy(to + op.header.size(), op.payload.data(), op.payload.size());
-  }
-}
-
-}  // namespace
 
 Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::create(std::shared_ptr<ShmDevice> device,
                                                          Rank peer,
@@ -122,7 +100,7 @@ Result<Progress> ShmEndpoint::post(const WriteOp& op) {
     return fail(Errc::internal, "a write beyond its region");
   }
   if (!device_->done().has_room() || (op.has_immediate && !has_room())) return Progress::pending;
-  store(op, to.data() + op.offset);
+  put(op, to.data() + op.offset);
   if (op.has_immediate) {
     const std::uint16_t number = ++device_->sent(peer_).told;
     mailbox_.tell(device_->self(), {number, remote.number, op.immediate});

@@ -54,23 +54,27 @@ class Mailbox {
     return bell(word).exchange(0, std::memory_order_acquire);
   }
   Word newest(std::uint32_t source) const noexcept {
+    // acquire: pairs with tell(), so that its entries and what was written before are seen
     return std::bit_cast<Word>(newest_of(source).load(std::memory_order_acquire));
   }
   Word entry(std::uint32_t source, std::uint16_t number) const noexcept {
     return std::bit_cast<Word>(entry_of(source, number).load(std::memory_order_relaxed));
   }
   void take(std::uint32_t source, std::uint16_t number) const noexcept {
+    // release: the entries were read before the sender writes over them
     taken_of(source).store(number, std::memory_order_release);
   }
 
   // The sender's side.
   std::uint16_t taken(std::uint32_t source) const noexcept {
+    // acquire: pairs with take()
     return static_cast<std::uint16_t>(taken_of(source).load(std::memory_order_acquire));
   }
   /// What was stored before is visible to whoever reads the word.
   void tell(std::uint32_t source, Word word) const noexcept {
     const auto bits = std::bit_cast<std::uint64_t>(word);
     entry_of(source, word.number).store(bits, std::memory_order_relaxed);
+    // release: publishes the entry, and what was stored before
     newest_of(source).store(bits, std::memory_order_release);
     if (!has_bell()) return;
     const std::uint32_t group = source / kWordsALine;
