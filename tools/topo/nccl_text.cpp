@@ -62,7 +62,7 @@ std::string side_by_side(const Topology& topology, const NcclGraph& ours, const 
     for (const auto* side : {&left, &right}) {
       const bool there = i < side->size();
       row.push_back(there ? (*side)[i].first : "");
-      row.push_back(there ? topo::list_of_cpus((*side)[i].second) : "");
+      row.push_back(there ? list_of_cpus((*side)[i].second) : "");
     }
     table.add(std::move(row));
   }
