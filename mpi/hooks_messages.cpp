@@ -5,15 +5,15 @@
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
 // MPI 4's.
-#define GDRX_LATER_AS(name, PARAMETERS, ARGUMENTS, COPY)         \
-  GDRX_MPIS int name PARAMETERS {                                \
-    static constinit Real<decltype(::name)> real_one(#name);     \
-    static const bool kExists = real_one.exists();               \
-    if (!kExists) return refuse_missing(c, #name);               \
-    Copies copies;                                               \
-    if (copies_for_mpi()) [[unlikely]]                           \
-      COPY;                                                      \
-    return copies.done(real_one ARGUMENTS, q, false);            \
+#define GDRX_LATER_AS(name, PARAMETERS, ARGUMENTS, COPY)     \
+  GDRX_MPIS int name PARAMETERS {                            \
+    static constinit Real<decltype(::name)> real_one(#name); \
+    static const bool kExists = real_one.exists();           \
+    if (!kExists) return refuse_missing(c, #name);           \
+    Copies copies;                                           \
+    if (copies_for_mpi()) [[unlikely]]                       \
+      COPY;                                                  \
+    return copies.done(real_one ARGUMENTS, q, false);        \
   }
 #define GDRX_LATER(name, PARAMETERS, ARGUMENTS, COPY)    \
   GDRX_LATER_AS(MPI_##name, PARAMETERS, ARGUMENTS, COPY) \

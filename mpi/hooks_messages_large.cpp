@@ -16,10 +16,10 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
       COPY;                                                                                 \
     const int result = kExists ? real_one ARGUMENTS                                         \
                        : FITS  ? narrow_one PASSED                                          \
-                               : refuse_count(#name);                                       \
+                               : refuse_count(#name);                                        \
     return copies.done DONE;                                                                \
   }
-#define GDRX_LARGE_COPIED(name, ...)           \
+#define GDRX_LARGE_COPIED(name, ...)            \
   GDRX_LARGE_COPIED_AS(MPI_##name, __VA_ARGS__) \
   GDRX_LARGE_COPIED_AS(PMPI_##name, __VA_ARGS__)
 

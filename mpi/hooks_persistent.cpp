@@ -13,7 +13,7 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
                  static const bool kOther = other_one.exists();                         \
                  return kExists  ? real_one ARGUMENTS                                   \
                         : kOther ? other_one ARGUMENTS                                  \
-                                 : refuse_missing(call.comm, #prefix #name "_init"); \
+                                 : refuse_missing(call.comm, #prefix #name "_init");    \
                }()),                                                                    \
                __VA_ARGS__)
 #define GDRX_PERSISTENT(name, PARAMETERS, ARGUMENTS, ...)                     \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows, files and partitioned messages: memory that MPI keeps, or writes to for long, is not copied. A line in place of
-// a crash.
+// Windows, files and partitioned messages: memory that MPI keeps, or writes to for long, is not
+// copied. A line in place of a crash.
 #include <cstdio>
 
 #include "mpi/copies.hpp"
