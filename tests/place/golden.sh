@@ -46,6 +46,12 @@ cd "$dir/machines"
 for format in json rankfile appfile srun torchrun k8s; do
   placed "hgx-h200-4-nics.$format" hgx-h200-4-nics --format "$format"
 done
+unset NCCL_MNNVL_ENABLE
+rc=0
+words=$("$gdrx" topo gb200-tray --format nccl-graph 2>&1) || rc=$?
+case "$rc $words" in 1*NCCL_MNNVL_ENABLE=0*) ;; *) echo "gb200-tray has a graph: $rc $words"; exit 1 ;; esac
+shown nccl-graph-gb200-tray-alone gb200-tray --format nccl-graph --one-host
+export NCCL_MNNVL_ENABLE=0
 for machine in dgx-a100 dgx-h100 hgx-h200-4-nics gb200-tray gh200 pcie-2-sockets cloud-flat cloud-file.xml workstation; do
   shown "nccl-graph-${machine%.xml}" "$machine" --format nccl-graph
   shown "nccl-beside-${machine%.xml}" "$machine" --explain-nccl

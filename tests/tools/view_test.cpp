@@ -152,6 +152,15 @@ TEST(Settings, NameTheNicsForNcclAndUcx) {
   EXPECT_NE(text.find("  1) export UCX_NET_DEVICES=mlx5_1:1 ;;\n"), std::string::npos) << text;
 }
 
+TEST(Settings, NameThePortThatCounts) {
+  topo::Parts parts = two_by_two().parts();
+  for (topo::Nic& nic : parts.nics) nic.port = 2;
+  const auto topology = topo::Topology::make(parts);
+  ASSERT_TRUE(topology);
+  EXPECT_NE(env_lines(*topology).find("export NCCL_IB_HCA==mlx5_0:2,mlx5_1:2\n"), std::string::npos)
+      << env_lines(*topology);
+}
+
 // These lines are for a shell, and the names are from a file that may be anybody's.
 TEST(Settings, TakeNoNameThatIsMoreThanAWord) {
   for (const char* name : {"mlx5_0;id", "mlx5_0 mlx5_1", "$(id)", "`id`", "a\nb", "a'b"}) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "tests/topo/builder.hpp"
 #include "topo/model/nccl_speed.hpp"
 
 namespace gdrx::topo {
@@ -78,6 +79,58 @@ TEST(NcclGraph, OfOneHostHasNoNics) {
     EXPECT_EQ(channel.in, kNone);
     EXPECT_EQ(channel.out, kNone);
   }
+}
+
+// Two GPUs with a NIC each, whose names run against their bus ids, and a NIC that no GPU is near.
+test::HostBuilder crossed_names() {
+  test::HostBuilder host;
+  for (const char* name : {"mlx5_1", "mlx5_0"}) {
+    const std::size_t ports = host.switch_below(host.root(0));
+    host.gpu_on(ports);
+    host.nic_on(ports, name);
+  }
+  host.nic(host.bridge(host.root(1)), "mlx5_2");
+  return host;
+}
+
+TEST(NcclNets, AreThoseOfTheMapByBusIdThenPort) {
+  test::HostBuilder host = crossed_names();
+  const auto names = [&] {
+    const Topology topology = host.build();
+    std::vector<std::string> all;
+    for (const std::size_t nic : nccl_nets(topology)) all.push_back(topology.nics()[nic].name);
+    return all;
+  };
+  EXPECT_EQ(names(), (std::vector<std::string>{"mlx5_1", "mlx5_0"}));
+  host.parts.nics[2] = host.parts.nics[0];  // the card's other port is a device of its own
+  host.parts.nics[2].name = "mlx5_3";
+  host.parts.nics[0].port = 2;
+  EXPECT_EQ(names(), (std::vector<std::string>{"mlx5_3", "mlx5_1", "mlx5_0"}));
+  host.parts.nics[2].active = host.parts.nics[1].active = true;
+  host.parts.nics[0].active = false;
+  EXPECT_EQ(names(), (std::vector<std::string>{"mlx5_3", "mlx5_0"}));
+}
+
+TEST(NcclNets, AreTheNumbersOfTheFile) {
+  const Topology topology = crossed_names().build();
+  const std::string text = nccl_graph_xml(topology, *our_nccl_graphs(topology, false));
+  const auto again = parse_nccl_graphs(text, "f", topology);
+  ASSERT_TRUE(again) << again.error().what;
+  const NcclChannel& first = again->front().channels.front();
+  EXPECT_EQ(topology.nics()[first.in].name, "mlx5_1") << text;
+  EXPECT_NE(text.find("<net dev=\"0\"/>\n      <gpu dev=\"0\"/>"), std::string::npos) << text;
+}
+
+TEST(MaySpanHostsByNvlink, IsSoForGraceWithNvswitches) {
+  test::HostBuilder host = crossed_names();
+  host.parts.nvlink_known = true;
+  EXPECT_FALSE(may_span_hosts_by_nvlink(host.build()));
+  host.parts.gpus[0].c2c_links = 10;
+  EXPECT_FALSE(may_span_hosts_by_nvlink(host.build()));
+  host.parts.nvlinks.push_back({host.parts.gpus[0].node, kNone, 18, 50});
+  EXPECT_TRUE(may_span_hosts_by_nvlink(host.build()));
+  host.parts.gpus[0].c2c_links = 0;  // eight GPUs of an HGX board
+  EXPECT_FALSE(may_span_hosts_by_nvlink(host.build()));
 }
 
 // As logs of NCCL 2.19 and later show rings within a host: 12 x 20 of eight A100, 12 x 30 of eight
@@ -157,10 +210,27 @@ TEST(NcclGraphFile, OfADumpIsTaken) {
       parse_nccl_graphs(graph_of(R"(<channel><gpu dev="1"/></channel>)", heads), "f", topology));
 }
 
+TEST(NcclGraphFile, OfADumpMayCrossNicsAndHaveDecimalNumbers) {
+  const Topology topology = words("16 H100, one 400 Gb/s NIC a GPU");
+  std::string gpus;
+  for (int i = 0; i < 16; ++i) gpus += fmt::format(R"(<gpu dev="{}" rank="{}"/>)", i, i);
+  for (const int cross : {0, 2}) {
+    const std::string attributes = fmt::format(
+        R"(id="0" pattern="4" crossnic="{}" nchannels="1" speedintra="20" speedinter="20" )"
+        R"(latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="0")",
+        cross);
+    const auto graphs = parse_nccl_graphs(
+        graph_of(R"(<channel><net dev="0"/>)" + gpus + R"(<net dev="15"/></channel>)", attributes),
+        "f", topology);
+    ASSERT_TRUE(graphs) << graphs.error().what;
+    EXPECT_EQ(graphs->front().channels.front().gpus[15], 15u);
+    EXPECT_NE(graphs->front().channels.front().in, graphs->front().channels.front().out);
+    EXPECT_EQ(graphs->front().cross_nic, cross);
+  }
+}
+
 TEST(NcclGraphFile, ThatNcclWouldNotTakeIsOneLineOfError) {
   const Topology topology = words("2 H100, one 400 Gb/s NIC");
-  const std::string with = R"(id="0" pattern="4" crossnic="0" nchannels="%" speedintra="20" )"
-                           R"(speedinter="20" typeintra="NVL" typeinter="PIX" samechannels="1")";
   const auto replaced = [&](const std::string& what, const std::string& by) {
     std::string text = graph_of(kTwo);
     text.replace(text.find(what), what.size(), by);
@@ -189,6 +259,7 @@ TEST(NcclGraphFile, ThatNcclWouldNotTakeIsOneLineOfError) {
            replaced("<gpu dev=\"0x1\"/>", ""),
            replaced("<net dev=\"0\"/>", ""),
            replaced("<net dev=\"0\"/>", "<net dev=\"1\"/>"),
+           replaced("crossnic=\"0\"", "crossnic=\"3\""),
            replaced("<gpu dev=\"0x1\"/>", "<net dev=\"0\"/><gpu dev=\"1\"/>"),
            replaced("<gpu dev=\"0x1\"/>", "<nic/>"),
            replaced("channel>", "chanel>"),

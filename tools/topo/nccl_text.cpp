@@ -144,7 +144,32 @@ std::vector<std::string> differences(const NcclGraph& ours, const NcclGraph& the
   return lines;
 }
 
+// NCCL's reader skips comments, up to the first "-->".
+std::string xml_comment(const std::string& words) {
+  return words.find("--") == words.npos ? "<!-- " + printable(words) + " -->\n" : std::string();
+}
+
 }  // namespace
+
+Result<std::string> nccl_graph_file(const Topology& topology, bool alone, bool one_by_one) {
+  if (!alone && !one_by_one && may_span_hosts_by_nvlink(topology)) {
+    return fail(Errc::unsupported,
+                "NVLink may join these hosts, and NCCL then takes them for one: say --one-host, or "
+                "set NCCL_MNNVL_ENABLE=0 here and for the job");
+  }
+  const auto graphs = GDRX_TRY(our_nccl_graphs(topology, alone));
+  std::string text;
+  if (graphs.front().channels.front().in != topo::kNone) {
+    text +=
+        xml_comment("NICs are numbered for NCCL_IB_HCA=" + nccl_hca(topology, nccl_nets(topology)) +
+                    " NCCL_IB_MERGE_NICS=0");
+    if (may_span_hosts_by_nvlink(topology)) text += xml_comment("for NCCL_MNNVL_ENABLE=0");
+    text += xml_comment("for programs whose communicators all have all GPUs of each host");
+  } else {
+    text += xml_comment("for programs whose communicators all have all GPUs of this one host");
+  }
+  return text + nccl_graph_xml(topology, graphs);
+}
 
 Result<std::string> explain_nccl_text(const Topology& topology, bool alone,
                                       const std::vector<NcclGraph>* dumped,
@@ -169,6 +194,9 @@ Result<std::string> explain_nccl_text(const Topology& topology, bool alone,
       "{}: {} GPU{}, for jobs of {}\n\n", topology.source(), topology.gpus().size(),
       topology.gpus().size() == 1 ? "" : "s",
       graphs.front().channels.front().in == topo::kNone ? "this host alone" : "several hosts");
+  if (graphs.front().channels.front().in != topo::kNone) {
+    text.insert(text.size() - 1, "with the NICs of NCCL_IB_HCA as --format env has it\n");
+  }
   text += table.print(0) + "\n" + side_by_side(topology, graphs.front(), expected.ring);
   std::string why;
   for (const std::string& line : differences(graphs.front(), expected.ring)) {
@@ -181,7 +209,9 @@ Result<std::string> explain_nccl_text(const Topology& topology, bool alone,
   if (dumped != nullptr) return text;
   expected.notes.emplace_back(
       "other rates between sockets than 10 GB/s, which the CPU's model sets");
-  expected.notes.emplace_back("NVLS, CollNet, NCCL_* variables, NICs that NCCL merges");
+  expected.notes.emplace_back(
+      "NVLS, CollNet, NCCL_* variables but NCCL_IB_HCA, NICs that NCCL merges");
+  if (!alone) expected.notes.emplace_back("NVLink between hosts, and NICs that it leaves idle");
   expected.notes.emplace_back("the channels that NCCL doubles when it connects");
   expected.notes.emplace_back("what Intel's CPUs lose between their PCIe ports");
   text += "\nnot modelled\n";

@@ -33,6 +33,8 @@ constexpr const char* kTopoExamples =
     "  gdrx topo --place --ranks 4 --format srun    the same for a launcher\n"
     "  gdrx topo --place --matrix m.json            hosts in the order of the fastest ring\n"
     "  gdrx topo --explain-nccl                     NCCL's ring beside gdrx's\n"
+    "NCCL applies NCCL_GRAPH_FILE (nccl-graph) to every communicator: it is only for programs\n"
+    "whose communicators all have all GPUs of each host, with NCCL_IB_HCA by --format env.\n"
     "Exit status: 0, 1 if a source cannot be read or a device is not there, 2 for bad usage.\n";
 
 constexpr std::size_t kMostSource = std::size_t{64} << 20;
@@ -216,7 +218,8 @@ Result<std::string> answer(const TopoOptions& options) {
   const bool alone = options.alone || described_alone;
   if (options.explain_nccl) return nccl_beside(options, *topology, alone);
   if (options.format == "nccl-graph") {
-    return nccl_graph_xml(*topology, GDRX_TRY(our_nccl_graphs(*topology, alone)));
+    const bool one_by_one = environment_value("NCCL_MNNVL_ENABLE") == "0";
+    return nccl_graph_file(*topology, alone, one_by_one);
   }
   const bool compares = !options.move.empty() && options.format == "text" && !options.map;
   if (compares) return compare_text(loaded.topology, moved);

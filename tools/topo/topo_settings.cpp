@@ -143,11 +143,24 @@ std::string joined(const Topology& topology, const std::vector<topo::RailChoice>
 
 std::string nccl_xml(const Topology& topology) { return NcclWriter(topology).write(); }
 
+std::string nccl_hca(const Topology& topology, const std::vector<std::size_t>& nics) {
+  std::string text;
+  for (const std::size_t at : nics) {
+    const topo::Nic& nic = topology.nics()[at];
+    text += (text.empty() ? "=" : ",") + nic.name;
+    if (nic.port > 0) text += fmt::format(":{}", nic.port);
+  }
+  return text;
+}
+
 std::string env_lines(const Topology& topology) {
   const topo::RailMap map = rail_map(topology);
   std::vector<topo::RailChoice> used;
+  std::vector<std::size_t> nics;
   for (std::size_t nic = 0; nic < map.load.size(); ++nic) {
-    if (map.load[nic] > 0) used.push_back({nic, {}, {}, {}});
+    if (map.load[nic] == 0) continue;
+    used.push_back({nic, {}, {}, {}});
+    nics.push_back(nic);
   }
   if (used.empty()) return "# no NIC is used by any GPU: nothing to set\n";
   for (const topo::RailChoice& choice : used) {
@@ -158,7 +171,7 @@ std::string env_lines(const Topology& topology) {
       return "# a NIC's name is no plain word: nothing to set\n";
   }
   std::string text = "# NCCL: '=' takes the names as they are, mlx5_1 is not mlx5_10\n";
-  text += fmt::format("export NCCL_IB_HCA=={}\n", joined(topology, used, ""));
+  text += fmt::format("export NCCL_IB_HCA={}\n", nccl_hca(topology, nics));
   text += "# UCX, by the rank's number on its host\n";
   text += "case \"${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-${LOCAL_RANK:-}}}\" in\n";
   for (std::size_t gpu = 0; gpu < map.of_gpu.size(); ++gpu) {

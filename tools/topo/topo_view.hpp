@@ -29,6 +29,9 @@ std::string topo_html(const topo::Topology& topology);
 
 /// A file for NCCL_TOPO_FILE.
 std::string nccl_xml(const topo::Topology& topology);
+/// NICs as a value of NCCL_IB_HCA: each with the port that counts, as two ports of a device that
+/// are up are two of NCCL's.
+std::string nccl_hca(const topo::Topology& topology, const std::vector<std::size_t>& nics);
 /// Shell lines for NCCL and UCX.
 std::string env_lines(const topo::Topology& topology);
 

@@ -76,16 +76,6 @@ void set_types(const Topology& topology, const NicPaths& paths, NcclGraph& graph
   graph.type_inter = kNcclTypes[inter];
 }
 
-// The NICs that gdrx's map gives to a GPU, of those that NCCL has.
-Order used_nics(const Topology& topology) {
-  const RailMap map = rail_map(topology);
-  Order used;
-  for (const std::size_t nic : nccl_nets(topology)) {
-    if (map.load[nic] > 0) used.push_back(nic);
-  }
-  return used;
-}
-
 NcclGraph our_ring(const Topology& topology, const NicPaths& paths, const Order& nics) {
   const Order ring = ring_order(topology);
   std::vector<double> lanes;
@@ -260,18 +250,35 @@ Result<void> is_for_nccl(const Topology& topology) {
 }  // namespace
 
 std::vector<std::size_t> nccl_nets(const Topology& topology) {
+  const RailMap map = rail_map(topology);
   Order nets;
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
     const Nic& one = topology.nics()[nic];
-    if (!one.is_virtual && one.active != false) nets.push_back(nic);
+    if (map.load[nic] > 0 && !one.is_virtual && one.active != false) nets.push_back(nic);
   }
+  const auto place = [&](std::size_t nic) {
+    const Nic& one = topology.nics()[nic];
+    const auto bus = one.node == kNone ? std::nullopt : topology.nodes()[one.node].bus;
+    return std::tuple(!bus, bus.value_or(BusId{}), one.port, nic);  // without a bus id: last
+  };
+  std::sort(nets.begin(), nets.end(),
+            [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
   return nets;
+}
+
+bool may_span_hosts_by_nvlink(const Topology& topology) {
+  const auto& links = topology.nvlinks();
+  const bool switched = std::any_of(links.begin(), links.end(),
+                                    [](const NvLink& link) { return link.peer == kNone; });
+  const bool c2c = std::any_of(topology.gpus().begin(), topology.gpus().end(),
+                               [](const Gpu& gpu) { return gpu.c2c_links > 0; });
+  return c2c && (switched || !topology.nvlink_known());
 }
 
 Result<std::vector<NcclGraph>> our_nccl_graphs(const Topology& topology, bool alone) {
   GDRX_TRY(is_for_nccl(topology));
   const NicPaths paths(topology);
-  NcclGraph ring = our_ring(topology, paths, alone ? Order() : used_nics(topology));
+  NcclGraph ring = our_ring(topology, paths, alone ? Order() : nccl_nets(topology));
   // A chain of the same order, which enters and leaves by its first GPU: the tree's two sides.
   NcclGraph tree = ring;
   tree.id = kNcclTree;

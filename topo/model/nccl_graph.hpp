@@ -25,21 +25,26 @@ inline constexpr int kNcclTree = 1;
 
 struct NcclGraph {
   int id = kNcclRing;
-  int pattern = 4;  // 1 balanced tree, 2 split tree, 3 tree, 4 ring, 5 NVLS, 6 CollNet direct
-  bool cross_nic = false;
-  double intra = 0;  // GB/s of each channel, between GPUs and between hosts
+  int pattern = 4;    // 1 balanced tree, 2 split tree, 3 tree, 4 ring, 5 NVLS, 6 CollNet direct
+  int cross_nic = 0;  // 0: the same rail, 1: any, 2: where that is faster
+  double intra = 0;   // GB/s of each channel, between GPUs and between hosts
   double inter = 0;
   std::string type_intra = "SYS";  // the farthest path that a channel takes
   std::string type_inter = "PIX";
   std::vector<NcclChannel> channels;
 };
 
-/// NICs as NCCL's own transport counts them: those of hardware with a port up, by name.
+/// NICs as NCCL's own transport counts them: by bus id (NCCL_IB_DEVICE_PCI_ORDER's default), then
+/// by port. Only those of gdrx's map, hardware with a port up: what NCCL_IB_HCA of `--format env`
+/// lets through.
 std::vector<std::size_t> nccl_nets(const Topology& topology);
 
+/// Whether NVSwitches may join hosts, as in an NVL72: GPUs on a Grace with NVLinks to switches.
+/// NCCL then takes several hosts for one, and a graph of one host breaks its ring.
+bool may_span_hosts_by_nvlink(const Topology& topology);
+
 /// Ring and tree by gdrx's ring and map. `alone`: for jobs of this host alone, without NICs; a host
-/// that has none is alone. Error: no GPU, AMD's, or
-/// more devices than NCCL takes.
+/// that has none is alone. Error: no GPU, AMD's, or more devices than NCCL takes.
 Result<std::vector<NcclGraph>> our_nccl_graphs(const Topology& topology, bool alone);
 
 struct ExpectedGraph {

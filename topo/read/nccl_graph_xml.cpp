@@ -90,7 +90,7 @@ class GraphReader {
     NcclGraph graph;
     graph.id = GDRX_TRY(number(at, "id", 0, kMostId));
     graph.pattern = GDRX_TRY(number(at, "pattern", 1, kMostPattern));
-    graph.cross_nic = GDRX_TRY(number(at, "crossnic", 0, 1)) == 1;
+    graph.cross_nic = GDRX_TRY(number(at, "crossnic", 0, 2));
     const int channels = GDRX_TRY(number(at, "nchannels", 0, static_cast<int>(kMostInFile)));
     graph.intra = GDRX_TRY(speed(at, "speedintra"));
     graph.inter = GDRX_TRY(speed(at, "speedinter"));
@@ -105,24 +105,24 @@ class GraphReader {
     for (const std::size_t child : at.children) {
       const XmlElement& element = document_.elements[child];
       if (element.name != "channel") return wrong(element, "a channel is expected here");
-      graph.channels.push_back(GDRX_TRY(channel(element, graph)));
+      graph.channels.push_back(GDRX_TRY(channel(element, graph.id)));
     }
     return graph;
   }
 
-  // As newer releases read it: hexadecimal, with or without 0x.
+  // As it is dumped: newer releases write 0x before what is hexadecimal, older ones write decimal.
   Result<std::size_t> dev(const XmlElement& at, std::size_t count) const {
     std::string_view text = at["dev"];
-    if (text.starts_with("0x")) text.remove_prefix(2);
+    const int base = text.starts_with("0x") ? 16 : 10;
+    if (base == 16) text.remove_prefix(2);
     std::size_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc() || end != text.data() + text.size() || value >= count) {
-      return wrong(at, fmt::format("this {} is not here: {} are", at.name, count));
-    }
-    return value;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error == std::errc() && end == text.data() + text.size() && value < count) return value;
+    const char* which = at.name == "net" ? " of NCCL_IB_HCA by --format env" : "";
+    return wrong(at, fmt::format("this {} is not here: {} are{}", at.name, count, which));
   }
 
-  Result<NcclChannel> channel(const XmlElement& at, const NcclGraph& graph) const {
+  Result<NcclChannel> channel(const XmlElement& at, int id) const {
     NcclChannel channel;
     std::set<std::size_t> seen;
     for (std::size_t i = 0; i < at.children.size(); ++i) {
@@ -138,15 +138,12 @@ class GraphReader {
       const std::size_t nic = nets_[GDRX_TRY(dev(element, nets_.size()))];
       (i == 0 ? channel.in : channel.out) = nic;
     }
-    const std::size_t wanted = graph.id == kNvls ? 1 : topology_.gpus().size();
+    const std::size_t wanted = id == kNvls ? 1 : topology_.gpus().size();
     if (channel.gpus.size() != wanted) {
       return wrong(at,
                    fmt::format("{} of {} gpus are in the channel", channel.gpus.size(), wanted));
     }
     if ((channel.in == kNone) != (channel.out == kNone)) return wrong(at, "a net at one end alone");
-    if (!graph.cross_nic && channel.in != channel.out) {
-      return wrong(at, "it leaves by another net, and crossnic is 0");
-    }
     return channel;
   }
 
@@ -170,8 +167,8 @@ std::string nccl_graph_xml(const Topology& topology, const std::vector<NcclGraph
         "  <graph id=\"{}\" pattern=\"{}\" crossnic=\"{}\" nchannels=\"{}\" speedintra=\"{:g}\" "
         "speedinter=\"{:g}\" latencyinter=\"0\" typeintra=\"{}\" typeinter=\"{}\" "
         "samechannels=\"{}\">\n",
-        graph.id, graph.pattern, int{graph.cross_nic}, graph.channels.size(), graph.intra,
-        graph.inter, graph.type_intra, graph.type_inter, int{same});
+        graph.id, graph.pattern, graph.cross_nic, graph.channels.size(), graph.intra, graph.inter,
+        graph.type_intra, graph.type_inter, int{same});
     for (const NcclChannel& channel : graph.channels) text += channel_text(channel, nets);
     text += "  </graph>\n";
   }
