@@ -131,6 +131,29 @@ TEST(RingOfHosts, OfManyFindsTheRingThatIsThere) {
   EXPECT_DOUBLE_EQ(ring.slowest.gigabits, 100);
 }
 
+// A ring of 60 Gb/s hidden among slower and faster links, so that a search may lose it again: in
+// each of these one did, when only the rate of the ring it had held was kept.
+TEST(RingOfHosts, OfManyKeepsTheBestRingThatItHeld) {
+  for (const auto& [hosts, seed] : std::vector<std::pair<std::size_t, unsigned>>{
+           {17, 23}, {17, 275}, {20, 54}, {20, 146}, {24, 11}, {24, 69}, {48, 34}, {48, 137}}) {
+    std::mt19937_64 random(seed);
+    HostMatrix matrix = matrix_of(hosts, 0);
+    std::vector<std::size_t> hidden = as_it_is(hosts);
+    for (std::size_t i = hosts; i-- > 1;) std::swap(hidden[i], hidden[random() % (i + 1)]);
+    for (std::size_t a = 0; a < hosts; ++a) {
+      for (std::size_t b = a + 1; b < hosts; ++b) {
+        const bool fast = random() % 8 == 0;
+        set_both(matrix, a, b, fast ? 60 + random() % 40 : random() % 58);
+      }
+    }
+    for (std::size_t i = 0; i < hosts; ++i) {
+      set_both(matrix, hidden[i], hidden[(i + 1) % hosts], 60 + random() % 3);
+    }
+    const double held = ring_rate(matrix, hidden).gigabits;
+    EXPECT_GE(ring_of(matrix).slowest.gigabits, 0.95 * held) << hosts << " " << seed;
+  }
+}
+
 TEST(RingOfHosts, LeavesAPairThatFailedOrWasNotTried) {
   HostMatrix matrix = matrix_of(5, 100);
   set_both(matrix, 0, 1, 0);
@@ -181,6 +204,16 @@ TEST(SlowLinks, AreNotAllTheOthersOfOnePairWithinAMachine) {
   HostMatrix matrix = matrix_of(6, 100);
   set_both(matrix, 0, 1, 800);
   EXPECT_TRUE(slow_links(matrix).empty());
+}
+
+TEST(SlowLinks, OfFewHostsAreNotAllTheOthersOfOnePairWithinAMachine) {
+  for (const std::size_t hosts : {4u, 5u}) {
+    HostMatrix matrix = matrix_of(hosts, 100);
+    set_both(matrix, 0, 1, 800);
+    EXPECT_TRUE(slow_links(matrix).empty()) << hosts;
+    set_both(matrix, 2, 3, 10);
+    EXPECT_EQ(slow_links(matrix).size(), 2u) << hosts;
+  }
 }
 
 TEST(SlowLinks, AreThoseThatFailed) {

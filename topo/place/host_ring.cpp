@@ -16,11 +16,13 @@ namespace {
 constexpr double kSlow = 0.7;
 constexpr double kNoise = 0.95;
 
-// Of what was measured: ascending, in the middle of its upper half.
+// Of what was measured: ascending, in the middle of its upper half. Of three or four that would be
+// the best one, which may be a pair within a machine.
 double upper_quartile(std::vector<double> all) {
   if (all.empty()) return 0;
   std::sort(all.begin(), all.end());
-  return all[(3 * (all.size() - 1) + 3) / 4];
+  const std::size_t quartile = (3 * (all.size() - 1) + 3) / 4;
+  return all[all.size() > 2 ? std::min(quartile, all.size() - 2) : quartile];
 }
 
 // Each pair's figure once, host by host.
@@ -52,6 +54,14 @@ LinkCosts costs_of(const std::vector<double>& rates, std::size_t count, double l
     if (rates[i] < least) costs.of[i] += 100 * static_cast<std::int64_t>(kMostRingHosts);
   }
   return costs;
+}
+
+std::int64_t cost_of(const std::vector<std::size_t>& order, const LinkCosts& costs) {
+  std::int64_t cost = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    cost += costs(order[i], order[(i + 1) % order.size()]);
+  }
+  return cost;
 }
 
 bool avoids_all(const CheapRing& ring) {
@@ -87,21 +97,43 @@ double bound_of(const std::vector<double>& rates, std::size_t count) {
 
 using Search = std::function<CheapRing(const LinkCosts&)>;
 
-// The greatest rate below which a ring needs no link.
-double best_slowest(const std::vector<double>& rates, std::size_t count, double bound,
-                    const Search& search) {
-  std::vector<double> steps{0};
+// A ring, and the greatest rate below which it needs no link.
+struct Held {
+  std::vector<std::size_t> order;
+  double slowest = 0;
+};
+
+// Of those that the search finds, or what is held already.
+Held best_held(const std::vector<double>& rates, std::size_t count, double bound,
+               const Search& search, Held held) {
+  std::vector<double> steps;
   for (const double rate : rates) {
-    if (rate > 0 && rate <= bound) steps.push_back(rate);
+    if (rate > held.slowest && rate <= bound) steps.push_back(rate);
   }
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  std::size_t holds = 0;
-  for (std::size_t fails = steps.size(); fails - holds > 1;) {
-    const std::size_t middle = (holds + fails) / 2;
-    (avoids_all(search(costs_of(rates, count, steps[middle]))) ? holds : fails) = middle;
+  std::size_t least = 0;  // all below hold, none from `fails` on
+  for (std::size_t fails = steps.size(); least < fails;) {
+    const std::size_t middle = (least + fails) / 2;
+    CheapRing found = search(costs_of(rates, count, steps[middle]));
+    if (avoids_all(found)) {
+      held = {std::move(found.order), steps[middle]};
+      least = middle + 1;
+    } else {
+      fails = middle;
+    }
   }
-  return steps[holds];
+  return held;
+}
+
+// The cheapest below noise: the search may lose what it held, as links count otherwise here.
+std::vector<std::size_t> least_steps(const LinkCosts& costs, const std::vector<std::size_t>& listed,
+                                     const Held& held, const Search& search) {
+  std::vector<std::size_t> best = listed;
+  for (const auto& order : {search(costs).order, held.order}) {
+    if (cost_of(order, costs) < cost_of(best, costs)) best = order;
+  }
+  return best;
 }
 
 }  // namespace
@@ -188,9 +220,12 @@ Result<HostRing> ring_of_hosts(const HostMatrix& matrix) {
   ring.exact = count <= kMostExact;
   const Search search = ring.exact ? cheapest_ring : cheap_ring;
   ring.bound = bound_of(rates, count);
-  const double best = best_slowest(rates, count, ring.bound, search);
-  if (ring.exact) ring.bound = best;
-  ring.order = search(costs_of(rates, count, kNoise * best)).order;
+  std::vector<std::size_t> listed(count);
+  std::iota(listed.begin(), listed.end(), std::size_t{0});
+  const Held held =
+      best_held(rates, count, ring.bound, search, {listed, ring_rate(matrix, listed).gigabits});
+  if (ring.exact) ring.bound = held.slowest;
+  ring.order = least_steps(costs_of(rates, count, kNoise * held.slowest), listed, held, search);
   ring.slowest = ring_rate(matrix, ring.order);
   return ring;
 }

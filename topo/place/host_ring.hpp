@@ -37,9 +37,9 @@ struct SlowLink {
 };
 /// Below 0.7 of what is usual: of the upper quartile of the sender's row or of the receiver's
 /// column, whichever is more. A host that is slow as a whole is slow by the columns of the others.
-/// The upper quartile, as uplinks that a half of the hosts share move the median, and one pair
-/// within a machine the best. 0.7, as two runs of one link differ by less and two flows that share
-/// one by more.
+/// The upper quartile (of three or four figures the second best), as uplinks that a half of the
+/// hosts share move the median, and one pair within a machine the best. 0.7, as two runs of one
+/// link differ by less and two flows that share one by more.
 std::vector<SlowLink> slow_links(const HostMatrix& matrix);
 
 /// Hosts of which every measured link is slow, while others have good ones.
@@ -60,8 +60,9 @@ struct HostRing {
   double bound = 0;    // no ring's slowest link is faster than this
 };
 /// The ring whose slowest link is fastest. Within 5 % of that, which is noise, the ring of the
-/// fewest steps down (of 0.7, from the fastest link), and of those the one nearest to the order of
-/// the matrix. Exact for up to 16 hosts. For more a search from two starts with exchanges.
+/// fewest steps down (of 0.7, from the fastest link). Of those the order of the matrix, if it is
+/// one, else up to 16 hosts the first one in the order of the dictionary. Exact for up to 16 hosts.
+/// For more a search from two starts with exchanges, which keeps the best that it has seen.
 /// Error: no host, more than kMostRingHosts, or a matrix of another size.
 Result<HostRing> ring_of_hosts(const HostMatrix& matrix);
 
