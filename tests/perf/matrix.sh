@@ -29,3 +29,23 @@ assert all(pair.get("problem") or pair["gigabits"] > 0 for pair in matrix["pairs
 P
 "$gdrx" topo --cluster '3 hosts x 2 L40S' --place --matrix "$dir/matrix.json" > "$dir/out" 2>> "$dir/err" || die 'topo refuses it'
 grep -q 'east.*we-st\|we-st.*east' "$dir/out" || die 'the ring is not shown'
+
+rc=0
+"$mpirun" -np 1 "$gdrx" perf --matrix > "$dir/out" 2> "$dir/err" < /dev/null || rc=$?
+[ "$rc" = 1 ] || die "one process: status $rc"
+grep -q 'one process: start one on each host' "$dir/err" || die 'one process is a matrix'
+
+# The other process takes no part. Nobody waits until the watch ends by itself.
+rc=0
+# shellcheck disable=SC2016 # the inner shell's
+"$mpirun" --oversubscribe -np 1 sh -c 'echo $$ > "$1/pid"; exec "$2" perf --matrix' sh "$dir" "$gdrx" : -np 1 sleep 30 \
+  > "$dir/out" 2> "$dir/err" < /dev/null &
+started=$!
+for _ in $(seq 100); do
+  [ ! -s "$dir/pid" ] || ! grep -q libmpi "/proc/$(cat "$dir/pid")/maps" || break # the watch is set before it is loaded
+  sleep 0.1
+done
+kill -ALRM "$(cat "$dir/pid")"
+wait "$started" || rc=$?
+[ "$rc" != 0 ] || die 'a job with a stopped process is fine'
+grep -q 'MPI_Init: the others say nothing.*look for a stopped gdrx' "$dir/err" || die 'a stopped process is not told'

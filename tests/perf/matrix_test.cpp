@@ -62,7 +62,15 @@ class Matrix : public ::testing::Test {
           if (!secrets_.empty()) side.secret = secrets_[rank];
           MatrixOptions own = options;
           if (rank == 0) own.progress = [&](const std::string& line) { said_.push_back(line); };
-          answers[rank] = measure_matrix(side, gathering.of(rank), own);
+          const Gather gather = gathering.of(rank);
+          answers[rank] = measure_matrix(
+              side,
+              [&](const std::string& mine) {
+                auto all = gather(mine);
+                if (rank == 0 && between_) between_(all->back());
+                return all;
+              },
+              own);
         });
       }
     }
@@ -73,6 +81,8 @@ class Matrix : public ::testing::Test {
   sim::Network network_{sim::Network::Mode::live};
   std::vector<std::string> said_;
   std::vector<Secret> secrets_;
+  std::function<void(const std::string&)>
+      between_;  // what the last one said, before rank 0 goes on
 };
 
 TEST(PartnerIn, PairsEachWithEachOnceAndNobodyTwiceInARound) {
@@ -161,15 +171,68 @@ TEST_F(Matrix, NamesAPairThatFailsEachWayAndGoesOn) {
   }));
 }
 
+TEST_F(Matrix, OfOneProcessIsRefused) {
+  MatrixSide side;
+  side.table = network_.add_host();
+  side.at = loopback_address();
+  Gathering alone(1);
+  const auto report = measure_matrix(side, alone.of(0), small());
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().what.find("one process: start one on each host"), std::string::npos);
+}
+
+TEST_F(Matrix, NamesTheProcessOfOtherOptionsAtEach) {
+  Gathering gathering(3);
+  std::vector<std::string> said(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        MatrixSide side;
+        side.rank = rank;
+        side.problem = "no NIC";
+        side.at = loopback_address();
+        MatrixOptions options = small();
+        options.rails = rank == 2;  // it would gather more often
+        const auto report = measure_matrix(side, gathering.of(rank), options);
+        if (!report) said[rank] = report.error().what;
+      });
+    }
+  }
+  for (const std::string& line : said) {
+    EXPECT_NE(line.find("process 2 has "), std::string::npos) << line;
+    EXPECT_NE(line.find("--rails"), std::string::npos) << line;
+  }
+}
+
+TEST_F(Matrix, TakesNoConnectionOfAnotherPair) {
+  const std::string text = "a secret of the cluster";
+  const Secret secret = *Secret::of(std::as_bytes(std::span(text)));
+  secrets_ = {secret, secret};
+  std::jthread left;  // one that was too late, and is there first
+  between_ = [&](const std::string& said) {
+    const auto host = read_matrix_host(said);
+    if (!host || host->port == 0 || left.joinable()) return;
+    left = std::jthread([ip = host->ip, port = host->port, secret] {
+      const auto ignored = Channel::connect(ip, port, secret);
+      static_cast<void>(ignored);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  };
+  for (const MatrixPair& pair : run({network_.add_host(), network_.add_host()}).pairs) {
+    EXPECT_EQ(pair.problem, "");
+  }
+}
+
 TEST(MatrixWords, OfHostsComeBack) {
   const MatrixHost host{"node-1", "10.0.0.1", 4711, {"mlx5_0", "mlx5_1"}, ""};
-  const auto read = read_matrix_host(host_words(host));
+  const auto read = read_matrix_host(host_words(host, "plan"));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->ip, host.ip);
   EXPECT_EQ(read->port, host.port);
   EXPECT_EQ(read->nics, host.nics);
-  for (const char* bad :
-       {"", "a", "a\tb", "a\t\t0\t\t", "a\tb\tc\t\t", "a\tb\t70000\t\t", "a\tb\t1\tx;y\t"}) {
+  for (const char* bad : {"", "p\ta", "p\ta\tb", "p\ta\t\t0\t\t", "p\ta\tb\tc\t\t",
+                          "p\ta\tb\t70000\t\t", "p\ta\tb\t1\tx;y\t"}) {
     EXPECT_FALSE(read_matrix_host(bad)) << bad;
   }
 }

@@ -63,7 +63,7 @@ Result<std::vector<HostReport>> remote_reports(const ClusterOptions& options) {
 }
 
 Result<std::optional<Comparison>> by_mpi(const ClusterOptions& options, const doctor::Report& own) {
-  const auto mpi = GDRX_TRY(Mpi::begin());
+  const auto mpi = GDRX_TRY(Mpi::begin("without MPI name the hosts (--hosts)"));
   const auto texts = GDRX_TRY(mpi->all_gather(host_name() + "\n" + doctor_json(own)));
   const std::vector<HostReport> reports = heard_of(texts);
   std::vector<perf::Reached> reached;

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kModule = "libgdrx-gather-mpi.so";
 
-Result<void*> load_module() {
+Result<void*> load_module(const std::string& otherwise) {
   const std::string folder = environment_value("GDRX_MODULE_PATH");
   const fs::path beside = own_program().parent_path();
   for (const fs::path& place : {fs::path(folder) / kModule, beside / "../lib" / kModule,
@@ -26,8 +26,7 @@ Result<void*> load_module() {
     void* module = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (module != nullptr) return module;
   }
-  return fail(Errc::unsupported,
-              fmt::format("{} cannot be loaded: without MPI name the hosts (--hosts)", kModule));
+  return fail(Errc::unsupported, fmt::format("{} cannot be loaded: {}", kModule, otherwise));
 }
 
 }  // namespace
@@ -59,8 +58,8 @@ Result<std::vector<std::string>> Mpi::all_gather(const std::string& mine) const 
   return all;
 }
 
-Result<std::unique_ptr<Mpi>> Mpi::begin() {
-  void* module = GDRX_TRY(load_module());
+Result<std::unique_ptr<Mpi>> Mpi::begin(const std::string& otherwise) {
+  void* module = GDRX_TRY(load_module(otherwise));
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(module, name));
     return function != nullptr;

@@ -17,7 +17,8 @@ bool under_mpi();
 /// Begun once, ended with the object.
 class Mpi {
  public:
-  static Result<std::unique_ptr<Mpi>> begin();
+  /// `otherwise`: what to do where the module cannot be loaded.
+  static Result<std::unique_ptr<Mpi>> begin(const std::string& otherwise);
   ~Mpi();
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;

@@ -16,7 +16,15 @@ namespace gdrx::perf {
 namespace {
 
 constexpr std::chrono::seconds kComeLimit{20};  // longer than a connection is tried
+constexpr std::chrono::seconds kSayLimit{5};
 constexpr std::size_t kLatencyBytes = 8;
+
+// Of "10.0.0.1:80" or "[fe80::1]:80".
+std::string ip_of(const std::string& address) {
+  std::string ip = address.substr(0, address.rfind(':'));
+  if (ip.starts_with('[') && ip.ends_with(']')) ip = ip.substr(1, ip.size() - 2);
+  return ip;
+}
 
 class Rounds {
  public:
@@ -69,7 +77,7 @@ class Rounds {
       if (auto listener = Listener::open(side_.at, secret_, side_.ports)) {
         listener_ = std::make_unique<Listener>(*std::move(listener));
         const std::string where = to_string(listener_->address());
-        mine.ip = where.substr(0, where.rfind(':'));
+        mine.ip = ip_of(where);
         mine.port = listener_->port();
         for (const PortChoice& choice : ports_up(side_.table)) mine.nics.push_back(choice.device);
         mine.nics.erase(std::unique(mine.nics.begin(), mine.nics.end()), mine.nics.end());
@@ -77,8 +85,14 @@ class Rounds {
         mine.problem = describe(listener.error());
       }
     }
-    for (const std::string& text : GDRX_TRY(gather_(host_words(mine)))) {
-      hosts_.push_back(GDRX_TRY(read_matrix_host(text)));
+    const auto texts = GDRX_TRY(gather_(host_words(mine, plan_words(options_))));
+    if (texts.size() < 2) {
+      return fail(Errc::invalid_argument,
+                  "one process: start one on each host with the mpirun of this MPI");
+    }
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      GDRX_TRY(check_plan(texts[rank], texts[0], rank));
+      hosts_.push_back(GDRX_TRY(read_matrix_host(texts[rank])));
     }
     return {};
   }
@@ -137,8 +151,7 @@ class Rounds {
       return mine;
     }
     const bool first = side_.rank < other;
-    const auto channel = first ? Channel::connect(hosts_[other].ip, hosts_[other].port, secret_)
-                               : listener_->accept(Deadline::after(steady_clock(), kComeLimit));
+    const auto channel = meet_other(nic, other);
     if (!channel) {
       mine.problem = describe(channel.error());
       return mine;
@@ -153,6 +166,26 @@ class Rounds {
       mine.micros = late->rows.front().typical;
     }
     return mine;
+  }
+
+  // A connection of a pair that was too late may still be there: each side says who it is.
+  Result<Channel> meet_other(const std::string& nic, std::size_t other) {
+    const auto pair = fmt::format("{} and {} by {}", std::min(side_.rank, other),
+                                  std::max(side_.rank, other), nic);
+    const auto is_it = [&](const Channel& channel, std::chrono::seconds limit) -> Result<void> {
+      const auto theirs = channel.agree(pair, Deadline::after(steady_clock(), limit));
+      if (theirs && *theirs != pair) return fail(Errc::protocol, "it is of another pair");
+      return theirs.map([](const std::string&) {});
+    };
+    if (side_.rank < other) {
+      Channel channel = GDRX_TRY(Channel::connect(hosts_[other].ip, hosts_[other].port, secret_));
+      GDRX_TRY(is_it(channel, kComeLimit));
+      return channel;
+    }
+    for (const Deadline deadline = Deadline::after(steady_clock(), kComeLimit);;) {
+      Channel channel = GDRX_TRY(listener_->accept(deadline));
+      if (is_it(channel, kSayLimit)) return channel;
+    }
   }
 
   Result<NicPerfReport> step(const Channel& channel, const NicPerfOptions& options, bool leads) {

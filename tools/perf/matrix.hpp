@@ -17,9 +17,10 @@ namespace gdrx::perf {
 using Gather = std::function<Result<std::vector<std::string>>(const std::string& mine)>;
 
 struct MatrixOptions {
-  NicPerfOptions nic;  // of bandwidth; its one size and its NIC
-  int pings = 300;     // messages for the latency
-  bool rails = false;  // each NIC that is up on every host, with the one of its name there
+  NicPerfOptions nic;   // of bandwidth; its one size and its NIC
+  int pings = 300;      // messages for the latency
+  bool rails = false;   // each NIC that is up on every host, with the one of its name there
+  std::string version;  // of gdrx: all processes have the same one
   std::function<void(const std::string&)> progress;  // a line for a person; may be empty
 };
 
@@ -54,7 +55,12 @@ struct MatrixHost {
   std::vector<std::string> nics;  // that are up
   std::string problem;
 };
-std::string host_words(const MatrixHost& host);
+/// What has to be the same of all processes, as they gather and measure by it in step.
+std::string plan_words(const MatrixOptions& options);
+/// Error: process `rank`'s plan is another one than the first process's.
+Result<void> check_plan(const std::string& text, const std::string& first, std::size_t rank);
+/// Behind its plan, which check_plan() finds first.
+std::string host_words(const MatrixHost& host, const std::string& plan);
 Result<MatrixHost> read_matrix_host(const std::string& text);
 /// Each name once, with -2 and so on behind those that are there already; what is no word of a
 /// hostfile becomes a dash.
@@ -65,8 +71,9 @@ std::string pair_words(const MatrixPair& pair);
 Result<MatrixPair> read_pair(const std::string& line, std::size_t from, std::size_t ranks);
 
 /// Every process calls it and gets the answers of all. A pair that fails or is too late is named,
-/// the others go on. Errors: the exchange failed, somebody sent something that is not of this, or
-/// asked for rails and no NIC has one name on all hosts.
+/// the others go on. Errors: the exchange failed, there is one process, somebody sent something
+/// that is not of this or has another version or other options, or rails are asked for and no NIC
+/// has one name on all hosts. It has no deadline of its own where `gather` has none.
 Result<MatrixReport> measure_matrix_here(std::size_t rank, const std::string& host,
                                          const Gather& gather, const MatrixOptions& options,
                                          const Config& config);

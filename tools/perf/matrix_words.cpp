@@ -52,9 +52,27 @@ std::size_t partner_in(std::size_t round, std::size_t rank, std::size_t ranks) {
   return other < ranks ? other : rank;
 }
 
-std::string host_words(const MatrixHost& host) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}", one_field(host.name, kMostName), host.ip, host.port,
-                     fmt::join(host.nics, ","), one_field(host.problem, kMostProblem));
+std::string plan_words(const MatrixOptions& options) {
+  const NicPerfOptions& nic = options.nic;
+  return one_field(
+      fmt::format("{}: -s {} -n {} -D {} -q {} -t {}{}{}", options.version,
+                  fmt::join(nic.sizes, ","), nic.iterations, nic.duration, nic.qps, nic.depth,
+                  nic.both_ways ? " -b" : "", options.rails ? " --rails" : ""),
+      kMostName);
+}
+
+Result<void> check_plan(const std::string& text, const std::string& first, std::size_t rank) {
+  const auto plan = [](const std::string& all) {
+    return one_field(all.substr(0, all.find('\t')), kMostName);
+  };
+  if (plan(text) == plan(first)) return {};
+  return fail(Errc::protocol, fmt::format("process {} has '{}', process 0 '{}': start all alike",
+                                          rank, plan(text), plan(first)));
+}
+
+std::string host_words(const MatrixHost& host, const std::string& plan) {
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}", plan, one_field(host.name, kMostName), host.ip,
+                     host.port, fmt::join(host.nics, ","), one_field(host.problem, kMostProblem));
 }
 
 Result<MatrixHost> read_matrix_host(const std::string& text) {
@@ -62,6 +80,8 @@ Result<MatrixHost> read_matrix_host(const std::string& text) {
   MatrixHost host;
   std::string port;
   std::string nics;
+  std::string plan;
+  std::getline(fields, plan, '\t');
   std::getline(fields, host.name, '\t');
   std::getline(fields, host.ip, '\t');
   std::getline(fields, port, '\t');
