@@ -22,12 +22,16 @@ grep -q '^round 3 of 3' "$dir/err" || die 'no progress is told'
 python3 - "$dir/matrix.json" << 'P' || die 'it is not the matrix of three hosts'
 import json, sys
 matrix = json.load(open(sys.argv[1]))
-assert matrix["hosts"] == ["east", "east-2", "we-st"], matrix["hosts"]
+assert matrix["hosts"] == ["east", "east:2", "we-st:1"], matrix["hosts"]
 pairs = {(pair["from"], pair["to"]) for pair in matrix["pairs"]}
 assert len(pairs) == len(matrix["pairs"]) == 6
 assert all(pair.get("problem") or pair["gigabits"] > 0 for pair in matrix["pairs"])
 P
 "$gdrx" topo --cluster '3 hosts x 2 L40S' --place --matrix "$dir/matrix.json" > "$dir/out" 2>> "$dir/err" || die 'topo refuses it'
+rc=0
+"$gdrx" topo --cluster '3 hosts x 2 L40S' --place --matrix "$dir/matrix.json" --format hostfile > "$dir/ordered" 2> "$dir/why" || rc=$?
+[ "$rc" = 1 ] || die "a hostfile of one host's processes: status $rc"
+grep -q "east:2 is no host's name\|we-st:1 is no host's name" "$dir/why" || die 'no host is named'
 grep -q 'east.*we-st\|we-st.*east' "$dir/out" || die 'the ring is not shown'
 
 rc=0

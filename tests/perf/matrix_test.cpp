@@ -255,7 +255,7 @@ TEST(MatrixWords, OfPairsComeBackAndOthersAreRefused) {
 TEST(MatrixWords, ANameIsThereOnceAndAPlainWord) {
   const auto named = [](const char* name) { return MatrixHost{name, {}, 0, {}, {}}; };
   EXPECT_EQ(distinct_names({named("a"), named("a"), named("a-2"), named("x y"), named("-r")}),
-            (std::vector<std::string>{"a", "a-2", "a-2-2", "x-y", "host-r"}));
+            (std::vector<std::string>{"a", "a:2", "a-2", "x-y:1", "host-r:1"}));
 }
 
 }  // namespace

@@ -60,6 +60,9 @@ TEST(MatrixJson, ThatIsNoneIsOneLineOfError) {
            file_with(R"("a\nb")", ""),
            file_with(R"("-oProxy")", ""),
            file_with(R"("a;b")", ""),
+           file_with(R"("a:")", ""),
+           file_with(R"("a:b")", ""),
+           file_with(R"(":2")", ""),
            file_with(R"("")", ""),
            file_with("1", ""),
            file_with('"' + std::string(300, 'a') + '"', ""),
@@ -81,6 +84,17 @@ TEST(MatrixJson, ThatIsNoneIsOneLineOfError) {
     EXPECT_EQ(read.error().what.find('\n'), std::string::npos);
     EXPECT_TRUE(read.error().what.starts_with("the file: ")) << read.error().what;
   }
+}
+
+TEST(MatrixJson, HasAPairALineAndNamesOfNoHost) {
+  MatrixReport report = report_of(3);
+  report.hosts[2] = "n0:2";
+  const std::string text = matrix_json(report);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6 + 2) << text;
+  ASSERT_TRUE(read_matrix(text, "f"));
+  EXPECT_EQ(read_matrix(text, "f")->hosts[2], "n0:2");
+  EXPECT_NE(matrix_text(report).find("or a name that is no plain word: n0:2\n"), std::string::npos)
+      << matrix_text(report);
 }
 
 TEST(MatrixJson, TakesAZeroForAFailureAndWhatLacksForNotMeasured) {

@@ -62,8 +62,8 @@ Result<void> check_plan(const std::string& text, const std::string& first, std::
 /// Behind its plan, which check_plan() finds first.
 std::string host_words(const MatrixHost& host, const std::string& plan);
 Result<MatrixHost> read_matrix_host(const std::string& text);
-/// Each name once, with -2 and so on behind those that are there already; what is no word of a
-/// hostfile becomes a dash.
+/// Each name once, with :2 and so on behind those that are there already. What is no word of a
+/// hostfile becomes a dash, and has a number from :1 on. No host has such a name.
 std::vector<std::string> distinct_names(const std::vector<MatrixHost>& hosts);
 
 std::string pair_words(const MatrixPair& pair);

@@ -19,9 +19,28 @@ constexpr int kSchema = 1;
 constexpr std::size_t kMostName = 255;
 constexpr double kMostGigabits = 1e6;
 
-// A name enters hostfiles and lines of shells.
+// A name enters hostfiles and lines of shells, but for one that is a process's number.
 bool is_host_name(const std::string& name) {
-  return !name.empty() && name.size() <= kMostName && name[0] != '-' && doctor::is_plain_name(name);
+  const std::size_t end = std::min(name.find(topo::kNoHost), name.size());
+  const std::string number = name.substr(std::min(end + 1, name.size()));
+  const bool counts = !number.empty() && number.find_first_not_of("0123456789") == number.npos;
+  return name.size() <= kMostName && name[0] != '-' && doctor::is_plain_name(name.substr(0, end)) &&
+         (end == name.size() || counts);
+}
+
+// Brackets within brackets take many times their size in memory.
+bool is_flat(std::string_view text) {
+  constexpr int kMostDepth = 4;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size() && depth <= kMostDepth; ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\') ++i;
+    if (quoted) continue;
+    if (text[i] == '[' || text[i] == '{') ++depth;
+    if (text[i] == ']' || text[i] == '}') --depth;
+  }
+  return depth <= kMostDepth;
 }
 
 std::string shown(const std::string& text) { return printable(text.substr(0, 60)); }
@@ -106,10 +125,14 @@ class MatrixReader {
   std::map<std::tuple<std::size_t, std::size_t, std::string>, bool> seen_;
 };
 
+std::string words(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string matrix_json(const MatrixReport& report) {
-  Json pairs = Json::array();
+  std::string pairs;  // a line each, of what may be a million
   for (const MatrixPair& pair : report.pairs) {
     Json one{{"from", report.hosts[pair.from]}, {"to", report.hosts[pair.to]}, {"nic", pair.nic}};
     if (pair.problem.empty()) {
@@ -118,14 +141,21 @@ std::string matrix_json(const MatrixReport& report) {
     } else {
       one["problem"] = pair.problem;
     }
-    pairs.push_back(std::move(one));
+    pairs += (pairs.empty() ? "" : ",\n") + words(one);
   }
-  const Json all{{"schema", kSchema},     {"matrix", "write_bw"}, {"bytes", report.bytes},
-                 {"hosts", report.hosts}, {"nics", report.nics},  {"pairs", std::move(pairs)}};
-  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = words({{"schema", kSchema},
+                            {"matrix", "write_bw"},
+                            {"bytes", report.bytes},
+                            {"hosts", report.hosts},
+                            {"nics", report.nics}});
+  text.pop_back();
+  return text + ",\"pairs\":[\n" + pairs + "\n]}\n";
 }
 
 Result<topo::HostMatrix> read_matrix(std::string_view text, const std::string& source) {
+  if (!is_flat(text)) {
+    return fail(Errc::invalid_argument, printable(source) + ": it is none of gdrx perf --matrix");
+  }
   const auto all = nlohmann::json::parse(text, nullptr, false);
   if (all.is_discarded()) {
     return fail(Errc::invalid_argument,

@@ -127,10 +127,22 @@ HostMatrix host_matrix(const MatrixReport& report, const std::string* nic) {
   return matrix;
 }
 
+std::string shared_hosts_text(const std::vector<std::string>& hosts) {
+  std::string names;
+  for (const std::string& name : hosts) {
+    if (!topo::is_own_name(name)) names += " " + name;
+  }
+  if (names.empty()) return {};
+  return tools::wrapped("  several processes on one host, or a name that is no plain word:" + names,
+                        4) +
+         "\n";
+}
+
 std::string matrix_text(const MatrixReport& report) {
   std::string text = fmt::format("{} host{}: writes of {}, Gb/s from a row's host to a column's\n",
                                  report.hosts.size(), report.hosts.size() == 1 ? "" : "s",
                                  size_text(report.bytes));
+  text += shared_hosts_text(report.hosts);
   Lines lines;
   Lines failed;
   bool marks = false;

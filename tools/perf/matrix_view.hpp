@@ -13,6 +13,8 @@ namespace gdrx::perf {
 /// Over one NIC; nothing: over all, of which each pair's slowest counts.
 topo::HostMatrix host_matrix(const MatrixReport& report, const std::string* nic = nullptr);
 
+/// A line of the names that are no host's own; nothing where there are none.
+std::string shared_hosts_text(const std::vector<std::string>& hosts);
 /// A table for each NIC with up to 16 hosts, for more a row a host; the slow links, those that
 /// failed.
 std::string matrix_text(const MatrixReport& report);

@@ -10,6 +10,7 @@
 
 #include "base/printable.hpp"
 #include "tools/perf/matrix.hpp"
+#include "topo/place/host_ring.hpp"
 
 namespace gdrx::perf {
 namespace {
@@ -107,13 +108,17 @@ std::vector<std::string> distinct_names(const std::vector<MatrixHost>& hosts) {
   std::set<std::string> taken;
   std::vector<std::string> names;
   for (const MatrixHost& host : hosts) {
-    std::string name = host.name.substr(0, kMostName - 8);
+    const std::string given = host.name.substr(0, kMostName - 8);
+    std::string name = given;
     for (char& c : name) {
       if (!is_plain(std::string(1, c))) c = '-';
     }
     if (name.empty() || name[0] == '-') name.insert(0, "host");
-    std::string own = name;
-    for (int next = 2; !taken.insert(own).second; ++next) own = fmt::format("{}-{}", name, next);
+    const auto numbered = [&](int number) {
+      return fmt::format("{}{}{}", name, topo::kNoHost, number);
+    };
+    std::string own = name == given ? name : numbered(1);
+    for (int next = 2; !taken.insert(own).second; ++next) own = numbered(next);
     names.push_back(own);
   }
   return names;

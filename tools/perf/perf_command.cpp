@@ -215,6 +215,7 @@ void add_perf(CLI::App& app) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   add_nic_options(*command, *options);
+  command->get_option("--port")->excludes(matrix);
   command->get_option("--to")->excludes(host)->excludes(listen)->excludes(matrix);
   command->get_option("--rails")->excludes(command->get_option("--ib-dev"));
   command->footer(kPerfExamples);

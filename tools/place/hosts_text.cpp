@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/printable.hpp"
+#include "tools/perf/matrix_view.hpp"
 #include "tools/place/hosts_view.hpp"
 #include "tools/topo/topo_view.hpp"
 
@@ -188,6 +189,7 @@ std::string hosts_text(const MeasuredHosts& hosts, const std::string& source) {
   std::string text =
       fmt::format("\nhosts in the order of the ring, as {} has their links\n", printable(source));
   text += wrapped(fmt::format("  {}", fmt::join(names_in_order(hosts), " ")), 4) + "\n";
+  text += perf::shared_hosts_text(hosts.matrix.hosts);
   if (hosts.matrix.hosts.size() < 2) return text;
   const RingRate listed = ring_rate(hosts.matrix, as_listed(hosts));
   const RingRate& slowest = hosts.ring.slowest;
@@ -196,7 +198,9 @@ std::string hosts_text(const MeasuredHosts& hosts, const std::string& source) {
               4) +
       "\n";
   if (hosts.ring.order != as_listed(hosts)) {
-    const double less = slowest.gigabits > 0 ? 100 * (1 - listed.gigabits / slowest.gigabits) : 0;
+    // The ring may be slower within noise, for fewer slow links.
+    const double less =
+        slowest.gigabits > 0 ? std::max(0.0, 100 * (1 - listed.gigabits / slowest.gigabits)) : 0;
     text += wrapped(fmt::format("  as listed: {}{}; {:.0f} % less", rate_words(hosts, listed),
                                 slow_words(hosts, as_listed(hosts)), less),
                     4) +
@@ -244,7 +248,14 @@ Result<std::string> place_hostfile(const topo::Placement& placement) {
   for (const topo::RankPlace& rank : placement.ranks) ++ranks[static_cast<std::size_t>(rank.host)];
   std::string text;
   for (std::size_t host = 0; host < ranks.size(); ++host) {
-    text += fmt::format("{} slots={}\n", placement.host_names[host], ranks[host]);
+    const std::string& name = placement.host_names[host];
+    if (!topo::is_own_name(name)) {
+      return fail(Errc::invalid_argument,
+                  name +
+                      " is no host's name: several processes of the matrix ran on one host, or "
+                      "its name is no plain word");
+    }
+    if (ranks[host] > 0) text += fmt::format("{} slots={}\n", name, ranks[host]);
   }
   return text;
 }

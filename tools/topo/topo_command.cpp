@@ -177,6 +177,27 @@ Result<std::string> nccl_beside(const TopoOptions& options, const topo::Topology
   return explain_nccl_text(topology, alone, &graphs, options.nccl_graph);
 }
 
+// Of two answers one would not be given.
+void check_one_answer(const TopoOptions& options) {
+  const char* other = nullptr;
+  if (options.place) other = "--place";
+  if (!options.explain.first.empty()) other = "--explain";
+  if (options.map) other = "--map";
+  if (options.explain_nccl && other != nullptr) {
+    throw Failure{kBadUsage, fmt::format("topo: --explain-nccl excludes {}", other)};
+  }
+  if (options.explain_nccl && options.format != "text") {
+    throw Failure{kBadUsage, fmt::format("topo: --explain-nccl has no format {}", options.format)};
+  }
+  const bool by_host_name =
+      options.format != "srun" && options.format != "torchrun" && options.format != "k8s";
+  if (!options.matrix.empty() && !by_host_name) {
+    throw Failure{kBadUsage, fmt::format("topo: --format {} has no order of hosts: --matrix does "
+                                         "nothing, take --format hostfile",
+                                         options.format)};
+  }
+}
+
 // What would do nothing is refused.
 void check(const TopoOptions& options) {
   const bool places = options.place || is_launchers(options.format);
@@ -295,6 +316,7 @@ void add_topo(CLI::App& app) {
                              "rankfile", "appfile", "hostfile", "srun", "torchrun", "k8s"}));
   command->footer(kTopoExamples);
   command->callback([options] {
+    check_one_answer(*options);
     check(*options);
     fmt::print("{}", value_or_fail(answer(*options), kFailed));
   });

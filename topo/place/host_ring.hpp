@@ -22,6 +22,11 @@ struct HostMatrix {
   }
 };
 
+/// A process that is no host of its own name has a number behind this: the second one of a host, or
+/// one whose name is no plain word.
+inline constexpr char kNoHost = ':';
+inline bool is_own_name(const std::string& name) { return name.find(kNoHost) == name.npos; }
+
 /// As many hosts as an order is made for: the figures of all pairs are in memory.
 inline constexpr std::size_t kMostRingHosts = 1024;
 
