@@ -113,6 +113,8 @@ TEST_F(Matrix, HasEachWayOfEachPair) {
       EXPECT_EQ(pair.problem, "") << pair.from << " " << pair.to;
       EXPECT_GT(pair.gigabits, 0);
       EXPECT_GT(pair.micros, 0);
+      EXPECT_EQ(pair.from_nic, "sim0");
+      EXPECT_EQ(pair.to_nic, "sim0");
     }
     EXPECT_EQ(said_.size(), rounds_of(hosts));
     said_.clear();
@@ -238,8 +240,10 @@ TEST(MatrixWords, OfHostsComeBack) {
 }
 
 TEST(MatrixWords, OfPairsComeBackAndOthersAreRefused) {
-  const auto pair = read_pair(pair_words({0, 2, "", 97.5, 1.25, ""}), 0, 3);
+  const auto pair = read_pair(pair_words({0, 2, "", 97.5, 1.25, "", "mlx5_1", "mlx5_0"}), 0, 3);
   ASSERT_TRUE(pair);
+  EXPECT_EQ(pair->from_nic, "mlx5_1");
+  EXPECT_EQ(pair->to_nic, "mlx5_0");
   EXPECT_DOUBLE_EQ(pair->gigabits, 97.5);
   EXPECT_DOUBLE_EQ(pair->micros, 1.25);
   const auto failed = read_pair(pair_words({0, 1, "", 5, 1, "no\nway"}), 0, 3);
@@ -247,7 +251,7 @@ TEST(MatrixWords, OfPairsComeBackAndOthersAreRefused) {
   EXPECT_EQ(failed->problem, "no way");
   EXPECT_EQ(failed->gigabits, 0);
   for (const char* bad : {"", "x", "0\t1\t1\t", "3\t1\t1\t", "1\t-1\t1\t", "1\tnan\t1\t",
-                          "1\tinf\t1\t", "1\t1e9\t1\t", "1\t1\t-1\t"}) {
+                          "1\tinf\t1\t", "1\t1\t1\ta;b\t\t", "1\t1e9\t1\t", "1\t1\t-1\t"}) {
     EXPECT_FALSE(read_pair(bad, 0, 3)) << bad;
   }
 }

@@ -116,11 +116,29 @@ TEST(MatrixText, MarksWhatIsSlowAndNamesWhatFailed) {
   EXPECT_NE(matrix_text(report_of(2)).find("no link is slow"), std::string::npos);
 }
 
+TEST(MatrixText, SaysWhichNicsWereOpenedAndWhatLatencyIs) {
+  MatrixReport report = report_of(4);
+  for (MatrixPair& pair : report.pairs) pair.from_nic = pair.to_nic = "mlx5_0";
+  EXPECT_NE(matrix_text(report).find("by mlx5_0 of each host\n"), std::string::npos);
+  EXPECT_NE(matrix_text(report).find("half of there and back"), std::string::npos);
+  for (MatrixPair& pair : report.pairs) {
+    if (pair.from == 2) pair.from_nic = "mlx5_4";
+    if (pair.to == 2) pair.to_nic = "mlx5_4";
+  }
+  report.of_gpus = true;
+  const std::string text = matrix_text(report);
+  EXPECT_NE(text.find("by mlx5_0 of hosts 0-1,3\nby mlx5_4 of host 2\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("until its completion"), std::string::npos) << text;
+  EXPECT_NE(matrix_json(report).find(R"("to_nic":"mlx5_4")"), std::string::npos);
+}
+
 TEST(MatrixText, OfManyHostsIsARowAHost) {
   MatrixReport report = report_of(40);
   report.pairs[0].gigabits = 5;
   const std::string text = matrix_text(report);
   EXPECT_NE(text.find("slow links"), std::string::npos);
+  EXPECT_NE(text.find("2.25"), std::string::npos) << text;  // of latency
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     EXPECT_LE(end - at, 80u) << text.substr(at, end - at);

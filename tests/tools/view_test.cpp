@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/topo/builder.hpp"
+#include "tools/place/hosts_view.hpp"
 #include "tools/topo/topo_view.hpp"
 #include "topo/read/xml.hpp"
 
@@ -177,6 +178,28 @@ TEST(Settings, TakeNoNameThatIsMoreThanAWord) {
     ASSERT_TRUE(topology);
     EXPECT_EQ(env_lines(*topology), "# a NIC's name is no plain word: nothing to set\n") << name;
   }
+}
+
+// Of the rings within noise the one of fewer steps down is taken, and may be slower by a little.
+TEST(HostsText, LosesNothingWhereTheListIsFasterWithinNoise) {
+  topo::HostMatrix matrix{{"a", "b", "c", "d"}, std::vector<std::optional<double>>(16, 100)};
+  for (const std::size_t at : {2u, 8u}) matrix.gigabits[at] = 150;
+  for (const std::size_t at : {7u, 13u}) matrix.gigabits[at] = 97;
+  const auto hosts = measured_hosts(matrix, 0, "f");
+  ASSERT_TRUE(hosts);
+  EXPECT_NE(hosts->ring.order, (std::vector<std::size_t>{0, 1, 2, 3}));
+  const std::string text = hosts_text(*hosts, "f");
+  EXPECT_NE(text.find("; 0 % less"), std::string::npos) << text;
+}
+
+TEST(Hostfile, HasNoHostWithoutRanksAndNoInventedName) {
+  topo::Placement placement;
+  placement.ranks.resize(1);
+  placement.host_names = {"a", "b"};
+  EXPECT_EQ(place_hostfile(placement).value_or("none"), "a slots=1\n");
+  placement.host_names = {"a", "a:2"};
+  EXPECT_NE(place_hostfile(placement).error().what.find("a:2 is no host's name"),
+            std::string::npos);
 }
 
 TEST(CompareText, TellsWhatChanges) {

@@ -26,6 +26,9 @@ std::string ip_of(const std::string& address) {
   return ip;
 }
 
+// Of "mlx5_0 port 1".
+std::string device_of(const std::string& port) { return port.substr(0, port.find(' ')); }
+
 class Rounds {
  public:
   Rounds(const MatrixSide& side, const Gather& gather, const MatrixOptions& options)
@@ -34,6 +37,7 @@ class Rounds {
   Result<MatrixReport> run() {
     GDRX_TRY(meet());
     report_.bytes = options_.nic.sizes.front();
+    report_.of_gpus = options_.nic.gpu >= 0;
     report_.nics = GDRX_TRY(nics());
     report_.hosts = distinct_names(hosts_);
     for (const std::string& nic : report_.nics) {
@@ -164,6 +168,8 @@ class Rounds {
       if (!late) continue;
       mine.gigabits = wide->rows.front().gigabits;
       mine.micros = late->rows.front().typical;
+      mine.from_nic = device_of(wide->from);
+      mine.to_nic = device_of(wide->to);
     }
     return mine;
   }

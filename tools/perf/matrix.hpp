@@ -28,16 +28,19 @@ struct MatrixOptions {
 struct MatrixPair {
   std::size_t from = 0;
   std::size_t to = 0;
-  std::string nic;      // as asked for; empty: the first that is up
-  double gigabits = 0;  // writes of the size
-  double micros = 0;    // the median of a write of 8 bytes
-  std::string problem;  // empty: measured
+  std::string nic;            // as asked for; empty: the first that is up
+  double gigabits = 0;        // writes of the size
+  double micros = 0;          // the median of a write of 8 bytes
+  std::string problem;        // empty: measured
+  std::string from_nic = {};  // which were opened; empty with a problem
+  std::string to_nic = {};
 };
 
 struct MatrixReport {
   std::vector<std::string> hosts;  // by rank; each name once
   std::vector<std::string> nics;
   std::size_t bytes = 0;
+  bool of_gpus = false;           // their memory, of which latency is until the completion
   std::vector<MatrixPair> pairs;  // in the order of nics, senders, receivers
 };
 

@@ -138,6 +138,8 @@ std::string matrix_json(const MatrixReport& report) {
     if (pair.problem.empty()) {
       one["gigabits"] = pair.gigabits;
       one["typical_us"] = pair.micros;
+      one["from_nic"] = pair.from_nic;
+      one["to_nic"] = pair.to_nic;
     } else {
       one["problem"] = pair.problem;
     }

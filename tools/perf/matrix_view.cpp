@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
+#include "base/cpu_list.hpp"
 #include "base/printable.hpp"
 #include "base/size_text.hpp"
 #include "tools/topo/topo_table.hpp"
@@ -59,8 +62,9 @@ std::string table(const MatrixReport& report, const Cell& cell) {
 }
 
 // Of many hosts what each sends and receives.
-std::string rows_of_hosts(const HostMatrix& matrix, const std::vector<SlowLink>& slow) {
-  tools::Table rows({"host", "sends", "at least", "receives", "at least", "slow links"});
+std::string rows_of_hosts(const HostMatrix& matrix, const std::vector<SlowLink>& slow,
+                          const std::vector<double>& micros, const std::string& latency_words) {
+  tools::Table rows({"host", "sends", "at least", "receives", "at least", "slow links", "us"});
   const auto figures = [&](bool sends, std::size_t host) {
     std::vector<double> all;
     for (std::size_t other = 0; other < matrix.hosts.size(); ++other) {
@@ -78,9 +82,10 @@ std::string rows_of_hosts(const HostMatrix& matrix, const std::vector<SlowLink>&
     });
     rows.add({matrix.hosts[host], rate_text(sent[sent.size() / 2]), rate_text(sent.front()),
               rate_text(received[received.size() / 2]), rate_text(received.front()),
-              own == 0 ? "-" : fmt::format("{}", own)});
+              own == 0 ? "-" : fmt::format("{}", own),
+              micros[host] > 0 ? rate_text(micros[host]) : "-"});
   }
-  return "medians, and the slowest\n" + rows.print(0);
+  return "medians, and the slowest; us: " + latency_words + "\n" + rows.print(0);
 }
 
 const MatrixPair* pair_of(const MatrixReport& report, const std::string& nic, std::size_t from,
@@ -91,9 +96,30 @@ const MatrixPair* pair_of(const MatrixReport& report, const std::string& nic, st
   return nullptr;
 }
 
+std::string latency_words(const MatrixReport& report) {
+  return report.of_gpus ? "a write of 8 bytes, until its completion"
+                        : "a write of 8 bytes, half of there and back";
+}
+
+// The median of what each host sends.
+std::vector<double> typical_micros(const MatrixReport& report, const std::string& nic) {
+  std::vector<std::vector<double>> all(report.hosts.size());
+  for (const MatrixPair& pair : report.pairs) {
+    if (pair.nic == nic && pair.problem.empty()) all[pair.from].push_back(pair.micros);
+  }
+  std::vector<double> typical;
+  for (std::vector<double>& own : all) {
+    std::sort(own.begin(), own.end());
+    typical.push_back(own.empty() ? 0 : own[own.size() / 2]);
+  }
+  return typical;
+}
+
 std::string tables_of_nic(const MatrixReport& report, const std::string& nic,
                           const HostMatrix& matrix, const std::vector<SlowLink>& slow) {
-  if (report.hosts.size() > kMostInATable) return "\n" + rows_of_hosts(matrix, slow);
+  if (report.hosts.size() > kMostInATable) {
+    return "\n" + rows_of_hosts(matrix, slow, typical_micros(report, nic), latency_words(report));
+  }
   const auto is_slow = [&](std::size_t from, std::size_t to) {
     return std::any_of(slow.begin(), slow.end(), [&](const SlowLink& link) {
       return link.from == from && link.to == to && link.gigabits > 0;
@@ -105,7 +131,7 @@ std::string tables_of_nic(const MatrixReport& report, const std::string& nic,
                        if (!pair->problem.empty()) return std::string("failed");
                        return rate_text(pair->gigabits) + (is_slow(from, to) ? "*" : "");
                      });
-  text += "\nmicroseconds of a write of 8 bytes, half of there and back\n\n";
+  text += "\nmicroseconds of " + latency_words(report) + "\n\n";
   return text + table(report, [&](std::size_t from, std::size_t to) {
            const MatrixPair* pair = pair_of(report, nic, from, to);
            return pair == nullptr || !pair->problem.empty() ? std::string("-")
@@ -138,6 +164,26 @@ std::string shared_hosts_text(const std::vector<std::string>& hosts) {
          "\n";
 }
 
+// Which NIC each host's was, where it chose by itself.
+std::string chosen_text(const MatrixReport& report) {
+  std::map<std::string, std::set<std::size_t>> hosts;
+  for (const MatrixPair& pair : report.pairs) {
+    if (!pair.nic.empty() || !pair.problem.empty()) continue;
+    if (!pair.from_nic.empty()) hosts[pair.from_nic].insert(pair.from);
+    if (!pair.to_nic.empty()) hosts[pair.to_nic].insert(pair.to);
+  }
+  std::string text;
+  for (const auto& [nic, of] : hosts) {
+    if (hosts.size() == 1) return "\nby " + nic + " of each host\n";
+    std::vector<int> numbers(of.begin(), of.end());
+    text += tools::wrapped(fmt::format("  by {} of host{} {}", nic, of.size() == 1 ? "" : "s",
+                                       list_of_cpus(numbers)),
+                           4) +
+            "\n";
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
 std::string matrix_text(const MatrixReport& report) {
   std::string text = fmt::format("{} host{}: writes of {}, Gb/s from a row's host to a column's\n",
                                  report.hosts.size(), report.hosts.size() == 1 ? "" : "s",
@@ -164,6 +210,7 @@ std::string matrix_text(const MatrixReport& report) {
     failed.add(fmt::format("{} to {}{}: {}", report.hosts[pair.from], report.hosts[pair.to],
                            pair.nic.empty() ? "" : " by " + pair.nic, pair.problem));
   }
+  text += chosen_text(report);
   text += lines.text("slow: below 0.7 of what is usual for the sender or the receiver");
   text += failed.text("failed");
   const bool some = std::any_of(report.pairs.begin(), report.pairs.end(),

@@ -55,11 +55,11 @@ std::size_t partner_in(std::size_t round, std::size_t rank, std::size_t ranks) {
 
 std::string plan_words(const MatrixOptions& options) {
   const NicPerfOptions& nic = options.nic;
-  return one_field(
-      fmt::format("{}: -s {} -n {} -D {} -q {} -t {}{}{}", options.version,
-                  fmt::join(nic.sizes, ","), nic.iterations, nic.duration, nic.qps, nic.depth,
-                  nic.both_ways ? " -b" : "", options.rails ? " --rails" : ""),
-      kMostName);
+  return one_field(fmt::format("{}: -s {} -n {} -D {} -q {} -t {}{}{}{}", options.version,
+                               fmt::join(nic.sizes, ","), nic.iterations, nic.duration, nic.qps,
+                               nic.depth, nic.both_ways ? " -b" : "",
+                               nic.gpu >= 0 ? " --use_cuda" : "", options.rails ? " --rails" : ""),
+                   kMostName);
 }
 
 Result<void> check_plan(const std::string& text, const std::string& first, std::size_t rank) {
@@ -125,7 +125,8 @@ std::vector<std::string> distinct_names(const std::vector<MatrixHost>& hosts) {
 }
 
 std::string pair_words(const MatrixPair& pair) {
-  return fmt::format("{}\t{}\t{}\t{}\n", pair.to, pair.gigabits, pair.micros,
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", pair.to, pair.gigabits, pair.micros,
+                     one_field(pair.from_nic, kMostName), one_field(pair.to_nic, kMostName),
                      one_field(pair.problem, kMostProblem));
 }
 
@@ -136,13 +137,19 @@ Result<MatrixPair> read_pair(const std::string& line, std::size_t from, std::siz
   words >> pair.to >> pair.gigabits >> pair.micros;
   const bool whole = static_cast<bool>(words);
   std::string problem;
-  if (words.get() == '\t') std::getline(words, problem);
+  if (words.get() == '\t') {
+    std::getline(words, pair.from_nic, '\t');
+    std::getline(words, pair.to_nic, '\t');
+    std::getline(words, problem);
+  }
+  const auto is_nic = [](const std::string& name) { return name.empty() || is_plain(name); };
   pair.problem = one_field(problem, kMostProblem);
   const auto can_be = [](double figure) {
     return std::isfinite(figure) && figure >= 0 && figure <= kMostGigabits;
   };
   if (!whole || pair.to >= ranks || pair.to == from || !can_be(pair.gigabits) ||
-      !std::isfinite(pair.micros) || pair.micros < 0) {
+      !std::isfinite(pair.micros) || pair.micros < 0 || !is_nic(pair.from_nic) ||
+      !is_nic(pair.to_nic)) {
     return fail(Errc::protocol, fmt::format("process {} tells of no pair of its own", from));
   }
   if (pair.problem.empty() && pair.gigabits <= 0) pair.problem = "no message arrived";
