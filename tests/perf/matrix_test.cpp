@@ -58,7 +58,7 @@ class Matrix : public ::testing::Test {
           side.table = tables[rank];
           side.rank = rank;
           side.host = "n" + std::to_string(rank);
-          side.at = loopback_address();
+          side.at = at_;
           if (!secrets_.empty()) side.secret = secrets_[rank];
           MatrixOptions own = options;
           if (rank == 0) own.progress = [&](const std::string& line) { said_.push_back(line); };
@@ -81,6 +81,7 @@ class Matrix : public ::testing::Test {
   sim::Network network_{sim::Network::Mode::live};
   std::vector<std::string> said_;
   std::vector<Secret> secrets_;
+  SocketAddress at_ = loopback_address();
   std::function<void(const std::string&)>
       between_;  // what the last one said, before rank 0 goes on
 };
@@ -120,6 +121,15 @@ TEST_F(Matrix, HasEachWayOfEachPair) {
     said_.clear();
   }
   EXPECT_EQ(network_.live_objects(), 0u);
+}
+
+TEST_F(Matrix, GoesByIpv6) {
+  at_ = {6, 0, {}};
+  at_.ip[15] = 1;
+  if (!Listener::open(at_)) GTEST_SKIP() << "no ::1 here";
+  for (const MatrixPair& pair : run({network_.add_host(), network_.add_host()}).pairs) {
+    EXPECT_EQ(pair.problem, "");
+  }
 }
 
 TEST_F(Matrix, OfRailsHasEachNicThatAllHostsHave) {

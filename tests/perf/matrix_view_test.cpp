@@ -48,40 +48,43 @@ TEST(MatrixJson, ThatIsNoneIsOneLineOfError) {
   const std::string two = R"("a","b")";
   const std::string way = R"({"from":"a","to":"b","gigabits":1})";
   const std::string deep(100000, '[');
-  for (const std::string& bad : {
-           std::string(),
-           std::string("x"),
-           std::string("[]"),
-           std::string("{}"),
-           deep,
-           std::string(R"({"schema":2,"matrix":"write_bw"})"),
-           file_with("", ""),
-           file_with(R"("a","a")", ""),
-           file_with(R"("a\nb")", ""),
-           file_with(R"("-oProxy")", ""),
-           file_with(R"("a;b")", ""),
-           file_with(R"("a:")", ""),
-           file_with(R"("a:b")", ""),
-           file_with(R"(":2")", ""),
-           file_with(R"("")", ""),
-           file_with("1", ""),
-           file_with('"' + std::string(300, 'a') + '"', ""),
-           file_with(two, "1"),
-           file_with(two, R"({"from":"a","to":"c","gigabits":1})"),
-           file_with(two, R"({"from":"a","to":"a","gigabits":1})"),
-           file_with(two, R"({"from":"a","to":1,"gigabits":1})"),
-           file_with(two, way + "," + way),
-           file_with(two, R"({"from":"a","to":"b"})"),
-           file_with(two, R"({"from":"a","to":"b","gigabits":"1"})"),
-           file_with(two, R"({"from":"a","to":"b","gigabits":null})"),
-           file_with(two, R"({"from":"a","to":"b","gigabits":NaN})"),
-           file_with(two, R"({"from":"a","to":"b","gigabits":-1})"),
-           file_with(two, R"({"from":"a","to":"b","gigabits":1e30})"),
-           file_with(two, R"({"from":"a","to":"b","gigabits":1e999})"),
+  for (const auto& [bad, why] : std::vector<std::pair<std::string, std::string>>{
+           {"", "no JSON"},
+           {"x", "no JSON"},
+           {"[]", "none of gdrx perf"},
+           {"{}", "none of gdrx perf"},
+           {deep, "none of gdrx perf"},
+           {R"({"schema":2,"matrix":"write_bw"})", "schema is not 1"},
+           {file_with("", ""), "no hosts"},
+           {file_with(R"("a","a")", ""), "a is there twice"},
+           {file_with(R"("a\nb")", ""), "'a b' is no host"},
+           {file_with(R"("-oProxy")", ""), "'-oProxy' is no host"},
+           {file_with(R"("a;b")", ""), "'a;b' is no host"},
+           {file_with(R"("a:")", ""), "'a:' is no host"},
+           {file_with(R"("a:b")", ""), "'a:b' is no host"},
+           {file_with(R"(":2")", ""), "':2' is no host"},
+           {file_with(R"("")", ""), "'' is no host"},
+           {file_with("1", ""), "'' is no host"},
+           {file_with('"' + std::string(300, 'a') + '"', ""), "is no host's name"},
+           {file_with(two, "1"), "a pair is no object"},
+           {file_with(two, R"({"from":"a","to":"c","gigabits":1})"), "a pair is of 'c'"},
+           {file_with(two, R"({"from":"a","to":"a","gigabits":1})"), "a host to itself"},
+           {file_with(two, R"({"from":"a","to":1,"gigabits":1})"), "a pair is of ''"},
+           {file_with(two, way + "," + way), "a to b is there twice"},
+           {file_with(two, R"({"from":"a","to":"b"})"), "no gigabits, and no problem"},
+           {file_with(two, R"({"from":"a","to":"b","gigabits":"1"})"),
+            "no gigabits, and no problem"},
+           {file_with(two, R"({"from":"a","to":"b","gigabits":null})"),
+            "no gigabits, and no problem"},
+           {file_with(two, R"({"from":"a","to":"b","gigabits":NaN})"), "no JSON"},
+           {file_with(two, R"({"from":"a","to":"b","gigabits":-1})"), "-1 Gb/s cannot be"},
+           {file_with(two, R"({"from":"a","to":"b","gigabits":1e30})"), "Gb/s cannot be"},
+           {file_with(two, R"({"from":"a","to":"b","gigabits":1e999})"), "no JSON"},
        }) {
     const auto read = read_matrix(bad, "the\nfile");
     ASSERT_FALSE(read) << bad.substr(0, 200);
     EXPECT_EQ(read.error().what.find('\n'), std::string::npos);
+    EXPECT_NE(read.error().what.find(why), std::string::npos) << bad << read.error().what;
     EXPECT_TRUE(read.error().what.starts_with("the file: ")) << read.error().what;
   }
 }

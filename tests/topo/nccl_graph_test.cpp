@@ -236,37 +236,39 @@ TEST(NcclGraphFile, ThatNcclWouldNotTakeIsOneLineOfError) {
     text.replace(text.find(what), what.size(), by);
     return text;
   };
-  for (const std::string& bad : {
-           std::string(),
-           std::string("x"),
-           std::string("<system/>"),
-           std::string("<graphs version=\"1\"/>"),
-           std::string("<graphs version=\"2\"/>"),
-           graph_of(""),
-           graph_of(std::string(kTwo) + kTwo),
-           replaced("NVL", "FAR"),
-           replaced("\"20\"", "\"nan\""),
-           replaced("\"20\"", "\"-1\""),
-           replaced("\"20\"", "\"0\""),
-           replaced("\"20\"", "\"1e99\""),
-           replaced("id=\"0\"", "id=\"9\""),
-           replaced("pattern=\"4\"", "pattern=\"x\""),
-           replaced("0x1", "2"),
-           replaced("0x1", "0"),
-           replaced("0x1", "-1"),
-           replaced("0x1", ""),
-           replaced("0x1", "99999999999999999999"),
-           replaced("<gpu dev=\"0x1\"/>", ""),
-           replaced("<net dev=\"0\"/>", ""),
-           replaced("<net dev=\"0\"/>", "<net dev=\"1\"/>"),
-           replaced("crossnic=\"0\"", "crossnic=\"3\""),
-           replaced("<gpu dev=\"0x1\"/>", "<net dev=\"0\"/><gpu dev=\"1\"/>"),
-           replaced("<gpu dev=\"0x1\"/>", "<nic/>"),
-           replaced("channel>", "chanel>"),
+  for (const auto& [bad, why] : std::vector<std::pair<std::string, std::string>>{
+           {"", "f: the file is empty"},
+           {"x", "f: line 1: "},
+           {"<system/>", "no file of NCCL"},
+           {"<graphs version=\"1\"/>", "no graph"},
+           {"<graphs version=\"2\"/>", "version is not 1"},
+           {graph_of(""), "nchannels is 1, and 0"},
+           {graph_of(std::string(kTwo) + kTwo), "nchannels is 1, and 2"},
+           {replaced("NVL", "FAR"), "typeintra is none"},
+           {replaced("\"20\"", "\"nan\""), "speedintra is no speed"},
+           {replaced("\"20\"", "\"-1\""), "speedintra is no speed"},
+           {replaced("\"20\"", "\"0\""), "channels without speed"},
+           {replaced("\"20\"", "\"1e99\""), "speedintra is no speed"},
+           {replaced("id=\"0\"", "id=\"9\""), "id is not 0 to 5"},
+           {replaced("pattern=\"4\"", "pattern=\"x\""), "pattern is not 1 to 6"},
+           {replaced("0x1", "2"), "this gpu is not here: 2 are"},
+           {replaced("0x1", "0"), "in the channel twice"},
+           {replaced("0x1", "-1"), "this gpu is not here"},
+           {replaced("0x1", ""), "this gpu is not here"},
+           {replaced("0x1", "99999999999999999999"), "this gpu is not here"},
+           {replaced("<gpu dev=\"0x1\"/>", ""), "1 of 2 gpus"},
+           {replaced("<net dev=\"0\"/>", ""), "a net at one end"},
+           {replaced("<net dev=\"0\"/>", "<net dev=\"1\"/>"), "this net is not here: 1 are"},
+           {replaced("crossnic=\"0\"", "crossnic=\"3\""), "crossnic is not 0 to 2"},
+           {replaced("<gpu dev=\"0x1\"/>", "<net dev=\"0\"/><gpu dev=\"1\"/>"),
+            "a net between gpus"},
+           {replaced("<gpu dev=\"0x1\"/>", "<nic/>"), "a net or a gpu is expected"},
+           {graph_of(R"(<chanel><gpu dev="0"/></chanel>)"), "a channel is expected"},
        }) {
     const auto graphs = parse_nccl_graphs(bad, "f", topology);
     ASSERT_FALSE(graphs) << bad;
     EXPECT_EQ(graphs.error().what.find('\n'), std::string::npos);
+    EXPECT_NE(graphs.error().what.find(why), std::string::npos) << bad << graphs.error().what;
   }
   std::string twice = graph_of(kTwo);
   const std::string one =
