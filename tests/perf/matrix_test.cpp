@@ -61,6 +61,7 @@ class Matrix : public ::testing::Test {
           side.at = at_;
           if (!secrets_.empty()) side.secret = secrets_[rank];
           MatrixOptions own = options;
+          if (!devices_.empty()) own.nic.device = devices_[rank];
           if (rank == 0) own.progress = [&](const std::string& line) { said_.push_back(line); };
           const Gather gather = gathering.of(rank);
           answers[rank] = measure_matrix(
@@ -81,6 +82,7 @@ class Matrix : public ::testing::Test {
   sim::Network network_{sim::Network::Mode::live};
   std::vector<std::string> said_;
   std::vector<Secret> secrets_;
+  std::vector<std::string> devices_;
   SocketAddress at_ = loopback_address();
   std::function<void(const std::string&)>
       between_;  // what the last one said, before rank 0 goes on
@@ -121,6 +123,16 @@ TEST_F(Matrix, HasEachWayOfEachPair) {
     said_.clear();
   }
   EXPECT_EQ(network_.live_objects(), 0u);
+}
+
+TEST_F(Matrix, TakesAnotherNicOnEachHost) {
+  devices_ = {"sim0", "sim1"};
+  const MatrixReport report = run({network_.add_host({.nics = 2}), network_.add_host({.nics = 2})});
+  for (const MatrixPair& pair : report.pairs) {
+    EXPECT_EQ(pair.problem, "");
+    EXPECT_EQ(pair.from_nic, devices_[pair.from]);
+    EXPECT_EQ(pair.to_nic, devices_[pair.to]);
+  }
 }
 
 TEST_F(Matrix, GoesByIpv6) {

@@ -131,6 +131,8 @@ TEST(MaySpanHostsByNvlink, IsSoForGraceWithNvswitches) {
   EXPECT_TRUE(may_span_hosts_by_nvlink(host.build()));
   host.parts.gpus[0].c2c_links = 0;  // eight GPUs of an HGX board
   EXPECT_FALSE(may_span_hosts_by_nvlink(host.build()));
+  EXPECT_TRUE(may_span_hosts_by_nvlink(words("4 GB200, one 400 Gb/s NIC a GPU")));
+  EXPECT_FALSE(may_span_hosts_by_nvlink(words("8 B200, one 400 Gb/s NIC a GPU")));
 }
 
 // As logs of NCCL 2.19 and later show rings within a host: 12 x 20 of eight A100, 12 x 30 of eight

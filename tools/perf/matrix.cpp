@@ -155,7 +155,7 @@ class Rounds {
       return mine;
     }
     const bool first = side_.rank < other;
-    const auto channel = meet_other(nic, other);
+    const auto channel = meet_other(other);
     if (!channel) {
       mine.problem = describe(channel.error());
       return mine;
@@ -175,9 +175,10 @@ class Rounds {
   }
 
   // A connection of a pair that was too late may still be there: each side says who it is.
-  Result<Channel> meet_other(const std::string& nic, std::size_t other) {
-    const auto pair = fmt::format("{} and {} by {}", std::min(side_.rank, other),
-                                  std::max(side_.rank, other), nic);
+  // How many pairs were told before is the same for all processes of a round.
+  Result<Channel> meet_other(std::size_t other) {
+    const auto pair = fmt::format("{} and {} after {}", std::min(side_.rank, other),
+                                  std::max(side_.rank, other), report_.pairs.size());
     const auto is_it = [&](const Channel& channel, std::chrono::seconds limit) -> Result<void> {
       const auto theirs = channel.agree(pair, Deadline::after(steady_clock(), limit));
       if (theirs && *theirs != pair) return fail(Errc::protocol, "it is of another pair");

@@ -184,9 +184,9 @@ Result<std::string> explain_nccl_text(const Topology& topology, bool alone,
       return graph.id == topo::kNcclRing;
     });
     if (ring == dumped->end()) return fail(Errc::invalid_argument, source + ": no ring in it");
-    if (ring->channels.empty()) return fail(Errc::invalid_argument, source + ": no channel in it");
-    const bool theirs = ring->channels.front().in == topo::kNone;
-    if (theirs != (graphs.front().channels.front().in == topo::kNone)) {
+    const bool ours = graphs.front().channels.front().in == topo::kNone;
+    const bool theirs = ring->channels.empty() ? ours : ring->channels.front().in == topo::kNone;
+    if (theirs != ours) {
       return fail(Errc::invalid_argument,
                   source + (theirs ? ": its channels have no NIC, so its job was of one host: say "
                                      "--one-host"

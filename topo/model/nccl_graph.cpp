@@ -272,7 +272,12 @@ bool may_span_hosts_by_nvlink(const Topology& topology) {
                                     [](const NvLink& link) { return link.peer == kNone; });
   const bool c2c = std::any_of(topology.gpus().begin(), topology.gpus().end(),
                                [](const Gpu& gpu) { return gpu.c2c_links > 0; });
-  return c2c && (switched || !topology.nvlink_known());
+  const bool named =
+      std::any_of(topology.gpus().begin(), topology.gpus().end(), [](const Gpu& gpu) {
+        return gpu.model.find("GB200") != gpu.model.npos ||
+               gpu.model.find("GB300") != gpu.model.npos;
+      });
+  return named || (c2c && (switched || !topology.nvlink_known()));
 }
 
 Result<std::vector<NcclGraph>> our_nccl_graphs(const Topology& topology, bool alone) {

@@ -39,7 +39,8 @@ struct NcclGraph {
 /// lets through.
 std::vector<std::size_t> nccl_nets(const Topology& topology);
 
-/// Whether NVSwitches may join hosts, as in an NVL72: GPUs on a Grace with NVLinks to switches.
+/// Whether NVSwitches may join hosts, as in an NVL72: GPUs on a Grace with NVLinks to switches, or
+/// whose name is of such racks.
 /// NCCL then takes several hosts for one, and a graph of one host breaks its ring.
 bool may_span_hosts_by_nvlink(const Topology& topology);
 
