@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <semaphore>
 #include <system_error>
 #include <thread>
 
@@ -65,27 +66,47 @@ CpuNumbers both(const CpuNumbers& a, const CpuNumbers& b) {
 
 bool is_list(std::string_view setting) { return setting != "auto" && setting != "off"; }
 
-// What is left of the list where this process may run. The kernel drops the rest without a word,
-// and the masks of the program's threads say nothing of the cpuset: a thread has to try.
-CpuNumbers tried(const CpuNumbers& wanted) {
-  CpuNumbers left;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
-  try {
-    std::thread([&]() noexcept {
-      const CpuMask mask(wanted);
-      if (pthread_setaffinity_np(pthread_self(), CpuMask::kBytes, mask.get()) == 0) {
-        left = both(wanted, cpus_of_thread(pthread_self()));
-      }
-    }).join();
-  } catch (...) {
+/// A thread that sleeps until it ends: its CPUs may be tried, and it need not run on them.
+class Sleeper {
+ public:
+  Sleeper() {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
+    try {
+      thread_ = std::thread([this] { wake_.acquire(); });
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return left;
+  ~Sleeper() {
+    wake_.release();
+    thread_.join();
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  pthread_t handle() { return thread_.native_handle(); }
+
+ private:
+  std::binary_semaphore wake_{0};
+  std::thread thread_;
+};
+
+// What is left of the list where this process may run. The kernel drops the rest without a word,
+// and the masks of the program's threads say nothing of the cpuset: a thread has to try. On CPUs
+// that others poll on by a real-time policy it would never end: it is put back before.
+CpuNumbers tried(const CpuNumbers& wanted) {
+  const CpuMask mask(wanted);
+  const CpuMask own(cpus_of_thread(pthread_self()));
+  Sleeper sleeper;
+  if (pthread_setaffinity_np(sleeper.handle(), CpuMask::kBytes, mask.get()) != 0) return {};
+  const CpuMask got;
+  const int error = pthread_getaffinity_np(sleeper.handle(), CpuMask::kBytes, got.get());
+  pthread_setaffinity_np(sleeper.handle(), CpuMask::kBytes, own.get());
+  return error == 0 ? both(wanted, got.numbers()) : CpuNumbers();
 }
 
 CpuNumbers told_by(const std::string& folder) {
@@ -117,8 +138,10 @@ void move_thread(pthread_t thread, const char* name, const ThreadHome& home) {
   const CpuMask mask(cpus);
   const int error = pthread_setaffinity_np(thread, CpuMask::kBytes, mask.get());
   if (error != 0) {
-    home.log.warn("thread {} stays on CPUs {}: {} are refused: {}", name, list_of_cpus(before),
-                  list_of_cpus(cpus), std::strerror(error));
+    const std::string line =
+        fmt::format("thread {} stays on CPUs {}: {} are refused: {}", name, list_of_cpus(before),
+                    list_of_cpus(cpus), std::strerror(error));
+    list ? home.log.warn("{}", line) : home.log.info("{}", line);  // auto was not asked for
     return;
   }
   // As the kernel has it: a cpuset that has shrunk since the list was tried leaves fewer.
@@ -167,7 +190,7 @@ Result<void> check_thread_cpus(std::string_view setting) {
   std::set_difference(wanted.begin(), wanted.end(), left.begin(), left.end(),
                       std::back_inserter(missing));
   if (missing.empty()) return {};
-  return fail(Errc::invalid_argument,
+  return fail(Errc::unsupported,
               fmt::format("GDRX_THREAD_CPUS={}: {} {}: not there, or not allowed to this process",
                           setting, missing.size() == 1 ? "CPU" : "CPUs", list_of_cpus(missing)));
 }

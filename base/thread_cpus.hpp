@@ -27,11 +27,12 @@ CpuNumbers cpus_near(const std::vector<std::string>& folders);
 /// it stays on all of them. Pure.
 CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near);
 
-/// Of this process, whose thread may use them. No order of CPU numbers, and no most, is taken for
-/// granted. Empty: the kernel does not say.
+/// The CPUs that `thread`, one of this process's, may run on; any number of them. Empty: the kernel
+/// does not say.
 CpuNumbers cpus_of_thread(pthread_t thread);
 
-/// Errc::invalid_argument names what this process may not use of a list in `setting`.
+/// Errc::unsupported names what this process may not use of a list in `setting`: other hosts of the
+/// job may have those CPUs.
 Result<void> check_thread_cpus(std::string_view setting);
 
 /// Where a thread of gdrx's own belongs.

@@ -61,7 +61,7 @@ class CudaPath final : public Path {
     return kArenaBytes + (has_products_ ? kProductBytes : 0);
   }
   const std::string& device_name() const noexcept override { return device_name_; }
-  std::string pci_folder() const override;
+  std::string pci_folder() const override { return pci_folder_; }
 
  private:
   CudaPath() = default;
@@ -102,6 +102,7 @@ class CudaPath final : public Path {
 
   int device_ = 0;
   std::string device_name_;
+  std::string pci_folder_;
   Ticket ticket_;
   std::uint64_t timeout_ns_ = 0;  // of what has none of its own
   DirectCall call_;               // what no call changes is set by connect()
