@@ -68,8 +68,8 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   const AnyCapture beside;
   cudaDeviceProp properties{};
   GDRX_TRY(check(cudaGetDeviceProperties(&properties, path->device_), "cudaGetDeviceProperties"));
-  path->device_name_ = properties.name;
-  path->pci_folder_ =
+  path->gpu_.name = properties.name;
+  path->gpu_.pci_folder =
       fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0", properties.pciDomainID,
                   properties.pciBusID, properties.pciDeviceID);
   GDRX_TRY(load_kernels());

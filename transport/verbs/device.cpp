@@ -56,9 +56,7 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(
   if (!options.own_thread) device->core_.helper.stay_in_the_caller();
   device->core_.reserve(kReadyCompletions);
   GDRX_TRY(device->open(table));
-  ThreadHome home{options.thread_cpus, {}, log};
-  if (home.setting == "auto") home.near.push_back(device->near_cpus());
-  device->core_.helper.belong(std::move(home));
+  device->place_helper();
   return device;
 }
 
