@@ -29,9 +29,6 @@ constexpr int kMostCpus = 65536;
 constexpr std::size_t kLongestList = 65536;
 // From a device of a bus on a PCI device, such as virtio's, to that.
 constexpr int kFoldersAbove = 4;
-// A polling thread of the program may be on any CPU. A single one might be that one.
-constexpr std::size_t kLeastNear = 2;
-
 class CpuMask {
  public:
   CpuMask() : set_(CPU_ALLOC(kMostCpus)) {
@@ -130,7 +127,8 @@ CpuNumbers told_by(const std::string& folder) {
 void move_thread(pthread_t thread, const char* name, const ThreadHome& home) {
   const bool list = is_list(home.setting);
   const CpuNumbers before = cpus_of_thread(thread);
-  const CpuNumbers cpus = list ? cpus_of_list(home.setting) : choose_cpus(before, home.near);
+  const CpuNumbers cpus =
+      list ? cpus_of_list(home.setting) : choose_cpus(before, home.near, home.least);
   if (cpus.empty() || cpus == before) {
     home.log.info("thread {}: CPUs {}", name, list_of_cpus(before));
     return;
@@ -162,11 +160,12 @@ CpuNumbers cpus_near(const std::vector<std::string>& folders) {
   return all;
 }
 
-CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near) {
+CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near,
+                       std::size_t least) {
   CpuNumbers chosen;
   for (const CpuNumbers& of_device : near) {
     CpuNumbers narrower = both(chosen.empty() ? may_use : chosen, of_device);
-    if (narrower.size() >= kLeastNear) chosen = std::move(narrower);
+    if (narrower.size() >= least) chosen = std::move(narrower);
   }
   return chosen;
 }

@@ -23,9 +23,13 @@ using CpuNumbers = std::vector<int>;
 /// nearest folder above that tells. Empty: none tells, or what it tells is no list.
 CpuNumbers cpus_near(const std::vector<std::string>& folders);
 
-/// Of the CPUs that a thread may use those near its devices, of which the first counts most. Empty:
-/// it stays on all of them. Pure.
-CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near);
+/// A polling thread of the program may be on any CPU. A single one near might be that one.
+inline constexpr std::size_t kLeastNear = 2;
+
+/// Of the CPUs that a thread may use those near its devices, of which the first counts most, if
+/// they are at least so many. Empty: it stays on all of them. Pure.
+CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near,
+                       std::size_t least = kLeastNear);
 
 /// The CPUs that `thread`, one of this process's, may run on; any number of them. Empty: the kernel
 /// does not say.
@@ -40,6 +44,7 @@ struct ThreadHome {
   std::string setting = "auto";    // GDRX_THREAD_CPUS
   std::vector<CpuNumbers> near{};  // as choose_cpus() takes them
   Log log{};
+  std::size_t least = kLeastNear;
 };
 /// Names the thread, by 15 bytes at most, and puts it on its CPUs. What the kernel refuses is a
 /// line of the log. Never from the data path.
