@@ -19,8 +19,8 @@ Result<void> parse_threads(Config& config, std::string_view text) {
 
 Variable threads_variable() {
   return {"GDRX_THREAD_CPUS", "",
-          "CPUs of gdrx's own threads: auto: of the program's those near the NIC and the GPU, off: "
-          "all of the program's, or a list such as 2,4-7",
+          "CPUs of gdrx's own threads: auto: of those of the thread that makes a communicator "
+          "the ones near the RDMA NIC and the GPU, off: all of them, or a list such as 2,4-7",
           parse_threads, [](const Config& c) { return c.thread_cpus; }};
 }
 

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <semaphore>
 #include <system_error>
 #include <thread>
 
@@ -28,9 +29,6 @@ constexpr int kMostCpus = 65536;
 constexpr std::size_t kLongestList = 65536;
 // From a device of a bus on a PCI device, such as virtio's, to that.
 constexpr int kFoldersAbove = 4;
-// A polling thread of the program may be on any CPU. A single one might be that one.
-constexpr std::size_t kLeastNear = 2;
-
 class CpuMask {
  public:
   CpuMask() : set_(CPU_ALLOC(kMostCpus)) {
@@ -65,27 +63,47 @@ CpuNumbers both(const CpuNumbers& a, const CpuNumbers& b) {
 
 bool is_list(std::string_view setting) { return setting != "auto" && setting != "off"; }
 
-// What is left of the list where this process may run. The kernel drops the rest without a word,
-// and the masks of the program's threads say nothing of the cpuset: a thread has to try.
-CpuNumbers tried(const CpuNumbers& wanted) {
-  CpuNumbers left;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
-  try {
-    std::thread([&]() noexcept {
-      const CpuMask mask(wanted);
-      if (pthread_setaffinity_np(pthread_self(), CpuMask::kBytes, mask.get()) == 0) {
-        left = both(wanted, cpus_of_thread(pthread_self()));
-      }
-    }).join();
-  } catch (...) {
+/// A thread that sleeps until it ends: its CPUs may be tried, and it need not run on them.
+class Sleeper {
+ public:
+  Sleeper() {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
+    try {
+      thread_ = std::thread([this] { wake_.acquire(); });
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return left;
+  ~Sleeper() {
+    wake_.release();
+    thread_.join();
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  pthread_t handle() { return thread_.native_handle(); }
+
+ private:
+  std::binary_semaphore wake_{0};
+  std::thread thread_;
+};
+
+// What is left of the list where this process may run. The kernel drops the rest without a word,
+// and the masks of the program's threads say nothing of the cpuset: a thread has to try. On CPUs
+// that others poll on by a real-time policy it would never end: it is put back before.
+CpuNumbers tried(const CpuNumbers& wanted) {
+  const CpuMask mask(wanted);
+  const CpuMask own(cpus_of_thread(pthread_self()));
+  Sleeper sleeper;
+  if (pthread_setaffinity_np(sleeper.handle(), CpuMask::kBytes, mask.get()) != 0) return {};
+  const CpuMask got;
+  const int error = pthread_getaffinity_np(sleeper.handle(), CpuMask::kBytes, got.get());
+  pthread_setaffinity_np(sleeper.handle(), CpuMask::kBytes, own.get());
+  return error == 0 ? both(wanted, got.numbers()) : CpuNumbers();
 }
 
 CpuNumbers told_by(const std::string& folder) {
@@ -109,7 +127,8 @@ CpuNumbers told_by(const std::string& folder) {
 void move_thread(pthread_t thread, const char* name, const ThreadHome& home) {
   const bool list = is_list(home.setting);
   const CpuNumbers before = cpus_of_thread(thread);
-  const CpuNumbers cpus = list ? cpus_of_list(home.setting) : choose_cpus(before, home.near);
+  const CpuNumbers cpus =
+      list ? cpus_of_list(home.setting) : choose_cpus(before, home.near, home.least);
   if (cpus.empty() || cpus == before) {
     home.log.info("thread {}: CPUs {}", name, list_of_cpus(before));
     return;
@@ -117,8 +136,10 @@ void move_thread(pthread_t thread, const char* name, const ThreadHome& home) {
   const CpuMask mask(cpus);
   const int error = pthread_setaffinity_np(thread, CpuMask::kBytes, mask.get());
   if (error != 0) {
-    home.log.warn("thread {} stays on CPUs {}: {} are refused: {}", name, list_of_cpus(before),
-                  list_of_cpus(cpus), std::strerror(error));
+    const std::string line =
+        fmt::format("thread {} stays on CPUs {}: {} are refused: {}", name, list_of_cpus(before),
+                    list_of_cpus(cpus), std::strerror(error));
+    list ? home.log.warn("{}", line) : home.log.info("{}", line);  // auto was not asked for
     return;
   }
   // As the kernel has it: a cpuset that has shrunk since the list was tried leaves fewer.
@@ -139,11 +160,12 @@ CpuNumbers cpus_near(const std::vector<std::string>& folders) {
   return all;
 }
 
-CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near) {
+CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near,
+                       std::size_t least) {
   CpuNumbers chosen;
   for (const CpuNumbers& of_device : near) {
     CpuNumbers narrower = both(chosen.empty() ? may_use : chosen, of_device);
-    if (narrower.size() >= kLeastNear) chosen = std::move(narrower);
+    if (narrower.size() >= least) chosen = std::move(narrower);
   }
   return chosen;
 }
@@ -167,7 +189,7 @@ Result<void> check_thread_cpus(std::string_view setting) {
   std::set_difference(wanted.begin(), wanted.end(), left.begin(), left.end(),
                       std::back_inserter(missing));
   if (missing.empty()) return {};
-  return fail(Errc::invalid_argument,
+  return fail(Errc::unsupported,
               fmt::format("GDRX_THREAD_CPUS={}: {} {}: not there, or not allowed to this process",
                           setting, missing.size() == 1 ? "CPU" : "CPUs", list_of_cpus(missing)));
 }

@@ -23,15 +23,20 @@ using CpuNumbers = std::vector<int>;
 /// nearest folder above that tells. Empty: none tells, or what it tells is no list.
 CpuNumbers cpus_near(const std::vector<std::string>& folders);
 
-/// Of the CPUs that a thread may use those near its devices, of which the first counts most. Empty:
-/// it stays on all of them. Pure.
-CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near);
+/// A polling thread of the program may be on any CPU. A single one near might be that one.
+inline constexpr std::size_t kLeastNear = 2;
 
-/// Of this process, whose thread may use them. No order of CPU numbers, and no most, is taken for
-/// granted. Empty: the kernel does not say.
+/// Of the CPUs that a thread may use those near its devices, of which the first counts most, if
+/// they are at least so many. Empty: it stays on all of them. Pure.
+CpuNumbers choose_cpus(const CpuNumbers& may_use, std::span<const CpuNumbers> near,
+                       std::size_t least = kLeastNear);
+
+/// The CPUs that `thread`, one of this process's, may run on; any number of them. Empty: the kernel
+/// does not say.
 CpuNumbers cpus_of_thread(pthread_t thread);
 
-/// Errc::invalid_argument names what this process may not use of a list in `setting`.
+/// Errc::unsupported names what this process may not use of a list in `setting`: other hosts of the
+/// job may have those CPUs.
 Result<void> check_thread_cpus(std::string_view setting);
 
 /// Where a thread of gdrx's own belongs.
@@ -39,6 +44,7 @@ struct ThreadHome {
   std::string setting = "auto";    // GDRX_THREAD_CPUS
   std::vector<CpuNumbers> near{};  // as choose_cpus() takes them
   Log log{};
+  std::size_t least = kLeastNear;
 };
 /// Names the thread, by 15 bytes at most, and puts it on its CPUs. What the kernel refuses is a
 /// line of the log. Never from the data path.

@@ -23,8 +23,8 @@ class Writing {
  public:
   explicit Writing(ArenaLine& line) : line_(line) {
     thread_local const std::int32_t self = own_thread();
-    // seq_cst: before the kernel looks at a gate, so that either it finds the gate closed, or who
-    // closed it finds this. Its lock of the memory map would do, as kernels are today.
+    // seq_cst, and the lock of the memory map that the kernel takes behind it: before it looks at a
+    // gate, so that either it finds the gate closed, or who closed it finds this.
     line.writing.store(self, std::memory_order_seq_cst);
   }
   // release: what was written, was before whoever waits for this uses his memory anew

@@ -53,13 +53,6 @@ constexpr std::string_view kStages[] = {
 
 }  // namespace
 
-std::string CudaPath::pci_folder() const {
-  cudaDeviceProp found{};
-  if (cudaGetDeviceProperties(&found, device_) != cudaSuccess) return {};
-  return fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0", found.pciDomainID,
-                     found.pciBusID, found.pciDeviceID);
-}
-
 Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout_ns) {
   int devices = 0;
   GDRX_TRY(check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"));
@@ -75,7 +68,10 @@ Result<std::unique_ptr<Path>> CudaPath::create(int device, std::uint64_t timeout
   const AnyCapture beside;
   cudaDeviceProp properties{};
   GDRX_TRY(check(cudaGetDeviceProperties(&properties, path->device_), "cudaGetDeviceProperties"));
-  path->device_name_ = properties.name;
+  path->gpu_.name = properties.name;
+  path->gpu_.pci_folder =
+      fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0", properties.pciDomainID,
+                  properties.pciBusID, properties.pciDeviceID);
   GDRX_TRY(load_kernels());
   path->held_->own = GDRX_TRY(OwnArena::borrow());
   path->held_->shared = GDRX_TRY(PooledMemory::borrow_pinned(sizeof(Flags) + sizeof(Report)));

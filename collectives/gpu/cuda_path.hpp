@@ -60,8 +60,8 @@ class CudaPath final : public Path {
   std::uint64_t memory() const noexcept override {
     return kArenaBytes + (has_products_ ? kProductBytes : 0);
   }
-  const std::string& device_name() const noexcept override { return device_name_; }
-  std::string pci_folder() const override;
+  const std::string& device_name() const noexcept override { return gpu_.name; }
+  std::string pci_folder() const override { return gpu_.pci_folder; }
 
  private:
   CudaPath() = default;
@@ -101,7 +101,10 @@ class CudaPath final : public Path {
   Result<void> check_buffer(const DriverApi& driver, const void* buffer) const;
 
   int device_ = 0;
-  std::string device_name_;
+  struct {
+    std::string name;
+    std::string pci_folder;
+  } gpu_;
   Ticket ticket_;
   std::uint64_t timeout_ns_ = 0;  // of what has none of its own
   DirectCall call_;               // what no call changes is set by connect()

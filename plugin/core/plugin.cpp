@@ -80,7 +80,10 @@ Plugin::Plugin() : log_(nccl_log()) {}
 
 Result<void> Plugin::start(int abi) {
   const std::lock_guard lock(mutex_);
-  if (started_) return {};
+  if (started_) {
+    if (config_.net_stats) stats::start(abi, log_);  // a forked child has a page of its own
+    return {};
+  }
   auto opened = open(abi);
   if (!opened && is_strict(process_environment())) {
     // NCCL would take another network if this failed. It cannot, once it has taken this one.
@@ -101,7 +104,11 @@ Result<void> Plugin::open(int abi) {
   auto loaded = GDRX_TRY(load_config(environment));
   for (const std::string& warning : loaded.warnings) log_.warn("{}", warning);
   config_ = std::move(loaded.config);
-  GDRX_TRY(check_thread_cpus(config_.thread_cpus));
+  // Other hosts may have those CPUs, and take this plugin: NCCL of this one must not take another.
+  if (const auto may = check_thread_cpus(config_.thread_cpus); !may) {
+    log_.warn("{}; auto is taken", may.error().what);
+    config_.thread_cpus = "auto";
+  }
   // Once: NCCL binds its threads to other processors than the one that this runs on.
   config_.net_copy_threads = CopyThreads::count(config_.net_copy_threads, environment);
   if (config_.socket_ifname.empty()) config_.socket_ifname = config_.nccl_socket_ifname;

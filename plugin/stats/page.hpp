@@ -62,7 +62,7 @@ struct alignas(64) Connection {
 };
 
 struct Page {
-  std::uint32_t magic = 0;
+  std::atomic<std::uint32_t> magic{0};  // behind the rest: whoever reads it has that
   std::uint32_t version = 0;
   std::int32_t pid = 0;
   std::int32_t abi = 0;

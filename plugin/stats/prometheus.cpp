@@ -104,7 +104,7 @@ Result<std::shared_ptr<const Page>> open_page(const std::string& path) {
     return fail(Errc::unsupported,
                 fmt::format("{}: user {} may have written anything into it", path, found.st_uid));
   }
-  if (!whole || page->magic != kMagic || page->version != kVersion) {
+  if (!whole || before->magic != kMagic || page->version != kVersion) {
     return fail(Errc::unsupported, path + ": of another gdrx version");
   }
   return page;

@@ -118,7 +118,7 @@ void start(int abi, const Log& log) {
   made->abi = abi;
   made->pid = getpid();
   made->version = kVersion;
-  made->magic = kMagic;
+  made->magic.store(kMagic, std::memory_order_release);
   current.store(made, std::memory_order_release);
 }
 

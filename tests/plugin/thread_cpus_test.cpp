@@ -51,10 +51,10 @@ TEST(PluginThreads, AreOnTheCpusOfTheList) {
   EXPECT_EQ(mine(), before) << "NCCL's thread is not touched";
 }
 
-TEST(PluginThreads, AreRefusedOtherCpusInOneLine) {
-  const std::string why = copying("65535");
-  EXPECT_NE(why.find("GDRX_THREAD_CPUS=65535: CPU 65535"), std::string::npos) << why;
-  EXPECT_EQ(std::count(why.begin(), why.end(), '\n'), 1) << why;
+// Other hosts of the job may have them, and take the plugin.
+TEST(PluginThreads, GoOnWhereAListMayNotBeUsed) {
+  EXPECT_EQ(copying("65535"), list_of_cpus(mine()));
+  EXPECT_NE(heard().find("GDRX_THREAD_CPUS=65535: CPU 65535"), std::string::npos) << heard();
 }
 
 }  // namespace

@@ -85,14 +85,13 @@ void print_rows_as_json(const std::vector<Row>& rows, const std::vector<std::str
 void run(const std::string& format) {
   const Environment environment = process_environment();
   const LoadedConfig loaded = value_or_fail(load_config(environment));
-  if (const auto may = check_thread_cpus(loaded.config.thread_cpus); !may) {
-    throw Failure{kBadUsage, std::string(may.error().what)};
-  }
+  const auto may = check_thread_cpus(loaded.config.thread_cpus);  // of this host: others have more
   for (const std::string& warning : loaded.warnings) {
     fmt::print(stderr, "gdrx: warning: {}\n", warning);
   }
   const std::vector<Row> rows = rows_of(loaded.config, environment);
   format == "json" ? print_rows_as_json(rows, loaded.warnings) : print_text(rows);
+  if (!may) throw Failure{kBadUsage, std::string(may.error().what)};
 }
 
 }  // namespace

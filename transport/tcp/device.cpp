@@ -75,10 +75,6 @@ Blob TcpDevice::address() const {
   return Blob(bytes.begin(), bytes.end());
 }
 
-std::vector<int> TcpDevice::near_cpus() const {
-  return cpus_near({fmt::format("/sys/class/net/{}/device", door_->interface())});
-}
-
 std::string TcpDevice::describe() const {
   return fmt::format("tcp over {}, {}; CUDA memory is staged", door_->interface(),
                      identity_.plain ? "in clear text" : "encrypted");

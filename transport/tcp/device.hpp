@@ -48,7 +48,6 @@ class TcpDevice final : public Device,
   bool busy() const noexcept override { return writes_.taken() > 0 || door_->is_calling(); }
   void isolate_peers() noexcept override { isolating_ = true; }
   void report_to(Hearing& hearing) noexcept override { hearing_ = &hearing; }
-  std::vector<int> near_cpus() const override;
   std::string describe() const override;
 
   // For endpoints and regions.

@@ -56,7 +56,7 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::create(
   if (!options.own_thread) device->core_.helper.stay_in_the_caller();
   device->core_.reserve(kReadyCompletions);
   GDRX_TRY(device->open(table));
-  device->core_.helper.belong({options.thread_cpus, {device->near_cpus()}, log});
+  device->place_helper();
   return device;
 }
 

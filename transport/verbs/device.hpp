@@ -58,6 +58,7 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   };
   VerbsDevice() = default;
   Result<void> open(const std::shared_ptr<const VerbsTable>& table);
+  void place_helper();
   Result<void> open_rails(const std::shared_ptr<const VerbsTable>& table);
   Result<Peer*> make_peer(Rank rank, std::uint64_t nonce, const Pairing& pairing, std::size_t qps);
   void drop_newest_peer(Rank rank) noexcept;

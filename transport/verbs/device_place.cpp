@@ -10,4 +10,10 @@ std::vector<int> VerbsDevice::near_cpus() const {
   return cpus_near(folders);
 }
 
+void VerbsDevice::place_helper() {
+  ThreadHome home{core_.options.thread_cpus, {}, core_.log};
+  if (home.setting == "auto") home.near.push_back(near_cpus());
+  core_.helper.belong(std::move(home));
+}
+
 }  // namespace gdrx::verbs
