@@ -30,8 +30,7 @@ constexpr const char* kMpirunExamples =
     "Every word goes to the mpirun of the program's MPI as it is. By hand:\n"
     "  mpirun -x LD_PRELOAD=.../libgdrx-coll-ompi.so ...        Open MPI\n"
     "  mpirun -genv LD_PRELOAD .../libgdrx-coll-mpich.so ...    MPICH, Intel MPI\n"
-    "  mpirun -genv LD_PRELOAD .../libgdrx-coll-standard.so ... MPI 5's interface, "
-    "libmpi_abi.so.1\n"
+    "  mpirun -genv LD_PRELOAD .../libgdrx-coll-standard.so ... MPI 5's interface\n"
     "A call waits for late ranks without end, as MPI's do; GDRX_TIMEOUT=SECONDS ends the wait.";
 
 /// The first of the words that is a program of some MPI, and the library that it is linked to.
