@@ -80,15 +80,18 @@ std::uint32_t share_of(std::span<const ShareRow> rows, int processors) noexcept 
 
 std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& device, int processors,
                                          std::uint64_t communicator, const std::string& folder) {
-  const std::lock_guard lock(pages().mutex);
   const SharePageName name{folder, device};
+  // Before the row, so that memory that runs out leaves none; outside of the lock, which its end
+  // takes.
+  const std::shared_ptr<GpuShare> share(new GpuShare(name, nullptr, communicator, processors));
+  const std::lock_guard lock(pages().mutex);
   for (int i = 0; i < kMostPages; ++i) {
     const std::shared_ptr<SharePage> page = pages().at(name);
     if (!page) return nullptr;
     const auto row = page->add(communicator, processors);
     if (!row && page->is_gone()) continue;  // between its opening and the row
     if (!row) say_that_none_is_free();
-    std::shared_ptr<GpuShare> share(new GpuShare(name, page, communicator, processors));
+    share->page_ = page;
     share->row_ = row;
     return share;
   }
@@ -96,7 +99,7 @@ std::shared_ptr<GpuShare> GpuShare::take(const std::array<std::uint8_t, 16>& dev
 }
 
 GpuShare::~GpuShare() {
-  if (!page_->is_here()) return;  // of the parent of fork(), as the mutex may be
+  if (!page_ || !page_->is_here()) return;  // of the parent of fork(), as the mutex may be
   const std::lock_guard lock(pages().mutex);
   if (row_) page_->remove(*row_, processors_);
 }
