@@ -167,8 +167,11 @@ const char* post(Persistent& one) noexcept {
 int start(Persistent& one) noexcept {
   Pending& pending = one.pending;
   {
-    const std::lock_guard lock(pending_mutex());
-    if (pending.active || calls().ended) return refuse_start(*pending.state);
+    std::unique_lock lock(pending_mutex());
+    if (pending.active || calls().ended) {
+      lock.unlock();  // the program's error handler may wait for other requests
+      return refuse_start(*pending.state);
+    }
     pending.active = true;
     pending.why = nullptr;
     pending.error = MPI_SUCCESS;
