@@ -10,8 +10,6 @@ namespace gdrx {
 
 namespace {
 
-constexpr int kMost = 65536;
-
 // -1: it is no number. A file's line ends in a newline.
 int to_int(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r\n";
@@ -34,7 +32,7 @@ std::vector<int> cpus_of_list(std::string_view text, std::size_t most) {
     const auto dash = range.find('-');
     const int first = to_int(range.substr(0, dash));
     const int last = dash == range.npos ? first : to_int(range.substr(dash + 1));
-    for (int cpu = first; cpu >= 0 && cpu <= last && cpu < kMost && cpus.size() < most; ++cpu) {
+    for (int cpu = first; cpu >= 0 && cpu <= last && cpu < kMostCpus && cpus.size() < most; ++cpu) {
       cpus.push_back(cpu);
     }
     if (cpus.size() >= most) break;
@@ -48,7 +46,7 @@ bool is_cpu_list(std::string_view text) {
   const auto number = [](std::string_view part) {
     const bool digits = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
     const int cpu = digits ? to_int(part) : -1;
-    return cpu < kMost ? cpu : -1;
+    return cpu < kMostCpus ? cpu : -1;
   };
   for (bool more = true; more;) {
     const std::size_t comma = text.find(',');

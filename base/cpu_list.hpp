@@ -9,6 +9,9 @@
 
 namespace gdrx {
 
+/// A CPU's number is below this.
+inline constexpr int kMostCpus = 65536;
+
 /// "0-3,8" in ascending order, each CPU once. What does not parse is left out, and so are numbers
 /// from 65536 on, so that a broken file costs nothing.
 /// Of a longer list than `most` the rest is left out.

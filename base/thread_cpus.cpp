@@ -22,13 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The kernel refuses a set that is shorter than its own, which may have more than the 1024 CPUs of
-// a cpu_set_t.
-constexpr int kMostCpus = 65536;
 // A page of the largest size: sysfs gives no more.
 constexpr std::size_t kLongestList = 65536;
 // From a device of a bus on a PCI device, such as virtio's, to that.
 constexpr int kFoldersAbove = 4;
+
+// The kernel refuses a set that is shorter than its own, which may have more than the 1024 CPUs of
+// a cpu_set_t.
 class CpuMask {
  public:
   CpuMask() : set_(CPU_ALLOC(kMostCpus)) {

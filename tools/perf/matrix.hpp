@@ -16,6 +16,11 @@ namespace gdrx::perf {
 /// Every process's text at every process, by rank. Called by all of them equally often.
 using Gather = std::function<Result<std::vector<std::string>>(const std::string& mine)>;
 
+/// What a host says of a rate is below: no NIC has it.
+inline constexpr double kMostGigabits = 1e6;
+/// Bytes of a name.
+inline constexpr std::size_t kMostName = 255;
+
 struct MatrixOptions {
   NicPerfOptions nic;   // of bandwidth; its one size and its NIC
   int pings = 300;      // messages for the latency

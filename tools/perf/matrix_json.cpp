@@ -16,8 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
-constexpr std::size_t kMostName = 255;
-constexpr double kMostGigabits = 1e6;
 
 // A name enters hostfiles and lines of shells, but for one that is a process's number.
 bool is_host_name(const std::string& name) {

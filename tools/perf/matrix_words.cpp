@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
+#include "doctor/shell.hpp"
 #include "tools/perf/matrix.hpp"
 #include "topo/place/host_ring.hpp"
 
@@ -16,21 +17,14 @@ namespace gdrx::perf {
 namespace {
 
 constexpr std::size_t kMostNics = 64;
-constexpr std::size_t kMostName = 255;
 constexpr std::size_t kMostProblem = 400;
-constexpr double kMostGigabits = 1e6;
 
 std::string one_field(const std::string& text, std::size_t most) {
   return printable(text.substr(0, most));  // a tab is a control character, too
 }
 
 bool is_plain(const std::string& name) {
-  constexpr std::string_view kOther = "._-";
-  return !name.empty() && name.size() <= kMostName &&
-         std::all_of(name.begin(), name.end(), [&](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  kOther.find(c) != kOther.npos;
-         });
+  return name.size() <= kMostName && doctor::is_plain_name(name);
 }
 
 }  // namespace
