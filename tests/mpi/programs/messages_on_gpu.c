@@ -2,7 +2,7 @@
  * Messages, and calls that have requests, whose buffers are on a GPU: in every form, beside what has to come.
  * messages_on_gpu DRIVER; messages_on_gpu DRIVER refused: a window alone. */
 #include "both.h"
-#include "fake_gpu.h"
+#include "gpu_memory.h"
 
 #if defined OPEN_MPI && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>

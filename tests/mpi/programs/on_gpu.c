@@ -2,7 +2,7 @@
  * Blocking collectives whose buffers are on a GPU on some ranks and in host memory on others, beside MPI's own result in
  * host memory alone. The driver is loaded after MPI_Init: on_gpu DRIVER. `on_gpu DRIVER once`: a broadcast alone. */
 #include "both.h"
-#include "fake_gpu.h"
+#include "gpu_memory.h"
 
 enum { kPart = 1 << 16, kMost = 64, kN = 300 };
 static int counts[kMost], places[kMost], part[kMost], part_places[kMost];

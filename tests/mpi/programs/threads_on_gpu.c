@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_gpu.h"
+#include "gpu_memory.h"
 
 enum { kThreads = 3, kTimes = 400, kInts = 500 };
 static int rank, size;
@@ -18,7 +18,7 @@ static void* exchange(void* number) {
   const int thread = *(int*)number, next = (rank + 1) % size, before = (rank + size - 1) % size;
   int sent[kInts], got[kInts];
   const unsigned long long to = gpu_out + (unsigned)thread * sizeof got;
-  ((int (*)(void*))dlsym(RTLD_DEFAULT, "cuCtxPushCurrent_v2"))(NULL);
+  enter_gpu(gpu_context);
   for (int time = 0; time < kTimes; ++time) {
     MPI_Request request[2];
     for (int i = 0; i < kInts; ++i) sent[i] = rank * 1000 + thread * 100 + time + i;
