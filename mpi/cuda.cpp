@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,7 @@ namespace {
 using Address = unsigned long long;  // CUdeviceptr
 using Context = void*;
 constexpr int kMemoryType = 2;   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int kSynchronous = 6;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
 constexpr int kManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kOrdinal = 9;      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kDevice = 2;  // CU_MEMORYTYPE_DEVICE
@@ -27,10 +29,12 @@ constexpr int kMostGpus = 64;
 
 struct Driver {
   int (*attribute)(void*, int, Address) = nullptr;
+  int (*set_attribute)(const void*, int, Address) = nullptr;
   int (*retain)(Context*, int) = nullptr;
   int (*push)(Context) = nullptr;
   int (*pop)(Context*) = nullptr;
   int (*make_stream)(void**, unsigned) = nullptr;
+  int (*query)(void*) = nullptr;
   int (*synchronize)(void*) = nullptr;
   int (*from_gpu)(void*, Address, std::size_t, void*) = nullptr;
   int (*to_gpu)(Address, const void*, std::size_t, void*) = nullptr;
@@ -47,10 +51,12 @@ bool find(void* library, const char* name, Function& function) noexcept {
 bool load() noexcept {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   return library != nullptr && find(library, "cuPointerGetAttribute", driver.attribute) &&
+         find(library, "cuPointerSetAttribute", driver.set_attribute) &&
          find(library, "cuDevicePrimaryCtxRetain", driver.retain) &&
          find(library, "cuCtxPushCurrent_v2", driver.push) &&
          find(library, "cuCtxPopCurrent_v2", driver.pop) &&
          find(library, "cuStreamCreate", driver.make_stream) &&
+         find(library, "cuStreamQuery", driver.query) &&
          find(library, "cuStreamSynchronize", driver.synchronize) &&
          find(library, "cuMemcpyDtoHAsync_v2", driver.from_gpu) &&
          find(library, "cuMemcpyHtoDAsync_v2", driver.to_gpu);
@@ -124,12 +130,35 @@ const Gpu& gpu_of(const void* memory) noexcept {
   return gpu;
 }
 
-// Its context, current on this thread for a while.
+// cudaMemcpy from pageable memory returns before its last 64 KiB are on the GPU; a copy within the
+// GPU and cudaMemset return before they begin. In a stream of ours nothing waits for those. From
+// here on CUDA waits in such calls, if this memory allows it (what is mapped by parts does not);
+// for those of before, the default streams are waited for. Not for long: they may have other work,
+// and that may wait for this program.
+void settle(const void* memory) noexcept {
+  const auto address = reinterpret_cast<Address>(memory);
+  unsigned is = 0;
+  if (driver.attribute(&is, kSynchronous, address) == 0 && is != 0) return;
+  constexpr unsigned kOn = 1;
+  driver.set_attribute(&kOn, kSynchronous, address);
+  constexpr std::uintptr_t kLegacy = 1;     // CU_STREAM_LEGACY
+  constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD
+  constexpr int kNotReady = 600;            // CUDA_ERROR_NOT_READY
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+  for (const std::uintptr_t stream : {kLegacy, kPerThread}) {
+    while (driver.query(reinterpret_cast<void*>(stream)) == kNotReady &&
+           std::chrono::steady_clock::now() < end) {
+    }
+  }
+}
+
+// Its context, current on this thread for a while; what the program has copied there has arrived.
 class Current {
  public:
   explicit Current(const void* memory) noexcept : gpu_(gpu_of(memory)) {
     const int code = driver.push(gpu_.context);
     if (code != 0) die("use the GPU of", code);
+    settle(memory);
   }
   ~Current() {
     Context old = nullptr;

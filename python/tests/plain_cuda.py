@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA memory and streams as Python's libraries show them, by ctypes alone: libcuda is the emulated one."""
+"""CUDA memory and streams as Python's libraries show them, by ctypes alone: libcuda is the emulated one, or a GPU's."""
 import ctypes
 
 import numpy as np
@@ -27,6 +27,7 @@ class Array:
         check(cuda.cuMemAlloc_v2(ctypes.byref(self.memory), ctypes.c_size_t(host.nbytes)), "cuMemAlloc")
         check(cuda.cuMemcpyHtoD_v2(self.memory, ctypes.c_void_p(host.ctypes.data), ctypes.c_size_t(host.nbytes)),
               "cuMemcpyHtoD")
+        check(cuda.cuStreamSynchronize(None), "cuStreamSynchronize")  # the copy returns before its end, for other streams
 
     @property
     def __cuda_array_interface__(self):
