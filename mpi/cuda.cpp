@@ -91,8 +91,9 @@ bool look_again() noexcept {
     if (program == nullptr || dlinfo(program, RTLD_DI_LINKMAP, &end.at) != 0) return false;
   }
   dl_iterate_phdr(walk, &end);
-  if (dlopen(end.name.data(), RTLD_LAZY | RTLD_NOLOAD) == end.at) last = end.at;
   found = load();
+  // Behind `found`: who sees this end sees also what was found before it.
+  if (dlopen(end.name.data(), RTLD_LAZY | RTLD_NOLOAD) == end.at) last = end.at;
   return found;
 }
 
@@ -175,8 +176,8 @@ class Current {
 }  // namespace
 
 bool has_cuda() noexcept {
-  if (found.load(std::memory_order_acquire)) return true;
   link_map* const end = last.load(std::memory_order_acquire);
+  if (found.load(std::memory_order_acquire)) return true;
   return (end == nullptr || end->l_next != nullptr) && look_again();
 }
 
