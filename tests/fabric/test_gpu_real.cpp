@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
 #include <stdexcept>
 
 #include "tests/fabric/test_gpu.hpp"
@@ -13,6 +15,13 @@ class Real final : public TestGpu {
   Real() {
     calls_.flush_writes = [](const void*) -> Result<void> {
       return fail(Errc::unsupported, "the simulated NIC's writes are not the driver's");
+    };
+    // The simulated NIC takes a copy that fails for a remote access error, whose reason nobody sees.
+    calls_.to_device = [](std::byte* device, const std::byte* host, std::size_t bytes) {
+      return said(cuda::gpu_calls().to_device(device, host, bytes));
+    };
+    calls_.to_host = [](std::byte* host, const std::byte* device, std::size_t bytes) {
+      return said(cuda::gpu_calls().to_host(host, device, bytes));
     };
   }
   const cuda::GpuCalls& calls() override { return calls_; }
@@ -36,6 +45,10 @@ class Real final : public TestGpu {
   }
 
  private:
+  static Result<void> said(Result<void> result) {
+    if (!result) ADD_FAILURE() << describe(result.error());
+    return result;
+  }
   cuda::GpuCalls calls_ = cuda::gpu_calls();
   std::vector<cuda::DeviceBuffer> buffers_;
 };
