@@ -25,6 +25,10 @@ extern std::map<Pointer, Memory> mapped;  // by address
 
 /// The context in which the application's threads are.
 void* application();
+/// How often that context has been made anew: it ends with its last owner, its streams with it.
+int context_life();
+/// Whether a stream's context has ended.
+bool ended(void* stream);
 /// Whether the calling thread is in that context while the application waits for its GPU.
 bool blocked();
 /// New memory, mapped; null if there is none.

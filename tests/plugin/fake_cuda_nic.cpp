@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/plugin/fake_cuda.hpp"
@@ -26,7 +28,12 @@ int copy(Pointer to, Pointer from, std::size_t bytes) {
 }
 Pointer address(const void* host) { return reinterpret_cast<Pointer>(host); }
 
+std::atomic<int> owners = 0;
+std::atomic<int> life = 1;
+
 }  // namespace
+
+int fake_cuda::context_life() { return life; }
 
 FAKE int cuInit(unsigned) { return 0; }
 FAKE int cuDeviceGetCount(int* count) {
@@ -46,10 +53,20 @@ FAKE int cuDeviceGetAttribute(int* value, int attribute, int) {
   return 0;
 }
 FAKE int cuDevicePrimaryCtxRetain(void** context, int) {
+  ++owners;
   *context = application();
   return 0;
 }
-FAKE int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+FAKE int cuDevicePrimaryCtxRelease_v2(int) {
+  if (--owners == 0) ++life;
+  return 0;
+}
+FAKE int cuCtxGetId(void*, unsigned long long* id) {
+  if (std::getenv("FAKE_CUDA_HAS_NO_IDS") != nullptr)
+    return kInvalid;  // as a driver that is older than they are
+  *id = static_cast<unsigned long long>(life.load());
+  return 0;
+}
 
 FAKE int cuPointerGetAttribute(void* value, int attribute, Pointer at) {
   const std::lock_guard lock(mutex);
@@ -88,10 +105,12 @@ FAKE int cuMemcpyDtoH_v2(void* to, Pointer from, std::size_t bytes) {
 FAKE int cuMemcpyHtoD_v2(Pointer to, const void* from, std::size_t bytes) {
   return copy(to, address(from), bytes);
 }
-FAKE int cuMemcpyDtoHAsync_v2(void* to, Pointer from, std::size_t bytes, void*) {
+FAKE int cuMemcpyDtoHAsync_v2(void* to, Pointer from, std::size_t bytes, void* stream) {
+  if (ended(stream)) return kInvalidContext;
   return copy(address(to), from, bytes);
 }
-FAKE int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, std::size_t bytes, void*) {
+FAKE int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, std::size_t bytes, void* stream) {
+  if (ended(stream)) return kInvalidContext;
   return copy(to, address(from), bytes);
 }
 

@@ -43,6 +43,7 @@ struct Context {
 class Stream {
  public:
   std::atomic<bool> by_copy_engine = false;  // what it did last
+  const int life = context_life();           // of the application's context
   void ask(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
@@ -101,6 +102,9 @@ bool on_gpu(Pointer at) {
 }  // namespace
 
 void* fake_cuda::application() { return &applications; }
+bool fake_cuda::ended(void* stream) {
+  return stream != nullptr && static_cast<Stream*>(stream)->life != context_life();
+}
 bool fake_cuda::blocked() { return application_waits && current.back()->application; }
 
 FAKE int cuCtxGetCurrent(void** out) {

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kAttributeContext = 1;
 constexpr unsigned kNonBlocking = 1;
+constexpr Status kInvalidContext = 201;
+constexpr Status kContextDestroyed = 709;
 constexpr Status kCaptureUnsupported = 900;
 constexpr Status kCaptureImplicit = 906;
 
@@ -36,7 +38,8 @@ class Owner {
 };
 
 /// A stream for each context. Lives as long as the process: the driver may be gone before our
-/// destructors.
+/// destructors. A context ends with its last owner, or by cudaDeviceReset, its stream with it; the
+/// next one may have its address.
 class Lanes {
  public:
   static Lanes& all() {
@@ -45,20 +48,52 @@ class Lanes {
   }
   /// `owner` is current.
   Result<Stream> of(const Owner& owner) {
+    unsigned long long id = 0;  // no two contexts of a process have the same
+    if (driver().context_id != nullptr) driver().context_id(owner.raw(), &id);
     const std::lock_guard lock(mutex_);
-    const auto found = by_context_.find(owner.raw());
-    if (found != by_context_.end()) return found->second;
+    Lane& lane = by_context_[owner.raw()];
+    if (lane.stream != nullptr && lane.context_id == id) return lane.stream;
     Stream stream = nullptr;
     if (const Status status = driver().create_stream(&stream, kNonBlocking); status != 0) {
       return failed("cuStreamCreate", status);
     }
-    return by_context_.emplace(owner.raw(), stream).first->second;
+    lane = {stream, id};
+    return stream;
+  }
+  /// Of a context that has ended, where the driver is older than ids.
+  void forget(const Owner& owner, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    Lane& lane = by_context_[owner.raw()];
+    if (lane.stream == stream) lane = {};
   }
 
  private:
+  struct Lane {
+    Stream stream = nullptr;
+    unsigned long long context_id = 0;
+  };
   std::mutex mutex_;
-  std::map<Context, Stream> by_context_;
+  std::map<Context, Lane> by_context_;
 };
+
+/// Asks for a copy in `owner`'s lane and waits for it.
+template <class Ask>
+Result<void> copy_in_lane(const Owner& owner, const char* call, Ask ask) {
+  const Current current(owner.raw());
+  for (bool again = false;; again = true) {
+    Stream lane = GDRX_TRY(Lanes::all().of(owner));
+    const Status status = ask(lane);
+    if (!again && (status == kInvalidContext || status == kContextDestroyed)) {
+      Lanes::all().forget(owner, lane);
+      continue;
+    }
+    if (status != 0) return failed(call, status);
+    if (const Status waited = driver().synchronize(lane); waited != 0) {
+      return failed("cuStreamSynchronize", waited);
+    }
+    return {};
+  }
+}
 
 // Asked before: to wait for a stream that is captured would spoil the capture.
 Result<void> check_not_captured(Stream stream) {
@@ -96,30 +131,16 @@ Result<void> copy_to_device(std::byte* device, const std::byte* host, std::size_
 
 Result<void> copy_aside_to_host(std::byte* host, const std::byte* device, std::size_t bytes) {
   const Owner owner = GDRX_TRY(Owner::of(device));
-  const Current current(owner.raw());
-  Stream lane = GDRX_TRY(Lanes::all().of(owner));
-  if (const Status status = driver().to_host_async(host, address(device), bytes, lane);
-      status != 0) {
-    return failed("cuMemcpyDtoHAsync", status);
-  }
-  if (const Status status = driver().synchronize(lane); status != 0) {
-    return failed("cuStreamSynchronize", status);
-  }
-  return {};
+  return copy_in_lane(owner, "cuMemcpyDtoHAsync", [&](Stream lane) {
+    return driver().to_host_async(host, address(device), bytes, lane);
+  });
 }
 
 Result<void> copy_aside_to_device(std::byte* device, const std::byte* host, std::size_t bytes) {
   const Owner owner = GDRX_TRY(Owner::of(device));
-  const Current current(owner.raw());
-  Stream lane = GDRX_TRY(Lanes::all().of(owner));
-  if (const Status status = driver().to_device_async(address(device), host, bytes, lane);
-      status != 0) {
-    return failed("cuMemcpyHtoDAsync", status);
-  }
-  if (const Status status = driver().synchronize(lane); status != 0) {
-    return failed("cuStreamSynchronize", status);
-  }
-  return {};
+  return copy_in_lane(owner, "cuMemcpyHtoDAsync", [&](Stream lane) {
+    return driver().to_device_async(address(device), host, bytes, lane);
+  });
 }
 
 Result<void> synchronize_default_stream(const void* memory) {

@@ -37,6 +37,7 @@ void take_devices(SystemLibrary& library, Driver& driver) {
       {driver.init, "cuInit"},
       {driver.push, "cuCtxPushCurrent_v2"},
       {driver.pop, "cuCtxPopCurrent_v2"},
+      {driver.context_id, "cuCtxGetId", Symbol::Need::newer},  // CUDA 12.0
       {driver.create_stream, "cuStreamCreate"},
       {driver.destroy_stream, "cuStreamDestroy_v2"},
       {driver.synchronize, "cuStreamSynchronize"},

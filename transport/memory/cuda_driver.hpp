@@ -48,6 +48,7 @@ struct Driver {
   Status (*flush_writes)(int, int) = nullptr;
   Status (*is_capturing)(Stream, int*) = nullptr;
   Status (*exchange_capture_mode)(int*) = nullptr;
+  Status (*context_id)(Context, unsigned long long*) = nullptr;
   std::string missing;  // why it cannot be used; empty if it can
 };
 
