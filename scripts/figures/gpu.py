@@ -40,7 +40,7 @@ def gpu():
         compared(load("ab-gpu-operators")) + ["Four ranks on one GPU:", ""] + compared(load("ab-gpu-types-4")) + \
         sources_of_builds("ab-gpu-types", "ab-gpu-operators", "ab-gpu-types-4") + ["## Two builds", "", "Graph:", ""] + compared(load("ab-gpu-graph")) + \
         ["Graph, four ranks on one GPU:", ""] + compared(load("ab-gpu-graph-4")) + \
-        ["Stream:", ""] + compared(load("ab-gpu-stream")) + sources_of_builds("ab-gpu-graph", "ab-gpu-graph-4", "ab-gpu-stream") + \
+        ["Stream:", ""] + compared(load("ab-gpu-stream")) + sources_of_builds("ab-gpu-graph", "ab-gpu-graph-4", "ab-gpu-stream") + divided() + \
         ["## Other records", ""] + records((
             ("gpu-few-blocks-2xh100", "allReduce with fewer blocks, before and after a block moves more"),
             ("gpu-one-shot-2", "2 GPUs before and after one-shot has kernels without loops for small calls"),
@@ -61,7 +61,19 @@ def gpu():
             ("gpu-collectives-on-1-mps", "every collective that has kernels, 2, 4 and 8 ranks on one H100"),
             ("gpu-collectives-on-2", "the same on two H100"),
             ("gpu-tests-on-1", "the tests of `tests/gpu` on one GPU"),
-            ("gpu-tests-on-2", "the same on two H100")))
+            ("gpu-tests-on-2", "the same on two H100"),
+            ("gpu-tests-on-2xh200", "the same on two H200, with PyTorch's and MPI programs' tests")))
+
+
+def divided():
+    run = load("gpu-crowd-2xh200")
+    rows = [(row["communicators"] * row["processes"], row["processes"], row["bytes"], "graphs" if row["graphs"] else "streams",
+             row["rounds"], f"{row['ranks_finished']} of {row['ranks']}", row["wrong"], f"{row['seconds']:.1f}") for row in run["rows"]]
+    return ["## Communicators that share the GPUs", "",
+            "Their calls are in another order on each rank, every collective in turn. Each communicator has a rank on each of two GPUs.", ""] + \
+        table(["communicators", "processes", "bytes", "<in", "rounds", "ranks that ended", "wrong", "time (s)"], rows) + sources("gpu-crowd-2xh200") + \
+        ["The build before the GPU is divided, and the one behind. One communicator. In graphs:", ""] + compared(load("ab-turns-gpu-graph")) + \
+        ["In streams:", ""] + compared(load("ab-turns-gpu-stream")) + sources_of_builds("ab-turns-gpu-graph", "ab-turns-gpu-stream")
 
 
 COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter", "sendrecv")
