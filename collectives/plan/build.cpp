@@ -17,6 +17,26 @@ namespace {
 using builders::Family;
 using builders::Row;
 
+Result<void> check_leaves(const Spec& spec) {
+  if (spec.leaves.empty()) return {};
+  if (!traits_of(spec.collective).has_leaves()) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{} has no leaves", to_string(spec.collective)));
+  }
+  if (spec.leaves.size() != static_cast<std::size_t>(spec.ranks)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{} numbers of leaves for {} ranks", spec.leaves.size(), spec.ranks));
+  }
+  std::int64_t all = 0;
+  for (const std::int32_t count : spec.leaves) {
+    if (count < 0) return fail(Errc::invalid_argument, fmt::format("{} leaves of a rank", count));
+    all += count;
+  }
+  if (all >= 1 && all <= kMostLeaves) return {};
+  return fail(Errc::invalid_argument,
+              fmt::format("{} leaves: there are 1 at least and {} at most", all, kMostLeaves));
+}
+
 Result<void> check(const Spec& spec) {
   if (spec.ranks < 1) return fail(Errc::invalid_argument, "a plan needs at least one rank");
   const auto allowed = algorithms_of(spec.collective);
@@ -29,7 +49,7 @@ Result<void> check(const Spec& spec) {
     return fail(Errc::invalid_argument,
                 fmt::format("root {} is not one of {} ranks", index(spec.root), spec.ranks));
   }
-  return {};
+  return check_leaves(spec);
 }
 
 // Every family that there is, in the order of Collective: one row's may be another's.
@@ -105,11 +125,14 @@ Effort effort_of(Collective collective, Algorithm algorithm, int ranks) noexcept
 Result<Shape> shape_of(const Spec& spec) {
   GDRX_TRY(check(spec));
   Shape shape;
-  if (spec.ranks == 1) return shape;
-  const Row& row = *find_row(spec.collective, spec.algorithm);
   const CollectiveTraits& traits = traits_of(spec.collective);
+  if (spec.ranks == 1 && !traits.has_leaves()) return shape;
+  const Row& row = *find_row(spec.collective, spec.algorithm);
+  const std::int32_t most = spec.leaves.empty() ? 1 : std::ranges::max(spec.leaves);
   const auto chunks_of = [&](Extent extent) {
-    return static_cast<std::uint32_t>(extent == Extent::all ? spec.ranks : row.chunks(spec.ranks));
+    const std::int32_t chunks = row.chunks(spec.ranks);
+    if (extent == Extent::leaves) return static_cast<std::uint32_t>(chunks * most);
+    return static_cast<std::uint32_t>(extent == Extent::all ? spec.ranks : chunks);
   };
   shape.input_chunks = chunks_of(traits.input);
   shape.output_chunks = chunks_of(traits.output);
@@ -123,9 +146,9 @@ Result<RankProgram> build_rank(const Spec& spec, Rank rank) {
     return fail(Errc::invalid_argument,
                 fmt::format("rank {} is not one of {}", index(rank), spec.ranks));
   }
-  if (spec.ranks == 1) return alone(spec.collective);
+  if (spec.ranks == 1 && !traits_of(spec.collective).has_leaves()) return alone(spec.collective);
   const Row& row = *find_row(spec.collective, spec.algorithm);
-  return row.build(spec.ranks, index(rank), index(spec.root));
+  return row.build(spec, index(rank));
 }
 
 Result<Plan> build(const Spec& spec) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "collectives/plan/leaf_tree.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
@@ -20,9 +21,7 @@ Interpreter::Interpreter(const Plan& plan, bool in_place)
     const RankProgram& program = plan.ranks[static_cast<std::size_t>(rank)];
     memory_.emplace_back(plan.shape.input_chunks + plan.shape.output_chunks +
                          program.scratch_chunks);
-    for (std::uint32_t c = 0; c < plan.shape.input_chunks; ++c) {
-      memory_.back()[cell_of(rank, {Buffer::input, c, 0})].value = expressions_.leaf(rank, c);
-    }
+    contribute(rank);
     for (std::uint32_t channel = 0; channel < plan.shape.channels; ++channel) {
       Program state;
       state.ops = &program.channels[channel];
@@ -31,6 +30,18 @@ Interpreter::Interpreter(const Plan& plan, bool in_place)
       if (causal_) state.clock.resize(clocks);
       programs_.push_back(std::move(state));
     }
+  }
+}
+
+// Of leaves each has a number of its own, as if it were a rank.
+void Interpreter::contribute(std::int32_t rank) {
+  const bool has_leaves = traits_of(plan_.spec.collective).has_leaves();
+  const std::uint32_t parts = has_leaves ? plan_.shape.output_chunks : plan_.shape.input_chunks;
+  const std::int32_t first = has_leaves ? leaves_before(plan_.spec, rank) : rank;
+  const std::int32_t count = has_leaves ? leaves_of(plan_.spec, rank) : 1;
+  for (std::uint32_t c = 0; c < parts * static_cast<std::uint32_t>(count); ++c) {
+    memory_.back()[cell_of(rank, {Buffer::input, c, 0})].value =
+        expressions_.leaf(first + static_cast<std::int32_t>(c / parts), c % parts);
   }
 }
 
@@ -45,8 +56,9 @@ std::uint32_t Interpreter::cell_of(std::int32_t rank, ChunkRef chunk) const {
     case Buffer::output:
       break;
   }
-  if (in_place_) {  // the input's own cell, where the API says that both are the same memory
-    const CollectiveTraits& traits = traits_of(plan_.spec.collective);
+  const CollectiveTraits& traits = traits_of(plan_.spec.collective);
+  if (in_place_ && !traits.has_leaves()) {  // the input's own cell, where the API says that both
+                                            // are the same memory
     const bool blocks_in = traits.input == Extent::all;
     const bool blocks_out = traits.output == Extent::all;
     if (blocks_in == blocks_out) return chunk.chunk;
@@ -56,10 +68,12 @@ std::uint32_t Interpreter::cell_of(std::int32_t rank, ChunkRef chunk) const {
   return inputs + chunk.chunk;
 }
 
-// Chunks of one class have one length. Blocks of reduce-scatter and all-gather are all alike.
+// Chunks of one class have one length. Blocks of reduce-scatter and all-gather are all alike, and
+// so is each part of every leaf.
 std::uint32_t Interpreter::class_of(std::int32_t, ChunkRef chunk) const {
-  if (plan_.shape.input_chunks != plan_.shape.output_chunks) return 0;
-  return chunk.buffer == Buffer::scratch ? chunk.like : chunk.chunk;
+  const std::uint32_t number = chunk.buffer == Buffer::scratch ? chunk.like : chunk.chunk;
+  if (traits_of(plan_.spec.collective).has_leaves()) return number % plan_.shape.output_chunks;
+  return plan_.shape.input_chunks == plan_.shape.output_chunks ? number : 0;
 }
 
 tl::unexpected<Error> Interpreter::wrong(const Program& program, const std::string& what) const {
@@ -140,10 +154,12 @@ Result<void> Interpreter::check(const Program& program, const Op& op) const {
 }
 
 // A range is one run of memory in the caller's vector, and an op never shifts a range over itself.
+// Leaves are a vector each.
 Result<void> Interpreter::check_ranges(const Program& program, const Op& op) const {
+  const bool one_vector = plan_.shape.input_chunks == plan_.shape.output_chunks &&
+                          !traits_of(plan_.spec.collective).has_leaves();
   const auto in_vector = [&](ChunkRef chunk) {
-    return chunk.count == 1 || (chunk.count > 1 && chunk.buffer != Buffer::scratch &&
-                                plan_.shape.input_chunks == plan_.shape.output_chunks);
+    return chunk.count == 1 || (chunk.count > 1 && chunk.buffer != Buffer::scratch && one_vector);
   };
   if (!in_vector(op.src) || !in_vector(op.dst)) {
     return wrong(program, "names a range of chunks that do not lie beside each other");
@@ -232,10 +248,11 @@ Result<void> Interpreter::write_cell(Program& program, std::uint32_t number, Exp
 
 Result<void> Interpreter::check_finish(const Program& program, const Op& op,
                                        ExpressionId value) const {
-  if (plan_.spec.ranks == 1) return {};
+  const bool has_leaves = traits_of(plan_.spec.collective).has_leaves();
+  if (plan_.spec.ranks == 1 && !has_leaves) return {};
+  const std::int32_t all = has_leaves ? leaves_of(plan_.spec) : plan_.spec.ranks;
   const bool combines = op.kind == OpKind::recv_reduce || op.kind == OpKind::reduce;
-  const bool complete =
-      combines && expressions_.leaves(value) == static_cast<std::uint64_t>(plan_.spec.ranks);
+  const bool complete = combines && expressions_.leaves(value) == static_cast<std::uint64_t>(all);
   if (complete == op.finish) return {};
   return wrong(program, complete ? "completes a reduction without saying so"
                                  : "says that it completes a reduction and does not");

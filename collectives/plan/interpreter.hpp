@@ -57,6 +57,7 @@ class Interpreter {
   };
   enum class Step : std::uint8_t { blocked, done };
 
+  void contribute(std::int32_t rank);
   Result<Step> step(Program& program);
   Result<Step> send(Program& program, const Op& op);
   Result<Step> receive(Program& program, const Op& op);

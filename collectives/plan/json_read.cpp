@@ -116,8 +116,8 @@ class Reader {
 
   Result<Plan> read(const json& root) {
     const Fields fields(root, "plan");
-    GDRX_TRY(fields.only({"gdrx_plan", "collective", "algorithm", "ranks", "root", "input_chunks",
-                          "output_chunks", "channels", "credits", "programs"}));
+    GDRX_TRY(fields.only({"gdrx_plan", "collective", "algorithm", "ranks", "root", "leaves",
+                          "input_chunks", "output_chunks", "channels", "credits", "programs"}));
     GDRX_TRY(fields.number("gdrx_plan", kJsonVersion, kJsonVersion));
     Plan plan;
     plan.spec.collective = GDRX_TRY(fields.name("collective", parse_collective));
@@ -126,6 +126,7 @@ class Reader {
         GDRX_TRY(fields.number("ranks", 1, static_cast<std::uint32_t>(limits_.ranks)));
     plan.spec.ranks = static_cast<std::int32_t>(ranks);
     plan.spec.root = Rank{static_cast<std::int32_t>(GDRX_TRY(fields.number("root", 0, ranks - 1)))};
+    if (fields.has("leaves")) plan.spec.leaves = GDRX_TRY(read_leaves(fields, ranks));
     plan.shape.input_chunks = GDRX_TRY(fields.number("input_chunks", 1, kAny));
     plan.shape.output_chunks = GDRX_TRY(fields.number("output_chunks", 1, kAny));
     plan.shape.channels = GDRX_TRY(fields.number("channels", 1, kAny));
@@ -144,6 +145,16 @@ class Reader {
   }
 
  private:
+  static Result<std::vector<std::int32_t>> read_leaves(const Fields& fields, std::uint32_t ranks) {
+    std::vector<std::int32_t> leaves;
+    for (const json& count : *GDRX_TRY(fields.array("leaves", ranks))) {
+      if (!count.is_number_unsigned() || count.get<std::uint64_t>() > kMostLeaves) {
+        return bad("plan", fmt::format("leaves are numbers from 0 to {}", kMostLeaves));
+      }
+      leaves.push_back(count.get<std::int32_t>());
+    }
+    return leaves;
+  }
   Result<RankProgram> read_program(const Fields& fields, const Plan& plan) {
     GDRX_TRY(fields.only({"scratch_chunks", "channels"}));
     RankProgram program;

@@ -9,6 +9,7 @@
 #include <queue>
 
 #include "gdrx/plan_simulate.hpp"
+#include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
 namespace {
@@ -25,7 +26,10 @@ class Simulation {
  public:
   Simulation(const Plan& plan, Bytes size, const Costs& costs)
       : plan_(plan), costs_(costs), channels_(plan.shape.channels) {
-    const std::uint32_t parts = std::max(plan.shape.input_chunks, plan.shape.output_chunks);
+    const bool leaves = traits_of(plan.spec.collective).has_leaves();  // a vector each
+    const std::uint32_t parts = leaves
+                                    ? plan.shape.output_chunks
+                                    : std::max(plan.shape.input_chunks, plan.shape.output_chunks);
     chunk_bytes_ = static_cast<double>(size) / std::max(1u, parts);
     in_port_.resize(plan.ranks.size());
     out_port_.resize(plan.ranks.size());

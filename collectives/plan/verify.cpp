@@ -4,6 +4,7 @@
 
 #include "collectives/plan/builders/family.hpp"
 #include "collectives/plan/interpreter.hpp"
+#include "collectives/plan/leaf_tree.hpp"
 #include "gdrx/traits.hpp"
 
 namespace gdrx::plan {
@@ -83,6 +84,16 @@ bool Ending::is_sum(std::uint32_t its_chunk) const {
     return got_ == rank_order(expressions, ranks, its_chunk);
   }
   return expressions.is_whole(got_, ranks, its_chunk);
+}
+
+bool Ending::is_tree_of_leaves() const {
+  Expressions& expressions = interpreter_.expressions();
+  const auto expected = [&](const auto& self, const LeafNode& node) -> ExpressionId {
+    if (node.is_leaf()) return expressions.leaf(node.begin, chunk);
+    const ExpressionId left = self(self, node.left());
+    return expressions.combine(left, self(self, node.right()));
+  };
+  return got_ == expected(expected, {0, leaves_of(plan_.spec)});
 }
 
 bool Ending::is_same_sum() const {

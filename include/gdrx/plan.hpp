@@ -69,18 +69,23 @@ struct RankProgram {
   friend bool operator==(const RankProgram&, const RankProgram&) = default;
 };
 
+inline constexpr std::int32_t kMostLeaves = 65536;  // of all ranks
+
 /// Which algorithm for which collective: the plan's identity.
 struct Spec {
   Collective collective = Collective::all_reduce;
   Algorithm algorithm = Algorithm::ring;
   std::int32_t ranks = 1;
   Rank root{};  // broadcast and reduce
+  /// all_reduce_leaves: how many leaves each rank holds, in the order of ranks. Empty: one each.
+  std::vector<std::int32_t> leaves = {};
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
 /// How the buffers are cut. all_reduce: input and output both have `chunks` parts of the same
 /// vector. reduce_scatter: the input has one chunk a rank, the output one. all_gather: the reverse.
-/// broadcast, reduce, barrier: as all_reduce.
+/// broadcast, reduce, barrier: as all_reduce. all_reduce_leaves: the output as all_reduce, the
+/// input so many chunks for each leaf of the rank that has the most.
 struct Shape {
   std::uint32_t input_chunks = 1;
   std::uint32_t output_chunks = 1;

@@ -20,6 +20,7 @@ enum class Extent : std::uint8_t {
   all_of_root,    // of both
   parts,          // a part for each rank, as the call says
   parts_of_root,  // on the root alone
+  leaves,         // the call's for each leaf that the rank holds, as the call says
 };
 
 struct CollectiveTraits {
@@ -41,6 +42,9 @@ struct CollectiveTraits {
   /// Its ranks' parts differ.
   constexpr bool has_parts() const noexcept { return is_parts(input) || is_parts(output); }
 
+  /// Its ranks hold a vector for each of their leaves.
+  constexpr bool has_leaves() const noexcept { return input == Extent::leaves; }
+
   static constexpr bool is_all(Extent extent) noexcept {
     return extent == Extent::all || extent == Extent::all_of_root;
   }
@@ -55,14 +59,15 @@ std::optional<Collective> collective_of(std::string_view name) noexcept;
 /// "gdrxAllReduce": of the C API. A send and a receive have a function each.
 std::string_view function_of(Collective collective) noexcept;
 
-/// Of a call of `count` elements among `ranks` on a rank that is its root, or not. Of parts: 0,
-/// only the call knows them.
+/// Of a call of `count` elements among `ranks` on a rank that is its root, or not. Of parts and
+/// leaves: 0, only the call knows them.
 constexpr std::uint64_t elements(Extent extent, std::uint64_t count, int ranks,
                                  bool root) noexcept {
   switch (extent) {
     case Extent::none:
     case Extent::parts:
     case Extent::parts_of_root:
+    case Extent::leaves:
       return 0;
     case Extent::count:
       return count;

@@ -37,6 +37,7 @@ struct PlanOptions {
   std::int32_t ranks = 8;
   std::int32_t root = 0;
   std::int32_t rank = -1;
+  std::vector<std::int32_t> leaves;
   std::string format;
   std::string load;
   bool verify = false;
@@ -94,6 +95,7 @@ plan::Spec spec_of(const PlanOptions& options) {
   spec.algorithm = *algorithm;
   spec.ranks = options.ranks;
   spec.root = Rank{options.root};
+  spec.leaves = options.leaves;
   return spec;
 }
 
@@ -231,6 +233,8 @@ void add_plan(CLI::App& app) {
               with_plans());
   command->add_option("-n,--ranks", o.ranks, "how many ranks")->capture_default_str();
   command->add_option("--root", o.root, "of broadcast and reduce")->capture_default_str();
+  command->add_option("--leaves", o.leaves, "of allReduceLeaves: how many each rank holds (1)")
+      ->delimiter(',');
   command->add_option("--rank", o.rank, "show this rank's program only")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--format", o.format, "text, json or dot (Graphviz)")

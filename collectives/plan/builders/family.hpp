@@ -19,12 +19,16 @@ class Interpreter;
 
 namespace builders {
 
-/// The program of one rank of `n`.
-using Builder = RankProgram (*)(std::int32_t n, std::int32_t rank, std::int32_t root);
+/// The program of one rank.
+using Builder = RankProgram (*)(const Spec& spec, std::int32_t rank);
 
-template <RankProgram (*kBuild)(std::int32_t, std::int32_t)>
-RankProgram no_root(std::int32_t n, std::int32_t rank, std::int32_t) {
-  return kBuild(n, rank);
+template <RankProgram (*kBuild)(std::int32_t n, std::int32_t rank)>
+RankProgram no_root(const Spec& spec, std::int32_t rank) {
+  return kBuild(spec.ranks, rank);
+}
+template <RankProgram (*kBuild)(std::int32_t n, std::int32_t rank, std::int32_t root)>
+RankProgram at_root(const Spec& spec, std::int32_t rank) {
+  return kBuild(spec.ranks, rank, index(spec.root));
 }
 
 /// How many chunks a vector of `n` ranks has.
@@ -70,6 +74,8 @@ class Ending {
   bool is_sum_of_first(std::int32_t count) const;
   /// Every rank's contribution to `its_chunk`, once each, in the order of the algorithm's row.
   bool is_sum(std::uint32_t its_chunk) const;
+  /// Every leaf of this chunk, along their tree.
+  bool is_tree_of_leaves() const;
   /// The same reduction on every rank, so the same bits: is_sum on rank 0, and elsewhere as there.
   bool is_same_sum() const;
 

@@ -82,13 +82,13 @@ RankProgram direct_reduce(std::int32_t n, std::int32_t rank, std::int32_t root) 
 }
 
 constexpr std::array kBroadcast{
-    Row{Algorithm::ring, chain_broadcast, in_a_chain},
-    Row{Algorithm::tree, binomial_broadcast, up_and_down},
+    Row{Algorithm::ring, at_root<chain_broadcast>, in_a_chain},
+    Row{Algorithm::tree, at_root<binomial_broadcast>, up_and_down},
 };
 constexpr std::array kReduce{
-    Row{Algorithm::ring, chain_reduce, in_a_chain},
-    Row{Algorithm::tree, binomial_reduce, up_and_down},
-    Row{Algorithm::one_shot, direct_reduce, one_by_one, Order::of_ranks},
+    Row{Algorithm::ring, at_root<chain_reduce>, in_a_chain},
+    Row{Algorithm::tree, at_root<binomial_reduce>, up_and_down},
+    Row{Algorithm::one_shot, at_root<direct_reduce>, one_by_one, Order::of_ranks},
 };
 
 }  // namespace
