@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "collectives/comm/made_operator.hpp"
 #include "collectives/comm/route.hpp"
@@ -32,6 +33,8 @@ struct Call {
   /// Where ranks' parts differ, as the caller gave them; of other collectives by messages from
   /// add_parts() on; else null.
   std::shared_ptr<const exec::Parts> parts;
+  /// all_reduce_leaves: how many leaves each rank holds; null: one each.
+  std::shared_ptr<const std::vector<std::int32_t>> leaves;
   void* stream = nullptr;  // CUDA's; nullptr: the legacy default stream
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;  // 0: none; or the default
 

@@ -50,7 +50,7 @@ Ways::Way* Choices::way_of(const Question& question) {
 
 Result<std::shared_ptr<const exec::Program>> Choices::program_for(const plan::Spec& spec,
                                                                   Rank self) {
-  const auto key = std::tuple(spec.collective, spec.algorithm, spec.root);
+  const auto key = std::tuple(spec.collective, spec.algorithm, spec.root, spec.leaves);
   if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
   const plan::RankProgram program = GDRX_TRY(plan::build_rank(spec, self));
   auto compiled = std::make_shared<const exec::Program>(exec::compile(program));

@@ -39,7 +39,8 @@ class Choices {
 
  private:
   Ways ways_;
-  std::map<std::tuple<Collective, plan::Algorithm, Rank>, std::shared_ptr<const exec::Program>>
+  std::map<std::tuple<Collective, plan::Algorithm, Rank, std::vector<std::int32_t>>,
+           std::shared_ptr<const exec::Program>>
       programs_;
 };
 

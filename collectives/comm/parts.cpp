@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "gdrx/traits.hpp"
 
@@ -13,6 +14,15 @@ namespace {
 
 using exec::Part;
 using exec::Range;
+
+class Digest {
+ public:
+  void add(std::uint64_t number) noexcept { hash_ = (hash_ ^ number) * 0x100000001b3; }
+  std::int32_t value() const noexcept { return static_cast<std::int32_t>(hash_ ^ hash_ >> 32); }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
 
 std::vector<Part> blocks(std::uint64_t count, int ranks) {
   std::vector<Part> parts;
@@ -78,6 +88,28 @@ std::uint64_t own_count(const Call& call, Rank self) noexcept {
   return parts_alike(call)[static_cast<std::size_t>(index(self))].range.count;
 }
 
+std::int32_t leaves_of(const Call& call, Rank rank) noexcept {
+  return call.leaves ? (*call.leaves)[static_cast<std::size_t>(index(rank))] : 1;
+}
+
+std::int32_t all_leaves(const Call& call, int ranks) noexcept {
+  return call.leaves ? std::accumulate(call.leaves->begin(), call.leaves->end(), 0) : ranks;
+}
+
+std::vector<Part> parts_of_leaves(const Call& call, Rank self, std::uint32_t chunks) {
+  const exec::Partition vector{call.count, chunks};
+  std::vector<Part> parts;
+  const auto leaves = static_cast<std::uint64_t>(std::max(1, leaves_of(call, self)));
+  parts.reserve(leaves * chunks);
+  for (std::uint64_t leaf = 0; leaf < leaves; ++leaf) {
+    for (std::uint32_t c = 0; c < chunks; ++c) {
+      const Range range = vector.chunk(c);
+      parts.push_back({self, {leaf * call.count + range.begin, range.count}});
+    }
+  }
+  return parts;
+}
+
 std::uint64_t extent_of(const std::vector<Part>& parts) noexcept {
   std::uint64_t end = 0;
   for (const Part& part : parts) {
@@ -94,9 +126,15 @@ std::uint64_t elements_of(const std::vector<Part>& parts) noexcept {
 
 // FNV-1a, a length at a time.
 std::int32_t digest_of(const std::vector<Part>& parts) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const Part& part : parts) hash = (hash ^ part.range.count) * 0x100000001b3;
-  return static_cast<std::int32_t>(hash ^ hash >> 32);
+  Digest digest;
+  for (const Part& part : parts) digest.add(part.range.count);
+  return digest.value();
+}
+
+std::int32_t digest_of_leaves(const std::vector<std::int32_t>& leaves) noexcept {
+  Digest digest;
+  for (const std::int32_t count : leaves) digest.add(static_cast<std::uint64_t>(count));
+  return digest.value();
 }
 
 Result<std::vector<Range>> runs_of(const std::vector<Part>& parts, const char* buffer) {

@@ -17,6 +17,9 @@ plan::Extent extent_of(const Call& call, bool output) noexcept {
 std::uint64_t elements_of(const Call& call, bool output, int ranks, Rank self) noexcept {
   const bool has = call.collective != Collective::send_recv || call.sends != output;
   if (!has) return 0;
+  if (extent_of(call, output) == plan::Extent::leaves) {
+    return call.count * static_cast<std::uint64_t>(leaves_of(call, self));
+  }
   return plan::elements(extent_of(call, output), own_count(call, self), ranks, call.root == self);
 }
 

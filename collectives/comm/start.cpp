@@ -145,13 +145,16 @@ Result<void> Communicator::scale_input(Operation& operation) {
 }
 
 exec::CallSignature Communicator::signature_of(const Call& call, Algorithm algorithm) noexcept {
-  const bool has_parts = plan::traits_of(call.collective).has_parts();
+  const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
+  const std::int32_t root = traits.has_parts() ? digest_of(parts_alike(call))
+                            : call.leaves      ? digest_of_leaves(*call.leaves)
+                                               : index(call.root);
   return {.collective = call.collective,
           .type = call.type,
           .op = call.op,
           .algorithm = algorithm,
           .user_op = call.made ? call.made->number : std::uint16_t{0},
-          .root = has_parts ? digest_of(parts_alike(call)) : index(call.root),
+          .root = root,
           .count = call.count};
 }
 
@@ -255,6 +258,9 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
 // Of a root alone or of every rank: plans have both buffers everywhere, and touch what there is.
 exec::Partition Communicator::cut_of(const Call& call, plan::Extent extent,
                                      std::uint32_t chunks) const {
+  if (extent == plan::Extent::leaves) {
+    return {call.count * static_cast<std::uint64_t>(leaves_of(call, rank_)), chunks};
+  }
   if (!plan::CollectiveTraits::is_parts(extent)) {
     return {plan::elements(extent, own_count(call, rank_), size(), true), chunks};
   }
@@ -265,15 +271,21 @@ exec::Partition Communicator::cut_of(const Call& call, plan::Extent extent,
 Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Operation& operation) {
   const Call& call = operation.call;
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const plan::Spec spec{traits.plans, operation.info.algorithm, size(), call.root};
+  plan::Spec spec{traits.plans, operation.info.algorithm, size(), call.root};
+  if (call.leaves) spec.leaves = *call.leaves;
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   exec::PlanCall bound;
   bound.program = GDRX_TRY(choices_.program_for(spec, rank_));
   bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
                    {call.output, cut_of(call, traits.output, shape.output_chunks)}};
+  if (traits.has_leaves()) {
+    bound.parts = parts_of_leaves(call, rank_, shape.output_chunks);
+    bound.buffers[0].partition.parts = bound.parts.data();
+    bound.buffers[0].partition.chunks = static_cast<std::uint32_t>(bound.parts.size());
+  }
   bound.signature = queue_.sequence.signature();
   bound.element = size_of(call.type);
-  bound.finish_over = size();
+  bound.finish_over = traits.has_leaves() ? all_leaves(call, size()) : size();
   bound.track = trace_.track();
   bound.user = user_of(call);
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));

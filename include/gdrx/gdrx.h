@@ -290,6 +290,18 @@ GDRX_API gdrxResult_t gdrxReduceScatterv(const void* sendbuff, void* recvbuff,
                                          const size_t* recvcounts, gdrxDataType_t type,
                                          gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
                                          gdrxRequest_t* request);
+/* The reduction of vectors, called leaves, which the ranks hold in their order: this rank the next
+ * leafcounts[rank] of them, one behind another in sendbuff. leafcounts: nranks entries, the same on
+ * every rank, 0 too, 65,536 in all at most; NULL: one each. The leaves are reduced along one tree,
+ * which follows from their number. So the bits of recvbuff do not depend on how many ranks hold
+ * them, nor on who holds which: a job that is resumed on other ranks goes on with the same sums if
+ * it gives a micro-batch's gradients as a leaf. sendbuff: leafcounts[rank] * count elements;
+ * recvbuff: count, apart from sendbuff. gdrxAvg divides by the number of leaves. GPU memory goes
+ * through host memory. */
+GDRX_API gdrxResult_t gdrxAllReduceLeaves(const void* sendbuff, const size_t* leafcounts,
+                                          void* recvbuff, size_t count, gdrxDataType_t type,
+                                          gdrxRedOp_t op, gdrxComm_t comm, gdrxStream_t stream,
+                                          gdrxRequest_t* request);
 GDRX_API gdrxResult_t gdrxBarrier(gdrxComm_t comm, gdrxStream_t stream, gdrxRequest_t* request);
 /* Point to point. Messages between two ranks are matched in the order of their calls, each way;
  * their counts and types must agree on both sides. A message waits for no other call. Between

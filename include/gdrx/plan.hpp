@@ -69,7 +69,7 @@ struct RankProgram {
   friend bool operator==(const RankProgram&, const RankProgram&) = default;
 };
 
-inline constexpr std::int32_t kMostLeaves = 65536;  // of all ranks
+inline constexpr std::int32_t kMostLeaves = 65'536;  // of all ranks
 
 /// Which algorithm for which collective: the plan's identity.
 struct Spec {

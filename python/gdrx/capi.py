@@ -87,7 +87,8 @@ _RESULTS = {
     "Broadcast": "ppniippP", "Reduce": "ppniiippP", "Scan": "ppniippP", "Exscan": "ppniippP",
     "AllToAll": "ppnippP", "Gather": "ppniippP", "Scatter": "ppniippP",
     "AllToAllv": "pllpllippP", "Gatherv": "pnplliippP", "Scatterv": "pllpniippP",
-    "AllGatherv": "ppllippP", "ReduceScatterv": "ppliippP", "Barrier": "ppP",
+    "AllGatherv": "ppllippP", "ReduceScatterv": "ppliippP",
+    "AllReduceLeaves": "plpniippP", "Barrier": "ppP",
     "Send": "pniippP", "Recv": "pniippP",
 }
 

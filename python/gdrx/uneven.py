@@ -2,11 +2,14 @@
 """The calls with a count for each rank."""
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 from gdrx.buffers import BufferLike, look
 from gdrx.calls import Calls, Parts, _equal, _pair, operator
+from gdrx.errors import ArgumentError
 from gdrx.requests import Request
 
 
@@ -46,6 +49,21 @@ class UnevenCalls(Calls):
         _equal("recv", target, parts.counts[self.rank])
         return self._post("reduce_scatter_v", (source.address, target.address, parts.counts, source.type,
                                                operator(op)), (source, target), stream, wait)
+
+    def all_reduce_leaves(self, leaves: BufferLike, recv: BufferLike, leaf_counts: Sequence[int] | None = None,
+                          op: str = "sum", *, dtype: Any = None, stream: Any = None,
+                          wait: bool = True) -> Request | None:
+        """The reduction of vectors of recv's length, called leaves, which the ranks hold in their order: this
+        rank leaf_counts[rank] of them, one behind another. leaf_counts: the same on every rank; None: one each.
+        The bits of recv do not depend on how many ranks hold the leaves, nor on who holds which."""
+        source, target = _pair(leaves, recv, dtype)
+        held = [1] * self.size if leaf_counts is None else [index(count) for count in leaf_counts]
+        if len(held) != self.size or min(held) < 0:
+            raise ArgumentError(f"leaf_counts has one entry for each of {self.size} ranks, 0 or more")
+        _equal("leaves", source, held[self.rank] * target.count)
+        return self._post("all_reduce_leaves", (source.address, (ctypes.c_size_t * self.size)(*held), target.address,
+                                                target.count, source.type, operator(op)),
+                          (source, target), stream, wait)
 
     def gather_v(self, send: BufferLike, recv: BufferLike | None = None,
                  recv_counts: Sequence[int] = (), recv_displs: Sequence[int] | None = None, root: int = 0,

@@ -136,6 +136,20 @@ def test_counts_for_each_rank(comm):
             same(apart[starts[r]:starts[r] + r + 2], [r + 1.0] * (r + 1) + [-1.0])
 
 
+def test_leaves(comm):
+    leaves = [np.float32(10.0) ** (number % 9 - 4) * np.arange(1, COUNT + 1, dtype=np.float32) / (number + 3)
+              for number in range(2 * comm.size)]
+    level = leaves
+    while len(level) > 1:  # 2 * size is 4 or 6: the tree's right side is shorter, and waits
+        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
+    for counts in ([2] * comm.size, [2 * comm.size] + [0] * (comm.size - 1)):
+        first = sum(counts[:comm.rank])
+        own = np.array(leaves[first:first + counts[comm.rank]], np.float32).reshape(-1)
+        out = np.zeros(COUNT, np.float32)
+        comm.all_reduce_leaves(own, out, counts)
+        same(out, level[0])
+
+
 def test_scan_and_exscan(comm):
     out = np.zeros(COUNT)
     comm.scan(mine(comm), out)

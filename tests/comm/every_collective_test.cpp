@@ -189,10 +189,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, EveryCollective,
 
 // Ranks of another version know a row by its number.
 TEST(Collectives, KeepTheirNumbers) {
-  constexpr std::array kInOrder{"allReduce",  "reduceScatter", "allGather", "broadcast", "reduce",
-                                "barrier",    "sendRecv",      "allToAll",  "gather",    "scatter",
-                                "scan",       "exscan",        "allToAllv", "gatherv",   "scatterv",
-                                "allGatherv", "reduceScatterv"};
+  constexpr std::array kInOrder{
+      "allReduce", "reduceScatter", "allGather", "broadcast",  "reduce",         "barrier",
+      "sendRecv",  "allToAll",      "gather",    "scatter",    "scan",           "exscan",
+      "allToAllv", "gatherv",       "scatterv",  "allGatherv", "reduceScatterv", "allReduceLeaves"};
   for (std::size_t i = 0; i < kInOrder.size(); ++i) {
     EXPECT_EQ(to_string(static_cast<Collective>(i)), kInOrder[i]);
   }

@@ -107,7 +107,8 @@ constexpr Collective kAll[] = {Collective::all_reduce,
                                Collective::gather_v,
                                Collective::scatter_v,
                                Collective::all_gather_v,
-                               Collective::reduce_scatter_v};
+                               Collective::reduce_scatter_v,
+                               Collective::all_reduce_leaves};
 
 TEST_F(Explain, NamesOneWayOfEveryCallOfHostMemory) {
   make(2);

@@ -133,6 +133,27 @@ TEST_F(GpuStaged, ACallThatACapturedStreamCannotHaveIsRefusedAndTheCaptureGoesOn
   expect_whole_capture();
 }
 
+// Rank 0 holds two of them, rank 1 one.
+TEST_F(GpuStaged, LeavesAreReducedInTheirStreamAndForWhoWaits) {
+  constexpr std::size_t kEach = 3000;
+  const std::array<std::size_t, kRanks> leaves{2, 1};
+  for_each([&](Member& self) {
+    for (const bool in_stream : {true, false}) {
+      set(self);
+      std::uint32_t* const out = self.data + 2 * kEach;
+      EXPECT_EQ(gdrxAllReduceLeaves(
+                    self.data, leaves.data(), out, kEach, gdrxUint32, gdrxSum, self.comm,
+                    in_stream ? reinterpret_cast<gdrxStream_t>(self.stream) : nullptr, nullptr),
+                gdrxSuccess)
+          << gdrxGetLastError(self.comm);
+      must(cudaStreamSynchronize(self.stream), "cudaStreamSynchronize");
+      std::vector<std::uint32_t> got(kEach);
+      must(cudaMemcpy(got.data(), out, kEach * 4, cudaMemcpyDeviceToHost), "copy");
+      EXPECT_EQ(got, std::vector<std::uint32_t>(kEach, 42 + 42 + 43)) << "rank " << self.rank;
+    }
+  });
+}
+
 // Kernels know neither: the calls go through host memory.
 TEST_F(GpuStaged, ATypeOrOperatorWithoutKernelsIsRightAllTheSame) {
   for_each([&](Member& self) {
