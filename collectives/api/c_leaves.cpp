@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrxAllReduceLeaves. The caller's list is his again when the call returns.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "collectives/api/c_check.hpp"
 #include "collectives/api/c_state.hpp"
@@ -10,20 +10,16 @@ namespace gdrx::c_api {
 namespace {
 
 using Leaves = std::vector<std::int32_t>;
+constexpr std::size_t kTooMany = plan::kMostLeaves + 1;
 
 Result<std::shared_ptr<const Leaves>> leaves_of(const std::size_t* counts, int ranks) {
   const auto one_each = static_cast<std::size_t>(ranks);
   if (counts == nullptr) return std::make_shared<const Leaves>(one_each, 1);
   auto leaves = std::make_shared<Leaves>();
-  std::size_t all = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (counts[rank] > plan::kMostLeaves || (all += counts[rank]) > plan::kMostLeaves) {
-      return fail(Errc::invalid_argument,
-                  fmt::format("leafcounts: more than {} leaves", plan::kMostLeaves));
-    }
-    leaves->push_back(static_cast<std::int32_t>(counts[rank]));
+  for (std::size_t rank = 0; rank < one_each; ++rank) {
+    leaves->push_back(static_cast<std::int32_t>(std::min<std::size_t>(counts[rank], kTooMany)));
   }
-  if (all == 0) return fail(Errc::invalid_argument, "leafcounts: no rank has a leaf");
+  GDRX_TRY(plan::check_leaves(*leaves, ranks));
   return leaves;
 }
 

@@ -52,6 +52,8 @@ Result<std::shared_ptr<const exec::Program>> Choices::program_for(const plan::Sp
                                                                   Rank self) {
   const auto key = std::tuple(spec.collective, spec.algorithm, spec.root, spec.leaves);
   if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+  // Lists of leaves may differ from call to call.
+  if (!spec.leaves.empty() && programs_.size() >= kMostPrograms) programs_.clear();
   const plan::RankProgram program = GDRX_TRY(plan::build_rank(spec, self));
   auto compiled = std::make_shared<const exec::Program>(exec::compile(program));
   programs_.emplace(key, compiled);

@@ -38,6 +38,7 @@ class Choices {
   Result<std::shared_ptr<const exec::Program>> program_for(const plan::Spec& spec, Rank self);
 
  private:
+  static constexpr std::size_t kMostPrograms = 256;
   Ways ways_;
   std::map<std::tuple<Collective, plan::Algorithm, Rank, std::vector<std::int32_t>>,
            std::shared_ptr<const exec::Program>>

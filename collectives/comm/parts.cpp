@@ -96,20 +96,6 @@ std::int32_t all_leaves(const Call& call, int ranks) noexcept {
   return call.leaves ? std::accumulate(call.leaves->begin(), call.leaves->end(), 0) : ranks;
 }
 
-std::vector<Part> parts_of_leaves(const Call& call, Rank self, std::uint32_t chunks) {
-  const exec::Partition vector{call.count, chunks};
-  std::vector<Part> parts;
-  const auto leaves = static_cast<std::uint64_t>(std::max(1, leaves_of(call, self)));
-  parts.reserve(leaves * chunks);
-  for (std::uint64_t leaf = 0; leaf < leaves; ++leaf) {
-    for (std::uint32_t c = 0; c < chunks; ++c) {
-      const Range range = vector.chunk(c);
-      parts.push_back({self, {leaf * call.count + range.begin, range.count}});
-    }
-  }
-  return parts;
-}
-
 std::uint64_t extent_of(const std::vector<Part>& parts) noexcept {
   std::uint64_t end = 0;
   for (const Part& part : parts) {

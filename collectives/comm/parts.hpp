@@ -30,10 +30,6 @@ std::uint64_t own_count(const Call& call, Rank self) noexcept;
 /// Of a collective with leaves: how many that rank holds, and all of them together.
 std::int32_t leaves_of(const Call& call, Rank rank) noexcept;
 std::int32_t all_leaves(const Call& call, int ranks) noexcept;
-/// Where each of `chunks` parts of each of its leaves lies in the input; of a rank without leaves
-/// as if it had one.
-std::vector<exec::Part> parts_of_leaves(const Call& call, Rank self, std::uint32_t chunks);
-
 /// Elements from the buffer's beginning to the end of the last of its parts.
 std::uint64_t extent_of(const std::vector<exec::Part>& parts) noexcept;
 std::uint64_t elements_of(const std::vector<exec::Part>& parts) noexcept;

@@ -131,7 +131,7 @@ Result<void> Communicator::scale_input(Operation& operation) {
     }
   }
   const plan::CollectiveTraits& traits = plan::traits_of(call.collective);
-  const std::uint64_t count = cut_of(call, traits.input, 1).elements;
+  const std::uint64_t count = cut_of(call, traits.input, 1).extent();
   std::byte* to = call.output;
   if (operation.staged || (operation.staging && operation.staging->has(call.input))) {
     to = writable(call.input);
@@ -259,7 +259,7 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_exchange(Operation& 
 exec::Partition Communicator::cut_of(const Call& call, plan::Extent extent,
                                      std::uint32_t chunks) const {
   if (extent == plan::Extent::leaves) {
-    return {call.count * static_cast<std::uint64_t>(leaves_of(call, rank_)), chunks};
+    return {call.count, chunks, nullptr, static_cast<std::uint32_t>(leaves_of(call, rank_))};
   }
   if (!plan::CollectiveTraits::is_parts(extent)) {
     return {plan::elements(extent, own_count(call, rank_), size(), true), chunks};
@@ -276,16 +276,13 @@ Result<std::unique_ptr<exec::Execution>> Communicator::make_plan_execution(Opera
   const plan::Shape shape = GDRX_TRY(plan::shape_of(spec));
   exec::PlanCall bound;
   bound.program = GDRX_TRY(choices_.program_for(spec, rank_));
-  bound.buffers = {{writable(call.input), cut_of(call, traits.input, shape.input_chunks)},
+  const bool leaves = traits.has_leaves();  // each is cut as the output is
+  bound.buffers = {{writable(call.input),
+                    cut_of(call, traits.input, leaves ? shape.output_chunks : shape.input_chunks)},
                    {call.output, cut_of(call, traits.output, shape.output_chunks)}};
-  if (traits.has_leaves()) {
-    bound.parts = parts_of_leaves(call, rank_, shape.output_chunks);
-    bound.buffers[0].partition.parts = bound.parts.data();
-    bound.buffers[0].partition.chunks = static_cast<std::uint32_t>(bound.parts.size());
-  }
   bound.signature = queue_.sequence.signature();
   bound.element = size_of(call.type);
-  bound.finish_over = traits.has_leaves() ? all_leaves(call, size()) : size();
+  bound.finish_over = leaves ? all_leaves(call, size()) : size();
   bound.track = trace_.track();
   bound.user = user_of(call);
   auto execution = GDRX_TRY(exec::PlanExecution::create(std::move(bound), network_));

@@ -22,17 +22,24 @@ struct Part {
 };
 
 /// `elements` cut into `chunks` parts whose lengths differ by one at most, the longer ones first;
-/// or as `parts` says, which then are `chunks`, lie anywhere, and outlive this.
+/// of several vectors, which lie one behind another, each is cut so. Or as `parts` says, which then
+/// are `chunks`, lie anywhere, and outlive this.
 struct Partition {
-  std::uint64_t elements = 0;
-  std::uint32_t chunks = 1;
+  std::uint64_t elements = 0;  // of a vector
+  std::uint32_t chunks = 1;    // of a vector
   const Part* parts = nullptr;
+  std::uint32_t vectors = 1;
 
   Range chunk(std::uint32_t c) const noexcept {
     if (parts != nullptr) return parts[c].range;
+    std::uint64_t before = 0;
+    if (c >= chunks) {
+      before = c / chunks * elements;
+      c %= chunks;
+    }
     const std::uint64_t base = elements / chunks;
     const std::uint64_t longer = elements % chunks;
-    return {c * base + std::min<std::uint64_t>(c, longer), base + (c < longer ? 1 : 0)};
+    return {before + c * base + std::min<std::uint64_t>(c, longer), base + (c < longer ? 1 : 0)};
   }
 
   /// Chunks [c, c + count): they lie beside each other, as parts do not.
@@ -51,7 +58,7 @@ struct Partition {
 
   /// Of the buffer, from its beginning.
   std::uint64_t extent() const noexcept {
-    if (parts == nullptr) return elements;
+    if (parts == nullptr) return elements * vectors;
     std::uint64_t end = 0;
     for (std::uint32_t c = 0; c < chunks; ++c) {
       end = std::max(end, parts[c].range.begin + parts[c].range.count);

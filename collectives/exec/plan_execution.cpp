@@ -58,7 +58,7 @@ Result<void> PlanExecution::find_memory() {
 
 bool PlanExecution::registered() const noexcept {
   return std::all_of(call_.buffers.begin(), call_.buffers.end(), [](const Binding& buffer) {
-    return buffer.base == nullptr || buffer.partition.elements == 0 || buffer.registration;
+    return buffer.base == nullptr || buffer.partition.extent() == 0 || buffer.registration;
   });
 }
 

@@ -30,7 +30,6 @@ struct Binding {
 struct PlanCall {
   std::shared_ptr<const Program> program;
   std::vector<Binding> buffers;  // input and output; scratch is the execution's own
-  std::vector<Part> parts;       // that a buffer's partition has, if it is not the caller's
   CallSignature signature;
   std::size_t element = 1;                     // bytes of an element
   int finish_over = 0;                         // contributions, for avg

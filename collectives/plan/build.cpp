@@ -17,26 +17,6 @@ namespace {
 using builders::Family;
 using builders::Row;
 
-Result<void> check_leaves(const Spec& spec) {
-  if (spec.leaves.empty()) return {};
-  if (!traits_of(spec.collective).has_leaves()) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{} has no leaves", to_string(spec.collective)));
-  }
-  if (spec.leaves.size() != static_cast<std::size_t>(spec.ranks)) {
-    return fail(Errc::invalid_argument,
-                fmt::format("{} numbers of leaves for {} ranks", spec.leaves.size(), spec.ranks));
-  }
-  std::int64_t all = 0;
-  for (const std::int32_t count : spec.leaves) {
-    if (count < 0) return fail(Errc::invalid_argument, fmt::format("{} leaves of a rank", count));
-    all += count;
-  }
-  if (all >= 1 && all <= kMostLeaves) return {};
-  return fail(Errc::invalid_argument,
-              fmt::format("{} leaves: there are 1 at least and {} at most", all, kMostLeaves));
-}
-
 Result<void> check(const Spec& spec) {
   if (spec.ranks < 1) return fail(Errc::invalid_argument, "a plan needs at least one rank");
   const auto allowed = algorithms_of(spec.collective);
@@ -49,7 +29,9 @@ Result<void> check(const Spec& spec) {
     return fail(Errc::invalid_argument,
                 fmt::format("root {} is not one of {} ranks", index(spec.root), spec.ranks));
   }
-  return check_leaves(spec);
+  if (spec.leaves.empty()) return {};
+  if (traits_of(spec.collective).has_leaves()) return check_leaves(spec.leaves, spec.ranks);
+  return fail(Errc::invalid_argument, fmt::format("{} has no leaves", to_string(spec.collective)));
 }
 
 // Every family that there is, in the order of Collective: one row's may be another's.
@@ -120,6 +102,27 @@ std::int32_t builders::power_of_two_below(std::int32_t n) noexcept {
 Effort effort_of(Collective collective, Algorithm algorithm, int ranks) noexcept {
   const Row* const row = find_row(collective, algorithm);
   return row != nullptr ? row->cost(ranks) : Effort{};
+}
+
+Result<void> check_leaves(const std::vector<std::int32_t>& leaves, std::int32_t ranks) {
+  if (leaves.size() != static_cast<std::size_t>(ranks)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{} numbers of leaves for {} ranks", leaves.size(), ranks));
+  }
+  std::int64_t all = 0;
+  for (const std::int32_t count : leaves) {
+    if (count < 0) return fail(Errc::invalid_argument, fmt::format("{} leaves of a rank", count));
+    all += count;
+  }
+  if (all < 1 || all > kMostLeaves) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{} leaves: there are 1 at least and {} at most", all, kMostLeaves));
+  }
+  const std::int64_t most = std::ranges::max(leaves);
+  if (most * ranks <= kMostLeafParts) return {};
+  return fail(Errc::invalid_argument,
+              fmt::format("{} leaves of one of {} ranks: {} at most, divide them", most, ranks,
+                          kMostLeafParts / ranks));
 }
 
 Result<Shape> shape_of(const Spec& spec) {

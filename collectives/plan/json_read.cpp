@@ -96,6 +96,8 @@ class Fields {
   std::string where_;
 };
 
+constexpr std::uint64_t kMostChunks =
+    1 << 22;  // of all ranks' inputs: the proof has a value for each
 constexpr std::uint32_t kAny = std::numeric_limits<std::int32_t>::max();
 
 Result<ChunkRef> read_chunk(const Fields& op, const char* key) {
@@ -133,6 +135,9 @@ class Reader {
     plan.shape.credits = GDRX_TRY(fields.number("credits", 1, kAny));
     const auto known = shape_of(plan.spec);
     if (!known) return bad("plan", known.error().what);
+    if (std::uint64_t{known->input_chunks} * ranks > kMostChunks) {
+      return bad("plan", fmt::format("its inputs have more than {} chunks", kMostChunks));
+    }
     if (!(plan.shape == *known)) {
       return bad("plan", "its chunks, channels or credits are not the algorithm's");
     }

@@ -70,6 +70,8 @@ struct RankProgram {
 };
 
 inline constexpr std::int32_t kMostLeaves = 65'536;  // of all ranks
+/// Of the rank that has the most, times the ranks: a program has an operation for each.
+inline constexpr std::int64_t kMostLeafParts = 1 << 20;
 
 /// Which algorithm for which collective: the plan's identity.
 struct Spec {
@@ -108,6 +110,8 @@ bool in_rank_order(Collective collective, Algorithm algorithm) noexcept;
 
 /// Of any Shape: what an executor has to run beside each other.
 inline constexpr std::uint32_t kMostChannels = 2;
+/// Whether a plan can have these: one number a rank. Errc::invalid_argument says why not.
+Result<void> check_leaves(const std::vector<std::int32_t>& leaves, std::int32_t ranks);
 Result<Shape> shape_of(const Spec& spec);
 /// One rank's own program, without building the others': milliseconds at 100,000 ranks.
 Result<RankProgram> build_rank(const Spec& spec, Rank rank);

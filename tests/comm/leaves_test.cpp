@@ -177,9 +177,11 @@ TEST(Leaves, WithBadArgumentsAreRefused) {
       EXPECT_NE(std::string(gdrxGetLastError(comm)).find(why), std::string::npos)
           << gdrxGetLastError(comm);
     };
-    refused({0, 0}, data.data(), data.data() + 32, "no rank has a leaf");
-    refused({65'536, 1}, data.data(), data.data() + 32, "more than 65536 leaves");
-    refused({~std::size_t{0}, 2}, data.data(), data.data() + 32, "more than 65536 leaves");
+    refused({0, 0}, data.data(), data.data() + 32, "0 leaves: there are 1 at least");
+    refused({65'536, 1}, data.data(), data.data() + 32,
+            "65537 leaves: there are 1 at least and 65536 at most");
+    refused({~std::size_t{0}, 2}, data.data(), data.data() + 32,
+            "65539 leaves: there are 1 at least and 65536 at most");
     refused({2, 2}, nullptr, data.data(), "sendbuff");
     refused({2, 2}, data.data(), nullptr, "recvbuff");
     refused({2, 2}, data.data(), data.data(), "overlap");

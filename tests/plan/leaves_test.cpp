@@ -55,6 +55,14 @@ TEST(Leaves, ThatCannotBeAreRefusedWithTheReason) {
   EXPECT_EQ(refused({65536, 1}), "65537 leaves: there are 1 at least and 65536 at most");
   EXPECT_EQ(refused({3, -1}), "-1 leaves of a rank");
   EXPECT_EQ(refused({1, 2, 3}), "3 numbers of leaves for 2 ranks");
+  EXPECT_TRUE(shape_of({Collective::all_reduce_leaves, Algorithm::two_shot, 16, Rank{},
+                        std::vector<std::int32_t>(16, 4096)}));
+  std::vector<std::int32_t> skewed(32, 0);
+  skewed[3] = 40'000;
+  const auto wide =
+      shape_of({Collective::all_reduce_leaves, Algorithm::two_shot, 32, Rank{}, skewed});
+  ASSERT_FALSE(wide);
+  EXPECT_EQ(wide.error().what, "40000 leaves of one of 32 ranks: 32768 at most, divide them");
   const auto other = build({Collective::all_reduce, Algorithm::ring, 2, Rank{}, {1, 1}});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().what, "allReduce has no leaves");
