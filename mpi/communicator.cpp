@@ -143,6 +143,7 @@ State* meet(MPI_Comm comm) noexcept {
   state->saved = 0;
   state->persistent = Verdict::taken;
   state->error = 0;
+  state->stream = gdrxStreamNone;
   if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
   if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;
@@ -204,6 +205,7 @@ State& own_state_of(const State& parent) noexcept {
   own.size = parent.size;
   own.choice = parent.choice;
   own.error = 0;
+  own.stream = gdrxStreamNone;
   const std::lock_guard lock(mutex);
   if (phase == Phase::on) look_at_leaving();
   own.parent = &parent;

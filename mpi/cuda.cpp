@@ -61,6 +61,7 @@ struct Driver {
   int (*rows)(const Copy2d*, void*) = nullptr;
   int (*pin)(void**, std::size_t, unsigned) = nullptr;
   int (*unpin)(void*) = nullptr;
+  int (*context_of)(void*, Context*) = nullptr;  // of a stream
 };
 Driver driver;
 std::atomic<bool> found{false};
@@ -75,6 +76,7 @@ bool load() noexcept {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return false;
   find(library, "cuMemcpy2DAsync_v2", driver.rows);
+  find(library, "cuStreamGetCtx", driver.context_of);
   if (!find(library, "cuMemFreeHost", driver.unpin) ||
       !find(library, "cuMemHostAlloc", driver.pin)) {
     driver.pin = nullptr;
@@ -311,6 +313,20 @@ void unpin(const Pinned& memory) noexcept {
   if (driver.push(memory.context) != 0) return;
   driver.unpin(memory.at);
   driver.pop(&old);
+}
+
+StreamContext::StreamContext(void* stream) noexcept {
+  if (!has_cuda()) return;
+  constexpr std::uintptr_t kLegacy = 1;  // CU_STREAM_LEGACY
+  is_known_ = reinterpret_cast<std::uintptr_t>(stream) <= kLegacy;
+  Context context = nullptr;
+  if (is_known_ || driver.context_of == nullptr || driver.context_of(stream, &context) != 0) return;
+  is_known_ = is_pushed_ = driver.push(context) == 0;
+}
+
+StreamContext::~StreamContext() {
+  Context old = nullptr;
+  if (is_pushed_) driver.pop(&old);
 }
 
 }  // namespace gdrx::mpi

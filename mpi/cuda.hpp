@@ -36,4 +36,19 @@ Pinned pin(std::size_t bytes, const void* gpu) noexcept;
 /// Nothing happens where CUDA has ended: its memory went with it.
 void unpin(const Pinned& memory) noexcept;
 
+/// The context of a stream of the program's, current on this thread meanwhile; the thread's own for
+/// CUDA's default stream.
+class StreamContext {
+ public:
+  explicit StreamContext(void* stream) noexcept;
+  ~StreamContext();
+  StreamContext(const StreamContext&) = delete;
+  StreamContext& operator=(const StreamContext&) = delete;
+  bool is_known() const noexcept { return is_known_; }
+
+ private:
+  bool is_known_ = false;
+  bool is_pushed_ = false;
+};
+
 }  // namespace gdrx::mpi

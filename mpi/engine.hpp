@@ -12,8 +12,8 @@
   X(AllToAllv) X(Barrier) X(Broadcast) X(CommAbort) \
   X(CommDestroy) X(CommFinalize) X(CommInitAllGather) X(CommOnWait) \
   X(Exscan) X(Gather) X(Gatherv) X(GetLastError) \
-  X(Reduce) X(ReduceScatter) X(ReduceScatterv) X(Scan) \
-  X(Scatter) X(Scatterv) X(Test)
+  X(Recv) X(Reduce) X(ReduceScatter) X(ReduceScatterv) \
+  X(Scan) X(Scatter) X(Scatterv) X(Send) X(Test)
 // clang-format on
 
 namespace gdrx::mpi {
