@@ -10,6 +10,7 @@
 #include "mpi/abi/abi.hpp"
 #include "mpi/agree.hpp"
 #include "mpi/copied_requests.hpp"
+#include "mpi/faults.hpp"
 #include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
@@ -182,6 +183,12 @@ State* look_again(State* state, MPI_Comm comm) noexcept {
 }
 
 int raise(State& state, const char* why) noexcept {
+  if (const int fault = code_of_fault(state)) {
+    const bool is_news = std::exchange(state.error, fault) == 0;
+    if (is_news && fault != kAbi.revoked) std::fprintf(stderr, "gdrx: %s\n", why);
+    if (state.handle != 0) real::Comm_call_errhandler(state.comm, fault);
+    return fault;
+  }
   static int kind = MPI_ERR_OTHER;
   static const bool known = real::Add_error_class(&kind) == MPI_SUCCESS;
   if (state.error == 0) {
@@ -217,6 +224,15 @@ void end_own(State& state) noexcept {
   const std::lock_guard lock(mutex);
   state.parent = nullptr;
   put_away(state);
+}
+
+void abort_calls_of(const State& state) noexcept {
+  const std::lock_guard lock(mutex);
+  for (const State* const one : states) {
+    if ((one == &state || one->parent == &state) && one->gdrx != nullptr) {
+      engine()->CommAbort(one->gdrx);
+    }
+  }
 }
 
 void end_communicators() noexcept {

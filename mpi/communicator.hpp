@@ -71,6 +71,8 @@ State& own_state_of(const State& parent) noexcept;
 void end_own(State& state) noexcept;
 /// Calls the program's error handler for what went wrong; MPI's code of it.
 int raise(State& state, const char* why) noexcept;
+/// Of a communicator that the program has revoked: ends gdrx's calls of it, on all ranks.
+void abort_calls_of(const State& state) noexcept;
 /// In MPI_Finalize: meets the other ranks of all communicators, and takes no call any more.
 void end_communicators() noexcept;
 

@@ -12,7 +12,8 @@
 
 enum { kBytes = 4 << 20, kPattern = 0x5A };
 static int rank, size, wrong = 0, checks = 0;
-__attribute__((unused)) static char *in, *got, *want, *r; /* r: where the call that is made writes */
+__attribute__((unused)) static char *in, *got, *want,
+    *r; /* r: where the call that is made writes */
 
 #ifdef OPEN_MPI
 enum { kMpich = 0 };
