@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* A handle of a stream: MPICH's, where it has one. */
 #ifndef MPIX_STREAM_NULL
 typedef int MPIX_Stream;
 #define MPIX_STREAM_NULL ((MPIX_Stream)0x3c000000)
